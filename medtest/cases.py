@@ -1,0 +1,268 @@
+"""The vocabulary: what seeds, relations, systems, oracles, runner and results say to one another.
+
+Small frozen values and nothing else. Images cross every border as ``uint8`` RGB, H×W×3, unless a seed's
+:class:`ImageSpec` says otherwise (series of scales, volumes). Masks are ``bool`` H×W, probabilities ``float32`` in
+[0, 1]. NumPy is the only import.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import cached_property
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Image: TypeAlias = NDArray[Any]
+Mask: TypeAlias = NDArray[np.bool_]
+Probability: TypeAlias = NDArray[np.float32]
+Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+Params: TypeAlias = Mapping[str, Json]
+T = TypeVar("T")
+
+SOURCE = "source"
+UNCHANGED = "unchanged"
+ID_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+"""Names of suites, systems, relations and data sets, and their ids."""
+
+
+class Verdict(StrEnum):
+    """What became of a case. ERROR and SKIP leave every denominator and are counted beside it."""
+
+    PASS = "PASS"  # noqa: S105 - not a password
+    FAIL = "FAIL"
+    ERROR = "ERROR"
+    SKIP = "SKIP"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Address:
+    """Where a case lives; its random numbers come from here and from the suite's seed alone.
+
+    Attributes:
+        dataset: Data set id.
+        seed_id: Id of the source case within the data set (the plain one, never the hashed one).
+        relation: The relation's id in the suite; ``"source"`` for the source case itself.
+        severity: 1–5, or 0 for sources and for relations that draw from published ranges.
+        frame: Index in a sequence, from 0.
+        repeat: Number of the draw, from 0.
+        item: A question, where one image has several; all items share one follow-up.
+    """
+
+    dataset: str
+    seed_id: str
+    relation: str = SOURCE
+    severity: int = 0
+    frame: int = 0
+    repeat: int = 0
+    item: str = ""
+
+    def generator(self, suite_seed: int) -> np.random.Generator:
+        """Return the case's own generator: PCG64 seeded by SHA-256 of the suite's seed and the address without item."""
+        key = json.dumps(
+            [int(suite_seed), self.dataset, self.seed_id, self.relation, self.severity, self.frame, self.repeat],
+            ensure_ascii=True,
+            separators=(",", ":"),
+        )
+        return np.random.Generator(np.random.PCG64(int.from_bytes(hashlib.sha256(key.encode()).digest(), "big")))
+
+    def source(self) -> Address:
+        """Return the address of the source case that this follow-up was made from."""
+        return replace(self, relation=SOURCE, severity=0, frame=0, repeat=0)
+
+    @property
+    def is_source(self) -> bool:
+        """Whether this is the source case itself."""
+        return self.relation == SOURCE
+
+    @property
+    def stem(self) -> str:
+        """File name without suffix under which a follow-up is exported: ``<relation>_s<severity>_f<frame>_r<repeat>``."""
+        return f"{self.relation}_s{self.severity}_f{self.frame}_r{self.repeat}"
+
+    def __str__(self) -> str:
+        text = f"{self.dataset}/{self.seed_id}/{self.stem}"
+        return f"{text}/{self.item}" if self.item else text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageSpec:
+    """What the numbers of an image mean; the default is the house's uint8 RGB.
+
+    Attributes:
+        dtype: NumPy dtype name.
+        low: Smallest meaningful value.
+        high: Largest meaningful value.
+        spacing: Size of a pixel or voxel in millimetres per axis; empty where unknown.
+    """
+
+    dtype: str = "uint8"
+    low: float = 0.0
+    high: float = 255.0
+    spacing: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeedRef:
+    """A source case that is not loaded yet: cheap, so that a plan may hold a hundred thousand.
+
+    Attributes:
+        dataset: Data set id.
+        seed_id: Unique within the data set.
+        cluster: Patient, video or sequence; intervals resample clusters. The seed id where nothing is known.
+        strata: Further columns of the metadata that stratify tables, as (name, value) pairs.
+        items: Questions asked of the image; one empty string where there are none.
+        locator: What the seed source needs to load it (a path below its root, an index); opaque to everyone else.
+    """
+
+    dataset: str
+    seed_id: str
+    cluster: str = ""
+    strata: tuple[tuple[str, str], ...] = ()
+    items: tuple[str, ...] = ("",)
+    locator: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.cluster:
+            object.__setattr__(self, "cluster", self.seed_id)
+
+    @property
+    def source(self) -> Address:
+        """The address of the source case."""
+        return Address(dataset=self.dataset, seed_id=self.seed_id)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MaskOutput:
+    """A segmentation: expected (a mask) or answered by a system (a probability map).
+
+    Attributes:
+        mask: bool H×W at the prepared image's size.
+        probability: float32 H×W in [0, 1] at the prepared image's size; None for a ground truth.
+        native: float32 h×w in [0, 1] at the size the system or the mask file had; None where it is the same.
+    """
+
+    mask: Mask
+    probability: Probability | None = None
+    native: Probability | None = None
+    kind: str = field(default="mask", init=False)
+
+
+Output: TypeAlias = MaskOutput
+"""What a system answers and what is expected. Labels and typed answers will join this union."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """What a relation does to the expected answer. Data, read by the oracle.
+
+    Attributes:
+        kind: ``"none"``; ``"move"`` (the mask moves by ``data["matrix"]``); ``"add"`` (something countable was added).
+        data: Whatever the kind needs, JSON values only.
+    """
+
+    kind: str = "none"
+    data: Params = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Seed:
+    """A loaded source case, as its file holds it.
+
+    Attributes:
+        ref: Where it comes from.
+        image: H×W×3 uint8 RGB unless ``spec`` says otherwise.
+        expected: bool H×W mask of the same size, or None for an unlabelled case.
+        avoid: bool H×W rough mask that objects and text keep off, given by the user; None where there is none.
+        spec: What the image's numbers mean.
+    """
+
+    ref: SeedRef
+    image: Image
+    expected: Mask | None = None
+    avoid: Mask | None = None
+    spec: ImageSpec = ImageSpec()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PreparedSeed:
+    """A source case ready for relations and systems: resized, with the masks every relation shares.
+
+    The arrays are read-only; :meth:`memo` keeps what a relation computes once per seed.
+
+    Attributes:
+        ref: Where it comes from.
+        image: uint8 H×W×3 RGB, contiguous.
+        mask: Expected lesion mask, bool H×W; None for an unlabelled case.
+        original_mask: Expected mask at its file's size; None for an unlabelled case.
+        frame: bool H×W, True on the black frame around the field of view.
+        grey: float32 H×W in [0, 1], sigmoid of local brightness; scales what is pasted.
+        avoid: The user's rough mask at the prepared size, or None.
+        spec: What the image's numbers mean.
+    """
+
+    ref: SeedRef
+    image: Image
+    mask: Mask | None
+    original_mask: Mask | None
+    frame: Mask
+    grey: Probability
+    avoid: Mask | None = None
+    spec: ImageSpec = ImageSpec()
+    _memo: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def height(self) -> int:
+        """Rows of the image."""
+        return int(self.image.shape[0])
+
+    @property
+    def width(self) -> int:
+        """Columns of the image."""
+        return int(self.image.shape[1])
+
+    @cached_property
+    def sha256(self) -> str:
+        """SHA-256 of the prepared image's bytes, in hexadecimal."""
+        return image_sha256(self.image)
+
+    def memo(self, key: str, make: Callable[[], T]) -> T:
+        """Return what ``make`` gave the first time for this seed; ``key`` starts with the caller's module name."""
+        if key not in self._memo:
+            self._memo[key] = make()
+        value: T = self._memo[key]
+        return value
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FollowUp:
+    """What a relation made of a seed.
+
+    Attributes:
+        image: Same shape and dtype as the seed's image.
+        params: The sampled parameters; ``relation.apply(seed, params)`` gives the same bytes again.
+        scale: Physical distance from identity; the same for all seeds of one severity.
+        effect: What happened to the expected answer.
+        facts: Numbers worth a column in the factor table, e.g. ``object_area`` (fraction of the field),
+            ``lesion_distance`` (pixels between the object and the nearest lesion pixel).
+    """
+
+    image: Image
+    params: Params
+    scale: float
+    effect: Effect = Effect()
+    facts: Mapping[str, float] = field(default_factory=dict)
+
+
+def image_sha256(image: Image) -> str:
+    """Return the SHA-256 of an image's shape, dtype and bytes, in hexadecimal."""
+    head = f"{image.dtype.str}{image.shape}".encode()
+    digest = hashlib.sha256(head)
+    digest.update(np.ascontiguousarray(image).data)
+    return digest.hexdigest()

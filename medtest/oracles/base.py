@@ -1,0 +1,58 @@
+"""What an oracle is: it turns answers into score columns, and score columns into the verdict of the primary criterion."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from medtest.cases import Effect, Output, PreparedSeed, Verdict
+from medtest.plugins import Part, PartSettings
+
+
+class Oracle(Part, ABC):
+    """Judges one kind of answer.
+
+    Args:
+        settings: An instance of the class's ``Settings``.
+        primary: The suite's ``Criterion`` (score, threshold, against).
+
+    Attributes:
+        output_kind: The kind of answer it judges.
+        scores: Names of the score columns, in order; ``source_<score>`` is filled by the runner.
+        self_scores: Scores that also exist as ``self_<score>`` (follow-up's output against the source's).
+    """
+
+    Settings: ClassVar[type[PartSettings]] = PartSettings
+    output_kind: ClassVar[str] = "mask"
+    scores: ClassVar[tuple[str, ...]] = ()
+    self_scores: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, settings: Any, *, primary: Any) -> None:
+        self.settings = settings
+        self.primary = primary
+
+    @abstractmethod
+    def score(
+        self, *, answer: Output, source: Output | None, seed: PreparedSeed, effect: Effect
+    ) -> dict[str, float | None]:
+        """Return the case's score columns and ``self_`` columns.
+
+        Args:
+            answer: What the system said of this image.
+            source: What it said of the source image; ``answer`` itself for the source case; None when that failed.
+            seed: The source case, with the expected answer if there is one.
+            effect: What the relation did to the expected answer.
+
+        Returns:
+            A value for every name in ``scores`` and ``self_<name>`` for ``self_scores``; None where undefined
+            (no truth, no source answer).
+        """
+
+    @abstractmethod
+    def verdict(self, row: Mapping[str, Any]) -> tuple[Verdict, str]:
+        """Return PASS, FAIL or SKIP under the primary criterion, and the reason for SKIP, from score columns alone.
+
+        Args:
+            row: The record's score columns, ``source_<score>`` and ``self_<score>`` among them.
+        """

@@ -1,0 +1,184 @@
+"""How medtest finds its parts, its own and those that other installed packages bring.
+
+A part of ours is one class and one YAML file: ``conf/relations/blur.yaml`` names the class and holds its defaults.
+A part of another package is an entry point in one of the groups ``medtest.relations``, ``medtest.systems``,
+``medtest.seeds``, ``medtest.oracles``; its defaults lie in ``<name>.yaml`` beside the class's module, if it wants any.
+Listing parts imports none of them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, ClassVar, Literal, TypeAlias
+
+import yaml
+from pydantic import BaseModel, ConfigDict
+
+from medtest.errors import MedtestError, Mistake, UserMistakes, nearest_name
+from medtest.paths import conf_folder
+
+Family: TypeAlias = Literal["relations", "systems", "seeds", "oracles"]
+FAMILIES: tuple[Family, ...] = ("relations", "systems", "seeds", "oracles")
+_FOLDERS: dict[Family, str] = {"relations": "relations", "systems": "model", "seeds": "seeds", "oracles": "oracles"}
+_CLASS_KEYS = ("class", "summary")
+
+
+class PartSettings(BaseModel):
+    """Base of every part's settings: unknown keys and wrong types are mistakes, values are frozen.
+
+    Use ``list`` and not ``tuple`` for sequences (YAML gives lists, and types are strict). A field that may only come
+    from ``conf/`` or the command line, never from a suite (a path, a URL, an import path), is declared with
+    ``Field(..., json_schema_extra=TRUSTED)``.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+TRUSTED: dict[str, Any] = {"trusted": True}
+"""``json_schema_extra`` of a settings field that a suite may not set."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartInfo:
+    """A part that can be named in a suite, not imported yet.
+
+    Attributes:
+        family: relations, systems, seeds or oracles.
+        name: What a suite or ``model=`` calls it.
+        target: ``"package.module:Class"``.
+        summary: One line for ``medtest list``.
+        defaults: Settings from its YAML file.
+        origin: "medtest", or the distribution that brings it.
+        file: The YAML file, where there is one.
+    """
+
+    family: Family
+    name: str
+    target: str
+    summary: str = ""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    origin: str = "medtest"
+    file: Path | None = None
+
+    def load(self) -> type[Any]:
+        """Import and return the part's class.
+
+        Raises:
+            MedtestError: The module or the class is not there (a broken installation or a broken plug-in).
+        """
+        module_name, _, class_name = self.target.partition(":")
+        try:
+            return getattr(importlib.import_module(module_name), class_name)  # type: ignore[no-any-return]
+        except (ImportError, AttributeError) as error:
+            raise MedtestError(
+                f"{self.family} part {self.name!r} of {self.origin} cannot be loaded: {error}"
+            ) from error
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return content if isinstance(content, dict) else {}
+
+
+def _from_yaml(family: Family, path: Path) -> PartInfo | None:
+    content = _read_yaml(path)
+    target = content.get("class")
+    if not isinstance(target, str):
+        return None
+    defaults = {key: value for key, value in content.items() if key not in _CLASS_KEYS}
+    return PartInfo(
+        family=family,
+        name=path.stem,
+        target=target,
+        summary=str(content.get("summary", "")),
+        defaults=defaults,
+        file=path,
+    )
+
+
+def _foreign(family: Family) -> dict[str, PartInfo]:
+    found: dict[str, PartInfo] = {}
+    for point in entry_points(group=f"medtest.{family}"):
+        module_name = point.value.partition(":")[0]
+        spec = importlib.util.find_spec(module_name.partition(".")[0])
+        defaults: dict[str, Any] = {}
+        file: Path | None = None
+        if spec is not None and spec.origin is not None:
+            relative = module_name.split(".")[1:-1]
+            candidate = Path(spec.origin).parent.joinpath(*relative, f"{point.name}.yaml")
+            if candidate.is_file():
+                defaults, file = _read_yaml(candidate), candidate
+        summary = str(defaults.pop("summary", ""))
+        defaults.pop("class", None)
+        found[point.name] = PartInfo(
+            family=family,
+            name=point.name,
+            target=point.value,
+            summary=summary,
+            defaults=defaults,
+            origin=point.dist.name if point.dist else "?",
+            file=file,
+        )
+    return found
+
+
+@cache
+def parts(family: Family) -> dict[str, PartInfo]:
+    """Return every part of a family by name, ours first, sorted by name.
+
+    Raises:
+        MedtestError: Another package brings a name that is taken.
+    """
+    found: dict[str, PartInfo] = {}
+    folder = conf_folder() / _FOLDERS[family]
+    for path in sorted(folder.glob("*.yaml")):
+        info = _from_yaml(family, path)
+        if info is not None:
+            found[info.name] = info
+    for name, info in sorted(_foreign(family).items()):
+        if name in found:
+            raise MedtestError(
+                f"{info.origin} brings a {family} part called {name!r}, but {found[name].origin} has one"
+            )
+        found[name] = info
+    return found
+
+
+def part(family: Family, name: str, *, where: str = "medtest", key: str = "") -> PartInfo:
+    """Return one part by name.
+
+    Raises:
+        UserMistakes: There is no such part; the message lists what there is and the nearest name.
+    """
+    known = parts(family)
+    if name in known:
+        return known[name]
+    raise UserMistakes(
+        [
+            Mistake(
+                where=where,
+                key=key,
+                found=repr(name),
+                allowed=", ".join(known) or "none",
+                nearest=nearest_name(name, known),
+            )
+        ]
+    )
+
+
+class Part:
+    """Base of every plug-in class.
+
+    Attributes:
+        Settings: The pydantic model of what a user may set.
+        revision: Raised whenever the same settings give other bytes or numbers; enters the run's digest.
+    """
+
+    Settings: ClassVar[type[PartSettings]] = PartSettings
+    revision: ClassVar[int] = 1

@@ -1,0 +1,67 @@
+"""The record: one row per executed case, the columns that other tools may rely on, and how rows are stored.
+
+The fixed columns stand first, then the oracle's score columns (``dice``, ``source_dice``, ``self_dice`` …), then what
+later tables need (``factor_*``). Everything a user ever sees is a pure function of these rows.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import pyarrow as pa
+
+Row: TypeAlias = dict[str, object]
+
+FIXED_COLUMNS: tuple[tuple[str, pa.DataType], ...] = (
+    ("suite", pa.string()),
+    ("suite_version", pa.string()),
+    ("system", pa.string()),
+    ("dataset", pa.string()),
+    ("seed_id", pa.string()),
+    ("cluster", pa.string()),
+    ("item", pa.string()),
+    ("relation", pa.string()),
+    ("group", pa.string()),
+    ("severity", pa.int16()),
+    ("scale", pa.float64()),
+    ("frame", pa.int32()),
+    ("repeat", pa.int32()),
+    ("params", pa.string()),
+    ("source_sha256", pa.string()),
+    ("followup_sha256", pa.string()),
+    ("verdict", pa.string()),
+    ("reason", pa.string()),
+    ("elapsed_ms", pa.float64()),
+)
+"""Name and Arrow type of the columns every record has, in order."""
+
+KEY_COLUMNS: tuple[str, ...] = ("dataset", "seed_id", "relation", "severity", "frame", "repeat", "item")
+"""What identifies a case within one system's folder."""
+
+UNEQUAL_COLUMNS: tuple[str, ...] = ("elapsed_ms",)
+"""Columns that may differ between two runs whose records are called equal."""
+
+SEED_FACTORS: tuple[str, ...] = (
+    "factor_polyp_area",
+    "factor_polyp_count",
+    "factor_polyp_distance",
+    "factor_brightness",
+    "factor_contrast",
+    "factor_visible_area",
+)
+"""Factor columns that belong to the seed: area as fraction of the field, lesions counted, distance of the lesion's
+centroid from the field's centre in field radii, mean and standard deviation of grey levels (0–255) in the field,
+visible fraction of the image."""
+
+CASE_FACTORS: tuple[str, ...] = ("factor_object_area", "factor_lesion_distance")
+"""Factor columns that belong to the follow-up: object area as fraction of the field, distance from it to the nearest
+lesion pixel in pixels; null where there is no object or no lesion."""
+
+
+def schema(scores: tuple[str, ...], self_scores: tuple[str, ...], strata: tuple[str, ...] = ()) -> pa.Schema:
+    """Return the Arrow schema of records with these score columns (all float64, nullable)."""
+    names = [*scores, *(f"source_{s}" for s in scores), *(f"self_{s}" for s in self_scores)]
+    fields = [pa.field(name, kind) for name, kind in FIXED_COLUMNS]
+    fields += [pa.field(name, pa.float64()) for name in (*names, *SEED_FACTORS, *CASE_FACTORS)]
+    fields += [pa.field(f"stratum_{name}", pa.string()) for name in strata]
+    return pa.schema(fields)

@@ -1,0 +1,94 @@
+"""What a metamorphic relation is.
+
+Sampling is apart from applying: :meth:`Relation.sample` draws JSON parameters from a generator, :meth:`Relation.apply`
+turns them into pixels and draws nothing. The parameters are kept in the record and replay the case exactly; noise is
+drawn from a ``noise_seed`` parameter.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from medtest.cases import FollowUp, Params, PreparedSeed
+from medtest.plugins import Part, PartSettings
+
+PUBLISHED_SEVERITY = 0
+"""Severity of a case whose parameters are drawn from published ranges."""
+
+
+class RelationSettings(PartSettings):
+    """Settings every relation has; a relation adds its own ``levels`` model and options.
+
+    Attributes:
+        severities: Which of the levels to run (mode ``levels``).
+        mode: ``levels`` (fixed severities from YAML) or ``published`` (parameters drawn from the report's ranges).
+        repeats: Draws per seed and severity.
+    """
+
+    severities: list[int] = Field(default=[1, 2, 3, 4, 5], min_length=1)
+    mode: Literal["levels", "published"] = "levels"
+    repeats: int = Field(default=1, ge=1, le=1000)
+
+
+class Relation(Part, ABC):
+    """A change of the input that must not change the answer, or must change it in a known way.
+
+    Args:
+        settings: An instance of the class's ``Settings``.
+
+    Attributes:
+        group: lighting, motion, objects, non_objects, floor …
+        needs_gradients: True for adversarial relations, which are handed the system.
+        output_kinds: Kinds of answers it is meant for.
+        scale_unit: Unit of :attr:`FollowUp.scale`, for axes of figures.
+        touches_frame: True when it may change pixels on the black frame (text alone).
+    """
+
+    Settings: ClassVar[type[RelationSettings]] = RelationSettings
+    group: ClassVar[str] = "other"
+    needs_gradients: ClassVar[bool] = False
+    output_kinds: ClassVar[frozenset[str]] = frozenset({"mask", "label", "answer"})
+    scale_unit: ClassVar[str] = ""
+    touches_frame: ClassVar[bool] = False
+
+    def __init__(self, settings: Any) -> None:
+        self.settings = settings
+
+    def severities(self) -> tuple[int, ...]:
+        """Return the severities to run, ascending; ``(0,)`` in published mode."""
+        if self.settings.mode == "published":
+            return (PUBLISHED_SEVERITY,)
+        return tuple(sorted(self.settings.severities))
+
+    def repeats(self) -> int:
+        """Return how many draws there are for each seed and severity."""
+        return int(self.settings.repeats)
+
+    @abstractmethod
+    def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
+        """Draw the parameters of one follow-up, JSON values only.
+
+        Args:
+            seed: The prepared source case.
+            severity: 1–5, or 0 for a draw from the published ranges.
+            rng: The case's own generator.
+
+        Raises:
+            NotApplicable: The seed has no room for it, with the reason.
+        """
+
+    @abstractmethod
+    def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
+        """Make the follow-up from parameters that :meth:`sample` gave, deterministically, leaving ``seed`` untouched."""
+
+    def follow_up(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> FollowUp:
+        """Sample and apply.
+
+        Raises:
+            NotApplicable: As :meth:`sample`.
+        """
+        return self.apply(seed, self.sample(seed, severity, rng))

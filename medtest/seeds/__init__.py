@@ -1,0 +1,1 @@
+"""Where source cases come from: one class in one file, its defaults in ``conf/seeds/<name>.yaml``."""

@@ -1,0 +1,72 @@
+"""What a source of seeds is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from medtest.cases import Seed, SeedRef
+from medtest.plugins import Part, PartSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeedProblem:
+    """A file that cannot be a seed.
+
+    Attributes:
+        file: Path relative to the source's root.
+        reason: What is wrong with it, in one phrase.
+    """
+
+    file: str
+    reason: str
+
+
+class SeedSource(Part, ABC):
+    """Where source cases come from. Listing is cheap, loading is one case at a time.
+
+    Args:
+        dataset: Id of the seeds entry in the suite; a source with several data sets derives theirs from folders.
+        settings: An instance of the class's ``Settings``.
+        root: The user's folder (``data=PATH``), for sources with ``needs_root``.
+        suite_seed: The suite's ``seed``, for sources that make their images.
+
+    Attributes:
+        output_kind: What kind of answer the seeds expect ("mask").
+        needs_root: Whether the source reads the user's folder.
+        phantom: Whether the images are made and not real; tables say so.
+    """
+
+    Settings: ClassVar[type[PartSettings]] = PartSettings
+    output_kind: ClassVar[str] = "mask"
+    needs_root: ClassVar[bool] = False
+    phantom: ClassVar[bool] = False
+
+    def __init__(self, *, dataset: str, settings: Any, root: Path | None, suite_seed: int) -> None:
+        self.dataset = dataset
+        self.settings = settings
+        self.root = root
+        self.suite_seed = suite_seed
+
+    @abstractmethod
+    def refs(self) -> Sequence[SeedRef]:
+        """Return every seed in a fixed order (data set, then natural name order), checked and not loaded.
+
+        Raises:
+            UserMistakes: Files cannot be used and ``on_bad_seed`` is ``stop``; one report names every file.
+        """
+
+    @abstractmethod
+    def load(self, ref: SeedRef) -> Seed:
+        """Load one seed. Thread- and process-safe."""
+
+    @abstractmethod
+    def digest(self) -> str:
+        """Return a SHA-256 over everything that determines the seeds (file contents, or generator and settings)."""
+
+    def problems(self) -> Sequence[SeedProblem]:
+        """Return the files left out under ``on_bad_seed: skip``; known after :meth:`refs`."""
+        return ()

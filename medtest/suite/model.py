@@ -1,0 +1,172 @@
+"""A composed and checked suite, and what this invocation is to do with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from medtest.oracles.base import Oracle
+from medtest.plugins import PartInfo
+from medtest.relations.base import Relation
+from medtest.seeds.base import SeedSource
+from medtest.systems.base import System
+
+Against = Literal["truth", "source"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartPlan:
+    """A part as a suite uses it.
+
+    Attributes:
+        id: Its name in this suite.
+        info: The plug-in.
+        settings: Validated settings: defaults from YAML, the suite's, the command line's, in that order.
+    """
+
+    id: str
+    info: PartInfo
+    settings: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Criterion:
+    """When a case counts as a violation.
+
+    Attributes:
+        score: Score column, or a rule over several (``both``, ``either``).
+        threshold: t of the report's equation 6, in [0, 1).
+        against: ``truth`` (the expected answer) or ``source`` (the system's own answer to the source).
+    """
+
+    score: str = "dice"
+    threshold: float = 0.25
+    against: Against = "truth"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gate:
+    """A bound that the run must hold, else exit code 1."""
+
+    score: str = "dice"
+    threshold: float = 0.25
+    against: Against = "truth"
+    dataset: str = "all"
+    relation: str = "overall"
+    severity: str = "all"
+    max_percent: float
+    bound: Literal["ci_high", "efr_percent"] = "ci_high"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Privacy:
+    """What of the seeds may be shown. A suite can only tighten what conf/ says."""
+
+    seed_ids: Literal["plain", "hashed"] = "plain"
+    images: Literal["samples", "none"] = "samples"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepare:
+    """How images are prepared: ``size`` is a side in pixels, or None for the native size."""
+
+    size: int | None = 512
+
+
+@dataclass(frozen=True, kw_only=True)
+class OraclePlan:
+    """The oracle, its primary criterion, and what tables show beside it."""
+
+    part: PartPlan
+    primary: Criterion
+    scores: tuple[str, ...]
+    thresholds: tuple[float, ...]
+    against: tuple[Against, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suite:
+    """What is tested. Everything here has been checked; parts build without the user's mistakes being possible."""
+
+    name: str
+    version: str
+    description: str
+    seed: int
+    seeds: tuple[PartPlan, ...]
+    relations: tuple[PartPlan, ...]
+    systems: tuple[PartPlan, ...]
+    oracle: OraclePlan
+    gates: tuple[Gate, ...] = ()
+    privacy: Privacy = Privacy()
+    prepare: Prepare = Prepare()
+    max_error_percent: float = 1.0
+    composed: Mapping[str, Any] = field(default_factory=dict)
+    """The composed YAML as plain data, for ``suite.yaml``; never holds a path or a key."""
+
+    def build_seeds(self, data: Path | None) -> tuple[SeedSource, ...]:
+        """Make the seed sources; ``data`` is the user's root."""
+        return tuple(
+            p.info.load()(dataset=p.id, settings=p.settings, root=data, suite_seed=self.seed) for p in self.seeds
+        )
+
+    def build_relations(self) -> dict[str, Relation]:
+        """Make the relations by id, in the suite's order."""
+        return {p.id: p.info.load()(p.settings) for p in self.relations}
+
+    def build_systems(self) -> dict[str, System]:
+        """Make the systems by id, in the suite's order, without loading them."""
+        return {p.id: p.info.load()(p.id, p.settings) for p in self.systems}
+
+    def build_oracle(self) -> Oracle:
+        """Make the oracle."""
+        oracle: Oracle = self.oracle.part.info.load()(self.oracle.part.settings, primary=self.oracle.primary)
+        return oracle
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """``only=``: the part of the plan to execute. Empty sets choose everything."""
+
+    relations: frozenset[str] = frozenset()
+    severities: frozenset[int] = frozenset()
+    datasets: frozenset[str] = frozenset()
+    seeds: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Invocation:
+    """How this call runs the suite; nothing here enters the digest of a run.
+
+    Attributes:
+        home: Folder that holds ``outputs/`` and ``mlruns/``.
+        data: The user's data root, or None.
+        limit: First N seeds of each data set; None for all.
+        only: Part of the plan.
+        device: ``cpu`` or ``cuda:N`` (``auto`` already resolved by the runner), or ``auto``.
+        workers: Worker processes; None lets the runner choose.
+        threads: Torch threads a worker; None lets the runner choose.
+        batch_size: Images per call of a system (enters the plan, not the digest).
+        batch_seconds: Time limit of one batch; a worker that exceeds it is killed and its cases are ERROR.
+        fresh: Move an earlier folder aside.
+        tracking_uri: MLflow store; None for the default under ``home``.
+        track: False switches MLflow off.
+        quiet: No progress bar.
+        command: The command line as typed, for the report ("python run.py suite=…"), without secrets.
+    """
+
+    home: Path
+    data: Path | None = None
+    limit: int | None = None
+    only: Selection = Selection()
+    device: str = "auto"
+    workers: int | None = None
+    threads: int | None = None
+    batch_size: int = 8
+    batch_seconds: float = 300.0
+    fresh: bool = False
+    tracking_uri: str | None = None
+    track: bool = True
+    quiet: bool = False
+    command: str = ""

@@ -1,0 +1,100 @@
+"""Suite + seeds → cases in a fixed order, cut into units (one seed each) and batches.
+
+Batches are cut from the full plan: with the same weights outputs differ by about 1e-6 between batch sizes, so what
+is left to do must not decide who shares a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from medtest.cases import Address, SeedRef
+from medtest.relations.base import Relation
+from medtest.suite.model import Selection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """All cases of one seed: the source first, then the follow-ups by relation, severity and repeat.
+
+    Attributes:
+        index: Position in the plan, from 0.
+        ref: The seed.
+        position: Position of the seed within its data set, from 0 (what ``limit`` counts).
+        cases: Addresses without items, the source case first.
+        batches: Half-open ranges into ``cases``.
+    """
+
+    index: int
+    ref: SeedRef
+    position: int
+    cases: tuple[Address, ...]
+    batches: tuple[tuple[int, int], ...]
+
+
+class Plan:
+    """Every case of a suite, made on demand.
+
+    Args:
+        refs: All seeds, in order.
+        relations: Relations by id, in the suite's order.
+        batch_size: Images per batch.
+    """
+
+    def __init__(self, refs: Sequence[SeedRef], relations: Mapping[str, Relation], batch_size: int) -> None:
+        self.refs = tuple(refs)
+        self.shape: tuple[tuple[str, int, int], ...] = tuple(
+            (relation_id, severity, repeat)
+            for relation_id, relation in relations.items()
+            for severity in relation.severities()
+            for repeat in range(relation.repeats())
+        )
+        self.batch_size = batch_size
+
+    @property
+    def cases_per_seed(self) -> int:
+        """Cases of one seed, the source included."""
+        return 1 + len(self.shape)
+
+    @property
+    def total(self) -> int:
+        """All cases, sources included, for one system."""
+        return len(self.refs) * self.cases_per_seed
+
+    def unit(self, index: int, position: int) -> Unit:
+        """Return one unit."""
+        ref = self.refs[index]
+        cases = (
+            ref.source,
+            *(
+                Address(dataset=ref.dataset, seed_id=ref.seed_id, relation=relation, severity=severity, repeat=repeat)
+                for relation, severity, repeat in self.shape
+            ),
+        )
+        step = self.batch_size
+        batches = tuple((start, min(start + step, len(cases))) for start in range(0, len(cases), step))
+        return Unit(index=index, ref=ref, position=position, cases=cases, batches=batches)
+
+    def units(self) -> Iterator[Unit]:
+        """Yield every unit in order."""
+        positions: dict[str, int] = {}
+        for index, ref in enumerate(self.refs):
+            position = positions.get(ref.dataset, 0)
+            positions[ref.dataset] = position + 1
+            yield self.unit(index, position)
+
+
+def is_chosen(address: Address, position: int, *, limit: int | None, only: Selection) -> bool:
+    """Whether this invocation is to execute the case; a source is chosen with any of its follow-ups."""
+    if limit is not None and position >= limit:
+        return False
+    if only.datasets and address.dataset not in only.datasets:
+        return False
+    if only.seeds and address.seed_id not in only.seeds:
+        return False
+    if address.is_source:
+        return True
+    if only.relations and address.relation not in only.relations:
+        return False
+    return not only.severities or address.severity in only.severities

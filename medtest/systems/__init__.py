@@ -1,0 +1,1 @@
+"""Systems under test: one class in one file, its preset in ``conf/model/<name>.yaml``."""

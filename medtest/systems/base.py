@@ -1,0 +1,104 @@
+"""What a system under test is.
+
+A system is made twice: once by the parent process, which only asks for its name, fingerprint and mistakes and must
+not load anything heavy, and once in each worker, which calls :meth:`System.open` and then :meth:`System.predict`.
+It therefore pickles (its settings do), and torch, onnxruntime and their kin are imported in :meth:`System.open`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+from numpy.typing import NDArray
+from pydantic import Field
+
+from medtest.cases import Address, Image, Json
+from medtest.errors import Mistake
+from medtest.plugins import Part, PartSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """The system has no answer for this case, which is no fault of it: the case becomes SKIP with this reason."""
+
+    reason: str
+
+
+RawAnswer: TypeAlias = "NDArray[Any] | Missing"
+"""For segmentation: h×w, bool (a mask) or float (probability in [0, 1]) or uint8 (probability × 255), of any size."""
+
+
+class SystemSettings(PartSettings):
+    """Settings every system has.
+
+    Attributes:
+        trained_on: Data sets it has seen in training; tables mark them.
+    """
+
+    trained_on: list[str] = Field(default=[])
+
+
+class System(Part, ABC):
+    """A system under test.
+
+    Args:
+        name: Its id in the suite or on the command line; the record's name derives from it.
+        settings: An instance of the class's ``Settings``.
+
+    Attributes:
+        output_kind: What it answers ("mask").
+        needs_device: Whether ``device=`` matters to it.
+    """
+
+    Settings: ClassVar[type[SystemSettings]] = SystemSettings
+    output_kind: ClassVar[str] = "mask"
+    needs_device: ClassVar[bool] = False
+
+    def __init__(self, name: str, settings: Any) -> None:
+        self.name = name
+        self.settings = settings
+
+    @property
+    def record_name(self) -> str:
+        """Name in records, folders, tables and MLflow, e.g. ``pranet-compact``."""
+        return self.name
+
+    def notice(self) -> str:
+        """Return one line the user reads before the run ("the compact network runs …"), or an empty string."""
+        return ""
+
+    def check(self) -> Sequence[Mistake]:
+        """Return the user's mistakes that can be seen without loading (a missing file, a wrong suffix)."""
+        return ()
+
+    @abstractmethod
+    def fingerprint(self) -> dict[str, Json]:
+        """Return what determines its answers beyond its settings: SHA-256 of weights, of a user's file, of a folder."""
+
+    @abstractmethod
+    def open(self, *, device: str, threads: int) -> None:
+        """Load what is needed. Called once in each worker, before any :meth:`predict`.
+
+        Args:
+            device: ``"cpu"`` or ``"cuda:N"`` (``auto`` is resolved before).
+            threads: Intra-op threads this process may use.
+        """
+
+    @abstractmethod
+    def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
+        """Answer one batch.
+
+        Args:
+            images: uint8 RGB H×W×3 each; one size in ``prepare.size: 512``, different sizes under ``native``.
+            addresses: The cases' addresses, for systems that answer from files. A network must not look at them.
+
+        Returns:
+            One answer per image. An exception makes every case of the batch an ERROR, retried one by one once.
+        """
+
+    def close(self) -> None:
+        """Free what :meth:`open` took."""
+        return
