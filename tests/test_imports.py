@@ -1,0 +1,90 @@
+"""Imports run one way, and the core imports nothing heavy: the fifth rule of the house."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "medtest"
+
+LAYERS: dict[str, int] = {
+    "errors": 0,
+    "paths": 0,
+    "cases": 0,
+    "plugins": 1,
+    "records": 1,
+    "preparation": 2,
+    "phantoms": 2,
+    "seeds": 3,
+    "relations": 3,
+    "systems": 3,
+    "oracles": 3,
+    "suite": 4,
+    "runner": 5,
+    "results": 6,
+    "training": 6,
+    "tracking": 7,
+    "report": 7,
+    "cli": 8,
+    "__main__": 9,
+}
+FOUR_PARTS = {"seeds", "relations", "systems", "oracles"}
+LAZY_ALLOWED = {
+    ("report", "tracking"),  # finish() tracks after it has reported
+    ("training", "tracking"),  # training logs to the same store
+}
+HEAVY = {"torch", "torchvision", "mlflow", "transformers", "openai", "pandas", "matplotlib", "statsmodels", "onnxruntime"}
+
+
+def _room(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def _modules() -> list[Path]:
+    return [p for p in sorted(PACKAGE.rglob("*.py")) if p.name != "__init__.py" or p.parent != PACKAGE]
+
+
+def _imports(tree: ast.AST) -> list[str]:
+    names: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            names.append(node.module)
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+    return names
+
+
+@pytest.mark.parametrize("path", _modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_run_one_way(path: Path) -> None:
+    room = _room(path)
+    assert room in LAYERS, f"{room} has no place in LAYERS"
+    for name in _imports(ast.parse(path.read_text(encoding="utf-8"))):
+        parts = name.split(".")
+        if parts[0] != "medtest" or len(parts) < 2 or parts[1] not in LAYERS:
+            continue
+        other = parts[1]
+        if other == room or (room, other) in LAZY_ALLOWED:
+            continue
+        assert LAYERS[other] <= LAYERS[room], f"{path} imports {name}, which stands above it"
+        if room in FOUR_PARTS:
+            assert other not in FOUR_PARTS - {room}, f"{path} imports {name}: the four parts do not know one another"
+
+
+def test_only_tracking_imports_mlflow() -> None:
+    for path in _modules():
+        if _room(path) != "tracking":
+            assert not any(n.split(".")[0] == "mlflow" for n in _imports(ast.parse(path.read_text(encoding="utf-8")))), path
+
+
+def test_the_core_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, medtest.suite.compose, medtest.runner, medtest.cli.app, medtest.cli.launch\n"
+        f"print(sorted({HEAVY!r} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
