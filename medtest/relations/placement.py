@@ -1,0 +1,214 @@
+"""Where something may be put on an image: off the lesion with a margin, off the black frame, wherever else is room.
+
+Relations that paste or print share this. What depends on the seed alone is computed once per seed
+(:meth:`PreparedSeed.memo`); looking for free places is one pass over an integral image, whatever the object's size.
+A system's prediction is never used: follow-ups are the same for all systems.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import Mask, PreparedSeed
+from medtest.errors import NotApplicable
+
+CENTRAL_FRACTION = 0.6
+"""Semi-axes of the ellipse kept free when nothing is known of the lesion, as fraction of the field's half extent."""
+
+Corner: TypeAlias = tuple[int, int]
+Box: TypeAlias = tuple[int, int, int, int]
+
+
+def field_box(seed: PreparedSeed) -> Box:
+    """Return the field of view's bounding box as (top, left, bottom, right), the last two exclusive.
+
+    Raises:
+        NotApplicable: The whole image is black frame.
+    """
+    return seed.memo("placement.field_box", lambda: _bounding_box(~seed.frame))
+
+
+def lesion_distance(seed: PreparedSeed) -> NDArray[np.float32] | None:
+    """Return each pixel's distance to the nearest lesion pixel, float32 H×W in pixels.
+
+    None when the seed is unlabelled or its mask is empty: then there is no lesion to be far from.
+    """
+    return seed.memo("placement.lesion_distance", lambda: _distance_to(seed.mask))
+
+
+def keep_out(seed: PreparedSeed, *, margin: int) -> Mask:
+    """Return where nothing may be put for the lesion's sake; the frame is not part of it.
+
+    The lesion grown by ``margin`` and, where the user gave a rough mask, that mask grown likewise. Without either, a
+    central ellipse of the field, for that is where an endoscopist keeps what he looks at. A seed whose mask is known
+    to be empty has nothing to protect.
+
+    Args:
+        seed: The prepared seed.
+        margin: Pixels (Euclidean) at the prepared size, ≥ 0.
+
+    Returns:
+        bool H×W, read-only, shared by all callers.
+    """
+    return seed.memo(f"placement.keep_out.{margin}", lambda: _keep_out(seed, margin))
+
+
+def free_places(seed: PreparedSeed, *, margin: int) -> FreePlaces:
+    """Return the places on the field that are off :func:`keep_out`, memoised per seed and margin."""
+    return seed.memo(
+        f"placement.free_places.{margin}", lambda: FreePlaces(np.logical_or(keep_out(seed, margin=margin), seed.frame))
+    )
+
+
+class FreePlaces:
+    """All places where a box, or a coarse shape, lies on no blocked pixel.
+
+    Args:
+        blocked: bool H×W, True where nothing may be put.
+
+    Example:
+        >>> places = FreePlaces(np.eye(4, dtype=bool))
+        >>> places.of_box(2, 2).astype(int).tolist()
+        [[0, 0, 1], [0, 0, 0], [1, 0, 0]]
+    """
+
+    def __init__(self, blocked: Mask) -> None:
+        self.height, self.width = int(blocked.shape[0]), int(blocked.shape[1])
+        self._integral: NDArray[np.int32] = cv2.integral(blocked.view(np.uint8), sdepth=cv2.CV_32S).astype(
+            np.int32, copy=False
+        )
+
+    def of_box(self, height: int, width: int, *, step: int = 1) -> Mask:
+        """Return the top-left corners at which an upright box is wholly free.
+
+        Args:
+            height: Rows of the box, ≥ 1.
+            width: Columns of the box, ≥ 1.
+            step: Look at every ``step``-th corner along both axes only.
+
+        Returns:
+            bool, element (i, j) for the corner (i·step, j·step); empty when the box is larger than the image.
+        """
+        return self._free([(0, 0, height, width)], height, width, step)
+
+    def of_shape(self, shape: Mask, *, step: int = 1, bands: int = 8) -> Mask:
+        """Return the top-left corners at which no pixel of a shape lies on a blocked one.
+
+        The shape is covered by horizontal bands, each from its leftmost to its rightmost pixel; a corner that is
+        returned is free for every pixel, and few that would be free are missed.
+
+        Args:
+            shape: bool h×w, the object's pixels within its box, at least one True.
+            step: As in :meth:`of_box`.
+            bands: Bands that cover the shape.
+
+        Returns:
+            As :meth:`of_box`.
+        """
+        height, width = int(shape.shape[0]), int(shape.shape[1])
+        edges = np.linspace(0, height, min(bands, height) + 1).round().astype(int)
+        rectangles: list[Box] = []
+        for top, bottom in zip(edges[:-1], edges[1:], strict=True):
+            columns = np.flatnonzero(shape[top:bottom].any(axis=0))
+            if columns.size:
+                rectangles.append((int(top), int(columns[0]), int(bottom), int(columns[-1]) + 1))
+        return self._free(rectangles, height, width, step)
+
+    def _free(self, rectangles: list[Box], height: int, width: int, step: int) -> Mask:
+        rows = range(0, self.height - height + 1, step)
+        columns = range(0, self.width - width + 1, step)
+        if len(rows) == 0 or len(columns) == 0:
+            return np.zeros((0, 0), dtype=np.bool_)
+
+        def corner(down: int, right: int) -> NDArray[np.int32]:
+            last_row, last_column = rows[-1] + down + 1, columns[-1] + right + 1
+            view: NDArray[np.int32] = self._integral[down:last_row:step, right:last_column:step]
+            return view
+
+        free = np.ones((len(rows), len(columns)), dtype=np.bool_)
+        for top, left, bottom, right in rectangles:
+            # Counts never wrap, so equal sums on both sides of the identity mean that no blocked pixel lies inside.
+            free &= corner(bottom, right) + corner(top, left) == corner(top, right) + corner(bottom, left)
+        return free
+
+
+def draw_place(
+    free: Mask,
+    rng: np.random.Generator,
+    *,
+    what: str,
+    step: int = 1,
+    near: tuple[float, float] | None = None,
+    spread: float = 0.0,
+) -> Corner:
+    """Draw one free corner, uniformly or near a wanted one.
+
+    Args:
+        free: What :meth:`FreePlaces.of_box` or :meth:`FreePlaces.of_shape` gave.
+        rng: The case's generator; one number is drawn.
+        what: Names the thing in the reason ("an instrument of this size").
+        step: The step that ``free`` was made with.
+        near: Wanted corner (row, column), which need not be free; None for a uniform draw.
+        spread: Standard deviation in pixels around ``near``; beyond a few of them the nearest free corner wins.
+
+    Returns:
+        (row, column) of the box's top-left pixel.
+
+    Raises:
+        NotApplicable: No corner is free.
+    """
+    places = np.flatnonzero(free)
+    if places.size == 0:
+        raise NotApplicable(f"no room for {what}")
+    if near is None:
+        chosen = int(places[int(rng.integers(places.size))])
+    else:
+        rows, columns = np.divmod(places, free.shape[1])
+        squared = (rows * float(step) - near[0]) ** 2 + (columns * float(step) - near[1]) ** 2
+        # Relative to the nearest place, so that the weights never all vanish.
+        weights = np.cumsum(np.exp((squared.min() - squared) / (2.0 * max(spread, 1e-6) ** 2)))
+        index = int(np.searchsorted(weights, rng.random() * weights[-1], side="right"))
+        chosen = int(places[min(index, places.size - 1)])
+    row, column = divmod(chosen, free.shape[1])
+    return row * step, column * step
+
+
+def _bounding_box(mask: Mask) -> Box:
+    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    if rows.size == 0:
+        raise NotApplicable("no field of view: the whole image is black frame")
+    return int(rows[0]), int(columns[0]), int(rows[-1]) + 1, int(columns[-1]) + 1
+
+
+def _distance_to(mask: Mask | None) -> NDArray[np.float32] | None:
+    if mask is None or not mask.any():
+        return None
+    distance: NDArray[np.float32] = cv2.distanceTransform(
+        np.logical_not(mask).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE
+    ).astype(np.float32, copy=False)
+    distance.flags.writeable = False
+    return distance
+
+
+def _keep_out(seed: PreparedSeed, margin: int) -> Mask:
+    blocked = np.zeros(seed.frame.shape, dtype=np.bool_)
+    if seed.mask is None and seed.avoid is None:
+        blocked = _central_ellipse(seed)
+    else:
+        for distance in (lesion_distance(seed), _distance_to(seed.avoid)):
+            if distance is not None:
+                blocked |= distance <= margin
+    blocked.flags.writeable = False
+    return blocked
+
+
+def _central_ellipse(seed: PreparedSeed) -> Mask:
+    top, left, bottom, right = field_box(seed)
+    rows = (np.arange(seed.height) + 0.5 - (top + bottom) / 2) / (CENTRAL_FRACTION * (bottom - top) / 2)
+    columns = (np.arange(seed.width) + 0.5 - (left + right) / 2) / (CENTRAL_FRACTION * (right - left) / 2)
+    inside: Mask = rows[:, None] ** 2 + columns[None, :] ** 2 <= 1.0
+    return inside
