@@ -1,0 +1,83 @@
+"""A separately installed package brings a relation and a system, touching none of our files.
+
+The package is written from the code blocks of docs/add-a-relation.md, so the page is tested too.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SUITE = """\
+name: foreign_parts
+version: "1"
+description: Parts of another package.
+seed: 5
+seeds: {phantoms: {count: 2}}
+relations: {vignette: {severities: [1, 5]}}
+systems: {redness: {threshold: 50}}
+oracles: {primary: {score: dice, threshold: 0.25, against: source}}
+"""
+
+
+def _blocks(language: str) -> list[str]:
+    text = (ROOT / "docs" / "add-a-relation.md").read_text(encoding="utf-8")
+    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write, build and install the package of the docs into a folder of its own."""
+    source = tmp_path_factory.mktemp("medtest-vignette")
+    package = source / "medtest_vignette"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    relation, system = _blocks("python")
+    (package / "vignette.py").write_text(relation, encoding="utf-8")
+    (package / "redness.py").write_text(system, encoding="utf-8")
+    (package / "vignette.yaml").write_text(_blocks("yaml")[0], encoding="utf-8")
+    entry = '\n[project.entry-points."medtest.systems"]\nredness = "medtest_vignette.redness:Redness"\n'
+    (source / "pyproject.toml").write_text(_blocks("toml")[0] + entry, encoding="utf-8")
+    target = tmp_path_factory.mktemp("site")
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target", str(target), str(source)],
+        check=True,
+        capture_output=True,
+    )
+    return target
+
+
+def _run(site: Path, home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": f"{site}{os.pathsep}{ROOT}", "MEDTEST_HOME": str(home), "COLUMNS": "200"}
+    return subprocess.run(
+        [sys.executable, "-m", "medtest", *arguments], capture_output=True, text=True, env=environment, cwd=home, check=False
+    )
+
+
+def test_foreign_parts_are_listed(site: Path, tmp_path: Path) -> None:
+    relations = _run(site, tmp_path, "list", "relations")
+    assert "vignette" in relations.stdout and "medtest-vignette" in relations.stdout
+    assert "the edge of the field gets darker" in relations.stdout
+    assert "redness" in _run(site, tmp_path, "list", "systems").stdout
+
+
+def test_foreign_parts_run(site: Path, tmp_path: Path) -> None:
+    import pandas as pd
+
+    suites = tmp_path / "team"
+    suites.mkdir()
+    (suites / "foreign_parts.yaml").write_text(SUITE, encoding="utf-8")
+    done = _run(site, tmp_path, "run", "suite=foreign_parts", f"suite_dir={suites}", "track=false")
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    (records,) = tmp_path.glob("outputs/foreign_parts/redness/*/records.parquet")
+    table = pd.read_parquet(records)
+    assert sorted(table["relation"].unique()) == ["source", "unchanged", "vignette"]
+    vignette = table[table["relation"] == "vignette"]
+    assert sorted(vignette["scale"].unique()) == [15.0, 75.0]
+    assert set(vignette["verdict"]) <= {"PASS", "FAIL", "SKIP"}
