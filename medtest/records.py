@@ -41,6 +41,14 @@ KEY_COLUMNS: tuple[str, ...] = ("dataset", "seed_id", "relation", "severity", "f
 UNEQUAL_COLUMNS: tuple[str, ...] = ("elapsed_ms",)
 """Columns that may differ between two runs whose records are called equal."""
 
+SOURCE_FAILED = "source case failed"
+"""How the reason of a follow-up begins whose source case is an ERROR. Such a follow-up is SKIP and not ERROR, for the
+system is blamed once, at the source; ``source_failed`` of the tables and the runner's error percentage count it, and
+a resumed run does it again together with its source."""
+
+NO_PREDICTION = "no prediction"
+"""How the reason of a SKIP begins where the system has no answer for the case, or none for its source."""
+
 SEED_FACTORS: tuple[str, ...] = (
     "factor_polyp_area",
     "factor_polyp_count",

@@ -1,0 +1,97 @@
+"""How many workers, how many threads each, and on which device.
+
+On a CPU the runner starts as many one-thread workers as there are cores: two one-thread processes were measured
+fastest on two cores, one two-thread process plus a helper oversubscribes them and is slowest. On a GPU one worker.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+_WORKER_BYTES = 1_200_000_000
+"""What a worker with torch and a network of a few million parameters is expected to take."""
+_GPU_FILES = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """How the work is spread.
+
+    Attributes:
+        workers: Processes.
+        threads: Intra-op threads of each.
+    """
+
+    workers: int
+    threads: int
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may keep busy: its affinity, bounded by the control group's quota."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = _quota()
+    return max(1, min(cores, int(quota + 0.5)) if quota else cores)
+
+
+def _quota() -> float | None:
+    try:
+        limit, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()[:2]
+        return None if limit == "max" else float(limit) / float(period)
+    except (OSError, ValueError):
+        pass
+    try:
+        limit = Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us").read_text(encoding="ascii")
+        period = Path("/sys/fs/cgroup/cpu/cpu.cfs_period_us").read_text(encoding="ascii")
+        return float(limit) / float(period) if float(limit) > 0 else None
+    except (OSError, ValueError):
+        return None
+
+
+def choose_layout(*, device: str, units: int, workers: int | None, threads: int | None) -> Layout:
+    """Choose the layout.
+
+    Args:
+        device: Resolved device.
+        units: Units that are still to be run.
+        workers: The user's choice, or None.
+        threads: The user's choice, or None.
+    """
+    cores = usable_cores()
+    if workers is None:
+        if device != "cpu":
+            workers = 1
+        else:
+            by_memory = max(1, int(psutil.virtual_memory().available // _WORKER_BYTES))
+            workers = min(max(1, cores // (threads or 1)), by_memory)
+    workers = max(1, min(workers, units))
+    # With fewer units than cores a worker takes the idle ones.
+    return Layout(workers=workers, threads=threads or max(1, cores // workers))
+
+
+def device_is_certain(device: str, *, needed: bool) -> str | None:
+    """Return the device when it can be told without importing torch, else None.
+
+    Args:
+        device: What the user asked for: ``cpu``, ``cuda:N`` or ``auto``.
+        needed: Whether any system cares.
+    """
+    if not needed:
+        return "cpu"
+    if device != "auto":
+        return device
+    if os.name == "posix" and Path("/proc").is_dir() and not any(Path(f).exists() for f in _GPU_FILES):
+        return "cpu"
+    return None
+
+
+def resolve_device(device: str) -> str:
+    """Return ``cuda:0`` for ``auto`` where torch sees a GPU, else ``cpu``; called in a worker, for it imports torch."""
+    if device != "auto":
+        return device
+    import torch
+
+    return "cuda:0" if torch.cuda.is_available() else "cpu"

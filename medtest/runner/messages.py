@@ -1,0 +1,148 @@
+"""What parent and workers say to one another through their pipes; images never pass here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from medtest.cases import SeedRef
+from medtest.suite.model import Suite
+
+SHARED = -1
+"""Stands for "all systems" or "the whole unit" in a :class:`Place`."""
+
+Place: TypeAlias = "tuple[int, int]"
+"""(system index or SHARED, batch index or SHARED): what a worker is busy with inside a unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """First message to a worker: everything it needs to build its parts.
+
+    Attributes:
+        suite: The suite.
+        data: The user's data root as text, or None.
+        batch_size: Images per call of a system.
+        device: ``cpu``, ``cuda:N`` or ``auto``.
+        threads: Intra-op threads.
+        hash_key: Key for hashed ids, or None for plain ones.
+        send_seconds: Time it may keep rows to itself.
+        hide: Texts that must not show in reasons (the data root, the home folder), with what stands for them.
+    """
+
+    suite: Suite
+    data: str | None
+    batch_size: int
+    device: str
+    threads: int
+    hash_key: bytes | None
+    send_seconds: float
+    hide: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnitTask:
+    """Run a unit.
+
+    Attributes:
+        index: The unit's number.
+        source: Which seed source it comes from.
+        ref: The seed.
+        todo: One ``bytes`` per system, a 1 for every case that is to be recorded.
+        given_up: Places that hung or crashed, with the reason their cases get.
+    """
+
+    index: int
+    source: int
+    ref: SeedRef
+    todo: tuple[bytes, ...]
+    given_up: dict[Place, str]
+
+
+@dataclass(frozen=True, slots=True)
+class StripTask:
+    """Draw sample strips of one seed.
+
+    Attributes:
+        index: Number of the task.
+        source: Which seed source it comes from.
+        ref: The seed.
+        strips: (system index, case's index in the unit, file to write, caption) each.
+    """
+
+    index: int
+    source: int
+    ref: SeedRef
+    strips: tuple[tuple[int, int, str, str], ...]
+
+
+Task: TypeAlias = "UnitTask | StripTask"
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """The worker knows where its systems will run; it has not loaded them."""
+
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The worker has loaded every system.
+
+    Attributes:
+        memory: Its resident bytes.
+    """
+
+    memory: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The worker could not start; ``error`` is a MedtestError to raise in the parent."""
+
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """The worker starts something that may take long."""
+
+    index: int
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Finished cases.
+
+    Attributes:
+        index: The unit's number.
+        rows: (system index, case index in the unit, values in the order of the schema) each.
+    """
+
+    index: int
+    rows: list[tuple[int, int, tuple[Any, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The task is finished and all its rows are sent.
+
+    Attributes:
+        index: Its number.
+        memory: Resident bytes of the worker.
+        errors: What could not be done (strips only).
+    """
+
+    index: int
+    memory: int
+    errors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """Made by the parent's reader when a worker's pipe closes."""
+
+
+Message: TypeAlias = "Device | Ready | Failed | Begin | Rows | Done | Gone"

@@ -1,0 +1,121 @@
+"""What a run gives back to whoever started it, and the bounds it runs under."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+GIB = 1024**3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Bounds of a run that no user needs to know of and tests tighten.
+
+    Attributes:
+        shard_seconds: A shard is closed at the latest this long after its first row.
+        shard_rows: … or when it holds this many rows.
+        open_seconds: Time a worker may take to load the systems.
+        worker_bytes: Resident memory above which a worker is replaced between units, if it also grew threefold.
+        send_seconds: Time a worker may keep rows to itself.
+        samples: How many sample strips a system gets.
+    """
+
+    shard_seconds: float = 4.0
+    shard_rows: int = 2000
+    open_seconds: float = 900.0
+    worker_bytes: int = 4 * GIB
+    send_seconds: float = 0.5
+    samples: int = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Count:
+    """Where a run stands, for a progress line; all numbers are of this invocation and count every system's cases.
+
+    Attributes:
+        done: Cases finished, those of earlier runs among the chosen ones included.
+        total: Cases chosen.
+        reused: Cases among ``done`` that an earlier run had finished.
+        violations: FAIL verdicts so far.
+        errors: ERROR verdicts so far.
+    """
+
+    done: int
+    total: int
+    reused: int
+    violations: int
+    errors: int
+
+
+class Progress(Protocol):
+    """Somebody who wants to know how far a run is."""
+
+    def update(self, count: Count) -> None:
+        """Take notice; called a few times a second at most."""
+
+    def close(self) -> None:
+        """The run is over."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SystemOutcome:
+    """What became of one system.
+
+    Attributes:
+        system: Its id in the suite.
+        record_name: Its name in records, folders and tables.
+        folder: Where its results lie.
+        digest: Digest of what determines its records; the folder's name.
+        counts: Records by verdict, of the whole folder, sources included.
+        cases_executed: Cases this invocation ran.
+        cases_reused: Records that earlier invocations made.
+        reused_from: When the newest of those was written, ISO 8601 in UTC; "" where there is none.
+        finished: Records in the folder (n of "n of m").
+        planned: Cases of the whole suite (m).
+        error_percent: ERROR records and follow-ups whose source failed, per hundred records.
+        notice: The system's own line for the user ("the compact network runs …"), or "".
+    """
+
+    system: str
+    record_name: str
+    folder: Path
+    digest: str
+    counts: Mapping[str, int]
+    cases_executed: int
+    cases_reused: int
+    reused_from: str
+    finished: int
+    planned: int
+    error_percent: float
+    notice: str = ""
+
+    @property
+    def partial(self) -> bool:
+        """Whether cases of the suite are still to be run."""
+        return self.finished < self.planned
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOutcome:
+    """What became of a run.
+
+    Attributes:
+        systems: One outcome each, in the suite's order.
+        interrupted: The user stopped it; what was finished lies in shards and the next run goes on from there.
+        device: Where the systems ran ("cpu", "cuda:0"); "" when nothing had to run.
+        workers: Worker processes used.
+        threads: Threads of each.
+        seconds: Wall time.
+        notices: Lines the user should read: seeds left out, workers replaced, results reused.
+    """
+
+    systems: tuple[SystemOutcome, ...]
+    interrupted: bool = False
+    device: str = ""
+    workers: int = 0
+    threads: int = 0
+    seconds: float = 0.0
+    notices: tuple[str, ...] = field(default=())
