@@ -1,0 +1,145 @@
+"""When a case is a violation: equation 6 of the MedTest report, as pure functions of score columns.
+
+A case violates its relation when ``(original - artefact) / original > t``, strictly (MedTest report, section 4.3,
+equation 6). Against ``truth`` both scores compare with the expected answer; against ``source`` the artefact score
+compares with the system's own answer to the source image (moved as expected) and the original score is 1.
+
+The rules ``both`` (the report's prose: "both Dice and IoU") and ``either`` combine Dice and IoU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from medtest.cases import Verdict
+
+Floats: TypeAlias = NDArray[np.float64]
+Bools: TypeAlias = NDArray[np.bool_]
+Against: TypeAlias = Literal["truth", "source"]
+
+RULES: dict[str, tuple[str, ...]] = {"both": ("dice", "iou"), "either": ("dice", "iou")}
+"""Rules over several scores, and the scores they look at."""
+
+TIE = 2e-15
+"""Slack of the comparison, relative to the original score. Dice and IoU are fractions of pixel counts: two different
+relative losses on images up to 2000 × 2000 differ by more than 8e-15, and double rounding adds less than 1e-15, so with
+this slack ``>`` is exactly the strict comparison of the fractions (0.8 → 0.6 is a loss of 0.25, not above it)."""
+
+NO_SOURCE = "the system failed on the source image"
+NO_TRUTH = "no expected answer to compare with"
+ZERO_SOURCE = "source score is zero"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judgement:
+    """What a criterion says of many cases.
+
+    Attributes:
+        applies: bool N; the case can be judged (both scores exist and the original is above zero).
+        violated: bool N; it applies and the loss is above the threshold.
+        source_failed: bool N; it cannot be judged because the original score is zero or missing while the follow-up
+            was answered.
+    """
+
+    applies: Bools
+    violated: Bools
+    source_failed: Bools
+
+
+def components(score: str) -> tuple[str, ...]:
+    """Return the score columns that a score or a rule looks at."""
+    return RULES.get(score, (score,))
+
+
+def columns_needed(score: str, against: str) -> tuple[str, ...]:
+    """Return the record columns that a criterion reads."""
+    if against == "source":
+        return tuple(f"self_{name}" for name in components(score))
+    return tuple(column for name in components(score) for column in (name, f"source_{name}"))
+
+
+def loss_exceeds(original: ArrayLike, artefact: ArrayLike, threshold: float) -> Bools:
+    """Return whether the relative loss is above ``threshold`` (equation 6, strict).
+
+    Args:
+        original: Scores on the source images, above zero.
+        artefact: Scores on the follow-ups, same shape.
+        threshold: t in [0, 1).
+    """
+    before = np.asarray(original, dtype=np.float64)
+    after = np.asarray(artefact, dtype=np.float64)
+    exceeded: Bools = (before - after) > (threshold + TIE) * before
+    return exceeded
+
+
+def _pair(columns: Mapping[str, ArrayLike], name: str, against: str) -> tuple[Floats, Floats]:
+    if against == "source":
+        artefact = np.asarray(columns[f"self_{name}"], dtype=np.float64)
+        return np.ones_like(artefact), artefact
+    return (
+        np.asarray(columns[f"source_{name}"], dtype=np.float64),
+        np.asarray(columns[name], dtype=np.float64),
+    )
+
+
+def judge(columns: Mapping[str, ArrayLike], *, score: str, threshold: float, against: str) -> Judgement:
+    """Judge many cases under one criterion.
+
+    Args:
+        columns: The score columns of :func:`columns_needed`, NaN where undefined, all of one length.
+        score: A score column, or a rule of :data:`RULES`.
+        threshold: t of equation 6.
+        against: ``truth`` or ``source``.
+    """
+    applies: Bools | None = None
+    violated: Bools | None = None
+    failed: Bools | None = None
+    for name in components(score):
+        original, artefact = _pair(columns, name, against)
+        answered = ~np.isnan(artefact)
+        with np.errstate(invalid="ignore"):
+            usable = answered & (original > 0)
+            worse = usable & loss_exceeds(original, artefact, threshold)
+        zero = answered & ~usable
+        if applies is None or violated is None or failed is None:
+            applies, violated, failed = usable, worse, zero
+        else:
+            applies = applies & usable
+            violated = (violated | worse) if score == "either" else (violated & worse)
+            failed = failed | zero
+    if applies is None or violated is None or failed is None:
+        raise ValueError(f"the rule {score!r} looks at no score")
+    return Judgement(applies=applies, violated=violated & applies, source_failed=failed)
+
+
+def _number(value: Any) -> float:
+    return float("nan") if value is None else float(value)
+
+
+def verdict(row: Mapping[str, Any], *, score: str, threshold: float, against: str) -> tuple[Verdict, str]:
+    """Return the verdict of one record's score columns, and the reason where it is SKIP.
+
+    Args:
+        row: Score columns by name; None or NaN where undefined.
+        score: A score column, or a rule.
+        threshold: t of equation 6.
+        against: ``truth`` or ``source``.
+    """
+    wanted = columns_needed(score, against)
+    columns = {name: np.array([_number(row.get(name))]) for name in wanted}
+    found = judge(columns, score=score, threshold=threshold, against=against)
+    if found.applies[0]:
+        return (Verdict.FAIL if found.violated[0] else Verdict.PASS), ""
+    if against == "source":
+        return Verdict.SKIP, NO_SOURCE
+    names = components(score)
+    if any(np.isnan(columns[name][0]) for name in names):
+        return Verdict.SKIP, NO_TRUTH
+    if any(np.isnan(columns[f"source_{name}"][0]) for name in names):
+        return Verdict.SKIP, NO_SOURCE
+    return Verdict.SKIP, ZERO_SOURCE

@@ -1,0 +1,257 @@
+"""The oracle of segmentations: overlap scores, lesions missed, regions invented.
+
+Scores of a case (``m`` is the predicted mask at the prepared size, ``y`` the expected one, moved as the relation says):
+
+- ``dice``, ``iou``: MedTest report, equations 4 and 5; both masks empty: 1, one empty: 0.
+- ``missed_lesions``: 8-connected components of ``y`` of which less than :data:`HIT_FRACTION` is predicted.
+- ``false_regions``: 8-connected components of ``m`` of at least :data:`REGION_FRACTION` of the image that share no
+  pixel with ``y`` (report 4.3.1: objects are taken for polyps).
+- ``mean_dice_256``, ``mean_iou_256``: mean over the 256 thresholds 0, 1/255, … 1 at the original mask's size, as the
+  evaluator that PraNet and its successors publish their figures with: the probability map is resized to the mask's
+  size (bilinear) where it is not there already, rounded to 8 bits, stretched so that its smallest value becomes 0 and
+  its largest 1, and a pixel counts as lesion where the stretched value is at or above the threshold. A map of one
+  single value has nothing to stretch and is taken as it is. Threshold 0 always takes the whole image, so a perfect map
+  scores slightly below 1.
+
+Without an expected mask only the ``self_`` scores exist, which compare with the answer to the source image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, TypeAlias
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import Effect, Mask, Output, PreparedSeed, Probability, Verdict
+from medtest.oracles import criteria
+from medtest.oracles.base import Oracle
+
+HIT_FRACTION = 0.1
+"""A lesion counts as found when at least this fraction of its pixels is predicted."""
+
+REGION_FRACTION = 0.0005
+"""Predicted regions below this fraction of the image (131 pixels at 512 × 512) are specks, not invented lesions."""
+
+Bytes: TypeAlias = NDArray[np.uint8]
+_MEMO = "medtest.oracles.masks:"
+_BINS = np.arange(256, dtype=np.int64)
+
+
+def overlap(predicted: Mask, expected: Mask) -> tuple[float, float]:
+    """Return Dice and IoU of two masks (report, equations 4 and 5).
+
+    Args:
+        predicted: bool H×W.
+        expected: bool H×W of the same shape.
+
+    Returns:
+        Dice and IoU in [0, 1]; 1 and 1 where both are empty, 0 and 0 where one is.
+    """
+    shared = cv2.countNonZero(cv2.bitwise_and(_bytes(predicted), _bytes(expected)))
+    return _from_counts(shared, cv2.countNonZero(_bytes(predicted)), cv2.countNonZero(_bytes(expected)))
+
+
+def mean_over_thresholds(levels: Bytes, expected: Mask) -> tuple[float, float]:
+    """Return Dice and IoU averaged over 256 thresholds, after stretching to the full range.
+
+    Args:
+        levels: uint8 H×W, the probability map × 255, rounded.
+        expected: bool H×W of the same shape.
+    """
+    everything = _histogram(levels, None)
+    inside = _histogram(levels, _bytes(expected))
+    return _mean_from_histograms(everything, inside)
+
+
+def _mean_from_histograms(everything: NDArray[np.int64], inside: NDArray[np.int64]) -> tuple[float, float]:
+    present = np.flatnonzero(everything)
+    low, high = (int(present[0]), int(present[-1])) if present.size else (0, 0)
+    if high > low:
+        # level q counts at threshold k/255 where (q - low) / (high - low) >= k / 255: kept in whole numbers
+        first = low - (-_BINS * (high - low) // 255)
+    else:
+        first = _BINS
+    at_or_above = np.append(np.cumsum(everything[::-1])[::-1], 0)
+    hits_at_or_above = np.append(np.cumsum(inside[::-1])[::-1], 0)
+    predicted = at_or_above[first].astype(np.float64)
+    shared = hits_at_or_above[first].astype(np.float64)
+    total = predicted + float(inside.sum())
+    union = total - shared
+    with np.errstate(invalid="ignore", divide="ignore"):
+        dice = np.where(total > 0, 2 * shared / total, 1.0)
+        iou = np.where(union > 0, shared / union, 1.0)
+    return float(dice.mean()), float(iou.mean())
+
+
+def _histogram(levels: Bytes, where: Bytes | None) -> NDArray[np.int64]:
+    counts = cv2.calcHist([levels], [0], where, [256], [0, 256])
+    return np.rint(counts.ravel()).astype(np.int64)
+
+
+def _from_counts(shared: int, predicted: int, expected: int) -> tuple[float, float]:
+    total = predicted + expected
+    if total == 0:
+        return 1.0, 1.0
+    return 2.0 * shared / total, shared / (total - shared)
+
+
+def _bytes(mask: Mask) -> Bytes:
+    """View a bool mask as bytes without copying it."""
+    return np.ascontiguousarray(mask).view(np.uint8)
+
+
+def move_mask(mask: Mask, matrix: Any, *, prepared: tuple[int, int] | None = None) -> Mask:
+    """Return a mask moved by a relation's matrix, nearest neighbour, False where nothing came from.
+
+    Args:
+        mask: bool H×W.
+        matrix: 2×3 (affine) or 3×3 (perspective) numbers that map a source pixel (x, y) to its place in the follow-up,
+            at the prepared size; pixel centres lie on whole numbers.
+        prepared: Rows and columns of the prepared image, where ``mask`` has another size.
+    """
+    full = np.eye(3)
+    given = np.asarray(matrix, dtype=np.float64)
+    full[: given.shape[0]] = given
+    height, width = mask.shape
+    if prepared is not None and prepared != (height, width):
+        full = _resized_matrix(full, (height / prepared[0], width / prepared[1]))
+    moved = cv2.warpPerspective(_bytes(mask), full, (width, height), flags=cv2.INTER_NEAREST)
+    return np.asarray(moved, dtype=np.uint8).view(np.bool_)
+
+
+def _resized_matrix(matrix: NDArray[np.float64], factors: tuple[float, float]) -> NDArray[np.float64]:
+    rows, columns = factors
+    # a pixel centre x of the prepared image lies at (x + 0.5) * factor - 0.5 of the other one
+    up = np.array([[columns, 0, (columns - 1) / 2], [0, rows, (rows - 1) / 2], [0, 0, 1.0]])
+    return np.asarray(up @ matrix @ np.linalg.inv(up), dtype=np.float64)
+
+
+class Masks(Oracle):
+    """Judges segmentations; see the module for what each score means. It has no settings."""
+
+    output_kind: ClassVar[str] = "mask"
+    scores: ClassVar[tuple[str, ...]] = (
+        "dice",
+        "iou",
+        "missed_lesions",
+        "false_regions",
+        "mean_dice_256",
+        "mean_iou_256",
+    )
+    self_scores: ClassVar[tuple[str, ...]] = ("dice", "iou")
+    revision: ClassVar[int] = 1
+
+    def score(
+        self, *, answer: Output, source: Output | None, seed: PreparedSeed, effect: Effect
+    ) -> dict[str, float | None]:
+        """Return the score columns of one case; None where there is no truth or no source answer."""
+        columns: dict[str, float | None] = dict.fromkeys(self.scores)
+        columns |= dict.fromkeys((f"self_{name}" for name in self.self_scores), None)
+        if source is answer:
+            columns["self_dice"] = columns["self_iou"] = 1.0
+        elif source is not None:
+            before = source.mask if effect.kind != "move" else move_mask(source.mask, effect.data["matrix"])
+            columns["self_dice"], columns["self_iou"] = overlap(answer.mask, before)
+        if seed.mask is not None:
+            columns |= self._against_truth(answer, seed, effect)
+        return columns
+
+    def verdict(self, row: Mapping[str, Any]) -> tuple[Verdict, str]:
+        """Return the verdict under the suite's primary criterion."""
+        return criteria.verdict(
+            row, score=self.primary.score, threshold=self.primary.threshold, against=self.primary.against
+        )
+
+    def _against_truth(self, answer: Output, seed: PreparedSeed, effect: Effect) -> dict[str, float | None]:
+        truth = _truth(seed, effect)
+        shared_map = np.asarray(cv2.bitwise_and(_bytes(answer.mask), truth.mask), dtype=np.uint8)
+        shared = cv2.countNonZero(shared_map)
+        predicted = cv2.countNonZero(_bytes(answer.mask))
+        dice, iou = _from_counts(shared, predicted, truth.area)
+        levels = _levels(answer, truth.original.shape)
+        mean_dice, mean_iou = _mean_from_histograms(_histogram(levels, None), _histogram(levels, truth.original))
+        return {
+            "dice": dice,
+            "iou": iou,
+            "missed_lesions": float(truth.missed(shared_map, shared)),
+            "false_regions": float(_false_regions(_bytes(answer.mask), shared_map, predicted, shared)),
+            "mean_dice_256": mean_dice,
+            "mean_iou_256": mean_iou,
+        }
+
+
+class _Truth:
+    """The expected mask in the forms that scoring needs, made once per seed where nothing moves."""
+
+    def __init__(self, mask: Mask, original: Mask) -> None:
+        self.mask = _bytes(mask)
+        self.original = _bytes(original)
+        self.area = cv2.countNonZero(self.mask)
+        count, self._labels = _components(self.mask)
+        self.lesions = count - 1
+        self._sizes = _sizes(self._labels, count, None)[1:]
+
+    def missed(self, shared_map: Bytes, shared: int) -> int:
+        """Return how many lesions are not hit; ``shared_map`` marks the true positive pixels."""
+        if self.lesions == 0:
+            return 0
+        if self.lesions == 1:
+            return int(shared < HIT_FRACTION * self.area)
+        hits = _sizes(self._labels, self.lesions + 1, shared_map)[1:]
+        return int(np.count_nonzero(hits < HIT_FRACTION * self._sizes))
+
+
+def _truth(seed: PreparedSeed, effect: Effect) -> _Truth:
+    mask = seed.mask
+    if mask is None:
+        raise ValueError("an unlabelled seed has no truth")
+    original = mask if seed.original_mask is None else seed.original_mask
+    if effect.kind != "move":
+        return seed.memo(f"{_MEMO}truth", lambda: _Truth(mask, original))
+    matrix = effect.data["matrix"]
+    return _Truth(move_mask(mask, matrix), move_mask(original, matrix, prepared=(seed.height, seed.width)))
+
+
+def _false_regions(predicted: Bytes, shared_map: Bytes, area: int, shared: int) -> int:
+    least = max(1.0, REGION_FRACTION * predicted.size)
+    if area - shared < least:
+        return 0
+    left, top, width, height = cv2.boundingRect(predicted)
+    box = (slice(top, top + height), slice(left, left + width))
+    count, labels = _components(np.ascontiguousarray(predicted[box]))
+    large = _sizes(labels, count, None) >= least
+    large[0] = False
+    if shared:
+        large &= _sizes(labels, count, np.ascontiguousarray(shared_map[box])) == 0
+    return int(np.count_nonzero(large))
+
+
+def _components(mask: Bytes) -> tuple[int, NDArray[Any]]:
+    """Return the number of 8-connected components, the background among them, and their labels."""
+    # 16-bit labels are four times as fast to count; no image of this size holds more components than they can name
+    kind = cv2.CV_16U if mask.size < 4 * (2**16 - 1) else cv2.CV_32S
+    count, labels = cv2.connectedComponents(mask, connectivity=8, ltype=kind)
+    return int(count), np.asarray(labels)
+
+
+def _sizes(labels: NDArray[Any], count: int, where: Bytes | None) -> NDArray[np.int64]:
+    """Return how many pixels each label has, only where ``where`` is set if it is given."""
+    if labels.dtype == np.uint16:
+        return np.rint(cv2.calcHist([labels], [0], where, [count], [0, count]).ravel()).astype(np.int64)
+    chosen = labels.ravel() if where is None else labels[where.view(np.bool_)]
+    return np.bincount(chosen, minlength=count).astype(np.int64)
+
+
+def _levels(answer: Output, shape: tuple[int, ...]) -> Bytes:
+    """Return the probability map as 8-bit levels at the original mask's size."""
+    answered: Probability | None = answer.native if answer.native is not None else answer.probability
+    if answered is None:
+        answered = answer.mask.astype(np.float32)
+    if answered.shape != shape:
+        answered = np.asarray(
+            cv2.resize(answered, (shape[1], shape[0]), interpolation=cv2.INTER_LINEAR), dtype=np.float32
+        )
+    return np.asarray(cv2.convertScaleAbs(answered, alpha=255.0), dtype=np.uint8)
