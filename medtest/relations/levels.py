@@ -1,0 +1,58 @@
+"""Severities as data: what a level is, and the check that a relation's levels make a ladder."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Generic, Self, TypeVar, cast
+
+from pydantic import Field, model_validator
+
+from medtest.cases import Params
+from medtest.plugins import PartSettings
+from medtest.relations.base import RelationSettings
+
+
+class Level(PartSettings):
+    """Parameters of one severity."""
+
+    @property
+    @abstractmethod
+    def scale(self) -> float:
+        """Physical distance from identity, > 0, in the relation's ``scale_unit``; grows with severity."""
+
+
+L = TypeVar("L", bound=Level)
+
+
+class LeveledSettings(RelationSettings, Generic[L]):
+    """Settings of a relation whose severities are written in YAML.
+
+    Attributes:
+        levels: Parameters by severity. Their scales must grow, and every chosen severity must be among them.
+    """
+
+    levels: dict[int, L] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _check_levels(self) -> Self:
+        low = [severity for severity in self.levels if severity < 1]
+        if low:
+            raise ValueError(f"levels start at 1 (0 is kept for published mode), found {low[0]}")
+        missing = [severity for severity in self.severities if severity not in self.levels]
+        if missing:
+            known = ", ".join(str(severity) for severity in sorted(self.levels))
+            raise ValueError(f"severity {missing[0]} has no level; there are {known}")
+        if len(set(self.severities)) != len(self.severities):
+            raise ValueError("a severity is listed twice")
+        ordered = sorted(self.levels.items())
+        for (lower, mild), (upper, severe) in zip(ordered, ordered[1:], strict=False):
+            if not 0.0 < mild.scale < severe.scale:
+                raise ValueError(
+                    f"levels must grow: level {lower} has scale {mild.scale:.6g}, level {upper} has {severe.scale:.6g}"
+                )
+        return self
+
+
+def number(params: Params, key: str) -> float:
+    """Return a stored parameter that is a number."""
+    return float(cast(float, params[key]))

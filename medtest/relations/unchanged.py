@@ -1,0 +1,28 @@
+"""The floor: the image as it is. A system that fails here disagrees with itself without any cause."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from medtest.cases import FollowUp, Params, PreparedSeed
+from medtest.relations.base import Relation
+
+
+class Unchanged(Relation):
+    """Give the source image again; its verdicts are the floor under every other rate and enter no ``overall`` row."""
+
+    group: ClassVar[str] = "floor"
+
+    def severities(self) -> tuple[int, ...]:
+        """Return ``(0,)``: doing nothing has no degrees."""
+        return (0,)
+
+    def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
+        """Draw nothing."""
+        return {}
+
+    def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
+        """Return a copy of the source image at scale 0."""
+        return FollowUp(image=seed.image.copy(), params=dict(params), scale=0.0)
