@@ -1,23 +1,46 @@
-"""The black frame around the field of view (first, rough version; being replaced by the geometric fit)."""
+"""frame (in progress)."""
 
 from __future__ import annotations
 
-import cv2
+from dataclasses import replace
+
 import numpy as np
 
 from medtest.cases import Image, Mask
+from medtest.preparation.evidence import gather
+from medtest.preparation.field_shape import Box, FieldShape
+from medtest.preparation.fit import NO_CUTS, Score, first_box, fit_cuts, fit_ellipse, refine_box
+from medtest.preparation.insets import black_out, display_boxes, find_insets, leave_out
+
+
+def fit_field(image: Image, aspect: float | None = None) -> FieldShape:
+    """Fit."""
+    evidence = gather(image, aspect)
+    votes = evidence.votes
+    if np.count_nonzero(votes < 0) < 0.002 * votes.size:
+        return FieldShape()
+    displays = display_boxes(evidence.rgb)
+    black_out(votes, displays)
+    box = first_box(votes)
+    if box is None:
+        return FieldShape(empty=True)
+    insets = find_insets(evidence, votes, box)
+    rest = leave_out(votes, insets)
+    cuts = fit_cuts(rest, box)
+    box = refine_box(evidence, votes, box, cuts)
+    cuts = fit_cuts(rest, box)
+    shape = FieldShape(box=box, cuts=cuts)
+    score = Score(rest)
+    round_ = fit_ellipse(score, box, shape)
+    if score.of(round_) > score.of(shape):
+        shape = round_
+    h, w = votes.shape
+    return replace(
+        shape,
+        insets=tuple(Box(left=l / w, top=t / h, right=r / w, bottom=b / h) for l, t, r, b in [*displays, *insets]),
+    )
 
 
 def find_frame(image: Image) -> Mask:
     """Return True on the black frame of an uint8 H×W×3 image."""
-    dark = cv2.GaussianBlur(image.max(axis=2), (0, 0), 2) < 24
-    bright = np.zeros(dark.shape, np.uint8)
-    count, labels, stats, _ = cv2.connectedComponentsWithStats((~dark).astype(np.uint8))
-    if count > 1:
-        bright[labels == 1 + int(np.argmax(stats[1:, cv2.CC_STAT_AREA]))] = 1
-    points = cv2.findNonZero(bright)
-    if points is None:
-        return np.ones(dark.shape, bool)
-    field = cv2.fillConvexPoly(np.zeros(dark.shape, np.uint8), cv2.convexHull(points), 1)
-    frame: Mask = field == 0
-    return frame
+    return fit_field(image).frame(image.shape[0], image.shape[1])

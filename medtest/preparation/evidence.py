@@ -1,0 +1,114 @@
+"""What the pixels of a small copy say about field and frame, and where sharp edges are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import Image
+
+Floats = NDArray[np.float64]
+Votes = NDArray[np.float32]
+Light = NDArray[np.uint8]
+
+WORKING_SIDE = 256
+"""Longer side of the small copy in pixels. The shape is fitted to fractions of a pixel, so more adds little."""
+
+MAX_BLACK = 26
+"""A frame is never lighter than this (grey level of the brightest channel)."""
+
+MARGIN = 8
+"""Grey levels above the frame's own at which a pixel is as likely field as frame; JPEG noise stays below."""
+
+DARK_VOTE = 1.0
+"""What a black pixel counts against the field. A lumen may be black, so it is little."""
+
+BRIGHT_VOTE = 3.0
+"""What a bright pixel counts for the field. Only text is bright on a frame, so it is much."""
+
+RISE = 16
+"""Grey levels above the threshold at which a pixel counts in full."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Evidence:
+    """One image's small copy.
+
+    Attributes:
+        light: uint8 h×w, the brightest channel.
+        votes: float32 h×w in [-DARK_VOTE, BRIGHT_VOTE], positive for field.
+        threshold: Grey level between frame and field.
+        rgb: uint8 h×w×3.
+    """
+
+    light: Light
+    votes: Votes
+    threshold: int
+    rgb: Image
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width."""
+        return self.light.shape[0], self.light.shape[1]
+
+
+def gather(image: Image, aspect: float | None = None) -> Evidence:
+    """Return the evidence of an image, uint8 H×W×3, whose true width:height is ``aspect`` (None: its own)."""
+    height, width = image.shape[:2]
+    ratio = width / height if aspect is None else aspect
+    across = WORKING_SIDE if ratio >= 1 else max(16, round(WORKING_SIDE * ratio))
+    down = WORKING_SIDE if ratio <= 1 else max(16, round(WORKING_SIDE / ratio))
+    rgb = cv2.resize(image, (across, down), interpolation=cv2.INTER_AREA)
+    red, green, blue = cv2.split(rgb)
+    light: Light = cv2.max(cv2.max(red, green), blue)
+    threshold = black_level(light) + MARGIN
+    return Evidence(light=light, votes=vote(light, threshold), threshold=threshold, rgb=rgb)
+
+
+def black_level(light: Light) -> int:
+    """Return the frame's grey level: the commonest one up to ``MAX_BLACK`` (0 where there is nothing that dark)."""
+    counts = np.bincount(light.ravel(), minlength=256)[: MAX_BLACK + 1]
+    return int(np.argmax(counts)) if counts.any() else 0
+
+
+def vote(light: Light, threshold: int) -> Votes:
+    """Return each pixel's vote, by a table over the 256 grey levels."""
+    levels = np.arange(256, dtype=np.float32)
+    above = np.clip((levels - threshold) / RISE, 0, 1) * BRIGHT_VOTE
+    below = np.clip((threshold - levels) / (MARGIN / 2), 0, 1) * DARK_VOTE
+    votes: Votes = (above - below)[light]
+    return votes
+
+
+def sharp_fraction(evidence: Evidence, points: Floats, inward: Floats, *, reach: float = 2.5) -> tuple[float, int]:
+    """Say how well a curve follows a sharp edge from frame to field.
+
+    A point counts where the field a little farther in is bright enough to show an edge at all. It is sharp where the
+    image rises from the frame's black to field within twice ``reach``.
+
+    Args:
+        evidence: The small copy.
+        points: N×2 (x, y) on the curve, in pixels of the small copy.
+        inward: N×2 unit vectors into the field.
+        reach: Distance of the samples on both sides.
+
+    Returns:
+        The sharp fraction of the points that count (0 where none do), and how many count.
+    """
+    height, width = evidence.size
+    samples = []
+    for distance in (-reach, reach, 2.5 * reach):
+        at = np.floor(points + distance * inward).astype(np.intp)
+        seen = (at[:, 0] >= 0) & (at[:, 0] < width) & (at[:, 1] >= 0) & (at[:, 1] < height)
+        value = evidence.light[np.clip(at[:, 1], 0, height - 1), np.clip(at[:, 0], 0, width - 1)].astype(int)
+        samples.append((seen, value))
+    (seen_out, out), (seen_in, near), (seen_deep, deep) = samples
+    informative = seen_out & seen_in & seen_deep & (deep > evidence.threshold + RISE / 2)
+    count = int(np.count_nonzero(informative))
+    if not count:
+        return 0.0, 0
+    sharp = informative & (out < evidence.threshold) & (near > evidence.threshold + RISE / 4)
+    return float(np.count_nonzero(sharp)) / count, count
