@@ -7,6 +7,7 @@ over it. All lengths are fractions of the image's width (x) or height (y).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,12 @@ class Cut:
         return np.where(y >= self.down, 0.0, np.maximum(0.0, self.across * (t + difference)))
 
 
+Cuts: TypeAlias = tuple[Cut | None, Cut | None, Cut | None, Cut | None]
+"""The corners in the order top left, top right, bottom left, bottom right; None where one is whole."""
+
+NO_CUTS: Cuts = (None, None, None, None)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ellipse:
     """An ellipse with axes along the image's sides."""
@@ -69,14 +76,14 @@ class FieldShape:
 
     Attributes:
         box: Its bounding box.
-        cuts: Cut corners in the order top left, top right, bottom left, bottom right; None where a corner is whole.
+        cuts: Its cut corners.
         ellipse: The field lies inside this ellipse, where there is one.
         insets: Rectangles that are not field (displays, pictures in the picture).
         empty: True when nothing is visible at all.
     """
 
     box: Box = Box()
-    cuts: tuple[Cut | None, Cut | None, Cut | None, Cut | None] = (None, None, None, None)
+    cuts: Cuts = NO_CUTS
     ellipse: Ellipse | None = None
     insets: tuple[Box, ...] = ()
     empty: bool = False

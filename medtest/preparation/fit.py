@@ -1,38 +1,16 @@
-"""Fitting the shapes to the votes: bounding box, cut corners, ellipse.
+"""Fitting a bounding box and an ellipse to the votes, and scoring shapes.
 
 Lengths are pixels of the small copy here; :class:`FieldShape` gets fractions.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache
-
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.preparation.evidence import Evidence, Floats, Votes, sharp_fraction
-from medtest.preparation.field_shape import Box, Cut, Ellipse, FieldShape
-
-SLOPES = (0.7, 0.84, 1.0, 1.19, 1.43)
-"""Height over width of a cut corner that is tried first; 1 is the chamfer of most scopes."""
-
-BULGES = (0.0, 0.1, 0.2, 0.3, 0.41)
-"""Roundness of a cut corner that is tried first."""
-
-LONGEST_CUT = 0.75
-"""A cut takes at most this part of a side."""
-
-MIN_GAIN = 1e-4
-"""A cut corner must win at least this many black pixels, as a fraction of the image."""
-
-MIN_SHARP = 0.5
-"""Part of a fitted edge that must be sharp in the image."""
-
-Cuts = tuple[Cut | None, Cut | None, Cut | None, Cut | None]
-NO_CUTS: Cuts = (None, None, None, None)
-
+from medtest.preparation.evidence import Evidence, Floats, Votes
+from medtest.preparation.field_shape import Box, Cut, Cuts, Ellipse, FieldShape
 
 class Score:
     """Sums of votes inside shapes, from sums along rows."""
@@ -135,120 +113,61 @@ def _edge(band: Votes, light: NDArray[np.uint8], now: float) -> float:
     return float(start + 1 - covered.sum())
 
 
-# --------------------------------------------------------------------------------------------------------- corners
-
-
-@lru_cache(maxsize=256)
-def _levels(slope: float, bulge: float, side: int) -> NDArray[np.intp]:
-    """Return for each pixel from a corner the index of the smallest cut (``across`` in half pixels) that holds it."""
-    s = (np.arange(side) + 0.5)[None, :]
-    t = (np.arange(side) + 0.5)[:, None] / slope
-    total, difference = s + t, s - t
-    root = np.sqrt(total**2 - 4 * bulge * (1 - bulge) * difference**2)
-    levels: NDArray[np.intp] = np.ceil((total + root) / (1 - bulge)).astype(np.intp)
-    return levels
-
-
-@dataclass(frozen=True, slots=True)
-class _Quadrant:
-    """The votes near one corner of the box, turned so that the corner is at the origin."""
-
-    votes: Votes
-
-    def best(self, slope: float, bulge: float) -> tuple[float, float]:
-        """Return the gain of the best cut of a kind and its ``across`` in pixels."""
-        height, width = self.votes.shape
-        side = 128 if max(height, width) <= 128 else 256
-        levels = _levels(slope, bulge, side)[:height, :width]
-        longest = int(2 * min(width, height / slope))
-        sums = np.cumsum(np.bincount(levels.ravel(), weights=self.votes.ravel())[: longest + 1])
-        index = int(np.argmin(sums)) if len(sums) else 0
-        return (-float(sums[index]), index / 2) if len(sums) and sums[index] < 0 else (0.0, 0.0)
-
-
-def _quadrants(votes: Votes, box: Box) -> list[_Quadrant]:
-    height, width = votes.shape
-    x0, x1 = round(box.left * width), round(box.right * width)
-    y0, y1 = round(box.top * height), round(box.bottom * height)
-    inside = votes[y0:y1, x0:x1]
-    down, across = (max(1, int(LONGEST_CUT * n)) for n in inside.shape)
-    turned = (inside, inside[:, ::-1], inside[::-1], inside[::-1, ::-1])
-    return [_Quadrant(np.ascontiguousarray(t[:down, :across])) for t in turned]
-
-
-def fit_cuts(votes: Votes, box: Box) -> Cuts:
-    """Return the cut corners of a box: one kind (slope, roundness) for all first, then each for itself near it."""
-    height, width = votes.shape
-    half = cv2.resize(votes, (width // 2, height // 2), interpolation=cv2.INTER_AREA)
-    small = _quadrants(half, box)
-    kinds = [(slope, bulge) for bulge in BULGES for slope in SLOPES]
-    gains = [sum(quadrant.best(*kind)[0] for quadrant in small) for kind in kinds]
-    kind = kinds[int(np.argmax(gains))]
-    return _own_cuts(_quadrants(votes, box), kind, votes.shape, box)
-
-
-def _own_cuts(quadrants: list[_Quadrant], kind: tuple[float, float], size: tuple[int, ...], box: Box) -> Cuts:
-    height, width = size
-    slope, bulge = kind
-    found: list[Cut | None] = []
-    for quadrant in quadrants:
-        best = (0.0, 0.0, slope, bulge)
-        for k in sorted({max(0.0, bulge - 0.05), bulge, min(0.45, bulge + 0.05)}):
-            for r in (slope * 0.92, slope, slope * 1.08):
-                gain, across = quadrant.best(round(r, 4), round(k, 4))
-                best = max(best, (gain, across, r, k))
-        gain, across, r, k = best
-        if gain < MIN_GAIN * height * width:
-            found.append(None)
-        else:
-            found.append(Cut(across=across / width, down=across * r / height, bulge=k))
-    return found[0], found[1], found[2], found[3]
-
-
 # --------------------------------------------------------------------------------------------------------- ellipse
 
+_MOVES = np.array(
+    [
+        [1, 0, 0, 0],
+        [0, 1, 0, 0],
+        [0, 0, 1, 1],
+        [1, 0, 1, 1],
+        [1, 0, -1, -1],
+        [0, 1, 1, 1],
+        [0, 1, -1, -1],
+        [0, 0, 1, 0],
+        [0, 0, 0, 1],
+    ],
+    dtype=np.float64,
+)
+"""Directions of the pattern search: centre, radius, both with one edge held, one axis alone."""
 
-def fit_ellipse(score: Score, box: Box, shape: FieldShape) -> FieldShape:
-    """Return the best ellipse (a circle first) met by the image's rectangle, by pattern search from several starts."""
-    height, width = score.height, score.width
-    y = np.arange(height) + 0.5
 
-    def spans(p: Floats) -> tuple[Floats, Floats]:
-        cx, cy, rx, ry = (p[:, i : i + 1] for i in range(4))
-        inside = 1 - np.square((y[None] - cy) / ry)
-        half = np.where(inside >= 0, rx * np.sqrt(np.maximum(inside, 0)), -1e4)
-        return cx - half, cx + half
-
-    x0, x1 = box.left * width, box.right * width
-    y0, y1 = box.top * height, box.bottom * height
-
-    def value(p: Floats) -> Floats:
-        left, right = spans(p)
-        left, right = np.maximum(left, x0), np.minimum(right, x1)
-        right = np.where((y >= y0) & (y <= y1), right, -1.0)
-        return score.between(left, right)
-
-    cx, cy = (x0 + x1) / 2, (y0 + y1) / 2
-    w, h = x1 - x0, y1 - y0
-    radii = np.linspace(min(w, h) / 2, np.hypot(w, h) / 2, 9)
+def fit_ellipse(votes: Votes, box: Box) -> FieldShape:
+    """Return the ellipse, met by the box, with the most votes: circles on a coarse grid, then a pattern search."""
+    height, width = votes.shape
+    left, right = box.left * width, box.right * width
+    top, bottom = box.top * height, box.bottom * height
+    across, down = right - left, bottom - top
+    radii = np.linspace(min(across, down) / 2, np.hypot(across, down) / 2, 8)
     shifts = np.linspace(-0.2, 0.2, 5)
-    starts = np.array([[cx + a * w, cy + b * h, r, r] for r in radii for a in shifts for b in shifts])
-    values = value(starts)
-    best, top = starts[int(np.argmax(values))], float(values.max())
-    moves = np.array(
-        [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 1], [1, 0, -1, -1], [0, 1, 1, 1], [0, 1, -1, -1], [0, 0, 1, 0], [0, 0, 0, 1]],
-        float,
+    starts = np.array(
+        [[(left + right) / 2 + a * across, (top + bottom) / 2 + b * down, r, r] for r in radii for a in shifts for b in shifts]
     )
-    moves = np.concatenate([moves, -moves])
-    step = 8.0
+    coarse = cv2.resize(votes, (width // 4, height // 4), interpolation=cv2.INTER_AREA)
+    best = starts[int(np.argmax(_ellipse_votes(Score(coarse), box, starts, (height, width))))]
+    score = Score(votes)
+    most = -np.inf
+    moves = np.concatenate([np.zeros((1, 4)), _MOVES, -_MOVES])
+    step = 6.0
     while step > 0.2:
-        tried = best + step * moves
-        tried[:, 2:] = np.maximum(tried[:, 2:], 4)
-        values = value(tried)
+        tried = np.maximum(best + step * moves, [-1e9, -1e9, 4, 4])
+        values = _ellipse_votes(score, box, tried, (height, width))
         index = int(np.argmax(values))
-        if values[index] > top + 1e-9:
-            best, top = tried[index], float(values[index])
+        if values[index] > most + 1e-9:
+            best, most = tried[index], float(values[index])
         else:
             step /= 2
     ellipse = Ellipse(x=best[0] / width, y=best[1] / height, across=best[2] / width, down=best[3] / height)
     return FieldShape(box=box, ellipse=ellipse)
+
+
+def _ellipse_votes(score: Score, box: Box, ellipses: Floats, size: tuple[int, int]) -> Floats:
+    """Return the votes inside each of N ellipses (x, y, across, down), given in pixels of an image of a size."""
+    height, width = size
+    x, y, across, down = (ellipses[:, i : i + 1] / (width, height)[i % 2] for i in range(4))
+    inside = 1 - np.square((score.y[None] - y) / down)
+    half = np.where(inside >= 0, across * np.sqrt(np.maximum(inside, 0)), -9.0)
+    held = (score.y >= box.top) & (score.y <= box.bottom)
+    left = np.maximum(x - half, box.left)
+    right = np.where(held, np.minimum(x + half, box.right), -9.0)
+    return score.between(left * score.width, right * score.width)

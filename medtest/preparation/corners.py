@@ -1,0 +1,174 @@
+"""Fitting the cut corners of a box, and keeping those that follow a sharp edge."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.preparation.evidence import WORKING_SIDE, Evidence, Floats, Votes, sharp_fraction
+from medtest.preparation.field_shape import MAX_BULGE, Box, Cut, Cuts
+
+Kind = tuple[float, float]
+"""Slope (height over width, in pixels) and bulge of a cut."""
+
+SLOPES = (0.7, 0.84, 1.0, 1.19, 1.43)
+"""Slopes that are tried first; 1 is the chamfer of most scopes."""
+
+BULGES = (0.0, 0.1, 0.2, 0.3, 0.41)
+"""Roundness that is tried first."""
+
+LONGEST_CUT = 0.75
+"""A cut takes at most this part of a side."""
+
+MIN_GAIN = 1e-4
+"""A cut must win at least this many black pixels, as a fraction of the image."""
+
+MIN_SHARP = 0.5
+"""Part of a cut's edge that must be sharp."""
+
+MIN_POINTS = 6
+"""Points of a cut's edge at which the field is bright enough to tell."""
+
+COARSE = 4
+"""The kind of cut is chosen on votes shrunk by this factor."""
+
+
+@lru_cache(maxsize=512)
+def _levels(slope: float, bulge: float, side: int) -> NDArray[np.intp]:
+    """Return for each pixel from a corner the smallest cut that holds it, as its width in half pixels."""
+    s = (np.arange(side) + 0.5)[None, :]
+    t = (np.arange(side) + 0.5)[:, None] / slope
+    total, difference = s + t, s - t
+    root = np.sqrt(total**2 - 4 * bulge * (1 - bulge) * difference**2)
+    levels: NDArray[np.intp] = np.ceil((total + root) / (1 - bulge)).astype(np.intp)
+    return levels
+
+
+def _best(votes: Votes, slope: float, bulge: float, side: int) -> tuple[float, float]:
+    """Return the gain of the best cut of a kind at the origin of a quadrant, and its width in pixels."""
+    height, width = votes.shape
+    levels = _levels(slope, bulge, side)[:height, :width]
+    longest = int(2 * min(width, height / slope))
+    sums = np.bincount(levels.reshape(-1), weights=votes.reshape(-1))[: longest + 1].cumsum()
+    index = int(sums.argmin())
+    return (-float(sums[index]), index / 2) if sums[index] < 0 else (0.0, 0.0)
+
+
+def _quadrants(votes: Votes, box: Box) -> list[Votes]:
+    """Return the votes at each corner of the box, turned so that the corner is at the origin."""
+    height, width = votes.shape
+    x0, y0 = round(box.left * width), round(box.top * height)
+    x1, y1 = max(x0 + 1, round(box.right * width)), max(y0 + 1, round(box.bottom * height))
+    inside = votes[y0:y1, x0:x1]
+    down, across = (max(1, int(LONGEST_CUT * n)) for n in inside.shape)
+    turned = (inside, inside[:, ::-1], inside[::-1], inside[::-1, ::-1])
+    return [np.ascontiguousarray(t[:down, :across]) for t in turned]
+
+
+def common_kind(votes: Votes, box: Box) -> Kind:
+    """Return the kind of cut that serves all four corners best."""
+    height, width = votes.shape
+    small = cv2.resize(votes, (width // COARSE, height // COARSE), interpolation=cv2.INTER_AREA)
+    quadrants = _quadrants(small, box)
+    kinds = [(slope, bulge) for bulge in BULGES for slope in SLOPES]
+    side = WORKING_SIDE // COARSE
+    gains = [sum(_best(quadrant, *kind, side)[0] for quadrant in quadrants) for kind in kinds]
+    return kinds[int(np.argmax(gains))]
+
+
+def fit_cuts(votes: Votes, box: Box, kind: Kind) -> Cuts:
+    """Return the best cut at each corner among the kinds near a common one."""
+    height, width = votes.shape
+    slope, bulge = kind
+    slopes = [round(slope * factor, 4) for factor in (0.92, 1.0, 1.08)]
+    bulges = sorted({max(0.0, round(bulge - 0.05, 4)), bulge, min(MAX_BULGE, round(bulge + 0.05, 4))})
+    found: list[Cut | None] = []
+    for quadrant in _quadrants(votes, box):
+        (gain, across), r, k = max(
+            ((_best(quadrant, r, k, WORKING_SIDE), r, k) for k in bulges for r in slopes), key=lambda f: f[0]
+        )
+        enough = gain >= MIN_GAIN * votes.size
+        found.append(Cut(across=across / width, down=across * r / height, bulge=k) if enough else None)
+    return found[0], found[1], found[2], found[3]
+
+
+def rough_cuts(votes: Votes, box: Box, kind: Kind) -> Cuts:
+    """Return the cuts of one kind, to about two pixels."""
+    height, width = votes.shape
+    small = cv2.resize(votes, (width // COARSE, height // COARSE), interpolation=cv2.INTER_AREA)
+    found: list[Cut | None] = []
+    for quadrant in _quadrants(small, box):
+        gain, across = _best(quadrant, *kind, WORKING_SIDE // COARSE)
+        cut = Cut(across=across / small.shape[1], down=across * kind[0] / small.shape[0], bulge=kind[1])
+        found.append(cut if gain > 0 else None)
+    return found[0], found[1], found[2], found[3]
+
+
+# ---------------------------------------------------------------------------------------------------- sharp edges
+
+
+def keep_sharp(evidence: Evidence, votes: Votes, box: Box, cuts: Cuts) -> Cuts:
+    """Return the cuts that follow a sharp edge.
+
+    Where a lumen as black as the frame hides the edge of one corner, the cut found there is too large or shapeless; it
+    gives way to one like another corner's, when that follows the edge as far as it can be seen.
+
+    Args:
+        evidence: The small copy.
+        votes: Votes, 0 on insets, whose edges say nothing about a cut.
+        box: The field's box.
+        cuts: The cuts as fitted.
+    """
+    quality = [_quality(evidence, votes, box, i, cut) if cut else (0.0, 0) for i, cut in enumerate(cuts)]
+    good = [cut for cut, (sharp, count) in zip(cuts, quality, strict=True) if cut and _is_good(sharp, count)]
+    kept: list[Cut | None] = []
+    for index, (cut, (sharp, count)) in enumerate(zip(cuts, quality, strict=True)):
+        if cut is None or _is_good(sharp, count):
+            kept.append(cut)
+            continue
+        others = [(*_quality(evidence, votes, box, index, other), other) for other in good]
+        others = [other for other in others if other[0] >= MIN_SHARP and other[1] >= MIN_POINTS // 2]
+        kept.append(max(others, key=lambda other: other[0] * other[1])[2] if others else None)
+    return kept[0], kept[1], kept[2], kept[3]
+
+
+def _is_good(sharp: float, count: int) -> bool:
+    return sharp >= MIN_SHARP and count >= MIN_POINTS
+
+
+def _quality(evidence: Evidence, votes: Votes, box: Box, index: int, cut: Cut) -> tuple[float, int]:
+    points, inward = cut_points(box, index, cut, evidence.size)
+    height, width = evidence.size
+    at = np.floor(points).astype(np.intp)
+    seen = (at[:, 0] >= 0) & (at[:, 0] < width) & (at[:, 1] >= 0) & (at[:, 1] < height)
+    seen[seen] &= votes[at[seen, 1], at[seen, 0]] != 0
+    return sharp_fraction(evidence, points[seen], inward[seen])
+
+
+def cut_points(box: Box, index: int, cut: Cut, size: tuple[int, int]) -> tuple[Floats, Floats]:
+    """Return points about a pixel apart on a cut's edge and the unit vectors into the field, in pixels."""
+    height, width = size
+    k = cut.bulge
+    steps = max(4, round(np.hypot(cut.across * width, cut.down * height)))
+    difference = np.linspace(1, -1, steps)
+    total = 1 - k * (1 - difference**2)
+    x = (total + difference) / 2 * cut.across * width
+    y = (total - difference) / 2 * cut.down * height
+    # The gradient of s + t + k (1 - (s - t)^2), which grows into the field.
+    normal = np.column_stack(
+        [(1 - 2 * k * difference) / (cut.across * width), (1 + 2 * k * difference) / (cut.down * height)]
+    )
+    normal /= np.linalg.norm(normal, axis=1, keepdims=True)
+    if index % 2:
+        x, normal[:, 0] = box.right * width - x, -normal[:, 0]
+    else:
+        x = box.left * width + x
+    if index >= 2:
+        y, normal[:, 1] = box.bottom * height - y, -normal[:, 1]
+    else:
+        y = box.top * height + y
+    return np.column_stack([x, y]), normal
