@@ -1,6 +1,8 @@
 # Two commands matter: `make demo` sets up and runs the main job, `make test` sets up and passes the tests.
 PYTHON ?= python3
 VENV   ?= .venv
+PORT   ?= 5000
+DEMO   ?=
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.medtest-installed
 PYTEST ?= $(BIN)/python -m pytest -q
@@ -24,7 +26,7 @@ install: $(STAMP)
 
 # Exit code 1 of run.py says that a gate is not held: a finding, not a failure of the demo.
 demo: $(STAMP)
-	$(BIN)/python run.py suite=polyp_seg; code=$$?; [ $$code -le 1 ]
+	$(BIN)/python run.py suite=polyp_seg $(DEMO); code=$$?; [ $$code -le 1 ]
 
 test: $(STAMP)
 	$(PYTEST)
@@ -38,7 +40,7 @@ lint: $(STAMP)
 	$(BIN)/mypy
 
 ui: $(STAMP)
-	$(BIN)/medtest ui
+	$(BIN)/medtest ui --port $(PORT)
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks

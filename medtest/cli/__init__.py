@@ -1,1 +1,1 @@
-"""cli."""
+"""The command line: ``medtest`` (:mod:`medtest.cli.app`) and a run of a suite (:mod:`medtest.cli.launch`)."""

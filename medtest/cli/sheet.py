@@ -1,0 +1,154 @@
+"""A contact sheet: one seed, what preparation found on it, and every relation at every severity.
+
+People look before they run: a relation that hides the lesion, or that no clinician would meet, shows here first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image as PillowImage
+from PIL import ImageDraw, ImageFont
+
+from medtest.cases import Address, Mask, PreparedSeed
+from medtest.errors import NotApplicable, OutputProblem
+from medtest.relations.base import Relation
+
+_PAPER = (255, 255, 255)
+_INK = (28, 30, 34)
+_FAINT = (120, 124, 130)
+_LESION = (0, 230, 118)
+_FRAME = (66, 135, 245)
+_GAP = 6
+_LABEL_WIDTH = 132
+_LABEL_HEIGHT = 20
+
+Picture = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One picture of the sheet with the words under it."""
+
+    picture: Picture | None
+    caption: str
+
+
+def draw_sheet(
+    seed: PreparedSeed, relations: Mapping[str, Relation], *, suite_seed: int, cell: int = 192, repeats: int = 5
+) -> Picture:
+    """Draw the sheet of one seed.
+
+    Args:
+        seed: The prepared source case.
+        relations: Relations by id, a row each.
+        suite_seed: The suite's seed, so that the pictures are those of the run.
+        cell: Side of a picture in pixels.
+        repeats: Draws shown of a relation in published mode.
+
+    Returns:
+        uint8 RGB picture, rows of cells with labels at their left and captions below.
+    """
+    rows: list[tuple[str, list[Cell]]] = [(f"{seed.ref.dataset}\n{seed.ref.seed_id}", _source_cells(seed, cell))]
+    rows += [
+        (name, _relation_cells(seed, name, relation, suite_seed, cell, repeats)) for name, relation in relations.items()
+    ]
+    return _compose(rows, cell)
+
+
+def _fit(image: NDArray[np.uint8], cell: int) -> Picture:
+    scale = cell / max(image.shape[:2])
+    size = (max(1, round(image.shape[1] * scale)), max(1, round(image.shape[0] * scale)))
+    small = cv2.resize(image, size, interpolation=cv2.INTER_AREA)
+    return np.asarray(small if small.ndim == 3 else cv2.cvtColor(small, cv2.COLOR_GRAY2RGB), dtype=np.uint8)
+
+
+def _outline(image: NDArray[np.uint8], mask: Mask | None, colour: tuple[int, int, int]) -> NDArray[np.uint8]:
+    drawn = np.array(image)
+    if mask is not None and mask.any():
+        contours, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
+        cv2.drawContours(drawn, contours, -1, colour, max(2, image.shape[0] // 170))
+    return drawn
+
+
+def _source_cells(seed: PreparedSeed, cell: int) -> list[Cell]:
+    frame = np.array(seed.image)
+    frame[seed.frame] = (0.35 * frame[seed.frame] + 0.65 * np.asarray(_FRAME)).astype(np.uint8)
+    grey = np.round(seed.grey * 255).astype(np.uint8)
+    return [
+        Cell(picture=_fit(seed.image, cell), caption="source"),
+        Cell(picture=_fit(_outline(seed.image, seed.mask, _LESION), cell), caption="expected mask"),
+        Cell(picture=_fit(frame, cell), caption="black frame (blue)"),
+        Cell(picture=_fit(grey, cell), caption="grey mask"),
+    ]
+
+
+def _relation_cells(
+    seed: PreparedSeed, name: str, relation: Relation, suite_seed: int, cell: int, repeats: int
+) -> list[Cell]:
+    cells: list[Cell] = []
+    draws = [(s, r) for s in relation.severities() for r in range(relation.repeats())]
+    if len(draws) == 1 and relation.severities() == (0,) and relation.group != "floor":
+        draws = [(0, r) for r in range(repeats)]
+    for severity, repeat in draws[:10]:
+        address = Address(
+            dataset=seed.ref.dataset, seed_id=seed.ref.seed_id, relation=name, severity=severity, repeat=repeat
+        )
+        label = f"{severity}" if severity else f"draw {repeat}"
+        try:
+            follow_up = relation.follow_up(seed, severity, address.generator(suite_seed))
+        except NotApplicable as reason:
+            cells.append(Cell(picture=None, caption=f"{label}: {reason}"))
+            continue
+        picture = _fit(follow_up.image, cell)
+        unit = f" {relation.scale_unit}" if relation.scale_unit else ""
+        cells.append(Cell(picture=picture, caption=f"{label} · scale {follow_up.scale:.3g}{unit}"))
+    return cells
+
+
+def _compose(rows: list[tuple[str, list[Cell]]], cell: int) -> Picture:
+    columns = max(len(cells) for _, cells in rows)
+    heights = [max([c.picture.shape[0] for c in cells if c.picture is not None] or [cell // 2]) for _, cells in rows]
+    width = _LABEL_WIDTH + columns * (cell + _GAP) + _GAP
+    height = sum(heights) + len(rows) * (_LABEL_HEIGHT + _GAP) + _GAP
+    page = PillowImage.new("RGB", (width, height), _PAPER)
+    draw = ImageDraw.Draw(page)
+    bold, small = ImageFont.load_default(14), ImageFont.load_default(11)
+    top = _GAP
+    for (label, cells), row_height in zip(rows, heights, strict=True):
+        draw.multiline_text((_GAP, top + 4), _wrap(label, 17), fill=_INK, font=bold)
+        for column, entry in enumerate(cells):
+            left = _LABEL_WIDTH + column * (cell + _GAP)
+            if entry.picture is None:
+                draw.rectangle((left, top, left + cell, top + row_height), outline=_FAINT)
+                draw.multiline_text((left + 6, top + 6), _wrap(entry.caption, cell // 7), fill=_FAINT, font=small)
+            else:
+                page.paste(PillowImage.fromarray(entry.picture), (left, top))
+                draw.text((left, top + row_height + 3), entry.caption[: cell // 5], fill=_FAINT, font=small)
+        top += row_height + _LABEL_HEIGHT + _GAP
+    return np.asarray(page)
+
+
+def _wrap(text: str, width: int) -> str:
+    lines: list[str] = []
+    for line in text.splitlines():
+        lines += [line[i : i + width] for i in range(0, len(line), width)] or [""]
+    return "\n".join(lines)
+
+
+def save_sheet(picture: Picture, path: Path) -> None:
+    """Write the sheet; the suffix chooses PNG or JPEG.
+
+    Raises:
+        OutputProblem: The file cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        PillowImage.fromarray(picture).save(path, quality=88)
+    except (OSError, ValueError) as error:
+        raise OutputProblem(f"{path}: the sheet cannot be written ({error}); choose another --out (.png or .jpg)") from None

@@ -1,0 +1,61 @@
+"""Draw the pictures of docs/relations.md: one strip per relation, source and severities 1–5 of one phantom.
+
+Run it again after a relation's revision was raised: ``python scripts/relation_cards.py``.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import cv2
+import numpy as np
+from PIL import Image
+
+from medtest.cases import Address, PreparedSeed
+from medtest.cli.sheet import draw_sheet
+from medtest.errors import NotApplicable
+from medtest.plugins import parts
+from medtest.preparation import prepare
+from medtest.relations.base import Relation
+from medtest.suite.compose import load_suite
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def strip(seed: PreparedSeed, name: str, relation: Relation, suite_seed: int, side: int) -> Image.Image:
+    """Return source and severities side by side."""
+    pictures = [seed.image]
+    for severity in relation.severities():
+        address = Address(dataset=seed.ref.dataset, seed_id=seed.ref.seed_id, relation=name, severity=severity)
+        try:
+            pictures.append(relation.follow_up(seed, severity, address.generator(suite_seed)).image)
+        except NotApplicable:
+            pictures.append(np.full_like(seed.image, 245))
+    small = [cv2.resize(p, (side, side), interpolation=cv2.INTER_AREA) for p in pictures]
+    gap = np.full((side, 4, 3), 255, np.uint8)
+    row = [part for picture in small for part in (picture, gap)][:-1]
+    return Image.fromarray(np.hstack(row))
+
+
+def main() -> None:
+    """Write docs/images/relations/*.jpg and docs/images/sheet.jpg."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--index", type=int, default=0, help="which phantom of suite polyp_seg")
+    parser.add_argument("--side", type=int, default=200)
+    options = parser.parse_args()
+    folder = ROOT / "docs" / "images" / "relations"
+    folder.mkdir(parents=True, exist_ok=True)
+    suite = load_suite("polyp_seg")
+    source = suite.build_seeds(None)[0]
+    seed = prepare(source.load(source.refs()[options.index]), size=suite.prepare.size)
+    relations = suite.build_relations()
+    for name, relation in relations.items():
+        if name in parts("relations"):
+            strip(seed, name, relation, suite.seed, options.side).save(folder / f"{name}.jpg", quality=86)
+    sheet = draw_sheet(seed, relations, suite_seed=suite.seed, cell=150)
+    Image.fromarray(sheet).save(ROOT / "docs" / "images" / "sheet.jpg", quality=84)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""Every command of README and docs runs, in a folder of its own, at reduced size; links and pictures exist.
+
+Commands stand in ```bash blocks, one a line. ``~`` is a folder with the data, networks and suites that the pages
+speak of. ``make test`` is the one command left out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+LEFT_OUT = ("make test", "make slow", "make lint", "make bench", "git clone", "cd medtest")
+SETUP = ("pip install", "sudo apt-get", "apt-get", "make install")
+
+
+def _commands() -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for page in PAGES:
+        for block in re.findall(r"```bash\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL):
+            for line in block.replace("\\\n", " ").splitlines():
+                command = line.split("  #")[0].strip()
+                if command and not command.startswith("#"):
+                    found.append((page.name, command))
+    return found
+
+
+COMMANDS = [(p, c) for p, c in _commands() if not c.startswith(LEFT_OUT + SETUP)]
+
+
+def test_pages_have_commands() -> None:
+    assert len(COMMANDS) > 15
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_and_pictures_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", text):
+        if not re.match(r"[a-z]+:", target):
+            assert (page.parent / target).exists(), f"{page.name} points to {target}, which is not there"
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A newcomer's machine: a checkout, data, networks, a team's suites, all below one home."""
+    import numpy as np
+    from PIL import Image
+
+    from medtest.phantoms.colon import make_colon
+
+    home = tmp_path_factory.mktemp("newcomer")
+    checkout = home / "medtest"
+    checkout.mkdir()
+    for name in ("run.py", "conf", "suites", "medtest", "docs", "benchmarks", "pyproject.toml", "Makefile", "requirements.lock", "README.md"):
+        (checkout / name).symlink_to(ROOT / name)
+    for kind in ("images", "masks"):
+        (home / "data" / "polyp" / kind).mkdir(parents=True)
+        (home / "data" / "objects" / kind).mkdir(parents=True)
+    for index in range(3):
+        phantom = make_colon(np.random.default_rng(index), size=(320, 384), polyps=1)
+        for folder in ("polyp", "objects"):
+            base = home / "data" / folder
+            Image.fromarray(phantom.image).save(base / "images" / f"case {index}.png")
+            Image.fromarray(phantom.mask.astype("uint8") * 255).save(base / "masks" / f"case {index}.png")
+    _write_networks(home / "nets")
+    (home / "suites").mkdir()
+    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "write-a-suite.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    for block in blocks:
+        name = re.search(r"^name: (\S+)", block, flags=re.MULTILINE)
+        if name:
+            (home / "suites" / f"{name[1]}.yaml").write_text(block, encoding="utf-8")
+    (home / "conf" / "model").mkdir(parents=True)
+    preset = re.findall(r"```yaml\n(# ~/conf/model/.*?)```", (ROOT / "docs" / "bring-your-network.md").read_text(encoding="utf-8"), flags=re.DOTALL)[0]
+    (home / "conf" / "model" / "ours.yaml").write_text(preset.replace("/srv/networks/release3.pt", str(home / "nets" / "net.pt")), encoding="utf-8")
+    return home
+
+
+def _write_networks(folder: Path) -> None:
+    import torch
+
+    folder.mkdir()
+    text = (ROOT / "docs" / "bring-your-network.md").read_text(encoding="utf-8")
+    (folder / "my_net.py").write_text(re.findall(r"```python\n(# my_net.py.*?)```", text, flags=re.DOTALL)[0], encoding="utf-8")
+    network = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3, padding=1), torch.nn.ReLU(), torch.nn.Conv2d(4, 1, 1)).eval()
+    example = torch.zeros(1, 3, 64, 64)
+    torch.jit.trace(network, example).save(str(folder / "net.pt"))
+    torch.onnx.export(
+        network, (example,), str(folder / "net.onnx"), input_names=["image"], output_names=["map"],
+        dynamic_axes={"image": {0: "n", 2: "h", 3: "w"}, "map": {0: "n", 2: "h", 3: "w"}}, dynamo=False,
+    )
+
+
+def _smaller(command: str) -> str:
+    """Return the command at reduced size: fewer seeds, one severity, no more than a few steps of training."""
+    if command.startswith(("python run.py", "medtest run")) and "plan=true" not in command and "--help" not in command:
+        if "limit=" not in command:
+            command += " limit=1"
+        if "only=" not in command:
+            command += " only=severity:3"
+    if command.startswith("make demo"):
+        command += " DEMO='limit=1 only=severity:3'"
+    if command.startswith("medtest train segmentation"):
+        command += " --steps 2 --batch 2 --phantoms 4 --no-mlflow"
+    return command
+
+
+def _environment(home: Path) -> dict[str, str]:
+    binaries = str(Path(sys.executable).parent)
+    return {
+        **os.environ,
+        "HOME": str(home),
+        "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "VENV": sys.prefix,
+        "COLUMNS": "160",
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("page", "command"), COMMANDS, ids=lambda value: str(value)[:90])
+def test_command(reader: Path, page: str, command: str) -> None:
+    environment = _environment(reader)
+    if re.match(r"(make ui|medtest ui|mlflow server|mlflow ui)", command):
+        _ask_server(command, reader, environment)
+        return
+    if command.startswith("make") and not (Path(sys.prefix) / ".medtest-installed").exists():
+        pytest.skip("make would install first: these tests do not run from make's own environment")
+    done = subprocess.run(
+        ["bash", "-c", _smaller(command)], cwd=reader / "medtest", env=environment, capture_output=True, text=True, check=False
+    )
+    finding = 1 if "run.py" in command or "medtest run" in command else 0
+    assert done.returncode in (0, finding), f"{command}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    assert "Traceback" not in done.stderr
+
+
+def _ask_server(command: str, home: Path, environment: dict[str, str]) -> None:
+    """Start the server, ask it once, stop it with all it started."""
+    port = "8731"
+    parts = shlex.split(command)
+    if parts[0] == "make":
+        parts += [f"PORT={port}"]
+    elif "--port" not in parts:
+        parts += ["--port", port]
+    executable = shutil.which(parts[0], path=environment["PATH"])
+    assert executable, f"{parts[0]} is not installed"
+    process = subprocess.Popen(
+        [executable, *parts[1:]], cwd=home / "medtest", env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        for _ in range(120):
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2) as answer:  # noqa: S310
+                    assert answer.status == 200
+                    return
+            except OSError:
+                assert process.poll() is None, f"{command} ended with {process.returncode}"
+                time.sleep(0.5)
+        pytest.fail(f"{command} did not answer within a minute")
+    finally:
+        os.killpg(process.pid, 15)
+        process.wait(timeout=20)
