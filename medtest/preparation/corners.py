@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.preparation.evidence import WORKING_SIDE, Evidence, Floats, Votes, sharp_fraction
+from medtest.preparation.evidence import EDGE_SHIFT, WORKING_SIDE, Floats, Votes, sharp_fraction, shrink
 from medtest.preparation.field_shape import MAX_BULGE, Box, Cut, Cuts
 
 Kind = tuple[float, float]
@@ -71,8 +69,7 @@ def _quadrants(votes: Votes, box: Box) -> list[Votes]:
 
 def common_kind(votes: Votes, box: Box) -> Kind:
     """Return the kind of cut that serves all four corners best."""
-    height, width = votes.shape
-    small = cv2.resize(votes, (width // COARSE, height // COARSE), interpolation=cv2.INTER_AREA)
+    small = shrink(votes, COARSE)
     quadrants = _quadrants(small, box)
     kinds = [(slope, bulge) for bulge in BULGES for slope in SLOPES]
     side = WORKING_SIDE // COARSE
@@ -92,14 +89,14 @@ def fit_cuts(votes: Votes, box: Box, kind: Kind) -> Cuts:
             ((_best(quadrant, r, k, WORKING_SIDE), r, k) for k in bulges for r in slopes), key=lambda f: f[0]
         )
         enough = gain >= MIN_GAIN * votes.size
+        across += EDGE_SHIFT * np.hypot(1.0, r) / r
         found.append(Cut(across=across / width, down=across * r / height, bulge=k) if enough else None)
     return found[0], found[1], found[2], found[3]
 
 
 def rough_cuts(votes: Votes, box: Box, kind: Kind) -> Cuts:
     """Return the cuts of one kind, to about two pixels."""
-    height, width = votes.shape
-    small = cv2.resize(votes, (width // COARSE, height // COARSE), interpolation=cv2.INTER_AREA)
+    small = shrink(votes, COARSE)
     found: list[Cut | None] = []
     for quadrant in _quadrants(small, box):
         gain, across = _best(quadrant, *kind, WORKING_SIDE // COARSE)
@@ -111,26 +108,25 @@ def rough_cuts(votes: Votes, box: Box, kind: Kind) -> Cuts:
 # ---------------------------------------------------------------------------------------------------- sharp edges
 
 
-def keep_sharp(evidence: Evidence, votes: Votes, box: Box, cuts: Cuts) -> Cuts:
+def keep_sharp(votes: Votes, box: Box, cuts: Cuts) -> Cuts:
     """Return the cuts that follow a sharp edge.
 
     Where a lumen as black as the frame hides the edge of one corner, the cut found there is too large or shapeless; it
     gives way to one like another corner's, when that follows the edge as far as it can be seen.
 
     Args:
-        evidence: The small copy.
         votes: Votes, 0 on insets, whose edges say nothing about a cut.
         box: The field's box.
         cuts: The cuts as fitted.
     """
-    quality = [_quality(evidence, votes, box, i, cut) if cut else (0.0, 0) for i, cut in enumerate(cuts)]
+    quality = [_quality(votes, box, i, cut) if cut else (0.0, 0) for i, cut in enumerate(cuts)]
     good = [cut for cut, (sharp, count) in zip(cuts, quality, strict=True) if cut and _is_good(sharp, count)]
     kept: list[Cut | None] = []
     for index, (cut, (sharp, count)) in enumerate(zip(cuts, quality, strict=True)):
         if cut is None or _is_good(sharp, count):
             kept.append(cut)
             continue
-        others = [(*_quality(evidence, votes, box, index, other), other) for other in good]
+        others = [(*_quality(votes, box, index, other), other) for other in good]
         others = [other for other in others if other[0] >= MIN_SHARP and other[1] >= MIN_POINTS // 2]
         kept.append(max(others, key=lambda other: other[0] * other[1])[2] if others else None)
     return kept[0], kept[1], kept[2], kept[3]
@@ -140,16 +136,16 @@ def _is_good(sharp: float, count: int) -> bool:
     return sharp >= MIN_SHARP and count >= MIN_POINTS
 
 
-def _quality(evidence: Evidence, votes: Votes, box: Box, index: int, cut: Cut) -> tuple[float, int]:
-    points, inward = cut_points(box, index, cut, evidence.size)
-    height, width = evidence.size
+def _quality(votes: Votes, box: Box, index: int, cut: Cut) -> tuple[float, int]:
+    points, inward = cut_points(box, index, cut, votes.shape)
+    height, width = votes.shape
     at = np.floor(points).astype(np.intp)
     seen = (at[:, 0] >= 0) & (at[:, 0] < width) & (at[:, 1] >= 0) & (at[:, 1] < height)
     seen[seen] &= votes[at[seen, 1], at[seen, 0]] != 0
-    return sharp_fraction(evidence, points[seen], inward[seen])
+    return sharp_fraction(votes, points[seen], inward[seen])
 
 
-def cut_points(box: Box, index: int, cut: Cut, size: tuple[int, int]) -> tuple[Floats, Floats]:
+def cut_points(box: Box, index: int, cut: Cut, size: tuple[int, ...]) -> tuple[Floats, Floats]:
     """Return points about a pixel apart on a cut's edge and the unit vectors into the field, in pixels."""
     height, width = size
     k = cut.bulge

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import cv2
 import numpy as np
@@ -31,6 +32,9 @@ BRIGHT_VOTE = 3.0
 
 RISE = 16
 """Grey levels above the threshold at which a pixel counts in full."""
+
+EDGE_SHIFT = 0.4
+"""Pixels by which a shape fitted to votes is too large: one pixel in ten of tissue's light already votes for field."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -63,7 +67,7 @@ def gather(image: Image, aspect: float | None = None) -> Evidence:
     down = WORKING_SIDE if ratio <= 1 else max(16, round(WORKING_SIDE / ratio))
     rgb = cv2.resize(image, (across, down), interpolation=cv2.INTER_AREA)
     red, green, blue = cv2.split(rgb)
-    light: Light = cv2.max(cv2.max(red, green), blue)
+    light = cast(Light, cv2.max(cv2.max(red, green), blue))
     threshold = black_level(light) + MARGIN
     return Evidence(light=light, votes=vote(light, threshold), threshold=threshold, rgb=rgb)
 
@@ -83,14 +87,14 @@ def vote(light: Light, threshold: int) -> Votes:
     return votes
 
 
-def sharp_fraction(evidence: Evidence, points: Floats, inward: Floats, *, reach: float = 2.5) -> tuple[float, int]:
+def sharp_fraction(votes: Votes, points: Floats, inward: Floats, *, reach: float = 2.5) -> tuple[float, int]:
     """Say how well a curve follows a sharp edge from frame to field.
 
     A point counts where the field a little farther in is bright enough to show an edge at all. It is sharp where the
-    image rises from the frame's black to field within twice ``reach``.
+    image rises from black to field within twice ``reach``.
 
     Args:
-        evidence: The small copy.
+        votes: float32 h×w, cleaned of text and displays; 0 has no say.
         points: N×2 (x, y) on the curve, in pixels of the small copy.
         inward: N×2 unit vectors into the field.
         reach: Distance of the samples on both sides.
@@ -98,17 +102,25 @@ def sharp_fraction(evidence: Evidence, points: Floats, inward: Floats, *, reach:
     Returns:
         The sharp fraction of the points that count (0 where none do), and how many count.
     """
-    height, width = evidence.size
+    height, width = votes.shape
+    seen = np.ones(len(points), np.bool_)
     samples = []
     for distance in (-reach, reach, 2.5 * reach):
         at = np.floor(points + distance * inward).astype(np.intp)
-        seen = (at[:, 0] >= 0) & (at[:, 0] < width) & (at[:, 1] >= 0) & (at[:, 1] < height)
-        value = evidence.light[np.clip(at[:, 1], 0, height - 1), np.clip(at[:, 0], 0, width - 1)].astype(int)
-        samples.append((seen, value))
-    (seen_out, out), (seen_in, near), (seen_deep, deep) = samples
-    informative = seen_out & seen_in & seen_deep & (deep > evidence.threshold + RISE / 2)
+        x, y = at[:, 0], at[:, 1]
+        seen &= (x >= 0) & (x < width) & (y >= 0) & (y < height)
+        samples.append(votes[y.clip(0, height - 1), x.clip(0, width - 1)])
+    outside, near, deep = samples
+    informative = seen & (deep >= BRIGHT_VOTE / 2) & (outside != 0)
     count = int(np.count_nonzero(informative))
     if not count:
         return 0.0, 0
-    sharp = informative & (out < evidence.threshold) & (near > evidence.threshold + RISE / 4)
+    sharp = informative & (outside < 0) & (near > BRIGHT_VOTE / 4)
     return float(np.count_nonzero(sharp)) / count, count
+
+
+def shrink(votes: Votes, factor: int) -> Votes:
+    """Return the votes averaged over blocks, at least one pixel a side."""
+    height, width = votes.shape
+    size = (max(1, width // factor), max(1, height // factor))
+    return cast(Votes, cv2.resize(votes, size, interpolation=cv2.INTER_AREA))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from medtest.cases import PreparedSeed
 
@@ -49,11 +50,13 @@ def seed_factors(prepared: PreparedSeed) -> dict[str, float | None]:
     return factors
 
 
-def _count(mask: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]) -> int:
+def _count(mask: NDArray[np.uint8]) -> int:
     _, _, stats, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)
     return int(np.count_nonzero(stats[1:, cv2.CC_STAT_AREA] >= max(1.0, MIN_LESION * mask.size)))
 
 
-def _centroid(mask: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _centroid(
+    mask: NDArray[np.uint8],
+) -> NDArray[np.float64]:
     moments = cv2.moments(mask, binaryImage=True)
     return np.array([moments["m10"], moments["m01"]]) / moments["m00"]

@@ -9,8 +9,12 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.preparation.evidence import Evidence, Floats, Votes
+from medtest.preparation.evidence import EDGE_SHIFT, Evidence, Floats, Votes, shrink
 from medtest.preparation.field_shape import Box, Cut, Cuts, Ellipse, FieldShape
+
+SLACK = 8
+"""Pixels by which a side of the box may move from the extent of the bright region."""
+
 
 class Score:
     """Sums of votes inside shapes, from sums along rows."""
@@ -44,14 +48,22 @@ class Score:
 # ------------------------------------------------------------------------------------------------------------- box
 
 
-def first_box(votes: Votes) -> Box | None:
-    """Return the bounding box, in fractions, of the largest bright region after removal of thin things (text)."""
-    height, width = votes.shape
+def without_thin(votes: Votes) -> Votes:
+    """Return the votes with no say of bright things thinner than 5 pixels of the small copy: text, lines of displays.
+
+    The edge of a field is left as it is: a square fits into every corner wider than 90°.
+    """
     bright = (votes > 0).astype(np.uint8)
-    opened = cv2.morphologyEx(
-        bright, cv2.MORPH_OPEN, np.ones((5, 5), np.uint8), borderType=cv2.BORDER_REPLICATE
-    )
-    count, _, stats, _ = cv2.connectedComponentsWithStats(opened, connectivity=4)
+    opened = cv2.morphologyEx(bright, cv2.MORPH_OPEN, np.ones((5, 5), np.uint8), borderType=cv2.BORDER_REPLICATE)
+    rest: Votes = votes.copy()
+    rest[bright != opened] = 0
+    return rest
+
+
+def first_box(votes: Votes) -> Box | None:
+    """Return the bounding box, in fractions, of the largest region that votes for field; None where none does."""
+    height, width = votes.shape
+    count, _, stats, _ = cv2.connectedComponentsWithStats((votes > 0).astype(np.uint8), connectivity=4)
     if count < 2:
         return None
     left, top, across, down, _ = stats[1 + int(np.argmax(stats[1:, cv2.CC_STAT_AREA]))]
@@ -95,22 +107,22 @@ def refine_box(evidence: Evidence, votes: Votes, box: Box, cuts: Cuts) -> Box:
 
 
 def _edge(band: Votes, light: NDArray[np.uint8], now: float) -> float:
-    """Return where the field begins along axis 1 of a band, at most half of its length from its start."""
+    """Return where the field begins along axis 1 of a band, near where it was thought to."""
     size = band.shape[1]
-    limit = max(1, min(size // 2, int(now) + size // 6))
-    sums = np.concatenate([[0.0], np.cumsum(band[:, :limit].mean(axis=0))])
-    start = int(np.argmin(sums))
+    first = max(0, round(now) - SLACK)
+    sums = np.cumsum(band[:, first : round(now) + SLACK].mean(axis=0))
+    start = first + (int(np.argmin(sums)) + 1 if sums.min() < 0 else 0)
     if start == 0:
         return 0.0
     # The pixel before `start` is black for the votes; what light it has is the covered part of it.
     inside = np.median(light[:, min(start + 1, size - 1)].astype(float))
     border = np.median(light[:, start - 1].astype(float))
     outside = np.median(light[:, max(0, start - 3)].astype(float))
-    first = np.median(light[:, start].astype(float))
+    begin = np.median(light[:, start].astype(float))
     if inside <= outside:
         return float(start)
-    covered = np.clip((np.array([border, first]) - outside) / (inside - outside), 0, 1)
-    return float(start + 1 - covered.sum())
+    covered = np.clip((np.array([border, begin]) - outside) / (inside - outside), 0, 1)
+    return start + 1 - float(covered.sum())
 
 
 # --------------------------------------------------------------------------------------------------------- ellipse
@@ -141,10 +153,14 @@ def fit_ellipse(votes: Votes, box: Box) -> FieldShape:
     radii = np.linspace(min(across, down) / 2, np.hypot(across, down) / 2, 8)
     shifts = np.linspace(-0.2, 0.2, 5)
     starts = np.array(
-        [[(left + right) / 2 + a * across, (top + bottom) / 2 + b * down, r, r] for r in radii for a in shifts for b in shifts]
+        [
+            [(left + right) / 2 + a * across, (top + bottom) / 2 + b * down, r, r]
+            for r in radii
+            for a in shifts
+            for b in shifts
+        ]
     )
-    coarse = cv2.resize(votes, (width // 4, height // 4), interpolation=cv2.INTER_AREA)
-    best = starts[int(np.argmax(_ellipse_votes(Score(coarse), box, starts, (height, width))))]
+    best = starts[int(np.argmax(_ellipse_votes(Score(shrink(votes, 4)), box, starts, (height, width))))]
     score = Score(votes)
     most = -np.inf
     moves = np.concatenate([np.zeros((1, 4)), _MOVES, -_MOVES])
@@ -157,7 +173,8 @@ def fit_ellipse(votes: Votes, box: Box) -> FieldShape:
             best, most = tried[index], float(values[index])
         else:
             step /= 2
-    ellipse = Ellipse(x=best[0] / width, y=best[1] / height, across=best[2] / width, down=best[3] / height)
+    across, down = best[2] - EDGE_SHIFT, best[3] - EDGE_SHIFT
+    ellipse = Ellipse(x=best[0] / width, y=best[1] / height, across=across / width, down=down / height)
     return FieldShape(box=box, ellipse=ellipse)
 
 

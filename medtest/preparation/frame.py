@@ -8,16 +8,15 @@ fitted stays only where it follows a sharp edge of the image, so that vignetting
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
 
 from medtest.cases import Image, Mask
 from medtest.preparation.corners import common_kind, fit_cuts, keep_sharp, rough_cuts
-from medtest.preparation.evidence import Evidence, Votes, gather, sharp_fraction
-from medtest.preparation.field_shape import Box, Cuts, FieldShape
-from medtest.preparation.fit import Score, first_box, fit_ellipse, refine_box
+from medtest.preparation.evidence import EDGE_SHIFT, gather
+from medtest.preparation.field_shape import Box, FieldShape
+from medtest.preparation.fit import Score, first_box, fit_ellipse, refine_box, without_thin
 from medtest.preparation.insets import black_out, display_boxes, find_insets, leave_out
 
 LEAST_BLACK = 0.002
@@ -25,6 +24,9 @@ LEAST_BLACK = 0.002
 
 ROUND = 0.1
 """Corners that bulge at least this much may belong to an ellipse."""
+
+ELLIPSE_CREDIT = 0.003
+"""Votes, as a fraction of the pixels, by which an ellipse may lose: four corners fitted apart follow noise better."""
 
 
 def find_frame(image: Image) -> Mask:
@@ -45,25 +47,31 @@ def fit_field(image: Image, aspect: float | None = None) -> FieldShape:
         return FieldShape()
     displays = display_boxes(evidence.rgb)
     black_out(votes, displays)
+    votes = without_thin(votes)
     box = first_box(votes)
     if box is None:
         return FieldShape(empty=True)
-    insets = find_insets(evidence, votes, box)
+    insets = find_insets(votes, box)
     rest = leave_out(votes, insets)
     kind = common_kind(rest, box)
-    box = refine_box(evidence, votes, box, rough_cuts(rest, box, kind))
+    box = refine_box(evidence, rest, box, rough_cuts(rest, box, kind))
     cuts = fit_cuts(rest, box, kind)
-    shape = FieldShape(box=box, cuts=keep_sharp(evidence, rest, box, cuts))
+    shape = FieldShape(box=box, cuts=keep_sharp(rest, box, cuts))
     if kind[1] >= ROUND:
         score = Score(rest)
         other = fit_ellipse(rest, box)
-        if score.of(other) > score.of(shape):
+        if score.of(other) + ELLIPSE_CREDIT * votes.size > score.of(shape):
             shape = other
     height, width = votes.shape
     return replace(
         shape,
         insets=tuple(
-            Box(left=left / width, top=top / height, right=right / width, bottom=bottom / height)
+            Box(
+                left=(left - EDGE_SHIFT) / width,
+                top=(top - EDGE_SHIFT) / height,
+                right=(right + EDGE_SHIFT) / width,
+                bottom=(bottom + EDGE_SHIFT) / height,
+            )
             for left, top, right, bottom in [*displays, *insets]
         ),
     )

@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.preparation.evidence import DARK_VOTE, Evidence, Floats, Votes, sharp_fraction
+from medtest.preparation.evidence import DARK_VOTE, Votes, sharp_fraction
 from medtest.preparation.field_shape import Box
 
 MOST_STEPS = 3
@@ -33,8 +33,11 @@ DISPLAY_AREA = 0.002
 DISPLAY_FILL = 0.7
 """Part of its bounding box that a coloured display fills, text and drawings on it left out."""
 
+DISPLAY_SPREAD = 3.0
+"""Largest median deviation of a coloured display's pixels from their median, in grey levels of any channel."""
 
-def find_insets(evidence: Evidence, votes: Votes, box: Box) -> list[tuple[int, int, int, int]]:
+
+def find_insets(votes: Votes, box: Box) -> list[tuple[int, int, int, int]]:
     """Return the black rectangles (left, top, right, bottom) at the corners of a box, in pixels.
 
     At each corner the rectangle with the most black and the least bright pixels is taken from a table of sums, then,
@@ -56,7 +59,7 @@ def find_insets(evidence: Evidence, votes: Votes, box: Box) -> list[tuple[int, i
                 left = x1 - across if right else x0
                 top = y1 - down if bottom else y0
                 rectangle = (left, top, left + across, top + down)
-                if not _is_inset(evidence, rectangle, right=right, bottom=bottom, box=(x0, y0, x1, y1)):
+                if not _is_inset(votes, rectangle, right=right, bottom=bottom, box=(x0, y0, x1, y1)):
                     break
                 found.append(rectangle)
                 turned[:down, :across] = 0
@@ -72,7 +75,7 @@ def _largest(votes: Votes) -> tuple[float, int, int]:
 
 
 def _is_inset(
-    evidence: Evidence,
+    votes: Votes,
     rectangle: tuple[int, int, int, int],
     *,
     right: bool,
@@ -85,8 +88,8 @@ def _is_inset(
     upright = np.column_stack([np.full(y.shape, left if right else end), y])
     level = np.column_stack([x, np.full(x.shape, top if bottom else foot)])
     sides = (
-        sharp_fraction(evidence, upright, np.array([-1.0 if right else 1.0, 0.0]), reach=1.5),
-        sharp_fraction(evidence, level, np.array([0.0, -1.0 if bottom else 1.0]), reach=1.5),
+        sharp_fraction(votes, upright, np.array([-1.0 if right else 1.0, 0.0]), reach=1.5),
+        sharp_fraction(votes, level, np.array([0.0, -1.0 if bottom else 1.0]), reach=1.5),
     )
     known = [(fraction, count) for fraction, count in sides if count >= MIN_POINTS]
     points = sum(count for _, count in sides)
@@ -101,7 +104,7 @@ def display_boxes(rgb: NDArray[np.uint8]) -> list[tuple[int, int, int, int]]:
     """
     channels = rgb.astype(np.int16)
     red, green, blue = channels[..., 0], channels[..., 1], channels[..., 2]
-    strange = (np.maximum(green, blue) - red > 70).astype(np.uint8)
+    strange = (np.maximum(green, blue) > 2 * red + 30).astype(np.uint8)
     if int(strange.sum()) < DISPLAY_AREA * strange.size:
         return []
     closed = cv2.morphologyEx(strange, cv2.MORPH_CLOSE, np.ones((5, 5), np.uint8))
@@ -116,7 +119,7 @@ def display_boxes(rgb: NDArray[np.uint8]) -> list[tuple[int, int, int, int]]:
         )
         colours = rgb[top : top + down, left : left + across][inside].astype(float)
         spread = np.median(np.abs(colours - np.median(colours, axis=0)), axis=0).max()
-        if spread <= 8:
+        if spread <= DISPLAY_SPREAD:
             boxes.append((left, top, left + across, top + down))
     return boxes
 
