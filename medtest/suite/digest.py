@@ -1,0 +1,127 @@
+"""What decides the folder of a run: everything that changes inputs or outputs of one system under one suite.
+
+Covered are the seeds, the relations with their parameters, the preparation, the suite's ``seed`` and the system, each
+with its class's ``revision`` and what its files hash to. Not covered are the suite's name, version and description,
+the oracle and its thresholds, gates, privacy, tracking, the device, workers, limits: none of them changes a case.
+
+Paths never enter: a file counts by its content, which a part's ``fingerprint()`` or ``digest()`` states.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from medtest.cases import Json
+from medtest.relations.base import Relation
+from medtest.seeds.base import SeedSource
+from medtest.suite.checks import plain_settings
+from medtest.suite.model import PartPlan, Suite
+from medtest.systems.base import System
+
+DIGEST_LENGTH = 24
+"""Hexadecimal digits of a digest: 96 bits, short enough for a folder's name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Digest:
+    """A digest and what it covers.
+
+    Attributes:
+        value: 24 hexadecimal digits.
+        covers: The covered data, JSON values only, without paths.
+    """
+
+    value: str
+    covers: Mapping[str, Any]
+
+
+def run_digest(
+    suite: Suite,
+    system_id: str,
+    *,
+    seeds: Sequence[SeedSource],
+    relations: Mapping[str, Relation],
+    system: System,
+) -> Digest:
+    """Return the digest of one system under one suite.
+
+    Args:
+        suite: The suite.
+        system_id: The system's id in it.
+        seeds: The built seed sources, in the suite's order.
+        relations: The built relations by id.
+        system: The built system, not opened.
+
+    Returns:
+        The digest with what it covers.
+    """
+    from medtest.preparation import REVISION as PREPARATION_REVISION  # cv2 and its kin load here, not before
+
+    plan = next(p for p in suite.systems if p.id == system_id)
+    covers: dict[str, Json] = {
+        "seed": suite.seed,
+        "seeds": {
+            p.id: {
+                "source": p.info.name,
+                "revision": type(source).revision,
+                "settings": plain_settings(p),
+                "digest": source.digest(),
+            }
+            for p, source in zip(suite.seeds, seeds, strict=True)
+        },
+        "relations": {p.id: _relation(p, relations[p.id]) for p in suite.relations},
+        "preparation": {"size": suite.prepare.size, "revision": PREPARATION_REVISION},
+        "system": {
+            "class": plan.info.target,
+            "revision": type(system).revision,
+            "settings": _without_marks(plain_settings(plan)),
+            "fingerprint": system.fingerprint(),
+        },
+    }
+    return Digest(value=digest_of(covers), covers=covers)
+
+
+def oracle_digest(suite: Suite) -> Digest:
+    """Return the digest of how a suite judges: the oracle, its settings, the primary criterion and what tables show."""
+    oracle = suite.oracle
+    covers: dict[str, Json] = {
+        "oracle": oracle.part.info.name,
+        "revision": oracle.part.info.load().revision,
+        "settings": plain_settings(oracle.part),
+        "primary": {
+            "score": oracle.primary.score,
+            "threshold": oracle.primary.threshold,
+            "against": oracle.primary.against,
+        },
+        "scores": list(oracle.scores),
+        "thresholds": list(oracle.thresholds),
+        "against": list(oracle.against),
+    }
+    return Digest(value=digest_of(covers), covers=covers)
+
+
+def digest_of(covers: Mapping[str, Any]) -> str:
+    """Return the digest of JSON data: SHA-256 over its canonical form (sorted keys, no spaces, ASCII)."""
+    text = json.dumps(covers, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()[:DIGEST_LENGTH]
+
+
+def _relation(plan: PartPlan, relation: Relation) -> Json:
+    entry: dict[str, Json] = {
+        "relation": plan.info.name,
+        "revision": type(relation).revision,
+        "settings": plain_settings(plan),
+    }
+    fingerprint = getattr(relation, "fingerprint", None)
+    if callable(fingerprint):
+        entry["fingerprint"] = fingerprint()
+    return entry
+
+
+def _without_marks(settings: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what only marks a system in tables: it changes no answer."""
+    return {key: value for key, value in settings.items() if key != "trained_on"}

@@ -1,0 +1,210 @@
+"""From what a person types to what Hydra's grammar takes.
+
+Paths may hold spaces, brackets, commas and ``=``, which Hydra reads as its own signs: values of the keys that hold
+paths are quoted here. ``~relations.text`` and ``relations=[blur,text]`` become keys that composition reads, so that
+they work whatever the suite says, and every other key is forced in (``++``): whether it exists is checked afterwards,
+with all other mistakes, and with the nearest name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override, QuotedString
+from hydra.errors import HydraException
+
+from medtest.errors import Mistake
+from medtest.suite.library import MAPS
+from medtest.suite.safety import short
+
+GROUPS: tuple[str, ...] = ("suite", "model", "tracking")
+PATH_KEYS: frozenset[str] = frozenset({"data", "checkpoint", "target", "path", "folder", "avoid", "uri", "suite_dir"})
+"""Last part of the keys whose values are taken as typed."""
+WHOLE_KEYS: frozenset[str] = frozenset({"only"})
+"""Keys whose commas do not sweep outside a multirun."""
+
+_TOKEN = re.compile(r"(?P<sign>\+\+|\+|~)?(?P<key>[^\s=+~][^=]*?)(?:=(?P<value>.*))?", re.DOTALL)
+_KEEP = re.compile(r"null|\$\{.*\}", re.DOTALL)
+_PAIR = re.compile(r"\s*(?P<key>[A-Za-z_]\w*)\s*:\s*(?P<value>.*)", re.DOTALL)
+
+
+@dataclass(kw_only=True)
+class Prepared:
+    """The command line, ready for Hydra.
+
+    Attributes:
+        overrides: What Hydra composes with.
+        suite_folders: ``suite_dir=`` and the folders of suites that were named by their files.
+        keys: Every suite or option key that was set, as typed.
+        mistakes: What cannot be read.
+    """
+
+    overrides: list[str] = field(default_factory=list)
+    suite_folders: list[Path] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+    mistakes: list[Mistake] = field(default_factory=list)
+
+
+def prepare(tokens: Sequence[str], *, multirun: bool = False) -> Prepared:
+    """Translate what was typed.
+
+    Args:
+        tokens: Everything on the command line that is no ``--flag``.
+        multirun: Whether commas in paths separate the jobs of a sweep.
+    """
+    ready = Prepared()
+    without: list[str] = []
+    for token in tokens:
+        _one(token, ready, without, multirun=multirun)
+    if without:
+        ready.overrides.append(f"++without=[{','.join(quote(key) for key in without)}]")
+    return ready
+
+
+def quote(value: str) -> str:
+    """Return a string that Hydra and OmegaConf read back as exactly ``value``."""
+    value = re.sub(r"(\\*)\$\{", lambda m: m[1] * 2 + "\\${", value)  # no interpolation in what was typed
+    # Inside quotes Hydra unescapes backslashes only where they stand before a quote (or the end).
+    value = re.sub(r"(\\*)'", lambda m: m[1] * 2 + "\\'", value)
+    tail = len(value) - len(value.rstrip("\\"))
+    return f"'{value}{chr(92) * tail}'"
+
+
+def _one(token: str, ready: Prepared, without: list[str], *, multirun: bool) -> None:
+    match = _TOKEN.fullmatch(token)
+    if match is None or (match["value"] is None and match["sign"] != "~"):
+        ready.mistakes.append(
+            Mistake(
+                where="command line",
+                found=short(token),
+                allowed="KEY=VALUE, as suite=polyp_seg or limit=5",
+                fix="python run.py --help lists what can be set",
+            )
+        )
+        return
+    sign, key, value = match["sign"] or "", match["key"].strip(), match["value"]
+    if key.partition(".")[0].partition("/")[0] == "hydra":
+        _accept(token, token, ready)
+    elif sign == "~":
+        without.append(key)
+        ready.keys.append(key)
+    elif key == "suite_dir":
+        ready.suite_folders.append(Path(unquoted(value)).expanduser())
+    elif key in GROUPS:
+        _accept(token, f"{key}={_suite_name(value, ready) if key == 'suite' else value}", ready)
+    elif key in MAPS and value.lstrip().startswith("["):
+        ready.keys.append(key)
+        _accept(token, f"++chosen.{key}={value}", ready)
+    else:
+        ready.keys.append(key)
+        _accept(token, f"++{key}={_value(key, value, multirun=multirun)}", ready)
+
+
+def _suite_name(value: str, ready: Prepared) -> str:
+    """Let people name a suite by its file: ``suite=team/skin.yaml`` adds the folder and means ``skin``."""
+    typed = unquoted(value)
+    if not typed.endswith(".yaml") or "," in typed or "(" in typed:
+        return value
+    path = Path(typed).expanduser()
+    if path.parent != Path():
+        ready.suite_folders.append(path.parent)
+    elif path.is_file():
+        ready.suite_folders.append(Path.cwd())
+    return path.name.removesuffix(".yaml")
+
+
+def unquoted(value: str) -> str:
+    """Return a value without the quotes that people put round it for Hydra."""
+    parsed = _as_quoted(value)
+    return value if parsed is None else parsed
+
+
+def _as_quoted(value: str) -> str | None:
+    if len(value) < 2 or value[0] not in "'\"" or value[-1] != value[0]:
+        return None
+    try:
+        parsed = OverridesParser.create().parse_rule(value, "value")
+    except HydraException:
+        return None
+    return parsed.text if isinstance(parsed, QuotedString) else None
+
+
+def _value(key: str, value: str, *, multirun: bool) -> str:
+    last = key.rpartition(".")[2]
+    if last in PATH_KEYS or (last in WHOLE_KEYS and not value.startswith("[")):
+        return _quoted_paths(value, multirun=multirun)
+    if key.partition(".")[0] in MAPS and value.startswith("{") and value.endswith("}"):
+        return _quoted_mapping(value)
+    return value
+
+
+def _quoted_paths(value: str, *, multirun: bool) -> str:
+    if _KEEP.fullmatch(value) or _as_quoted(value) is not None:
+        return value
+    if multirun and re.match(r"(?:choice|glob|range|sort|shuffle|tag)\(.*\)$", value):
+        return value
+    if multirun and "," in value and not Path(value).expanduser().exists():
+        return ",".join(_quoted_paths(part.strip(), multirun=False) for part in _split(value))
+    return quote(value)
+
+
+def _quoted_mapping(value: str) -> str:
+    """Quote the paths in ``{use: ssformer, checkpoint: /a b/c=d.pth}``; leave the rest as it stands."""
+    pieces: list[str] = []
+    for part in _split(value[1:-1]):
+        pair = _PAIR.fullmatch(part)
+        if pair is None and pieces:  # a comma inside a path
+            pieces[-1] += f",{part}"
+        else:
+            pieces.append(part)
+    for index, piece in enumerate(pieces):
+        pair = _PAIR.fullmatch(piece)
+        if pair is not None and pair["key"] in PATH_KEYS and not _KEEP.fullmatch(pair["value"].strip()):
+            path = pair["value"].strip()
+            pieces[index] = f"{pair['key']}: {path if _as_quoted(path) is not None else quote(path)}"
+    return "{" + ",".join(pieces) + "}"
+
+
+def _split(text: str) -> list[str]:
+    """Split at commas outside quotes and brackets."""
+    parts, depth, inside, start = [], 0, "", 0
+    for index, sign in enumerate(text):
+        if inside:
+            inside = "" if sign == inside and text[index - 1] != "\\" else inside
+        elif sign in "'\"":
+            inside = sign
+        elif sign in "[{(":
+            depth += 1
+        elif sign in ")}]":
+            depth -= 1
+        elif sign == "," and depth <= 0:
+            parts.append(text[start:index])
+            start = index + 1
+    return [*parts, text[start:]]
+
+
+def _accept(typed: str, override: str, ready: Prepared) -> None:
+    try:
+        parsed: Override = OverridesParser.create().parse_overrides([override])[0]
+    except (HydraException, ValueError, AssertionError):
+        key, _, value = typed.partition("=")
+        ready.mistakes.append(
+            Mistake(
+                where="command line",
+                key=key.lstrip("+"),
+                found=short(value) or "nothing",
+                allowed="a number, a word, [a,b], {key: value}, or text in quotes",
+                fix=f"put text with special signs in two pairs of quotes: {key}=\"'…'\"",
+            )
+        )
+        return
+    if parsed.package is not None and parsed.key_or_group in GROUPS:
+        ready.mistakes.append(
+            Mistake(where="command line", found=short(typed), allowed=f"{parsed.key_or_group}=NAME without a package")
+        )
+        return
+    ready.overrides.append(override)
