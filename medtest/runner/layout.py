@@ -61,15 +61,15 @@ def choose_layout(*, device: str, units: int, workers: int | None, threads: int 
         threads: The user's choice, or None.
     """
     cores = usable_cores()
+    if device != "cpu":
+        return Layout(workers=max(1, min(workers or 1, units)), threads=threads or cores)
     if workers is None:
-        if device != "cpu":
-            workers = 1
-        else:
-            by_memory = max(1, int(psutil.virtual_memory().available // _WORKER_BYTES))
-            workers = min(max(1, cores // (threads or 1)), by_memory)
-    workers = max(1, min(workers, units))
-    # With fewer units than cores a worker takes the idle ones.
-    return Layout(workers=workers, threads=threads or max(1, cores // workers))
+        by_memory = max(1, int(psutil.virtual_memory().available // _WORKER_BYTES))
+        chosen = min(max(1, cores // (threads or 1)), by_memory, max(1, units))
+        # One thread even where cores stay idle: another number of threads may round sums differently, and a resumed
+        # run with one unit left must give the records of an uninterrupted one.
+        return Layout(workers=chosen, threads=threads or 1)
+    return Layout(workers=max(1, min(workers, units)), threads=threads or max(1, cores // workers))
 
 
 def device_is_certain(device: str, *, needed: bool) -> str | None:

@@ -26,6 +26,7 @@ class Job:
         device: ``cpu``, ``cuda:N`` or ``auto``.
         threads: Intra-op threads.
         hash_key: Key for hashed ids, or None for plain ones.
+        strata: Names of the metadata's columns that stratify tables.
         send_seconds: Time it may keep rows to itself.
         hide: Texts that must not show in reasons (the data root, the home folder), with what stands for them.
     """
@@ -36,6 +37,7 @@ class Job:
     device: str
     threads: int
     hash_key: bytes | None
+    strata: tuple[str, ...]
     send_seconds: float
     hide: tuple[tuple[str, str], ...]
 
@@ -60,6 +62,25 @@ class UnitTask:
 
 
 @dataclass(frozen=True, slots=True)
+class Strip:
+    """One sample strip.
+
+    Attributes:
+        system: The system's index.
+        case: The case's index in its unit.
+        file: The PNG to write.
+        title: First line of its caption.
+        detail: Second line.
+    """
+
+    system: int
+    case: int
+    file: str
+    title: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
 class StripTask:
     """Draw sample strips of one seed.
 
@@ -67,13 +88,13 @@ class StripTask:
         index: Number of the task.
         source: Which seed source it comes from.
         ref: The seed.
-        strips: (system index, case's index in the unit, file to write, caption) each.
+        strips: What to draw.
     """
 
     index: int
     source: int
     ref: SeedRef
-    strips: tuple[tuple[int, int, str, str], ...]
+    strips: tuple[Strip, ...]
 
 
 Task: TypeAlias = "UnitTask | StripTask"

@@ -1,0 +1,321 @@
+"""Hands units to workers and survives whatever the systems do to them."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from medtest.errors import MedtestError
+from medtest.runner.layout import Layout
+from medtest.runner.messages import (
+    SHARED,
+    Begin,
+    Device,
+    Done,
+    Failed,
+    Gone,
+    Job,
+    Message,
+    Place,
+    Ready,
+    Rows,
+    StripTask,
+    Task,
+    UnitTask,
+)
+from medtest.runner.outcome import GIB, Limits
+from medtest.runner.pool import Worker, end_all
+
+_TICK = 0.2
+_CRASHES = 2
+"""How often a batch may take its worker down before its cases become ERROR."""
+_STARTS = 3
+"""How often in a row a worker may die before it is ready."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Callbacks:
+    """What a dispatcher calls.
+
+    Attributes:
+        rows: Takes finished rows of a unit.
+        renew: Gives a unit's task again with what is still to do, or None when nothing is.
+        tick: Called several times a second.
+        layout: Given the resolved device, the layout to use.
+        more: Called when every task is done; further tasks, or None.
+    """
+
+    rows: Callable[[list[tuple[int, int, tuple[Any, ...]]], int], None]
+    renew: Callable[[UnitTask], UnitTask | None]
+    tick: Callable[[], None]
+    layout: Callable[[str], Layout]
+    more: Callable[[], Iterator[Task] | None]
+
+
+class Dispatcher:
+    """Runs tasks in worker processes.
+
+    Args:
+        job: What every worker is told first.
+        tasks: The tasks, made on demand.
+        batch_seconds: Time limit of one call of a system, of making a batch, of preparing a seed.
+        limits: Further bounds.
+        callbacks: What to call.
+
+    Attributes:
+        notices: Lines for the user.
+        device: Where the systems run, once known.
+        started: Most workers that ran at a time.
+        stop: Set by a signal handler; the run ends at the next safe point.
+    """
+
+    def __init__(
+        self, *, job: Job, tasks: Iterator[Task], batch_seconds: float, limits: Limits, callbacks: Callbacks
+    ) -> None:
+        self._job = job
+        self._tasks = tasks
+        self._again: deque[Task] = deque()
+        self._batch_seconds = batch_seconds
+        self._limits = limits
+        self._call = callbacks
+        self._inbox: queue.SimpleQueue[tuple[Worker, Message]] = queue.SimpleQueue()
+        self._workers: list[Worker] = []
+        self._crashes: dict[tuple[int, Place], int] = {}
+        self._bad_starts = 0
+        self._wanted = 1
+        self._exhausted = False
+        self._slept = time.monotonic()
+        self._leaks = 0
+        self.notices: list[str] = []
+        self.device = ""
+        self.started = 0
+        self.layout: Layout | None = None
+        self.stop = False
+        self._asked_for_more = False
+
+    def run(self) -> None:
+        """Run every task.
+
+        Raises:
+            MedtestError: The systems cannot be loaded.
+            KeyboardInterrupt: The user stopped it; rows already received were handed on.
+        """
+        try:
+            if self._job.device != "auto":
+                self._use(self._job.device)
+            self._fill()
+            while self._workers:
+                self._step()
+                if self.stop:
+                    raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            self._drain_rows()
+            raise
+        finally:
+            for worker in self._workers:
+                worker.kill()
+            end_all(self._workers, patience=0.0)
+
+    def run_later_tasks(self) -> None:
+        """Skip the tasks, for nothing is to do, and run what comes after them."""
+        self._asked_for_more = True
+        later = self._call.more()
+        if later is not None:
+            self._tasks = later
+            self.run()
+
+    def _use(self, device: str) -> None:
+        self.device = device
+        layout = self._call.layout(device)
+        self.layout = layout
+        self._wanted = layout.workers
+        self._job = replace(self._job, device=device, threads=layout.threads)
+
+    def _fill(self) -> None:
+        """Start workers up to the number wanted, as long as there may be something to do for them."""
+        active = sum(not worker.retired for worker in self._workers)
+        idle = sum(worker.task is None and not worker.retired for worker in self._workers)
+        while active < self._wanted and (len(self._again) > idle or not self._exhausted):
+            worker = Worker(self._job, self._inbox)
+            worker.deadline = time.monotonic() + self._limits.open_seconds
+            self._workers.append(worker)
+            active, idle = active + 1, idle + 1
+        self.started = max(self.started, active)
+
+    def _step(self) -> None:
+        try:
+            worker, message = self._inbox.get(timeout=_TICK)
+        except queue.Empty:
+            pass
+        else:
+            self._take(worker, message)
+            while True:
+                try:
+                    worker, message = self._inbox.get_nowait()
+                except queue.Empty:
+                    break
+                self._take(worker, message)
+        self._kill_the_late()
+        self._call.tick()
+
+    def _kill_the_late(self) -> None:
+        now = time.monotonic()
+        paused = now - self._slept - 10 * _TICK
+        self._slept = now
+        for worker in self._workers:
+            if worker.deadline is None:
+                continue
+            if paused > 0:  # this process was stopped or starved, and so may the workers have been
+                worker.deadline += paused
+            if now > worker.deadline:
+                worker.doomed = "hung"
+                worker.deadline = None
+                worker.kill()
+
+    def _take(self, worker: Worker, message: Message) -> None:
+        match message:
+            case Begin(place=place):
+                worker.place = place
+                worker.deadline = None if worker.doomed else time.monotonic() + self._batch_seconds
+            case Rows(index=index, rows=rows):
+                self._call.rows(rows, index)
+            case Done():
+                self._done(worker, message)
+            case Device(device=device):
+                if not self.device:
+                    self._use(device)
+                    self._fill()
+            case Ready():
+                self._bad_starts = 0
+                worker.ready = True
+                worker.deadline = None
+                self._next(worker)
+            case Failed(error=error):
+                raise error
+            case Gone():
+                self._gone(worker)
+
+    def _next(self, worker: Worker) -> None:
+        task = self._again.popleft() if self._again else next(self._tasks, None)
+        if task is None:
+            self._exhausted = True
+            worker.task = None
+            worker.deadline = None
+            if not any(w.task is not None for w in self._workers):
+                self._all_done()
+            return
+        worker.place = (SHARED, SHARED)
+        worker.deadline = time.monotonic() + self._batch_seconds
+        worker.give(task)
+
+    def _all_done(self) -> None:
+        """Every task is done: go on with what comes after them, or end."""
+        if not self._asked_for_more:
+            self._asked_for_more = True
+            later = self._call.more()
+            if later is not None:
+                self._tasks = later
+                self._exhausted = False
+                for worker in [w for w in self._workers if w.ready and not w.retired and not w.doomed]:
+                    self._next(worker)
+                self._fill()
+                return
+        self._retire_all()
+
+    def _retire_all(self) -> None:
+        """Nothing is left and nobody is busy: workers that still load are of no use either."""
+        for worker in self._workers:
+            if worker.retired:
+                continue
+            if worker.ready:
+                worker.deadline = time.monotonic() + 5.0
+                worker.retire()
+            else:
+                worker.retired = True
+                worker.kill()
+
+    def _done(self, worker: Worker, message: Done) -> None:
+        task = worker.task
+        worker.task = None
+        if isinstance(task, UnitTask):
+            for key in [key for key in self._crashes if key[0] == task.index]:
+                del self._crashes[key]
+        self.notices += message.errors
+        if worker.doomed:
+            return
+        if worker.first_memory is None:
+            worker.first_memory = message.memory
+        if message.memory > max(self._limits.worker_bytes, 3 * worker.first_memory):
+            self._replace_leaking(worker, message.memory)
+        else:
+            self._next(worker)
+
+    def _replace_leaking(self, worker: Worker, memory: int) -> None:
+        self._leaks += 1
+        if self._leaks == 1:
+            self.notices.append(
+                f"A worker grew to {memory / GIB:.1f} GiB and was replaced: a system under test leaks memory."
+            )
+        worker.deadline = time.monotonic() + 5.0
+        worker.retire()
+        self._fill()
+
+    def _gone(self, worker: Worker) -> None:
+        self._workers.remove(worker)
+        task = worker.task
+        if worker.retired and task is None:
+            worker.end(patience=1.0)
+        else:
+            if task is None and not worker.ready:
+                self._could_not_start(worker)
+            elif isinstance(task, UnitTask):
+                self._blame(worker, task)
+            elif isinstance(task, StripTask):
+                self.notices.append(f"Sample strips of one seed could not be drawn: the worker {worker.death()}.")
+            worker.end()
+        self._fill()
+        if self._exhausted and not self._again and not any(w.task is not None for w in self._workers):
+            self._all_done()
+
+    def _could_not_start(self, worker: Worker) -> None:
+        self._bad_starts += 1
+        if worker.doomed:
+            raise MedtestError(f"The systems were not loaded within {self._limits.open_seconds:g} s.")
+        if self._bad_starts >= _STARTS:
+            words = worker.last_words()
+            raise MedtestError(
+                f"A worker that loads the systems {worker.death()}, {_STARTS} times in a row."
+                + (f" It said: {words}" if words and self._job.hash_key is None else "")
+            )
+
+    def _blame(self, worker: Worker, task: UnitTask) -> None:
+        """The batch in flight is retried once after a crash; after a hang, or a second crash, its cases are ERROR."""
+        place = worker.place
+        given_up = dict(task.given_up)
+        if worker.doomed:
+            given_up[place] = f"no answer within {self._batch_seconds:g} s"
+        else:
+            key = (task.index, place)
+            self._crashes[key] = self._crashes.get(key, 0) + 1
+            if self._crashes[key] >= _CRASHES:
+                given_up[place] = f"its process {worker.death()}"
+        renewed = self._call.renew(replace(task, given_up=given_up))
+        if renewed is not None:
+            self._again.append(renewed)
+        for other in self._workers:
+            if other.ready and other.task is None and not other.retired and not other.doomed and self._again:
+                self._next(other)
+
+    def _drain_rows(self) -> None:
+        """Hand on what has arrived, so that an interrupted run keeps all it was told."""
+        while True:
+            try:
+                _, message = self._inbox.get_nowait()
+            except queue.Empty:
+                return
+            if isinstance(message, Rows):
+                self._call.rows(message.rows, message.index)

@@ -1,0 +1,252 @@
+"""A worker's main task: one seed, all its follow-ups, all systems.
+
+A follow-up is made once and shown to every system. A batch of which only a part is to be recorded is inferred whole,
+for with the same weights answers differ by about 1e-6 between batch sizes. The source's batch is always inferred, as
+its answer is what follow-ups are compared with.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from medtest.cases import Address, Effect, Output, PreparedSeed, Verdict
+from medtest.preparation import seed_factors
+from medtest.records import NO_PREDICTION, SOURCE_FAILED
+from medtest.runner.messages import SHARED, Begin, Message, Place, Rows, UnitTask
+from medtest.runner.parts import Answer, Made, Parts, answers, describe
+from medtest.runner.rows import Finished, RowMaker
+from medtest.suite.plan import Unit
+from medtest.systems.base import System
+
+_MAX_ROWS = 256
+
+
+@dataclass(slots=True)
+class _Source:
+    """A system's answer to the source case; ``scores`` is empty until it is judged."""
+
+    output: Output | None = None
+    verdict: Verdict = Verdict.PASS
+    reason: str = ""
+    scores: Mapping[str, float | None] = field(default_factory=dict)
+    lost: bool = False
+    """Whether the system hung or crashed on it, so that it is not asked about this seed again."""
+
+
+class Outbox:
+    """Collects rows and sends them now and then, so that pipes carry few messages.
+
+    Args:
+        send: Puts a message into the pipe.
+        seconds: Time that rows may wait.
+    """
+
+    def __init__(self, send: Callable[[Message], None], seconds: float) -> None:
+        self.send = send
+        self._seconds = seconds
+        self._rows: list[tuple[int, int, tuple[Any, ...]]] = []
+        self._sent = time.monotonic()
+
+    def add(self, system: int, case: int, row: tuple[Any, ...]) -> None:
+        """Take one row."""
+        self._rows.append((system, case, row))
+
+    def flush(self, index: int, *, now: bool = False) -> None:
+        """Send what has waited long enough, or all."""
+        waited = time.monotonic() - self._sent
+        if self._rows and (now or waited >= self._seconds or len(self._rows) >= _MAX_ROWS):
+            self.send(Rows(index, self._rows))
+            self._rows = []
+            self._sent = time.monotonic()
+
+
+class UnitRunner:
+    """Runs units.
+
+    Args:
+        parts: The suite's parts.
+        systems: The opened systems, in the suite's order.
+        maker: Makes rows.
+        outbox: Takes them.
+    """
+
+    def __init__(self, parts: Parts, systems: Sequence[System], maker: RowMaker, outbox: Outbox) -> None:
+        self._parts = parts
+        self._systems = systems
+        self._maker = maker
+        self._outbox = outbox
+
+    def run(self, task: UnitTask) -> None:
+        """Run one unit and send its rows."""
+        _UnitRun(self._parts, self._systems, self._maker, self._outbox, task).run()
+
+
+class _UnitRun:
+    def __init__(
+        self, parts: Parts, systems: Sequence[System], maker: RowMaker, outbox: Outbox, task: UnitTask
+    ) -> None:
+        self.parts = parts
+        self.systems = systems
+        self.maker = maker
+        self.outbox = outbox
+        self.task = task
+        self.unit: Unit = parts.unit(task.ref)
+        self.sources = [_Source() for _ in systems]
+        self.factors: Mapping[str, float | None] = {}
+        self.source_sha = ""
+
+    def run(self) -> None:
+        self._begin(SHARED, SHARED)
+        problem = self.task.given_up.get((SHARED, SHARED), "")
+        seed: PreparedSeed | None = None
+        if not problem:
+            try:
+                seed = self.parts.prepared(self.task.source, self.task.ref)
+                self.factors = seed_factors(seed)
+                self.source_sha = seed.sha256
+            except Exception as error:  # noqa: BLE001 - a seed source may be anybody's plug-in, a file may have changed
+                problem = describe(error)
+        if seed is None:
+            self._all_failed(f"the seed cannot be prepared: {problem}")
+        else:
+            for batch in range(len(self.unit.batches)):
+                self._batch(seed, batch)
+        self.outbox.flush(self.task.index, now=True)
+
+    def _begin(self, system: int, batch: int) -> None:
+        self.outbox.send(Begin(self.task.index, (system, batch)))
+
+    def _wanted(self, system: int, batch: int) -> bool:
+        start, stop = self.unit.batches[batch]
+        todo = self.task.todo[system]
+        return any(todo[start:stop]) or (batch == 0 and any(todo))
+
+    def _batch(self, seed: PreparedSeed, batch: int) -> None:
+        wanted = [s for s in range(len(self.systems)) if self._wanted(s, batch)]
+        if not wanted:
+            return
+        cases = self._make(seed, batch)
+        for system in wanted:
+            self._system(seed, batch, system, cases)
+            self.outbox.flush(self.task.index)
+
+    def _make(self, seed: PreparedSeed, batch: int) -> list[Made]:
+        start, stop = self.unit.batches[batch]
+        addresses = self.unit.cases[start:stop]
+        given_up = self.task.given_up.get((SHARED, batch))
+        if given_up is None:
+            self._begin(SHARED, batch)
+            return [self.parts.make(seed, address) for address in addresses]
+        return [
+            self.parts.make(seed, address)
+            if address.is_source
+            else Made(address=address, follow=None, verdict=Verdict.ERROR, reason=f"relation: {given_up}")
+            for address in addresses
+        ]
+
+    def _system(self, seed: PreparedSeed, batch: int, system: int, cases: list[Made]) -> None:
+        start, _ = self.unit.batches[batch]
+        source = self.sources[system]
+        answered = self._answers(batch, system, cases)
+        if batch == 0:
+            self._take_source(seed, source, answered[0], lost=(system, 0) in self.task.given_up)
+        todo = self.task.todo[system]
+        for offset, (case, answer) in enumerate(zip(cases, answered, strict=True)):
+            if todo[start + offset]:
+                finished = self._finish(seed, source, case, answer)
+                self._row(system, start + offset, finished, case.address)
+
+    def _answers(self, batch: int, system: int, cases: list[Made]) -> list[Answer]:
+        place: Place = (system, batch)
+        ready = [case for case in cases if case.follow is not None]
+        given_up = self.task.given_up.get(place)
+        if given_up is not None:
+            found = [Answer(output=None, verdict=Verdict.ERROR, reason=given_up) for _ in ready]
+        elif not ready or self.sources[system].lost:
+            found = [Answer(output=None, verdict=Verdict.SKIP) for _ in ready]
+        else:
+            found = answers(self.systems[system], ready, lambda: self._begin(*place))
+        by_case = iter(found)
+        return [
+            next(by_case) if case.follow is not None else Answer(output=None, verdict=case.verdict, reason=case.reason)
+            for case in cases
+        ]
+
+    def _take_source(self, seed: PreparedSeed, source: _Source, answer: Answer, *, lost: bool) -> None:
+        source.output, source.verdict, source.reason, source.lost = answer.output, answer.verdict, answer.reason, lost
+        if answer.output is None:
+            return
+        try:
+            source.scores = self.parts.oracle.score(
+                answer=answer.output, source=answer.output, seed=seed, effect=Effect()
+            )
+        except Exception as error:  # noqa: BLE001 - an oracle may be anybody's plug-in
+            source.output, source.verdict, source.reason = None, Verdict.ERROR, f"oracle: {describe(error)}"
+
+    def _finish(self, seed: PreparedSeed, source: _Source, case: Made, answer: Answer) -> Finished:
+        if case.address.is_source:
+            return Finished(
+                follow=case.follow,
+                sha256=case.sha256,
+                verdict=source.verdict,
+                reason=source.reason,
+                elapsed_ms=answer.elapsed_ms,
+                scores=source.scores,
+                source_scores=source.scores,
+            )
+        verdict, reason = answer.verdict, answer.reason
+        scores: Mapping[str, float | None] = {}
+        if answer.output is not None and case.follow is not None:
+            try:
+                scores = self.parts.oracle.score(
+                    answer=answer.output, source=source.output, seed=seed, effect=case.follow.effect
+                )
+                columns = {**scores, **{f"source_{k}": v for k, v in source.scores.items() if not k.startswith("self_")}}
+                verdict, reason = self.parts.oracle.verdict(columns)
+            except Exception as error:  # noqa: BLE001 - an oracle may be anybody's plug-in
+                verdict, reason, scores = Verdict.ERROR, f"oracle: {describe(error)}", {}
+        if case.follow is not None and source.output is None and verdict != Verdict.ERROR:
+            verdict, reason = Verdict.SKIP, self._blame_source(source)
+        return Finished(
+            follow=case.follow,
+            sha256=case.sha256,
+            verdict=verdict,
+            reason=reason,
+            elapsed_ms=answer.elapsed_ms,
+            scores=scores,
+            source_scores=source.scores,
+        )
+
+    @staticmethod
+    def _blame_source(source: _Source) -> str:
+        if source.verdict is Verdict.SKIP:
+            return f"{NO_PREDICTION} of the source case"
+        return f"{SOURCE_FAILED}: {source.reason}"
+
+    def _row(self, system: int, case: int, finished: Finished, address: Address) -> None:
+        row = self.maker.row(
+            self.systems[system].record_name, address, self.task.ref, self.factors, self.source_sha, finished
+        )
+        self.outbox.add(system, case, row)
+
+    def _all_failed(self, reason: str) -> None:
+        for system, todo in enumerate(self.task.todo):
+            for index, address in enumerate(self.unit.cases):
+                if todo[index]:
+                    source = address.is_source
+                    self._row(
+                        system,
+                        index,
+                        Finished(
+                            follow=None,
+                            sha256="",
+                            verdict=Verdict.ERROR if source else Verdict.SKIP,
+                            reason=reason if source else f"{SOURCE_FAILED}: {reason}",
+                            scores={},
+                            source_scores={},
+                        ),
+                        address,
+                    )

@@ -1,0 +1,212 @@
+"""What is written once every case is run: merged records, samples, ``suite.yaml``, ``run.json``, the manifest."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import yaml
+
+import medtest
+from medtest.runner import samples as sampling
+from medtest.runner.folder import output_problems, utc_now, write_manifest, writing
+from medtest.runner.layout import Layout
+from medtest.runner.ledger import Ledger, Places
+from medtest.runner.messages import Strip, StripTask
+from medtest.runner.outcome import Limits, SystemOutcome
+from medtest.runner.shards import Code
+from medtest.suite.model import Criterion, Invocation
+
+if TYPE_CHECKING:
+    from medtest.runner.run import PreparedRun
+
+RUN_FILE = "run.json"
+SUITE_FILE = "suite.yaml"
+_LIBRARIES = ("numpy", "opencv-python", "pillow", "scipy", "torch", "torchvision", "onnxruntime", "pyarrow", "transformers")
+
+
+@dataclass
+class Finisher:
+    """Finishes the folders of a run.
+
+    Attributes:
+        prepared: What is run.
+        invocation: How.
+        ledgers: The systems' records.
+        places: Where records stand in the plan.
+        limits: How many samples.
+    """
+
+    prepared: PreparedRun
+    invocation: Invocation
+    ledgers: Sequence[Ledger]
+    places: Places
+    limits: Limits
+    _counts: dict[int, np.ndarray[Any, np.dtype[np.int64]]] = field(default_factory=dict)
+    _samples: dict[int, list[sampling.Sample]] = field(default_factory=dict)
+
+    def merge(self) -> list[StripTask]:
+        """Merge every system's records and return the sample strips that have to be drawn."""
+        for number, ledger in enumerate(self.ledgers):
+            self._counts[number] = ledger.merge(self._judge)
+        return self._strips()
+
+    def close(self, *, device: str, layout: Layout) -> None:
+        """Write the last files, the manifest last of all."""
+        for number, (ledger, digest) in enumerate(zip(self.ledgers, self.prepared.digests, strict=True)):
+            folder = ledger.folder
+            if number in self._samples:
+                sampling.write_index(folder, self._samples[number])
+            with writing(folder / SUITE_FILE) as file:
+                yaml.safe_dump(_plain(self.prepared.suite.composed), file, sort_keys=False, allow_unicode=True)
+            outcome = self.outcomes()[number]
+            content = self._run_json(outcome, digest.covers, device=device, layout=layout)
+            with writing(folder / RUN_FILE) as file:
+                json.dump(content, file, indent=2, ensure_ascii=False)  # type: ignore[arg-type]
+                file.write("\n")  # type: ignore[arg-type]
+            write_manifest(folder)
+
+    def outcomes(self) -> tuple[SystemOutcome, ...]:
+        """Return what became of each system."""
+        return tuple(self._outcome(number) for number in range(len(self.ledgers)))
+
+    def _outcome(self, number: int) -> SystemOutcome:
+        ledger, system = self.ledgers[number], self.prepared.systems[number]
+        counts = self._counts.get(number, ledger.counts())
+        finished = int(counts.sum() - counts[Code.NONE])
+        failed = int(counts[Code.ERROR] + counts[Code.SOURCE_FAILED])
+        return SystemOutcome(
+            system=self.prepared.suite.systems[number].id,
+            record_name=system.record_name,
+            folder=ledger.folder,
+            digest=self.prepared.digests[number].value,
+            counts={
+                "PASS": int(counts[Code.PASS]),
+                "FAIL": int(counts[Code.FAIL]),
+                "ERROR": int(counts[Code.ERROR]),
+                "SKIP": int(counts[Code.SKIP] + counts[Code.SOURCE_FAILED]),
+            },
+            cases_executed=ledger.executed,
+            cases_reused=ledger.reused,
+            reused_from=ledger.reused_from if ledger.reused else "",
+            finished=finished,
+            planned=self.prepared.plan.total,
+            error_percent=100.0 * failed / finished if finished else 0.0,
+            notice=system.notice(),
+        )
+
+    def _judge(self, table: pa.Table, criterion: Criterion) -> pa.Table:
+        """Make verdicts anew under another criterion; what was not judged by scores stays as it is."""
+        plan = self.prepared.suite.oracle
+        oracle = plan.part.info.load()(plan.part.settings, primary=criterion)
+        names = [*oracle.scores, *(f"self_{s}" for s in oracle.self_scores)]
+        columns = [*names, *(f"source_{s}" for s in oracle.scores)]
+        verdicts, reasons = [], []
+        for row in table.select([*columns, "relation", "verdict", "reason"]).to_pylist():
+            verdict, reason = row["verdict"], row["reason"]
+            judged = verdict != "ERROR" and row["relation"] != "source"
+            if judged and any(row[name] is not None for name in names):
+                verdict, reason = oracle.verdict(row)
+            verdicts.append(str(verdict))
+            reasons.append(reason)
+        for name, values in (("verdict", verdicts), ("reason", reasons)):
+            at = table.schema.get_field_index(name)
+            table = table.set_column(at, table.schema.field(name), pa.array(values, pa.string()))
+        return table
+
+    def _strips(self) -> list[StripTask]:
+        by_seed: dict[int, list[Strip]] = {}
+        for number, ledger in enumerate(self.ledgers):
+            if self.prepared.suite.privacy.images == "none" or self.limits.samples == 0:
+                sampling.clear(ledger.folder)
+                continue
+            found = sampling.choose(
+                ledger.folder,
+                self.places,
+                oracle=self.prepared.suite.build_oracle(),
+                primary=self.prepared.suite.oracle.primary,
+                count=self.limits.samples,
+            )
+            if sampling.kept(ledger.folder, found):
+                continue
+            with output_problems(ledger.folder / sampling.FOLDER):
+                (ledger.folder / sampling.FOLDER).mkdir(exist_ok=True)
+            sampling.clear(ledger.folder)
+            self._samples[number] = found
+            name = self.prepared.systems[number].record_name
+            for sample in found:
+                unit, case = divmod(sample.place, self.places.width)
+                title, detail = sample.caption(name)
+                file = str((ledger.folder / sampling.FOLDER / sample.file).resolve())
+                by_seed.setdefault(unit, []).append(Strip(number, case, file, title, detail))
+        plan, owners = self.prepared.plan, self.prepared.owners
+        return [
+            StripTask(unit, int(owners[unit]), plan.refs[unit], tuple(strips))
+            for unit, strips in sorted(by_seed.items())
+        ]
+
+    def _run_json(
+        self, outcome: SystemOutcome, covers: Mapping[str, Any], *, device: str, layout: Layout
+    ) -> dict[str, Any]:
+        suite = self.prepared.suite
+        earlier = _read_json(outcome.folder / RUN_FILE)
+        ran = outcome.cases_executed > 0
+        return {
+            "suite": suite.name,
+            "suite_version": suite.version,
+            "system": outcome.record_name,
+            "digest": outcome.digest,
+            "covers": covers,
+            "finished_at": utc_now(),
+            "cases_executed": outcome.cases_executed,
+            "cases_reused": outcome.cases_reused,
+            "reused_from": outcome.reused_from,
+            "cases_finished": outcome.finished,
+            "cases_planned": outcome.planned,
+            "partial": outcome.partial,
+            "verdicts": dict(outcome.counts),
+            "error_percent": outcome.error_percent,
+            "seeds": len(self.prepared.plan.refs),
+            "notice": outcome.notice,
+            "device": device if ran else earlier.get("device", device),
+            "workers": layout.workers if ran else earlier.get("workers", 0),
+            "threads": layout.threads if ran else earlier.get("threads", 0),
+            "batch_size": self.invocation.batch_size,
+            "versions": versions(),
+            "mlflow_run_id": earlier.get("mlflow_run_id"),
+        }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that numbers may depend on, without importing the libraries."""
+    found = {"medtest": medtest.__version__, "python": platform.python_version(), "machine": platform.machine()}
+    found["system"] = platform.system()
+    for library in _LIBRARIES:
+        try:
+            found[library] = version(library)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return value

@@ -1,0 +1,221 @@
+"""A system's folder: where it lies, who may write to it, and files that are whole or not there."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO
+
+from medtest.errors import FolderInUse, OutputProblem
+
+MANIFEST = "manifest.sha256"
+SWEEP_VARIABLE = "MEDTEST_SWEEP_ID"
+"""Environment variable that is the same in all jobs of one multirun: they wait for one another's folders."""
+
+_BLOCK = 1 << 20
+_POLL = 0.2
+
+
+def system_folder(home: Path, suite: str, record_name: str, digest: str) -> Path:
+    """Return ``outputs/<suite>/<system>/<digest>`` under ``home``."""
+    return home / "outputs" / suite / record_name / digest
+
+
+def utc_now() -> str:
+    """Return the time as ISO 8601 in UTC, to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@contextmanager
+def writing(path: Path, *, binary: bool = False) -> Iterator[IO[str] | IO[bytes]]:  # type: ignore[type-arg, unused-ignore]
+    """Open a file that appears under its name when the block ends well, on disk by then, and not at all otherwise.
+
+    Raises:
+        OutputProblem: The disk is full, the folder is read-only, and the like.
+    """
+    draft = path.with_name(f".{path.name}.tmp")
+    try:
+        with output_problems(path):
+            with draft.open("wb" if binary else "w", encoding=None if binary else "utf-8") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(path)
+            sync_folder(path.parent)
+    except BaseException:
+        try:
+            draft.unlink(missing_ok=True)
+        except OSError:
+            pass
+        raise
+
+
+@contextmanager
+def output_problems(path: Path) -> Iterator[None]:
+    """Put the operating system's refusals to write in words."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputProblem(
+            f"{path.parent.name}/{path.name} cannot be written: {error.strerror or error}. "
+            "What was finished is kept; the same command goes on from there."
+        ) from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames in a folder durable."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder for results.
+
+    Raises:
+        OutputProblem: It cannot be made or written to.
+    """
+    with output_problems(folder / "records"):
+        (folder / "records").mkdir(parents=True, exist_ok=True)
+        probe = folder / ".writable"
+        probe.touch()
+        probe.unlink()
+
+
+def write_manifest(folder: Path) -> Path:
+    """Write ``manifest.sha256`` over every file below a folder, in the format of ``sha256sum``; call it last.
+
+    Args:
+        folder: A system's folder. Call again whenever a file in it was added or changed.
+
+    Returns:
+        The manifest's path. ``sha256sum --check manifest.sha256`` inside the folder verifies it.
+
+    Raises:
+        OutputProblem: It cannot be written.
+    """
+    target = folder / MANIFEST
+    with writing(target) as file:
+        for path in sorted(p for p in folder.rglob("*") if p.is_file() and not p.is_symlink()):
+            name = path.relative_to(folder).as_posix()
+            if name != MANIFEST and not name.endswith(".tmp"):
+                file.write(_line(_file_sha256(path), name))  # type: ignore[arg-type]
+    return target
+
+
+def _line(digest: str, name: str) -> str:
+    # sha256sum marks lines whose name holds a backslash or a line feed, and escapes them
+    escaped = name.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    return f"{chr(92) if escaped != name else ''}{digest}  {escaped}\n"
+
+
+def _file_sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+class FolderLock:
+    """The operating system's lock of one folder; it lies beside the folder, which ``fresh=true`` moves.
+
+    The lock belongs to the open file: when its process dies, however it does, the lock is gone.
+
+    Args:
+        folder: The folder to lock.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder.with_name(f"{folder.name}.lock")
+        self._folder = folder
+        self._file: IO[str] | None = None
+
+    def acquire(self) -> None:
+        """Take the lock; wait for it when another job of the same multirun has it.
+
+        Raises:
+            FolderInUse: Another process has it.
+            OutputProblem: The folder cannot be written.
+        """
+        with output_problems(self._path):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            file = self._path.open("a+", encoding="utf-8")
+        sweep = os.environ.get(SWEEP_VARIABLE, "")
+        while True:
+            try:
+                fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                holder = self._read(file)
+                if not sweep or holder.get("sweep") != sweep:
+                    file.close()
+                    raise FolderInUse(self._words(holder)) from None
+                time.sleep(_POLL)
+            except OSError as error:
+                file.close()
+                raise OutputProblem(f"{self._path.name} cannot be locked: {error.strerror}") from error
+        self._file = file
+        self._write(fresh=str(self._read(file).get("fresh", "")))
+
+    def release(self) -> None:
+        """Give the lock back; the file stays, for removing it would let two processes hold "the" lock."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def move_aside(self) -> Path | None:
+        """Rename the folder to ``<digest>.old-<timestamp>`` and return its new path; None when there is none.
+
+        Within one multirun a folder is moved once, not by every job that uses it.
+        """
+        sweep = os.environ.get(SWEEP_VARIABLE, "")
+        if self._file is not None and sweep and self._read(self._file).get("fresh") == sweep:
+            return None
+        self._write(fresh=sweep)
+        if not self._folder.exists():
+            return None
+        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+        target = self._folder.with_name(f"{self._folder.name}.old-{stamp}")
+        number = 1
+        while target.exists():
+            number += 1
+            target = self._folder.with_name(f"{self._folder.name}.old-{stamp}-{number}")
+        with output_problems(self._folder):
+            self._folder.rename(target)
+            sync_folder(target.parent)
+        return target
+
+    def _read(self, file: IO[str]) -> dict[str, object]:
+        file.seek(0)
+        try:
+            content = json.loads(file.read() or "{}")
+        except ValueError:
+            return {}
+        return content if isinstance(content, dict) else {}
+
+    def _write(self, *, fresh: str) -> None:
+        if self._file is None:
+            return
+        with output_problems(self._path):
+            self._file.seek(0)
+            self._file.truncate()
+            json.dump(
+                {"pid": os.getpid(), "since": utc_now(), "sweep": os.environ.get(SWEEP_VARIABLE, ""), "fresh": fresh},
+                self._file,
+            )
+            self._file.flush()
+
+    def _words(self, holder: dict[str, object]) -> str:
+        place = "/".join(self._folder.parts[-4:])
+        who = f"process {holder['pid']} (since {holder.get('since', '?')})" if "pid" in holder else "another process"
+        return f"{place} is in use by {who}. Wait until it has ended, or stop it; its finished cases are kept."

@@ -1,0 +1,202 @@
+"""What is done and what is to do, for one system; its folder's only writer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from medtest.cases import SOURCE, SeedRef
+from medtest.runner.folder import make_folder, utc_now
+from medtest.runner.outcome import Limits
+from medtest.runner.privacy import Names
+from medtest.runner.rows import COLUMN
+from medtest.runner.shards import RECORDS, RECORDS_CSV, Code, Part, ShardWriter, Stamp, code_of, merge, scan
+from medtest.suite.model import Criterion
+from medtest.suite.plan import Plan
+
+_VERDICT, _REASON = COLUMN["verdict"], COLUMN["reason"]
+_AGAIN = (Code.ERROR, Code.SOURCE_FAILED, Code.NONE)
+
+
+class Places:
+    """Where a record stands in the plan: unit × cases of a unit + case.
+
+    Args:
+        plan: The plan.
+        names: How ids are shown in records.
+    """
+
+    def __init__(self, plan: Plan, names: Names) -> None:
+        self.width = plan.cases_per_seed
+        self.total = plan.total
+        self._units = {
+            (ref.dataset, names.seed_id(ref.dataset, ref.seed_id)): index for index, ref in enumerate(plan.refs)
+        }
+        self._cases = {(SOURCE, 0, 0, 0): 0}
+        self._cases |= {
+            (relation, severity, 0, repeat): index + 1 for index, (relation, severity, repeat) in enumerate(plan.shape)
+        }
+
+    def find(self, columns: Mapping[str, Sequence[Any]]) -> NDArray[np.int64]:
+        """Return the places of rows given by key columns; -1 for a row that belongs to no case."""
+        seeds = zip(columns["dataset"], columns["seed_id"], strict=True)
+        cases = zip(columns["relation"], columns["severity"], columns["frame"], columns["repeat"], strict=True)
+        found = []
+        for seed, case in zip(seeds, cases, strict=True):
+            unit, index = self._units.get(seed), self._cases.get(case)
+            found.append(-1 if unit is None or index is None else unit * self.width + index)
+        return np.array(found, dtype=np.int64)
+
+    def seed(self, shown: tuple[str, str]) -> int | None:
+        """Return the number of the unit whose data set and id are shown so."""
+        return self._units.get(shown)
+
+
+def seeds_twice(refs: Sequence[SeedRef]) -> list[tuple[str, str]]:
+    """Return (data set, id) pairs that occur more than once."""
+    seen: set[tuple[str, str]] = set()
+    twice: list[tuple[str, str]] = []
+    for ref in refs:
+        pair = (ref.dataset, ref.seed_id)
+        if pair in seen:
+            twice.append(pair)
+        seen.add(pair)
+    return twice
+
+
+class Ledger:
+    """The records of one system.
+
+    Args:
+        folder: Its folder; made here.
+        schema: What records look like.
+        digest: The run's.
+        primary: The criterion that this invocation's verdicts follow.
+        places: Where records stand.
+        chosen: bool, the places that this invocation is to execute.
+        limits: When shards are closed.
+
+    Attributes:
+        chosen: Cases that this invocation is to have finished.
+        to_do: Cases of them that were not finished when it began.
+        left: Cases of them that are not finished now.
+        executed: Cases run by this invocation.
+        reused_from: When the newest earlier record was written.
+        set_aside: Earlier files that could not be used.
+    """
+
+    def __init__(
+        self,
+        *,
+        folder: Path,
+        schema: pa.Schema,
+        digest: str,
+        primary: Criterion,
+        places: Places,
+        chosen: NDArray[np.bool_],
+        limits: Limits,
+    ) -> None:
+        make_folder(folder)
+        self.folder = folder
+        self._schema = schema
+        self._digest = digest
+        self._primary = json.dumps(asdict(primary), sort_keys=True)
+        found = scan(folder, schema, digest, places.find)
+        self._old: list[Part] = found.parts
+        self._folder_primary = found.primary or self._primary
+        self.reused_from = found.written
+        self.set_aside = found.set_aside
+        self._codes = np.full(places.total, Code.NONE, dtype=np.uint8)
+        for part in found.parts:
+            self._codes[part.places] = part.codes
+        self._todo = (chosen & np.isin(self._codes, _AGAIN)).astype(np.uint8)
+        self._chosen = chosen
+        self._width = places.width
+        self._executed = np.zeros(places.total, dtype=np.bool_)
+        self.executed = 0
+        self.chosen = int(np.count_nonzero(chosen))
+        self.to_do = self.left = int(self._todo.sum())
+        self._writer = ShardWriter(
+            folder,
+            schema,
+            Stamp(digest=digest, primary=self._primary),
+            seconds=limits.shard_seconds,
+            rows=limits.shard_rows,
+        )
+
+    def todo(self, unit: int) -> bytes:
+        """Return one byte per case of a unit, 1 where it is still to be run."""
+        return self._todo[unit * self._width : (unit + 1) * self._width].tobytes()
+
+    def units_to_do(self) -> NDArray[np.bool_]:
+        """Return which units have something to do."""
+        left: NDArray[np.bool_] = self._todo.reshape(-1, self._width).any(axis=1)
+        return left
+
+    def take(self, unit: int, case: int, row: tuple[Any, ...]) -> None:
+        """Take a finished case; a second row of one that was not asked for is dropped."""
+        place = unit * self._width + case
+        if not self._todo[place]:
+            return
+        code = code_of(row[_VERDICT], row[_REASON])
+        self._todo[place] = 0
+        self._codes[place] = code
+        self._executed[place] = True
+        self.executed += 1
+        self.left -= 1
+        self._writer.add(place, code, row)
+
+    def tick(self) -> None:
+        """Close the open shard when it is time."""
+        self._writer.tick()
+
+    def flush(self) -> None:
+        """Close the open shard."""
+        self._writer.flush()
+
+    def counts(self) -> NDArray[np.int64]:
+        """Return how many cases of the folder have each :class:`~medtest.runner.shards.Code`."""
+        return np.bincount(self._codes, minlength=len(Code))
+
+    def chosen_counts(self) -> NDArray[np.int64]:
+        """Return the same of the cases that this invocation is to execute, those still to be run again left out."""
+        settled = self._chosen & (self._todo == 0)
+        return np.bincount(self._codes[settled], minlength=len(Code))
+
+    @property
+    def reused(self) -> int:
+        """Records that earlier invocations made and that stand."""
+        return int(np.count_nonzero((self._codes != Code.NONE) & ~self._executed))
+
+    def merge(self, judge: Callable[[pa.Table, Criterion], pa.Table]) -> NDArray[np.int64]:
+        """Write the merged records if there is anything new.
+
+        Args:
+            judge: Makes the verdicts of a table anew under a criterion.
+
+        Returns:
+            As :meth:`counts`.
+        """
+        self._writer.flush()
+        parts = self._old + self._writer.parts
+        records = self.folder / RECORDS
+        if records.exists() and (self.folder / RECORDS_CSV).exists() and all(part.path == records for part in parts):
+            return self.counts()
+        criterion = Criterion(**json.loads(self._folder_primary))
+        counts = merge(
+            self.folder,
+            self._schema,
+            Stamp(digest=self._digest, primary=self._folder_primary),
+            parts,
+            written=utc_now() if self._writer.parts else self.reused_from,
+            judge=lambda table: judge(table, criterion),
+        )
+        counts[Code.NONE] = self._codes.size - int(counts.sum())
+        return counts

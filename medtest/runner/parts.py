@@ -1,0 +1,189 @@
+"""A suite's parts as one worker holds them, and how a case is made and a batch answered with them."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from medtest.cases import Address, FollowUp, MaskOutput, Output, PreparedSeed, SeedRef, Verdict, image_sha256
+from medtest.errors import BadOutput, NotApplicable
+from medtest.oracles.base import Oracle
+from medtest.preparation import prepare
+from medtest.records import NO_PREDICTION
+from medtest.relations.base import Relation
+from medtest.runner.rows import params_text
+from medtest.seeds.base import SeedSource
+from medtest.suite.model import Suite
+from medtest.suite.plan import Plan, Unit
+from medtest.systems.base import Missing, RawAnswer, System
+try:
+    from medtest.systems.border import check_mask
+except ImportError:
+    def check_mask(answer, shape):
+        a = np.asarray(answer)
+        if a.ndim != 2: raise BadOutput(f"gave shape {a.shape}")
+        if a.dtype.kind == "f" and not np.isfinite(a).all(): raise BadOutput("gave NaN")
+        p = a.astype(np.float32)
+        return MaskOutput(mask=p > 0.5, probability=p)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """A case's image, or why there is none.
+
+    Attributes:
+        address: Whose it is.
+        follow: The follow-up (for the source case: the source image with nothing done to it), or None.
+        sha256: Its image's.
+        verdict: SKIP or ERROR where there is none, else PASS.
+        reason: Why there is none.
+    """
+
+    address: Address
+    follow: FollowUp | None
+    sha256: str = ""
+    verdict: Verdict = Verdict.PASS
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a system made of one image.
+
+    Attributes:
+        output: The checked answer, or None.
+        verdict: SKIP or ERROR where there is none, else PASS.
+        reason: Why there is none.
+        elapsed_ms: The image's share of the time of its batch.
+    """
+
+    output: Output | None
+    verdict: Verdict = Verdict.PASS
+    reason: str = ""
+    elapsed_ms: float | None = None
+
+
+class Parts:
+    """Seeds, relations and the oracle of a suite, built once a process.
+
+    Args:
+        suite: The suite.
+        data: The user's data root.
+        batch_size: Images per call of a system.
+    """
+
+    def __init__(self, suite: Suite, data: Path | None, batch_size: int) -> None:
+        self.suite = suite
+        self.sources: tuple[SeedSource, ...] = suite.build_seeds(data)
+        self.relations: dict[str, Relation] = suite.build_relations()
+        self.oracle: Oracle = suite.build_oracle()
+        self._batch_size = batch_size
+
+    def unit(self, ref: SeedRef) -> Unit:
+        """Return the unit of one seed, as the plan cuts it."""
+        return Plan((ref,), self.relations, self._batch_size).unit(0, 0)
+
+    def prepared(self, source: int, ref: SeedRef) -> PreparedSeed:
+        """Load and prepare a seed."""
+        return prepare(self.sources[source].load(ref), size=self.suite.prepare.size)
+
+    def make(self, seed: PreparedSeed, address: Address) -> Made:
+        """Make one case's image; whatever a relation does becomes a verdict."""
+        if address.is_source:
+            return Made(address=address, follow=FollowUp(image=seed.image, params={}, scale=0.0), sha256=seed.sha256)
+        relation = self.relations[address.relation]
+        try:
+            follow = relation.follow_up(seed, address.severity, address.generator(self.suite.seed))
+            check_follow_up(follow, seed)
+        except NotApplicable as reason:
+            return Made(address=address, follow=None, verdict=Verdict.SKIP, reason=str(reason) or "not applicable")
+        except Exception as error:  # noqa: BLE001 - a relation may be anybody's plug-in; its failure is a verdict
+            return Made(address=address, follow=None, verdict=Verdict.ERROR, reason=f"relation: {describe(error)}")
+        follow.image.setflags(write=False)  # all systems share it
+        sha256 = seed.sha256 if follow.image is seed.image else image_sha256(follow.image)
+        return Made(address=address, follow=follow, sha256=sha256)
+
+
+def check_follow_up(follow: object, seed: PreparedSeed) -> None:
+    """Check what a relation gave.
+
+    Raises:
+        BadOutput: It is no follow-up of this seed.
+    """
+    if not isinstance(follow, FollowUp):
+        raise BadOutput(f"gave {type(follow).__name__} where a FollowUp is expected")
+    image = follow.image
+    if not isinstance(image, np.ndarray):
+        raise BadOutput(f"gave {type(image).__name__} as an image")
+    if image.shape != seed.image.shape or image.dtype != seed.image.dtype:
+        raise BadOutput(
+            f"gave an image of shape {image.shape}, {image.dtype}, where {seed.image.shape}, {seed.image.dtype} is expected"
+        )
+    if not math.isfinite(follow.scale):
+        raise BadOutput(f"gave the scale {follow.scale}")
+    try:
+        params_text(follow.params)
+    except (TypeError, ValueError) as error:
+        raise BadOutput(f"gave parameters that JSON cannot hold: {error}") from error
+
+
+def answers(system: System, cases: Sequence[Made], began: Callable[[], None]) -> list[Answer]:
+    """Ask a system about one batch, and one by one when the batch raised, so that one bad case sinks no other.
+
+    Args:
+        system: The opened system.
+        cases: Cases that have an image.
+        began: Called before every call of the system; the time limit starts there.
+    """
+    try:
+        return _ask(system, cases, began)
+    except BaseException:  # noqa: BLE001, S110 - the system under test may raise anything, SystemExit too
+        pass
+    found: list[Answer] = []
+    for case in cases:
+        started = time.perf_counter()
+        try:
+            found += _ask(system, (case,), began)
+        except BaseException as error:  # noqa: BLE001 - as above; this is what a verdict ERROR means
+            elapsed = 1000.0 * (time.perf_counter() - started)
+            found.append(Answer(output=None, verdict=Verdict.ERROR, reason=describe(error), elapsed_ms=elapsed))
+    return found
+
+
+def _ask(system: System, cases: Sequence[Made], began: Callable[[], None]) -> list[Answer]:
+    images = [case.follow.image for case in cases if case.follow is not None]
+    began()
+    started = time.perf_counter()
+    given = system.predict(images, [case.address for case in cases])
+    elapsed = 1000.0 * (time.perf_counter() - started) / len(cases)
+    try:
+        count = len(given)
+    except TypeError:
+        raise BadOutput(f"gave {type(given).__name__} where one answer per image is expected") from None
+    if count != len(cases):
+        raise BadOutput(f"gave {count} answers for {len(cases)} images")
+    return [_checked(answer, image.shape[:2], elapsed) for answer, image in zip(given, images, strict=True)]
+
+
+def _checked(answer: RawAnswer, shape: tuple[int, int], elapsed_ms: float) -> Answer:
+    if isinstance(answer, Missing):
+        reason = answer.reason if answer.reason.startswith(NO_PREDICTION) else f"{NO_PREDICTION}: {answer.reason}"
+        return Answer(output=None, verdict=Verdict.SKIP, reason=reason)
+    try:
+        output: MaskOutput = check_mask(answer, shape)
+    except BadOutput as error:
+        return Answer(output=None, verdict=Verdict.ERROR, reason=str(error), elapsed_ms=elapsed_ms)
+    return Answer(output=output, elapsed_ms=elapsed_ms)
+
+
+def describe(error: BaseException) -> str:
+    """Return an exception in one line."""
+    text = str(error).strip()
+    if isinstance(error, BadOutput):
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

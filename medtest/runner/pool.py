@@ -1,0 +1,161 @@
+"""Worker processes seen from the parent: start, talk, kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from multiprocessing.connection import Connection
+from typing import Any
+
+from medtest.runner.messages import Gone, Job, Message, Place, Task
+
+_BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from medtest.runner.worker import main; main()"
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+_LAST_WORDS = 400
+
+Inbox = queue.SimpleQueue  # of (Worker, Message)
+
+
+class Worker:
+    """One worker process.
+
+    Args:
+        job: What it is for.
+        inbox: Takes ``(self, message)`` for every message, :class:`~medtest.runner.messages.Gone` last.
+
+    Attributes:
+        task: What it is busy with, or None.
+        place: What it began last.
+        deadline: When (``time.monotonic()``) it must have sent another message; None for no limit.
+        doomed: Why it was killed for being too slow, or "".
+        ready: Whether its systems are loaded.
+        first_memory: Resident bytes after its first task.
+    """
+
+    def __init__(self, job: Job, inbox: Inbox[tuple[Worker, Message]]) -> None:
+        self.task: Task | None = None
+        self.place: Place = (-1, -1)
+        self.deadline: float | None = None
+        self.doomed = ""
+        self.ready = False
+        self.retired = False
+        self.first_memory: int | None = None
+        self._inbox = inbox
+        self._log = tempfile.TemporaryFile(prefix="medtest-worker-")  # noqa: SIM115 - closed with the worker
+        self._process = self._start(job.threads)
+        self._send(job)
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    def _start(self, threads: int) -> subprocess.Popen[bytes]:
+        task_read, task_write = os.pipe()
+        message_read, message_write = os.pipe()
+        environment = {**os.environ, **dict.fromkeys(_THREAD_VARIABLES, str(threads))}
+        try:
+            process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own code
+                [sys.executable, "-c", _BOOT, json.dumps(sys.path), str(task_read), str(message_write), str(os.getpid())],
+                stdin=subprocess.DEVNULL,
+                stdout=self._log,
+                stderr=self._log,
+                env=environment,
+                pass_fds=(task_read, message_write),
+                start_new_session=True,  # a Ctrl-C at the terminal is the parent's to handle
+            )
+        except BaseException:
+            for descriptor in (task_read, task_write, message_read, message_write):
+                os.close(descriptor)
+            raise
+        os.close(task_read)
+        os.close(message_write)
+        self._tasks = Connection(task_write, readable=False)
+        reader = threading.Thread(target=self._read, args=(Connection(message_read, writable=False),), daemon=True)
+        reader.start()
+        return process
+
+    def _read(self, pipe: Connection) -> None:
+        with pipe:
+            while True:
+                try:
+                    message = pipe.recv()
+                except (EOFError, OSError):
+                    break
+                self._inbox.put((self, message))
+        self._inbox.put((self, Gone()))
+
+    def _send(self, thing: Any) -> None:
+        try:
+            self._tasks.send(thing)
+        except OSError:
+            pass  # it is gone, which its closing pipe reports
+
+    def give(self, task: Task) -> None:
+        """Hand it a task."""
+        self.task = task
+        self._send(task)
+
+    def retire(self) -> None:
+        """Let it close its systems and end; it is not waited for here."""
+        self.retired = True
+        self._send(None)
+
+    def kill(self) -> None:
+        """Kill it and whatever it started."""
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+        try:
+            self._process.kill()
+        except ProcessLookupError:
+            pass
+
+    def end(self, *, patience: float = 0.0) -> None:
+        """Wait for its end, kill it when that takes longer than ``patience`` seconds, and free what it held."""
+        try:
+            self._process.wait(timeout=patience)
+        except subprocess.TimeoutExpired:
+            pass
+        self.kill()
+        self._process.wait()
+        self._tasks.close()
+        self._log.close()
+
+    def death(self) -> str:
+        """Return how it ended, in words, once it has."""
+        try:
+            code = self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            return "closed its pipe"
+        if code < 0:
+            return f"was killed by {_signal_name(-code)}"
+        return f"ended with exit code {code}"
+
+    def last_words(self) -> str:
+        """Return the end of what it wrote to its standard output and error."""
+        self._log.seek(0, os.SEEK_END)
+        self._log.seek(max(0, self._log.tell() - _LAST_WORDS))
+        return self._log.read().decode(errors="replace").strip()
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def end_all(workers: list[Worker], *, patience: float) -> None:
+    """End workers together."""
+    until = time.monotonic() + patience
+    for worker in workers:
+        worker.end(patience=max(0.0, until - time.monotonic()))

@@ -1,0 +1,157 @@
+"""Hashed seed ids, and reasons that give nothing away.
+
+File names may be patient data. With ``privacy: {seed_ids: hashed}`` every id is replaced by an HMAC-SHA256 before it
+leaves the worker; the key lies outside the outputs, so that whoever gets a folder cannot try names. Random numbers
+still come from the plain id.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import re
+import secrets
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any
+
+from medtest.cases import SeedRef
+from medtest.errors import Mistake, OutputProblem, UserMistakes
+
+KEY_VARIABLE = "MEDTEST_HASH_KEY_FILE"
+_KEY_BYTES = 32
+_ID_LENGTH = 24
+_MAX_REASON = 300
+_POINTER = re.compile(r"0x[0-9a-fA-F]{5,}")
+_ABSOLUTE = re.compile(r"(?<![\w.])(?:[A-Za-z]:\\|/)(?:[^\s:'\"<>|*?,;()\[\]]+[/\\])+([^\s:'\"<>|*?,;()\[\]/\\]*)")
+
+
+def key_file() -> Path:
+    """Return where the key lies: ``MEDTEST_HASH_KEY_FILE``, else ``~/.config/medtest/hash.key``."""
+    named = os.environ.get(KEY_VARIABLE)
+    if named:
+        return Path(named).expanduser()
+    config = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(config) if config else Path.home() / ".config") / "medtest" / "hash.key"
+
+
+def load_key(home: Path) -> bytes:
+    """Return the key, made readable for its owner alone when there is none.
+
+    Args:
+        home: Folder that holds the outputs, in which the key may not lie.
+
+    Raises:
+        UserMistakes: The key lies among the outputs, or is too short to be one.
+        OutputProblem: It cannot be read or made.
+    """
+    path = key_file()
+    if path.resolve().is_relative_to((home / "outputs").resolve()):
+        raise UserMistakes(
+            [Mistake(where=KEY_VARIABLE, found="a file below outputs/", fix="Keep the key where the results are not.")]
+        )
+    try:
+        if not path.exists():
+            _make_key(path)
+        key = path.read_bytes().strip()
+    except OSError as error:
+        raise OutputProblem(f"The key for hashed seed ids cannot be read or made: {error.strerror}") from error
+    if len(key) < 16:
+        raise UserMistakes(
+            [Mistake(where=KEY_VARIABLE, found=f"{len(key)} bytes", allowed="a key of at least 16 bytes")]
+        )
+    return key
+
+
+def _make_key(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    draft = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(secrets.token_hex(_KEY_BYTES).encode())
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(draft, path)  # unlike a rename it never replaces the key that another process just made
+        except FileExistsError:
+            pass
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def key_fingerprint(key: bytes) -> str:
+    """Return a name for the key that tells nothing about it; ids hashed with another key belong to another folder."""
+    return _hmac(key, "fingerprint", "")
+
+
+def _hmac(key: bytes, kind: str, text: str) -> str:
+    return hmac.new(key, f"{kind}\0{text}".encode(), hashlib.sha256).hexdigest()[:_ID_LENGTH]
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """How ids are shown.
+
+    Attributes:
+        key: Key of the hash, or None for plain ids.
+    """
+
+    key: bytes | None = None
+
+    def seed_id(self, dataset: str, seed_id: str) -> str:
+        """Return the id as records show it."""
+        return seed_id if self.key is None else _hmac(self.key, "seed", f"{dataset}\0{seed_id}")
+
+    def cluster(self, ref: SeedRef) -> str:
+        """Return the cluster as records show it; a seed that is its own cluster stays so."""
+        if self.key is None:
+            return ref.cluster
+        if ref.cluster == ref.seed_id:
+            return self.seed_id(ref.dataset, ref.seed_id)
+        return _hmac(self.key, "cluster", ref.cluster)
+
+
+class Scrubber:
+    """Takes out of texts what must not leave this machine.
+
+    Args:
+        names: How ids are shown.
+        hide: Texts and what stands for them (the data root, the home folder).
+    """
+
+    def __init__(self, names: Names, hide: tuple[tuple[str, str], ...] = ()) -> None:
+        self._names = names
+        self._hide = tuple(sorted(((a, b) for a, b in hide if len(a) > 1), key=lambda pair: -len(pair[0])))
+
+    def reason(self, text: str, ref: SeedRef | None) -> str:
+        """Return one short line without absolute paths, memory addresses and, with hashed ids, names of the seed."""
+        line = " ".join(str(text).split())
+        for secret, shown in self._hide:
+            line = line.replace(secret, shown)
+        line = _ABSOLUTE.sub(r"…/\1", line)
+        line = _POINTER.sub("0x…", line)
+        if ref is not None and self._names.key is not None:
+            line = self._without_names(line, ref)
+        return line if len(line) <= _MAX_REASON else f"{line[: _MAX_REASON - 1]}…"
+
+    def params(self, value: Any, ref: SeedRef) -> Any:
+        """Return parameters with names of the seed replaced in every string; the same object for plain ids."""
+        if self._names.key is None:
+            return value
+        if isinstance(value, str):
+            return self._without_names(value, ref)
+        if isinstance(value, dict):
+            return {key: self.params(inner, ref) for key, inner in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.params(inner, ref) for inner in value]
+        return value
+
+    def _without_names(self, text: str, ref: SeedRef) -> str:
+        locator = PurePath(ref.locator)
+        shown = self._names.seed_id(ref.dataset, ref.seed_id)
+        secrets_ = {ref.locator, locator.name, locator.stem, ref.seed_id, ref.cluster}
+        for secret in sorted(secrets_ - {""}, key=len, reverse=True):
+            text = re.sub(rf"(?<![0-9A-Za-z]){re.escape(secret)}(?![0-9A-Za-z])", shown, text)
+        return text

@@ -1,0 +1,130 @@
+"""From an answer to a record: tuples in the order of the schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from medtest.cases import Address, FollowUp, SeedRef, Verdict
+from medtest.oracles.base import Oracle
+from medtest.records import CASE_FACTORS, FIXED_COLUMNS, SEED_FACTORS, schema
+from medtest.runner.privacy import Names, Scrubber
+
+SOURCE_GROUP = "source"
+_FACTS = {"factor_object_area": "object_area", "factor_lesion_distance": "lesion_distance"}
+
+
+def strata_of(refs: Sequence[SeedRef]) -> tuple[str, ...]:
+    """Return the names of all columns that stratify tables, in the order in which seeds bring them."""
+    return tuple(dict.fromkeys(name for ref in refs for name, _ in ref.strata))
+
+
+def records_schema(oracle: Oracle, strata: tuple[str, ...]) -> pa.Schema:
+    """Return the schema of a run's records."""
+    return schema(oracle.scores, oracle.self_scores, strata)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """What became of one case of one system.
+
+    Attributes:
+        follow: The follow-up, or None where none could be made.
+        sha256: Its image's, or "".
+        verdict: The verdict.
+        reason: Why, for ERROR and SKIP.
+        elapsed_ms: The case's share of its batch's time, or None where the system was not asked.
+        scores: The oracle's columns.
+        source_scores: The oracle's columns of the source case.
+    """
+
+    follow: FollowUp | None
+    sha256: str
+    verdict: Verdict
+    reason: str = ""
+    elapsed_ms: float | None = None
+    scores: Mapping[str, float | None]
+    source_scores: Mapping[str, float | None]
+
+
+class RowMaker:
+    """Makes the rows of one run.
+
+    Args:
+        suite: Name and version.
+        groups: Group of every relation by id.
+        oracle: Whose columns there are.
+        strata: Names of the columns that stratify tables.
+        names: How ids are shown.
+        scrub: What must not show.
+    """
+
+    def __init__(
+        self,
+        *,
+        suite: tuple[str, str],
+        groups: Mapping[str, str],
+        oracle: Oracle,
+        strata: tuple[str, ...],
+        names: Names,
+        scrub: Scrubber,
+    ) -> None:
+        self._suite = suite
+        self._groups = dict(groups)
+        self._scores = oracle.scores
+        self._self_scores = tuple(f"self_{name}" for name in oracle.self_scores)
+        self._strata = strata
+        self._names = names
+        self._scrub = scrub
+
+    def row(
+        self, system: str, address: Address, ref: SeedRef, factors: Mapping[str, float | None], source_sha: str, case: Finished
+    ) -> tuple[Any, ...]:
+        """Return one record's values in the order of :func:`records_schema`."""
+        follow = case.follow
+        facts = follow.facts if follow is not None else {}
+        strata = dict(ref.strata)
+        return (
+            *self._suite,
+            system,
+            address.dataset,
+            self._names.seed_id(address.dataset, address.seed_id),
+            self._names.cluster(ref),
+            address.item,
+            address.relation,
+            SOURCE_GROUP if address.is_source else self._groups[address.relation],
+            address.severity,
+            None if follow is None else float(follow.scale),
+            address.frame,
+            address.repeat,
+            "" if follow is None else params_text(self._scrub.params(follow.params, ref)),
+            source_sha,
+            case.sha256,
+            str(case.verdict),
+            self._scrub.reason(case.reason, ref) if case.reason else "",
+            case.elapsed_ms,
+            *(case.scores.get(name) for name in self._scores),
+            *(case.source_scores.get(name) for name in self._scores),
+            *(case.scores.get(name) for name in self._self_scores),
+            *(factors.get(name) for name in SEED_FACTORS),
+            *(facts.get(_FACTS[name]) for name in CASE_FACTORS),
+            *(strata.get(name) for name in self._strata),
+        )
+
+
+def params_text(params: Any) -> str:
+    """Return parameters as JSON text.
+
+    Raises:
+        TypeError: They hold something else than JSON values.
+        ValueError: They hold NaN or an infinite number.
+    """
+    return json.dumps(params, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+COLUMN: dict[str, int] = {name: index for index, (name, _) in enumerate(FIXED_COLUMNS)}
+"""Place of the fixed columns in a row."""

@@ -1,0 +1,259 @@
+"""Which cases a person would want to look at: the worst, the ordinary, and what failed, over all relations."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from medtest.cases import SOURCE, UNCHANGED
+from medtest.oracles.base import Oracle
+from medtest.runner.folder import output_problems, writing
+from medtest.runner.ledger import Places
+from medtest.runner.shards import RECORDS
+from medtest.suite.model import Criterion
+
+FOLDER = "samples"
+INDEX = "index.json"
+_ERRORS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """A case worth a strip.
+
+    Attributes:
+        kind: ``worst``, ``median`` or ``error``.
+        place: Its place in the plan.
+        file: Name of the picture in ``samples/``.
+        dataset: Data set, as in the record, and likewise the following.
+        seed_id: Id of the seed as the records show it.
+        relation: Relation.
+        severity: Severity.
+        frame: Frame.
+        repeat: Repeat.
+        verdict: Verdict.
+        reason: Reason.
+        score_name: Which score the next two are.
+        source_score: Score of the source case (1 when answers are compared with the source's).
+        score: Score of the follow-up.
+        scale: Physical distance from identity.
+    """
+
+    kind: str
+    place: int
+    file: str
+    dataset: str
+    seed_id: str
+    relation: str
+    severity: int
+    frame: int
+    repeat: int
+    verdict: str
+    reason: str
+    score_name: str
+    source_score: float | None
+    score: float | None
+    scale: float | None
+
+    @property
+    def address(self) -> str:
+        """The case's address as the report and ``medtest replay`` write it."""
+        return f"{self.dataset}/{self.seed_id}/{self.relation}_s{self.severity}_f{self.frame}_r{self.repeat}"
+
+    def caption(self, system: str) -> tuple[str, str]:
+        """Return title and detail of the strip."""
+        where = f"{self.dataset}/{self.seed_id}"
+        level = f"severity {self.severity}" if self.severity else f"draw {self.repeat}"
+        title = f"{self.relation}, {level}  ·  {self.verdict}  ·  {where}  ·  {system}"
+        if self.score is None or self.source_score is None:
+            return title, self.reason
+        name = self.score_name.removeprefix("self_")
+        against = " (against its own answer to the source)" if self.score_name.startswith("self_") else ""
+        return title, f"{self.kind}: {name} {self.source_score:.3f} → {self.score:.3f}{against}"
+
+
+_COLUMNS = ["dataset", "seed_id", "relation", "severity", "frame", "repeat", "verdict", "reason", "scale"]
+
+
+def choose(folder: Path, places: Places, *, oracle: Oracle, primary: Criterion, count: int) -> list[Sample]:
+    """Choose about ``count`` cases from the records of a folder: worst, median and errors, spread over relations.
+
+    Args:
+        folder: A system's folder with merged records.
+        places: Where records stand in the plan.
+        oracle: Whose scores there are.
+        primary: The criterion whose score is looked at.
+        count: How many, at most.
+    """
+    names = _scores(oracle, primary)
+    found = _Candidates(folder, names)
+    chosen: dict[int, str] = {}
+    errors = found.errors(_ERRORS if count > 2 * _ERRORS else count // 4)
+    rest = count - len(errors)
+    for row in found.worst(rest - rest // 3):
+        chosen[row] = "worst"
+    for row in found.median(rest - len(chosen), set(chosen)):
+        chosen[row] = "median"
+    for row in found.worst(rest):  # few relations: fill up with the worst
+        if len(chosen) >= rest:
+            break
+        chosen.setdefault(row, "worst")
+    for row in errors:
+        chosen[row] = "error"
+    order = {"worst": 0, "median": 1, "error": 2}
+    rows = sorted(chosen, key=lambda row: (order[chosen[row]], -found.drop[row] if row in found.ranked else 0.0, row))
+    records = found.read(rows)
+    located = places.find({name: [r[name] for r in records] for name in _COLUMNS}) if records else []
+    return [
+        _sample(number, chosen[row], int(place), record, names)
+        for number, (row, record, place) in enumerate(zip(rows, records, located, strict=True), start=1)
+    ]
+
+
+def _scores(oracle: Oracle, primary: Criterion) -> tuple[str | None, str]:
+    """Return the columns of the source's score (None where it is 1 by definition) and of the follow-up's."""
+    name = primary.score if primary.score in oracle.scores else oracle.scores[0]
+    if primary.against == "source":
+        return None, f"self_{name}" if name in oracle.self_scores else f"self_{oracle.self_scores[0]}"
+    return f"source_{name}", name
+
+
+class _Candidates:
+    """The columns that matter of all records, compact."""
+
+    def __init__(self, folder: Path, names: tuple[str | None, str]) -> None:
+        self._path = folder / RECORDS
+        self._before, self._after = names
+        columns = ["relation", "verdict", "seed_id", self._after, *([self._before] if self._before else [])]
+        with pq.ParquetFile(self._path, read_dictionary=["relation", "verdict", "seed_id"]) as file:
+            self._groups = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+            table = file.read(columns=columns, use_threads=False)
+        relation, self.relations = _codes(table["relation"])
+        verdict, verdicts = _codes(table["verdict"])
+        self._seed, _ = _codes(table["seed_id"])
+        after = table[self._after].to_numpy().astype(np.float64)
+        before = table[self._before].to_numpy().astype(np.float64) if self._before else np.ones_like(after)
+        self.drop = np.nan_to_num(before - after, nan=-np.inf)
+        of = {name: number for number, name in enumerate(verdicts)}
+        self._relation = relation
+        self._error = verdict == of.get("ERROR", -1)
+        judged = np.isin(verdict, [of.get("PASS", -1), of.get("FAIL", -1)]) & np.isfinite(self.drop)
+        plain = [self.relations.index(name) for name in (SOURCE, UNCHANGED) if name in self.relations]
+        self._judged = judged & ~np.isin(relation, plain)
+        self.ranked = set(np.flatnonzero(self._judged).tolist())
+
+    def _by_relation(self) -> list[np.ndarray[Any, np.dtype[np.int64]]]:
+        """Return the judged rows of every relation, worst first."""
+        lists = []
+        for number in range(len(self.relations)):
+            rows = np.flatnonzero(self._judged & (self._relation == number))
+            if rows.size:
+                lists.append(rows[np.lexsort((rows, -self.drop[rows]))])
+        return sorted(lists, key=lambda rows: -self.drop[rows[0]])
+
+    def worst(self, count: int) -> list[int]:
+        """Return the worst of each relation in turn, another seed each time where there is one."""
+        lists = self._by_relation()
+        chosen: list[int] = []
+        seeds: set[tuple[int, int]] = set()
+        depth = 0
+        while len(chosen) < count and any(depth < len(rows) for rows in lists):
+            for number, rows in enumerate(lists):
+                fresh = next((int(r) for r in rows[:200] if (number, int(self._seed[r])) not in seeds), None)
+                pick = fresh if fresh is not None else (int(rows[depth]) if depth < len(rows) else None)
+                if pick is not None and pick not in chosen and len(chosen) < count:
+                    chosen.append(pick)
+                    seeds.add((number, int(self._seed[pick])))
+            depth += 1
+        return chosen
+
+    def median(self, count: int, taken: set[int]) -> list[int]:
+        """Return the median case of each relation."""
+        chosen: list[int] = []
+        for rows in self._by_relation():
+            left = [int(r) for r in rows if int(r) not in taken]
+            if left and len(chosen) < count:
+                chosen.append(left[len(left) // 2])
+        return chosen
+
+    def errors(self, count: int) -> list[int]:
+        """Return errors, of different relations first."""
+        rows = np.flatnonzero(self._error)
+        _, first = np.unique(self._relation[rows], return_index=True)
+        order = [*rows[np.sort(first)].tolist(), *rows.tolist()]
+        return list(dict.fromkeys(order))[:count]
+
+    def read(self, rows: list[int]) -> list[dict[str, Any]]:
+        """Return whole records of a few rows."""
+        columns = [*_COLUMNS, self._after, *([self._before] if self._before else [])]
+        starts = np.cumsum([0, *self._groups])
+        found: dict[int, dict[str, Any]] = {}
+        with pq.ParquetFile(self._path) as file:
+            for group in sorted({int(np.searchsorted(starts, row, side="right")) - 1 for row in rows}):
+                here = [row for row in rows if starts[group] <= row < starts[group + 1]]
+                table = file.read_row_group(group, columns=columns, use_threads=False)
+                picked = table.take(pa.array([int(row - starts[group]) for row in here])).to_pylist()
+                found |= dict(zip(here, picked, strict=True))
+        return [found[row] for row in rows]
+
+
+def _codes(column: pa.ChunkedArray) -> tuple[np.ndarray[Any, np.dtype[np.int64]], list[str]]:
+    combined = column.unify_dictionaries().combine_chunks()
+    if isinstance(combined, pa.ChunkedArray):
+        combined = combined.chunk(0) if combined.num_chunks else pa.array([], pa.dictionary(pa.int32(), pa.string()))
+    return combined.indices.to_numpy(zero_copy_only=False).astype(np.int64), combined.dictionary.to_pylist()
+
+
+def _sample(
+    number: int, kind: str, place: int, record: Mapping[str, Any], names: tuple[str | None, str]
+) -> Sample:
+    before, after = names
+    seed = re.sub(r"[^A-Za-z0-9_-]+", "-", str(record["seed_id"]))[:40]
+    name = f"{number:02d}-{kind}-{record['relation']}-s{record['severity']}-r{record['repeat']}-{seed}.png"
+    return Sample(
+        kind=kind,
+        place=place,
+        file=name,
+        score_name=after,
+        source_score=1.0 if before is None else record[before],
+        score=record[after],
+        **{key: record[key] for key in _COLUMNS},
+    )
+
+
+def kept(folder: Path, samples: list[Sample]) -> bool:
+    """Whether the pictures of these samples lie in the folder already."""
+    try:
+        content = json.loads((folder / FOLDER / INDEX).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    same = content == index(samples)
+    return same and all((folder / FOLDER / sample.file).is_file() for sample in samples)
+
+
+def index(samples: list[Sample]) -> list[dict[str, Any]]:
+    """Return what ``samples/index.json`` holds: a list of samples with their address."""
+    return [{**{k: v for k, v in asdict(s).items() if k != "place"}, "address": s.address} for s in samples]
+
+
+def clear(folder: Path) -> None:
+    """Remove pictures that an earlier run drew and that no longer show the records."""
+    with output_problems(folder / FOLDER):
+        for path in (folder / FOLDER).glob("*"):
+            if path.name == INDEX or path.suffix in {".png", ".tmp"}:
+                path.unlink()
+
+
+def write_index(folder: Path, samples: list[Sample]) -> None:
+    """Write ``samples/index.json``, leaving out what was not drawn; last, for it says that the pictures are whole."""
+    drawn = [sample for sample in samples if (folder / FOLDER / sample.file).is_file()]
+    with writing(folder / FOLDER / INDEX) as file:
+        json.dump(index(drawn), file, indent=1, ensure_ascii=False)  # type: ignore[arg-type]

@@ -1,0 +1,106 @@
+"""What a worker does once it has its job: open the systems, run units, draw strips."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import cv2
+import psutil
+
+from medtest.errors import MedtestError
+from medtest.runner.execute import Outbox, UnitRunner
+from medtest.runner.layout import resolve_device
+from medtest.runner.messages import Device, Done, Failed, Job, Message, Ready, Task, UnitTask
+from medtest.runner.parts import Parts, describe
+from medtest.runner.privacy import Names, Scrubber
+from medtest.runner.rows import RowMaker
+
+
+class Session:
+    """The life of a worker.
+
+    Args:
+        job: What it is for.
+        send: Puts a message into the pipe to the parent.
+    """
+
+    def __init__(self, job: Job, send: Callable[[Message], None]) -> None:
+        self._job = job
+        self._send = send
+        self._process = psutil.Process()
+        cv2.setNumThreads(1)
+
+    def open(self) -> bool:
+        """Load the systems and say so; on failure tell the parent why and return False."""
+        job = self._job
+        try:
+            device = resolve_device(job.device)
+            self._send(Device(device))
+            parts = Parts(job.suite, None if job.data is None else Path(job.data), job.batch_size)
+            systems = list(job.suite.build_systems().values())
+        except Exception as error:  # noqa: BLE001 - a plug-in may raise anything; the parent reports it
+            self._send(Failed(_portable(error, "a worker could not start")))
+            return False
+        for system in systems:
+            try:
+                system.open(device=device, threads=job.threads)
+            except Exception as error:  # noqa: BLE001 - the system under test may raise anything
+                self._send(Failed(_portable(error, f"The system {system.record_name!r} cannot be loaded")))
+                return False
+        torch = sys.modules.get("torch")
+        if torch is not None and device == "cpu":
+            torch.set_num_threads(job.threads)
+        names = Names(job.hash_key)
+        maker = RowMaker(
+            suite=(job.suite.name, job.suite.version),
+            groups={name: relation.group for name, relation in parts.relations.items()},
+            oracle=parts.oracle,
+            strata=job.strata,
+            names=names,
+            scrub=Scrubber(names, job.hide),
+        )
+        self._parts = parts
+        self._systems = systems
+        self._units = UnitRunner(parts, systems, maker, Outbox(self._send, job.send_seconds))
+        self._send(Ready(self._memory()))
+        return True
+
+    def run(self, task: Task) -> None:
+        """Run a task and report that it is done."""
+        errors: tuple[str, ...] = ()
+        if isinstance(task, UnitTask):
+            self._units.run(task)
+        else:
+            from medtest.runner.strips import draw_strips
+
+            errors = draw_strips(self._parts, self._systems, task)
+        self._send(Done(task.index, self._memory(), errors))
+
+    def close(self) -> None:
+        """Close the systems and end."""
+        for system in self._systems:
+            try:
+                system.close()
+            except Exception:  # noqa: BLE001, S110 - all records are safe; a system that fails to close harms nobody
+                pass
+        sys.stdout.flush()
+        os._exit(0)
+
+    def _memory(self) -> int:
+        return int(self._process.memory_info().rss)
+
+
+def _portable(error: Exception, what: str) -> Exception:
+    """Return an error that can cross the pipe and whose message a person can read."""
+    if isinstance(error, MedtestError):
+        import pickle
+
+        try:
+            pickle.loads(pickle.dumps(error))  # noqa: S301 - our own object, made one line above
+        except Exception:  # noqa: BLE001 - a subclass with its own constructor may not pickle
+            return MedtestError(str(error))
+        return error
+    return MedtestError(f"{what}: {describe(error)}")

@@ -1,0 +1,362 @@
+"""Records on disk: complete shards while a run lasts, one sorted file at its end.
+
+A shard is written under a draft name, synced, renamed into place, and its folder synced: it is whole or not there. A
+file that is not whole, or not of this run, is set aside and its cases are run again. At the end all shards are merged
+into ``records.parquet`` in the order of the plan, streaming; where a case has several rows (an ERROR that was run
+again) the newest counts.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from medtest.records import KEY_COLUMNS, SOURCE_FAILED
+from medtest.runner.folder import output_problems, sync_folder, utc_now, writing
+
+RECORDS = "records.parquet"
+RECORDS_CSV = "records.csv"
+SHARDS = "records"
+_DIGEST, _PRIMARY, _WRITTEN = b"medtest.digest", b"medtest.primary", b"medtest.written"
+_CHUNK = 1024
+_OPEN_PARTS = 6
+_SHARD = re.compile(r"shard-(\d{8})\.parquet")
+
+Key: TypeAlias = tuple[Any, ...]
+Find: TypeAlias = Callable[[Mapping[str, list[Any]]], NDArray[np.int64]]
+"""From key columns to places in the plan; -1 where a row belongs to no case of it."""
+
+
+class Code(IntEnum):
+    """What became of a case, in one byte."""
+
+    PASS = 0
+    FAIL = 1
+    ERROR = 2
+    SKIP = 3
+    SOURCE_FAILED = 4
+    """SKIP because the source case is an ERROR."""
+    NONE = 5
+    """No record yet."""
+
+
+def code_of(verdict: str, reason: str) -> Code:
+    """Return the code of a record."""
+    if verdict == "SKIP" and reason.startswith(SOURCE_FAILED):
+        return Code.SOURCE_FAILED
+    return Code[verdict]
+
+
+def codes_of(table: pa.Table) -> NDArray[np.uint8]:
+    """Return the codes of a table of records.
+
+    Raises:
+        KeyError: A verdict is none.
+    """
+    pairs = zip(table["verdict"].to_pylist(), table["reason"].to_pylist(), strict=True)
+    return np.array([code_of(verdict, reason) for verdict, reason in pairs], dtype=np.uint8)
+
+
+class ForeignFile(Exception):  # noqa: N818 - control flow between reading and setting aside
+    """A file in the folder that is not a whole file of this run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stamp:
+    """What every file says of itself.
+
+    Attributes:
+        digest: Digest of the run it belongs to.
+        primary: The criterion of its verdicts, as JSON text.
+    """
+
+    digest: str
+    primary: str
+
+    def on(self, schema: pa.Schema, written: str) -> pa.Schema:
+        """Return the schema with the stamp in its metadata."""
+        return schema.with_metadata(
+            {_DIGEST: self.digest.encode(), _PRIMARY: self.primary.encode(), _WRITTEN: written.encode()}
+        )
+
+
+@dataclass(slots=True)
+class Part:
+    """A row group of a file.
+
+    Attributes:
+        path: The file.
+        group: Number of the row group.
+        places: int64 N, each row's place in the plan.
+        codes: uint8 N, what became of each row's case.
+        primary: The criterion of its verdicts.
+    """
+
+    path: Path
+    group: int
+    places: NDArray[np.int64]
+    codes: NDArray[np.uint8]
+    primary: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Scan:
+    """What an earlier run left.
+
+    Attributes:
+        parts: Row groups from the oldest to the newest.
+        written: When the newest file was closed, "" where there is none.
+        set_aside: Files that could not be used.
+        primary: The criterion of the oldest file, "" where there is none.
+    """
+
+    parts: list[Part]
+    written: str
+    set_aside: list[str]
+    primary: str
+
+
+def read_file(path: Path, schema: pa.Schema, digest: str) -> tuple[pq.ParquetFile, str, str]:
+    """Open a file of records.
+
+    Returns:
+        The file, its criterion, and when it was written.
+
+    Raises:
+        ForeignFile: It is torn, or not of this run.
+    """
+    try:
+        file = pq.ParquetFile(path, page_checksum_verification=True)
+        found = file.schema_arrow
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise ForeignFile("not a whole Parquet file") from error
+    metadata = found.metadata or {}
+    if metadata.get(_DIGEST, b"").decode(errors="replace") != digest:
+        file.close()
+        raise ForeignFile("of another run")
+    if not found.remove_metadata().equals(schema.remove_metadata()):
+        file.close()
+        raise ForeignFile("with other columns")
+    return file, metadata.get(_PRIMARY, b"").decode(), metadata.get(_WRITTEN, b"").decode()
+
+
+def scan(folder: Path, schema: pa.Schema, digest: str, find: Find) -> Scan:
+    """Read everything an earlier run left, verifying each page, and set aside what cannot be used.
+
+    Args:
+        folder: The system's folder.
+        schema: What records look like.
+        digest: The run's.
+        find: Places of rows in the plan.
+    """
+    result = Scan(parts=[], written="", set_aside=[], primary="")
+    for draft in (folder / SHARDS).glob(".*.tmp"):
+        draft.unlink(missing_ok=True)
+    shards = sorted(p for p in (folder / SHARDS).iterdir() if p.suffix == ".parquet")
+    records = folder / RECORDS
+    for path in ([records] if records.exists() else []) + shards:
+        try:
+            if path is not records and not _SHARD.fullmatch(path.name):
+                raise ForeignFile("with a foreign name")
+            parts, primary, written = _read_parts(path, schema, digest, find)
+        except ForeignFile as reason:
+            aside = path.with_name(f"{path.name}.aside-{time.time_ns()}")
+            with output_problems(path):
+                path.rename(aside)
+            result.set_aside.append(f"{path.name}: {reason}")
+            continue
+        result.parts += parts
+        result.written = max(result.written, written)
+        result.primary = result.primary or primary
+    return result
+
+
+def _read_parts(path: Path, schema: pa.Schema, digest: str, find: Find) -> tuple[list[Part], str, str]:
+    file, primary, written = read_file(path, schema, digest)
+    parts: list[Part] = []
+    with file:
+        for group in range(file.num_row_groups):
+            try:
+                table = file.read_row_group(group, use_threads=False)  # all columns: a torn page shows anywhere
+                codes = codes_of(table)
+            except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+                raise ForeignFile("damaged") from error
+            places = find(table.select(KEY_COLUMNS).to_pydict())
+            if (places < 0).any():
+                raise ForeignFile("with cases that this suite does not have")
+            parts.append(Part(path=path, group=group, places=places, codes=codes, primary=primary))
+    return parts, primary, written
+
+
+class ShardWriter:
+    """Collects rows and closes shards.
+
+    Args:
+        folder: The system's folder.
+        schema: What records look like.
+        stamp: What its files say of themselves.
+        seconds: Longest time a row waits.
+        rows: Most rows of a shard.
+
+    Attributes:
+        parts: What was written, oldest first.
+    """
+
+    def __init__(self, folder: Path, schema: pa.Schema, stamp: Stamp, *, seconds: float, rows: int) -> None:
+        self._folder = folder / SHARDS
+        self._schema = schema
+        self._stamp = stamp
+        self._seconds = seconds
+        self._most = rows
+        self._rows: list[tuple[Any, ...]] = []
+        self._places: list[int] = []
+        self._codes: list[int] = []
+        self._since = 0.0
+        taken = [int(m[1]) for p in self._folder.glob("shard-*") if (m := _SHARD.match(p.name))]
+        self._number = max(taken, default=0)
+        self.parts: list[Part] = []
+
+    def add(self, place: int, code: Code, row: tuple[Any, ...]) -> None:
+        """Take one row."""
+        if not self._rows:
+            self._since = time.monotonic()
+        self._rows.append(row)
+        self._places.append(place)
+        self._codes.append(code)
+
+    def tick(self) -> None:
+        """Close the shard when it is time."""
+        if self._rows and (len(self._rows) >= self._most or time.monotonic() - self._since >= self._seconds):
+            self.flush()
+
+    def flush(self) -> None:
+        """Close the shard now, if there are rows.
+
+        Raises:
+            OutputProblem: It cannot be written.
+        """
+        if not self._rows:
+            return
+        columns = zip(*self._rows, strict=True)
+        arrays = [pa.array(column, type=field.type) for column, field in zip(columns, self._schema, strict=True)]
+        table = pa.Table.from_arrays(arrays, schema=self._stamp.on(self._schema, utc_now()))
+        path = self._folder / f"shard-{self._number + 1:08d}.parquet"
+        with writing(path, binary=True) as file:
+            pq.write_table(table, file, compression="zstd", write_page_checksum=True, row_group_size=_CHUNK)
+        self._number += 1
+        places = np.array(self._places, dtype=np.int64)
+        codes = np.array(self._codes, dtype=np.uint8)
+        for group, start in enumerate(range(0, len(places), _CHUNK)):
+            here = slice(start, start + _CHUNK)
+            self.parts.append(
+                Part(path=path, group=group, places=places[here], codes=codes[here], primary=self._stamp.primary)
+            )
+        self._rows, self._places, self._codes = [], [], []
+
+
+def merge(
+    folder: Path,
+    schema: pa.Schema,
+    stamp: Stamp,
+    parts: list[Part],
+    *,
+    written: str,
+    judge: Callable[[pa.Table], pa.Table],
+) -> NDArray[np.int64]:
+    """Write ``records.parquet`` and ``records.csv`` from all parts, sorted by plan, and remove the shards.
+
+    Args:
+        folder: The system's folder.
+        schema: What records look like.
+        stamp: What the file says of itself; its criterion is that of every verdict in it.
+        parts: Row groups from the oldest to the newest; the newest row of a case counts.
+        written: When its newest row was written.
+        judge: Makes the verdicts of a table anew, for parts under another criterion.
+
+    Returns:
+        How many records have each :class:`Code`.
+
+    Raises:
+        OutputProblem: It cannot be written.
+    """
+    order = _newest(parts)
+    counts = np.zeros(len(Code), dtype=np.int64)
+    reader = _Reader(parts, stamp.primary, judge)
+    full = stamp.on(schema, written)
+    with writing(folder / RECORDS, binary=True) as parquet_file, writing(folder / RECORDS_CSV, binary=True) as csv_file:
+        with (
+            pq.ParquetWriter(parquet_file, full, compression="zstd", write_page_checksum=True) as parquet,
+            pa_csv.CSVWriter(csv_file, full) as text,
+        ):
+            for table in reader.tables(order):
+                rows = table.replace_schema_metadata(full.metadata)
+                parquet.write_table(rows, row_group_size=_CHUNK)
+                text.write_table(rows)
+                counts += np.bincount(codes_of(rows), minlength=len(Code))
+    for path in sorted({part.path for part in parts} - {folder / RECORDS}):
+        with output_problems(path):
+            path.unlink(missing_ok=True)
+    sync_folder(folder / SHARDS)
+    return counts
+
+
+def _newest(parts: list[Part]) -> NDArray[np.int64]:
+    """Return an N×3 array (part, row in it, place) of the newest row of every case, sorted by place."""
+    if not parts:
+        return np.empty((0, 3), dtype=np.int64)
+    places = np.concatenate([part.places for part in parts])
+    owner = np.repeat(np.arange(len(parts)), [len(part.places) for part in parts])
+    row = np.concatenate([np.arange(len(part.places)) for part in parts])
+    by_place = np.argsort(places, kind="stable")
+    last = np.append(np.diff(places[by_place]) != 0, True)
+    chosen = by_place[last]
+    return np.stack([owner[chosen], row[chosen], places[chosen]], axis=1)
+
+
+class _Reader:
+    """Reads rows out of many row groups, keeping a few of these in memory."""
+
+    def __init__(self, parts: list[Part], primary: str, judge: Callable[[pa.Table], pa.Table]) -> None:
+        self._parts = parts
+        self._primary = primary
+        self._judge = judge
+        self._kept: OrderedDict[int, pa.Table] = OrderedDict()
+
+    def tables(self, order: NDArray[np.int64]) -> Iterator[pa.Table]:
+        for start in range(0, len(order), _CHUNK):
+            chunk = order[start : start + _CHUNK]
+            owners, position = np.unique(chunk[:, 0], return_inverse=True)
+            pieces: list[pa.Table] = []
+            places: list[NDArray[np.int64]] = []
+            for number, owner in enumerate(owners):
+                here = np.flatnonzero(position == number)
+                pieces.append(self._table(int(owner)).take(pa.array(chunk[here, 1])))
+                places.append(here)
+            back = np.argsort(np.concatenate(places), kind="stable")
+            yield pa.concat_tables(pieces).take(pa.array(back)).combine_chunks()
+
+    def _table(self, owner: int) -> pa.Table:
+        if owner in self._kept:
+            self._kept.move_to_end(owner)
+            return self._kept[owner]
+        part = self._parts[owner]
+        with pq.ParquetFile(part.path, page_checksum_verification=True) as file:
+            table = file.read_row_group(part.group, use_threads=False).replace_schema_metadata(None)
+        if part.primary != self._primary:
+            table = self._judge(table)
+        self._kept[owner] = table
+        while len(self._kept) > _OPEN_PARTS:
+            self._kept.popitem(last=False)
+        return table

@@ -1,0 +1,193 @@
+"""Sample strips: source, follow-up, truth, prediction before, prediction after, side by side, for people to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image as PillowImage
+from PIL import ImageDraw, ImageFont
+
+from medtest.cases import Image, Mask, PreparedSeed
+from medtest.runner.folder import writing
+from medtest.runner.messages import Strip, StripTask
+from medtest.runner.parts import Answer, Made, Parts, answers, describe
+from medtest.systems.base import System
+
+Picture: TypeAlias = NDArray[np.uint8]
+
+PANEL = 300
+"""Height of a panel in pixels; its width follows the image."""
+
+_GAP = 6
+_HEAD = 50
+_FOOT = 26
+_PAPER = (255, 255, 255)
+_INK = (28, 30, 34)
+_FAINT = (104, 108, 116)
+_TRUTH = (0, 230, 118)
+_ANSWER = (255, 64, 178)
+_HALO = (0, 0, 0)
+_TINT = 0.22
+_TITLE, _TEXT = ImageFont.load_default(17), ImageFont.load_default(14)
+
+
+def draw_strips(parts: Parts, systems: Sequence[System], task: StripTask) -> tuple[str, ...]:
+    """Make cases of one seed again and draw them; called in a worker.
+
+    The systems are asked about the source and the follow-up alone, not about their whole batches, so that an outline
+    may differ from what was scored by a pixel that stood exactly at the threshold.
+
+    Returns:
+        What could not be drawn, in words.
+    """
+    errors: list[str] = []
+    try:
+        seed = parts.prepared(task.source, task.ref)
+    except Exception as error:  # noqa: BLE001 - as in a run, a seed source may raise anything
+        return (f"Sample strips of one seed could not be drawn: {describe(error)}",)
+    cases = parts.unit(task.ref).cases
+    made: dict[int, Made] = {}
+    for strip in task.strips:
+        for index in (0, strip.case):
+            if index not in made:
+                made[index] = parts.make(seed, cases[index])
+        before = _answer(systems[strip.system], made[0])
+        after = before if strip.case == 0 else _answer(systems[strip.system], made[strip.case])
+        picture = draw_strip(seed, made[strip.case], before, after, title=strip.title, detail=strip.detail)
+        _save(picture, strip)
+    return tuple(errors)
+
+
+def _answer(system: System, case: Made) -> Answer:
+    if case.follow is None:
+        return Answer(output=None, verdict=case.verdict, reason=case.reason)
+    return answers(system, (case,), lambda: None)[0]
+
+
+def _save(picture: Picture, strip: Strip) -> None:
+    with writing(Path(strip.file), binary=True) as file:
+        PillowImage.fromarray(picture).save(file, format="PNG", optimize=True)
+
+
+def draw_strip(seed: PreparedSeed, case: Made, before: Answer, after: Answer, *, title: str, detail: str) -> Picture:
+    """Draw one strip.
+
+    Args:
+        seed: The prepared source case.
+        case: The follow-up.
+        before: The system's answer to the source.
+        after: Its answer to the follow-up.
+        title: First line.
+        detail: Second line.
+
+    Returns:
+        uint8 RGB picture.
+    """
+    changed = None if case.follow is None else case.follow.image
+    panels = [("source", _panel(seed.image)), ("follow-up", _panel(changed, case.reason))]
+    if seed.mask is not None:
+        panels.append(("expected", _panel(seed.image, truth=seed.mask)))
+    panels.append(("answer to the source", _answer_panel(seed.image, before, seed.mask)))
+    panels.append(("answer to the follow-up", _answer_panel(changed, after, seed.mask)))
+    return _assemble(panels, title, detail, with_truth=seed.mask is not None)
+
+
+def _answer_panel(image: Image | None, answer: Answer, truth: Mask | None) -> Picture:
+    if answer.output is None:
+        return _panel(None if image is None else image // 3, answer.reason or "not asked", truth=truth)
+    return _panel(image, truth=truth, answer=answer.output.mask)
+
+
+def _panel(image: Image | None, words: str = "", *, truth: Mask | None = None, answer: Mask | None = None) -> Picture:
+    if image is None:
+        picture = np.full((PANEL, PANEL, 3), 236, dtype=np.uint8)
+        _write_inside(picture, words or "none", _INK)
+        return picture
+    height, width = image.shape[:2]
+    size = (max(1, round(PANEL * width / height)), PANEL)
+    picture = np.ascontiguousarray(cv2.resize(_as_bytes(image), size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
+    if answer is not None:
+        inside = _resized(answer, size).view(np.bool_)
+        picture[inside] = (picture[inside] * (1 - _TINT) + np.array(_ANSWER) * _TINT).astype(np.uint8)
+    for mask, colour in ((truth, _TRUTH), (answer, _ANSWER)):
+        if mask is not None:
+            outlines, _ = cv2.findContours(_resized(mask, size), cv2.RETR_LIST, cv2.CHAIN_APPROX_NONE)
+            cv2.drawContours(picture, outlines, -1, _HALO, 3, cv2.LINE_AA)
+            cv2.drawContours(picture, outlines, -1, colour, 2 if mask is truth else 1, cv2.LINE_AA)
+    if words:
+        _write_inside(picture, words, _PAPER)
+    return picture
+
+
+def _as_bytes(image: Image) -> Picture:
+    if image.dtype == np.uint8 and image.ndim == 3:
+        return image
+    low, high = float(image.min()), float(image.max())
+    scaled = (image.astype(np.float32) - low) * (255.0 / (high - low) if high > low else 0.0)
+    grey = scaled.astype(np.uint8)
+    return grey if grey.ndim == 3 else np.repeat(grey[..., None], 3, axis=2)
+
+
+def _resized(mask: Mask, size: tuple[int, int]) -> Picture:
+    small = cv2.resize(np.ascontiguousarray(mask).view(np.uint8), size, interpolation=cv2.INTER_NEAREST)
+    return np.asarray(small, dtype=np.uint8)
+
+
+def _write_inside(picture: Picture, words: str, colour: tuple[int, int, int]) -> None:
+    canvas = PillowImage.fromarray(picture)
+    draw = ImageDraw.Draw(canvas)
+    lines = _wrap(draw, words, picture.shape[1] - 24)[:6]
+    top = (picture.shape[0] - 18 * len(lines)) // 2
+    for number, line in enumerate(lines):
+        draw.text((picture.shape[1] // 2, top + 18 * number), line, fill=colour, font=_TEXT, anchor="ma")
+    picture[:] = np.asarray(canvas)
+
+
+def _wrap(draw: ImageDraw.ImageDraw, words: str, width: int) -> list[str]:
+    lines = [""]
+    for word in words.split():
+        longer = f"{lines[-1]} {word}".strip()
+        if draw.textlength(longer, font=_TEXT) <= width or not lines[-1]:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
+
+
+def _assemble(panels: list[tuple[str, Picture]], title: str, detail: str, *, with_truth: bool) -> Picture:
+    width = sum(picture.shape[1] for _, picture in panels) + _GAP * (len(panels) + 1)
+    canvas = PillowImage.new("RGB", (width, _HEAD + PANEL + _FOOT), _PAPER)
+    draw = ImageDraw.Draw(canvas)
+    draw.text((_GAP, 5), _fitted(draw, title, _TITLE, width - 2 * _GAP), fill=_INK, font=_TITLE)
+    legend = _legend(draw, width, with_truth=with_truth)
+    draw.text((_GAP, 28), _fitted(draw, detail, _TEXT, legend - 3 * _GAP), fill=_FAINT, font=_TEXT)
+    left = _GAP
+    for name, picture in panels:
+        canvas.paste(PillowImage.fromarray(picture), (left, _HEAD))
+        draw.text((left + picture.shape[1] // 2, _HEAD + PANEL + 5), name, fill=_INK, font=_TEXT, anchor="ma")
+        left += picture.shape[1] + _GAP
+    return np.asarray(canvas)
+
+
+def _legend(draw: ImageDraw.ImageDraw, width: int, *, with_truth: bool) -> int:
+    """Draw what the colours mean at the right of the head; return where it begins."""
+    right = width - _GAP
+    for words, colour in (("answer", _ANSWER), *((("expected", _TRUTH),) if with_truth else ())):
+        right -= int(draw.textlength(words, font=_TEXT))
+        draw.text((right, 28), words, fill=_INK, font=_TEXT)
+        draw.rectangle((right - 22, 34, right - 6, 38), fill=colour, outline=_HALO)
+        right -= 38
+    return right
+
+
+def _fitted(draw: ImageDraw.ImageDraw, words: str, font: ImageFont.FreeTypeFont | ImageFont.ImageFont, width: int) -> str:
+    if draw.textlength(words, font=font) <= width:
+        return words
+    while words and draw.textlength(f"{words}…", font=font) > width:
+        words = words[:-1]
+    return f"{words}…"
