@@ -19,6 +19,8 @@ SLOPES = (0.7, 0.84, 1.0, 1.19, 1.43)
 BULGES = (0.0, 0.1, 0.2, 0.3, 0.41)
 """Roundness that is tried first."""
 
+KINDS: tuple[Kind, ...] = tuple((slope, bulge) for bulge in BULGES for slope in SLOPES)
+
 LONGEST_CUT = 0.75
 """A cut takes at most this part of a side."""
 
@@ -34,6 +36,9 @@ MIN_POINTS = 6
 COARSE = 4
 """The kind of cut is chosen on votes shrunk by this factor."""
 
+LEVELS = 2 * WORKING_SIDE // COARSE + 2
+"""Sizes of cuts that are told apart there: half pixels up to a whole side."""
+
 
 @lru_cache(maxsize=512)
 def _levels(slope: float, bulge: float, side: int) -> NDArray[np.intp]:
@@ -44,6 +49,16 @@ def _levels(slope: float, bulge: float, side: int) -> NDArray[np.intp]:
     root = np.sqrt(total**2 - 4 * bulge * (1 - bulge) * difference**2)
     levels: NDArray[np.intp] = np.ceil((total + root) / (1 - bulge)).astype(np.intp)
     return levels
+
+
+@lru_cache(maxsize=64)
+def _stacked_levels(height: int, width: int) -> NDArray[np.intp]:
+    """Return the levels of every kind that is tried first, each moved into a range of its own: kinds×(h·w)."""
+    side = WORKING_SIDE // COARSE
+    stack = np.stack([_levels(*kind, side)[:height, :width].reshape(-1) for kind in KINDS])
+    np.minimum(stack, LEVELS - 1, out=stack)
+    moved: NDArray[np.intp] = stack + LEVELS * np.arange(len(KINDS))[:, None]
+    return moved
 
 
 def _best(votes: Votes, slope: float, bulge: float, side: int) -> tuple[float, float]:
@@ -67,41 +82,43 @@ def _quadrants(votes: Votes, box: Box) -> list[Votes]:
     return [np.ascontiguousarray(t[:down, :across]) for t in turned]
 
 
-def common_kind(votes: Votes, box: Box) -> Kind:
-    """Return the kind of cut that serves all four corners best."""
+def common_kind(votes: Votes, box: Box) -> tuple[Kind, Cuts]:
+    """Return the kind of cut that serves all four corners best, and the cuts of that kind to about two pixels."""
     small = shrink(votes, COARSE)
     quadrants = _quadrants(small, box)
-    kinds = [(slope, bulge) for bulge in BULGES for slope in SLOPES]
-    side = WORKING_SIDE // COARSE
-    gains = [sum(_best(quadrant, *kind, side)[0] for quadrant in quadrants) for kind in kinds]
-    return kinds[int(np.argmax(gains))]
+    height, width = quadrants[0].shape
+    levels = _stacked_levels(height, width).reshape(-1)
+    longest = np.array([int(2 * min(width, height / slope)) for slope, _ in KINDS])
+    gains = np.zeros(len(KINDS))
+    for quadrant in quadrants:
+        weights = np.broadcast_to(quadrant.reshape(-1), (len(KINDS), quadrant.size)).reshape(-1)
+        sums = np.bincount(levels, weights=weights, minlength=LEVELS * len(KINDS)).reshape(len(KINDS), LEVELS)
+        sums = np.where(np.arange(LEVELS) <= longest[:, None], sums.cumsum(axis=1), 0.0)
+        gains -= np.minimum(sums.min(axis=1), 0.0)
+    kind = KINDS[int(np.argmax(gains))]
+    cuts: list[Cut | None] = []
+    for quadrant in quadrants:
+        gain, across = _best(quadrant, *kind, WORKING_SIDE // COARSE)
+        cut = Cut(across=across / small.shape[1], down=across * kind[0] / small.shape[0], bulge=kind[1])
+        cuts.append(cut if gain > 0 else None)
+    return kind, (cuts[0], cuts[1], cuts[2], cuts[3])
 
 
 def fit_cuts(votes: Votes, box: Box, kind: Kind) -> Cuts:
-    """Return the best cut at each corner among the kinds near a common one."""
+    """Return the best cut at each corner among the kinds near a common one, to a fraction of a pixel."""
     height, width = votes.shape
     slope, bulge = kind
     slopes = [round(slope * factor, 4) for factor in (0.92, 1.0, 1.08)]
     bulges = sorted({max(0.0, round(bulge - 0.05, 4)), bulge, min(MAX_BULGE, round(bulge + 0.05, 4))})
+    kinds = [(r, k) for k in bulges for r in slopes]
     found: list[Cut | None] = []
-    for quadrant in _quadrants(votes, box):
-        (gain, across), r, k = max(
-            ((_best(quadrant, r, k, WORKING_SIDE), r, k) for k in bulges for r in slopes), key=lambda f: f[0]
-        )
+    for half, quadrant in zip(_quadrants(shrink(votes, 2), box), _quadrants(votes, box), strict=True):
+        gains = [_best(half, r, k, WORKING_SIDE // 2)[0] for r, k in kinds]
+        r, k = kinds[int(np.argmax(gains))]
+        gain, across = _best(quadrant, r, k, WORKING_SIDE)
+        across += EDGE_SHIFT * float(np.hypot(1.0, r)) / r
         enough = gain >= MIN_GAIN * votes.size
-        across += EDGE_SHIFT * np.hypot(1.0, r) / r
         found.append(Cut(across=across / width, down=across * r / height, bulge=k) if enough else None)
-    return found[0], found[1], found[2], found[3]
-
-
-def rough_cuts(votes: Votes, box: Box, kind: Kind) -> Cuts:
-    """Return the cuts of one kind, to about two pixels."""
-    small = shrink(votes, COARSE)
-    found: list[Cut | None] = []
-    for quadrant in _quadrants(small, box):
-        gain, across = _best(quadrant, *kind, WORKING_SIDE // COARSE)
-        cut = Cut(across=across / small.shape[1], down=across * kind[0] / small.shape[0], bulge=kind[1])
-        found.append(cut if gain > 0 else None)
     return found[0], found[1], found[2], found[3]
 
 

@@ -65,6 +65,9 @@ def gather(image: Image, aspect: float | None = None) -> Evidence:
     ratio = width / height if aspect is None else aspect
     across = WORKING_SIDE if ratio >= 1 else max(16, round(WORKING_SIDE * ratio))
     down = WORKING_SIDE if ratio <= 1 else max(16, round(WORKING_SIDE / ratio))
+    while image.shape[0] >= 2 * down and image.shape[1] >= 2 * across and not any(n % 2 for n in image.shape[:2]):
+        # Halving is exact and much faster than OpenCV's fractional averaging.
+        image = cv2.resize(image, (image.shape[1] // 2, image.shape[0] // 2), interpolation=cv2.INTER_AREA)
     rgb = cv2.resize(image, (across, down), interpolation=cv2.INTER_AREA)
     red, green, blue = cv2.split(rgb)
     light = cast(Light, cv2.max(cv2.max(red, green), blue))

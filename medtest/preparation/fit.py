@@ -93,9 +93,9 @@ def refine_box(evidence: Evidence, votes: Votes, box: Box, cuts: Cuts) -> Box:
         light = evidence.light[first:last] if axis == 1 else evidence.light[:, first:last].T
         if end:
             band, light = band[:, ::-1], light[:, ::-1]
-        size = band.shape[1]
+        size = int(band.shape[1])
         here = (1 - now if end else now) * size
-        found = _edge(band, light, here)
+        found = float(_edge(band, light, here))
         return 1 - found / size if end else found / size
 
     return Box(

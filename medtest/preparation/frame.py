@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from medtest.cases import Image, Mask
-from medtest.preparation.corners import common_kind, fit_cuts, keep_sharp, rough_cuts
+from medtest.preparation.corners import common_kind, fit_cuts, keep_sharp
 from medtest.preparation.evidence import EDGE_SHIFT, gather
 from medtest.preparation.field_shape import Box, FieldShape
 from medtest.preparation.fit import Score, first_box, fit_ellipse, refine_box, without_thin
@@ -53,8 +53,8 @@ def fit_field(image: Image, aspect: float | None = None) -> FieldShape:
         return FieldShape(empty=True)
     insets = find_insets(votes, box)
     rest = leave_out(votes, insets)
-    kind = common_kind(rest, box)
-    box = refine_box(evidence, rest, box, rough_cuts(rest, box, kind))
+    kind, rough = common_kind(rest, box)
+    box = refine_box(evidence, rest, box, rough)
     cuts = fit_cuts(rest, box, kind)
     shape = FieldShape(box=box, cuts=keep_sharp(rest, box, cuts))
     if kind[1] >= ROUND:
