@@ -68,6 +68,10 @@ class Relation(Part, ABC):
         """Return how many draws there are for each seed and severity."""
         return int(self.settings.repeats)
 
+    def fingerprint(self) -> dict[str, Any]:
+        """Return what the run's digest must cover beside settings and revision (digests of files), JSON values."""
+        return {}
+
     @abstractmethod
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
         """Draw the parameters of one follow-up, JSON values only.

@@ -1,0 +1,161 @@
+"""Draw the bundled object library: ``python scripts/draw_objects.py [--out DIR] [--sheet FILE]``.
+
+Writes ``<out>/<kind>/<name>.png`` and ``.json``; the same versions of NumPy and OpenCV give the same bytes. The
+pictures are CC0: nothing in them is taken from a photograph.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from object_drawing.blood import BLOOD  # noqa: E402
+from object_drawing.feces import FECES  # noqa: E402
+from object_drawing.instruments import INSTRUMENTS, Instrument, Pose  # noqa: E402
+from object_drawing.shading import Canvas  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[1]
+LICENCE = "CC0-1.0"
+SOURCE = "drawn by scripts/draw_objects.py of medtest"
+FIELD = {"field_brightness": 0.46, "field_contrast": 0.175, "field_colour": [0.504, 0.287, 0.209]}
+"""The field that the objects' light was chosen for: medians over real colonoscopy images (Kvasir-SEG)."""
+SOLID = 77
+"""Alpha from which a pixel counts as the object (medtest.relations.object_library.SOLID)."""
+FIELD_SIDE = 512.0
+"""Side of that field in pixels; sizes in the metadata are fractions of it."""
+Rgba = NDArray[np.uint8]
+
+
+def crop(picture: Rgba, limit: int = 384) -> tuple[Rgba, tuple[int, int]]:
+    """Cut away empty borders; return the picture and its corner's place, and shrink nothing.
+
+    Raises:
+        ValueError: The object is larger than ``limit``.
+    """
+    rows = np.flatnonzero(picture[..., 3].max(axis=1))
+    columns = np.flatnonzero(picture[..., 3].max(axis=0))
+    x0, x1, y0, y1 = columns[0], columns[-1] + 1, rows[0], rows[-1] + 1
+    if max(x1 - x0, y1 - y0) > limit:
+        raise ValueError(f"object of {x1 - x0}x{y1 - y0} pixels is larger than {limit}")
+    return np.ascontiguousarray(picture[y0:y1, x0:x1]), (int(x0), int(y0))
+
+
+def facts(picture: Rgba, kind: str, name: str) -> dict[str, Any]:
+    """Return the metadata that can be measured on the picture itself."""
+    solid = picture[..., 3] >= SOLID
+    colours = picture[..., :3][solid].astype(np.float64)
+    light = colours @ np.array([0.299, 0.587, 0.114]) / 255
+    height, width = solid.shape
+    return {
+        "format": 1,
+        "kind": kind,
+        "name": name,
+        "size": [round(width / FIELD_SIDE, 4), round(height / FIELD_SIDE, 4)],
+        "pixels": int(solid.sum()),
+        "area": round(float(solid.sum()) / (np.pi / 4 * FIELD_SIDE**2), 5),
+        "mean_brightness": round(float(light.mean()), 4),
+        "contrast": round(float(light.std()), 4),
+        "mean_colour": [round(float(v), 1) for v in colours.mean(axis=0)],
+        **FIELD,
+        "partial": False,
+        "source": SOURCE,
+        "licence": LICENCE,
+    }
+
+
+def draw_instrument(name: str, item: Instrument) -> tuple[Rgba, dict[str, Any]]:
+    """Draw one instrument in its pose."""
+    side = 420
+    ring = item.base is not None and item.base_width == 0
+    direction = np.deg2rad(item.angle)
+    reach = 240.0 if ring else 165.0
+    tip = (side / 2 - reach * float(np.cos(direction)), side / 2 - reach * float(np.sin(direction)))
+    canvas, pose = Canvas(side, side), Pose(item.angle, tip)
+    item.draw(canvas, pose)
+    if not ring:
+        canvas.shadow(0.28, (-5.0, 6.0), 6.0)
+    picture, (x0, y0) = crop(canvas.stored())
+    meta = facts(picture, "instrument", name)
+    height, width = picture.shape[:2]
+    if ring:
+        bearings = np.deg2rad(np.linspace(-34, 34, 9))
+        turned = np.stack([264 * np.cos(bearings + direction), 264 * np.sin(bearings + direction)], 1) + tip
+        cut, tip_place = turned, turned[4] * 0 + np.array(tip) + 214 * np.array([np.cos(direction), np.sin(direction)])
+    else:
+        tip_place = np.array(tip)
+        cut = np.zeros((0, 2))
+        if item.base is not None:
+            ends = [(item.base[0] + item.base_width * u, item.base[1]) for u in (-1, -0.5, 0, 0.5, 1)]
+            cut = pose.at(ends)
+    corner, size = np.array([x0, y0]), np.array([width, height])
+    meta |= {
+        "centre": list(item.centre),
+        "angle": item.angle,
+        "tip": [round(float(v), 4) for v in (tip_place - corner) / size],
+        "cut": [[round(float(v), 4) for v in point] for point in (cut - corner) / size],
+    }
+    return picture, meta
+
+
+def build() -> list[tuple[Rgba, dict[str, Any]]]:
+    """Draw everything."""
+    done = [draw_instrument(name, item) for name, item in INSTRUMENTS.items()]
+    for kind, drawers in (("feces", FECES), ("blood", BLOOD)):
+        for name, (width, height, seed, draw) in drawers.items():
+            canvas = Canvas(width, height)
+            draw(canvas, np.random.default_rng(seed))
+            picture, _ = crop(canvas.stored())
+            meta = facts(picture, kind, name) | {"centre": [0.5, 0.5], "angle": 0.0, "tip": [0.5, 0.5], "cut": []}
+            done.append((picture, meta))
+    return done
+
+
+def contact_sheet(objects: list[tuple[Rgba, dict[str, Any]]], columns: int = 9, cell: int = 200) -> NDArray[np.uint8]:
+    """Return all objects on a tissue-coloured ground, BGR."""
+    rows = -(-len(objects) // columns)
+    sheet = np.full((rows * cell, columns * cell, 3), (70, 95, 175), np.uint8)
+    for index, (picture, meta) in enumerate(objects):
+        scale = min((cell - 24) / max(picture.shape[:2]), 1.0)
+        size = (int(picture.shape[1] * scale), int(picture.shape[0] * scale))
+        small = cv2.resize(picture, size, interpolation=cv2.INTER_AREA).astype(np.float32)
+        y, x = index // columns * cell + 4, index % columns * cell + 8
+        patch = sheet[y : y + size[1], x : x + size[0]]
+        alpha = small[..., 3:] / 255
+        patch[:] = (small[..., 2::-1] * alpha + patch * (1 - alpha)).astype(np.uint8)
+        cv2.putText(sheet, meta["name"], (x, index // columns * cell + cell - 5), 0, 0.36, (255, 255, 255), 1, cv2.LINE_AA)
+    return sheet
+
+
+def main() -> None:
+    """Write the library, and the sheet when asked for."""
+    options = argparse.ArgumentParser(description="Draw the bundled object library.")
+    options.add_argument("--out", type=Path, default=ROOT / "medtest" / "objects")
+    options.add_argument("--sheet", type=Path, default=None, help="also write a contact sheet (PNG)")
+    chosen = options.parse_args()
+    objects = build()
+    total = 0
+    for picture, meta in objects:
+        folder = chosen.out / meta["kind"]
+        folder.mkdir(parents=True, exist_ok=True)
+        target = folder / f"{meta['name']}.png"
+        done, data = cv2.imencode(".png", cv2.cvtColor(picture, cv2.COLOR_RGBA2BGRA), [cv2.IMWRITE_PNG_COMPRESSION, 9])
+        if not done:
+            raise OSError(f"cannot encode {target.name}")
+        target.write_bytes(data.tobytes())
+        target.with_suffix(".json").write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
+        total += target.stat().st_size
+    print(f"{len(objects)} objects, {total / 1e6:.2f} MB, in {chosen.out}")
+    if chosen.sheet is not None:
+        cv2.imwrite(str(chosen.sheet), contact_sheet(objects))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Procedural drawing of the bundled object library; run by ``scripts/draw_objects.py``."""
