@@ -1,0 +1,407 @@
+"""Error finding rates (MedTest report, equation 3) from records: ``tables/efr.csv``.
+
+Every executed follow-up of a row is counted once: ``generated = cases + errors + skipped + source_failed``.
+
+- ``errors``: the system or the relation broke.
+- ``source_failed``: the follow-up was answered, but the source case is an ERROR or its score is zero, so that
+  equation 6 has nothing to divide by.
+- ``skipped``: everything else without a verdict (no room for the object, no prediction, no expected answer).
+
+Pools: ``overall`` over all cases of all relations but ``unchanged``; ``overall_cells`` the mean of the cells'
+percentages, a cell being one relation on one data set (at one severity, or at all); data sets pooled are ``all``.
+Intervals: see :mod:`medtest.results.statistics`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import UNCHANGED, Verdict
+from medtest.oracles import criteria
+from medtest.results import statistics
+from medtest.results.records_io import Records
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS: tuple[str, ...] = (
+    "dataset",
+    "relation",
+    "group",
+    "severity",
+    "score",
+    "threshold",
+    "against",
+    "cases",
+    "violations",
+    "efr_percent",
+    "ci_low",
+    "ci_high",
+    "ci_method",
+    "generated",
+    "efr_generated_percent",
+    "errors",
+    "skipped",
+    "source_failed",
+)
+ALL = "all"
+OVERALL = "overall"
+OVERALL_CELLS = "overall_cells"
+
+WILSON = "wilson"
+BOOTSTRAP = "cluster_bootstrap"
+WILSON_CLUSTERS = "wilson_clusters"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Status:
+    """What each follow-up counts as under one criterion; every follow-up is exactly one of the four.
+
+    Attributes:
+        case: It is in the denominator.
+        error: The system or the relation broke.
+        skipped: There is no verdict for a reason of the case's own.
+        source_failed: The source case gives nothing to compare with.
+        violated: It is in the denominator and a violation.
+    """
+
+    case: NDArray[np.bool_]
+    error: NDArray[np.bool_]
+    skipped: NDArray[np.bool_]
+    source_failed: NDArray[np.bool_]
+    violated: NDArray[np.bool_]
+
+
+def status(records: Records, *, score: str, threshold: float, against: str) -> Status:
+    """Return what each follow-up counts as under one criterion."""
+    columns = {name: records.floats(name) for name in criteria.columns_needed(score, against)}
+    judged = criteria.judge(columns, score=score, threshold=threshold, against=against)
+    error = (records.followups["verdict"] == Verdict.ERROR.value).to_numpy(dtype=bool)
+    case = judged.applies & ~error
+    lost = judged.source_failed | records.source_broken
+    if against == "source":
+        # an answer that is scored against the truth and not against the source: there is no answer to the source
+        lost = lost | (~np.isnan(records.floats(criteria.components(score)[0])) & ~judged.applies)
+    source_failed = lost & ~case & ~error
+    return Status(
+        case=case,
+        error=error,
+        skipped=~(case | error | source_failed),
+        source_failed=source_failed,
+        violated=judged.violated & case,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Axes:
+    """How follow-ups fall into cells.
+
+    Attributes:
+        datasets: Names, in order.
+        relations: Names, in order.
+        groups: Group of each relation.
+        severities: Levels, ascending.
+        pooled: bool R; the relation enters ``overall`` rows.
+        dataset: Number of each follow-up's data set.
+        cell: relation number × severities + severity number, of each follow-up.
+        cluster: Number of each follow-up's cluster within its data set.
+        clusters: How many clusters each data set has.
+    """
+
+    datasets: tuple[str, ...]
+    relations: tuple[str, ...]
+    groups: tuple[str, ...]
+    severities: tuple[int, ...]
+    pooled: NDArray[np.bool_]
+    dataset: NDArray[np.int64]
+    cell: NDArray[np.int64]
+    cluster: NDArray[np.int64]
+    clusters: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Relations × severities."""
+        return len(self.relations), len(self.severities)
+
+
+def _ordered(values: NDArray[np.object_], first: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """Return the distinct values, those of ``first`` in its order before the others, and each value's number."""
+    import pandas as pd
+
+    codes, unique = pd.factorize(values)
+    names = [str(name) for name in unique]
+    order = [name for name in first if name in names] + [name for name in names if name not in first]
+    place = np.array([order.index(name) for name in names], dtype=np.int64)
+    return tuple(order), place[codes] if len(names) else codes.astype(np.int64)
+
+
+def axes(records: Records, relation_order: Sequence[str] = ()) -> Axes:
+    """Return how the follow-ups fall into cells; relations follow ``relation_order``."""
+    datasets, dataset = _ordered(records.texts("dataset"), ())
+    relations, relation = _ordered(records.texts("relation"), relation_order)
+    group_of = dict(zip(records.texts("relation"), records.texts("group"), strict=True))
+    severities, severity = np.unique(records.followups["severity"].to_numpy(dtype=np.int64), return_inverse=True)
+    cluster_text = records.texts("cluster")
+    cluster = np.zeros(len(dataset), np.int64)
+    counts: list[int] = []
+    for number in range(len(datasets)):
+        inside = dataset == number
+        _, codes = _ordered(cluster_text[inside], ())
+        cluster[inside] = codes
+        counts.append(int(codes.max()) + 1 if codes.size else 0)
+    return Axes(
+        datasets=datasets,
+        relations=relations,
+        groups=tuple(str(group_of[name]) for name in relations),
+        severities=tuple(int(level) for level in severities),
+        pooled=np.array([name != UNCHANGED for name in relations], dtype=bool),
+        dataset=dataset,
+        cell=relation * len(severities) + severity.ravel(),
+        cluster=cluster,
+        clusters=tuple(counts),
+    )
+
+
+def _with_margins(counts: NDArray[Any], pooled: NDArray[np.bool_]) -> NDArray[Any]:
+    """Append the ``overall`` relation and the ``all`` severity to the last two axes (relations × severities)."""
+    with_severity = np.concatenate([counts, counts.sum(-1, keepdims=True)], axis=-1)
+    overall = with_severity[..., pooled, :].sum(-2, keepdims=True)
+    return np.concatenate([with_severity, overall], axis=-2)
+
+
+def _count(where: NDArray[np.bool_], place: Axes) -> NDArray[np.float64]:
+    """Return counts: data sets + all × relations + overall × severities + all."""
+    cells = place.shape[0] * place.shape[1]
+    flat = np.bincount(place.dataset[where] * cells + place.cell[where], minlength=len(place.datasets) * cells)
+    per_set = flat.reshape(len(place.datasets), *place.shape).astype(np.float64)
+    both = np.concatenate([per_set, per_set.sum(0, keepdims=True)])
+    return _with_margins(both, place.pooled)
+
+
+def _per_cluster(where: NDArray[np.bool_], place: Axes, number: int) -> NDArray[np.float32]:
+    """Return clusters × relations × severities counts of one data set."""
+    chosen = where & (place.dataset == number)
+    cells = place.shape[0] * place.shape[1]
+    flat = np.bincount(place.cluster[chosen] * cells + place.cell[chosen], minlength=place.clusters[number] * cells)
+    return flat.reshape(place.clusters[number], *place.shape).astype(np.float32)
+
+
+def _rate(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float64]:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(whole > 0, part / whole, np.nan)
+
+
+def _mean_of_cells(violations: NDArray[Any], cases: NDArray[Any], pooled: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return the mean rate over the cells that hold a case.
+
+    Args:
+        violations: … × data sets × relations × severities + all.
+        cases: Of the same shape.
+        pooled: Relations that count.
+    """
+    rates = _rate(violations[..., pooled, :], cases[..., pooled, :])
+    known = ~np.isnan(rates)
+    number = known.sum((-3, -2))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(number > 0, np.where(known, rates, 0.0).sum((-3, -2)) / number, np.nan)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Rates:
+    """Rates and intervals, each data sets + all × relations + overall + overall_cells × severities + all."""
+
+    rate: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    method: NDArray[np.object_]
+
+
+@dataclass(kw_only=True)
+class _Resampled:
+    """Per-cluster counts of one criterion, resampled, data set by data set."""
+
+    cases: list[NDArray[np.float64]]
+    violations: list[NDArray[np.float64]]
+    clusters: NDArray[np.float64]
+    hit: NDArray[np.float64]
+    clean: NDArray[np.float64]
+
+
+def _cells_margin(per_cluster: NDArray[np.float32], pooled: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Append ``overall``, and ``overall`` once more for ``overall_cells``: its clusters are the same."""
+    margins = _with_margins(per_cluster, pooled)
+    return np.concatenate([margins, margins[..., -1:, :]], axis=-2)
+
+
+def _resample(found: Status, place: Axes, resamplers: Sequence[statistics.Resampler]) -> _Resampled:
+    cases: list[NDArray[np.float64]] = []
+    violations: list[NDArray[np.float64]] = []
+    shape = (len(place.datasets) + 1, place.shape[0] + 2, place.shape[1] + 1)
+    clusters, hit, clean = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    for number, resampler in enumerate(resamplers):
+        n = _per_cluster(found.case, place, number)
+        v = _per_cluster(found.violated, place, number)
+        flat = np.concatenate([n.reshape(len(n), -1), v.reshape(len(v), -1)], axis=1)
+        drawn = resampler.sums(flat).astype(np.float64).reshape(resampler.replicates, 2, *place.shape)
+        cases.append(drawn[:, 0])
+        violations.append(drawn[:, 1])
+        n_all, v_all = _cells_margin(n, place.pooled), _cells_margin(v, place.pooled)
+        clusters[number] = (n_all > 0).sum(0)
+        hit[number] = (v_all > 0).sum(0)
+        clean[number] = (v_all < n_all).sum(0)
+    for total in (clusters, hit, clean):
+        total[-1] = total[:-1].sum(0)
+    return _Resampled(cases=cases, violations=violations, clusters=clusters, hit=hit, clean=clean)
+
+
+def _bootstrap(drawn: _Resampled, place: Axes) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the ends of the bootstrap intervals, in the shape of :class:`_Rates`."""
+    lows: list[NDArray[np.float64]] = []
+    highs: list[NDArray[np.float64]] = []
+    sets = range(len(place.datasets))
+    for chosen in [*([number] for number in sets), list(sets)]:
+        n = np.stack([drawn.cases[number] for number in chosen], axis=1)
+        v = np.stack([drawn.violations[number] for number in chosen], axis=1)
+        n_all, v_all = _with_margins(n, place.pooled), _with_margins(v, place.pooled)
+        pooled_rates = _rate(v_all.sum(1), n_all.sum(1))
+        cells = _mean_of_cells(v_all[:, :, :-1], n_all[:, :, :-1], place.pooled)
+        low, high = statistics.percentile_interval(np.concatenate([pooled_rates, cells[:, None, :]], axis=1))
+        lows.append(low)
+        highs.append(high)
+    return np.stack(lows), np.stack(highs)
+
+
+def _rates(
+    found: Status,
+    place: Axes,
+    cases: NDArray[np.float64],
+    violations: NDArray[np.float64],
+    resamplers: Sequence[statistics.Resampler],
+) -> _Rates:
+    sets = list(range(len(place.datasets)))
+    cells = np.stack(
+        [
+            _mean_of_cells(violations[chosen][:, :-1], cases[chosen][:, :-1], place.pooled)
+            for chosen in (*([number] for number in sets), sets)
+        ]
+    )
+    rate = np.concatenate([_rate(violations, cases), cells[:, None, :]], axis=1)
+    drawn = _resample(found, place, resamplers)
+    low, high = _bootstrap(drawn, place)
+    method = np.full(rate.shape, BOOTSTRAP, dtype=object)
+
+    few = (drawn.hit < statistics.FEW_CLUSTERS) | (drawn.clean < statistics.FEW_CLUSTERS)
+    by_cluster = statistics.wilson(rate * drawn.clusters, drawn.clusters)
+    low, high = np.where(few, by_cluster[0], low), np.where(few, by_cluster[1], high)
+    method[few] = WILSON_CLUSTERS
+
+    single = np.zeros_like(few)
+    single[:, :-1] = cases == drawn.clusters[:, :-1]
+    plain = statistics.wilson(violations, cases)
+    low[:, :-1] = np.where(single[:, :-1], plain[0], low[:, :-1])
+    high[:, :-1] = np.where(single[:, :-1], plain[1], high[:, :-1])
+    method[single] = WILSON
+    return _Rates(rate=rate, low=low, high=high, method=method)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Criteria:
+    """What an EFR table covers: every score at every threshold against every reference."""
+
+    scores: tuple[str, ...]
+    thresholds: tuple[float, ...]
+    against: tuple[str, ...]
+
+    def __iter__(self) -> Iterator[tuple[str, float, str]]:
+        for against in self.against:
+            for score in self.scores:
+                for threshold in self.thresholds:
+                    yield score, threshold, against
+
+
+def available(records: Records, wanted: Criteria) -> Iterator[tuple[str, float, str]]:
+    """Yield the criteria whose columns hold any number at all."""
+    known: dict[str, bool] = {}
+    for score, threshold, against in wanted:
+        for name in criteria.columns_needed(score, against):
+            if name not in known:
+                known[name] = bool((~np.isnan(records.floats(name))).any())
+        if all(known[name] for name in criteria.columns_needed(score, against)):
+            yield score, threshold, against
+
+
+def efr_table(records: Records, wanted: Criteria, relation_order: Sequence[str] = ()) -> pd.DataFrame:
+    """Return the table of error finding rates, with exactly :data:`COLUMNS`.
+
+    Args:
+        records: Records of one system.
+        wanted: Scores, thresholds and references.
+        relation_order: Ids in the suite's order.
+    """
+    import pandas as pd
+
+    if records.followups.empty:
+        return pd.DataFrame(columns=list(COLUMNS))
+    place = axes(records, relation_order)
+    resamplers = [statistics.Resampler(count, name) for name, count in zip(place.datasets, place.clusters, strict=True)]
+    parts = [
+        _one_criterion(records, place, resamplers, score, threshold, against)
+        for score, threshold, against in available(records, wanted)
+    ]
+    if not parts:
+        return pd.DataFrame(columns=list(COLUMNS))
+    return pd.concat(parts, ignore_index=True)[list(COLUMNS)]
+
+
+def _one_criterion(
+    records: Records,
+    place: Axes,
+    resamplers: Sequence[statistics.Resampler],
+    score: str,
+    threshold: float,
+    against: str,
+) -> pd.DataFrame:
+    import pandas as pd
+
+    found = status(records, score=score, threshold=threshold, against=against)
+    counts = {
+        "cases": _count(found.case, place),
+        "violations": _count(found.violated, place),
+        "errors": _count(found.error, place),
+        "skipped": _count(found.skipped, place),
+        "source_failed": _count(found.source_failed, place),
+    }
+    rates = _rates(found, place, counts["cases"], counts["violations"], resamplers)
+    counts = {name: np.concatenate([value, value[:, -1:]], axis=1) for name, value in counts.items()}
+    generated = counts["cases"] + counts["errors"] + counts["skipped"] + counts["source_failed"]
+    keep = np.nonzero(generated.ravel() > 0)[0]
+    d, r, s = np.unravel_index(keep, generated.shape)
+    datasets = np.array([*place.datasets, ALL], dtype=object)
+    relations = np.array([*place.relations, OVERALL, OVERALL_CELLS], dtype=object)
+    groups = np.array([*place.groups, ALL, ALL], dtype=object)
+    severities = np.array([*(str(level) for level in place.severities), ALL], dtype=object)
+    chosen = {name: value.ravel()[keep].astype(np.int64) for name, value in counts.items()}
+    total = generated.ravel()[keep]
+    return pd.DataFrame(
+        {
+            "dataset": datasets[d],
+            "relation": relations[r],
+            "group": groups[r],
+            "severity": severities[s],
+            "score": score,
+            "threshold": threshold,
+            "against": against,
+            **chosen,
+            "efr_percent": np.round(100 * rates.rate.ravel()[keep], 4),
+            "ci_low": np.round(100 * rates.low.ravel()[keep], 4),
+            "ci_high": np.round(100 * rates.high.ravel()[keep], 4),
+            "ci_method": np.where(chosen["cases"] > 0, rates.method.ravel()[keep], ""),
+            "generated": total.astype(np.int64),
+            "efr_generated_percent": np.round(100 * chosen["violations"] / total, 4),
+        }
+    )

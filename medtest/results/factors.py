@@ -1,0 +1,334 @@
+"""What makes a case fail (MedTest report, section 4.5, RQ4): ``tables/factors.csv`` and ``factors_model.csv``.
+
+Rates under the suite's primary criterion by quartile of each factor, and one logistic model of a violation on all
+factors at once, with relations and severity beside them and standard errors that allow for cases of one cluster being
+alike. ``unchanged`` is left out.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import UNCHANGED
+from medtest.oracles import criteria
+from medtest.results import efr, statistics
+from medtest.results.records_io import Records
+from medtest.suite.model import Criterion
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats: TypeAlias = NDArray[np.float64]
+Bools: TypeAlias = NDArray[np.bool_]
+
+COLUMNS: tuple[str, ...] = (
+    "factor",
+    "unit",
+    "quartile",
+    "from",
+    "to",
+    "score",
+    "threshold",
+    "against",
+    "cases",
+    "clusters",
+    "violations",
+    "efr_percent",
+    "ci_low",
+    "ci_high",
+    "ci_method",
+)
+MODEL_COLUMNS: tuple[str, ...] = (
+    "term",
+    "kind",
+    "unit",
+    "odds_ratio",
+    "ci_low",
+    "ci_high",
+    "p_value",
+    "cases",
+    "violations",
+    "clusters",
+    "note",
+)
+EVENTS_PER_TERM = 5
+"""The model is not fitted with fewer violations (or cases without one) for each of its terms: too little to tell."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Factor:
+    """One factor.
+
+    Attributes:
+        name: What tables call it.
+        column: Column of the records.
+        unit: Unit of its values.
+        label: What figures call it.
+    """
+
+    name: str
+    column: str
+    unit: str
+    label: str
+
+
+def all_factors(score: str) -> tuple[Factor, ...]:
+    """Return every factor; ``score`` is the one whose original value counts."""
+    return (
+        Factor(name="polyp_area", column="factor_polyp_area", unit="fraction of the field", label="polyp size"),
+        Factor(name="polyp_count", column="factor_polyp_count", unit="lesions", label="number of polyps"),
+        Factor(
+            name="polyp_distance", column="factor_polyp_distance", unit="field radii", label="distance from the centre"
+        ),
+        Factor(name="brightness", column="factor_brightness", unit="grey levels", label="image brightness"),
+        Factor(name="contrast", column="factor_contrast", unit="grey levels", label="image contrast"),
+        Factor(name="visible_area", column="factor_visible_area", unit="fraction of the image", label="visible area"),
+        Factor(name="lesion_distance", column="factor_lesion_distance", unit="pixels", label="lesion-object distance"),
+        Factor(name="object_area", column="factor_object_area", unit="fraction of the field", label="object size"),
+        Factor(name="original_score", column=f"source_{score}", unit="score", label=f"original {score}"),
+    )
+
+
+def bins_of(values: Floats) -> tuple[NDArray[np.int64], int]:
+    """Return each value's quartile from 0 (-1 where NaN) and how many bins there are.
+
+    Values that are equal share a bin, so there may be fewer than four; with four or fewer distinct values each is one.
+    """
+    known = ~np.isnan(values)
+    codes = np.full(values.shape, -1, np.int64)
+    distinct = np.unique(values[known])
+    if distinct.size <= 1:
+        return codes, 0
+    if distinct.size <= 4:
+        codes[known] = np.searchsorted(distinct, values[known])
+        return codes, int(distinct.size)
+    edges = np.unique(np.quantile(values[known], (0.25, 0.5, 0.75)))
+    found = np.searchsorted(edges, values[known], side="left")
+    _, numbered = np.unique(found, return_inverse=True)
+    codes[known] = numbered.ravel()
+    return codes, int(numbered.max()) + 1
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Cases:
+    """The cases in the denominator of the primary criterion, without ``unchanged``."""
+
+    rows: pd.DataFrame
+    violated: Bools
+    cluster: NDArray[np.int64]
+    criterion: dict[str, object]
+
+
+def _cases(records: Records, primary: Criterion) -> _Cases:
+    found = efr.status(records, score=primary.score, threshold=primary.threshold, against=primary.against)
+    chosen = found.case & (records.followups["relation"] != UNCHANGED).to_numpy(dtype=bool)
+    rows = records.followups.loc[chosen]
+    names = rows["dataset"].astype(str) + "\x1f" + rows["cluster"].astype(str)
+    cluster, _ = statistics.group_numbers(names.to_numpy(dtype=object).astype(str))
+    return _Cases(
+        rows=rows,
+        violated=found.violated[chosen],
+        cluster=cluster,
+        criterion={"score": primary.score, "threshold": primary.threshold, "against": primary.against},
+    )
+
+
+def _original(primary: Criterion) -> str:
+    """Return the score whose original value is a factor; of a rule its first score."""
+    return criteria.components(primary.score)[0]
+
+
+def factor_table(records: Records, primary: Criterion) -> pd.DataFrame:
+    """Return rates by quartile of each factor, with :data:`COLUMNS`; factors without two values are left out."""
+    import pandas as pd
+
+    if records.followups.empty:
+        return pd.DataFrame(columns=list(COLUMNS))
+    cases = _cases(records, primary)
+    rows: list[dict[str, object]] = []
+    for factor in all_factors(_original(primary)):
+        if factor.column not in cases.rows.columns:
+            continue
+        values = cases.rows[factor.column].to_numpy(dtype=np.float64, na_value=np.nan)
+        codes, count = bins_of(values)
+        for code in range(count):
+            inside = codes == code
+            rows.append(
+                {
+                    "factor": factor.name,
+                    "unit": factor.unit,
+                    "quartile": code + 1,
+                    "from": float(f"{values[inside].min():.6g}"),
+                    "to": float(f"{values[inside].max():.6g}"),
+                    **cases.criterion,
+                    **_rate(cases.violated[inside], cases.cluster[inside], f"{factor.name} {code}"),
+                }
+            )
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _rate(violated: Bools, cluster: NDArray[np.int64], name: str) -> dict[str, object]:
+    """Return counts, rate and interval of one pool of cases, by the rules of the EFR table."""
+    numbers, clusters = statistics.group_numbers(cluster)
+    n = np.bincount(numbers, minlength=clusters).astype(np.float64)
+    v = np.bincount(numbers, weights=violated, minlength=clusters)
+    rate = float(v.sum() / n.sum())
+    low: float | np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+    high: float | np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+    if clusters == len(violated):
+        method = efr.WILSON
+        low, high = statistics.wilson(v.sum(), n.sum())
+    elif min((v > 0).sum(), (v < n).sum()) < statistics.FEW_CLUSTERS:
+        method = efr.WILSON_CLUSTERS
+        low, high = statistics.wilson(rate * clusters, clusters)
+    else:
+        method = efr.BOOTSTRAP
+        drawn = statistics.Resampler(clusters, f"factor {name}").sums(np.column_stack([v, n]).astype(np.float32))
+        low, high = statistics.percentile_interval(drawn[:, 0].astype(np.float64) / drawn[:, 1])
+    return {
+        "cases": len(violated),
+        "clusters": clusters,
+        "violations": int(v.sum()),
+        "efr_percent": round(100 * rate, 4),
+        "ci_low": round(100 * float(low), 4),
+        "ci_high": round(100 * float(high), 4),
+        "ci_method": method,
+    }
+
+
+def factor_model(records: Records, primary: Criterion) -> pd.DataFrame:
+    """Return one logistic model of a violation on all factors, with :data:`MODEL_COLUMNS`.
+
+    Factors are standardised: an odds ratio is that of one standard deviation. A factor that some cases lack (object
+    size without an object) is 0 there, its mean; the relations beside it take up the difference. Relations without a
+    violation, or with nothing else, tell nothing of factors and are left out. One row with a note says why there is no
+    model where there is none.
+    """
+    import pandas as pd
+
+    if records.followups.empty:
+        return pd.DataFrame(columns=list(MODEL_COLUMNS))
+    cases = _informative(_cases(records, primary))
+    design = _design(cases, _original(primary))
+    violations = int(cases.violated.sum())
+    rare = min(violations, len(cases.violated) - violations)
+    facts = {
+        "cases": len(cases.violated),
+        "violations": violations,
+        "clusters": int(np.unique(cases.cluster).size),
+    }
+    if design is None or rare < EVENTS_PER_TERM * (design.matrix.shape[1] - 1):
+        terms = 0 if design is None else design.matrix.shape[1] - 1
+        note = f"not fitted: {rare} rarer outcomes for {terms} terms, at least {EVENTS_PER_TERM} each are needed"
+        return pd.DataFrame([{"term": "", "kind": "none", **facts, "note": note}], columns=list(MODEL_COLUMNS))
+    return _fit(cases, design, facts)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Design:
+    matrix: Floats
+    terms: tuple[tuple[str, str, str], ...]
+
+
+def _informative(cases: _Cases) -> _Cases:
+    """Keep the relations that have cases of both outcomes."""
+    relation = cases.rows["relation"].astype(str).to_numpy(dtype=object).astype(str)
+    codes, count = statistics.group_numbers(relation)
+    hit = np.bincount(codes, weights=cases.violated, minlength=count)
+    total = np.bincount(codes, minlength=count)
+    keep = ((hit > 0) & (hit < total))[codes] if len(codes) else np.zeros(0, bool)
+    return _Cases(
+        rows=cases.rows.loc[keep],
+        violated=cases.violated[keep],
+        cluster=cases.cluster[keep],
+        criterion=cases.criterion,
+    )
+
+
+def _standardised(values: Floats) -> tuple[Floats, float] | None:
+    known = ~np.isnan(values)
+    if not known.any():
+        return None
+    spread = float(values[known].std())
+    if spread <= 1e-12 * max(1.0, abs(float(values[known].mean()))):
+        return None
+    return np.where(known, (values - values[known].mean()) / spread, 0.0), spread
+
+
+def _design(cases: _Cases, score: str) -> _Design | None:
+    columns: list[Floats] = []
+    terms: list[tuple[str, str, str]] = []
+    numbers = [(f.name, f.column, f.unit) for f in all_factors(score)] + [("severity", "severity", "level")]
+    for name, column, unit in numbers:
+        if column not in cases.rows.columns:
+            continue
+        made = _standardised(cases.rows[column].to_numpy(dtype=np.float64, na_value=np.nan))
+        if made is not None:
+            columns.append(made[0])
+            terms.append((name, "factor" if name != "severity" else "adjustment", f"{made[1]:.4g} {unit}"))
+    if not any(kind == "factor" for _, kind, _ in terms):
+        return None
+    for field in ("relation", "dataset"):
+        texts = cases.rows[field].astype(str).to_numpy(dtype=object).astype(str)
+        names = list(dict.fromkeys(texts))
+        for name in names[1:]:
+            columns.append((texts == name).astype(np.float64))
+            terms.append((f"{field} {name}", "adjustment", f"against {names[0]}"))
+    matrix = np.column_stack([np.ones(len(cases.violated)), *columns])
+    kept = _independent(matrix)
+    return _Design(matrix=matrix[:, kept], terms=tuple(terms[index - 1] for index in kept[1:]))
+
+
+def _independent(matrix: Floats) -> list[int]:
+    """Return the columns that are not sums of earlier ones."""
+    kept: list[int] = []
+    basis = np.zeros((matrix.shape[0], 0))
+    for index in range(matrix.shape[1]):
+        column = matrix[:, index]
+        rest = column - basis @ (basis.T @ column)
+        size = float(np.linalg.norm(rest))
+        if size > 1e-6 * float(np.linalg.norm(column)):
+            kept.append(index)
+            basis = np.column_stack([basis, rest / size])
+    return kept
+
+
+def _fit(cases: _Cases, design: _Design, facts: dict[str, int]) -> pd.DataFrame:
+    import pandas as pd
+    import statsmodels.api as sm
+    from statsmodels.tools.sm_exceptions import PerfectSeparationError
+
+    def refused(why: str) -> pd.DataFrame:
+        return pd.DataFrame([{"term": "", "kind": "none", **facts, "note": why}], columns=list(MODEL_COLUMNS))
+
+    model = sm.GLM(cases.violated.astype(np.float64), design.matrix, family=sm.families.Binomial())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            fitted = model.fit(cov_type="cluster", cov_kwds={"groups": cases.cluster})
+        except (PerfectSeparationError, np.linalg.LinAlgError, ValueError) as error:
+            return refused(f"not fitted: {error}")
+    if not fitted.converged or not np.isfinite(fitted.bse).all() or np.abs(fitted.params[1:]).max() > 20:
+        return refused("not fitted: the outcomes are separated by the terms, so that no finite estimate exists")
+    rows = []
+    for index, (name, kind, unit) in enumerate(design.terms, start=1):
+        estimate, spread = float(fitted.params[index]), float(fitted.bse[index])
+        rows.append(
+            {
+                "term": name,
+                "kind": kind,
+                "unit": unit,
+                "odds_ratio": float(f"{np.exp(estimate):.6g}"),
+                "ci_low": float(f"{np.exp(estimate - statistics.Z95 * spread):.6g}"),
+                "ci_high": float(f"{np.exp(estimate + statistics.Z95 * spread):.6g}"),
+                "p_value": float(f"{fitted.pvalues[index]:.4g}"),
+                **facts,
+                "note": "",
+            }
+        )
+    return pd.DataFrame(rows, columns=list(MODEL_COLUMNS))

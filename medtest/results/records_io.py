@@ -1,0 +1,170 @@
+"""Reading records: only the columns that are asked for, from ``records.parquet`` or from the shards of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as pads
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from medtest.cases import SOURCE
+from medtest.errors import OutputProblem
+from medtest.records import KEY_COLUMNS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats: TypeAlias = NDArray[np.float64]
+
+RECORDS = "records.parquet"
+SHARDS = "records"
+_REPEATED = (
+    "suite",
+    "suite_version",
+    "system",
+    "dataset",
+    "seed_id",
+    "cluster",
+    "item",
+    "relation",
+    "group",
+    "verdict",
+    "reason",
+)
+
+
+def record_files(folder: Path) -> list[Path]:
+    """Return the files that hold a folder's records, from the oldest to the newest: the finished file, then shards.
+
+    Raises:
+        OutputProblem: There are none.
+    """
+    whole = folder / RECORDS
+    files = [whole] if whole.is_file() else []
+    files += sorted((folder / SHARDS).glob("shard-*.parquet"))
+    if not files:
+        raise OutputProblem(f"{folder.name} holds no records: neither {RECORDS} nor {SHARDS}/shard-*.parquet")
+    return files
+
+
+def read_table(folder: Path, columns: Iterable[str] | None = None) -> pa.Table:
+    """Read records as an Arrow table.
+
+    Args:
+        folder: A run's folder.
+        columns: Names; those that the records lack are left out. None reads all.
+
+    Raises:
+        OutputProblem: There are no records, or a file is not Parquet.
+    """
+    files = record_files(folder)
+    try:
+        source = pads.dataset([str(file) for file in files], format="parquet")
+        there = source.schema.names
+        wanted = there if columns is None else [name for name in dict.fromkeys(columns) if name in there]
+        if len(files) == 1:
+            return source.to_table(columns=wanted)
+        both = source.to_table(columns=list(dict.fromkeys([*wanted, *KEY_COLUMNS])))
+        return _newest(both).select(wanted)
+    except (pa.ArrowException, OSError) as error:
+        raise OutputProblem(f"the records of {folder.name} cannot be read: {error}") from error
+
+
+def _newest(table: pa.Table) -> pa.Table:
+    """Keep the last row of every case: a case that was run again stands in an older file too."""
+    numbered = table.append_column("_row", pa.array(np.arange(table.num_rows)))
+    last = numbered.group_by(list(KEY_COLUMNS)).aggregate([("_row", "max")])["_row_max"]
+    return table.take(pa.array(np.sort(last.to_numpy())))
+
+
+def column_names(folder: Path) -> list[str]:
+    """Return the columns that a folder's records have."""
+    return list(pq.read_schema(record_files(folder)[0]).names)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Records:
+    """Records of one system's folder, apart as follow-ups and sources.
+
+    Attributes:
+        followups: One row per follow-up case, in the order of the file.
+        sources: One row per source case.
+    """
+
+    followups: pd.DataFrame
+    sources: pd.DataFrame
+
+    @classmethod
+    def read(cls, folder: Path, columns: Iterable[str] | None = None) -> Records:
+        """Read a folder's records; repeated texts become categories.
+
+        Args:
+            folder: A run's folder.
+            columns: As :func:`read_table`; ``relation`` is always read.
+
+        Raises:
+            OutputProblem: As :func:`read_table`.
+        """
+        names = None if columns is None else ["relation", *columns]
+        table = read_table(folder, names)
+        for position, name in enumerate(table.column_names):
+            if name in _REPEATED or name.startswith("stratum_"):
+                encoded = table.column(position).combine_chunks().dictionary_encode()
+                table = table.set_column(position, name, encoded)
+        return cls.of(table.to_pandas(types_mapper=None))
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame) -> Records:
+        """Split a frame of records into follow-ups and sources."""
+        is_source = (frame["relation"] == SOURCE).to_numpy()
+        return cls(
+            followups=frame.loc[~is_source].reset_index(drop=True),
+            sources=frame.loc[is_source].reset_index(drop=True),
+        )
+
+    @property
+    def scores(self) -> tuple[str, ...]:
+        """Score columns that have a ``source_`` column beside them."""
+        names = [str(name) for name in self.followups.columns]
+        return tuple(name for name in names if f"source_{name}" in names)
+
+    @property
+    def self_scores(self) -> tuple[str, ...]:
+        """Names of the scores that exist as ``self_<score>``."""
+        names = [str(name) for name in self.followups.columns]
+        return tuple(name.removeprefix("self_") for name in names if name.startswith("self_"))
+
+    @property
+    def strata(self) -> tuple[str, ...]:
+        """Names of the metadata columns that stratify tables."""
+        names = [str(name) for name in self.followups.columns]
+        return tuple(name.removeprefix("stratum_") for name in names if name.startswith("stratum_"))
+
+    def floats(self, name: str) -> Floats:
+        """Return a column of the follow-ups as float64, NaN where empty or absent."""
+        if name not in self.followups.columns:
+            return np.full(len(self.followups), np.nan)
+        return self.followups[name].to_numpy(dtype=np.float64, na_value=np.nan)
+
+    def texts(self, name: str) -> NDArray[np.object_]:
+        """Return a text column of the follow-ups, "" where empty."""
+        return self.followups[name].astype(object).fillna("").to_numpy(dtype=object)
+
+    @cached_property
+    def source_broken(self) -> NDArray[np.bool_]:
+        """Whether the source case of each follow-up is an ERROR."""
+        import pandas as pd
+
+        keys = ["dataset", "seed_id", "item"]
+        bad = self.sources.loc[(self.sources["verdict"] == "ERROR").to_numpy(), keys].astype(str)
+        if bad.empty:
+            return np.zeros(len(self.followups), bool)
+        wanted = pd.MultiIndex.from_frame(self.followups[keys].astype(str))
+        return np.asarray(wanted.isin(pd.MultiIndex.from_frame(bad)), dtype=bool)

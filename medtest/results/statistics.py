@@ -1,0 +1,163 @@
+"""Intervals and resampling that the result tables share. Pure functions of counts; NumPy alone.
+
+Rates of independent cases get Wilson's score interval (E. B. Wilson, 1927, JASA 22, 209–212). Rates that pool several
+cases of one cluster (a patient, a video, a seed under several relations) get a percentile bootstrap that resamples
+clusters within each data set (A. C. Davison and D. V. Hinkley, Bootstrap Methods, 1997, section 3.8).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
+
+Z95 = 1.959963984540054
+"""0.975 quantile of the normal distribution: all intervals here are 95 % intervals."""
+
+REPLICATES = 2000
+"""Bootstrap replicates: the ends of a 95 % interval then rest on 50 replicates each."""
+
+FEW_CLUSTERS = 5
+"""Below this many clusters with (or without) a violation the bootstrap is too narrow: resampling cannot invent a rare
+event that it has not seen. Such pools get Wilson's interval with every cluster counted as one case, which is never
+narrower than the truth warrants."""
+
+_CACHED_WEIGHTS = 20_000_000
+
+
+def wilson(successes: ArrayLike, cases: ArrayLike) -> tuple[Floats, Floats]:
+    """Return the ends of Wilson's 95 % interval as fractions; NaN where there is no case.
+
+    Args:
+        successes: Counts, or expected counts, in [0, cases].
+        cases: Number of independent cases, same shape.
+    """
+    k = np.asarray(successes, dtype=np.float64)
+    n = np.asarray(cases, dtype=np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rate = k / n
+        centre = (rate + Z95**2 / (2 * n)) / (1 + Z95**2 / n)
+        half = Z95 / (1 + Z95**2 / n) * np.sqrt(np.maximum(rate * (1 - rate), 0) / n + Z95**2 / (4 * n**2))
+    low = np.where(k <= 0, 0.0, np.maximum(centre - half, 0.0))
+    high = np.where(k >= n, 1.0, np.minimum(centre + half, 1.0))
+    empty = n <= 0
+    return np.where(empty, np.nan, low), np.where(empty, np.nan, high)
+
+
+def generator(*names: object) -> np.random.Generator:
+    """Return a generator fixed by names, so that tables made twice agree to the last digit."""
+    key = "\x1f".join(["medtest.results", *(str(name) for name in names)])
+    return np.random.Generator(np.random.PCG64(int.from_bytes(hashlib.sha256(key.encode()).digest()[:16], "big")))
+
+
+class Resampler:
+    """Draws clusters with replacement, again and again the same ones, and sums their rows.
+
+    Args:
+        clusters: How many clusters there are.
+        name: Fixes the random numbers; use the data set's id.
+        replicates: How many draws.
+    """
+
+    def __init__(self, clusters: int, name: str, replicates: int = REPLICATES) -> None:
+        self.clusters = clusters
+        self.replicates = replicates
+        self._name = name
+        self._kept: list[NDArray[np.float32]] | None = None
+
+    def sums(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the sums of resampled clusters.
+
+        Args:
+            rows: float32 clusters × K, one row of sums per cluster.
+
+        Returns:
+            float32 replicates × K. Whole numbers below 2^24 are exact.
+        """
+        if self.clusters == 0:
+            return np.zeros((self.replicates, rows.shape[1]), np.float32)
+        return np.concatenate([weights @ rows for weights in self._weights()])
+
+    def _weights(self) -> Iterator[NDArray[np.float32]]:
+        if self._kept is not None:
+            yield from self._kept
+            return
+        keep: list[NDArray[np.float32]] | None = [] if self.clusters * self.replicates <= _CACHED_WEIGHTS else None
+        rng = generator("clusters", self._name, self.clusters)
+        step = max(1, min(self.replicates, 2_000_000 // self.clusters))
+        for start in range(0, self.replicates, step):
+            count = min(step, self.replicates - start)
+            drawn = rng.integers(self.clusters, size=(count, self.clusters))
+            drawn += np.arange(count)[:, None] * self.clusters
+            weights = np.bincount(drawn.ravel(), minlength=count * self.clusters).astype(np.float32)
+            chunk = weights.reshape(count, self.clusters)
+            if keep is not None:
+                keep.append(chunk)
+            yield chunk
+        self._kept = keep
+
+
+def percentile_interval(draws: ArrayLike, axis: int = 0) -> tuple[Floats, Floats]:
+    """Return the 2.5 % and 97.5 % quantiles of bootstrap draws; NaN draws (empty resamples) are left out."""
+    values = np.moveaxis(np.asarray(draws, dtype=np.float64), axis, 0)
+    flat = values.reshape(values.shape[0], -1)
+    missing = np.isnan(flat).sum(0)
+    low, high = np.full(flat.shape[1], np.nan), np.full(flat.shape[1], np.nan)
+    whole = missing == 0
+    if whole.any():
+        low[whole], high[whole] = np.quantile(flat[:, whole], (0.025, 0.975), axis=0)
+    for column in np.flatnonzero(~whole & (missing < flat.shape[0])):
+        kept = flat[~np.isnan(flat[:, column]), column]
+        low[column], high[column] = np.quantile(kept, (0.025, 0.975))
+    return low.reshape(values.shape[1:]), high.reshape(values.shape[1:])
+
+
+def cluster_means(
+    values: Floats, clusters: NDArray[np.int64], name: str, replicates: int = REPLICATES
+) -> tuple[Floats, Floats, Floats]:
+    """Return mean and 95 % interval of every column, clusters resampled.
+
+    Args:
+        values: N×K, NaN where undefined.
+        clusters: N cluster numbers from 0 without gaps.
+        name: Fixes the random numbers.
+        replicates: How many draws.
+
+    Returns:
+        Mean, low and high of each column; low and high are NaN with fewer than two clusters.
+    """
+    count = int(clusters.max()) + 1 if clusters.size else 0
+    known = ~np.isnan(values)
+    sums = np.zeros((count, values.shape[1]), np.float64)
+    numbers = np.zeros_like(sums)
+    np.add.at(sums, clusters, np.where(known, values, 0.0))
+    np.add.at(numbers, clusters, known.astype(np.float64))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = sums.sum(0) / numbers.sum(0)
+    nothing = np.full(values.shape[1], np.nan)
+    if count < 2:
+        return mean, nothing, nothing
+    drawn = Resampler(count, name, replicates).sums(np.hstack([sums, numbers]).astype(np.float32)).astype(np.float64)
+    width = values.shape[1]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        draws = drawn[:, :width] / drawn[:, width:]
+    low, high = percentile_interval(draws)
+    return mean, low, high
+
+
+def smallest_upper_bound(cases: int) -> float:
+    """Return the upper end of the interval, in percent, that this many independent cases reach without a violation."""
+    if cases <= 0:
+        return 100.0
+    return float(100 * wilson(0, cases)[1])
+
+
+def group_numbers(values: ArrayLike) -> tuple[NDArray[np.int64], int]:
+    """Return each value's number from 0 without gaps (in sorted order), and how many there are."""
+    unique, codes = np.unique(np.asarray(values), return_inverse=True)
+    return codes.astype(np.int64).ravel(), int(unique.size)

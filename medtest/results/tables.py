@@ -1,0 +1,275 @@
+"""All tables of one system's folder, as a pure function of its records and of what the suite wants shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from medtest.cases import UNCHANGED
+from medtest.errors import OutputProblem
+from medtest.records import CASE_FACTORS, SEED_FACTORS
+from medtest.results import alpha_sigma, curves, efr, factors, gates, pivot
+from medtest.results.records_io import Records, column_names
+from medtest.suite.model import Suite
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FOLDER = "tables"
+
+_KEYS = (
+    "suite",
+    "suite_version",
+    "system",
+    "dataset",
+    "seed_id",
+    "cluster",
+    "item",
+    "relation",
+    "group",
+    "severity",
+    "scale",
+    "repeat",
+    "frame",
+    "verdict",
+    "reason",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counts:
+    """What the folder holds, of follow-ups and sources.
+
+    Attributes:
+        verdicts: Follow-ups by verdict, ``unchanged`` among them.
+        sources: Source cases.
+        source_errors: Source cases that are ERROR.
+        seeds: Source cases or, without those, seeds by data set.
+        reasons: The most frequent reasons of ERROR and SKIP: (verdict, reason, count), most frequent first.
+    """
+
+    verdicts: Mapping[str, int]
+    sources: int
+    source_errors: int
+    seeds: Mapping[str, int]
+    reasons: tuple[tuple[str, str, int], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Tables:
+    """The tables of one system.
+
+    Attributes:
+        system: The system's name in its records.
+        trained_on: Data sets it was trained on.
+        efr: Error finding rates, the columns of the results contract.
+        pivots: Tables in the report's form by file name.
+        severity: Mean scores by severity.
+        alpha_sigma: (α,σ) of each relation.
+        factors: Rates by quartile of each factor.
+        model: The logistic model of all factors.
+        strata: Rates by metadata column.
+        gates: What became of the suite's gates.
+        seeds: The seeds that were used, one row each.
+        counts: Verdicts and seeds.
+    """
+
+    system: str
+    trained_on: tuple[str, ...]
+    efr: pd.DataFrame
+    pivots: Mapping[str, pd.DataFrame]
+    severity: pd.DataFrame
+    alpha_sigma: pd.DataFrame
+    factors: pd.DataFrame
+    model: pd.DataFrame
+    strata: pd.DataFrame
+    seeds: pd.DataFrame
+    counts: Counts
+    gates: tuple[gates.GateResult, ...] = field(default=())
+
+    def frames(self) -> dict[str, pd.DataFrame]:
+        """Return every table by its file name, those without a row left out."""
+        named = {
+            "efr.csv": self.efr,
+            **self.pivots,
+            "severity.csv": self.severity,
+            "alpha_sigma.csv": self.alpha_sigma,
+            "factors.csv": self.factors,
+            "factors_model.csv": self.model,
+            "strata.csv": self.strata,
+            "gates.csv": gates.gates_table(self.gates),
+            "seeds.csv": self.seeds,
+        }
+        return {name: frame for name, frame in named.items() if name == "efr.csv" or not frame.empty}
+
+    def write(self, folder: Path) -> tuple[Path, ...]:
+        """Write ``tables/*.csv`` below a folder and remove tables that no longer exist.
+
+        Raises:
+            OutputProblem: A file cannot be written.
+        """
+        target = folder / FOLDER
+        written: list[Path] = []
+        try:
+            target.mkdir(parents=True, exist_ok=True)
+            for name, frame in self.frames().items():
+                draft = target / f".{name}.tmp"
+                frame.to_csv(draft, index=False, lineterminator="\n")
+                written.append(draft.replace(target / name))
+            for path in target.glob("*.csv"):
+                if path not in written:
+                    path.unlink()
+        except OSError as error:
+            raise OutputProblem(f"the tables of {folder.name} cannot be written: {error.strerror}") from error
+        return tuple(written)
+
+
+def wanted_criteria(suite: Suite) -> efr.Criteria:
+    """Return what the EFR table covers: what the suite shows, its primary criterion and what its gates speak of."""
+    oracle = suite.oracle
+    gate_scores = [gate.score for gate in suite.gates]
+    gate_thresholds = [gate.threshold for gate in suite.gates]
+    gate_against = [gate.against for gate in suite.gates]
+    return efr.Criteria(
+        scores=tuple(dict.fromkeys([*oracle.scores, oracle.primary.score, *gate_scores])),
+        thresholds=tuple(sorted({*oracle.thresholds, oracle.primary.threshold, *gate_thresholds})),
+        against=tuple(dict.fromkeys([*oracle.against, oracle.primary.against, *gate_against])),
+    )
+
+
+def trained_on_of(suite: Suite, system_id: str | None, records: Records) -> tuple[str, ...]:
+    """Return the data sets a system was trained on, as its settings say.
+
+    Args:
+        suite: The suite.
+        system_id: The system's id in it; None looks for the one system whose record name the records carry.
+        records: Its records.
+    """
+    for plan in suite.systems:
+        if plan.id == system_id or (system_id is None and len(suite.systems) == 1):
+            return tuple(getattr(plan.settings, "trained_on", ()))
+    if system_id is None and not records.followups.empty:
+        name = str(records.followups["system"].iloc[0])
+        for identity, system in suite.build_systems().items():
+            if system.record_name == name:
+                return trained_on_of(suite, identity, records)
+    return ()
+
+
+def make_tables(folder: Path, suite: Suite, *, system_id: str | None = None) -> Tables:
+    """Make every table of one system's folder from its records; nothing is written and no system is run.
+
+    Args:
+        folder: ``outputs/<suite>/<system>/<digest>``.
+        suite: The suite: which scores, thresholds, references, gates.
+        system_id: The system's id in the suite; None finds it by the records' ``system``.
+
+    Raises:
+        OutputProblem: The folder holds no readable records.
+    """
+    records = Records.read(folder, _columns(folder, suite))
+    return tables_of(records, suite, trained_on=trained_on_of(suite, system_id, records))
+
+
+def tables_of(records: Records, suite: Suite, *, trained_on: tuple[str, ...] = ()) -> Tables:
+    """Make every table from records that are read already; arguments as :func:`make_tables`."""
+    primary = suite.oracle.primary
+    order = [plan.id for plan in suite.relations]
+    wanted = wanted_criteria(suite)
+    rates = efr.efr_table(records, wanted, order)
+    curve_scores = [s for s in (*records.scores, *records.self_scores) if s not in {"missed_lesions", "false_regions"}]
+    curve_scores = list(dict.fromkeys(curve_scores))
+    pivots = {
+        pivot.file_name(threshold, against): pivot.pivot_table(
+            rates, threshold=threshold, against=against, scores=_across(wanted.scores), trained_on=trained_on
+        )
+        for against in dict.fromkeys(rates["against"])
+        for threshold in wanted.thresholds
+    }
+    return Tables(
+        system=str(records.followups["system"].iloc[0]) if not records.followups.empty else "",
+        trained_on=trained_on,
+        efr=rates,
+        pivots=pivots,
+        severity=curves.severity_table(
+            records, [*curve_scores, "missed_lesions", "false_regions"], wanted.against, order
+        ),
+        alpha_sigma=alpha_sigma.alpha_sigma_table(records, curve_scores, wanted.against),
+        factors=factors.factor_table(records, primary),
+        model=factors.factor_model(records, primary),
+        strata=curves.strata_table(records, primary, order),
+        seeds=seeds_table(records),
+        counts=counts_of(records),
+        gates=gates.evaluate(suite.gates, rates),
+    )
+
+
+def _across(scores: tuple[str, ...]) -> list[str]:
+    """Return the scores of a pivot: the report's two, then the rest."""
+    first = [score for score in ("dice", "iou") if score in scores]
+    return first + [score for score in scores if score not in first]
+
+
+def _columns(folder: Path, suite: Suite) -> list[str]:
+    """Return the columns that tables need; parameters, hashes and times are not read."""
+    there = column_names(folder)
+    unread = {"params", "followup_sha256", "elapsed_ms", *_KEYS, *SEED_FACTORS, *CASE_FACTORS}
+    rest = [name for name in there if name not in unread]
+    return [*_KEYS, *SEED_FACTORS, *CASE_FACTORS, *rest]
+
+
+def seeds_table(records: Records) -> pd.DataFrame:
+    """Return one row for each source case: what was tested, for MLflow's data set and for readers."""
+    names = ["dataset", "seed_id", "cluster", "source_sha256", "verdict", *records.scores]
+    frame = records.sources
+    kept = frame[[name for name in names if name in frame.columns]].copy()
+    for name in kept.columns:
+        if str(kept[name].dtype) == "category":
+            kept[name] = kept[name].astype(str)
+    return kept
+
+
+def counts_of(records: Records, most: int = 12) -> Counts:
+    """Return verdicts, seeds and the most frequent reasons."""
+    cases = records.followups
+    verdicts = dict.fromkeys(("PASS", "FAIL", "ERROR", "SKIP"), 0)
+    for name, count in cases["verdict"].astype(str).value_counts().items():
+        verdicts[str(name)] = int(count)
+    sources = records.sources
+    owner = sources if not sources.empty else cases.drop_duplicates(["dataset", "seed_id"])
+    seeds = {str(name): int(count) for name, count in owner["dataset"].astype(str).value_counts(sort=False).items()}
+    bad = cases.loc[cases["verdict"].isin(["ERROR", "SKIP"]).to_numpy(dtype=bool), ["verdict", "reason"]].astype(str)
+    numbers = bad.groupby(["verdict", "reason"], sort=False).size().reset_index(name="count")
+    numbers = numbers.sort_values("count", ascending=False, kind="stable").head(most)
+    reasons = tuple((str(r.verdict), str(r.reason), int(str(r.count))) for r in numbers.itertuples(index=False))
+    return Counts(
+        verdicts=verdicts,
+        sources=len(sources),
+        source_errors=int(np.count_nonzero(sources["verdict"].astype(str) == "ERROR")),
+        seeds=seeds,
+        reasons=reasons,
+    )
+
+
+def overall_row(rates: pd.DataFrame, *, score: str, threshold: float, against: str) -> pd.Series | None:
+    """Return the row of all cases of all data sets, severities and relations under one criterion, or None."""
+    rows = rates.loc[
+        (
+            (rates["dataset"] == efr.ALL)
+            & (rates["relation"] == efr.OVERALL)
+            & (rates["severity"] == efr.ALL)
+            & (rates["score"] == score)
+            & (rates["threshold"] == threshold)
+            & (rates["against"] == against)
+        ).to_numpy()
+    ]
+    return None if rows.empty else rows.iloc[0]
+
+
+def is_relation(name: str) -> bool:
+    """Whether a ``relation`` of the EFR table is one of the suite's that pools count."""
+    return name not in {efr.OVERALL, efr.OVERALL_CELLS, UNCHANGED}
