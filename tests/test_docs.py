@@ -61,7 +61,18 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("newcomer")
     checkout = home / "medtest"
     checkout.mkdir()
-    for name in ("run.py", "conf", "suites", "medtest", "docs", "benchmarks", "pyproject.toml", "Makefile", "requirements.lock", "README.md"):
+    for name in (
+        "run.py",
+        "conf",
+        "suites",
+        "medtest",
+        "docs",
+        "benchmarks",
+        "pyproject.toml",
+        "Makefile",
+        "requirements.lock",
+        "README.md",
+    ):
         (checkout / name).symlink_to(ROOT / name)
     for kind in ("images", "masks"):
         (home / "data" / "polyp" / kind).mkdir(parents=True)
@@ -74,14 +85,22 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
             Image.fromarray(phantom.mask.astype("uint8") * 255).save(base / "masks" / f"case {index}.png")
     _write_networks(home / "nets")
     (home / "suites").mkdir()
-    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "write-a-suite.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    blocks = re.findall(
+        r"```yaml\n(.*?)```", (ROOT / "docs" / "write-a-suite.md").read_text(encoding="utf-8"), flags=re.DOTALL
+    )
     for block in blocks:
         name = re.search(r"^name: (\S+)", block, flags=re.MULTILINE)
         if name:
             (home / "suites" / f"{name[1]}.yaml").write_text(block, encoding="utf-8")
     (home / "conf" / "model").mkdir(parents=True)
-    preset = re.findall(r"```yaml\n(# ~/conf/model/.*?)```", (ROOT / "docs" / "bring-your-network.md").read_text(encoding="utf-8"), flags=re.DOTALL)[0]
-    (home / "conf" / "model" / "ours.yaml").write_text(preset.replace("/srv/networks/release3.pt", str(home / "nets" / "net.pt")), encoding="utf-8")
+    preset = re.findall(
+        r"```yaml\n(# ~/conf/model/.*?)```",
+        (ROOT / "docs" / "bring-your-network.md").read_text(encoding="utf-8"),
+        flags=re.DOTALL,
+    )[0]
+    (home / "conf" / "model" / "ours.yaml").write_text(
+        preset.replace("/srv/networks/release3.pt", str(home / "nets" / "net.pt")), encoding="utf-8"
+    )
     return home
 
 
@@ -90,13 +109,20 @@ def _write_networks(folder: Path) -> None:
 
     folder.mkdir()
     text = (ROOT / "docs" / "bring-your-network.md").read_text(encoding="utf-8")
-    (folder / "my_net.py").write_text(re.findall(r"```python\n(# my_net.py.*?)```", text, flags=re.DOTALL)[0], encoding="utf-8")
+    (folder / "my_net.py").write_text(
+        re.findall(r"```python\n(# my_net.py.*?)```", text, flags=re.DOTALL)[0], encoding="utf-8"
+    )
     network = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3, padding=1), torch.nn.ReLU(), torch.nn.Conv2d(4, 1, 1)).eval()
     example = torch.zeros(1, 3, 64, 64)
     torch.jit.trace(network, example).save(str(folder / "net.pt"))
     torch.onnx.export(
-        network, (example,), str(folder / "net.onnx"), input_names=["image"], output_names=["map"],
-        dynamic_axes={"image": {0: "n", 2: "h", 3: "w"}, "map": {0: "n", 2: "h", 3: "w"}}, dynamo=False,
+        network,
+        (example,),
+        str(folder / "net.onnx"),
+        input_names=["image"],
+        output_names=["map"],
+        dynamic_axes={"image": {0: "n", 2: "h", 3: "w"}, "map": {0: "n", 2: "h", 3: "w"}},
+        dynamo=False,
     )
 
 
@@ -137,7 +163,12 @@ def test_command(reader: Path, page: str, command: str) -> None:
     if command.startswith("make") and not (Path(sys.prefix) / ".medtest-installed").exists():
         pytest.skip("make would install first: these tests do not run from make's own environment")
     done = subprocess.run(
-        ["bash", "-c", _smaller(command)], cwd=reader / "medtest", env=environment, capture_output=True, text=True, check=False
+        ["bash", "-c", _smaller(command)],
+        cwd=reader / "medtest",
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     finding = 1 if "run.py" in command or "medtest run" in command else 0
     assert done.returncode in (0, finding), f"{command}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
@@ -155,7 +186,11 @@ def _ask_server(command: str, home: Path, environment: dict[str, str]) -> None:
     executable = shutil.which(parts[0], path=environment["PATH"])
     assert executable, f"{parts[0]} is not installed"
     process = subprocess.Popen(
-        [executable, *parts[1:]], cwd=home / "medtest", env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        [executable, *parts[1:]],
+        cwd=home / "medtest",
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
     try:

@@ -37,7 +37,17 @@ LAZY_ALLOWED = {
     ("report", "tracking"),  # finish() tracks after it has reported
     ("training", "tracking"),  # training logs to the same store
 }
-HEAVY = {"torch", "torchvision", "mlflow", "transformers", "openai", "pandas", "matplotlib", "statsmodels", "onnxruntime"}
+HEAVY = {
+    "torch",
+    "torchvision",
+    "mlflow",
+    "transformers",
+    "openai",
+    "pandas",
+    "matplotlib",
+    "statsmodels",
+    "onnxruntime",
+}
 
 
 def _room(path: Path) -> str:
@@ -78,7 +88,9 @@ def test_imports_run_one_way(path: Path) -> None:
 def test_only_tracking_imports_mlflow() -> None:
     for path in _modules():
         if _room(path) != "tracking":
-            assert not any(n.split(".")[0] == "mlflow" for n in _imports(ast.parse(path.read_text(encoding="utf-8")))), path
+            assert not any(
+                n.split(".")[0] == "mlflow" for n in _imports(ast.parse(path.read_text(encoding="utf-8")))
+            ), path
 
 
 def test_the_core_imports_nothing_heavy() -> None:

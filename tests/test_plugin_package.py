@@ -46,7 +46,18 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (source / "pyproject.toml").write_text(_blocks("toml")[0] + entry, encoding="utf-8")
     target = tmp_path_factory.mktemp("site")
     subprocess.run(
-        [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target", str(target), str(source)],
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            "--no-deps",
+            "--no-build-isolation",
+            "--target",
+            str(target),
+            str(source),
+        ],
         check=True,
         capture_output=True,
     )
@@ -56,7 +67,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _run(site: Path, home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": f"{site}{os.pathsep}{ROOT}", "MEDTEST_HOME": str(home), "COLUMNS": "200"}
     return subprocess.run(
-        [sys.executable, "-m", "medtest", *arguments], capture_output=True, text=True, env=environment, cwd=home, check=False
+        [sys.executable, "-m", "medtest", *arguments],
+        capture_output=True,
+        text=True,
+        env=environment,
+        cwd=home,
+        check=False,
     )
 
 

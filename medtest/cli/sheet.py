@@ -151,4 +151,4 @@ def save_sheet(picture: Picture, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         PillowImage.fromarray(picture).save(path, quality=88)
     except (OSError, ValueError) as error:
-        raise OutputProblem(f"{path}: the sheet cannot be written ({error}); choose another --out (.png or .jpg)") from None
+        raise OutputProblem(f"{path}: cannot be written ({error}); choose another --out (.png or .jpg)") from None

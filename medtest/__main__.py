@@ -1,0 +1,34 @@
+"""``python -m medtest`` and the command ``medtest``."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command line and end the process with its exit code; the user's mistakes show no traceback."""
+    from medtest.cli.bootstrap import quiet_libraries, require_opencv
+    from medtest.errors import ExitCode, MedtestError
+
+    quiet_libraries()
+    try:
+        from medtest.cli.app import run_app
+
+        try:
+            code = run_app(sys.argv[1:])
+        except ImportError:
+            require_opencv()  # says what to install when OpenCV's system libraries are the cause
+            raise
+    except MedtestError as error:
+        sys.stderr.write(f"{error}\n")
+        code = int(error.exit_code)
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        code = int(ExitCode.INTERRUPTED)
+    except BrokenPipeError:
+        code = 0
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

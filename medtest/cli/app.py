@@ -1,0 +1,183 @@
+"""The ``medtest`` command: what one does around a run. ``medtest run …`` is ``python run.py …``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from medtest import __version__
+
+app = typer.Typer(
+    name="medtest",
+    help="Metamorphic test suites for medical-imaging AI.",
+    epilog="Start with: medtest list suites · medtest sheet suite=polyp_seg · medtest run suite=polyp_seg limit=2",
+    no_args_is_help=True,
+    add_completion=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+_PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+
+Tokens = Annotated[
+    list[str],
+    typer.Argument(help="suite=NAME, then anything a run takes: data=PATH, model=NAME, relations.blur.severities=[3]"),
+]
+ConfigDirs = Annotated[
+    list[Path] | None, typer.Option("--config-dir", help="A folder like conf/ of your own (model/ and others).")
+]
+
+
+class Kind(StrEnum):
+    """What can be listed."""
+
+    SUITES = "suites"
+    RELATIONS = "relations"
+    SYSTEMS = "systems"
+    SEEDS = "seeds"
+    ORACLES = "oracles"
+
+
+def _console() -> Console:
+    return Console(highlight=False, soft_wrap=False)
+
+
+@app.command("run", context_settings=_PASS_ON, add_help_option=False)
+def run(context: typer.Context) -> None:
+    """Run a suite: medtest run suite=polyp_seg model=ssformer (see medtest run --help)."""
+    from medtest.cli.launch import main
+
+    raise typer.Exit(main(list(context.args)))
+
+
+@app.command("list")
+def list_parts(
+    kind: Annotated[Kind, typer.Argument(help="What to list.")],
+    suite_dir: Annotated[list[Path] | None, typer.Option(help="A team's folder of suites.")] = None,
+) -> None:
+    """List suites, or the parts that a suite can name."""
+    from medtest.cli.listing import parts_table, suites_table
+
+    if kind is Kind.SUITES:
+        _console().print(suites_table(list(suite_dir or [])))
+    else:
+        _console().print(parts_table(kind.value))
+
+
+@app.command("check")
+def check(
+    suites: Annotated[list[str], typer.Argument(help="Names of suites, or YAML files; key=value tokens apply to all.")],
+    config_dir: ConfigDirs = None,
+) -> None:
+    """Check suites whole, without running anything; exit code 2 if one has mistakes."""
+    from medtest.cli.checking import check_suites
+
+    names = [token.removeprefix("suite=") for token in suites if "=" not in token or token.startswith("suite=")]
+    overrides = [token for token in suites if "=" in token and not token.startswith("suite=")]
+    raise typer.Exit(check_suites(names, overrides, config_dirs=config_dir or [], console=_console()))
+
+
+@app.command("sheet")
+def sheet(
+    tokens: Tokens,
+    seed: Annotated[str, typer.Option(help="The seed as dataset/seed_id; --index is used when it is not given.")] = "",
+    index: Annotated[int, typer.Option(min=0, help="Position of the seed in the plan, from 0.")] = 0,
+    out: Annotated[Path, typer.Option(help="Picture to write (.png or .jpg).")] = Path("sheet.png"),
+    cell: Annotated[int, typer.Option(min=48, max=1024, help="Side of one picture in pixels.")] = 192,
+    config_dir: ConfigDirs = None,
+) -> None:
+    """Draw relations × severities of one seed, with its frame and grey mask: look before you run."""
+    from medtest.cli.images import write_sheet
+
+    write_sheet(tokens, seed=seed, index=index, out=out, cell=cell, config_dirs=config_dir or [], console=_console())
+
+
+@app.command("export")
+def export(tokens: Tokens, config_dir: ConfigDirs = None) -> None:
+    """Write follow-ups for a pipeline of your own: medtest export suite=polyp_seg to=DIR (then model=predictions)."""
+    from medtest.cli.images import export_images
+
+    export_images(tokens, config_dirs=config_dir or [], console=_console())
+
+
+@app.command("replay")
+def replay(
+    tokens: Tokens,
+    out: Annotated[Path, typer.Option(help="Folder for source.png, followup.png and params.json.")] = Path("replay"),
+    config_dir: ConfigDirs = None,
+) -> None:
+    """Make one case again from its address: medtest replay suite=polyp_seg phantoms/phantom-0003/blur_s3_f0_r0."""
+    from medtest.cli.images import replay_address
+
+    replay_address(tokens, out=out, config_dirs=config_dir or [], console=_console())
+
+
+@app.command("tables")
+def tables(
+    folder: Annotated[Path, typer.Argument(help="A run's folder, or any folder above some.")],
+) -> None:
+    """Compute scores, tables and report again from records, without inference."""
+    from medtest.cli.tables import remake_tables
+
+    raise typer.Exit(remake_tables(folder, console=_console()))
+
+
+@app.command("reference")
+def reference(
+    model: Annotated[str, typer.Option(help="PraNet, SANet, SSFormer or TGANet.")] = "",
+    dataset: Annotated[str, typer.Option(help="CVC-300, CVC-ClinicDB, CVC-ColonDB or Kvasir.")] = "",
+    threshold: Annotated[float | None, typer.Option(help="0.25 or 0.5.")] = None,
+) -> None:
+    """Print the published figures that reports show beside yours."""
+    from medtest.cli.reference import print_reference
+
+    print_reference(model=model, dataset=dataset, threshold=threshold, console=_console())
+
+
+@app.command("ui")
+def ui(
+    port: Annotated[int, typer.Option(min=1, max=65535)] = 5000,
+    host: Annotated[str, typer.Option(help="Loopback by default: results may be patients'.")] = "127.0.0.1",
+) -> None:
+    """Open the MLflow UI on the results of this folder (or MEDTEST_HOME)."""
+    from medtest.cli.ui import serve_ui
+
+    raise typer.Exit(serve_ui(host=host, port=port, console=_console()))
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        _console().print(f"medtest {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Metamorphic test suites for medical-imaging AI."""
+
+
+def _mount() -> None:
+    """Add the commands that other rooms bring; their modules import nothing heavy."""
+    from medtest.cli.objects import app as objects
+    from medtest.training.app import app as train
+
+    app.add_typer(train, name="train", help="Train the bundled networks again, or others; evaluate them.")
+    app.add_typer(objects, name="objects", help="Libraries of cut-outs: build one from images and masks.")
+
+
+def run_app(arguments: Sequence[str]) -> int:
+    """Run the command line and return its exit code; errors meant for the user pass through to the caller."""
+    _mount()
+    try:
+        app(args=list(arguments), prog_name="medtest")
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    return 0

@@ -1,0 +1,152 @@
+"""Commands that make images without running a system: a contact sheet, an export, one case again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from PIL import Image as PillowImage
+from rich.console import Console
+
+from medtest.cases import PreparedSeed, SeedRef
+from medtest.cli.jobs import invocation_of
+from medtest.cli.sheet import draw_sheet, save_sheet
+from medtest.errors import Mistake, OutputProblem, UserMistakes, nearest_name
+from medtest.preparation import prepare
+from medtest.seeds.base import SeedSource
+from medtest.suite.compose import Loaded, load
+from medtest.suite.model import Suite
+
+
+def split_tokens(tokens: Sequence[str], *keys: str) -> tuple[str, list[str], dict[str, str], list[str]]:
+    """Sort what was typed into the suite's name, overrides, the command's own keys, and bare words.
+
+    Args:
+        tokens: What was typed.
+        keys: ``key=value`` tokens that belong to the command and not to the suite.
+
+    Raises:
+        UserMistakes: No suite was named.
+    """
+    own = {t.partition("=")[0]: t.partition("=")[2] for t in tokens if t.partition("=")[0] in keys and "=" in t}
+    rest = [t for t in tokens if "=" not in t or t.partition("=")[0] not in keys]
+    named = [t.removeprefix("suite=") for t in rest if t.startswith("suite=")]
+    overrides = [t for t in rest if ("=" in t or t.startswith("~")) and not t.startswith("suite=")]
+    words = [t for t in rest if "=" not in t and not t.startswith("~")]
+    if not named and words:
+        named, words = words[:1], words[1:]
+    if not named:
+        raise _mistake(key="suite", found="none", allowed="suite=NAME", fix="medtest list suites")
+    return named[-1], overrides, own, words
+
+
+def write_sheet(
+    tokens: Sequence[str], *, seed: str, index: int, out: Path, cell: int, config_dirs: Sequence[Path], console: Console
+) -> None:
+    """Draw the contact sheet of one seed and write it.
+
+    Raises:
+        UserMistakes: The suite has mistakes, or there is no such seed.
+        OutputProblem: The picture cannot be written.
+    """
+    name, overrides, _, _ = split_tokens(tokens)
+    loaded = load(name, overrides, config_dirs=config_dirs)
+    prepared = _prepared(loaded, seed, index)
+    relations = loaded.suite.build_relations()
+    if loaded.selection.relations:
+        relations = {key: value for key, value in relations.items() if key in loaded.selection.relations}
+    save_sheet(draw_sheet(prepared, relations, suite_seed=loaded.suite.seed, cell=cell), out)
+    console.print(f"{out}: {len(relations)} relations on {prepared.ref.dataset}/{prepared.ref.seed_id}", markup=False)
+
+
+def _prepared(loaded: Loaded, wanted: str, index: int) -> PreparedSeed:
+    source, ref = _find(_sources(loaded), wanted, index)
+    return prepare(source.load(ref), size=loaded.suite.prepare.size)
+
+
+def _sources(loaded: Loaded) -> tuple[SeedSource, ...]:
+    suite: Suite = loaded.suite
+    return suite.build_seeds(invocation_of(loaded).data)
+
+
+def _find(sources: Sequence[SeedSource], wanted: str, index: int) -> tuple[SeedSource, SeedRef]:
+    listed = [(source, ref) for source in sources for ref in source.refs()]
+    if wanted:
+        by_name = {f"{ref.dataset}/{ref.seed_id}": (source, ref) for source, ref in listed}
+        if wanted in by_name:
+            return by_name[wanted]
+        raise _mistake(
+            key="--seed",
+            found=wanted,
+            allowed=f"dataset/seed_id, {len(by_name)} in all, the first: {next(iter(by_name), 'none')}",
+            nearest=nearest_name(wanted, by_name),
+        )
+    if index < len(listed):
+        return listed[index]
+    raise _mistake(key="--index", found=str(index), allowed=f"0 to {len(listed) - 1}")
+
+
+def _mistake(*, key: str, found: str, allowed: str, fix: str = "", nearest: str | None = None) -> UserMistakes:
+    return UserMistakes(
+        [Mistake(where="command line", key=key, found=found, allowed=allowed, fix=fix, nearest=nearest)]
+    )
+
+
+def export_images(tokens: Sequence[str], *, config_dirs: Sequence[Path], console: Console) -> None:
+    """Write the chosen follow-ups under the names that ``model=predictions`` reads.
+
+    Raises:
+        UserMistakes: The suite has mistakes, or ``to=DIR`` is missing.
+        OutputProblem: The folder cannot be written.
+    """
+    from medtest.runner.export import export_followups
+
+    name, overrides, own, _ = split_tokens(tokens, "to")
+    if not own.get("to"):
+        raise _mistake(key="to", found="none", allowed="to=DIR", fix="medtest export suite=polyp_seg to=followups")
+    loaded = load(name, overrides, config_dirs=config_dirs)
+    target = Path(own["to"]).expanduser()
+    export_followups(loaded.suite, invocation_of(loaded), target)
+    console.print(f"{target}: follow-ups and manifest.csv.", markup=False)
+    console.print("Put your maps under the same names into a folder, then:", markup=False)
+    console.print(f"  python run.py suite={name} model=predictions folder=YOUR_MAPS", markup=False)
+
+
+def replay_address(tokens: Sequence[str], *, out: Path, config_dirs: Sequence[Path], console: Console) -> None:
+    """Make one case again and write source, follow-up and parameters.
+
+    Raises:
+        UserMistakes: The suite has mistakes, or the address names no case of it.
+        OutputProblem: The folder cannot be written.
+    """
+    from medtest.runner.replay import replay_case
+
+    name, overrides, _, words = split_tokens(tokens)
+    if len(words) != 1:
+        raise _mistake(
+            key="address",
+            found=" ".join(words) or "none",
+            allowed="dataset/seed_id/relation_s<severity>_f<frame>_r<repeat>",
+            fix="the report has the address under every strip",
+        )
+    loaded = load(name, overrides, config_dirs=config_dirs)
+    invocation = replace(invocation_of(loaded), limit=None)
+    case = replay_case(loaded.suite, invocation, words[0])
+    pictures = {"source.png": case.source, "followup.png": case.followup}
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for file, picture in pictures.items():
+            PillowImage.fromarray(np.asarray(picture)).save(out / file)
+        facts = {
+            "address": words[0],
+            "scale": case.scale,
+            "params": case.params,
+            "followup_sha256": case.followup_sha256,
+        }
+        (out / "params.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise OutputProblem(f"{out}: cannot be written ({error.strerror}); choose another --out") from None
+    console.print(f"{out}: {', '.join(pictures)}, params.json (SHA-256 {case.followup_sha256[:12]}…)", markup=False)

@@ -1,0 +1,83 @@
+"""``medtest reference``: the published figures, as tables in the report's form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.table import Table
+
+from medtest.errors import Mistake, UserMistakes, nearest_name
+from medtest.results import reference
+
+
+def print_reference(*, model: str, dataset: str, threshold: float | None, console: Console) -> None:
+    """Print the published rates of the networks, data sets and thresholds asked for; empty means all.
+
+    Raises:
+        UserMistakes: A network, data set or threshold of which nothing was published.
+    """
+    cells = reference.cells()
+    models = _chosen("--model", model, reference.models())
+    datasets = _chosen("--dataset", dataset, tuple(dict.fromkeys(c.dataset for c in cells)))
+    thresholds = _thresholds(threshold, tuple(sorted({c.threshold for c in cells})))
+    for name in models:
+        for t in thresholds:
+            console.print(_table(name, t, datasets))
+            if datasets == tuple(dict.fromkeys(c.dataset for c in cells)):
+                pooled = reference.overall(name, score="dice", threshold=t)
+                console.print(f"over all cases of the four data sets, Dice: {pooled:.2f} %")
+            console.print()
+    console.print(f"EFR in percent. Source: {reference.SOURCE}.", style="dim")
+
+
+def _table(model: str, threshold: float, datasets: tuple[str, ...]) -> Table:
+    title = f"{model}, t = {threshold}"
+    table = Table(title=title, title_justify="left", box=None, header_style="bold", pad_edge=False)
+    table.add_column("relation", no_wrap=True)
+    for dataset in datasets:
+        table.add_column(f"{dataset}\nDice", justify="right", no_wrap=True)
+        table.add_column("\nIoU", justify="right")
+    published = {
+        (c.relation, c.dataset, c.score): c.efr_percent
+        for c in reference.cells()
+        if c.model == model and c.threshold == threshold
+    }
+    for relation in dict.fromkeys(key[0] for key in published):
+        row = [f"{published[relation, d, s]:.1f}" for d in datasets for s in ("dice", "iou")]
+        table.add_row(relation, *row)
+    return table
+
+
+def _chosen(option: str, asked: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    if not asked:
+        return known
+    found = [name for name in known if reference.plain(name) == reference.plain(asked)]
+    if found:
+        return (found[0],)
+    raise _unknown(option, asked, known)
+
+
+def _thresholds(asked: float | None, known: tuple[float, ...]) -> tuple[float, ...]:
+    if asked is None:
+        return known
+    if asked in known:
+        return (asked,)
+    raise _unknown("--threshold", str(asked), [str(t) for t in known])
+
+
+def _unknown(option: str, found: str, known: Iterable[str]) -> UserMistakes:
+    names = list(known)
+    by_plain = {reference.plain(name): name for name in names}
+    near = nearest_name(reference.plain(found), by_plain)
+    return UserMistakes(
+        [
+            Mistake(
+                where="command line",
+                key=option,
+                found=found,
+                allowed=", ".join(names),
+                nearest=by_plain[near] if near else None,
+            )
+        ]
+    )
