@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from medtest.cases import UNCHANGED
-from medtest.results import statistics
+from medtest.results import efr, statistics
 from medtest.results.records_io import Records
 
 if TYPE_CHECKING:
@@ -105,114 +105,130 @@ def _steepest(sigma: Floats, curves: Floats) -> tuple[Floats, NDArray[np.int64]]
     return alphas, steps
 
 
-def alpha_sigma_table(records: Records, scores: Sequence[str], against: Sequence[str]) -> pd.DataFrame:
+def alpha_sigma_table(
+    records: Records, scores: Sequence[str], against: Sequence[str], place: efr.Axes | None = None
+) -> pd.DataFrame:
     """Return (α,σ) for every data set (and all of them), relation, score and reference, with :data:`COLUMNS`.
 
     ``unchanged`` and relations in published mode (whose scales differ from seed to seed) are left out.
 
     Args:
         records: Records of one system.
-        scores: Score columns; rules over several scores have no curve and are passed over.
+        scores: Score columns.
         against: ``truth`` and ``source``.
+        place: What :func:`medtest.results.efr.axes` gave for these records; None makes it.
     """
     import pandas as pd
 
-    cases = records.followups
-    leveled = cases.loc[((cases["severity"] > 0) & (cases["relation"] != UNCHANGED)).to_numpy()]
     rows: list[dict[str, object]] = []
+    if records.followups.empty:
+        return pd.DataFrame(columns=list(COLUMNS))
+    found = efr.axes(records) if place is None else place
+    leveled = np.array([level > 0 for level in found.severities], dtype=bool)
     for reference in against:
         for score in scores:
-            column = score if reference == "truth" else f"self_{score}"
-            if column not in cases.columns or leveled.empty or not leveled[column].notna().any():
+            after = records.floats(score if reference == "truth" else f"self_{score}")
+            before = records.floats(f"source_{score}") if reference == "truth" else np.ones_like(after)
+            if np.isnan(after).all() or np.isnan(before).all():
                 continue
-            for relation, chosen in leveled.groupby("relation", observed=True, sort=False):
-                names = [str(name) for name in pd.unique(chosen["dataset"].astype(str))]
-                for dataset in [*names, "all"]:
-                    part = chosen if dataset == "all" else chosen.loc[(chosen["dataset"] == dataset).to_numpy()]
-                    head: dict[str, object] = {
-                        "dataset": dataset,
-                        "relation": str(relation),
-                        "group": str(part["group"].iloc[0]),
-                        "score": score,
-                        "against": reference,
-                    }
-                    rows.append(head | _one_curve(part, column, score if reference == "truth" else "", head))
+            for number, relation in enumerate(found.relations):
+                rows_here = np.flatnonzero((found.relation == number) & leveled[found.severity])
+                if relation == UNCHANGED or rows_here.size == 0:
+                    continue
+                head = {"relation": relation, "group": found.groups[number], "score": score, "against": reference}
+                curves = _Curves(found, rows_here, records.floats("scale"), after, before)
+                rows += [{**head, **row} for row in curves.rows()]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _one_curve(cases: pd.DataFrame, column: str, source_score: str, head: dict[str, object]) -> dict[str, object]:
-    severity = cases["severity"].to_numpy(dtype=np.int64)
-    scale = cases["scale"].to_numpy(dtype=np.float64)
-    levels = np.unique(severity)
-    scales = np.array([np.median(scale[severity == level]) for level in levels])
-    order = np.argsort(scales, kind="stable")
-    levels, scales = levels[order], scales[order]
-    listed = " ".join(f"{value:g}" for value in scales)
-    if scales.size < 2 or (np.diff(scales) <= 0).any():
-        return {"seeds": 0, "scales": listed, "note": TOO_FEW_SCALES}
-    curves, sources, clusters = _complete(cases, column, source_score, levels)
-    if len(curves) == 0:
-        return {"seeds": 0, "scales": listed, "note": TOO_FEW_SEEDS}
-    mean = curves.mean(0)
-    found = alpha_sigma(scales, mean)
-    source = float(sources.mean())
-    row: dict[str, object] = {
-        "seeds": len(curves),
-        "scales": listed,
-        "qualities": " ".join(f"{quality:.4f}" for quality in mean),
-        "source_quality": round(source, 6),
-        "alpha": round(found.alpha, 8),
-        "sigma": found.sigma,
-        "alpha_from_source": round((source - float(mean[0])) / float(scales[0]), 8) if scales[0] > 0 else None,
-        "note": NO_LOSS if found.alpha <= 0 else "",
-    }
-    return row | _intervals(curves, clusters, scales, found, head)
+class _Curves:
+    """The curves of one relation and one score, seed by seed.
 
+    Args:
+        place: The axes of all follow-ups.
+        rows: Follow-ups of the relation.
+        scale: Scale of every follow-up.
+        after: Quality of every follow-up.
+        before: Quality of its source.
+    """
 
-def _complete(
-    cases: pd.DataFrame, column: str, source_score: str, levels: NDArray[np.int64]
-) -> tuple[Floats, Floats, NDArray[np.int64]]:
-    """Return curves (seeds × levels), source qualities and cluster numbers of the seeds scored at every level."""
-    seed = cases["dataset"].astype(str) + "\x1f" + cases["seed_id"].astype(str) + "\x1f" + cases["item"].astype(str)
-    numbers, count = statistics.group_numbers(seed.to_numpy(dtype=object).astype(str))
-    place = np.argmax(cases["severity"].to_numpy(dtype=np.int64)[:, None] == levels, axis=1)
-    values = cases[column].to_numpy(dtype=np.float64, na_value=np.nan)
-    sums, seen = np.zeros((count, levels.size)), np.zeros((count, levels.size))
-    known = ~np.isnan(values)
-    np.add.at(sums, (numbers[known], place[known]), values[known])
-    np.add.at(seen, (numbers[known], place[known]), 1.0)
-    first = np.zeros(count, np.int64)
-    first[numbers[::-1]] = np.arange(len(numbers))[::-1]
-    before = np.ones(count)
-    if source_score:
-        before = cases[f"source_{source_score}"].to_numpy(dtype=np.float64, na_value=np.nan)[first]
-    whole = (seen > 0).all(1) & ~np.isnan(before)
-    cluster = (cases["dataset"].astype(str) + "\x1f" + cases["cluster"].astype(str)).to_numpy(dtype=object)[first]
-    codes, _ = statistics.group_numbers(cluster[whole].astype(str))
-    return sums[whole] / seen[whole], before[whole], codes
+    def __init__(self, place: efr.Axes, rows: NDArray[np.int64], scale: Floats, after: Floats, before: Floats) -> None:
+        self._place = place
+        severity = place.severity[rows]
+        levels = np.unique(severity)
+        scales = np.array([np.median(scale[rows][severity == level]) for level in levels])
+        order = np.argsort(scales, kind="stable")
+        self._levels, self._scales = levels[order], scales[order]
+        seeds, numbers = np.unique(place.seed[rows], return_inverse=True)
+        position = np.argmax(severity[:, None] == self._levels, axis=1)
+        known = ~np.isnan(after[rows])
+        sums, seen = np.zeros((seeds.size, levels.size)), np.zeros((seeds.size, levels.size))
+        np.add.at(sums, (numbers[known], position[known]), after[rows][known])
+        np.add.at(seen, (numbers[known], position[known]), 1.0)
+        first = np.zeros(seeds.size, np.int64)
+        first[numbers[::-1]] = rows[::-1]
+        source = before[first]
+        whole = (seen > 0).all(1) & ~np.isnan(source)
+        self._curves = sums[whole] / seen[whole]
+        self._sources = source[whole]
+        self._dataset = place.dataset[first][whole]
+        self._cluster = place.cluster[first][whole]
+        self._present = [n for n in range(len(place.datasets)) if (place.dataset[rows] == n).any()]
 
+    def rows(self) -> list[dict[str, object]]:
+        """Return a row for each data set and one for all."""
+        names = [(self._place.datasets[number], [number]) for number in self._present]
+        return [{"dataset": name, **self._one(numbers)} for name, numbers in [*names, (efr.ALL, self._present)]]
 
-def _intervals(
-    curves: Floats, clusters: NDArray[np.int64], scales: Floats, found: AlphaSigma, head: dict[str, object]
-) -> dict[str, object]:
-    count = int(clusters.max()) + 1
-    if count < 2:
-        return {}
-    sums = np.zeros((count, scales.size + 1))
-    np.add.at(sums[:, :-1], clusters, curves)
-    np.add.at(sums[:, -1], clusters, 1.0)
-    # float32 sums of thousands of scores keep six digits: ample for the ends of an interval
-    drawn = statistics.Resampler(count, f"alpha_sigma {head['dataset']}").sums(sums.astype(np.float32))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means = drawn[:, :-1].astype(np.float64) / drawn[:, -1:]
-    alphas, steps = _steepest(scales, means)
-    sigmas = scales[steps]
-    low, high = statistics.percentile_interval(alphas)
-    sigma_low, sigma_high = np.quantile(sigmas, (0.025, 0.975), method="nearest")
-    return {
-        "alpha_low": round(float(low), 8),
-        "alpha_high": round(float(high), 8),
-        "sigma_low": float(sigma_low),
-        "sigma_high": float(sigma_high),
-        "sigma_share": round(float((sigmas == found.sigma).mean()), 4),
-    }
+    def _one(self, datasets: list[int]) -> dict[str, object]:
+        scales = self._scales
+        listed = " ".join(f"{value:g}" for value in scales)
+        if scales.size < 2 or (np.diff(scales) <= 0).any():
+            return {"seeds": 0, "scales": listed, "note": TOO_FEW_SCALES}
+        inside = np.isin(self._dataset, datasets)
+        if not inside.any():
+            return {"seeds": 0, "scales": listed, "note": TOO_FEW_SEEDS}
+        mean = self._curves[inside].mean(0)
+        found = alpha_sigma(scales, mean)
+        source = float(self._sources[inside].mean())
+        row: dict[str, object] = {
+            "seeds": int(inside.sum()),
+            "scales": listed,
+            "qualities": " ".join(f"{quality:.4f}" for quality in mean),
+            "source_quality": round(source, 6),
+            "alpha": round(found.alpha, 8),
+            "sigma": float(f"{found.sigma:.9g}"),
+            "alpha_from_source": round((source - float(mean[0])) / float(scales[0]), 8) if scales[0] > 0 else None,
+            "note": NO_LOSS if found.alpha <= 0 else "",
+        }
+        return row | self._intervals(datasets, found)
+
+    def _intervals(self, datasets: list[int], found: AlphaSigma) -> dict[str, object]:
+        if sum(self._place.clusters[number] for number in datasets) < 2:
+            return {}
+        drawn = np.sum([self._drawn(number) for number in datasets], axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means = drawn[:, :-1] / drawn[:, -1:]
+        means = means[~np.isnan(means).any(1)]
+        if len(means) == 0:
+            return {}
+        alphas, steps = _steepest(self._scales, means)
+        sigmas = self._scales[steps]
+        low, high = statistics.percentile_interval(alphas)
+        sigma_low, sigma_high = np.quantile(sigmas, (0.025, 0.975), method="nearest")
+        return {
+            "alpha_low": round(float(low), 8),
+            "alpha_high": round(float(high), 8),
+            "sigma_low": float(f"{sigma_low:.9g}"),
+            "sigma_high": float(f"{sigma_high:.9g}"),
+            "sigma_share": round(float((sigmas == found.sigma).mean()), 4),
+        }
+
+    def _drawn(self, number: int) -> Floats:
+        """Return replicates × (scales + 1): sums of the curves of resampled clusters, and how many seeds they hold."""
+        inside = self._dataset == number
+        sums = np.zeros((self._place.clusters[number], self._scales.size + 1))
+        np.add.at(sums[:, :-1], self._cluster[inside], self._curves[inside])
+        np.add.at(sums[:, -1], self._cluster[inside], 1.0)
+        # float32 sums of thousands of scores keep six digits: ample for the ends of an interval
+        return self._place.resamplers[number].sums(sums.astype(np.float32)).astype(np.float64)

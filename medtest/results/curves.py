@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from medtest.cases import UNCHANGED
 from medtest.results import efr, statistics
@@ -14,6 +15,9 @@ from medtest.suite.model import Criterion
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Floats: TypeAlias = NDArray[np.float64]
+Bools: TypeAlias = NDArray[np.bool_]
 
 SEVERITY_COLUMNS: tuple[str, ...] = (
     "dataset",
@@ -47,7 +51,7 @@ STRATA_COLUMNS: tuple[str, ...] = (
 
 
 def severity_table(
-    records: Records, scores: Sequence[str], against: Sequence[str], relation_order: Sequence[str] = ()
+    records: Records, scores: Sequence[str], against: Sequence[str], place: efr.Axes | None = None
 ) -> pd.DataFrame:
     """Return the mean of each score at each severity, with a bootstrap interval over clusters.
 
@@ -57,64 +61,83 @@ def severity_table(
         records: Records of one system.
         scores: Score columns.
         against: ``truth`` (the score itself) and ``source`` (``self_<score>``, where the source's mean is 1).
-        relation_order: Ids in the suite's order.
+        place: What :func:`medtest.results.efr.axes` gave for these records; None makes it.
     """
     import pandas as pd
 
-    rows: list[dict[str, object]] = []
     if records.followups.empty:
         return pd.DataFrame(columns=list(SEVERITY_COLUMNS))
-    place = efr.axes(records, relation_order)
+    found = efr.axes(records) if place is None else place
     scale = records.floats("scale")
-    offsets = np.concatenate([[0], np.cumsum(place.clusters)])[:-1]
-    cluster = place.cluster + offsets[place.dataset]
+    rows: list[dict[str, object]] = []
     for reference in against:
         for score in scores:
             after = records.floats(score if reference == "truth" else f"self_{score}")
             before = records.floats(f"source_{score}") if reference == "truth" else np.ones_like(after)
             known = ~np.isnan(after) & ~np.isnan(before)
-            if not known.any():
-                continue
-            for number, dataset in [*enumerate(place.datasets), (-1, efr.ALL)]:
-                inside = known if number < 0 else known & (place.dataset == number)
-                rows += _cells(place, inside, (after, before, scale), cluster, (dataset, score, reference))
+            if known.any():
+                sums = _Sums(found, known, (after, before, scale))
+                rows += [{"score": score, "against": reference, **row} for row in sums.rows()]
     return pd.DataFrame(rows, columns=list(SEVERITY_COLUMNS))
 
 
-def _cells(
-    place: efr.Axes,
-    inside: np.ndarray[tuple[int, ...], np.dtype[np.bool_]],
-    values: tuple[np.ndarray[tuple[int, ...], np.dtype[np.float64]], ...],
-    cluster: np.ndarray[tuple[int, ...], np.dtype[np.int64]],
-    names: tuple[str, str, str],
-) -> list[dict[str, object]]:
-    after, before, scale = values
-    dataset, score, reference = names
-    rows: list[dict[str, object]] = []
-    order = np.argsort(place.cell[inside], kind="stable")
-    members = np.flatnonzero(inside)[order]
-    cells, starts = np.unique(place.cell[members], return_index=True)
-    for cell, chosen in zip(cells, np.split(members, starts[1:]), strict=True):
-        relation, severity = divmod(int(cell), len(place.severities))
-        codes, _ = statistics.group_numbers(cluster[chosen])
-        mean, low, high = statistics.cluster_means(after[chosen, None], codes, dataset, replicates=1000)
-        rows.append(
-            {
+class _Sums:
+    """Sums over the cells of every data set, and over resampled clusters."""
+
+    def __init__(self, place: efr.Axes, known: Bools, values: tuple[Floats, Floats, Floats]) -> None:
+        self._place = place
+        self._known = known
+        self._values = values
+
+    def rows(self) -> Iterator[dict[str, object]]:
+        """Yield a row for each cell of each data set, and of all together."""
+        totals: list[Floats] = []
+        draws: list[Floats] = []
+        clusters: list[int] = []
+        for number, dataset in enumerate(self._place.datasets):
+            total, drawn = self._of(number)
+            totals.append(total)
+            draws.append(drawn)
+            clusters.append(self._place.clusters[number])
+            yield from self._cells(dataset, total, drawn, clusters[-1])
+        yield from self._cells(efr.ALL, sum(totals[1:], totals[0]), sum(draws[1:], draws[0]), sum(clusters))
+
+    def _of(self, number: int) -> tuple[Floats, Floats]:
+        """Return 4 × cells (cases, after, before, scale) and replicates × 2 × cells (cases, after)."""
+        place = self._place
+        here = self._known & (place.dataset == number)
+        cells = place.shape[0] * place.shape[1]
+        flat = place.cluster[here] * cells + place.cell[here]
+        size = place.clusters[number] * cells
+        after = self._values[0][here]
+        per_cluster = np.stack(
+            [np.bincount(flat, minlength=size), np.bincount(flat, weights=after, minlength=size)]
+        ).reshape(2, place.clusters[number], cells)
+        others = [np.bincount(place.cell[here], weights=value[here], minlength=cells) for value in self._values[1:]]
+        total = np.stack([*per_cluster.sum(1), *others])
+        rows = np.concatenate(list(per_cluster), axis=1).astype(np.float32)
+        return total, place.resamplers[number].sums(rows).astype(np.float64).reshape(-1, 2, cells)
+
+    def _cells(self, dataset: str, total: Floats, drawn: Floats, clusters: int) -> Iterator[dict[str, object]]:
+        place = self._place
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means, sources, scales = total[1:] / total[0]
+            low, high = statistics.percentile_interval(drawn[:, 1] / drawn[:, 0])
+        for cell in np.flatnonzero(total[0] > 0):
+            relation, severity = divmod(int(cell), len(place.severities))
+            single = clusters < 2
+            yield {
                 "dataset": dataset,
                 "relation": place.relations[relation],
                 "group": place.groups[relation],
                 "severity": place.severities[severity],
-                "scale": round(float(np.nanmean(scale[chosen])), 6),
-                "score": score,
-                "against": reference,
-                "cases": len(chosen),
-                "mean": round(float(mean[0]), 6),
-                "ci_low": round(float(low[0]), 6),
-                "ci_high": round(float(high[0]), 6),
-                "source_mean": round(float(before[chosen].mean()), 6),
+                "scale": round(float(scales[cell]), 6),
+                "cases": int(total[0][cell]),
+                "mean": round(float(means[cell]), 6),
+                "ci_low": None if single else round(float(low[cell]), 6),
+                "ci_high": None if single else round(float(high[cell]), 6),
+                "source_mean": round(float(sources[cell]), 6),
             }
-        )
-    return rows
 
 
 def strata_table(records: Records, primary: Criterion, relation_order: Sequence[str] = ()) -> pd.DataFrame:
@@ -132,10 +155,12 @@ def strata_table(records: Records, primary: Criterion, relation_order: Sequence[
     for stratum in records.strata:
         column = records.texts(f"stratum_{stratum}")
         for value in sorted({str(text) for text in column}):
-            chosen = Records(followups=records.followups.loc[column == value], sources=records.sources)
-            table = efr.efr_table(chosen, wanted, relation_order)
-            if table.empty:
+            chosen = Records(
+                followups=records.followups.loc[column == value].reset_index(drop=True), sources=records.sources
+            )
+            if chosen.followups.empty:
                 continue
+            table = efr.efr_table(chosen, wanted, efr.axes(chosen, relation_order))
             kept = table.loc[((table["severity"] == efr.ALL) & (table["relation"] != UNCHANGED)).to_numpy()]
             parts.append(kept.assign(stratum=stratum, value=value or "(empty)"))
     if not parts:

@@ -111,6 +111,8 @@ class Axes:
         cell: relation number × severities + severity number, of each follow-up.
         cluster: Number of each follow-up's cluster within its data set.
         clusters: How many clusters each data set has.
+        seed: Number of each follow-up's source case, over all data sets.
+        resamplers: One for each data set; every table of the records resamples the same clusters.
     """
 
     datasets: tuple[str, ...]
@@ -122,6 +124,18 @@ class Axes:
     cell: NDArray[np.int64]
     cluster: NDArray[np.int64]
     clusters: tuple[int, ...]
+    seed: NDArray[np.int64]
+    resamplers: tuple[statistics.Resampler, ...]
+
+    @property
+    def relation(self) -> NDArray[np.int64]:
+        """Number of each follow-up's relation."""
+        return self.cell // len(self.severities)
+
+    @property
+    def severity(self) -> NDArray[np.int64]:
+        """Number of each follow-up's severity."""
+        return self.cell % len(self.severities)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -164,7 +178,19 @@ def axes(records: Records, relation_order: Sequence[str] = ()) -> Axes:
         cell=relation * len(severities) + severity.ravel(),
         cluster=cluster,
         clusters=tuple(counts),
+        seed=_seed_numbers(records, dataset),
+        resamplers=tuple(statistics.Resampler(count, name) for name, count in zip(datasets, counts, strict=True)),
     )
+
+
+def _seed_numbers(records: Records, dataset: NDArray[np.int64]) -> NDArray[np.int64]:
+    import pandas as pd
+
+    numbers = dataset
+    for name in ("seed_id", "item"):
+        codes, unique = pd.factorize(records.texts(name))
+        _, numbers = np.unique(numbers * max(1, len(unique)) + codes, return_inverse=True)
+    return numbers.astype(np.int64).ravel()
 
 
 def _with_margins(counts: NDArray[Any], pooled: NDArray[np.bool_]) -> NDArray[Any]:
@@ -238,12 +264,12 @@ def _cells_margin(per_cluster: NDArray[np.float32], pooled: NDArray[np.bool_]) -
     return np.concatenate([margins, margins[..., -1:, :]], axis=-2)
 
 
-def _resample(found: Status, place: Axes, resamplers: Sequence[statistics.Resampler]) -> _Resampled:
+def _resample(found: Status, place: Axes) -> _Resampled:
     cases: list[NDArray[np.float64]] = []
     violations: list[NDArray[np.float64]] = []
     shape = (len(place.datasets) + 1, place.shape[0] + 2, place.shape[1] + 1)
     clusters, hit, clean = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    for number, resampler in enumerate(resamplers):
+    for number, resampler in enumerate(place.resamplers):
         n = _per_cluster(found.case, place, number)
         v = _per_cluster(found.violated, place, number)
         flat = np.concatenate([n.reshape(len(n), -1), v.reshape(len(v), -1)], axis=1)
@@ -281,7 +307,6 @@ def _rates(
     place: Axes,
     cases: NDArray[np.float64],
     violations: NDArray[np.float64],
-    resamplers: Sequence[statistics.Resampler],
 ) -> _Rates:
     sets = list(range(len(place.datasets)))
     cells = np.stack(
@@ -291,7 +316,7 @@ def _rates(
         ]
     )
     rate = np.concatenate([_rate(violations, cases), cells[:, None, :]], axis=1)
-    drawn = _resample(found, place, resamplers)
+    drawn = _resample(found, place)
     low, high = _bootstrap(drawn, place)
     method = np.full(rate.shape, BOOTSTRAP, dtype=object)
 
@@ -335,22 +360,21 @@ def available(records: Records, wanted: Criteria) -> Iterator[tuple[str, float, 
             yield score, threshold, against
 
 
-def efr_table(records: Records, wanted: Criteria, relation_order: Sequence[str] = ()) -> pd.DataFrame:
+def efr_table(records: Records, wanted: Criteria, place: Axes | None = None) -> pd.DataFrame:
     """Return the table of error finding rates, with exactly :data:`COLUMNS`.
 
     Args:
         records: Records of one system.
         wanted: Scores, thresholds and references.
-        relation_order: Ids in the suite's order.
+        place: What :func:`axes` gave for these records; None makes it.
     """
     import pandas as pd
 
     if records.followups.empty:
         return pd.DataFrame(columns=list(COLUMNS))
-    place = axes(records, relation_order)
-    resamplers = [statistics.Resampler(count, name) for name, count in zip(place.datasets, place.clusters, strict=True)]
+    found = axes(records) if place is None else place
     parts = [
-        _one_criterion(records, place, resamplers, score, threshold, against)
+        _one_criterion(records, found, score, threshold, against)
         for score, threshold, against in available(records, wanted)
     ]
     if not parts:
@@ -361,7 +385,6 @@ def efr_table(records: Records, wanted: Criteria, relation_order: Sequence[str] 
 def _one_criterion(
     records: Records,
     place: Axes,
-    resamplers: Sequence[statistics.Resampler],
     score: str,
     threshold: float,
     against: str,
@@ -376,7 +399,7 @@ def _one_criterion(
         "skipped": _count(found.skipped, place),
         "source_failed": _count(found.source_failed, place),
     }
-    rates = _rates(found, place, counts["cases"], counts["violations"], resamplers)
+    rates = _rates(found, place, counts["cases"], counts["violations"])
     counts = {name: np.concatenate([value, value[:, -1:]], axis=1) for name, value in counts.items()}
     generated = counts["cases"] + counts["errors"] + counts["skipped"] + counts["source_failed"]
     keep = np.nonzero(generated.ravel() > 0)[0]

@@ -121,19 +121,22 @@ class _Cases:
     rows: pd.DataFrame
     violated: Bools
     cluster: NDArray[np.int64]
+    dataset: NDArray[np.int64]
+    place: efr.Axes
     criterion: dict[str, object]
 
 
-def _cases(records: Records, primary: Criterion) -> _Cases:
+def _cases(records: Records, primary: Criterion, given: efr.Axes | None) -> _Cases:
+    place = efr.axes(records) if given is None else given
     found = efr.status(records, score=primary.score, threshold=primary.threshold, against=primary.against)
     chosen = found.case & (records.followups["relation"] != UNCHANGED).to_numpy(dtype=bool)
     rows = records.followups.loc[chosen]
-    names = rows["dataset"].astype(str) + "\x1f" + rows["cluster"].astype(str)
-    cluster, _ = statistics.group_numbers(names.to_numpy(dtype=object).astype(str))
     return _Cases(
         rows=rows,
         violated=found.violated[chosen],
-        cluster=cluster,
+        cluster=place.cluster[chosen],
+        dataset=place.dataset[chosen],
+        place=place,
         criterion={"score": primary.score, "threshold": primary.threshold, "against": primary.against},
     )
 
@@ -143,13 +146,13 @@ def _original(primary: Criterion) -> str:
     return criteria.components(primary.score)[0]
 
 
-def factor_table(records: Records, primary: Criterion) -> pd.DataFrame:
+def factor_table(records: Records, primary: Criterion, place: efr.Axes | None = None) -> pd.DataFrame:
     """Return rates by quartile of each factor, with :data:`COLUMNS`; factors without two values are left out."""
     import pandas as pd
 
     if records.followups.empty:
         return pd.DataFrame(columns=list(COLUMNS))
-    cases = _cases(records, primary)
+    cases = _cases(records, primary, place)
     rows: list[dict[str, object]] = []
     for factor in all_factors(_original(primary)):
         if factor.column not in cases.rows.columns:
@@ -166,42 +169,57 @@ def factor_table(records: Records, primary: Criterion) -> pd.DataFrame:
                     "from": float(f"{values[inside].min():.6g}"),
                     "to": float(f"{values[inside].max():.6g}"),
                     **cases.criterion,
-                    **_rate(cases.violated[inside], cases.cluster[inside], f"{factor.name} {code}"),
+                    **_rate(cases, inside),
                 }
             )
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _rate(violated: Bools, cluster: NDArray[np.int64], name: str) -> dict[str, object]:
+def _rate(cases: _Cases, inside: Bools) -> dict[str, object]:
     """Return counts, rate and interval of one pool of cases, by the rules of the EFR table."""
-    numbers, clusters = statistics.group_numbers(cluster)
-    n = np.bincount(numbers, minlength=clusters).astype(np.float64)
-    v = np.bincount(numbers, weights=violated, minlength=clusters)
-    rate = float(v.sum() / n.sum())
-    low: float | np.ndarray[tuple[int, ...], np.dtype[np.float64]]
-    high: float | np.ndarray[tuple[int, ...], np.dtype[np.float64]]
-    if clusters == len(violated):
+    pairs = [_counts(cases, inside, number) for number in range(len(cases.place.datasets))]
+    n, v = np.concatenate([pair[:, 0] for pair in pairs]), np.concatenate([pair[:, 1] for pair in pairs])
+    n, v = n[n > 0], v[n > 0]
+    clusters, rate = len(n), float(v.sum() / n.sum())
+    if n.max() == 1:
         method = efr.WILSON
-        low, high = statistics.wilson(v.sum(), n.sum())
+        low, high = (float(end) for end in statistics.wilson(v.sum(), n.sum()))
     elif min((v > 0).sum(), (v < n).sum()) < statistics.FEW_CLUSTERS:
         method = efr.WILSON_CLUSTERS
-        low, high = statistics.wilson(rate * clusters, clusters)
+        low, high = (float(end) for end in statistics.wilson(rate * clusters, clusters))
     else:
         method = efr.BOOTSTRAP
-        drawn = statistics.Resampler(clusters, f"factor {name}").sums(np.column_stack([v, n]).astype(np.float32))
-        low, high = statistics.percentile_interval(drawn[:, 0].astype(np.float64) / drawn[:, 1])
+        draws = [
+            resampler.sums(pair.astype(np.float32))
+            for resampler, pair in zip(cases.place.resamplers, pairs, strict=True)
+        ]
+        drawn = np.stack(draws).sum(axis=0, dtype=np.float64)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            low, high = (float(end) for end in statistics.percentile_interval(drawn[:, 1] / drawn[:, 0]))
     return {
-        "cases": len(violated),
+        "cases": int(n.sum()),
         "clusters": clusters,
         "violations": int(v.sum()),
         "efr_percent": round(100 * rate, 4),
-        "ci_low": round(100 * float(low), 4),
-        "ci_high": round(100 * float(high), 4),
+        "ci_low": round(100 * low, 4),
+        "ci_high": round(100 * high, 4),
         "ci_method": method,
     }
 
 
-def factor_model(records: Records, primary: Criterion) -> pd.DataFrame:
+def _counts(cases: _Cases, inside: Bools, number: int) -> Floats:
+    """Return clusters × (cases, violations) of one data set."""
+    here = inside & (cases.dataset == number)
+    size = cases.place.clusters[number]
+    return np.column_stack(
+        [
+            np.bincount(cases.cluster[here], minlength=size),
+            np.bincount(cases.cluster[here], weights=cases.violated[here], minlength=size),
+        ]
+    ).astype(np.float64)
+
+
+def factor_model(records: Records, primary: Criterion, place: efr.Axes | None = None) -> pd.DataFrame:
     """Return one logistic model of a violation on all factors, with :data:`MODEL_COLUMNS`.
 
     Factors are standardised: an odds ratio is that of one standard deviation. A factor that some cases lack (object
@@ -213,20 +231,26 @@ def factor_model(records: Records, primary: Criterion) -> pd.DataFrame:
 
     if records.followups.empty:
         return pd.DataFrame(columns=list(MODEL_COLUMNS))
-    cases = _informative(_cases(records, primary))
+    cases = _informative(_cases(records, primary, place))
     design = _design(cases, _original(primary))
     violations = int(cases.violated.sum())
     rare = min(violations, len(cases.violated) - violations)
     facts = {
         "cases": len(cases.violated),
         "violations": violations,
-        "clusters": int(np.unique(cases.cluster).size),
+        "clusters": int(np.unique(_cluster_of_all(cases)).size),
     }
     if design is None or rare < EVENTS_PER_TERM * (design.matrix.shape[1] - 1):
         terms = 0 if design is None else design.matrix.shape[1] - 1
         note = f"not fitted: {rare} rarer outcomes for {terms} terms, at least {EVENTS_PER_TERM} each are needed"
         return pd.DataFrame([{"term": "", "kind": "none", **facts, "note": note}], columns=list(MODEL_COLUMNS))
     return _fit(cases, design, facts)
+
+
+def _cluster_of_all(cases: _Cases) -> NDArray[np.int64]:
+    """Return cluster numbers that no two data sets share."""
+    offsets = np.concatenate([[0], np.cumsum(cases.place.clusters)])[:-1]
+    return np.asarray(cases.cluster + offsets[cases.dataset], dtype=np.int64)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -246,6 +270,8 @@ def _informative(cases: _Cases) -> _Cases:
         rows=cases.rows.loc[keep],
         violated=cases.violated[keep],
         cluster=cases.cluster[keep],
+        dataset=cases.dataset[keep],
+        place=cases.place,
         criterion=cases.criterion,
     )
 
@@ -310,7 +336,7 @@ def _fit(cases: _Cases, design: _Design, facts: dict[str, int]) -> pd.DataFrame:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            fitted = model.fit(cov_type="cluster", cov_kwds={"groups": cases.cluster})
+            fitted = model.fit(cov_type="cluster", cov_kwds={"groups": _cluster_of_all(cases)})
         except (PerfectSeparationError, np.linalg.LinAlgError, ValueError) as error:
             return refused(f"not fitted: {error}")
     if not fitted.converged or not np.isfinite(fitted.bse).all() or np.abs(fitted.params[1:]).max() > 20:

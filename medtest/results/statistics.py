@@ -117,39 +117,6 @@ def percentile_interval(draws: ArrayLike, axis: int = 0) -> tuple[Floats, Floats
     return low.reshape(values.shape[1:]), high.reshape(values.shape[1:])
 
 
-def cluster_means(
-    values: Floats, clusters: NDArray[np.int64], name: str, replicates: int = REPLICATES
-) -> tuple[Floats, Floats, Floats]:
-    """Return mean and 95 % interval of every column, clusters resampled.
-
-    Args:
-        values: N×K, NaN where undefined.
-        clusters: N cluster numbers from 0 without gaps.
-        name: Fixes the random numbers.
-        replicates: How many draws.
-
-    Returns:
-        Mean, low and high of each column; low and high are NaN with fewer than two clusters.
-    """
-    count = int(clusters.max()) + 1 if clusters.size else 0
-    known = ~np.isnan(values)
-    sums = np.zeros((count, values.shape[1]), np.float64)
-    numbers = np.zeros_like(sums)
-    np.add.at(sums, clusters, np.where(known, values, 0.0))
-    np.add.at(numbers, clusters, known.astype(np.float64))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = sums.sum(0) / numbers.sum(0)
-    nothing = np.full(values.shape[1], np.nan)
-    if count < 2:
-        return mean, nothing, nothing
-    drawn = Resampler(count, name, replicates).sums(np.hstack([sums, numbers]).astype(np.float32)).astype(np.float64)
-    width = values.shape[1]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        draws = drawn[:, :width] / drawn[:, width:]
-    low, high = percentile_interval(draws)
-    return mean, low, high
-
-
 def smallest_upper_bound(cases: int) -> float:
     """Return the upper end of the interval, in percent, that this many independent cases reach without a violation."""
     if cases <= 0:

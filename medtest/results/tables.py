@@ -180,7 +180,8 @@ def tables_of(records: Records, suite: Suite, *, trained_on: tuple[str, ...] = (
     primary = suite.oracle.primary
     order = [plan.id for plan in suite.relations]
     wanted = wanted_criteria(suite)
-    rates = efr.efr_table(records, wanted, order)
+    place = efr.axes(records, order)
+    rates = efr.efr_table(records, wanted, place)
     curve_scores = [s for s in (*records.scores, *records.self_scores) if s not in {"missed_lesions", "false_regions"}]
     curve_scores = list(dict.fromkeys(curve_scores))
     pivots = {
@@ -196,11 +197,11 @@ def tables_of(records: Records, suite: Suite, *, trained_on: tuple[str, ...] = (
         efr=rates,
         pivots=pivots,
         severity=curves.severity_table(
-            records, [*curve_scores, "missed_lesions", "false_regions"], wanted.against, order
+            records, [*curve_scores, "missed_lesions", "false_regions"], wanted.against, place
         ),
-        alpha_sigma=alpha_sigma.alpha_sigma_table(records, curve_scores, wanted.against),
-        factors=factors.factor_table(records, primary),
-        model=factors.factor_model(records, primary),
+        alpha_sigma=alpha_sigma.alpha_sigma_table(records, curve_scores, wanted.against, place),
+        factors=factors.factor_table(records, primary, place),
+        model=factors.factor_model(records, primary, place),
         strata=curves.strata_table(records, primary, order),
         seeds=seeds_table(records),
         counts=counts_of(records),
