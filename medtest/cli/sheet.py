@@ -5,6 +5,7 @@ People look before they run: a relation that hides the lesion, or that no clinic
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,7 +57,8 @@ def draw_sheet(
     """
     rows: list[tuple[str, list[Cell]]] = [(f"{seed.ref.dataset}\n{seed.ref.seed_id}", _source_cells(seed, cell))]
     rows += [
-        (name, _relation_cells(seed, name, relation, suite_seed, cell, repeats)) for name, relation in relations.items()
+        (f"{name}\n{_plain(relation.scale_unit)}", _relation_cells(seed, name, relation, suite_seed, cell, repeats))
+        for name, relation in relations.items()
     ]
     return _compose(rows, cell)
 
@@ -106,8 +108,7 @@ def _relation_cells(
             cells.append(Cell(picture=None, caption=f"{label}: {reason}"))
             continue
         picture = _fit(follow_up.image, cell)
-        unit = f" {relation.scale_unit}" if relation.scale_unit else ""
-        cells.append(Cell(picture=picture, caption=f"{label} · scale {follow_up.scale:.3g}{unit}"))
+        cells.append(Cell(picture=picture, caption=f"{label} · scale {follow_up.scale:.3g}"))
     return cells
 
 
@@ -121,7 +122,11 @@ def _compose(rows: list[tuple[str, list[Cell]]], cell: int) -> Picture:
     bold, small = ImageFont.load_default(14), ImageFont.load_default(11)
     top = _GAP
     for (label, cells), row_height in zip(rows, heights, strict=True):
-        draw.multiline_text((_GAP, top + 4), _wrap(label, 17), fill=_INK, font=bold)
+        title, _, note = label.partition("\n")
+        lines = _wrap(title, 15)
+        draw.multiline_text((_GAP, top + 4), lines, fill=_INK, font=bold)
+        below = top + 10 + 18 * (lines.count("\n") + 1)
+        draw.multiline_text((_GAP, below), textwrap.fill(note, 20), fill=_FAINT, font=small)
         for column, entry in enumerate(cells):
             left = _LABEL_WIDTH + column * (cell + _GAP)
             if entry.picture is None:
@@ -132,6 +137,12 @@ def _compose(rows: list[tuple[str, list[Cell]]], cell: int) -> Picture:
                 draw.text((left, top + row_height + 3), entry.caption[: cell // 5], fill=_FAINT, font=small)
         top += row_height + _LABEL_HEIGHT + _GAP
     return np.asarray(page)
+
+
+def _plain(text: str) -> str:
+    """Return text in letters that Pillow's bundled font has."""
+    spelt = text.replace("σ", "sigma").replace("λ", "lambda").replace("π", "pi").replace("²", "^2").replace("·", "x")
+    return spelt.encode("latin-1", "replace").decode("latin-1")
 
 
 def _wrap(text: str, width: int) -> str:
