@@ -1,0 +1,120 @@
+"""Looking at every file of a folder once, before a run: is it whole, do sizes fit, is the mask a mask."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path, PurePosixPath
+
+from medtest.seeds.base import SeedProblem
+from medtest.seeds.folder_layout import Pair, shown
+from medtest.seeds.imagefile import BadFileError, check_decodes, decode_mask, read_bytes
+
+THREADS = 4
+"""Decoders leave Python's lock, so a few threads use the cores there are; each holds one file."""
+
+CHUNK = 256
+"""Pairs handed to the threads at once, so that a large folder is streamed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What a folder's settings demand.
+
+    Attributes:
+        max_pixels: Bound on a picture's pixels.
+        negatives: Whether empty masks are allowed.
+        avoid_root: Folder of rough masks, or None.
+    """
+
+    max_pixels: int
+    negatives: bool
+    avoid_root: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What looking at one pair gave.
+
+    Attributes:
+        digests: SHA-256 of image, mask and rough mask; empty where there is none or it cannot be read.
+        problems: What is wrong with its files.
+    """
+
+    digests: tuple[str, str, str]
+    problems: tuple[SeedProblem, ...]
+
+
+def check_pairs(root: Path, pairs: Sequence[tuple[Pair, PurePosixPath | None]], rules: Rules) -> Iterator[Checked]:
+    """Look at pairs (and the rough mask of each, below ``rules.avoid_root``), in order, streaming."""
+    threads = min(THREADS, os.cpu_count() or 1)
+    if len(pairs) < 4 or threads == 1:
+        yield from (check_pair(root, pair, avoid, rules) for pair, avoid in pairs)
+        return
+    waiting = iter(pairs)
+    with ThreadPoolExecutor(max_workers=threads, thread_name_prefix="check") as pool:
+        while chunk := list(islice(waiting, CHUNK)):
+            yield from pool.map(lambda item: check_pair(root, item[0], item[1], rules), chunk)
+
+
+def check_pair(root: Path, pair: Pair, avoid: PurePosixPath | None, rules: Rules) -> Checked:
+    """Look at one image, its mask and its rough mask."""
+    problems: list[SeedProblem] = []
+    size, image_digest = _image(root, pair.image, rules, problems)
+    mask_digest = avoid_digest = ""
+    if pair.mask is not None:
+        mask_digest = _mask(root, pair.mask, size, rules, problems)
+    if avoid is not None and rules.avoid_root is not None:
+        avoid_digest = _rough(rules.avoid_root, avoid, size, rules, problems)
+    return Checked(digests=(image_digest, mask_digest, avoid_digest), problems=tuple(problems))
+
+
+def _image(
+    root: Path, path: PurePosixPath, rules: Rules, problems: list[SeedProblem]
+) -> tuple[tuple[int, int] | None, str]:
+    try:
+        data = read_bytes(root / path, max_pixels=rules.max_pixels)
+        return check_decodes(data.content, max_pixels=rules.max_pixels), data.sha256
+    except BadFileError as error:
+        problems.append(SeedProblem(file=shown(path), reason=str(error)))
+        return None, ""
+
+
+def _mask(
+    root: Path, path: PurePosixPath, size: tuple[int, int] | None, rules: Rules, problems: list[SeedProblem]
+) -> str:
+    try:
+        data = read_bytes(root / path, max_pixels=rules.max_pixels)
+        mask, brightest = decode_mask(data.content, max_pixels=rules.max_pixels)
+    except BadFileError as error:
+        problems.append(SeedProblem(file=shown(path), reason=str(error)))
+        return ""
+    if size is not None and mask.shape != size:
+        height, width = mask.shape
+        reason = f"is {width}×{height}, but its image is {size[1]}×{size[0]}"
+        problems.append(SeedProblem(file=shown(path), reason=reason))
+    elif mask.all():
+        problems.append(SeedProblem(file=shown(path), reason="is white all over"))
+    elif not mask.any() and not rules.negatives:
+        reason = f"is empty (brightest value {brightest}; lesion is above 127); negatives: true allows it"
+        problems.append(SeedProblem(file=shown(path), reason=reason))
+    return data.sha256
+
+
+def _rough(
+    root: Path, path: PurePosixPath, size: tuple[int, int] | None, rules: Rules, problems: list[SeedProblem]
+) -> str:
+    name = f"avoid: {shown(path)}"
+    try:
+        data = read_bytes(root / path, max_pixels=rules.max_pixels)
+        mask, _ = decode_mask(data.content, max_pixels=rules.max_pixels)
+    except BadFileError as error:
+        problems.append(SeedProblem(file=name, reason=str(error)))
+        return ""
+    if size is not None and mask.shape != size:
+        reason = f"is {mask.shape[1]}×{mask.shape[0]}, but its image is {size[1]}×{size[0]}"
+        problems.append(SeedProblem(file=name, reason=reason))
+    return data.sha256

@@ -1,0 +1,313 @@
+"""Reading pictures that come from strangers: bounded before decoding, told apart by content, one clear reason if bad.
+
+Formats are PNG, JPEG, BMP, TIFF and WebP, whatever the file's suffix says (many copies of Kvasir-SEG hold JPEG data in
+files named .png). Pillow decodes; it refuses truncated data, which OpenCV fills with grey.
+
+How a picture becomes 8-bit RGB:
+
+- orientation from EXIF (or TIFF's own tag) is applied;
+- 16-bit grey values are divided by 257, unless none is above 255; 16-bit colour keeps its high byte; floats are taken
+  as 0-1 if none is above 1, else as 0-255;
+- transparent parts lie on black; palettes are resolved; CMYK and other colour spaces are converted; colour profiles
+  are ignored, as networks trained on plain files expect.
+
+How a picture becomes a mask: as above, then luminance, then > 127. Two exceptions keep label images from coming out
+empty: a lossless file in which no value exceeds ``MAX_LABEL`` holds labels 0…N, and everything but 0 is lesion; the
+same goes for a palette image that has no light colour, by its indices. JPEG and WebP are left out of this, because
+their noise around black looks like labels.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from PIL import (  # the plugins register the formats below and no others
+    BmpImagePlugin,  # noqa: F401
+    ImageOps,
+    JpegImagePlugin,  # noqa: F401
+    MpoImagePlugin,  # noqa: F401
+    PngImagePlugin,  # noqa: F401
+    TiffImagePlugin,  # noqa: F401
+    UnidentifiedImageError,
+    WebPImagePlugin,  # noqa: F401
+)
+from PIL import Image as Pillow
+
+from medtest.cases import Image, Mask
+
+FORMATS = ("PNG", "JPEG", "BMP", "DIB", "TIFF", "WEBP")
+"""Pillow's names of what is read."""
+
+READABLE = "PNG, JPEG, BMP, TIFF, WebP"
+
+MAX_PIXELS = 64_000_000
+"""Largest picture that is decoded, unless a setting says otherwise."""
+
+MAX_LABEL = 20
+"""Largest value of a lossless mask that is read as labels 0…N instead of grey levels."""
+
+MAX_BYTES_A_PIXEL = 16
+"""A file may not be larger than this for each allowed pixel (float RGBA), plus ``SPARE_BYTES``."""
+
+SPARE_BYTES = 16 * 2**20
+
+LOSSY = ("JPEG", "MPO", "WEBP")
+"""Formats that change values. MPO is what phones write as JPEG with a second picture; the first counts."""
+
+_ORIENTATION = 274
+"""EXIF tag; 5 to 8 exchange width and height."""
+
+
+class BadFileError(Exception):
+    """A file that cannot be used; the message is the reason, one phrase without the file's name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileBytes:
+    """A whole file, read once.
+
+    Attributes:
+        content: Its bytes.
+        sha256: Their SHA-256 in hexadecimal.
+    """
+
+    content: bytes
+    sha256: str
+
+
+def read_bytes(path: Path, *, max_pixels: int = MAX_PIXELS) -> FileBytes:
+    """Read a regular file whose size a picture within the bound can have.
+
+    Raises:
+        BadFileError: It is no regular file (a pipe would hang), empty, too large, or cannot be read.
+    """
+    limit = max_pixels * MAX_BYTES_A_PIXEL + SPARE_BYTES
+    try:
+        # Opened without blocking, so that a pipe that takes the file's place in between does not hang either.
+        with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise BadFileError("is not a regular file")
+            if status.st_size > limit:
+                raise BadFileError(f"is {status.st_size / 1e6:.0f} MB, more than {max_pixels / 1e6:g} Mpixel can take")
+            content = file.read(limit + 1)
+    except OSError as error:
+        raise BadFileError(f"cannot be read ({error.strerror or error})") from error
+    if not content:
+        raise BadFileError("is empty (0 bytes)")
+    if len(content) > limit:
+        raise BadFileError("grows while it is read")
+    return FileBytes(content=content, sha256=hashlib.sha256(content).hexdigest())
+
+
+@contextmanager
+def _opened(content: bytes, max_pixels: int) -> Iterator[Pillow.Image]:
+    """Open a picture, check its size, and turn whatever its decoder raises into one reason."""
+    try:
+        with Pillow.open(io.BytesIO(content), formats=FORMATS) as picture:
+            _check_bound(picture.size, max_pixels)
+            _check_single(picture)
+            yield picture
+    except BadFileError:
+        raise
+    except Pillow.DecompressionBombError as error:
+        raise BadFileError(f"has more pixels than the bound of {max_pixels / 1e6:g} Mpixel") from error
+    except UnidentifiedImageError as error:
+        raise BadFileError(_what_instead(content)) from error
+    except Exception as error:  # noqa: BLE001 - a damaged or hostile file may raise anything in a decoder
+        raise BadFileError(_damage(error)) from error
+
+
+def _check_bound(size: tuple[int, int], max_pixels: int) -> None:
+    width, height = size
+    if width * height > max_pixels:
+        raise BadFileError(
+            f"is {width}×{height}, {width * height / 1e6:.1f} Mpixel; the bound is {max_pixels / 1e6:g} Mpixel"
+        )
+
+
+def _check_single(picture: Pillow.Image) -> None:
+    if picture.format == "MPO" or not hasattr(picture, "seek"):
+        return
+    try:
+        picture.seek(1)
+    except EOFError:
+        picture.seek(0)
+        return
+    raise BadFileError(f"holds several pictures ({picture.format}); each file must hold one")
+
+
+def _what_instead(content: bytes) -> str:
+    for magic, name in ((b"GIF8", "a GIF"), (b"%PDF", "a PDF"), (b"PK\x03\x04", "a ZIP archive")):
+        if content.startswith(magic):
+            return f"is {name}, not one of {READABLE}"
+    if content[128:132] == b"DICM":
+        return f"is a DICOM file, not one of {READABLE}"
+    head = content[:512]
+    if not head.strip(b"\0"):
+        return "holds only zeros, no picture"
+    if b"\0" not in head and sum(byte < 9 for byte in head) == 0:
+        return f"is text, not one of {READABLE}"
+    return f"is not one of {READABLE}, or its beginning is damaged"
+
+
+def _damage(error: Exception) -> str:
+    text = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+    if isinstance(error, MemoryError):
+        return "is too large for this machine's memory"
+    if "truncated" in text.lower() or isinstance(error, EOFError):
+        return f"is truncated ({text})"
+    return f"is damaged ({text})"
+
+
+# ---------------------------------------------------------------------------------------------------------- pixels
+
+
+def _upright(picture: Pillow.Image) -> Pillow.Image:
+    picture.load()
+    return ImageOps.exif_transpose(picture)
+
+
+def _to_eight_bits(values: NDArray[np.generic]) -> NDArray[np.uint8]:
+    """Return grey values of a wider type as 8 bits."""
+    if values.dtype.kind == "f":
+        floats = values.astype(np.float64)
+        if not np.isfinite(floats).all():
+            raise BadFileError("holds values that are not numbers")
+        low, high = float(floats.min()), float(floats.max())
+        if low < 0 or high > 255:
+            raise BadFileError(f"holds values from {low:g} to {high:g}; floats must lie in 0-1 or 0-255")
+        return np.rint(floats * 255 if high <= 1 else floats).astype(np.uint8)
+    wide = values.astype(np.int64)
+    low, high = int(wide.min()), int(wide.max())
+    if low < 0 or high > 65535:
+        raise BadFileError(f"holds values from {low} to {high}; integers must fit 16 bits")
+    return (wide if high <= 255 else (wide + 128) // 257).astype(np.uint8)
+
+
+def _rgb(picture: Pillow.Image) -> Image:
+    mode = picture.mode
+    if mode.startswith(("I", "F")):
+        return cast(Image, cv2.cvtColor(_to_eight_bits(np.asarray(picture)), cv2.COLOR_GRAY2RGB))
+    if "transparency" in picture.info or mode in ("RGBA", "LA", "PA", "RGBa", "La"):
+        coloured = np.asarray(picture.convert("RGBA"))
+        alpha = coloured[..., 3]
+        if int(alpha.min()) < 255:
+            scaled = coloured[..., :3].astype(np.uint16) * alpha[..., None]
+            return cast(Image, ((scaled + 127) // 255).astype(np.uint8))
+        return np.ascontiguousarray(coloured[..., :3])
+    return np.array(picture if mode == "RGB" else picture.convert("RGB"), dtype=np.uint8, order="C")
+
+
+def decode_rgb(content: bytes, *, max_pixels: int = MAX_PIXELS) -> Image:
+    """Return a file's bytes as uint8 H×W×3 RGB, upright and contiguous.
+
+    Raises:
+        BadFileError: It is no readable picture within the bound.
+    """
+    with _opened(content, max_pixels) as picture:
+        return _rgb(_upright(picture))
+
+
+def decode_mask(content: bytes, *, max_pixels: int = MAX_PIXELS) -> tuple[Mask, int]:
+    """Return a file's bytes as bool H×W mask, upright, and the brightest 8-bit value found.
+
+    Raises:
+        BadFileError: It is no readable picture within the bound.
+    """
+    with _opened(content, max_pixels) as picture:
+        lossless = picture.format not in LOSSY
+        upright = _upright(picture)
+        if upright.mode == "1":
+            found = np.array(upright, dtype=np.bool_)
+            return found, 255 * int(found.any())
+        raw = np.asarray(upright) if upright.mode in ("L", "P") or upright.mode.startswith(("I", "F")) else None
+        if raw is not None and lossless and upright.mode != "P" and _are_labels(raw):
+            return np.ascontiguousarray(raw > 0), 255 * int((raw > 0).any())
+        if upright.mode == "L" and "transparency" not in upright.info and raw is not None:
+            light = raw
+        else:
+            light = cv2.cvtColor(_rgb(upright), cv2.COLOR_RGB2GRAY)
+        brightest = int(light.max())
+        if raw is not None and upright.mode == "P" and brightest <= 127 and lossless and int(raw.max()) <= MAX_LABEL:
+            return np.ascontiguousarray(raw > 0), 255 * int((raw > 0).any())
+        return np.ascontiguousarray(light > 127), brightest
+
+
+def _are_labels(values: NDArray[np.generic]) -> bool:
+    """Say whether grey values are labels 0…N; floats of 0 to 1 are grey levels."""
+    if values.dtype.kind == "f":
+        return False
+    numbers = values.astype(np.int64) if values.dtype.kind == "i" else values
+    return bool(numbers.min() >= 0) and bool(numbers.max() <= MAX_LABEL)
+
+
+def decode_size(content: bytes, *, max_pixels: int = MAX_PIXELS) -> tuple[int, int]:
+    """Return height and width of a picture once upright, from its header alone.
+
+    Raises:
+        BadFileError: It is no readable picture within the bound.
+    """
+    with _opened(content, max_pixels) as picture:
+        width, height = picture.size
+        # Pillow gives a TIFF's size already turned.
+        if picture.format != "TIFF" and picture.getexif().get(_ORIENTATION, 1) in (5, 6, 7, 8):
+            width, height = height, width
+        return height, width
+
+
+def check_decodes(content: bytes, *, max_pixels: int = MAX_PIXELS) -> tuple[int, int]:
+    """Decode a picture to see that it is whole, as cheaply as its format allows, and return height and width upright.
+
+    JPEG data are read to their end but only transformed at an eighth of the size.
+
+    Raises:
+        BadFileError: It is no readable picture within the bound.
+    """
+    size = decode_size(content, max_pixels=max_pixels)
+    with _opened(content, max_pixels) as picture:
+        if picture.format in ("JPEG", "MPO"):
+            picture.draft(None, (max(1, picture.width // 8), max(1, picture.height // 8)))
+        if picture.mode.startswith(("I", "F")):
+            _to_eight_bits(np.asarray(picture))
+        else:
+            picture.load()
+    return size
+
+
+def read_rgb(path: Path, *, max_pixels: int = MAX_PIXELS) -> Image:
+    """Return a picture file as uint8 H×W×3 RGB.
+
+    Raises:
+        BadFileError: With the reason.
+    """
+    return decode_rgb(read_bytes(path, max_pixels=max_pixels).content, max_pixels=max_pixels)
+
+
+def read_mask(path: Path, *, max_pixels: int = MAX_PIXELS) -> Mask:
+    """Return a mask file as bool H×W.
+
+    Raises:
+        BadFileError: With the reason.
+    """
+    return decode_mask(read_bytes(path, max_pixels=max_pixels).content, max_pixels=max_pixels)[0]
+
+
+def read_size(path: Path, *, max_pixels: int = MAX_PIXELS) -> tuple[int, int]:
+    """Return height and width of a picture file once upright, without decoding it.
+
+    Raises:
+        BadFileError: With the reason.
+    """
+    return decode_size(read_bytes(path, max_pixels=max_pixels).content, max_pixels=max_pixels)
