@@ -14,6 +14,7 @@ from medtest.errors import OutputProblem
 from medtest.records import CASE_FACTORS, SEED_FACTORS
 from medtest.results import alpha_sigma, curves, efr, factors, gates, pivot
 from medtest.results.records_io import Records, column_names
+from medtest.results.wanted import Wanted
 from medtest.suite.model import Suite
 
 if TYPE_CHECKING:
@@ -128,84 +129,52 @@ class Tables:
         return tuple(written)
 
 
-def wanted_criteria(suite: Suite) -> efr.Criteria:
-    """Return what the EFR table covers: what the suite shows, its primary criterion and what its gates speak of."""
-    oracle = suite.oracle
-    gate_scores = [gate.score for gate in suite.gates]
-    gate_thresholds = [gate.threshold for gate in suite.gates]
-    gate_against = [gate.against for gate in suite.gates]
-    return efr.Criteria(
-        scores=tuple(dict.fromkeys([*oracle.scores, oracle.primary.score, *gate_scores])),
-        thresholds=tuple(sorted({*oracle.thresholds, oracle.primary.threshold, *gate_thresholds})),
-        against=tuple(dict.fromkeys([*oracle.against, oracle.primary.against, *gate_against])),
-    )
-
-
-def trained_on_of(suite: Suite, system_id: str | None, records: Records) -> tuple[str, ...]:
-    """Return the data sets a system was trained on, as its settings say.
-
-    Args:
-        suite: The suite.
-        system_id: The system's id in it; None looks for the one system whose record name the records carry.
-        records: Its records.
-    """
-    for plan in suite.systems:
-        if plan.id == system_id or (system_id is None and len(suite.systems) == 1):
-            return tuple(getattr(plan.settings, "trained_on", ()))
-    if system_id is None and not records.followups.empty:
-        name = str(records.followups["system"].iloc[0])
-        for identity, system in suite.build_systems().items():
-            if system.record_name == name:
-                return trained_on_of(suite, identity, records)
-    return ()
-
-
-def make_tables(folder: Path, suite: Suite, *, system_id: str | None = None) -> Tables:
+def make_tables(folder: Path, suite: Suite | Wanted | None = None, *, system_id: str | None = None) -> Tables:
     """Make every table of one system's folder from its records; nothing is written and no system is run.
 
     Args:
         folder: ``outputs/<suite>/<system>/<digest>``.
-        suite: The suite: which scores, thresholds, references, gates.
-        system_id: The system's id in the suite; None finds it by the records' ``system``.
+        suite: The suite, or what is wanted of it; None reads the folder's ``suite.yaml``.
+        system_id: The system's id in the suite, for ``trained_on``.
 
     Raises:
-        OutputProblem: The folder holds no readable records.
+        OutputProblem: The folder holds no readable records, or no ``suite.yaml`` where it is needed.
     """
-    records = Records.read(folder, _columns(folder, suite))
-    return tables_of(records, suite, trained_on=trained_on_of(suite, system_id, records))
+    if suite is None:
+        wanted = Wanted.from_folder(folder)
+    else:
+        wanted = Wanted.of(suite, system_id) if isinstance(suite, Suite) else suite
+    return tables_of(Records.read(folder, _columns(folder)), wanted)
 
 
-def tables_of(records: Records, suite: Suite, *, trained_on: tuple[str, ...] = ()) -> Tables:
-    """Make every table from records that are read already; arguments as :func:`make_tables`."""
-    primary = suite.oracle.primary
-    order = [plan.id for plan in suite.relations]
-    wanted = wanted_criteria(suite)
+def tables_of(records: Records, wanted: Wanted) -> Tables:
+    """Make every table from records that are read already."""
+    primary, shown = wanted.primary, wanted.criteria
+    order = list(wanted.relations)
     place = efr.axes(records, order)
-    rates = efr.efr_table(records, wanted, place)
-    curve_scores = [s for s in (*records.scores, *records.self_scores) if s not in {"missed_lesions", "false_regions"}]
-    curve_scores = list(dict.fromkeys(curve_scores))
+    rates = efr.efr_table(records, shown, place)
+    counted = ("missed_lesions", "false_regions")
+    curve_scores = [s for s in dict.fromkeys((*records.scores, *records.self_scores)) if s not in counted]
     pivots = {
         pivot.file_name(threshold, against): pivot.pivot_table(
-            rates, threshold=threshold, against=against, scores=_across(wanted.scores), trained_on=trained_on
+            rates, threshold=threshold, against=against, scores=_across(shown.scores), trained_on=wanted.trained_on
         )
         for against in dict.fromkeys(rates["against"])
-        for threshold in wanted.thresholds
+        for threshold in shown.thresholds
     }
     return Tables(
         system=str(records.followups["system"].iloc[0]) if not records.followups.empty else "",
-        trained_on=trained_on,
+        trained_on=wanted.trained_on,
         efr=rates,
         pivots=pivots,
-        severity=curves.severity_table(
-            records, [*curve_scores, "missed_lesions", "false_regions"], wanted.against, place
-        ),
-        alpha_sigma=alpha_sigma.alpha_sigma_table(records, curve_scores, wanted.against, place),
+        severity=curves.severity_table(records, [*curve_scores, *counted], shown.against, place),
+        alpha_sigma=alpha_sigma.alpha_sigma_table(records, curve_scores, shown.against, place),
         factors=factors.factor_table(records, primary, place),
         model=factors.factor_model(records, primary, place),
         strata=curves.strata_table(records, primary, order),
         seeds=seeds_table(records),
         counts=counts_of(records),
-        gates=gates.evaluate(suite.gates, rates),
+        gates=gates.evaluate(wanted.gates, rates),
     )
 
 
@@ -215,7 +184,7 @@ def _across(scores: tuple[str, ...]) -> list[str]:
     return first + [score for score in scores if score not in first]
 
 
-def _columns(folder: Path, suite: Suite) -> list[str]:
+def _columns(folder: Path) -> list[str]:
     """Return the columns that tables need; parameters, hashes and times are not read."""
     there = column_names(folder)
     unread = {"params", "followup_sha256", "elapsed_ms", *_KEYS, *SEED_FACTORS, *CASE_FACTORS}

@@ -1,0 +1,170 @@
+"""What tables and reports need to know of a suite; from a suite, or from the ``suite.yaml`` that a run left."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from medtest.errors import MedtestError, OutputProblem
+from medtest.plugins import parts
+from medtest.results.efr import Criteria
+from medtest.suite.model import Criterion, Gate, Suite
+
+SUITE_FILE = "suite.yaml"
+RUN_FILE = "run.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What of a suite its tables and report show.
+
+    Attributes:
+        suite: Name.
+        version: Version.
+        description: What it is for.
+        seeds: Data set ids of the suite, with the name of their source.
+        relations: Relation ids, in order, with the name of the part.
+        primary: The criterion of the verdicts.
+        scores: Scores and rules shown.
+        thresholds: Thresholds shown.
+        against: References shown.
+        gates: Bounds.
+        trained_on: Data sets the system was trained on.
+        max_error_percent: Above it the run ends with exit code 3.
+        images: ``samples`` or ``none``.
+        hashed: Whether seed ids are hashed.
+    """
+
+    suite: str
+    version: str
+    description: str = ""
+    seeds: Mapping[str, str]
+    relations: Mapping[str, str]
+    primary: Criterion
+    scores: tuple[str, ...]
+    thresholds: tuple[float, ...]
+    against: tuple[str, ...]
+    gates: tuple[Gate, ...] = ()
+    trained_on: tuple[str, ...] = ()
+    max_error_percent: float = 1.0
+    images: str = "samples"
+    hashed: bool = False
+
+    @classmethod
+    def of(cls, suite: Suite, system_id: str | None = None) -> Wanted:
+        """Return what is wanted of a system under a suite.
+
+        Args:
+            suite: The suite.
+            system_id: The system's id in it; None where it does not matter.
+        """
+        trained: Sequence[str] = ()
+        for plan in suite.systems:
+            if plan.id == system_id:
+                trained = getattr(plan.settings, "trained_on", ())
+        oracle = suite.oracle
+        return cls(
+            suite=suite.name,
+            version=suite.version,
+            description=suite.description,
+            seeds={plan.id: plan.info.name for plan in suite.seeds},
+            relations={plan.id: plan.info.name for plan in suite.relations},
+            primary=oracle.primary,
+            scores=oracle.scores,
+            thresholds=oracle.thresholds,
+            against=oracle.against,
+            gates=suite.gates,
+            trained_on=tuple(trained),
+            max_error_percent=suite.max_error_percent,
+            images=suite.privacy.images,
+            hashed=suite.privacy.seed_ids == "hashed",
+        )
+
+    @classmethod
+    def from_folder(cls, folder: Path) -> Wanted:
+        """Return what is wanted of the system whose results lie in a folder.
+
+        Args:
+            folder: ``outputs/<suite>/<system>/<digest>``, with ``suite.yaml`` and ``run.json``.
+
+        Raises:
+            OutputProblem: ``suite.yaml`` is missing or is not what a run writes.
+        """
+        try:
+            content = yaml.safe_load((folder / SUITE_FILE).read_text(encoding="utf-8"))
+            return cls._of_composed(content, _trained_on(content, folder))
+        except OSError as error:
+            raise OutputProblem(f"{folder.name}/{SUITE_FILE} cannot be read: {error.strerror}") from error
+        except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:
+            raise OutputProblem(f"{folder.name}/{SUITE_FILE} is not what a run writes: {error!r}") from error
+
+    @classmethod
+    def _of_composed(cls, content: Mapping[str, Any], trained_on: tuple[str, ...]) -> Wanted:
+        oracles = content["oracles"]
+        return cls(
+            suite=str(content["name"]),
+            version=str(content["version"]),
+            description=str(content.get("description", "")),
+            seeds={name: str(settings["source"]) for name, settings in content["seeds"].items()},
+            relations={name: str(settings["relation"]) for name, settings in content["relations"].items()},
+            primary=Criterion(**oracles["primary"]),
+            scores=tuple(str(score) for score in oracles["scores"]),
+            thresholds=tuple(float(threshold) for threshold in oracles["thresholds"]),
+            against=tuple(str(against) for against in oracles["against"]),
+            gates=tuple(Gate(**{**gate, "severity": str(gate["severity"])}) for gate in content.get("gates", ())),
+            trained_on=trained_on,
+            max_error_percent=float(content.get("max_error_percent", 1.0)),
+            images=str(content.get("privacy", {}).get("images", "samples")),
+            hashed=content.get("privacy", {}).get("seed_ids") == "hashed",
+        )
+
+    @property
+    def criteria(self) -> Criteria:
+        """What the EFR table covers: what the suite shows, its primary criterion and what its gates speak of."""
+        primary = self.primary
+        return Criteria(
+            scores=tuple(dict.fromkeys([*self.scores, primary.score, *(gate.score for gate in self.gates)])),
+            thresholds=tuple(sorted({*self.thresholds, primary.threshold, *(gate.threshold for gate in self.gates)})),
+            against=tuple(dict.fromkeys([*self.against, primary.against, *(gate.against for gate in self.gates)])),
+        )
+
+    @property
+    def phantom(self) -> bool:
+        """Whether any of the seeds are made images."""
+        return any(self._source(name, "phantom") for name in self.seeds.values())
+
+    @property
+    def needs_root(self) -> bool:
+        """Whether any of the seeds come from the user's folder."""
+        return any(self._source(name, "needs_root") for name in self.seeds.values())
+
+    @staticmethod
+    def _source(name: str, attribute: str) -> bool:
+        info = parts("seeds").get(name)
+        if info is None:
+            return False
+        try:
+            return bool(getattr(info.load(), attribute, False))
+        except MedtestError:
+            return False
+
+
+def _trained_on(content: Mapping[str, Any], folder: Path) -> tuple[str, ...]:
+    """Return ``trained_on`` of the system of a folder: the one whose settings its ``run.json`` covers."""
+    systems: Mapping[str, Any] = content.get("systems") or {}
+    if len(systems) == 1:
+        return tuple(str(name) for name in next(iter(systems.values())).get("trained_on", ()))
+    try:
+        covered = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))["covers"]["system"]["settings"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return ()
+    for settings in systems.values():
+        rest = {key: value for key, value in settings.items() if key not in {"use", "trained_on"}}
+        if rest == covered:
+            return tuple(str(name) for name in settings.get("trained_on", ()))
+    return ()
