@@ -204,7 +204,10 @@ class _UnitRun:
                 scores = self.parts.oracle.score(
                     answer=answer.output, source=source.output, seed=seed, effect=case.follow.effect
                 )
-                columns = {**scores, **{f"source_{k}": v for k, v in source.scores.items() if not k.startswith("self_")}}
+                columns = {
+                    **scores,
+                    **{f"source_{k}": v for k, v in source.scores.items() if not k.startswith("self_")},
+                }
                 verdict, reason = self.parts.oracle.verdict(columns)
             except Exception as error:  # noqa: BLE001 - an oracle may be anybody's plug-in
                 verdict, reason, scores = Verdict.ERROR, f"oracle: {describe(error)}", {}

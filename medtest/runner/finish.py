@@ -16,7 +16,7 @@ import yaml
 
 import medtest
 from medtest.runner import samples as sampling
-from medtest.runner.folder import output_problems, utc_now, write_manifest, writing
+from medtest.runner.folder import output_problems, utc_now, write_manifest, writing_text
 from medtest.runner.layout import Layout
 from medtest.runner.ledger import Ledger, Places
 from medtest.runner.messages import Strip, StripTask
@@ -29,7 +29,17 @@ if TYPE_CHECKING:
 
 RUN_FILE = "run.json"
 SUITE_FILE = "suite.yaml"
-_LIBRARIES = ("numpy", "opencv-python", "pillow", "scipy", "torch", "torchvision", "onnxruntime", "pyarrow", "transformers")
+_LIBRARIES = (
+    "numpy",
+    "opencv-python",
+    "pillow",
+    "scipy",
+    "torch",
+    "torchvision",
+    "onnxruntime",
+    "pyarrow",
+    "transformers",
+)
 
 
 @dataclass
@@ -64,13 +74,13 @@ class Finisher:
             folder = ledger.folder
             if number in self._samples:
                 sampling.write_index(folder, self._samples[number])
-            with writing(folder / SUITE_FILE) as file:
+            with writing_text(folder / SUITE_FILE) as file:
                 yaml.safe_dump(_plain(self.prepared.suite.composed), file, sort_keys=False, allow_unicode=True)
             outcome = self.outcomes()[number]
             content = self._run_json(outcome, digest.covers, device=device, layout=layout)
-            with writing(folder / RUN_FILE) as file:
-                json.dump(content, file, indent=2, ensure_ascii=False)  # type: ignore[arg-type]
-                file.write("\n")  # type: ignore[arg-type]
+            with writing_text(folder / RUN_FILE) as file:
+                json.dump(content, file, indent=2, ensure_ascii=False)
+                file.write("\n")
             write_manifest(folder)
 
     def outcomes(self) -> tuple[SystemOutcome, ...]:

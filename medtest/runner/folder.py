@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import io
 import json
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
@@ -34,7 +35,7 @@ def utc_now() -> str:
 
 
 @contextmanager
-def writing(path: Path, *, binary: bool = False) -> Iterator[IO[str] | IO[bytes]]:  # type: ignore[type-arg, unused-ignore]
+def writing(path: Path) -> Iterator[IO[bytes]]:
     """Open a file that appears under its name when the block ends well, on disk by then, and not at all otherwise.
 
     Raises:
@@ -43,18 +44,26 @@ def writing(path: Path, *, binary: bool = False) -> Iterator[IO[str] | IO[bytes]
     draft = path.with_name(f".{path.name}.tmp")
     try:
         with output_problems(path):
-            with draft.open("wb" if binary else "w", encoding=None if binary else "utf-8") as file:
+            with draft.open("wb") as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
             draft.replace(path)
             sync_folder(path.parent)
     except BaseException:
-        try:
+        with suppress(OSError):
             draft.unlink(missing_ok=True)
-        except OSError:
-            pass
         raise
+
+
+@contextmanager
+def writing_text(path: Path) -> Iterator[IO[str]]:
+    """Open a UTF-8 file as :func:`writing` does; line feeds stay as they are."""
+    with writing(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        yield text
+        text.flush()
+        text.detach()
 
 
 @contextmanager
@@ -104,11 +113,11 @@ def write_manifest(folder: Path) -> Path:
         OutputProblem: It cannot be written.
     """
     target = folder / MANIFEST
-    with writing(target) as file:
+    with writing_text(target) as file:
         for path in sorted(p for p in folder.rglob("*") if p.is_file() and not p.is_symlink()):
             name = path.relative_to(folder).as_posix()
             if name != MANIFEST and not name.endswith(".tmp"):
-                file.write(_line(_file_sha256(path), name))  # type: ignore[arg-type]
+                file.write(_line(_file_sha256(path), name))
     return target
 
 

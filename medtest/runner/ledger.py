@@ -137,8 +137,7 @@ class Ledger:
 
     def units_to_do(self) -> NDArray[np.bool_]:
         """Return which units have something to do."""
-        left: NDArray[np.bool_] = self._todo.reshape(-1, self._width).any(axis=1)
-        return left
+        return np.asarray(self._todo.reshape(-1, self._width).any(axis=1), dtype=np.bool_)
 
     def take(self, unit: int, case: int, row: tuple[Any, ...]) -> None:
         """Take a finished case; a second row of one that was not asked for is dropped."""

@@ -21,13 +21,17 @@ from medtest.seeds.base import SeedSource
 from medtest.suite.model import Suite
 from medtest.suite.plan import Plan, Unit
 from medtest.systems.base import Missing, RawAnswer, System
+
 try:
     from medtest.systems.border import check_mask
 except ImportError:
+
     def check_mask(answer, shape):
         a = np.asarray(answer)
-        if a.ndim != 2: raise BadOutput(f"gave shape {a.shape}")
-        if a.dtype.kind == "f" and not np.isfinite(a).all(): raise BadOutput("gave NaN")
+        if a.ndim != 2:
+            raise BadOutput(f"gave shape {a.shape}")
+        if a.dtype.kind == "f" and not np.isfinite(a).all():
+            raise BadOutput("gave NaN")
         p = a.astype(np.float32)
         return MaskOutput(mask=p > 0.5, probability=p)
 
@@ -122,7 +126,7 @@ def check_follow_up(follow: object, seed: PreparedSeed) -> None:
         raise BadOutput(f"gave {type(image).__name__} as an image")
     if image.shape != seed.image.shape or image.dtype != seed.image.dtype:
         raise BadOutput(
-            f"gave an image of shape {image.shape}, {image.dtype}, where {seed.image.shape}, {seed.image.dtype} is expected"
+            f"gave an image of shape {image.shape}, {image.dtype}; {seed.image.shape}, {seed.image.dtype} is expected"
         )
     if not math.isfinite(follow.scale):
         raise BadOutput(f"gave the scale {follow.scale}")

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -63,7 +64,15 @@ class Worker:
         environment = {**os.environ, **dict.fromkeys(_THREAD_VARIABLES, str(threads))}
         try:
             process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own code
-                [sys.executable, "-c", _BOOT, json.dumps(sys.path), str(task_read), str(message_write), str(os.getpid())],
+                [
+                    sys.executable,
+                    "-c",
+                    _BOOT,
+                    json.dumps(sys.path),
+                    str(task_read),
+                    str(message_write),
+                    str(os.getpid()),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,
                 stderr=self._log,
@@ -93,10 +102,8 @@ class Worker:
         self._inbox.put((self, Gone()))
 
     def _send(self, thing: Any) -> None:
-        try:
+        with suppress(OSError):  # it is gone, which its closing pipe reports
             self._tasks.send(thing)
-        except OSError:
-            pass  # it is gone, which its closing pipe reports
 
     def give(self, task: Task) -> None:
         """Hand it a task."""
@@ -110,21 +117,15 @@ class Worker:
 
     def kill(self) -> None:
         """Kill it and whatever it started."""
-        try:
+        with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            pass
-        try:
+        with suppress(ProcessLookupError):
             self._process.kill()
-        except ProcessLookupError:
-            pass
 
     def end(self, *, patience: float = 0.0) -> None:
         """Wait for its end, kill it when that takes longer than ``patience`` seconds, and free what it held."""
-        try:
+        with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=patience)
-        except subprocess.TimeoutExpired:
-            pass
         self.kill()
         self._process.wait()
         self._tasks.close()

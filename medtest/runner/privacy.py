@@ -12,6 +12,7 @@ import hmac
 import os
 import re
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
@@ -73,10 +74,8 @@ def _make_key(path: Path) -> None:
             file.write(secrets.token_hex(_KEY_BYTES).encode())
             file.flush()
             os.fsync(file.fileno())
-        try:
-            os.link(draft, path)  # unlike a rename it never replaces the key that another process just made
-        except FileExistsError:
-            pass
+        with suppress(FileExistsError):  # unlike a rename, a link never replaces the key another process just made
+            os.link(draft, path)
     finally:
         draft.unlink(missing_ok=True)
 

@@ -82,7 +82,13 @@ class RowMaker:
         self._scrub = scrub
 
     def row(
-        self, system: str, address: Address, ref: SeedRef, factors: Mapping[str, float | None], source_sha: str, case: Finished
+        self,
+        system: str,
+        address: Address,
+        ref: SeedRef,
+        factors: Mapping[str, float | None],
+        source_sha: str,
+        case: Finished,
     ) -> tuple[Any, ...]:
         """Return one record's values in the order of :func:`records_schema`."""
         follow = case.follow

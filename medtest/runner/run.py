@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from medtest.cases import SeedRef
-from medtest.errors import Mistake, MedtestError, UserMistakes
+from medtest.errors import MedtestError, Mistake, UserMistakes
 from medtest.runner import finish
 from medtest.runner.dispatch import Callbacks, Dispatcher
 from medtest.runner.folder import FolderLock, system_folder
@@ -125,7 +125,9 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
         left_out = source.problems()
         if left_out:
             count = len(left_out)
-            notices.append(f"{count} {'file' if count == 1 else 'files'} of {source.dataset} left out as unusable seeds.")
+            notices.append(
+                f"{count} {'file' if count == 1 else 'files'} of {source.dataset} left out as unusable seeds."
+            )
     _check_seeds(refs)
     relations = suite.build_relations()
     systems = suite.build_systems()
@@ -401,19 +403,18 @@ def _stop_gently(dispatcher: Dispatcher) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    earlier: dict[int, Any] = {}
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    earlier = {number: signal.getsignal(number) for number in numbers}
 
     def stop(number: int, frame: FrameType | None) -> None:
         if dispatcher.stop:
             raise KeyboardInterrupt
         dispatcher.stop = True
 
-    handlers: Callable[[int], Any] = signal.getsignal
-    for number in (signal.SIGINT, signal.SIGTERM):
-        earlier[number] = handlers(number)
-        signal.signal(number, stop)
+    for each in numbers:
+        signal.signal(each, stop)
     try:
         yield
     finally:
-        for number, handler in earlier.items():
-            signal.signal(number, handler)
+        for each, handler in earlier.items():
+            signal.signal(each, handler)

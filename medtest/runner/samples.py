@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from medtest.cases import SOURCE, UNCHANGED
 from medtest.oracles.base import Oracle
-from medtest.runner.folder import output_problems, writing
+from medtest.runner.folder import output_problems, writing_text
 from medtest.runner.ledger import Places
 from medtest.runner.shards import RECORDS
 from medtest.suite.model import Criterion
@@ -76,8 +76,11 @@ class Sample:
         if self.score is None or self.source_score is None:
             return title, self.reason
         name = self.score_name.removeprefix("self_")
-        against = " (against its own answer to the source)" if self.score_name.startswith("self_") else ""
-        return title, f"{self.kind}: {name} {self.source_score:.3f} → {self.score:.3f}{against}"
+        against = " (compared with its own answer to the source)" if self.score_name.startswith("self_") else ""
+        return (
+            title,
+            f"{self.kind}: {name} {self.source_score:.3f} on the source, {self.score:.3f} on the follow-up{against}",
+        )
 
 
 _COLUMNS = ["dataset", "seed_id", "relation", "severity", "frame", "repeat", "verdict", "reason", "scale"]
@@ -111,7 +114,7 @@ def choose(folder: Path, places: Places, *, oracle: Oracle, primary: Criterion, 
     order = {"worst": 0, "median": 1, "error": 2}
     rows = sorted(chosen, key=lambda row: (order[chosen[row]], -found.drop[row] if row in found.ranked else 0.0, row))
     records = found.read(rows)
-    located = places.find({name: [r[name] for r in records] for name in _COLUMNS}) if records else []
+    located = places.find({name: [r[name] for r in records] for name in _COLUMNS})
     return [
         _sample(number, chosen[row], int(place), record, names)
         for number, (row, record, place) in enumerate(zip(rows, records, located, strict=True), start=1)
@@ -212,9 +215,7 @@ def _codes(column: pa.ChunkedArray) -> tuple[np.ndarray[Any, np.dtype[np.int64]]
     return combined.indices.to_numpy(zero_copy_only=False).astype(np.int64), combined.dictionary.to_pylist()
 
 
-def _sample(
-    number: int, kind: str, place: int, record: Mapping[str, Any], names: tuple[str | None, str]
-) -> Sample:
+def _sample(number: int, kind: str, place: int, record: Mapping[str, Any], names: tuple[str | None, str]) -> Sample:
     before, after = names
     seed = re.sub(r"[^A-Za-z0-9_-]+", "-", str(record["seed_id"]))[:40]
     name = f"{number:02d}-{kind}-{record['relation']}-s{record['severity']}-r{record['repeat']}-{seed}.png"
@@ -255,5 +256,5 @@ def clear(folder: Path) -> None:
 def write_index(folder: Path, samples: list[Sample]) -> None:
     """Write ``samples/index.json``, leaving out what was not drawn; last, for it says that the pictures are whole."""
     drawn = [sample for sample in samples if (folder / FOLDER / sample.file).is_file()]
-    with writing(folder / FOLDER / INDEX) as file:
-        json.dump(index(drawn), file, indent=1, ensure_ascii=False)  # type: ignore[arg-type]
+    with writing_text(folder / FOLDER / INDEX) as file:
+        json.dump(index(drawn), file, indent=1, ensure_ascii=False)

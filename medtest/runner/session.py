@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import cv2
@@ -82,10 +83,8 @@ class Session:
     def close(self) -> None:
         """Close the systems and end."""
         for system in self._systems:
-            try:
+            with suppress(Exception):  # all records are safe; a system that fails to close harms nobody
                 system.close()
-            except Exception:  # noqa: BLE001, S110 - all records are safe; a system that fails to close harms nobody
-                pass
         sys.stdout.flush()
         os._exit(0)
 

@@ -253,7 +253,7 @@ class ShardWriter:
         arrays = [pa.array(column, type=field.type) for column, field in zip(columns, self._schema, strict=True)]
         table = pa.Table.from_arrays(arrays, schema=self._stamp.on(self._schema, utc_now()))
         path = self._folder / f"shard-{self._number + 1:08d}.parquet"
-        with writing(path, binary=True) as file:
+        with writing(path) as file:
             pq.write_table(table, file, compression="zstd", write_page_checksum=True, row_group_size=_CHUNK)
         self._number += 1
         places = np.array(self._places, dtype=np.int64)
@@ -295,16 +295,17 @@ def merge(
     counts = np.zeros(len(Code), dtype=np.int64)
     reader = _Reader(parts, stamp.primary, judge)
     full = stamp.on(schema, written)
-    with writing(folder / RECORDS, binary=True) as parquet_file, writing(folder / RECORDS_CSV, binary=True) as csv_file:
-        with (
-            pq.ParquetWriter(parquet_file, full, compression="zstd", write_page_checksum=True) as parquet,
-            pa_csv.CSVWriter(csv_file, full) as text,
-        ):
-            for table in reader.tables(order):
-                rows = table.replace_schema_metadata(full.metadata)
-                parquet.write_table(rows, row_group_size=_CHUNK)
-                text.write_table(rows)
-                counts += np.bincount(codes_of(rows), minlength=len(Code))
+    with (
+        writing(folder / RECORDS) as parquet_file,
+        writing(folder / RECORDS_CSV) as csv_file,
+        pq.ParquetWriter(parquet_file, full, compression="zstd", write_page_checksum=True) as parquet,
+        pa_csv.CSVWriter(csv_file, full) as text,
+    ):
+        for table in reader.tables(order):
+            rows = table.replace_schema_metadata(full.metadata)
+            parquet.write_table(rows, row_group_size=_CHUNK)
+            text.write_table(rows)
+            counts += np.bincount(codes_of(rows), minlength=len(Code))
     for path in sorted({part.path for part in parts} - {folder / RECORDS}):
         with output_problems(path):
             path.unlink(missing_ok=True)

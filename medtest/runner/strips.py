@@ -19,6 +19,7 @@ from medtest.runner.parts import Answer, Made, Parts, answers, describe
 from medtest.systems.base import System
 
 Picture: TypeAlias = NDArray[np.uint8]
+Font: TypeAlias = "ImageFont.FreeTypeFont | ImageFont.ImageFont"
 
 PANEL = 300
 """Height of a panel in pixels; its width follows the image."""
@@ -70,7 +71,7 @@ def _answer(system: System, case: Made) -> Answer:
 
 
 def _save(picture: Picture, strip: Strip) -> None:
-    with writing(Path(strip.file), binary=True) as file:
+    with writing(Path(strip.file)) as file:
         PillowImage.fromarray(picture).save(file, format="PNG", optimize=True)
 
 
@@ -117,8 +118,7 @@ def _panel(image: Image | None, words: str = "", *, truth: Mask | None = None, a
     for mask, colour in ((truth, _TRUTH), (answer, _ANSWER)):
         if mask is not None:
             outlines, _ = cv2.findContours(_resized(mask, size), cv2.RETR_LIST, cv2.CHAIN_APPROX_NONE)
-            cv2.drawContours(picture, outlines, -1, _HALO, 3, cv2.LINE_AA)
-            cv2.drawContours(picture, outlines, -1, colour, 2 if mask is truth else 1, cv2.LINE_AA)
+            cv2.drawContours(picture, outlines, -1, colour, 3 if mask is truth else 1, cv2.LINE_AA)
     if words:
         _write_inside(picture, words, _PAPER)
     return picture
@@ -185,7 +185,9 @@ def _legend(draw: ImageDraw.ImageDraw, width: int, *, with_truth: bool) -> int:
     return right
 
 
-def _fitted(draw: ImageDraw.ImageDraw, words: str, font: ImageFont.FreeTypeFont | ImageFont.ImageFont, width: int) -> str:
+def _fitted(
+    draw: ImageDraw.ImageDraw, words: str, font: ImageFont.FreeTypeFont | ImageFont.ImageFont, width: int
+) -> str:
     if draw.textlength(words, font=font) <= width:
         return words
     while words and draw.textlength(f"{words}…", font=font) > width:

@@ -13,6 +13,7 @@ import queue
 import signal
 import sys
 import threading
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -51,10 +52,8 @@ def _die_with(parent: int) -> None:
 
 def _be_the_first_to_go() -> None:
     """When memory runs out the kernel shall kill a worker, which is survived, and not the parent."""
-    try:
+    with suppress(OSError):  # not Linux, or not allowed: nothing is lost
         Path("/proc/self/oom_score_adj").write_text("800", encoding="ascii")
-    except OSError:
-        pass  # not Linux, or not allowed: nothing is lost
 
 
 def _listen(pipe: Connection) -> queue.SimpleQueue[Any]:

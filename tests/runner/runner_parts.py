@@ -1,4 +1,4 @@
-"""Real parts that the runner's tests run: a seed source, systems that answer from pixels, and systems that misbehave."""
+"""Real parts that the runner's tests run: seeds, relations, systems that answer from pixels, some that misbehave."""
 
 from __future__ import annotations
 
@@ -219,7 +219,8 @@ def make_suite(
         seed=seed,
         seeds=(plan_of("seeds", "blobs", Blobs, count=seeds, size=size, labelled=labelled, cluster=cluster),),
         relations=tuple(
-            plan_of("relations", name, cls, severities=list(severities), repeats=repeats) for name, cls in chosen.items()
+            plan_of("relations", name, cls, severities=list(severities), repeats=repeats)
+            for name, cls in chosen.items()
         ),
         systems=tuple(
             plan_of("systems", name, Threshold, **settings) for name, settings in (systems or {"bright": {}}).items()

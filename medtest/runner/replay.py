@@ -1,0 +1,195 @@
+"""Makes one case again from its address, as reports print it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from medtest.cases import SOURCE, Address, Image, Mask, Params, SeedRef
+from medtest.errors import MedtestError, Mistake, UserMistakes, nearest_name
+from medtest.runner.dispatch import Callbacks, Dispatcher
+from medtest.runner.folder import output_problems
+from medtest.runner.layout import Layout, device_is_certain
+from medtest.runner.messages import Job, Strip, StripTask, Task
+from medtest.runner.outcome import Limits
+from medtest.runner.parts import Parts
+from medtest.runner.privacy import Names, load_key
+from medtest.suite.model import Invocation, Suite
+
+_ADDRESS = re.compile(r"(?P<dataset>[^/]+)/(?P<seed>.+)/(?P<relation>[^/]+)_s(?P<s>\d+)_f(?P<f>\d+)_r(?P<r>\d+)")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Replay:
+    """A case made again.
+
+    Attributes:
+        address: Its address, with the plain seed id.
+        source: The prepared source image, uint8 RGB H×W×3.
+        followup: The follow-up, same shape.
+        truth: The expected mask, bool H×W, or None.
+        params: The parameters that were drawn.
+        scale: Physical distance from identity.
+        source_sha256: As in the record.
+        followup_sha256: As in the record: equal where the machine gives the same bytes.
+    """
+
+    address: Address
+    source: Image
+    followup: Image
+    truth: Mask | None
+    params: Params
+    scale: float
+    source_sha256: str
+    followup_sha256: str
+
+
+def replay_case(suite: Suite, invocation: Invocation, address: str | Address) -> Replay:
+    """Make one case again, without any system.
+
+    Args:
+        suite: The suite it belongs to.
+        invocation: Where the user's data lie.
+        address: ``dataset/seed_id/relation_s<severity>_f<frame>_r<repeat>``; the seed's id may be the hashed one.
+
+    Raises:
+        UserMistakes: The suite has no such case, or the relation does not apply to this seed.
+        MedtestError: The relation failed.
+    """
+    parts = Parts(suite, invocation.data, invocation.batch_size)
+    found = _find(suite, invocation, parts, address)
+    seed = parts.prepared(found.source, found.ref)
+    made = parts.make(seed, parts.unit(found.ref).cases[found.case])
+    if made.follow is None:
+        if made.verdict == "SKIP":
+            raise UserMistakes([Mistake(where="command line", key="address", found=f"a skipped case: {made.reason}")])
+        raise MedtestError(f"{made.address}: {made.reason}")
+    return Replay(
+        address=made.address,
+        source=seed.image,
+        followup=made.follow.image,
+        truth=seed.mask,
+        params=made.follow.params,
+        scale=made.follow.scale,
+        source_sha256=seed.sha256,
+        followup_sha256=made.sha256,
+    )
+
+
+def replay_strips(suite: Suite, invocation: Invocation, address: str | Address, folder: Path) -> tuple[Path, ...]:
+    """Make one case again, ask every system of the suite, and draw a strip for each.
+
+    Args:
+        suite: The suite it belongs to, with its systems.
+        invocation: Where the user's data lie, and the device.
+        address: As in :func:`replay_case`.
+        folder: Where ``strip-<system>.png`` are written.
+
+    Raises:
+        UserMistakes: The suite has no such case.
+        MedtestError: A system cannot be loaded, or the strip not be drawn.
+    """
+    parts = Parts(suite, invocation.data, invocation.batch_size)
+    found = _find(suite, invocation, parts, address)
+    systems = list(suite.build_systems().values())
+    with output_problems(folder / "strip.png"):
+        folder.mkdir(parents=True, exist_ok=True)
+    files = [(folder / f"strip-{system.record_name}.png").resolve() for system in systems]
+    case = parts.unit(found.ref).cases[found.case]
+    strips = tuple(
+        Strip(number, found.case, str(file), f"{case}  ·  {system.record_name}", "")
+        for number, (file, system) in enumerate(zip(files, systems, strict=True))
+    )
+    needed = any(type(system).needs_device for system in systems)
+    job = Job(
+        suite=suite,
+        data=None if invocation.data is None else str(invocation.data),
+        batch_size=invocation.batch_size,
+        device=device_is_certain(invocation.device, needed=needed) or "auto",
+        threads=invocation.threads or 1,
+        hash_key=None,
+        strata=(),
+        send_seconds=1.0,
+        hide=(),
+    )
+    tasks: Iterator[Task] = iter([StripTask(0, found.source, found.ref, strips)])
+    dispatcher = Dispatcher(
+        job=job,
+        tasks=tasks,
+        batch_seconds=invocation.batch_seconds,
+        limits=Limits(),
+        callbacks=Callbacks(
+            rows=lambda _rows, _unit: None,
+            renew=lambda _task: None,
+            tick=lambda: None,
+            layout=lambda _device: Layout(workers=1, threads=job.threads),
+            more=lambda: None,
+        ),
+    )
+    dispatcher.run()
+    missing = [file.name for file in files if not file.is_file()]
+    if missing:
+        raise MedtestError(" ".join(dispatcher.notices) or f"{', '.join(missing)} could not be drawn.")
+    return tuple(files)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    source: int
+    ref: SeedRef
+    case: int
+
+
+def _find(suite: Suite, invocation: Invocation, parts: Parts, address: str | Address) -> _Found:
+    names = Names(load_key(invocation.home) if suite.privacy.seed_ids == "hashed" else None)
+    dataset, seed_id, key = _parsed(address)
+    shown: list[str] = []
+    for number, source in enumerate(parts.sources):
+        for ref in source.refs():
+            known = {ref.seed_id, names.seed_id(ref.dataset, ref.seed_id)}
+            if ref.dataset == dataset and seed_id in known:
+                return _Found(source=number, ref=ref, case=_case(parts, ref, key))
+            shown.append(f"{ref.dataset}/{names.seed_id(ref.dataset, ref.seed_id)}")
+    wanted = f"{dataset}/{seed_id}"
+    raise _no_such("seed", wanted, f"one of {len(shown)} seeds, the first: {shown[0] if shown else 'none'}", shown)
+
+
+def _parsed(address: str | Address) -> tuple[str, str, tuple[str, int, int, int]]:
+    if isinstance(address, Address):
+        return address.dataset, address.seed_id, (address.relation, address.severity, address.frame, address.repeat)
+    match = _ADDRESS.fullmatch(address.strip().strip("/"))
+    if match is None:
+        raise _no_such("address", address, "dataset/seed_id/relation_s<severity>_f<frame>_r<repeat>", ())
+    key = (match["relation"], int(match["s"]), int(match["f"]), int(match["r"]))
+    return match["dataset"], match["seed"], key
+
+
+def _case(parts: Parts, ref: SeedRef, key: tuple[str, int, int, int]) -> int:
+    cases = parts.unit(ref).cases
+    for index, case in enumerate(cases):
+        if (case.relation, case.severity, case.frame, case.repeat) == key:
+            return index
+    stems = [case.stem for case in cases]
+    wanted = f"{key[0]}_s{key[1]}_f{key[2]}_r{key[3]}"
+    if key[0] == SOURCE or key[0] in parts.relations:
+        same = [stem for stem in stems if stem.startswith(f"{key[0]}_s")]
+        raise _no_such("case", wanted, f"{same[0]} … {same[-1]}", stems)
+    raise _no_such("relation", key[0], ", ".join(parts.relations), tuple(parts.relations))
+
+
+def _no_such(what: str, found: str, allowed: str, names: Any) -> UserMistakes:
+    return UserMistakes(
+        [
+            Mistake(
+                where="command line",
+                key="address",
+                found=f"{what} {json.dumps(found, ensure_ascii=False)}",
+                allowed=allowed,
+                nearest=nearest_name(found, names),
+            )
+        ]
+    )
