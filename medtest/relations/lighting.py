@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from medtest.cases import FollowUp, Image, Params, PreparedSeed
+from medtest.errors import NotApplicable
 from medtest.plugins import PartSettings
 from medtest.relations.base import PUBLISHED_SEVERITY, Relation
 from medtest.relations.levels import Level, LeveledSettings, number
@@ -33,6 +34,9 @@ that both are within one grey level; the identity stays exact."""
 
 JITTER = 0.05
 """In mode ``levels`` each distance from 1 is multiplied by a draw from [1 − JITTER, 1 + JITTER]: repeats differ."""
+ERASED = 1.5
+"""Standard deviation in grey levels below which lesion and surroundings together cannot be told apart."""
+COLOURS_LOOKED_AT = 1500
 
 
 def exposure_matrix(*, brightness: float, contrast: float, saturation: float, mean_luma: float) -> NDArray[np.float32]:
@@ -69,6 +73,31 @@ def recolour(seed: PreparedSeed, matrix: NDArray[np.float32]) -> Image:
     image = cv2.transform(seed.image, matrix)
     cv2.copyTo(seed.image, seed.frame.view(np.uint8), image)
     return image
+
+
+def _erases_lesion(seed: PreparedSeed, matrix: NDArray[np.float32]) -> bool:
+    """Whether lesion and surroundings, which differ now, would all have one colour."""
+    before = seed.memo("lighting.lesion_colours", lambda: _lesion_colours(seed))
+    if before is None or _spread(before) < ERASED:
+        return False
+    return _spread(cv2.transform(before, matrix)) < ERASED
+
+
+def _spread(colours: Image) -> float:
+    """Return the largest of the three channels' standard deviations."""
+    return float(cv2.meanStdDev(colours)[1].max())
+
+
+def _lesion_colours(seed: PreparedSeed) -> Image | None:
+    """Return up to some thousand colours from the lesion and a rim around it, uint8 N×1×3; None without lesion."""
+    if seed.mask is None or not seed.mask.any():
+        return None
+    side = 2 * max(1, seed.height // 32) + 1
+    grown = cv2.dilate(seed.mask.view(np.uint8), np.ones((side, side), np.uint8)).view(np.bool_)
+    colours = seed.image[np.logical_and(grown, np.logical_not(seed.frame))]
+    if len(colours) == 0:
+        return None
+    return np.ascontiguousarray(colours[:: len(colours) // COLOURS_LOOKED_AT + 1, None, :])
 
 
 class ExposureLevel(Level):
@@ -127,7 +156,11 @@ class _Exposure(Relation):
     rises: ClassVar[bool]
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
-        """Draw brightness, contrast and saturation factors: near the level's, or one for all in published mode."""
+        """Draw brightness, contrast and saturation factors: near the level's, or one for all in published mode.
+
+        Raises:
+            NotApplicable: The lesion and its surroundings would become one even area.
+        """
         if severity == PUBLISHED_SEVERITY:
             factor = self._published_factor(rng)
             factors, scale = [factor, factor, factor], abs(factor - 1.0)
@@ -137,17 +170,22 @@ class _Exposure(Relation):
             factors = [1.0 + (f - 1.0) * float(j) for f, j in zip(level.factors, jitter, strict=True)]
             scale = level.scale
         names = ("brightness", "contrast", "saturation")
-        return {**dict(zip(names, factors, strict=True)), "scale": scale}
+        params = {**dict(zip(names, factors, strict=True)), "scale": scale}
+        if _erases_lesion(seed, self._matrix(seed, params)):
+            raise NotApplicable("at this exposure nothing of the lesion could be seen")
+        return params
 
     def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
         """Change the exposure of the field in one affine step."""
-        matrix = exposure_matrix(
+        return FollowUp(image=recolour(seed, self._matrix(seed, params)), params=params, scale=number(params, "scale"))
+
+    def _matrix(self, seed: PreparedSeed, params: Params) -> NDArray[np.float32]:
+        return exposure_matrix(
             brightness=number(params, "brightness"),
             contrast=number(params, "contrast"),
             saturation=number(params, "saturation"),
             mean_luma=mean_luma(seed),
         )
-        return FollowUp(image=recolour(seed, matrix), params=params, scale=number(params, "scale"))
 
     def _published_factor(self, rng: np.random.Generator) -> float:
         given: FactorRange = self.settings.published

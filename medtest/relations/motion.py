@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from statistics import NormalDist
 from typing import Any, ClassVar, Self
 
@@ -121,11 +122,18 @@ def noise_table(std: float) -> NDArray[np.uint8]:
     Args:
         std: Standard deviation in grey levels, in [1, 40].
     """
+    spread = float(np.sqrt(max(std * std - 1.0 / 12.0, 0.0)))
+    table: NDArray[np.uint8] = np.rint(_unit_quantiles() * spread + _MIDDLE).astype(np.uint8)
+    return table
+
+
+@cache
+def _unit_quantiles() -> NDArray[np.float64]:
     normal = NormalDist()
     quantiles = np.array([normal.inv_cdf((i + 0.5) / 256.0) for i in range(256)])
-    spread = np.sqrt(max(std * std - 1.0 / 12.0, 0.0)) / quantiles.std()
-    table: NDArray[np.uint8] = np.rint(quantiles * spread + _MIDDLE).astype(np.uint8)
-    return table
+    unit: NDArray[np.float64] = quantiles / quantiles.std()
+    unit.flags.writeable = False
+    return unit
 
 
 def add_noise(image: Image, *, std: float, noise_seed: int) -> Image:

@@ -9,6 +9,7 @@ The font is Aileron by Sora Sagano, "No Rights Reserved" (CC0 1.0), which Pillow
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 from typing import TypeAlias
@@ -24,6 +25,8 @@ _EM = 0.86
 """Font size as fraction of the line's height."""
 _BASELINE = 0.78
 """Height of the baseline below the line's top, as fraction of the line's height."""
+_BOLDNESS = 150
+"""Percent by which the font's coverage is strengthened."""
 
 
 def draw_lines(count: int, rng: np.random.Generator) -> list[list[str]]:
@@ -83,19 +86,28 @@ def glyph(letter: str, height: int) -> Coverage:
     Digits and punctuation of times share one width, as overlays count in place.
     """
     font = _font(height)
-    wide = letter.isdigit() or letter == SQUARE
-    advance = font.getlength("0" if wide else letter)
-    cell = PillowImage.new("L", (max(1, round(advance + 0.04 * height)), height), 0)
+    alike = "0123456789" if letter.isdigit() or letter == SQUARE else letter
+    cell = PillowImage.new("L", (max(_ink_and_advance(font, each) for each in alike), height), 0)
     pen = ImageDraw.Draw(cell)
+    baseline = round(_BASELINE * height)
     if letter == SQUARE:
         side = cell.width - max(2, round(0.12 * height))
-        bottom = round(_BASELINE * height)
-        pen.rectangle((1, bottom - side, side, bottom - 1), fill=255)
+        pen.rectangle((1, baseline - side, side, baseline - 1), fill=255)
     else:
-        pen.text((cell.width / 2, round(_BASELINE * height)), letter, fill=255, font=font, anchor="ms")
-    coverage: Coverage = np.array(cell, dtype=np.uint8)
+        left, _, right, _ = font.getbbox(letter, anchor="ls")
+        # Whole pixels: letters keep their hinting and none is cut at its cell's edge.
+        start = (cell.width - (math.ceil(right) - math.floor(left))) // 2 - math.floor(left)
+        pen.text((start, baseline), letter, fill=255, font=font, anchor="ls")
+    # Strokes thinner than a pixel would be grey; overlays are white.
+    coverage: Coverage = np.minimum(np.array(cell, dtype=np.uint16) * _BOLDNESS // 100, 255).astype(np.uint8)
     coverage.flags.writeable = False
     return coverage
+
+
+def _ink_and_advance(font: ImageFont.FreeTypeFont, letter: str) -> int:
+    """Return the width in whole pixels that a letter needs, with a pixel between it and the next."""
+    left, _, right, _ = font.getbbox(letter, anchor="ls")
+    return max(round(font.getlength(letter)), math.ceil(right) - math.floor(left) + 1)
 
 
 @lru_cache(maxsize=64)

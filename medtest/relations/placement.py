@@ -187,9 +187,9 @@ def _bounding_box(mask: Mask) -> Box:
 def _distance_to(mask: Mask | None) -> NDArray[np.float32] | None:
     if mask is None or not mask.any():
         return None
-    distance: NDArray[np.float32] = cv2.distanceTransform(
-        np.logical_not(mask).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE
-    ).astype(np.float32, copy=False)
+    found = cv2.distanceTransform(np.logical_not(mask).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
+    # OpenCV's square root varies in its last bit with where the array lies in memory; squares are whole numbers.
+    distance = np.sqrt(np.rint(np.square(found, dtype=np.float64))).astype(np.float32)
     distance.flags.writeable = False
     return distance
 

@@ -24,6 +24,8 @@ SLENDER = (0.35, 0.95)
 """The shorter axis is drawn as this share of the longer one."""
 BRIGHT_PERCENTILE = 99.0
 """Pixels of the field above this percentile of local whiteness are where it shines."""
+FAINTEST = 0.25
+"""… and that have at least this fraction of the strongest one's."""
 LARGEST_HIGHLIGHT = 11
 """Side, in coarse pixels, above which something white is glare and not a reflection."""
 COARSE_SIDE = 128
@@ -165,7 +167,7 @@ def bright_clusters(seed: PreparedSeed) -> tuple[Cluster, ...]:
 
     Whiteness is the smallest of a pixel's three channels: reddish light does not count. It is taken over what is left
     by a morphological opening, so that a wide over-exposed area, on which a spot could not be seen, does not count
-    either. A field that is all alike is one cluster.
+    either; without any small highlight the whitest places are taken.
 
     Raises:
         NotApplicable: The image has no field of view.
@@ -180,8 +182,13 @@ def _find_clusters(seed: PreparedSeed) -> tuple[Cluster, ...]:
     field = cv2.resize(seed.frame.view(np.uint8), size, interpolation=cv2.INTER_NEAREST) == 0
     if not field.any():
         raise NotApplicable("no field of view: the whole image is black frame")
-    white = cv2.subtract(white, cv2.morphologyEx(white, cv2.MORPH_OPEN, np.ones((LARGEST_HIGHLIGHT,) * 2, np.uint8)))
-    bright = np.logical_and(field, white >= np.percentile(white[field], BRIGHT_PERCENTILE))
+    wide = cv2.morphologyEx(white, cv2.MORPH_OPEN, np.ones((LARGEST_HIGHLIGHT, LARGEST_HIGHLIGHT), np.uint8))
+    local = np.where(field, cv2.subtract(white, wide), 0)
+    strongest = int(local.max())
+    if strongest > 0:
+        bright = local >= max(float(np.percentile(local[field], BRIGHT_PERCENTILE)), FAINTEST * strongest)
+    else:
+        bright = np.logical_and(field, white >= np.percentile(white[field], BRIGHT_PERCENTILE))
     # Reflections sit in loose groups: what is within a few coarse pixels of one another is one cluster.
     grown = cv2.dilate(bright.view(np.uint8), np.ones((5, 5), np.uint8))
     count, labels = cv2.connectedComponents(grown)
@@ -287,7 +294,8 @@ def _shine(image: Image, seed: PreparedSeed, spots: list[Spot], *, softness: flo
     one = 1 << _SUBPIXEL
     for x, y, a, b, angle in spots:
         centre = (round((x - left) * one), round((y - top) * one))
-        axes = (round((a + EPSILON) * one), round((b + EPSILON) * one))
+        # OpenCV fills every pixel that the outline touches, half a pixel more than equation 1 on each side.
+        axes = (round(max(a + EPSILON - 0.5, 0.0) * one), round(max(b + EPSILON - 0.5, 0.0) * one))
         cv2.ellipse(layer, centre, axes, angle, 0.0, 360.0, 255, cv2.FILLED, cv2.LINE_8, _SUBPIXEL)
     blurred = cv2.GaussianBlur(layer, (0, 0), softness)
     place = (slice(top, bottom), slice(left, right))

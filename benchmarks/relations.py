@@ -1,0 +1,96 @@
+"""Follow-ups per second of every relation, on one core at 512×512, the seed prepared.
+
+``python benchmarks/relations.py [--seeds N] [--passes N] [--only NAME …]`` prints, per relation, the rate over its
+severities (sampling and applying, processor time, best of several passes), the rate of the first pass (what is
+computed once per seed included), and the geometric mean. The targets are a geometric mean of 700 and no relation
+below 250.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import time
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import cv2  # noqa: E402
+
+from medtest.cases import Address, PreparedSeed  # noqa: E402
+from medtest.errors import NotApplicable  # noqa: E402
+from medtest.plugins import part, parts  # noqa: E402
+from medtest.preparation.prepare import prepare  # noqa: E402
+from medtest.relations.base import Relation  # noqa: E402
+
+TARGET_MEAN = 700.0
+TARGET_LEAST = 250.0
+SUITE_SEED = 7
+
+
+def prepared_seeds(count: int) -> list[PreparedSeed]:
+    """Return phantoms prepared at 512×512."""
+    info = part("seeds", "phantoms")
+    source_class = info.load()
+    settings = source_class.Settings(**info.defaults)
+    source = source_class(dataset="phantoms", settings=settings, root=None, suite_seed=SUITE_SEED)
+    return [prepare(source.load(ref), size=512) for ref in source.refs()[:count]]
+
+
+def build(name: str) -> Relation:
+    """Return a relation with the settings of its YAML file."""
+    info = parts("relations")[name]
+    relation_class = info.load()
+    relation: Relation = relation_class(relation_class.Settings(**info.defaults))
+    return relation
+
+
+def measure(relation: Relation, name: str, seeds: list[PreparedSeed], passes: int) -> tuple[float, float, int]:
+    """Return seconds a follow-up at best, seconds in the first pass, and follow-ups skipped."""
+    best: dict[Address, float] = {}
+    first: list[float] = []
+    skipped = 0
+    for number in range(passes):
+        for seed in seeds:
+            for severity in relation.severities():
+                address = Address(dataset=seed.ref.dataset, seed_id=seed.ref.seed_id, relation=name, severity=severity)
+                started = time.process_time()
+                try:
+                    relation.follow_up(seed, severity, address.generator(SUITE_SEED))
+                except NotApplicable:
+                    skipped += number == 0
+                    continue
+                elapsed = time.process_time() - started
+                if number == 0:
+                    first.append(elapsed)
+                best[address] = min(elapsed, best.get(address, elapsed))
+    return statistics.fmean(best.values()), statistics.fmean(first), skipped
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=6, help="phantoms to work on")
+    parser.add_argument("--passes", type=int, default=15, help="passes, of which the best counts")
+    parser.add_argument("--only", nargs="*", default=[], help="names of relations")
+    options = parser.parse_args()
+    cv2.setNumThreads(1)
+    names = [name for name in parts("relations") if not options.only or name in options.only]
+    for name in names:  # Letters, cut-outs and OpenCV's own tables are loaded before the clock starts.
+        measure(build(name), name, prepared_seeds(1), 1)
+    rates: dict[str, float] = {}
+    print(f"{'relation':<16}{'follow-ups/s':>14}{'first pass/s':>14}{'skipped':>9}")
+    for name in names:
+        seconds, first, skipped = measure(build(name), name, prepared_seeds(options.seeds), options.passes)
+        rates[name] = 1.0 / seconds
+        print(f"{name:<16}{rates[name]:>14.0f}{1.0 / first:>14.0f}{skipped:>9}")
+    counted = {name: rate for name, rate in rates.items() if name != "unchanged"}
+    if counted:
+        mean = statistics.geometric_mean(counted.values())
+        least = min(counted, key=lambda name: counted[name])
+        print(f"geometric mean of {len(counted)} (without unchanged): {mean:.0f}/s, target {TARGET_MEAN:.0f}")
+        print(f"slowest: {least} at {counted[least]:.0f}/s, target {TARGET_LEAST:.0f}")
+
+
+if __name__ == "__main__":
+    main()

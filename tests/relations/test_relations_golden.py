@@ -1,0 +1,62 @@
+"""Bytes that must not change while ``revision`` stays: raise it together with the hash."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+
+import pytest
+from relation_seeds import SUITE_SEED, synthetic_seed
+
+from medtest.cases import Address, image_sha256
+from medtest.errors import NotApplicable
+from medtest.plugins import parts
+from medtest.relations.base import Relation
+
+GOLDEN: dict[str, tuple[int, str]] = {
+    "blur": (1, "fe2973b25f6f23f0"),
+    "contrast": (1, "bc0b1f7aee2822c6"),
+    "saturation": (1, "1ad86ae0bcb1167d"),
+    "specularity": (1, "8fbc2ad8dbcb411c"),
+    "text": (1, "4780aaf03932aa3d"),
+    "unchanged": (1, "b891c7350b2b3179"),
+    "white_balance": (1, "17b9528bf1f0ed9c"),
+}
+
+
+def fingerprint(name: str) -> tuple[int, str]:
+    info = parts("relations")[name]
+    relation_class = info.load()
+    digest = hashlib.sha256()
+    for mode in ("levels", "published"):
+        relation: Relation = relation_class(relation_class.Settings(**{**info.defaults, "mode": mode}))
+        for number in range(2):
+            seed = synthetic_seed(number)
+            for severity in relation.severities():
+                address = Address(
+                    dataset="golden", seed_id=seed.ref.seed_id, relation=name, severity=severity, repeat=number
+                )
+                try:
+                    made = relation.follow_up(seed, severity, address.generator(SUITE_SEED))
+                except NotApplicable as reason:
+                    digest.update(str(reason).encode())
+                    continue
+                digest.update(image_sha256(made.image).encode())
+                digest.update(json.dumps(made.params, sort_keys=True).encode())
+    return relation_class.revision, digest.hexdigest()[:16]
+
+
+def test_the_synthetic_seed_itself_is_what_the_hashes_were_made_from() -> None:
+    assert image_sha256(synthetic_seed(0).image)[:16] == "5e0fd9479706d613"
+
+
+@pytest.mark.skipif(platform.machine() not in {"x86_64", "AMD64"}, reason="bytes are promised per CPU architecture")
+@pytest.mark.parametrize("name", sorted(GOLDEN))
+def test_bytes_are_those_of_the_revision(name: str) -> None:
+    assert fingerprint(name) == GOLDEN[name], f"{name} gives other bytes: raise its revision and mend the table"
+
+
+def test_every_relation_of_this_module_is_guarded() -> None:
+    lighting_motion_text = {"unchanged", "saturation", "contrast", "white_balance", "specularity", "blur", "text"}
+    assert set(GOLDEN) == lighting_motion_text

@@ -1,0 +1,199 @@
+"""Exposure against torchvision's own functions, casts against plain multiplication, and that lesions stay visible."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image as PillowImage
+from relation_seeds import SUITE_SEED, synthetic_seed
+from torchvision.transforms import functional as tv
+
+from medtest.cases import Address, Image
+from medtest.errors import NotApplicable
+from medtest.paths import conf_folder
+from medtest.relations.lighting import (
+    JITTER,
+    Contrast,
+    ExposureLevel,
+    Saturation,
+    WhiteBalance,
+    exposure_matrix,
+    gains_matrix,
+    mean_luma,
+    recolour,
+)
+
+few = settings(max_examples=40, deadline=None, derandomize=True)
+BLENDS = {"brightness": tv.adjust_brightness, "contrast": tv.adjust_contrast, "saturation": tv.adjust_saturation}
+
+
+def defaults(name: str) -> dict[str, object]:
+    content = yaml.safe_load((conf_folder() / "relations" / f"{name}.yaml").read_text(encoding="utf-8"))
+    return {key: value for key, value in content.items() if key not in ("class", "summary")}
+
+
+def blended(image: Image, **factors: float) -> Image:
+    seed = synthetic_seed(0, height=image.shape[0], width=image.shape[1], framed=False)
+    object.__setattr__(seed, "image", image)
+    wanted = {"brightness": 1.0, "contrast": 1.0, "saturation": 1.0, **factors}
+    return recolour(seed, exposure_matrix(**wanted, mean_luma=mean_luma(seed)))
+
+
+@few
+@given(
+    number=st.integers(0, 10**6),
+    blend=st.sampled_from(sorted(BLENDS)),
+    factor=st.floats(0.35, 1.65),
+    random_pixels=st.booleans(),
+)
+def test_each_blend_is_within_one_grey_level_of_torchvision(
+    number: int, blend: str, factor: float, random_pixels: bool
+) -> None:
+    rng = np.random.default_rng(number)
+    if random_pixels:
+        image = rng.integers(0, 256, (64, 80, 3), dtype=np.uint8)
+    else:
+        image = np.clip(rng.normal(rng.uniform(20, 235, 3), 30, (64, 80, 3)), 0, 255).astype(np.uint8)
+    made = blended(image, **{blend: factor}).astype(float)
+    tensor = torch.from_numpy(image).permute(2, 0, 1)
+    on_bytes = BLENDS[blend](tensor, factor).permute(1, 2, 0).numpy().astype(float)
+    on_floats = BLENDS[blend](tensor.double() / 255.0, factor).permute(1, 2, 0).numpy() * 255.0
+    on_pictures = np.asarray(BLENDS[blend](PillowImage.fromarray(image), factor)).astype(float)
+    assert np.abs(made - on_bytes).max() <= 1.0
+    assert np.abs(made - on_floats).max() <= 1.0
+    assert np.abs(made - on_pictures).max() <= 1.0
+
+
+@few
+@given(number=st.integers(0, 10**6), b=st.floats(0.4, 1.0), c=st.floats(0.5, 1.0), s=st.floats(0.6, 1.0))
+def test_the_composed_map_is_the_three_blends_in_a_row(number: int, b: float, c: float, s: float) -> None:
+    rng = np.random.default_rng(number)
+    image = rng.integers(0, 256, (64, 64, 3), dtype=np.uint8)
+    # Downward nothing clips, so torchvision's own three steps in floating point are what one step must give.
+    step = torch.from_numpy(image).permute(2, 0, 1).double() / 255.0
+    for blend, factor in (("brightness", b), ("contrast", c), ("saturation", s)):
+        step = BLENDS[blend](step, factor)
+    expected = step.permute(1, 2, 0).numpy() * 255.0
+    made = blended(image, brightness=b, contrast=c, saturation=s)
+    # Half a level of rounding, a quarter of ROUNDING, and OpenCV's coefficients of ten bits.
+    assert np.abs(made - expected).max() <= 1.2
+    assert np.abs(made - expected).mean() <= 0.5
+
+
+def test_nothing_is_clipped_between_the_steps() -> None:
+    image = np.full((16, 16, 3), 40, np.uint8)
+    image[0] = 160
+    image[1] = 200
+    made = blended(image, brightness=1.8, contrast=0.4)
+    # Clipped after brightness, 160 and 200 would both be 255 and end alike.
+    assert made[1, 0, 0] > made[0, 0, 0]
+
+
+def test_factors_of_one_change_nothing() -> None:
+    image = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
+    assert np.array_equal(blended(image), image)
+    seed = synthetic_seed(0)
+    assert np.array_equal(recolour(seed, gains_matrix((1.0, 1.0, 1.0))), seed.image)
+
+
+@pytest.mark.parametrize(("name", "relation_class"), [("saturation", Saturation), ("contrast", Contrast)])
+def test_published_factors_are_one_for_all_and_lean_to_their_side(name: str, relation_class: type) -> None:
+    given_range = defaults(name)["published"]
+    assert isinstance(given_range, dict)
+    relation = relation_class(relation_class.Settings(**{**defaults(name), "mode": "published"}))
+    seed = synthetic_seed(0)
+    factors = []
+    for repeat in range(600):
+        address = Address(dataset="d", seed_id="s", relation=name, repeat=repeat)
+        params = relation.sample(seed, 0, address.generator(SUITE_SEED))
+        assert params["brightness"] == params["contrast"] == params["saturation"]
+        assert params["scale"] == pytest.approx(abs(params["brightness"] - 1.0))
+        factors.append(params["brightness"])
+    values = np.array(factors)
+    assert values.min() >= given_range["low"]
+    assert values.max() <= given_range["high"]
+    wanted_side = (values > 1.0).mean() if name == "saturation" else (values < 1.0).mean()
+    assert wanted_side == pytest.approx(0.9, abs=0.04)
+    assert relation.published_status == "assumed"
+
+
+@pytest.mark.parametrize(("name", "relation_class"), [("saturation", Saturation), ("contrast", Contrast)])
+def test_levels_lie_within_the_jitter(name: str, relation_class: type) -> None:
+    relation = relation_class(relation_class.Settings(**defaults(name)))
+    for severity in relation.severities():
+        level: ExposureLevel = relation.settings.levels[severity]
+        params = relation.sample(synthetic_seed(0), severity, np.random.default_rng(severity))
+        for key, factor in (("brightness", level.brightness), ("contrast", level.contrast)):
+            assert abs(params[key] - factor) <= JITTER * abs(factor - 1.0) + 1e-12
+
+
+def test_exposure_refuses_the_other_direction() -> None:
+    wrong = {1: {"brightness": 0.8, "contrast": 1.1, "saturation": 1.1}}
+    with pytest.raises(ValueError, match="over-exposure needs factors of 1 or more"):
+        Saturation.Settings(**{**defaults("saturation"), "levels": wrong, "severities": [1]})
+    wrong = {1: {"brightness": 0.8, "contrast": 1.1, "saturation": 0.9}}
+    with pytest.raises(ValueError, match="under-exposure needs factors of 1 or less"):
+        Contrast.Settings(**{**defaults("contrast"), "levels": wrong, "severities": [1]})
+
+
+@pytest.mark.parametrize(
+    ("tint", "kept"),
+    [("green", (0.5, 1.0, 0.5)), ("purple", (1.0, 0.5, 1.0)), ("purple_report", (0.5, 0.5, 1.0))],
+)
+def test_casts_multiply_the_cut_channels(tint: str, kept: tuple[float, float, float]) -> None:
+    relation = WhiteBalance(WhiteBalance.Settings(**defaults("white_balance")))
+    seed = synthetic_seed(0)
+    made = relation.apply(seed, {"tint": tint, "cut": 0.5, "scale": 0.5}).image
+    field = ~seed.frame
+    assert np.abs(made[field] - seed.image[field] * np.array(kept)).max() <= 0.76
+    assert np.array_equal(made[seed.frame], seed.image[seed.frame])
+
+
+@pytest.mark.parametrize(
+    ("variant", "mode", "expected"),
+    [
+        ("both", "levels", {"green", "purple"}),
+        ("both", "published", {"green", "purple_report"}),
+        ("green", "levels", {"green"}),
+        ("purple", "published", {"purple"}),
+        ("purple_report", "levels", {"purple_report"}),
+    ],
+)
+def test_variants_draw_their_tints(variant: str, mode: str, expected: set[str]) -> None:
+    chosen = WhiteBalance.Settings(**{**defaults("white_balance"), "variant": variant, "mode": mode})
+    relation = WhiteBalance(chosen)
+    severity = 0 if mode == "published" else 5
+    rng = np.random.default_rng(1)
+    drawn = [relation.sample(synthetic_seed(0), severity, rng) for _ in range(60)]
+    assert {params["tint"] for params in drawn} == expected
+    assert relation.published_status == "report"
+    if mode == "published":
+        assert all(0.45 <= params["cut"] <= 0.55 for params in drawn)
+        assert all(params["scale"] == params["cut"] for params in drawn)
+    else:
+        assert {params["scale"] for params in drawn} == {0.5}
+    assert json.loads(json.dumps(drawn)) == drawn
+
+
+def test_an_exposure_that_would_wipe_the_lesion_out_is_skipped() -> None:
+    seed = synthetic_seed(0)
+    assert seed.mask is not None
+    image = seed.image.copy()
+    image[~seed.frame] = (243, 236, 230)
+    image[seed.mask] = (250, 238, 234)
+    image.setflags(write=False)
+    object.__setattr__(seed, "image", image)
+    saturation = Saturation(Saturation.Settings(**defaults("saturation")))
+    contrast = Contrast(Contrast.Settings(**defaults("contrast")))
+    with pytest.raises(NotApplicable, match="nothing of the lesion could be seen"):
+        saturation.follow_up(seed, 5, np.random.default_rng(0))
+    assert contrast.follow_up(seed, 1, np.random.default_rng(0)).image.any()
+    unlabelled = synthetic_seed(0, labelled=False)
+    object.__setattr__(unlabelled, "image", image)
+    assert saturation.follow_up(unlabelled, 5, np.random.default_rng(0)).image.max() == 255

@@ -1,0 +1,138 @@
+"""Spots: where they gather, how large they are, and what they leave of lesion, frame and dark places."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from relation_seeds import synthetic_seed
+
+from medtest.cases import PreparedSeed
+from medtest.errors import NotApplicable
+from medtest.paths import conf_folder
+from medtest.relations.specularity import LESION_COVER, Specularity, bright_clusters
+
+
+def specularity(**changes: object) -> Specularity:
+    content = yaml.safe_load((conf_folder() / "relations" / "specularity.yaml").read_text(encoding="utf-8"))
+    given = {key: value for key, value in content.items() if key not in ("class", "summary")}
+    return Specularity(Specularity.Settings(**{**given, **changes}))
+
+
+def spots_of(params: dict[str, Any]) -> np.ndarray[Any, Any]:
+    return np.array([spot for group in params["clusters"] for spot in group])
+
+
+def replaced(seed: PreparedSeed, **arrays: Any) -> PreparedSeed:
+    for key, value in arrays.items():
+        object.__setattr__(seed, key, value)
+    return seed
+
+
+def test_clusters_are_found_where_highlights_were_drawn() -> None:
+    seed = synthetic_seed(0, height=192, width=256)
+    image = np.zeros_like(seed.image)
+    image[:] = (150, 80, 60)
+    image[40:44, 60:64] = 250
+    image[44:47, 66:69] = 250
+    image[120:124, 200:204] = 250
+    image[seed.frame] = 0
+    found = bright_clusters(replaced(seed, image=image))
+    assert len(found) == 2
+    assert (found[0].x, found[0].y) == (pytest.approx(63.5, abs=2.5), pytest.approx(43.0, abs=2.5))
+    assert (found[1].x, found[1].y) == (pytest.approx(201.5, abs=2.0), pytest.approx(121.5, abs=2.0))
+    assert found[0].weight > found[1].weight
+    assert sum(cluster.weight for cluster in found) == pytest.approx(1.0)
+
+
+def test_a_wide_glare_is_no_cluster_when_there_is_a_highlight() -> None:
+    seed = synthetic_seed(0, height=192, width=256)
+    image = np.zeros_like(seed.image)
+    image[:] = (150, 80, 60)
+    image[100:170, 100:200] = 255
+    image[50:54, 80:84] = 250
+    image[seed.frame] = 0
+    found = bright_clusters(replaced(seed, image=image))
+    assert (found[0].x, found[0].y) == (pytest.approx(81.5, abs=2.0), pytest.approx(51.5, abs=2.0))
+
+
+def test_spots_stay_near_their_cluster_and_within_lambda() -> None:
+    relation = specularity()
+    for number in range(5):
+        seed = synthetic_seed(number, height=288, width=320)
+        for severity in relation.severities():
+            params = relation.sample(seed, severity, np.random.default_rng([number, severity]))
+            level = relation.settings.levels[severity]
+            spots = spots_of(params)
+            assert 1 <= len(spots) <= level.spots
+            assert spots[:, 2:4].max() <= level.radius * seed.height + 0.01
+            assert spots[:, 2:4].min() > 0.0
+            assert 1 <= len(params["clusters"]) <= 3
+            centres = np.array([(cluster.x, cluster.y) for cluster in bright_clusters(seed)])
+            reach = 0.035 * seed.height + 0.5 * max(cluster.extent for cluster in bright_clusters(seed))
+            nearest = np.linalg.norm(spots[:, None, :2] - centres[None], axis=2).min(axis=1)
+            assert nearest.max() < 5.0 * reach
+            rows, columns = np.rint(spots[:, 1]).astype(int), np.rint(spots[:, 0]).astype(int)
+            assert not seed.frame[rows, columns].any()
+
+
+def test_an_upright_ellipse_is_equation_1() -> None:
+    seed = synthetic_seed(0, height=120, width=160, framed=False)
+    image = np.zeros_like(seed.image)
+    seed = replaced(seed, image=image, grey=np.ones(image.shape[:2], np.float32))
+    spot = [80.0, 60.0, 24.0, 11.0, 0.0]
+    params = {"clusters": [[spot]], "softness": 0.8, "strength": 1.0, "scale": 0.1}
+    made = specularity().apply(seed, params).image[:, :, 0]
+    rows, columns = np.mgrid[0:120, 0:160]
+    value = (columns - 80.0) ** 2 / 24.0**2 + (rows - 60.0) ** 2 / 11.0**2
+    assert (made[value < 0.5] == 255).all()
+    assert (made[value > 1.5] == 0).all()
+    assert (made > 127).sum() == pytest.approx(np.pi * 24.0 * 11.0, rel=0.05)
+    edge = (value > 0.9) & (value < 1.1)
+    assert np.unique(made[edge]).size > 10, "edges are blurred"
+
+
+def test_the_grey_mask_bounds_strength_in_the_dark() -> None:
+    seed = synthetic_seed(0, height=120, width=160, framed=False)
+    grey = np.ones((120, 160), np.float32)
+    grey[:, 80:] = 0.25
+    image = np.full_like(seed.image, 20)
+    seed = replaced(seed, image=image, grey=grey)
+    spots = [[40.0, 60.0, 15.0, 15.0, 0.0], [120.0, 60.0, 15.0, 15.0, 0.0]]
+    made = specularity().apply(seed, {"clusters": [spots], "softness": 1.0, "strength": 0.9, "scale": 0.1}).image
+    assert made[60, 40, 0] == pytest.approx(20 + 0.9 * 235, abs=1)
+    assert made[60, 120, 0] == pytest.approx(20 + 0.25 * 0.9 * 235, abs=1)
+
+
+def test_published_mode_draws_upright_ellipses_only() -> None:
+    relation = specularity(mode="published")
+    seed = synthetic_seed(0, height=288, width=320)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        assert not spots_of(relation.sample(seed, 0, rng))[:, 4].any()
+    assert relation.published_status == "assumed"
+    turned = spots_of(specularity().sample(seed, 5, rng))
+    assert np.unique(turned[:, 4]).size > 5
+
+
+def test_no_lesion_is_wiped_out() -> None:
+    relation = specularity()
+    for number in range(8):
+        seed = synthetic_seed(number, height=288, width=320)
+        # All light falls on the lesion, so every cluster lies there.
+        assert seed.mask is not None
+        image = seed.image.copy()
+        image[~seed.mask] = 60
+        image[seed.mask] = 70
+        rows, columns = np.nonzero(seed.mask)
+        for k in range(0, rows.size, rows.size // 6):
+            image[rows[k], columns[k]] = 250
+        seed = replaced(seed, image=image, grey=np.ones(seed.frame.shape, np.float32))
+        try:
+            made = relation.follow_up(seed, 5, np.random.default_rng(number)).image
+        except NotApplicable:
+            continue
+        solid = (np.abs(made[seed.mask].astype(int) - image[seed.mask]).max(axis=1) > 60).mean()
+        assert solid <= LESION_COVER
