@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import cv2
@@ -22,16 +22,16 @@ class Frame:
     Attributes:
         kind: One of :data:`FRAME_KINDS`.
         field: uint8 H×W, 255 in the field of view, 0 on the frame, smooth over one pixel between.
-        boxes: Display boxes on the frame as (left, top, right, bottom) with their kind, for the painter.
+        boxes: Display boxes on the frame as (left, top, right, bottom), to be painted.
     """
 
     kind: str
     field: NDArray[np.uint8]
-    boxes: tuple[Box, ...] = field(default_factory=tuple)
+    boxes: tuple[Box, ...] = ()
 
     @property
     def black(self) -> NDArray[np.bool_]:
-        """bool H×W, True on the frame."""
+        """True on the frame, bool H×W."""
         return self.field < 128
 
 

@@ -1,0 +1,74 @@
+"""From linear light to what the endoscope's processor shows: tone, noise, soft colour, black frame, text."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.phantoms.colon.details import draw_text
+from medtest.phantoms.colon.fields import Field, as_field
+from medtest.phantoms.colon.frames import Frame
+
+
+def _noise(rng: np.random.Generator, shape: tuple[int, int]) -> Field:
+    """Return noise of mean 0 and standard deviation 1 from the sum of two random bytes (a triangle)."""
+    drawn = np.frombuffer(rng.bytes(2 * shape[0] * shape[1]), np.uint8).reshape(2, *shape)
+    total = drawn[0].astype(np.float32) + drawn[1]
+    return as_field((total - 255.0) * np.float32(1.0 / 104.5))
+
+
+def develop(rng: np.random.Generator, linear: Field) -> tuple[NDArray[np.uint8], float]:
+    """Turn linear light into an 8-bit picture: soft shoulder, gamma, noise of the sensor, soft colour.
+
+    Args:
+        rng: Source of random numbers.
+        linear: float32 H×W×3, linear RGB, 1 where a channel saturates.
+
+    Returns:
+        uint8 H×W×3 RGB, and the standard deviation of the noise in grey levels.
+    """
+    shape = (linear.shape[0], linear.shape[1])
+    # A short shoulder, 1.15 x / (1 + 0.15 x), clipped at x = 1: red saturates first, so what is over-exposed goes
+    # through orange to white, as on real sensors.
+    picture = linear * np.float32(0.15)
+    picture += np.float32(1.0)
+    np.divide(linear, picture, out=picture)
+    np.minimum(picture, np.float32(1.0 / 1.15), out=picture)
+    picture *= np.float32(1.15 * 255.0 * 255.0)
+    np.maximum(picture, np.float32(0.0), out=picture)
+    np.sqrt(picture, out=picture)
+    level = float(rng.uniform(0.8, 2.6))
+    grain = _noise(rng, shape)
+    grain = cv2.blur(grain, (2, 2)) * np.float32(2.0 * level) if shape[1] > 700 else grain * np.float32(level)
+    picture += grain[..., None]
+    np.maximum(picture, np.float32(0.0), out=picture)
+    eight = cv2.convertScaleAbs(picture)
+    # Colour at half resolution, as JPEG and video keep it.
+    ycc = cv2.cvtColor(eight, cv2.COLOR_RGB2YCrCb)
+    half = cv2.resize(ycc, ((shape[1] + 1) // 2, (shape[0] + 1) // 2), interpolation=cv2.INTER_AREA)
+    soft = cv2.resize(half, (shape[1], shape[0]), interpolation=cv2.INTER_LINEAR)
+    soft[..., 0] = ycc[..., 0]
+    result: NDArray[np.uint8] = cv2.cvtColor(soft, cv2.COLOR_YCrCb2RGB).astype(np.uint8, copy=False)
+    return result, level
+
+
+def draw_frame(rng: np.random.Generator, picture: NDArray[np.uint8], frame: Frame) -> bool:
+    """Lay the black frame, its boxes and the display's text over a picture, in place; return whether there is text."""
+    shape = (picture.shape[0], picture.shape[1])
+    level = int(rng.integers(0, 5))
+    soft = frame.field if rng.random() < 0.5 else cv2.blur(frame.field, (3, 3))
+    dark = np.frombuffer(rng.bytes(frame.field.size), np.uint8).reshape(shape) & (3 if level > 2 else 1)
+    floor = (dark + np.uint8(level)) * (frame.field < 128)
+    cv2.multiply(picture, cv2.merge([soft, soft, soft]), dst=picture, scale=1.0 / 255.0)
+    cv2.add(picture, cv2.merge([floor, floor, floor]), dst=picture)
+    for left, top, right, bottom in frame.boxes:
+        green = int(rng.integers(30, 100))
+        cv2.rectangle(picture, (left, top), (right, bottom), (4, green, 16), -1 if rng.random() < 0.4 else 2)
+    text = bool(rng.random() < (0.45 if frame.kind in ("octagonal", "inset", "stepped") else 0.12))
+    if text:
+        canvas = np.zeros(shape, np.uint8)
+        draw_text(rng, canvas, float(rng.uniform(0.1, 0.35)))
+        lit = canvas > 0
+        picture[lit] = np.maximum(picture[lit], (canvas[lit][:, None] * np.float32(0.85)).astype(np.uint8))
+    return text

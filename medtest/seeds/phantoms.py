@@ -1,0 +1,90 @@
+"""Made colonoscopy images: seeds without data protection, whose truth is known to the pixel."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from medtest.cases import Seed, SeedRef
+from medtest.phantoms.colon import REVISION, ColonPhantom, colon_rng, make_colon
+from medtest.plugins import PartSettings
+from medtest.seeds.base import SeedSource
+
+FrameKind = Literal["none", "round", "octagonal", "rectangular", "cut_corners", "inset", "stepped"]
+Side = Annotated[int, Field(ge=64, le=4096)]
+
+
+class PhantomSettings(PartSettings):
+    """What a suite may set.
+
+    Attributes:
+        count: How many phantoms, 1 to 100,000.
+        polyps: Polyps on each, 0 to 3; None draws (most have one).
+        negatives: Share without polyp, 0 to 1; None is the generator's own, 6 %. Only where ``polyps`` is None.
+        frames: Kinds of black frame to draw from; None is all, each at the generator's weight.
+        size: Height and width in pixels, 64 to 4096; None draws from 384×288 to 1920×1072.
+    """
+
+    count: int = Field(default=20, ge=1, le=100_000)
+    polyps: int | None = Field(default=None, ge=0, le=3)
+    negatives: float | None = Field(default=None, ge=0.0, le=1.0)
+    frames: Annotated[list[FrameKind], Field(min_length=1)] | None = None
+    size: Annotated[list[Side], Field(min_length=2, max_length=2)] | None = None
+
+    @model_validator(mode="after")
+    def _one_says_how_many(self) -> PhantomSettings:
+        if self.polyps is not None and self.negatives is not None:
+            raise ValueError("polyps and negatives both say how many polyps there are: leave one out")
+        return self
+
+
+class Phantoms(SeedSource):
+    """Phantoms of the colon, made when they are loaded.
+
+    Phantom ``i`` depends on the suite's seed, the data set's id and ``i`` (see
+    :func:`medtest.phantoms.colon.colon_rng`), and on the settings other than ``count``.
+    """
+
+    Settings: ClassVar[type[PartSettings]] = PhantomSettings
+    revision: ClassVar[int] = REVISION
+    phantom: ClassVar[bool] = True
+
+    settings: PhantomSettings
+
+    def refs(self) -> Sequence[SeedRef]:
+        """Return ``phantom-0000``, ``phantom-0001``, …, each a cluster of its own."""
+        return tuple(
+            SeedRef(dataset=self.dataset, seed_id=f"phantom-{index:04d}", locator=str(index))
+            for index in range(self.settings.count)
+        )
+
+    def make(self, ref: SeedRef) -> ColonPhantom:
+        """Make one phantom with all that is known about it: its true frame and ``info`` besides image and mask."""
+        size = self.settings.size
+        return make_colon(
+            colon_rng(self.suite_seed, self.dataset, int(ref.locator)),
+            size=(size[0], size[1]) if size is not None else None,
+            polyps=self.settings.polyps,
+            frame=self.settings.frames,
+            negatives=self.settings.negatives,
+        )
+
+    def load(self, ref: SeedRef) -> Seed:
+        """Make one phantom."""
+        made = self.make(ref)
+        return Seed(ref=ref, image=made.image, expected=made.mask)
+
+    def digest(self) -> str:
+        """Return a SHA-256 over the generator's revision, the settings, the data set's id and the suite's seed."""
+        content: dict[str, Any] = {
+            "generator": "colon",
+            "revision": REVISION,
+            "settings": self.settings.model_dump(mode="json"),
+            "dataset": self.dataset,
+            "suite_seed": self.suite_seed,
+        }
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
