@@ -130,7 +130,8 @@ def contact_sheet(objects: list[tuple[Rgba, dict[str, Any]]], columns: int = 9, 
         patch = sheet[y : y + size[1], x : x + size[0]]
         alpha = small[..., 3:] / 255
         patch[:] = (small[..., 2::-1] * alpha + patch * (1 - alpha)).astype(np.uint8)
-        cv2.putText(sheet, meta["name"], (x, index // columns * cell + cell - 5), 0, 0.36, (255, 255, 255), 1, cv2.LINE_AA)
+        below = (x, index // columns * cell + cell - 5)
+        cv2.putText(sheet, meta["name"], below, cv2.FONT_HERSHEY_SIMPLEX, 0.36, (255, 255, 255), 1, cv2.LINE_AA)
     return sheet
 
 

@@ -223,7 +223,8 @@ class ObjectLibrary:
             picture = path.with_suffix(".png")
             problem = _outside(self.folder, path) or _outside(self.folder, picture) or _png_problem(picture)
             if problem:
-                mistakes.append(Mistake(where=where, found=problem, fix="give each object a PNG and a JSON of one name"))
+                fix = "give each object a PNG and a JSON of one name"
+                mistakes.append(Mistake(where=where, found=problem, fix=fix))
                 continue
             text = path.read_bytes()
             found = _read_info(where, text)
@@ -341,7 +342,8 @@ def _read_info(where: str, text: bytes) -> ObjectInfo | Mistake:
         return ObjectInfo.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        allowed = ", ".join(ObjectInfo.model_fields) if first["type"] == "extra_forbidden" else str(first["msg"])
-        found = "unknown key" if first["type"] == "extra_forbidden" else repr(first.get("input"))[:80]
-        return Mistake(where=where, key=key, found=found, allowed=allowed, nearest=nearest_name(key, ObjectInfo.model_fields))
+        key, known = ".".join(str(part) for part in first["loc"]), list(ObjectInfo.model_fields)
+        if first["type"] == "extra_forbidden":
+            allowed, nearest = ", ".join(known), nearest_name(key, known)
+            return Mistake(where=where, key=key, found="unknown key", allowed=allowed, nearest=nearest)
+        return Mistake(where=where, key=key, found=repr(first.get("input"))[:80], allowed=str(first["msg"]))

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from medtest.cases import Mask, PreparedSeed
 from medtest.errors import NotApplicable
-from medtest.relations.object_cutouts import Cutout, cutout, size_factor, size_step
+from medtest.relations.object_cutouts import Variant, coarse, cutout, pose, size_factor, size_step, visible_box
 from medtest.relations.object_library import ObjectInfo, ObjectLibrary
-from medtest.relations.placement import draw_place, field_box, free_places, keep_out
+from medtest.relations.placement import Box, FreePlaces, draw_place, field_box, free_places, keep_out
 
 CELLS = 64
 """Cells along the image's longer side of the coarse grid on which instruments are placed."""
@@ -30,7 +30,7 @@ FACTORS = (0.2, 2.0)
 """Bounds on the factor by which an object's side may be scaled: neither specks nor magnified pixels."""
 FREE_ANGLE = 15
 """Step in degrees of the angle of what may lie any way round."""
-SHAFT_ANGLE = 3
+SHAFT_ANGLE = 5
 """Step in degrees of an instrument's angle."""
 OVERLAP = 0.15
 """How far, as share of its sides, an object's box may reach into another's."""
@@ -106,6 +106,11 @@ def likeness(look: FieldLook, infos: Sequence[ObjectInfo]) -> NDArray[np.float64
     return np.asarray(weights / weights.sum(), np.float64)
 
 
+def _chances(seed: PreparedSeed, library: ObjectLibrary, infos: Sequence[ObjectInfo]) -> NDArray[np.float64]:
+    key = f"objects.likeness.{library.digest}.{infos[0].kind}.{len(infos)}"
+    return seed.memo(key, lambda: likeness(field_look(seed), infos))
+
+
 def brightness_gain(look: FieldLook, info: ObjectInfo, limits: tuple[float, float]) -> float:
     """Return target's over original field's brightness, bounded, rounded so that it survives JSON."""
     return round(min(max(look.brightness / info.field_brightness, limits[0]), limits[1]), 3)
@@ -150,14 +155,14 @@ def place_free(
         NotApplicable: There is no room for that much.
     """
     look = field_look(seed)
-    chances = likeness(look, infos)
+    chances = np.cumsum(_chances(seed, library, infos))
     places = free_places(seed, margin=options.margin)
     step = max(4, max(seed.height, seed.width) // CELLS)
     shares = np.sort(0.5 + rng.random(count))[::-1]
     wanted = [float(v) for v in shares / shares.sum() * area * look.pixels]
     nominal = area * look.pixels
     placed: list[Placed] = []
-    boxes: list[tuple[int, int, int, int]] = []
+    boxes: list[Box] = []
     done = 0.0
     for attempt in range(2 * count + 2):
         if attempt >= len(wanted):
@@ -165,25 +170,22 @@ def place_free(
             if missing < 0.08 * nominal:
                 break
             wanted.append(missing / 2 if missing > 0.3 * nominal else missing)
-        order = rng.choice(len(infos), size=3, p=chances)
+        order = np.minimum(np.searchsorted(chances, rng.random(3) * chances[-1], side="right"), len(infos) - 1)
         turn, mirrored = int(rng.integers(360 // FREE_ANGLE)) * FREE_ANGLE, bool(rng.random() < 0.5)
-        for info, reduced in ((infos[int(i)], r) for i, r in zip(order, (1.0, 0.7, 0.45), strict=True)):
+        for index, reduced in zip(order, (1.0, 0.7, 0.45), strict=True):
+            info = infos[int(index)]
             size = size_step(info, wanted[attempt] * reduced)
             if not FACTORS[0] <= size_factor(size) <= FACTORS[1]:
                 continue
-            piece = cutout(library, info, angle=turn, step=size, flip=mirrored, blur=options.blur)
-            height, width = piece.alpha.shape
-            free = places.of_shape(piece.visible, step=step, bands=4)
-            _block(free, boxes, height, width, step)
-            if free.size == 0 or not free.any():
+            variant = Variant(info=info, angle=turn, step=size, flip=mirrored)
+            corner = _free_corner(places, rng, library, variant, boxes, step, options.blur)
+            if corner is None:
                 continue
-            row, column = draw_place(free, rng, what=info.kind, step=step)
-            boxes.append((row, column, row + height, column + width))
             gain = brightness_gain(look, info, options.gains)
             placed.append(
-                Placed(name=info.name, angle=turn, size=size, x=column, y=row, flip=mirrored, gain=gain)
+                Placed(name=info.name, angle=turn, size=size, x=corner[0], y=corner[1], flip=mirrored, gain=gain)
             )
-            done += piece.area
+            done += variant.pixels
             break
     if done < LOWEST_SHARE * nominal:
         raise NotApplicable(
@@ -193,7 +195,34 @@ def place_free(
     return placed
 
 
-def _block(free: Mask, boxes: Sequence[tuple[int, int, int, int]], height: int, width: int, step: int) -> None:
+def _free_corner(
+    places: FreePlaces,
+    rng: np.random.Generator,
+    library: ObjectLibrary,
+    variant: Variant,
+    boxes: list[Box],
+    step: int,
+    blur: float,
+) -> tuple[int, int] | None:
+    """Return the turned box's top-left pixel (x, y) at a free place and note the box taken; None without room."""
+    left, top, width, height = visible_box(library, variant, pose(library, variant, blur))
+    free = places.of_box(height, width, step=step)
+    _block(free, boxes, height, width, step)
+    if not free.any():
+        # The upright box is too coarse for this place; the object itself may fit.
+        piece = cutout(library, variant, blur)
+        left, top = piece.offset
+        height, width = piece.visible.shape
+        free = places.of_shape(piece.visible, step=step, bands=6)
+        _block(free, boxes, height, width, step)
+        if not free.any():
+            return None
+    row, column = draw_place(free, rng, what=variant.info.kind, step=step)
+    boxes.append((row, column, row + height, column + width))
+    return column - left, row - top
+
+
+def _block(free: Mask, boxes: Sequence[Box], height: int, width: int, step: int) -> None:
     """Take out the corners at which a box of this size would reach too far into one of ``boxes``."""
     for top, left, bottom, right in boxes:
         slack_y = int(OVERLAP * min(height, bottom - top))
@@ -240,36 +269,14 @@ def _grid(seed: PreparedSeed, margin: int) -> _Grid:
     rows, columns = -(-seed.height // cell), -(-seed.width // cell)
     pad = max(rows, columns)
 
-    def coarse(values: NDArray[np.uint8]) -> NDArray[np.float32]:
-        whole = np.zeros((rows * cell, columns * cell), np.uint8)
+    def cells(values: Mask) -> NDArray[np.float32]:
+        whole = np.zeros((rows * cell, columns * cell), np.float32)
         whole[: seed.height, : seed.width] = values
-        return whole.reshape(rows, cell, columns, cell).mean(axis=(1, 3), dtype=np.float32)
+        return np.asarray(whole.reshape(rows, cell, columns, cell).mean(axis=(1, 3)), np.float32)
 
-    field = coarse(np.logical_not(seed.frame).view(np.uint8))
-    blocked = (coarse(keep_out(seed, margin=margin).view(np.uint8)) > 0).astype(np.float32)
+    field = cells(np.logical_not(seed.frame))
+    blocked = (cells(keep_out(seed, margin=margin)) > 0).astype(np.float32)
     return _Grid(cell=cell, pad=pad, field=np.pad(field, pad), blocked=np.pad(blocked, pad))
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Shape:
-    """A cut-out in coarse cells: share of each cell it covers, and the cells it touches at all."""
-
-    cover: NDArray[np.float32]
-    touched: NDArray[np.float32]
-
-
-def _shape(piece: Cutout, cell: int) -> _Shape:
-    height, width = piece.alpha.shape
-    rows, columns = -(-height // cell), -(-width // cell)
-
-    def coarse(values: Mask) -> NDArray[np.float32]:
-        whole = np.zeros((rows * cell, columns * cell), np.uint8)
-        whole[:height, :width] = values
-        return np.asarray(
-            cv2.resize(whole * np.float32(1.0), (columns, rows), interpolation=cv2.INTER_AREA), np.float32
-        )
-
-    return _Shape(cover=coarse(piece.solid), touched=(coarse(piece.visible) > 0).astype(np.float32))
 
 
 def place_instrument(
@@ -290,7 +297,7 @@ def place_instrument(
     """
     look = field_look(seed)
     grid = seed.memo(f"objects.grid.{options.margin}", lambda: _grid(seed, options.margin))
-    order = _without_replacement(likeness(look, infos), rng)
+    order = _without_replacement(_chances(seed, library, infos), rng)
     for share, info, turn in _proposals(infos, order, options.turn, rng):
         target = share * area * look.pixels
         # A shaft reaches beyond the rim: about a quarter of it is hidden, more or less where that gives room.
@@ -298,13 +305,11 @@ def place_instrument(
             size = size_step(info, target / seen)
             if not FACTORS[0] <= size_factor(size) <= FACTORS[1]:
                 continue
-            piece = cutout(library, info, angle=turn, step=size, flip=False, blur=options.blur)
-            corner = _corner(seed, rng, grid, piece, info, target, options)
+            variant = Variant(info=info, angle=turn, step=size)
+            corner = _shaft_corner(seed, rng, grid, library, variant, target, options)
             if corner is not None:
                 gain = brightness_gain(look, info, options.gains)
-                return Placed(
-                    name=info.name, angle=turn, size=size, x=corner[0], y=corner[1], flip=False, gain=gain
-                )
+                return Placed(name=info.name, angle=turn, size=size, x=corner[0], y=corner[1], flip=False, gain=gain)
     raise NotApplicable(
         f"no room for an instrument on {100 * area:.3g} % of the field, off the lesion and near its original position"
     )
@@ -320,53 +325,68 @@ def _proposals(
             yield share, infos[index], SHAFT_ANGLE * int(rng.integers(-steps, steps + 1))
 
 
-def _corner(
+def _shaft_corner(
     seed: PreparedSeed,
     rng: np.random.Generator,
     grid: _Grid,
-    piece: Cutout,
-    info: ObjectInfo,
+    library: ObjectLibrary,
+    variant: Variant,
     target: float,
     options: ShaftOptions,
 ) -> tuple[int, int] | None:
-    """Return the top-left pixel (x, y) of a place for the instrument, or None where there is none."""
-    cell, pad = grid.cell, grid.pad
-    shape = _shape(piece, cell)
-    rows, columns = shape.cover.shape
+    """Return the turned box's top-left pixel (x, y) at a place for the instrument, or None where there is none.
+
+    Conditions are tried from the cheapest on: the tip in the field, the shaft's end outside, then the lesion and the
+    area that is seen, as correlations on the coarse grid over the places that are left.
+    """
+    info, cell, pad = variant.info, grid.cell, grid.pad
+    where = pose(library, variant, options.blur)
+    columns, rows = -(-where.size[0] // cell), -(-where.size[1] // cell)
     if max(rows, columns) > pad:
         return None
+    points = where.place(np.array([[0.5, 0.5], info.tip, *info.cut])) / cell
     top, left, bottom, right = field_box(seed)
-    high, wide = bottom - top, right - left
-    wanted_x = (left + info.centre[0] * wide - piece.centre[0]) / cell
-    wanted_y = (top + info.centre[1] * high - piece.centre[1]) / cell
-    reach_x, reach_y = options.reach * wide / cell, options.reach * high / cell
-    x0, x1 = (max(math.ceil(wanted_x - reach_x), 1 - columns), min(math.floor(wanted_x + reach_x), seed.width // cell))
-    y0, y1 = (max(math.ceil(wanted_y - reach_y), 1 - rows), min(math.floor(wanted_y + reach_y), seed.height // cell))
+    high, wide = (bottom - top) / cell, (right - left) / cell
+    wanted_x = left / cell + info.centre[0] * wide - points[0, 0]
+    wanted_y = top / cell + info.centre[1] * high - points[0, 1]
+    x0 = max(math.ceil(wanted_x - options.reach * wide), 1 - columns)
+    y0 = max(math.ceil(wanted_y - options.reach * high), 1 - rows)
+    x1 = min(math.floor(wanted_x + options.reach * wide), seed.width // cell)
+    y1 = min(math.floor(wanted_y + options.reach * high), seed.height // cell)
     if x1 < x0 or y1 < y0:
         return None
-    window = (slice(y0 + pad, y1 + pad + rows), slice(x0 + pad, x1 + pad + columns))
+    extent = (y1 - y0 + 1, x1 - x0 + 1)
+    free = _cells(grid, points[1], (x0, y0), extent) > 0.98
+    for point in points[2:]:
+        free &= _cells(grid, point, (x0, y0), extent) < 0.02
+    left_over = cv2.boundingRect(free.view(np.uint8))
+    if left_over[2] == 0:
+        return None
+    x0, y0 = x0 + left_over[0], y0 + left_over[1]
+    free = free[left_over[1] : left_over[1] + left_over[3], left_over[0] : left_over[0] + left_over[2]]
+    window = (
+        slice(y0 + pad, y0 + pad + left_over[3] + rows - 1),
+        slice(x0 + pad, x0 + pad + left_over[2] + columns - 1),
+    )
+    shape = coarse(library, variant, options.blur, cell)
     hit = cv2.matchTemplate(np.ascontiguousarray(grid.blocked[window]), shape.touched, cv2.TM_CCORR)
-    free = hit < 0.5
+    free = free & (hit < 0.5)
     if not free.any():
         return None
-    seen = cv2.matchTemplate(np.ascontiguousarray(grid.field[window]), shape.cover, cv2.TM_CCORR) * (cell * cell)
-    free &= (seen > 0.92 * target) & (seen < 1.15 * target) if info.cut else seen > 0.99 * piece.area
-    for x, y in piece.cut:
-        free &= _cells(grid, x / cell, y / cell, (x0, y0), free.shape) < 0.02
-    free &= _cells(grid, piece.tip[0] / cell, piece.tip[1] / cell, (x0, y0), free.shape) > 0.98
+    seen = cv2.matchTemplate(np.ascontiguousarray(grid.field[window]), shape.cover, cv2.TM_CCORR) * float(cell * cell)
+    free &= (seen > 0.90 * target) & (seen < 1.12 * target) if info.cut else seen > 0.98 * variant.pixels
     if not free.any():
         return None
-    near = (wanted_y - y0, wanted_x - x0)
-    spread = options.spread * max(high, wide) / cell
+    near, spread = (wanted_y - y0, wanted_x - x0), options.spread * max(high, wide)
     row, column = draw_place(free, rng, what="an instrument", near=near, spread=spread)
     return (column + x0) * cell, (row + y0) * cell
 
 
 def _cells(
-    grid: _Grid, x: float, y: float, first: tuple[int, int], shape: tuple[int, ...]
+    grid: _Grid, point: NDArray[np.float64], first: tuple[int, int], extent: tuple[int, int]
 ) -> NDArray[np.float32]:
-    """Return the field's share in the cell under a point of the cut-out, for every corner of the window."""
+    """Return the field's share in the cell under a point (x, y) of the cut-out, for every corner of the window."""
     limit = grid.field.shape
-    row = min(max(first[1] + grid.pad + math.floor(y), 0), limit[0] - shape[0])
-    column = min(max(first[0] + grid.pad + math.floor(x), 0), limit[1] - shape[1])
-    return grid.field[row : row + shape[0], column : column + shape[1]]
+    row = min(max(first[1] + grid.pad + math.floor(point[1]), 0), limit[0] - extent[0])
+    column = min(max(first[0] + grid.pad + math.floor(point[0]), 0), limit[1] - extent[1])
+    return grid.field[row : row + extent[0], column : column + extent[1]]

@@ -19,7 +19,7 @@ from medtest.errors import Mistake, UserMistakes
 from medtest.plugins import TRUSTED, PartSettings
 from medtest.relations.base import PUBLISHED_SEVERITY, Relation
 from medtest.relations.levels import Level, LeveledSettings, number
-from medtest.relations.object_cutouts import Cutout, cutout
+from medtest.relations.object_cutouts import Cutout, Variant, cutout
 from medtest.relations.object_library import BUNDLED, SOLID, ObjectInfo, ObjectLibrary, load_library
 from medtest.relations.object_placing import (
     FreeOptions,
@@ -30,6 +30,10 @@ from medtest.relations.object_placing import (
     place_instrument,
 )
 from medtest.relations.placement import keep_out, lesion_distance
+
+
+GREY_AT_MEAN = 0.8
+"""The grey mask at the field's mean brightness, where what is pasted keeps its own (medtest.preparation.grey)."""
 
 
 class AreaLevel(Level):
@@ -176,12 +180,12 @@ class _Objects(Relation):
         area, nearest = 0, float("inf")
         centres: list[tuple[int, float, float]] = []
         for item in placed:
-            piece = self._cutout(seed, item)
+            variant = self._variant(item)
+            piece = cutout(self.library, variant, self._blur(seed))
             covered, near = _paste(image, piece, item, allow, shade, distance)
             area += covered
             nearest = min(nearest, near)
-            height, width = piece.alpha.shape
-            centres.append((covered, (item["x"] + width / 2) / seed.width, (item["y"] + height / 2) / seed.height))
+            centres.append((covered, *_middle(item, piece, seed)))
         facts = {"object_area": area / field_look(seed).pixels}
         if np.isfinite(nearest):
             facts["lesion_distance"] = nearest
@@ -192,21 +196,19 @@ class _Objects(Relation):
     def _effect(self, centres: Sequence[tuple[int, float, float]]) -> Effect:
         """Return what was added and where: fractions of the image's width and height, of the largest one first."""
         ordered = sorted(centres, reverse=True)
-        places: list[Any] = [[round(min(max(v, 0.0), 1.0), 4) for v in place[1:]] for place in ordered]
+        places: list[Any] = [[round(x, 4), round(y, 4)] for _, x, y in ordered]
         first = places[0] if places else [0.5, 0.5]
         return Effect(
             kind="add",
             data={"what": self.kind, "count": len(places), "x": first[0], "y": first[1], "places": places},
         )
 
-    def _cutout(self, seed: PreparedSeed, item: Placed) -> Cutout:
-        return cutout(
-            self.library,
-            self.library.info(self.kind, item["name"]),
+    def _variant(self, item: Placed) -> Variant:
+        return Variant(
+            info=self.library.info(self.kind, item["name"]),
             angle=int(item["angle"]),
             step=int(item["size"]),
             flip=bool(item["flip"]),
-            blur=self._blur(seed),
         )
 
     def _blur(self, seed: PreparedSeed) -> float:
@@ -227,10 +229,20 @@ class _Objects(Relation):
             if seed.mask is not None:
                 open_field &= ~seed.mask
             allow = open_field.view(np.uint8) * np.uint8(255)
-            shade = np.where(open_field, np.round(255 * (floor + (1 - floor) * seed.grey)), 0).astype(np.uint8)
+            light = floor + (1 - floor) * np.minimum(seed.grey / GREY_AT_MEAN, 1)
+            shade = np.where(open_field, np.round(255 * light), 0).astype(np.uint8)
             return cv2.merge([allow] * 3).astype(np.uint8), cv2.merge([shade] * 3).astype(np.uint8)
 
         return seed.memo(f"objects.masks.{margin}.{floor}", make)
+
+
+def _middle(item: Placed, piece: Cutout, seed: PreparedSeed) -> tuple[float, float]:
+    """Return the middle of what is in the image of an object's box, as fractions of the image's sides."""
+    height, width = piece.alpha.shape[:2]
+    x, y = int(item["x"]) + piece.offset[0], int(item["y"]) + piece.offset[1]
+    across = (max(x, 0) + min(x + width, seed.width)) / (2 * seed.width)
+    down = (max(y, 0) + min(y + height, seed.height)) / (2 * seed.height)
+    return min(max(across, 0.0), 1.0), min(max(down, 0.0), 1.0)
 
 
 def _paste(
@@ -242,8 +254,8 @@ def _paste(
     distance: NDArray[np.float32] | None,
 ) -> tuple[int, float]:
     """Blend one object into ``image`` in place; return its pixels and their least distance from the lesion."""
-    height, width = piece.alpha.shape
-    x, y = int(item["x"]), int(item["y"])
+    height, width = piece.alpha.shape[:2]
+    x, y = int(item["x"]) + piece.offset[0], int(item["y"]) + piece.offset[1]
     x0, y0 = max(x, 0), max(y, 0)
     x1, y1 = min(x + width, image.shape[1]), min(y + height, image.shape[0])
     if x1 <= x0 or y1 <= y0:
@@ -251,11 +263,11 @@ def _paste(
     there = (slice(y0, y1), slice(x0, x1))
     here = (slice(y0 - y, y1 - y), slice(x0 - x, x1 - x))
     # Where pasting is not allowed both masks are 0, so that the background's factor is exactly 1 and nothing is added.
-    alpha = cv2.bitwise_and(piece.alpha3[here], allow[there])
+    alpha = cv2.bitwise_and(piece.alpha[here], allow[there])
     colour = cv2.multiply(piece.colour[here], shade[there], scale=float(item["gain"]) / 255)
     kept = cv2.multiply(image[there], cv2.bitwise_not(alpha), scale=1 / 255)
     cv2.add(kept, cv2.min(colour, alpha), dst=image[there])
-    solid = cv2.inRange(alpha[..., 0], SOLID, 255)
+    solid = cv2.inRange(cv2.extractChannel(alpha, 0), SOLID, 255)
     covered = int(cv2.countNonZero(solid))
     if distance is None or covered == 0:
         return covered, float("inf")

@@ -16,9 +16,9 @@ from object_drawing.feces import disc, stroke
 from object_drawing.shading import SUPER, Array, Canvas, curve, diffuse, glint, inflate, noise, normals, smoothstep
 
 Draw = Callable[[Canvas, np.random.Generator], None]
-ABSORPTION = np.array([0.62, 3.6, 4.2], np.float32)
+ABSORPTION = np.array([0.60, 2.4, 2.6], np.float32)
 """Per unit of thickness, for red, green, blue: chosen so that thickness 1 is scarlet and 3 is maroon."""
-TISSUE = np.array([0.86, 0.50, 0.44], np.float32)
+TISSUE = np.array([0.80, 0.47, 0.42], np.float32)
 
 
 def blood_surface(
@@ -41,20 +41,24 @@ def blood_surface(
         dark: How far the blood has turned brown-black, 0 to 1.
     """
     shape = canvas.alpha.shape
-    through = TISSUE * np.exp(-ABSORPTION * thickness[..., None])
-    scattered = np.array([0.30, 0.022, 0.026], np.float32) * (1 - np.exp(-1.4 * thickness))[..., None]
-    height = SUPER * (5.0 * np.minimum(thickness, 2.2) + ripple * noise(shape, 16 * SUPER, rng, 3))
-    normal = normals(np.asarray(cv2.GaussianBlur(height.astype(np.float32), (0, 0), SUPER * 0.8), np.float32))
-    rgb = (through + scattered) * (0.62 + 0.42 * diffuse(normal))[..., None]
+    uneven = noise(shape, 34 * SUPER, rng, 4)
+    layer = np.asarray(thickness * np.clip(1 + 0.16 * uneven, 0.25, 1.8), np.float32)
+    # Blood creeps into the wet wall around it: a thin, uneven halo without a rim.
+    halo = np.asarray(cv2.GaussianBlur(np.minimum(thickness, 1.2), (0, 0), 5 * SUPER), np.float32)
+    layer = np.maximum(layer, 0.45 * halo * np.clip(0.8 + 0.5 * noise(shape, 12 * SUPER, rng, 3), 0.0, 1.6))
+    through = TISSUE * np.exp(-ABSORPTION * layer[..., None])
+    scattered = np.array([0.24, 0.028, 0.028], np.float32) * (1 - np.exp(-1.3 * layer))[..., None]
+    height = SUPER * (3.2 * np.minimum(layer, 2.6) + ripple * noise(shape, 16 * SUPER, rng, 3))
+    normal = normals(np.asarray(cv2.GaussianBlur(height.astype(np.float32), (0, 0), SUPER * 1.0), np.float32))
+    rgb = (through + scattered) * (0.55 + 0.45 * diffuse(normal))[..., None]
     if dark:
-        brown = np.array([0.16, 0.05, 0.04], np.float32) * (0.5 + diffuse(normal))[..., None]
+        brown = np.array([0.18, 0.055, 0.045], np.float32) * (0.35 + diffuse(normal))[..., None]
         rgb = rgb * (1 - dark) + brown * dark
-    spots = smoothstep(0.8, 1.6, noise(shape, 13 * SUPER, rng, 2)) * smoothstep(0.25, 0.8, thickness)
+    spots = smoothstep(1.0, 1.7, noise(shape, 11 * SUPER, rng, 2)) * smoothstep(0.3, 0.9, layer)
     shine = smoothstep(0.55, 0.95, glint(normal, 90)) * spots
-    edge = smoothstep(0.90, 0.99, glint(normal, 10)) * 0.10
-    rgb = rgb + (wet * shine + edge)[..., None] * np.array([1.0, 0.93, 0.92], np.float32)
-    alpha = np.clip(1 - np.exp(-2.6 * thickness), 0, 1) * 0.97
-    canvas.over(np.asarray(rgb, np.float32), np.asarray(np.maximum(alpha, shine * (thickness > 0.1)), np.float32))
+    rgb = rgb + (wet * shine)[..., None] * np.array([1.0, 0.94, 0.92], np.float32)
+    alpha = np.clip(1 - np.exp(-2.1 * layer), 0, 1) * 0.96
+    canvas.over(np.asarray(rgb, np.float32), np.asarray(np.maximum(alpha, shine * (layer > 0.1)), np.float32))
 
 
 def meniscus(field: Array, rise: float, deep: float) -> Array:
@@ -63,9 +67,7 @@ def meniscus(field: Array, rise: float, deep: float) -> Array:
     return np.asarray(deep * np.sqrt(np.clip(1 - (1 - t) ** 2, 0, 1)) * smoothstep(-0.6, 0.8, field), np.float32)
 
 
-def _pool(
-    canvas: Canvas, rng: np.random.Generator, wobble: float, deep: float, size: float = 0.40, scale: float = 80
-) -> Array:
+def _pool(canvas: Canvas, rng: np.random.Generator, wobble: float, size: float = 0.38, scale: float = 80) -> Array:
     w, h = canvas.width, canvas.height
     warp = noise(canvas.alpha.shape, scale * SUPER, rng, 4)
     return disc(canvas, (w / 2, h / 2), (w * size, h * size * 0.96), wobble, warp)
@@ -73,25 +75,24 @@ def _pool(
 
 def pool_large(canvas: Canvas, rng: np.random.Generator) -> None:
     """Large dark pool."""
-    field = _pool(canvas, rng, 0.20, 2.6)
-    uneven = 1 + 0.18 * noise(canvas.alpha.shape, 60 * SUPER, rng, 2)
-    blood_surface(canvas, meniscus(field, 22, 2.5) * np.clip(uneven, 0.5, 1.6).astype(np.float32), rng, ripple=0.35)
+    field = _pool(canvas, rng, 0.20, 0.38)
+    blood_surface(canvas, meniscus(field, 26, 2.3), rng, ripple=0.35)
 
 
 def pool_small(canvas: Canvas, rng: np.random.Generator) -> None:
     """Small bright pool."""
-    blood_surface(canvas, meniscus(_pool(canvas, rng, 0.16, 1.6, 0.38, 50), 12, 1.6), rng, ripple=0.3)
+    blood_surface(canvas, meniscus(_pool(canvas, rng, 0.16, 0.36, 50), 12, 1.6), rng, ripple=0.3)
 
 
 def pool_lobed(canvas: Canvas, rng: np.random.Generator) -> None:
     """Pool that has spread into the grooves between folds."""
-    field = _pool(canvas, rng, 0.42, 2.0, 0.36, 70)
+    field = _pool(canvas, rng, 0.30, 0.33, 70)
     blood_surface(canvas, meniscus(field, 14, 2.0), rng)
 
 
 def film(canvas: Canvas, rng: np.random.Generator) -> None:
     """Thin smear of blood, uneven."""
-    field = _pool(canvas, rng, 0.42, 0.8, 0.38, 60)
+    field = _pool(canvas, rng, 0.36, 0.35, 60)
     grain = 0.55 + 0.35 * noise(canvas.alpha.shape, 16 * SUPER, rng, 4)
     layer = smoothstep(-6, 16, field) * np.clip(grain, 0.05, 1.6)
     blood_surface(canvas, np.asarray(layer, np.float32), rng, wet=0.5, ripple=0.7)
@@ -128,31 +129,34 @@ def streak_branched(canvas: Canvas, rng: np.random.Generator) -> None:
 def streak_thin(canvas: Canvas, rng: np.random.Generator) -> None:
     """Three thin parallel streaks."""
     lines = [
-        ([(0.08, 0.24), (0.4, 0.30), (0.88, 0.20)], 3.2, 1.8),
-        ([(0.16, 0.50), (0.5, 0.54), (0.94, 0.48)], 4.2, 2.4),
-        ([(0.06, 0.78), (0.4, 0.74), (0.74, 0.80)], 2.8, 1.6),
+        ([(0.08, 0.34), (0.3, 0.40), (0.56, 0.34), (0.88, 0.44)], 5.2, 1.4),
+        ([(0.26, 0.62), (0.42, 0.56), (0.60, 0.60), (0.80, 0.74)], 3.0, 5.6),
+        ([(0.10, 0.78), (0.22, 0.72), (0.34, 0.76)], 2.4, 1.2),
     ]
     blood_surface(canvas, meniscus(_streak(canvas, rng, lines), 4, 1.3), rng, ripple=0.2)
 
 
 def drip(canvas: Canvas, rng: np.random.Generator) -> None:
     """Run of blood from a small wound, swelling at its lower end."""
-    field = np.maximum(
-        _streak(canvas, rng, [([(0.46, 0.10), (0.50, 0.36), (0.46, 0.62), (0.52, 0.82)], 8.0, 13.0)]),
-        disc(canvas, (canvas.width * 0.52, canvas.height * 0.80), (19, 22), 0.08, noise(canvas.alpha.shape, 60, rng, 2)),
-    )
+    run = _streak(canvas, rng, [([(0.46, 0.10), (0.50, 0.36), (0.46, 0.62), (0.52, 0.82)], 8.0, 13.0)])
+    warp = noise(canvas.alpha.shape, 60, rng, 2)
+    field = np.maximum(run, disc(canvas, (canvas.width * 0.52, canvas.height * 0.80), (19, 22), 0.08, warp))
     blood_surface(canvas, meniscus(field, 12, 2.4), rng, ripple=0.25)
 
 
 def _drops(canvas: Canvas, rng: np.random.Generator, count: int, sizes: tuple[float, float]) -> Array:
     best = np.full(canvas.alpha.shape, -1e3, np.float32)
-    warp = noise(canvas.alpha.shape, 18 * SUPER, rng, 2)
+    warp = noise(canvas.alpha.shape, 14 * SUPER, rng, 3)
     for _ in range(count):
         size = sizes[0] + (sizes[1] - sizes[0]) * rng.uniform(0, 1) ** 2
         turn, reach = rng.uniform(0, 2 * np.pi), 0.38 * rng.uniform(0, 1) ** 0.6
         place = (canvas.width * (0.5 + reach * np.cos(turn)), canvas.height * (0.5 + reach * np.sin(turn)))
-        best = np.maximum(best, disc(canvas, place, (size * rng.uniform(1, 1.25), size), 0.10, warp))
-    return best
+        best = np.maximum(best, disc(canvas, place, (size * rng.uniform(1, 1.6), size), 0.24, warp))
+        if size > 0.55 * sizes[1]:
+            # A large drop runs: a tail in the direction of all others.
+            run = np.array([place, (place[0] + 0.7 * size, place[1] + 2.2 * size)], np.float32)
+            best = np.maximum(best, stroke(canvas, run, np.array([0.62 * size, 0.34 * size], np.float32)))
+    return np.asarray(best + 0.9 * warp, np.float32)
 
 
 def drops_few(canvas: Canvas, rng: np.random.Generator) -> None:
@@ -162,12 +166,12 @@ def drops_few(canvas: Canvas, rng: np.random.Generator) -> None:
 
 def drops_many(canvas: Canvas, rng: np.random.Generator) -> None:
     """Many small drops."""
-    blood_surface(canvas, meniscus(_drops(canvas, rng, 34, (2.0, 10)), 6, 1.5), rng, ripple=0.2)
+    blood_surface(canvas, meniscus(_drops(canvas, rng, 22, (1.8, 11)), 6, 1.5), rng, ripple=0.2)
 
 
 def clot(canvas: Canvas, rng: np.random.Generator) -> None:
     """Dark jelly-like clot in a rim of fresh blood."""
-    field = _pool(canvas, rng, 0.22, 3.0, 0.38, 60)
+    field = _pool(canvas, rng, 0.20, 0.36, 60)
     blood_surface(canvas, meniscus(field, 8, 1.5), rng, ripple=0.4)
     inner = np.asarray(field - 10 + 2 * noise(canvas.alpha.shape, 20 * SUPER, rng, 3), np.float32)
     lump = inflate(smoothstep(-0.5, 0.5, inner), 30 * SUPER) / (14 * SUPER)
@@ -178,7 +182,7 @@ def clot(canvas: Canvas, rng: np.random.Generator) -> None:
 
 def clot_black(canvas: Canvas, rng: np.random.Generator) -> None:
     """Old black-red clot with crumbs."""
-    field = np.maximum(_pool(canvas, rng, 0.30, 3.0, 0.32, 44), _drops(canvas, rng, 9, (3, 9)))
+    field = np.maximum(_pool(canvas, rng, 0.26, 0.30, 44), _drops(canvas, rng, 9, (3, 9)))
     lump = inflate(smoothstep(-0.5, 0.5, field), 18 * SUPER) / (7 * SUPER)
     lump = np.clip(lump + 0.45 * noise(canvas.alpha.shape, 14 * SUPER, rng, 4) * (lump > 0.2), 0, 4)
     blood_surface(canvas, np.asarray(lump, np.float32), rng, dark=0.72, wet=0.7, ripple=0.9)
@@ -207,7 +211,7 @@ def oozing(canvas: Canvas, rng: np.random.Generator) -> None:
 
 def spatter(canvas: Canvas, rng: np.random.Generator) -> None:
     """Small pool with spatter around it."""
-    field = np.maximum(_pool(canvas, rng, 0.22, 2.0, 0.20, 40), _drops(canvas, rng, 24, (1.8, 7)))
+    field = np.maximum(_pool(canvas, rng, 0.22, 0.20, 40), _drops(canvas, rng, 24, (1.8, 7)))
     blood_surface(canvas, meniscus(field, 8, 1.9), rng, ripple=0.25)
 
 

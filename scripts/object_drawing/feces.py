@@ -28,11 +28,11 @@ from object_drawing.shading import (
 Colour = tuple[float, float, float]
 Draw = Callable[[Canvas, np.random.Generator], None]
 
-MUSTARD: Sequence[Colour] = ((70, 52, 14), (148, 116, 30), (196, 160, 52), (226, 200, 104))
-OLIVE: Sequence[Colour] = ((44, 40, 14), (98, 88, 28), (142, 126, 42), (186, 170, 88))
-BROWN: Sequence[Colour] = ((42, 26, 12), (94, 60, 26), (138, 94, 42), (178, 134, 76))
-DARK: Sequence[Colour] = ((22, 20, 10), (52, 46, 20), (86, 74, 32), (126, 108, 58))
-YELLOW: Sequence[Colour] = ((120, 92, 20), (186, 150, 44), (222, 188, 76), (240, 216, 130))
+MUSTARD: Sequence[Colour] = ((134, 82, 25), (188, 125, 39), (216, 156, 60), (240, 188, 102))
+OLIVE: Sequence[Colour] = ((102, 69, 25), (146, 102, 39), (182, 135, 56), (214, 169, 95))
+BROWN: Sequence[Colour] = ((68, 35, 16), (110, 61, 26), (146, 87, 40), (188, 128, 74))
+DARK: Sequence[Colour] = ((48, 28, 14), (80, 51, 25), (110, 74, 37), (152, 110, 63))
+YELLOW: Sequence[Colour] = ((142, 93, 23), (194, 138, 39), (222, 167, 65), (244, 199, 114))
 
 
 def palette(colours: Sequence[Colour], t: Array) -> Array:
@@ -47,7 +47,10 @@ def disc(canvas: Canvas, centre: tuple[float, float], radii: tuple[float, float]
     """Return a signed field, positive inside a disc whose rim is pushed in and out by ``warp``."""
     x, y = grid(canvas)
     distance = np.hypot((x - centre[0]) / radii[0], (y - centre[1]) / radii[1])
-    return np.asarray((1 - distance + wobble * warp) * min(radii), np.float32)
+    field = (1 - distance + wobble * warp) * min(radii)
+    # Bend inwards near the canvas's edge, which would cut the shape straight.
+    edge = np.minimum(np.minimum(x, canvas.width - x), np.minimum(y, canvas.height - y))
+    return np.asarray(field - 2.0 * np.maximum(16 - edge, 0), np.float32)
 
 
 def stroke(canvas: Canvas, points: Array, widths: Array) -> Array:
@@ -88,16 +91,16 @@ def clump_surface(
     """
     shape = canvas.alpha.shape
     cover = smoothstep(-soft, soft, field + 1.1 * noise(shape, 5 * SUPER, rng, 2))
-    crumbs = noise(shape, grain * SUPER, rng, 4)
+    crumbs = noise(shape, grain * SUPER, rng, 3)
     lumps = noise(shape, lump * SUPER, rng, 3)
-    height = 0.75 * inflate(cover, depth * SUPER) + SUPER * (0.85 * grain * 0.30 * crumbs + 0.16 * lump * lumps)
-    normal = normals(np.asarray(cv2.GaussianBlur(height, (0, 0), SUPER * 0.6), np.float32))
+    height = 0.7 * inflate(cover, depth * SUPER) + SUPER * (0.11 * grain * crumbs + 0.11 * lump * lumps)
+    normal = normals(np.asarray(cv2.GaussianBlur(height, (0, 0), SUPER * 0.9), np.float32))
     light = diffuse(normal)
-    hollow = np.clip(crumbs * 0.16 + lumps * 0.12, -0.4, 0.4)
-    value = 0.08 + 0.62 * light**1.4 + hollow
+    hollow = np.clip(crumbs * 0.075 + lumps * 0.11, -0.35, 0.35)
+    value = 0.02 + 0.66 * light**1.5 + hollow
     rgb = palette(colours, value) * (0.86 + 0.14 * np.clip(1 + 0.5 * noise(shape, 40 * SUPER, rng, 2), 0, 2))[..., None]
-    specks = smoothstep(2.0, 2.5, noise(shape, 4.0 * SUPER, rng, 1))
-    rgb = rgb * (1 - 0.65 * specks)[..., None]
+    specks = smoothstep(2.1, 2.7, noise(shape, 4.0 * SUPER, rng, 1))
+    rgb = rgb * (1 - 0.5 * specks)[..., None]
     drops = smoothstep(0.9, 1.5, noise(shape, 9 * SUPER, rng, 2)) * glint(normal, 26)
     rgb = rgb + (wet * smoothstep(0.45, 0.95, drops))[..., None] * np.array([1.0, 0.98, 0.9], np.float32)
     canvas.over(np.asarray(rgb, np.float32), cover)
@@ -125,13 +128,14 @@ def liquid_surface(
     rgb = rgb * (1 - 0.35 * flakes)[..., None]
     shine = smoothstep(0.55, 0.97, glint(normal, 120) * smoothstep(0.7, 1.5, noise(shape, 12 * SUPER, rng, 2)))
     rgb = rgb + (wet * shine)[..., None]
-    alpha = np.clip(opacity * thick + rim * smoothstep(-soft, 0, field) + 0.25 * flakes * thick + 0.5 * shine * thick, 0, 0.95)
+    edge = rim * smoothstep(-soft, 0, field)
+    alpha = np.clip(thick * (opacity + 0.25 * flakes + 0.5 * shine) + edge, 0, 0.95)
     canvas.over(np.asarray(rgb, np.float32), np.asarray(alpha, np.float32))
 
 
 def _clump(canvas: Canvas, rng: np.random.Generator, colours: Sequence[Colour], wobble: float, **look: float) -> None:
     w, h = canvas.width, canvas.height
-    field = disc(canvas, (w / 2, h / 2), (w * 0.36, h * 0.36), wobble, noise(canvas.alpha.shape, 70 * SUPER, rng, 4))
+    field = disc(canvas, (w / 2, h / 2), (w * 0.34, h * 0.34), wobble, noise(canvas.alpha.shape, 70 * SUPER, rng, 4))
     canvas_film = field + 6
     liquid_surface(canvas, np.asarray(canvas_film, np.float32), colours, rng, opacity=0.5, soft=5)
     clump_surface(canvas, field, colours, rng, **look)
@@ -140,22 +144,22 @@ def _clump(canvas: Canvas, rng: np.random.Generator, colours: Sequence[Colour], 
 
 def clump_crumbly(canvas: Canvas, rng: np.random.Generator) -> None:
     """Large crumbly mustard clump."""
-    _clump(canvas, rng, MUSTARD, 0.26, grain=6.0, lump=26)
+    _clump(canvas, rng, MUSTARD, 0.17, grain=9.0, lump=30)
 
 
 def clump_olive(canvas: Canvas, rng: np.random.Generator) -> None:
     """Large olive clump with smooth lumps."""
-    _clump(canvas, rng, OLIVE, 0.20, grain=9.0, lump=40, wet=0.7)
+    _clump(canvas, rng, OLIVE, 0.15, grain=11.0, lump=44, wet=0.7)
 
 
 def clump_dark(canvas: Canvas, rng: np.random.Generator) -> None:
     """Dark wet clump."""
-    _clump(canvas, rng, DARK, 0.18, grain=10.0, lump=46, wet=0.9, depth=24)
+    _clump(canvas, rng, DARK, 0.14, grain=10.0, lump=46, wet=0.9, depth=24)
 
 
 def clump_brown(canvas: Canvas, rng: np.random.Generator) -> None:
     """Brown formed piece."""
-    _clump(canvas, rng, BROWN, 0.14, grain=8.0, lump=30, depth=26)
+    _clump(canvas, rng, BROWN, 0.11, grain=8.0, lump=30, depth=26)
 
 
 def pellets(canvas: Canvas, rng: np.random.Generator) -> None:
@@ -177,8 +181,8 @@ def flecks(canvas: Canvas, rng: np.random.Generator) -> None:
 def flecks_olive(canvas: Canvas, rng: np.random.Generator) -> None:
     """Scattered olive flecks with a thin film between."""
     w, h = canvas.width, canvas.height
-    film = disc(canvas, (w / 2, h / 2), (w * 0.38, h * 0.34), 0.35, noise(canvas.alpha.shape, 50 * SUPER, rng, 4))
-    liquid_surface(canvas, film, OLIVE, rng, opacity=0.42, soft=8)
+    film = disc(canvas, (w / 2, h / 2), (w * 0.33, h * 0.31), 0.24, noise(canvas.alpha.shape, 50 * SUPER, rng, 4))
+    liquid_surface(canvas, film, OLIVE, rng, opacity=0.55, soft=8)
     _flecks(canvas, rng, OLIVE, 20, (3.0, 12.0))
 
 
@@ -200,14 +204,14 @@ def _flecks(
 def liquid_pool(canvas: Canvas, rng: np.random.Generator) -> None:
     """Pool of turbid yellow liquid."""
     w, h = canvas.width, canvas.height
-    field = disc(canvas, (w / 2, h / 2), (w * 0.40, h * 0.38), 0.22, noise(canvas.alpha.shape, 80 * SUPER, rng, 3))
+    field = disc(canvas, (w / 2, h / 2), (w * 0.36, h * 0.35), 0.16, noise(canvas.alpha.shape, 80 * SUPER, rng, 3))
     liquid_surface(canvas, field, YELLOW, rng, opacity=0.74)
 
 
 def liquid_brown(canvas: Canvas, rng: np.random.Generator) -> None:
     """Pool of brown liquid with floating bits."""
     w, h = canvas.width, canvas.height
-    field = disc(canvas, (w / 2, h / 2), (w * 0.40, h * 0.36), 0.26, noise(canvas.alpha.shape, 70 * SUPER, rng, 3))
+    field = disc(canvas, (w / 2, h / 2), (w * 0.36, h * 0.33), 0.18, noise(canvas.alpha.shape, 70 * SUPER, rng, 3))
     liquid_surface(canvas, field, BROWN, rng, opacity=0.82)
     bits = np.minimum(field - 8, 5 * (noise(canvas.alpha.shape, 11 * SUPER, rng, 2) - 1.35))
     clump_surface(canvas, np.asarray(bits, np.float32), MUSTARD, rng, grain=4, lump=10, depth=5, wet=0.4, soft=1.2)
@@ -236,15 +240,15 @@ def smear_curved(canvas: Canvas, rng: np.random.Generator) -> None:
 def film(canvas: Canvas, rng: np.random.Generator) -> None:
     """Thin yellow residue that covers folds unevenly."""
     w, h = canvas.width, canvas.height
-    field = disc(canvas, (w / 2, h / 2), (w * 0.40, h * 0.38), 0.45, noise(canvas.alpha.shape, 60 * SUPER, rng, 5))
-    liquid_surface(canvas, field, MUSTARD, rng, opacity=0.52, soft=12, wet=0.25)
+    field = disc(canvas, (w / 2, h / 2), (w * 0.33, h * 0.32), 0.30, noise(canvas.alpha.shape, 60 * SUPER, rng, 5))
+    liquid_surface(canvas, field, MUSTARD, rng, opacity=0.68, soft=12, wet=0.3)
 
 
 def seeds(canvas: Canvas, rng: np.random.Generator) -> None:
     """Fruit seeds in a little residue."""
     w, h = canvas.width, canvas.height
-    base = disc(canvas, (w / 2, h / 2), (w * 0.34, h * 0.32), 0.35, noise(canvas.alpha.shape, 40 * SUPER, rng, 4))
-    liquid_surface(canvas, base, MUSTARD, rng, opacity=0.45, soft=8)
+    base = disc(canvas, (w / 2, h / 2), (w * 0.31, h * 0.30), 0.24, noise(canvas.alpha.shape, 40 * SUPER, rng, 4))
+    liquid_surface(canvas, base, MUSTARD, rng, opacity=0.56, soft=8)
     x, y = grid(canvas)
     for _ in range(11):
         turn, reach, lean = rng.uniform(0, 2 * np.pi), 0.33 * rng.uniform(0, 1) ** 0.6, rng.uniform(0, np.pi)

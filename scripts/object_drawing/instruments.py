@@ -131,13 +131,15 @@ def injection_needle(canvas: Canvas, pose: Pose) -> None:
     _part(canvas, pose, [(-3.0, 12), (2.8, 0), (3.1, 12)], 1.6)
     _line(canvas, pose, [(0, 52), (0, 84)], [8.5, 9.5], plastic((70, 150, 222), (18, 56, 120)))
     _line(canvas, pose, [(0, 84), (0, 335)], [3.8, 6.0], steel(0.7))
-    _line(canvas, pose, curve(np.array([(0, 80), (4, 170), (0, 250), (-7, 340)]), 30), [9.5, 18], clear((184, 206, 232)))
+    sheath = curve(np.array([(0, 80), (4, 170), (0, 250), (-7, 340)]), 30)
+    _line(canvas, pose, sheath, [9.5, 18], clear((184, 206, 232)))
 
 
 def spray_catheter(canvas: Canvas, pose: Pose) -> None:
     """Spray catheter: a white tube with a round mouth."""
     _line(canvas, pose, curve(np.array([(0, 6), (-2, 110), (3, 220), (12, 325)]), 30), [12, 34], WHITE, flat=False)
-    _line(canvas, pose, [(-3.2, 3), (3.2, 3)], [6.0, 6.0], plastic((120, 112, 118), (60, 50, 54), gloss=0.1), flat=False)
+    rim = plastic((120, 112, 118), (60, 50, 54), gloss=0.1)
+    _line(canvas, pose, [(-3.2, 3), (3.2, 3)], [6.0, 6.0], rim, flat=False)
     _line(canvas, pose, [(-1.6, 2), (1.6, 2)], [3.2, 3.2], plastic((30, 24, 26), (14, 10, 12), gloss=0.0), flat=False)
 
 
@@ -196,7 +198,8 @@ def hook_knife(canvas: Canvas, pose: Pose) -> None:
     """Endoscopic hook knife with a translucent sheath."""
     _wire(canvas, pose, [(14, 2), (9, 0), (2, 1), (0, 7), (0, 40)], 2.6, 40)
     _line(canvas, pose, [(0, 40), (0, 330)], [3.0, 4.6], steel(0.75))
-    _line(canvas, pose, curve(np.array([(0, 36), (3, 130), (-2, 230), (-12, 330)]), 30), [10, 24], clear((214, 206, 196)))
+    sheath = curve(np.array([(0, 36), (3, 130), (-2, 230), (-12, 330)]), 30)
+    _line(canvas, pose, sheath, [10, 24], clear((214, 206, 196)))
 
 
 def clip_on_catheter(canvas: Canvas, pose: Pose) -> None:

@@ -70,7 +70,8 @@ def clear(tint: tuple[float, float, float], *, opacity: float = 0.42) -> Materia
         rgb = mix(tint, (246, 247, 250), 0.25 + 0.6 * wall)
         shine = _line(across, -0.35, 0.09) + 0.6 * _line(across, 0.42, 0.07)
         rgb = np.clip(rgb * (0.80 + 0.2 * facing)[..., None] + 0.6 * shine[..., None], 0, 1)
-        return np.asarray(rgb, np.float32), np.asarray(np.clip(opacity + 0.5 * wall**1.5 + 0.5 * shine, 0, 1), np.float32)
+        cover = np.clip(opacity + 0.5 * wall**1.5 + 0.5 * shine, 0, 1)
+        return np.asarray(rgb, np.float32), np.asarray(cover, np.float32)
 
     return shade
 

@@ -150,9 +150,7 @@ def curve(points: Array, count: int = 48) -> Array:
         i = min(int(value), pieces - 1)
         t = value - i
         a, b, c, d = p[i : i + 4]
-        out.append(
-            0.5 * (2 * b + (c - a) * t + (2 * a - 5 * b + 4 * c - d) * t**2 + (3 * b - a - 3 * c + d) * t**3)
-        )
+        out.append(0.5 * (2 * b + (c - a) * t + (2 * a - 5 * b + 4 * c - d) * t**2 + (3 * b - a - 3 * c + d) * t**3))
     return np.asarray(out, np.float32)
 
 
