@@ -11,11 +11,12 @@ import numpy as np
 
 from medtest.cases import UNCHANGED
 from medtest.errors import OutputProblem
+from medtest.oracles import criteria
 from medtest.records import CASE_FACTORS, SEED_FACTORS
 from medtest.results import alpha_sigma, curves, efr, factors, gates, pivot
 from medtest.results.records_io import Records, column_names
 from medtest.results.wanted import Wanted
-from medtest.suite.model import Suite
+from medtest.suite.model import Criterion, Suite
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,6 +75,7 @@ class Tables:
         factors: Rates by quartile of each factor.
         model: The logistic model of all factors.
         strata: Rates by metadata column.
+        worst: The largest losses under the primary criterion, with their addresses.
         gates: What became of the suite's gates.
         seeds: The seeds that were used, one row each.
         counts: Verdicts and seeds.
@@ -88,6 +90,7 @@ class Tables:
     factors: pd.DataFrame
     model: pd.DataFrame
     strata: pd.DataFrame
+    worst: pd.DataFrame
     seeds: pd.DataFrame
     counts: Counts
     gates: tuple[gates.GateResult, ...] = field(default=())
@@ -102,6 +105,7 @@ class Tables:
             "factors.csv": self.factors,
             "factors_model.csv": self.model,
             "strata.csv": self.strata,
+            "worst.csv": self.worst,
             "gates.csv": gates.gates_table(self.gates),
             "seeds.csv": self.seeds,
         }
@@ -172,6 +176,7 @@ def tables_of(records: Records, wanted: Wanted) -> Tables:
         factors=factors.factor_table(records, primary, place),
         model=factors.factor_model(records, primary, place),
         strata=curves.strata_table(records, primary, order),
+        worst=worst_table(records, primary),
         seeds=seeds_table(records),
         counts=counts_of(records),
         gates=gates.evaluate(wanted.gates, rates),
@@ -190,6 +195,46 @@ def _columns(folder: Path) -> list[str]:
     unread = {"params", "followup_sha256", "elapsed_ms", *_KEYS, *SEED_FACTORS, *CASE_FACTORS}
     rest = [name for name in there if name not in unread]
     return [*_KEYS, *SEED_FACTORS, *CASE_FACTORS, *rest]
+
+
+def worst_table(records: Records, primary: Criterion, most: int = 30) -> pd.DataFrame:
+    """Return the cases that lost most under a criterion, the worst first, ``unchanged`` left out.
+
+    Args:
+        records: Records of one system.
+        primary: The criterion; a rule over several scores ranks by its first one.
+        most: How many.
+    """
+    import pandas as pd
+
+    score = criteria.components(primary.score)[0]
+    found = efr.status(records, score=primary.score, threshold=primary.threshold, against=primary.against)
+    if primary.against == "source":
+        after = records.floats(f"self_{score}")
+        before = np.ones_like(after)
+    else:
+        after, before = records.floats(score), records.floats(f"source_{score}")
+    with np.errstate(invalid="ignore", divide="ignore"):
+        loss = (before - after) / before
+    chosen = np.flatnonzero(found.case & (records.followups["relation"] != UNCHANGED).to_numpy(dtype=bool))
+    chosen = chosen[np.argsort(-loss[chosen], kind="stable")][:most]
+    rows = records.followups.iloc[chosen]
+    return pd.DataFrame(
+        [
+            {
+                "address": f"{r.dataset!s}/{r.seed_id!s}/{r.relation!s}_s{r.severity!s}_f{r.frame!s}_r{r.repeat!s}"
+                + (f"/{r.item!s}" if r.item else ""),
+                "relation": str(r.relation),
+                "severity": int(str(r.severity)),
+                "score": primary.score,
+                "source_score": round(float(before[row]), 6),
+                "score_after": round(float(after[row]), 6),
+                "loss_percent": round(100 * float(loss[row]), 4),
+                "violated": bool(found.violated[row]),
+            }
+            for row, r in zip(chosen, rows.itertuples(index=False), strict=True)
+        ]
+    )
 
 
 def seeds_table(records: Records) -> pd.DataFrame:
@@ -238,8 +283,3 @@ def overall_row(rates: pd.DataFrame, *, score: str, threshold: float, against: s
         ).to_numpy()
     ]
     return None if rows.empty else rows.iloc[0]
-
-
-def is_relation(name: str) -> bool:
-    """Whether a ``relation`` of the EFR table is one of the suite's that pools count."""
-    return name not in {efr.OVERALL, efr.OVERALL_CELLS, UNCHANGED}

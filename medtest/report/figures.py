@@ -1,0 +1,292 @@
+"""Figures of the report as inline SVG: sharp in print, readable on a phone, no library, no network.
+
+Colours are from Okabe and Ito's palette, which people with any colour vision can tell apart; the heat map has one hue
+and a number in every cell, so that nothing is said by colour alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from markupsafe import Markup
+
+BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION = "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"
+SERIES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
+_INK, _FAINT, _GRID = "#1c1e22", "#5c6370", "#d9dde3"
+
+_RAMP = (
+    (0.0, (247, 250, 253)),
+    (2.0, (222, 235, 247)),
+    (5.0, (189, 215, 238)),
+    (10.0, (140, 189, 222)),
+    (25.0, (74, 144, 196)),
+    (50.0, (28, 96, 157)),
+    (100.0, (8, 48, 107)),
+)
+"""Percent and colour; steps grow, because most rates are small."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """One point of a curve.
+
+    Attributes:
+        x: Where it stands.
+        y: Its value.
+        low: Lower end of its interval, or None.
+        high: Upper end, or None.
+        label: What stands below it on the axis.
+    """
+
+    x: float
+    y: float
+    low: float | None = None
+    high: float | None = None
+    label: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """A curve of a panel.
+
+    Attributes:
+        name: What the legend calls it.
+        points: Its points, from left to right.
+        colour: Its colour.
+        dashed: Whether it is a reference line.
+    """
+
+    name: str
+    points: tuple[Point, ...]
+    colour: str = BLUE
+    dashed: bool = False
+
+
+def shade(percent: float | None) -> tuple[str, str]:
+    """Return background and text colour of a heat map's cell; no value is white."""
+    if percent is None:
+        return "#ffffff", _FAINT
+    value = min(max(percent, 0.0), 100.0)
+    for (low, dark), (high, light) in zip(_RAMP, _RAMP[1:], strict=False):
+        if value <= high:
+            part = (value - low) / (high - low)
+            mixed = [round(a + part * (b - a)) for a, b in zip(dark, light, strict=True)]
+            return "#{:02x}{:02x}{:02x}".format(*mixed), "#ffffff" if value >= 25 else _INK
+    return "#08306b", "#ffffff"
+
+
+def curve_panel(
+    title: str,
+    curves: Sequence[Curve],
+    *,
+    low: float = 0.0,
+    high: float = 1.0,
+    unit: str = "",
+    x_name: str = "severity",
+    width: int = 260,
+    height: int = 190,
+) -> Markup:
+    """Return one panel with curves and their intervals as bands.
+
+    Args:
+        title: Its heading.
+        curves: What is drawn.
+        low: Lower end of the y axis.
+        high: Upper end.
+        unit: Stands behind the numbers of the y axis.
+        x_name: Name of the x axis.
+        width: In user units.
+        height: In user units.
+    """
+    left, right, top, bottom = 44, 10, 26, 36
+    points = [point for curve in curves for point in curve.points]
+    if not points:
+        return Markup("")
+    x_low, x_high = min(p.x for p in points), max(p.x for p in points)
+    span = (x_high - x_low) or 1.0
+
+    def at(x: float, y: float) -> tuple[float, float]:
+        across = left + (width - left - right) * (0.5 if x_high == x_low else (x - x_low) / span)
+        kept = min(max(y, low), high)
+        return across, top + (height - top - bottom) * (1 - (kept - low) / ((high - low) or 1.0))
+
+    parts = [_open(width, height, title), _text(left, 15, title, bold=True)]
+    for step in range(5):
+        value = low + (high - low) * step / 4
+        _, y = at(x_low, value)
+        parts.append(_line(left, y, width - right, y, _GRID))
+        parts.append(_text(left - 5, y + 4, f"{value:.3g}{unit}", anchor="end", size=10, colour=_FAINT))
+    seen: dict[float, str] = {}
+    for point in points:
+        seen.setdefault(point.x, point.label or f"{point.x:g}")
+    for x, label in seen.items():
+        across, _ = at(x, low)
+        parts.append(_text(across, height - bottom + 14, label, anchor="middle", size=10, colour=_FAINT))
+    parts.append(_text((left + width - right) / 2, height - 6, x_name, anchor="middle", size=10, colour=_FAINT))
+    for curve in curves:
+        parts += _curve(curve, at)
+    parts.append("</svg>")
+    return Markup("".join(parts))  # noqa: S704 - every text went through escape()
+
+
+def _curve(curve: Curve, at: object) -> list[str]:
+    if not callable(at):
+        return []
+    parts: list[str] = []
+    band = [p for p in curve.points if p.low is not None and p.high is not None]
+    if len(band) > 1:
+        upper = [at(p.x, p.high) for p in band]
+        lower = [at(p.x, p.low) for p in reversed(band)]
+        around = " ".join(f"{x:.1f},{y:.1f}" for x, y in [*upper, *lower])
+        parts.append(f'<polygon points="{around}" fill="{curve.colour}" fill-opacity="0.16"/>')
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (at(p.x, p.y) for p in curve.points))
+    dash = ' stroke-dasharray="5 4"' if curve.dashed else ""
+    parts.append(f'<polyline points="{path}" fill="none" stroke="{curve.colour}" stroke-width="2"{dash}/>')
+    if not curve.dashed:
+        for point in curve.points:
+            x, y = at(point.x, point.y)
+            words = f"{curve.name}, {point.label or format(point.x, 'g')}: {point.y:.3g}"
+            if point.low is not None and point.high is not None:
+                words += f" ({point.low:.3g} to {point.high:.3g})"
+            parts.append(
+                f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{curve.colour}"><title>{escape(words)}</title></circle>'
+            )
+    return parts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bar:
+    """A rate with its interval, in percent.
+
+    Attributes:
+        label: What it is of.
+        value: The rate.
+        low: Lower end.
+        high: Upper end.
+        note: Counts, shown at the right.
+    """
+
+    label: str
+    value: float
+    low: float
+    high: float
+    note: str = ""
+
+
+def interval_panel(title: str, bars: Sequence[Bar], *, high: float, unit: str = "", width: int = 330) -> Markup:
+    """Return rates one below another, a dot with its interval each.
+
+    Args:
+        title: Its heading.
+        bars: What is drawn.
+        high: Right end of the axis, in percent.
+        unit: Stands small behind the heading.
+        width: In user units.
+    """
+    left, right, top, row = 118, 62, 44, 22
+    height = top + row * len(bars) + 22
+
+    def across(value: float) -> float:
+        return left + (width - left - right) * min(max(value, 0.0), high) / (high or 1.0)
+
+    parts = [_open(width, height, title), _text(4, 15, title, bold=True), _text(4, 30, unit, size=10, colour=_FAINT)]
+    for step in range(3):
+        value = high * step / 2
+        x = across(value)
+        parts.append(_line(x, top - 6, x, height - 18, _GRID))
+        parts.append(_text(x, height - 5, f"{value:.3g} %", anchor="middle", size=10, colour=_FAINT))
+    for number, bar in enumerate(bars):
+        y = top + row * number + row / 2 - 4
+        parts.append(_text(left - 8, y + 4, bar.label, anchor="end", size=10.5))
+        parts.append(_line(across(bar.low), y, across(bar.high), y, BLUE, 2.5))
+        words = f"{bar.label}: {bar.value:.2f} % ({bar.low:.2f} to {bar.high:.2f})"
+        parts.append(
+            f'<circle cx="{across(bar.value):.1f}" cy="{y:.1f}" r="4.5" fill="{BLUE}" stroke="#fff">'
+            f"<title>{escape(words)}</title></circle>"
+        )
+        parts.append(_text(width - right + 10, y + 4, bar.note, size=10, colour=_FAINT))
+    parts.append("</svg>")
+    return Markup("".join(parts))  # noqa: S704 - every text went through escape()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Odds:
+    """An odds ratio with its interval.
+
+    Attributes:
+        label: The factor.
+        value: The odds ratio.
+        low: Lower end.
+        high: Upper end.
+    """
+
+    label: str
+    value: float
+    low: float
+    high: float
+
+
+def odds_panel(title: str, odds: Sequence[Odds], *, width: int = 520) -> Markup:
+    """Return odds ratios on a logarithmic axis with a line at 1 (no effect)."""
+    from math import ceil, floor, log2
+
+    if not odds:
+        return Markup("")
+    left, right, top, row = 170, 128, 34, 24
+    height = top + row * len(odds) + 26
+    finite = [value for each in odds for value in (each.low, each.high) if 0 < value < 1e6]
+    least = max(-6, min(-1, floor(log2(min(finite, default=0.5)))))
+    most = min(6, max(1, ceil(log2(max(finite, default=2.0)))))
+
+    def across(value: float) -> float:
+        level = min(max(log2(value) if value > 0 else least, least), most)
+        return left + (width - left - right) * (level - least) / (most - least)
+
+    parts = [_open(width, height, title), _text(4, 16, title, bold=True)]
+    for power in range(least, most + 1):
+        x = across(2.0**power)
+        parts.append(_line(x, top - 6, x, height - 20, _INK if power == 0 else _GRID))
+        if most - least <= 6 or power % 2 == 0:
+            parts.append(_text(x, height - 6, f"{2.0**power:g}", anchor="middle", size=10, colour=_FAINT))
+    for number, each in enumerate(odds):
+        y = top + row * number + row / 2 - 4
+        clear = each.low > 1 or each.high < 1
+        colour = VERMILION if clear and each.value > 1 else GREEN if clear else _FAINT
+        parts.append(_text(left - 8, y + 4, each.label, anchor="end", size=11))
+        parts.append(_line(across(each.low), y, across(each.high), y, colour, 2.5))
+        parts.append(f'<circle cx="{across(each.value):.1f}" cy="{y:.1f}" r="4.5" fill="{colour}" stroke="#fff"/>')
+        words = f"{each.value:.2f} ({each.low:.2f} to {each.high:.2f})"
+        parts.append(_text(width - right + 8, y + 4, words, size=10, colour=_INK if clear else _FAINT))
+    parts.append("</svg>")
+    return Markup("".join(parts))  # noqa: S704 - every text went through escape()
+
+
+def nice_top(percent: float) -> float:
+    """Return a round upper end of an axis that holds this percentage."""
+    for top in (1, 2, 5, 10, 20, 25, 50, 75, 100):
+        if percent <= top:
+            return float(top)
+    return 100.0
+
+
+def _open(width: float, height: float, title: str) -> str:
+    return (
+        f'<svg viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}" role="img" '
+        f'xmlns="http://www.w3.org/2000/svg" aria-label="{escape(title)}">'
+    )
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, colour: str, width: float = 1.0) -> str:
+    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}" stroke-width="{width:g}"/>'
+
+
+def _text(
+    x: float, y: float, words: str, *, anchor: str = "start", size: float = 12, colour: str = _INK, bold: bool = False
+) -> str:
+    weight = ' font-weight="600"' if bold else ""
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size:g}" fill="{colour}"{weight}>'
+        f"{escape(words)}</text>"
+    )

@@ -1,0 +1,173 @@
+"""EFR tables as heat maps: a number, its counts and its interval in every cell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from medtest.cases import UNCHANGED
+from medtest.report.figures import shade
+from medtest.results import efr
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SUMS = (efr.OVERALL, efr.OVERALL_CELLS)
+
+
+class Rates:
+    """Rows of the EFR table by their keys.
+
+    Args:
+        table: What :func:`medtest.results.efr.efr_table` gave.
+    """
+
+    def __init__(self, table: pd.DataFrame) -> None:
+        self.relations: list[str] = list(dict.fromkeys(str(name) for name in table["relation"]))
+        self.datasets: list[str] = list(dict.fromkeys(str(name) for name in table["dataset"]))
+        self.severities: list[str] = sorted({str(level) for level in table["severity"]} - {efr.ALL}, key=int)
+        self.groups: dict[str, str] = dict(zip(table["relation"].astype(str), table["group"].astype(str), strict=True))
+        keys = ["dataset", "relation", "severity", "score", "threshold", "against"]
+        self._rows = {tuple(record[key] for key in keys): record for record in table.to_dict("records")}
+
+    def get(
+        self,
+        *,
+        relation: str,
+        score: str,
+        threshold: float,
+        against: str,
+        dataset: str = efr.ALL,
+        severity: str = efr.ALL,
+    ) -> Mapping[str, Any] | None:
+        """Return one row, or None."""
+        found = self._rows.get((dataset, relation, severity, score, threshold, against))
+        return {str(key): value for key, value in found.items()} if found is not None else None
+
+    @property
+    def plain_relations(self) -> list[str]:
+        """The suite's relations by group, ``unchanged`` last."""
+        names = [name for name in self.relations if name not in SUMS and name != UNCHANGED]
+        return names + [name for name in self.relations if name == UNCHANGED]
+
+
+def percent(value: Any) -> str:
+    """Return a percentage as people read it: two digits that matter, at most one decimal above 10."""
+    if value is None or value != value:  # noqa: PLR0124 - NaN is the only value unlike itself
+        return ""
+    number = float(value)
+    return f"{number:.0f} %" if number >= 99.95 else f"{number:.1f} %" if number >= 10 else f"{number:.2g} %"
+
+
+def interval(row: Mapping[str, Any]) -> str:
+    """Return the ends of a row's interval, in percent."""
+    low, high = row["ci_low"], row["ci_high"]
+    if low != low or high != high:  # noqa: PLR0124 - NaN is the only value unlike itself
+        return ""
+    return f"{float(low):.3g}-{float(high):.3g}"
+
+
+def cell(row: Mapping[str, Any] | None, *, empty: str = "") -> dict[str, Any]:
+    """Return one cell of a heat map."""
+    if row is None:
+        return {"background": "#ffffff", "colour": "#5c6370", "value": "", "empty": empty, "lines": [], "title": ""}
+    if int(row["cases"]) == 0:
+        return {
+            "background": "#f5f7fa",
+            "colour": "#5c6370",
+            "value": "",
+            "empty": "no case",
+            "lines": [],
+            "title": beside(row),
+        }
+    background, colour = shade(float(row["efr_percent"]))
+    return {
+        "background": background,
+        "colour": colour,
+        "value": percent(row["efr_percent"]),
+        "lines": [f"{row['violations']:,} of {row['cases']:,}", interval(row)],
+        "title": f"{row['ci_method'].replace('_', ' ')}; {beside(row)}",
+        "empty": "",
+    }
+
+
+def beside(row: Mapping[str, Any]) -> str:
+    """Return what left the denominator of a row, and the rate over all generated cases."""
+    parts = [
+        f"{int(row[name]):,} {words}"
+        for name, words in (("errors", "errors"), ("skipped", "skipped"), ("source_failed", "source failed"))
+        if int(row[name])
+    ]
+    if not parts:
+        return "none left out"
+    return f"{', '.join(parts)}; {percent(row['efr_generated_percent'])} of {int(row['generated']):,} generated"
+
+
+def heat(
+    rates: Rates,
+    *,
+    title: str,
+    columns: Sequence[tuple[str, Mapping[str, Any]]],
+    side: Mapping[str, Any] | None = None,
+    lead: str = "",
+    relations: Iterable[str] | None = None,
+) -> dict[str, Any]:
+    """Return a heat map of relations down and ``columns`` across.
+
+    Args:
+        rates: The rates.
+        title: Its heading.
+        columns: Name and keys (data set, severity, score …) of each column.
+        side: Keys of the column whose left-out cases stand at the side; None for no such column.
+        lead: One line below the heading.
+        relations: Which relations; None for all with the sums below them.
+    """
+    names = (
+        [*rates.plain_relations, *(s for s in SUMS if s in rates.relations)] if relations is None else list(relations)
+    )
+    return rows_of(
+        names,
+        rates.groups,
+        title=title,
+        lead=lead,
+        columns=[name for name, _ in columns],
+        cells=lambda relation: [cell(rates.get(relation=relation, **keys)) for _, keys in columns],
+        side=None if side is None else lambda relation: _side(rates.get(relation=relation, **side)),
+    )
+
+
+def _side(row: Mapping[str, Any] | None) -> str:
+    return "" if row is None else beside(row)
+
+
+def rows_of(
+    names: Sequence[str],
+    groups: Mapping[str, str],
+    *,
+    title: str,
+    columns: Sequence[str],
+    cells: Callable[[str], list[dict[str, Any]]],
+    side: Callable[[str], str] | None = None,
+    lead: str = "",
+) -> dict[str, Any]:
+    """Return a heat map whose cells a function gives, with a heading wherever the group changes."""
+    rows: list[dict[str, Any]] = []
+    before = ""
+    for name in names:
+        group = "pooled" if name in SUMS else groups.get(name, "")
+        rows.append(
+            {
+                "name": name,
+                "group": group.replace("_", " ") if group != before else "",
+                "cells": cells(name),
+                "side": side(name) if side is not None else "",
+            }
+        )
+        before = group
+    return {
+        "title": title,
+        "lead": lead,
+        "columns": list(columns),
+        "rows": rows,
+        "side": "left out of the denominator" if side is not None else "",
+    }

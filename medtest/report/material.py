@@ -1,0 +1,125 @@
+"""What one system's report is made of: tables, the run's own account, sample strips."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from medtest.results.tables import Tables
+from medtest.results.wanted import RUN_FILE, Wanted
+
+SAMPLES = "samples"
+INDEX = "index.json"
+_MAX_BYTES = 20_000_000
+_MAX_PIXELS = 40_000_000
+_WIDTH = 1500
+_QUALITY = 80
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strip:
+    """A sample strip as the report shows it.
+
+    Attributes:
+        facts: Its entry in ``samples/index.json``.
+        data: JPEG as a ``data:`` address.
+        width: Pixels.
+        height: Pixels.
+    """
+
+    facts: Mapping[str, Any]
+    data: str
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Material:
+    """Everything a report shows of one system.
+
+    Attributes:
+        folder: Where its results lie.
+        wanted: What the suite wants shown.
+        tables: The tables.
+        run: ``run.json``.
+        notices: Lines for the reader.
+        command: The command line as typed.
+        view: Digest of the oracle, where it is not the suite's own, else "".
+    """
+
+    folder: Path
+    wanted: Wanted
+    tables: Tables
+    run: Mapping[str, Any] = field(default_factory=dict)
+    notices: Sequence[str] = ()
+    command: str = ""
+    view: str = ""
+
+    @property
+    def system(self) -> str:
+        """The system's name in records."""
+        return str(self.run.get("system") or self.tables.system)
+
+    @property
+    def partial(self) -> str:
+        """``partial, n of m``, or "" for a whole run."""
+        finished, planned = int(self.run.get("cases_finished") or 0), int(self.run.get("cases_planned") or 0)
+        return f"{finished:,} of {planned:,} cases of the suite are finished." if finished < planned else ""
+
+
+def read_run(folder: Path) -> dict[str, Any]:
+    """Return ``run.json``, or an empty dict where there is none that can be read."""
+    try:
+        content = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def sample_index(folder: Path) -> list[dict[str, Any]]:
+    """Return the entries of ``samples/index.json`` whose picture lies beside it."""
+    try:
+        content = json.loads((folder / SAMPLES / INDEX).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    entries = [entry for entry in content if isinstance(entry, dict)] if isinstance(content, list) else []
+    return [entry for entry in entries if picture_of(folder, entry) is not None]
+
+
+def picture_of(folder: Path, entry: Mapping[str, Any]) -> Path | None:
+    """Return the picture of an entry: a plain file inside ``samples/`` of a bounded size, or None."""
+    name = str(entry.get("file", ""))
+    path = folder / SAMPLES / name
+    if not name or Path(name).name != name or path.is_symlink() or not path.is_file():
+        return None
+    return path if path.stat().st_size <= _MAX_BYTES else None
+
+
+def strips(folder: Path, entries: Sequence[Mapping[str, Any]]) -> list[Strip]:
+    """Return the pictures as JPEG inside the page; what cannot be decoded is left out."""
+    from PIL import Image, UnidentifiedImageError
+
+    found: list[Strip] = []
+    for entry in entries:
+        path = picture_of(folder, entry)
+        if path is None:
+            continue
+        try:
+            with Image.open(path) as picture:
+                if picture.width * picture.height > _MAX_PIXELS:
+                    continue
+                shown = picture.convert("RGB")
+        except (OSError, UnidentifiedImageError, Image.DecompressionBombError):
+            continue
+        if shown.width > _WIDTH:
+            shown = shown.resize((_WIDTH, round(shown.height * _WIDTH / shown.width)), Image.Resampling.LANCZOS)
+        buffer = io.BytesIO()
+        shown.save(buffer, "JPEG", quality=_QUALITY, optimize=True)
+        data = "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
+        found.append(Strip(facts=entry, data=data, width=shown.width, height=shown.height))
+    return found
