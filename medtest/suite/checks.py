@@ -319,6 +319,11 @@ def _oracle(draft: Draft, kind: str | None) -> OraclePlan | None:
     )
 
 
+def oracle_of(draft: Draft, suite: Suite) -> OraclePlan | None:
+    """Return the oracle that a draft describes for a suite's kind of seeds, or None with its mistakes filled."""
+    return _oracle(draft, str(suite.seeds[0].info.load().output_kind))
+
+
 def criterion_names(info: PartInfo) -> tuple[str, ...]:
     """Return what an oracle's criteria may name: its score columns and the rules over them."""
     oracle = info.load()
@@ -399,7 +404,7 @@ def plain_settings(plan: PartPlan) -> dict[str, Any]:
 
 def _with_composed(suite: Suite) -> Suite:
     def family(plans: tuple[PartPlan, ...], uses: str) -> dict[str, Any]:
-        return {p.id: {uses: p.info.name, **plain_settings(p)} for p in plans}
+        return {p.id: {uses: p.info.name, **_without_empty(plain_settings(p))} for p in plans}
 
     oracle = suite.oracle
     composed = {
@@ -416,7 +421,7 @@ def _with_composed(suite: Suite) -> Suite:
             "scores": list(oracle.scores),
             "thresholds": list(oracle.thresholds),
             "against": list(oracle.against),
-            **plain_settings(oracle.part),
+            **_without_empty(plain_settings(oracle.part)),
         },
         **({"gates": [_fields(gate) for gate in suite.gates]} if suite.gates else {}),
         "privacy": _fields(suite.privacy),
@@ -424,6 +429,12 @@ def _with_composed(suite: Suite) -> Suite:
         "max_error_percent": suite.max_error_percent,
     }
     return Suite(**{**_fields(suite), "composed": composed})
+
+
+def _without_empty(values: dict[str, Any]) -> dict[str, Any]:
+    """Leave empty lists and null out: a suite has none, and what is left out is the part's default."""
+    kept = {name: _without_empty(item) if isinstance(item, dict) else item for name, item in values.items()}
+    return {name: item for name, item in kept.items() if item is not None and item != []}
 
 
 def _fields(value: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,10 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from medtest.cases import ID_PATTERN
+from medtest.cases import ID_PATTERN, UNCHANGED
 from medtest.errors import Mistake, UserMistakes, nearest_name
-from medtest.suite.checks import USES, Draft, check
+from medtest.suite.checks import USES, Draft, check, oracle_of
+from medtest.suite.digest import oracle_digest
 from medtest.suite.hydra_source import Places, search_path
 from medtest.suite.library import COMMAND_LINE, MAPS, Origin, SuiteTree, load_tree, suite_names
 from medtest.suite.model import Selection, Suite
@@ -40,11 +41,14 @@ class Loaded:
         suite: The suite.
         options: Options of the run.
         selection: ``only=``.
+        view: "" under the suite's own oracle; the oracle's digest when the command line changed it, whose tables,
+            report and MLflow run then lie in ``views/<digest>/``.
     """
 
     suite: Suite
     options: RunBlock
     selection: Selection
+    view: str = ""
 
 
 def load_suite(
@@ -94,7 +98,7 @@ def load(
         configs=tuple(Path(d).expanduser().resolve() for d in config_dirs),
     )
     cfg = compose(ready.overrides, places)
-    return settle(cfg, places)
+    return settle(cfg, cfg.hydra, places)
 
 
 def compose(overrides: Sequence[str], places: Places) -> DictConfig:
@@ -116,18 +120,19 @@ def compose(overrides: Sequence[str], places: Places) -> DictConfig:
         raise rephrase(error, places) from error
 
 
-def settle(cfg: DictConfig, places: Places) -> Loaded:
+def settle(cfg: DictConfig, hydra: DictConfig, places: Places, *, for_run: bool = False) -> Loaded:
     """Check a composed configuration whole.
 
     Args:
-        cfg: What Hydra composed, with its ``hydra`` node.
+        cfg: What Hydra composed; its ``hydra`` node is not looked at.
+        hydra: That node.
         places: Where suites and systems were looked for.
+        for_run: Also check what only a run needs: the user's data, and the files that systems name.
 
     Raises:
         UserMistakes: Everything that is wrong, at once.
     """
-    name = str(cfg.hydra.runtime.choices.get("suite"))
-    typed = [_key_of(override) for override in cfg.hydra.overrides.task]
+    name = str(hydra.runtime.choices.get("suite"))
     tree = load_tree(name, places.suite_folders())
     if not tree.origins and tree.mistakes:  # nothing could be read of it
         raise UserMistakes(tree.mistakes)
@@ -135,7 +140,7 @@ def settle(cfg: DictConfig, places: Places) -> Loaded:
     values = _plain(cfg, mistakes)
     if tree.mistakes:  # Hydra got nothing of a suite with mistakes; check what could be read of it all the same
         values = _laid_over(tree, values)
-    source = _Sources(tree=tree, typed=[key for key in typed if key])
+    source = _Sources(tree=tree, typed=[key for key in map(_key_of, task_overrides(hydra)) if key])
     infos = system_infos(places.configs)
     _take_out(values, source, mistakes)
     _keep_chosen(values, source, mistakes)
@@ -143,14 +148,55 @@ def settle(cfg: DictConfig, places: Places) -> Loaded:
     if options is not None:
         _to_only_system(values, options, source, mistakes)
     _known_keys(values, source, mistakes)
-    selection = _selection(options, mistakes)
+    selection = _selection(values.get("only"), values, mistakes)
+    if isinstance(values.get("version"), (int, float)) and not isinstance(values["version"], bool):
+        values["version"] = str(values["version"])  # Hydra's grammar reads version=3 as a number
     draft = Draft(values=values, origin=source.origin, from_suite=source.from_suite, systems=infos, mistakes=mistakes)
     suite = check(draft)
-    if suite is not None and options is not None and not draft.mistakes:
-        _selection_fits(selection, suite, draft.mistakes)
+    if options is not None and options.data is not None and not Path(options.data).expanduser().is_dir():
+        draft.mistakes.append(
+            Mistake(where="command line", key="data", found=short(options.data), allowed="a folder that is there")
+        )
+    if for_run and suite is not None and options is not None:
+        _fit_to_run(suite, options, draft.mistakes)
     if draft.mistakes or suite is None or options is None:
         raise UserMistakes(_in_order(draft.mistakes))
-    return Loaded(suite=suite, options=options, selection=selection)
+    return Loaded(suite=suite, options=options, selection=selection, view=_view(suite, draft, source))
+
+
+def task_overrides(hydra: DictConfig) -> list[str]:
+    """Return a job's overrides as they stand; ``${…}`` in them is not filled in."""
+    given = OmegaConf.to_container(hydra.overrides.task, resolve=False)
+    return [str(item) for item in given] if isinstance(given, list) else []
+
+
+def _view(suite: Suite, draft: Draft, source: _Sources) -> str:
+    if not any(key[:1] == ("oracles",) for key in source.typed):
+        return ""
+    alone = replace(draft, values={**draft.values, "oracles": source.tree.values.get("oracles")}, mistakes=[])
+    own = oracle_of(alone, suite)
+    digest = oracle_digest(suite).value
+    return "" if own is not None and oracle_digest(replace(suite, oracle=own)).value == digest else digest
+
+
+def needs_data(suite: Suite) -> bool:
+    """Whether a suite reads the user's folder (``data=PATH``)."""
+    return any(plan.info.load().needs_root for plan in suite.seeds)
+
+
+def _fit_to_run(suite: Suite, options: RunBlock, mistakes: list[Mistake]) -> None:
+    if options.data is None and needs_data(suite):
+        mistakes.append(
+            Mistake(
+                where="command line",
+                key="data",
+                found="nothing",
+                allowed="the folder of your images",
+                fix=f"type data=PATH; suites/{suite.name}.yaml says what it holds",
+            )
+        )
+    for system in suite.build_systems().values():
+        mistakes.extend(system.check())
 
 
 def _in_order(mistakes: Iterable[Mistake]) -> list[Mistake]:
@@ -204,7 +250,7 @@ def _key_of(override: str) -> Key:
 
 
 def _plain(cfg: DictConfig, mistakes: list[Mistake]) -> dict[str, Any]:
-    content = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
+    content = OmegaConf.masked_copy(cfg, [key for key in cfg if key != "hydra"])  # type: ignore[misc]
     try:
         values = OmegaConf.to_container(content, resolve=True, throw_on_missing=False)
     except (OmegaConfBaseException, ValueError) as error:
@@ -372,10 +418,10 @@ _ONLY: Mapping[str, str] = {
 }
 
 
-def _selection(options: RunBlock | None, mistakes: list[Mistake]) -> Selection:
-    if options is None or options.only is None:
+def _selection(only: Any, values: Mapping[str, Any], mistakes: list[Mistake]) -> Selection:
+    if not isinstance(only, (str, list)):
         return Selection()
-    given = options.only if isinstance(options.only, list) else options.only.split(",")
+    given = [str(item) for item in only] if isinstance(only, list) else only.split(",")
     found: dict[str, set[Any]] = {name: set() for name in _ONLY.values()}
     for item in given:
         kind, colon, value = item.strip().partition(":")
@@ -399,12 +445,9 @@ def _selection(options: RunBlock | None, mistakes: list[Mistake]) -> Selection:
                 )
         else:
             found[_ONLY[kind]].add(value)
-    return Selection(**{name: frozenset(values) for name, values in found.items()})
-
-
-def _selection_fits(selection: Selection, suite: Suite, mistakes: list[Mistake]) -> None:
-    ids = [plan.id for plan in suite.relations]
-    for name in sorted(selection.relations - set(ids)):
+    block = values.get("relations")
+    ids = [UNCHANGED, *(name for name, item in block.items() if item is not False)] if isinstance(block, dict) else []
+    for name in sorted(found["relations"] - set(ids)):
         mistakes.append(
             Mistake(
                 where="command line",
@@ -414,6 +457,7 @@ def _selection_fits(selection: Selection, suite: Suite, mistakes: list[Mistake])
                 nearest=nearest_name(name, ids),
             )
         )
+    return Selection(**{name: frozenset(chosen) for name, chosen in found.items()})
 
 
 # --- Hydra's words in ours --------------------------------------------------------------------------------------

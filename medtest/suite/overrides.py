@@ -96,7 +96,7 @@ def _one(token: str, ready: Prepared, without: list[str], *, multirun: bool) -> 
         ready.suite_folders.append(Path(unquoted(value)).expanduser())
     elif key in GROUPS:
         _accept(token, f"{key}={_suite_name(value, ready) if key == 'suite' else value}", ready)
-    elif key in MAPS and value.lstrip().startswith("["):
+    elif key in MAPS and not value.lstrip().startswith("{"):
         ready.keys.append(key)
         _accept(token, f"++chosen.{key}={value}", ready)
     else:

@@ -25,7 +25,7 @@ from medtest.errors import Mistake
 Key: TypeAlias = tuple[str | int, ...]
 
 MAX_BYTES = 256 * 1024
-MAX_NODES = 20_000
+MAX_NODES = 5_000
 MAX_DEPTH = 16
 MAX_STRING = 4_000
 MAX_KEY = 64
@@ -73,11 +73,10 @@ _ANYWHERE: tuple[tuple[re.Pattern[str], str], ...] = (
 
 _IN_SETTINGS: tuple[tuple[re.Pattern[str], str], ...] = (
     (
-        re.compile(r"^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?:\(.*)?$"),
+        re.compile(r"^(?!.*\.(?:csv|tsv|png|jpe?g|tiff?|bmp|webp)$)[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?:\(.*)?$"),
         "no import path: classes and functions come from conf/ and the command line",
     ),
     (re.compile(r"`|&&|\|\||;\s*\w|\|\s*\w|>\s*\S|<\("), "no command"),
-    (re.compile(r"[\\/]"), "no path: files come from conf/ and the command line"),
     (re.compile(r"^!"), "no command"),
     (_CODE, "no file of weights or code: those come from conf/ and the command line"),
 )
@@ -93,6 +92,7 @@ class Document:
         lines: Line of every key and list item that was kept, by its path.
         parents: Suites that it extends, in order, as written.
         mistakes: Everything that was refused.
+        swollen: Whether aliases made more of it than is read.
     """
 
     where: str
@@ -100,6 +100,7 @@ class Document:
     lines: dict[Key, int] = field(default_factory=dict)
     parents: list[str] = field(default_factory=list)
     mistakes: list[Mistake] = field(default_factory=list)
+    swollen: bool = False
 
     def refuse(self, *, line: int | None, key: Key | str, found: str, allowed: str, fix: str = "") -> None:
         """Note a mistake."""
@@ -259,16 +260,16 @@ _DROPPED = object()
 
 
 def _construct(node: yaml.Node, key: Key, document: Document) -> Any:
-    if len(document.lines) > MAX_NODES:  # an alias stands for the whole node it points to, each time it is used
-        if not any("swell" in m.found for m in document.mistakes):
+    # An alias stands for the whole node it points to each time it is used, itself perhaps included.
+    if len(document.lines) > MAX_NODES or len(key) > MAX_DEPTH:
+        if not document.swollen:
+            document.swollen = True
             document.refuse(
                 line=node.start_mark.line + 1,
-                key=key,
+                key=key[:1],
                 found="aliases (*) that swell the file",
-                allowed=f"at most {MAX_NODES:,} values",
+                allowed=f"at most {MAX_DEPTH} levels and {MAX_NODES:,} values",
             )
-        return _DROPPED
-    if len(key) > MAX_DEPTH:
         return _DROPPED
     if isinstance(node, yaml.MappingNode):
         return _mapping(node, key, document)

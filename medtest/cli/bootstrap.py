@@ -1,0 +1,76 @@
+"""What has to be settled before the first heavy import: telemetry off, and OpenCV's system libraries there."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+
+from medtest.errors import MissingSystemLibrary
+
+_QUIET = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "DO_NOT_TRACK": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "TRANSFORMERS_VERBOSITY": "error",
+    "GIT_PYTHON_REFRESH": "quiet",
+    "NO_ALBUMENTATIONS_UPDATE": "1",
+}
+_SYSTEM_LIBRARIES = ("libGL.so", "libglib-2.0", "libgthread", "libSM.so", "libXext.so", "libxcb", "libX11")
+_PACKAGES: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("debian", "ubuntu", "linuxmint", "pop"), "apt-get install libgl1 libglib2.0-0"),
+    (("fedora", "rhel", "centos", "rocky", "almalinux", "amzn"), "dnf install mesa-libGL glib2"),
+    (("alpine",), "apk add mesa-gl glib"),
+    (("arch", "manjaro"), "pacman -S libglvnd glib2"),
+    (("opensuse", "suse", "sles"), "zypper install Mesa-libGL1 libglib-2_0-0"),
+)
+
+
+def quiet_libraries() -> None:
+    """Switch off the telemetry and the network look-ups of the libraries we use; what the user set stays."""
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
+
+
+def require_opencv() -> None:
+    """Import OpenCV, or say which system libraries it lacks.
+
+    Raises:
+        MissingSystemLibrary: The system lacks a library that opencv-python needs.
+    """
+    try:
+        import cv2  # noqa: F401
+    except ImportError as error:
+        if not any(name in str(error) for name in _SYSTEM_LIBRARIES):
+            raise
+        raise MissingSystemLibrary(opencv_advice(str(error), _distribution())) from error
+
+
+def opencv_advice(problem: str, distribution: str = "") -> str:
+    """Return what to do about a system library that OpenCV misses.
+
+    Args:
+        problem: The loader's message ("libGL.so.1: cannot open shared object file …").
+        distribution: ``ID`` and ``ID_LIKE`` of ``/etc/os-release``, or "".
+    """
+    likely = [command for names, command in _PACKAGES if any(name in distribution.split() for name in names)]
+    lines = [
+        "OpenCV cannot start: this system lacks a library that opencv-python needs.",
+        f"  found:   {problem.splitlines()[0]}",
+        "  to mend: install it (as root, or with sudo):",
+        *(f"             {command}" for command in (likely[:1] or [command for _, command in _PACKAGES])),
+        "           or, where you may not, take OpenCV's build without windows, which needs neither:",
+        "             pip uninstall opencv-python && pip install opencv-python-headless",
+    ]
+    return "\n".join(lines)
+
+
+def _distribution() -> str:
+    if platform.system() != "Linux":
+        return ""
+    try:
+        text = Path("/etc/os-release").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    values = dict(line.partition("=")[::2] for line in text.splitlines() if "=" in line)
+    return " ".join(values.get(key, "").strip("\"'") for key in ("ID", "ID_LIKE"))

@@ -1,0 +1,185 @@
+"""One job: check, then plan or run, then say what came out. It gives back a result and never raises or leaves."""
+
+from __future__ import annotations
+
+import re
+import sys
+import traceback
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from medtest.cli.plan_view import console, plan_view
+from medtest.errors import SEVERITY_ORDER, ExitCode, MedtestError
+from medtest.paths import home
+from medtest.suite.compose import Loaded, needs_data, settle, task_overrides
+from medtest.suite.hydra_source import Places
+from medtest.suite.model import Invocation
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+DEFECT = 70
+"""Exit code of an error that is medtest's own (sysexits' EX_SOFTWARE); no result of a run is told by it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobResult:
+    """What became of a job.
+
+    Attributes:
+        label: What sets it apart from the other jobs of a sweep.
+        code: Its exit code.
+        status: That in words.
+        note: One line more: the report's place, or the first line of what went wrong.
+    """
+
+    label: str
+    code: int
+    status: str
+    note: str = ""
+
+
+_STATUS: dict[int, str] = {
+    ExitCode.OK: "done",
+    ExitCode.GATE_NOT_HELD: "gate not held",
+    ExitCode.MISTAKE: "mistake",
+    ExitCode.TOO_MANY_ERRORS: "too many errors",
+    ExitCode.NOT_TRACKED: "not tracked",
+    ExitCode.BUDGET: "budget reached",
+    ExitCode.INTERRUPTED: "interrupted",
+    DEFECT: "defect of medtest",
+}
+
+
+@dataclass(kw_only=True)
+class Job:
+    """Hydra's task function.
+
+    Attributes:
+        places: Where suites and systems are looked for.
+        command: The command as typed, for the report.
+        listed: The suites come from a ``glob``: one that needs ``data=`` is not run, which is no failure.
+        alone: No sweep.
+        results: What the jobs of this process gave.
+        parent: MLflow's parent run of the sweep, made by the first job that is tracked.
+    """
+
+    places: Places
+    command: str
+    listed: bool = False
+    alone: bool = True
+    results: list[JobResult] = field(default_factory=list)
+    parent: Any = None
+
+    def __call__(self, cfg: DictConfig) -> JobResult:
+        """Do one job."""
+        from hydra.core.hydra_config import HydraConfig
+
+        hydra: Any = HydraConfig.get()
+        label = _label(task_overrides(hydra))
+        if not self.alone:
+            console().rule(escape(label), align="left")
+        result = self._guarded(cfg, hydra, label)
+        self.results.append(result)
+        return result
+
+    def interrupted(self) -> list[JobResult]:
+        """Return the results so far and one for the job that was stopped."""
+        code = int(ExitCode.INTERRUPTED)
+        return [*self.results, JobResult(label="(the job that was stopped)", code=code, status=_STATUS[code])]
+
+    def close(self) -> None:
+        """End the sweep's parent run."""
+        if self.parent is not None:
+            from medtest.cli.finish import close_parent
+
+            close_parent(self.parent, failed=any(result.code not in (0, 1) for result in self.results))
+
+    def _guarded(self, cfg: DictConfig, hydra: Any, label: str) -> JobResult:
+        try:
+            return self._do(cfg, hydra, label)
+        except MedtestError as error:
+            sys.stderr.write(f"{error}\n")
+            return _result(label, int(error.exit_code), str(error).splitlines()[0])
+        except Exception as error:  # noqa: BLE001 - a defect of ours must not take the other jobs of a sweep with it
+            traceback.print_exc()
+            sys.stderr.write(
+                "This is a defect of medtest, not a mistake of yours; please report it with these lines.\n"
+            )
+            return _result(label, DEFECT, type(error).__name__)
+
+    def _do(self, cfg: DictConfig, hydra: Any, label: str) -> JobResult:
+        loaded = settle(cfg, hydra, self.places, for_run=not self.listed)
+        if self.listed and loaded.options.data is None and needs_data(loaded.suite):
+            return JobResult(label=label, code=int(ExitCode.OK), status="not run", note="it needs data=PATH")
+        invocation = invocation_of(loaded, self.command)
+        if loaded.options.plan:
+            from medtest.suite.outline import outline
+
+            console().print(plan_view(outline(loaded.suite, invocation)))
+            return _result(label, int(ExitCode.OK), "planned")
+        from medtest.cli.finish import run_and_finish
+
+        finished = run_and_finish(loaded.suite, invocation, parent=self.parent, sweep=not self.alone)
+        self.parent = finished.parent
+        return _result(label, int(finished.code), finished.note)
+
+
+def invocation_of(loaded: Loaded, command: str = "") -> Invocation:
+    """Return how a call runs its suite."""
+    options = loaded.options
+    return Invocation(
+        home=home(),
+        data=None if options.data is None else Path(options.data).expanduser().resolve(),
+        limit=options.limit,
+        only=loaded.selection,
+        device="cuda:0" if options.device == "cuda" else options.device,
+        workers=options.workers,
+        threads=options.threads,
+        batch_size=options.batch_size,
+        batch_seconds=options.batch_seconds,
+        fresh=options.fresh,
+        tracking_uri=options.tracking.uri,
+        track=options.track and options.tracking.enabled,
+        quiet=options.quiet,
+        command=command,
+    )
+
+
+def gravest(codes: Iterable[int]) -> int:
+    """Return the gravest of several exit codes; a defect of ours stands right after an interruption."""
+    order = [int(code) for code in SEVERITY_ORDER]
+    order.insert(1, DEFECT)
+    return min(codes, key=lambda code: order.index(code) if code in order else 1, default=int(ExitCode.OK))
+
+
+def show_summary(results: list[JobResult]) -> None:
+    """Print one line for each job of a sweep."""
+    table = Table(title=f"{len(results)} jobs", title_justify="left", box=None, pad_edge=False, header_style="bold")
+    table.add_column("#", justify="right")
+    table.add_column("job", overflow="fold")
+    table.add_column("status", no_wrap=True)
+    table.add_column("", overflow="fold")
+    colours = {0: "green", 1: "yellow"}
+    for number, result in enumerate(results):
+        colour = "dim" if result.status == "not run" else colours.get(result.code, "red")
+        table.add_row(
+            str(number), escape(result.label), f"[{colour}]{escape(result.status)}[/{colour}]", escape(result.note)
+        )
+    out = console()
+    out.print()
+    out.print(table)
+
+
+def _label(overrides: Iterable[str]) -> str:
+    shown = [re.sub(r"^\+\+(chosen\.)?", "", str(override)) for override in overrides]
+    return " ".join(shown) or "(no overrides)"
+
+
+def _result(label: str, code: int, note: str = "") -> JobResult:
+    return JobResult(label=label, code=code, status=_STATUS.get(code, f"exit code {code}"), note=note)

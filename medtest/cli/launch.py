@@ -1,0 +1,233 @@
+"""The command line of a run: what was typed → Hydra → jobs → exit code.
+
+``run.py`` and ``medtest run`` call :func:`main`. The help comes before anything heavy is imported; Hydra composes and
+sweeps; every job (:mod:`medtest.cli.jobs`) gives back a result instead of raising or leaving, so that no job of a
+sweep takes the others with it.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from medtest.cli.bootstrap import quiet_libraries, require_opencv
+from medtest.errors import ExitCode, MedtestError, Mistake, UserMistakes, nearest_name
+
+if TYPE_CHECKING:
+    import argparse
+
+    from medtest.cli.jobs import Job, JobResult
+    from medtest.suite.hydra_source import Places
+    from medtest.suite.overrides import Prepared
+
+_FLAGS = ("--help", "--version", "--multirun", "--config-dir", "--hydra-help", "--cfg", "--info", "--shell-completion")
+
+
+def main(argv: Sequence[str] | None = None, *, command: str = "") -> int:
+    """Run what was typed and return the exit code; never raises for the user's mistakes, never prints a traceback.
+
+    Args:
+        argv: What was typed after the command; ``sys.argv`` by default.
+        command: How the command is called, for the help; guessed by default.
+    """
+    typed = list(sys.argv[1:] if argv is None else argv)
+    called = command or _called_as()
+    if {"-h", "--help"} & set(typed):
+        from medtest.cli.helptext import help_text
+
+        sys.stdout.write(help_text(called))
+        return ExitCode.OK
+    if "--version" in typed:
+        from medtest import __version__
+
+        sys.stdout.write(f"medtest {__version__}\n")
+        return ExitCode.OK
+    quiet_libraries()
+    try:
+        require_opencv()
+        return _main(typed, called)
+    except KeyboardInterrupt:
+        sys.stderr.write("\nInterrupted. What was finished is kept; the same command goes on from there.\n")
+        return ExitCode.INTERRUPTED
+    except MedtestError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    except BrokenPipeError:  # | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.OK
+
+
+def _called_as() -> str:
+    name = Path(sys.argv[0]).name if sys.argv and sys.argv[0] else ""
+    return f"python {name}" if name.endswith(".py") and name != "__main__.py" else "medtest run"
+
+
+def _main(typed: list[str], called: str) -> int:
+    from medtest.suite.hydra_source import Places
+    from medtest.suite.overrides import prepare
+
+    args = _arguments(typed)
+    sweep = bool(args.multirun) or "hydra.mode=MULTIRUN" in args.overrides
+    ready = prepare(args.overrides, multirun=sweep)
+    mistakes = list(ready.mistakes)
+    configs = _folders("--config-dir", [args.config_dir] if args.config_dir else [], mistakes)
+    suites = _folders("suite_dir", [str(folder) for folder in ready.suite_folders], mistakes)
+    if mistakes:
+        raise UserMistakes(mistakes)
+    places = Places(suites=suites, configs=configs)
+    if args.hydra_help or args.cfg or args.info is not None or args.shell_completion:
+        return _hydra_itself(args, ready, places)
+    from medtest.cli.jobs import Job, gravest
+
+    job = Job(
+        places=places,
+        command=typed_command(called, typed),
+        listed=any(token.startswith("suite=glob(") for token in args.overrides) and sweep,
+        alone=not sweep,
+    )
+    results = _sweep(job, ready, places) if sweep else [_single(job, ready, places)]
+    return gravest(result.code for result in results)
+
+
+def _arguments(typed: list[str]) -> argparse.Namespace:
+    from hydra._internal.utils import get_args_parser
+
+    def complain(message: str) -> NoReturn:
+        flag = next((t for t in typed if t.startswith("-") and t in message), "")
+        raise UserMistakes(
+            [
+                Mistake(
+                    where="command line",
+                    found=flag or message,
+                    allowed=", ".join(_FLAGS) + ", -m, -h",
+                    nearest=nearest_name(flag, _FLAGS) if flag else None,
+                    fix="everything else is KEY=VALUE, as suite=polyp_seg",
+                )
+            ]
+        )
+
+    parser = get_args_parser()
+    parser.error = complain  # type: ignore[method-assign]
+    parser.allow_abbrev = False
+    args: argparse.Namespace = parser.parse_intermixed_args(typed)
+    if args.config_name is not None or args.config_path is not None:
+        complain("--config-name" if args.config_name is not None else "--config-path")
+    return args
+
+
+def _folders(key: str, given: Sequence[str], mistakes: list[Mistake]) -> tuple[Path, ...]:
+    folders: list[Path] = []
+    for text in given:
+        folder = Path(text).expanduser().resolve()
+        if folder.is_dir():
+            folders.append(folder)
+        else:
+            mistakes.append(Mistake(where="command line", key=key, found=text, allowed="a folder that is there"))
+    return tuple(folders)
+
+
+def typed_command(called: str, typed: Sequence[str]) -> str:
+    """Return the command as typed, for reports: paths of this machine and addresses of servers taken out."""
+    from medtest.suite.overrides import PATH_KEYS, unquoted
+
+    shown: list[str] = []
+    for token in typed:
+        key, equals, value = token.partition("=")
+        plain = unquoted(value) if equals else value
+        last = key.rpartition(".")[2]
+        local = plain.startswith(("/", "~", "\\")) or ":" in plain[:3] or ".." in plain
+        if equals and last == "uri":
+            shown.append(f"{key}=URI")
+        elif equals and (last in PATH_KEYS or key == "--config-dir") and last != "target" and local:
+            shown.append(f"{key}=PATH")
+        elif "://" in token or (local and equals) or token.startswith(("/", "~")) or "{" in token and "/" in token:
+            shown.append(f"{key}=…" if equals else "PATH")
+        else:
+            shown.append(token)
+    return " ".join([called, *(token if token.endswith(("=PATH", "=URI")) else shlex.quote(token) for token in shown)])
+
+
+# --- Hydra ------------------------------------------------------------------------------------------------------
+
+
+def _hydra(places: Places) -> Any:
+    from hydra import version
+    from hydra._internal.hydra import Hydra
+    from hydra.core.global_hydra import GlobalHydra
+
+    from medtest.suite.hydra_source import search_path
+
+    version.setbase("1.3")
+    GlobalHydra.instance().clear()
+    return Hydra.create_main_hydra2(task_name="medtest", config_search_path=search_path(places))
+
+
+def _in_our_words(places: Places, do: Any) -> Any:
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    from medtest.suite.compose import rephrase
+
+    try:
+        return do()
+    except (HydraException, OmegaConfBaseException, ValueError) as error:
+        raise rephrase(error, places) from error
+
+
+def _single(job: Job, ready: Prepared, places: Places) -> JobResult:
+    hydra = _hydra(places)
+    returned = _in_our_words(
+        places,
+        lambda: hydra.run(config_name="config", task_function=job, overrides=[*ready.overrides, "hydra.mode=RUN"]),
+    )
+    result: JobResult = returned.return_value
+    return result
+
+
+def _sweep(job: Job, ready: Prepared, places: Places) -> list[JobResult]:
+    from medtest.cli.jobs import show_summary
+
+    hydra = _hydra(places)
+    results: list[JobResult] = []
+    with tempfile.TemporaryDirectory(prefix="medtest-sweep-") as folder:
+        overrides = [*ready.overrides, "hydra.mode=MULTIRUN"]
+        if not any(override.startswith("hydra.sweep.dir=") for override in overrides):
+            overrides.append(f"hydra.sweep.dir='{folder}'")  # Hydra must write its own notes somewhere
+        try:
+            returned = _in_our_words(
+                places, lambda: hydra.multirun(config_name="config", task_function=job, overrides=overrides)
+            )
+            results = [item.return_value for batch in returned for item in batch]
+        except KeyboardInterrupt:
+            results = job.interrupted()
+        finally:
+            results = results or job.results
+            job.close()
+            if results:
+                show_summary(results)
+    return results
+
+
+def _hydra_itself(args: argparse.Namespace, ready: Prepared, places: Places) -> int:
+    from hydra._internal.utils import get_args_parser
+
+    hydra = _hydra(places)
+    overrides = list(ready.overrides)
+
+    def show() -> None:
+        if args.hydra_help:
+            hydra.hydra_help(config_name="config", args_parser=get_args_parser(), args=args)
+        elif args.cfg:
+            hydra.show_cfg("config", overrides, args.cfg, args.package, bool(args.resolve))
+        elif args.info is not None:
+            hydra.show_info(args.info, config_name="config", overrides=overrides)
+        else:
+            hydra.shell_completion(config_name="config", overrides=args.overrides)
+
+    _in_our_words(places, show)
+    return ExitCode.OK

@@ -1,0 +1,104 @@
+"""``plan=true``: the plan as a person reads it, with the interval that each cell can reach."""
+
+from __future__ import annotations
+
+from rich.console import Console, Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+
+from medtest.cases import UNCHANGED
+from medtest.results.statistics import wilson
+from medtest.suite.outline import DEFAULT_MS, Outline, RelationOutline
+
+
+def plan_view(found: Outline) -> RenderableType:
+    """Return the plan as tables and lines."""
+    suite = found.suite
+    each = found.sources + found.follow_ups
+    head = [f"[bold]{escape(suite.name)}[/bold] {escape(suite.version)}  (seed {suite.seed})"]
+    if suite.description:
+        head.append(escape(suite.description))
+    seeds = ", ".join(f"{escape(name)} {count:,}" for name, count in found.datasets.items()) or "none chosen"
+    head.append(f"Seeds: {seeds}")
+    lines = [
+        f"{found.sources:,} sources and {found.follow_ups:,} follow-ups for each system: {each:,} cases"
+        + (f" of {found.planned:,} in the suite" if each < found.planned else "")
+        + f", {each * len(found.systems):,} in all",
+        f"About {duration(found.seconds)}, if nothing was run before"
+        + (
+            ""
+            if all(s.timed for s in found.systems)
+            else f" ({DEFAULT_MS:.0f} ms a case assumed until a run was timed)"
+        ),
+        _criterion(found),
+    ]
+    return Group(*head, "", _relations(found), "", _systems(found), "", *lines)
+
+
+def _relations(found: Outline) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("relation", no_wrap=True)
+    table.add_column("group", no_wrap=True)
+    table.add_column("severities", no_wrap=True)
+    for name in ("draws", "cases", "a cell"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("95 % interval of a cell", no_wrap=True)
+    for share in found.relations:
+        floor = " (floor)" if share.id == UNCHANGED else ""
+        levels = "published" if share.severities == (0,) else " ".join(str(s) for s in share.severities)
+        table.add_row(
+            escape(share.id) + floor,
+            escape(share.group),
+            levels,
+            str(share.repeats),
+            f"{share.cases:,}",
+            f"{share.per_cell:,}",
+            interval_text(share),
+        )
+    return table
+
+
+def interval_text(share: RelationOutline) -> str:
+    """Return what a cell of this size can say at best and at worst: no violation, and half of its cases."""
+    n = share.per_cell
+    if n == 0:
+        return ""
+    (_, none_high), (half_low, half_high) = (tuple(float(v) for v in wilson(k, n)) for k in (0.0, n / 2))
+    width = 100 * (half_high - half_low)
+    return (
+        f"0 of {n}: 0–{100 * none_high:.0f} %;  half: {100 * half_low:.0f}–{100 * half_high:.0f} % (width {width:.0f})"
+    )
+
+
+def _systems(found: Outline) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("system", no_wrap=True)
+    table.add_column("ms a case", justify="right", no_wrap=True)
+    table.add_column("", overflow="fold")
+    for system in found.systems:
+        ms = f"{system.ms_per_case:.0f}" if system.timed else f"~{system.ms_per_case:.0f}"
+        table.add_row(escape(system.record_name), ms, escape(system.notice))
+    return table
+
+
+def _criterion(found: Outline) -> str:
+    primary = found.suite.oracle.primary
+    gates = len(found.suite.gates)
+    against = "the expected answer" if primary.against == "truth" else "the system's own answer to the source"
+    text = f"Violation: {primary.score} falls by more than {primary.threshold:g} of itself, against {against}"
+    return text + (f"; {gates} gate{'s' if gates > 1 else ''}" if gates else "; no gate")
+
+
+def duration(seconds: float) -> str:
+    """Return a time as people say it."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    if seconds < 90 * 60:
+        return f"{round(seconds / 60)} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return a console: coloured on a terminal, plain and wide enough for tables elsewhere."""
+    made = Console(stderr=stderr, highlight=False)
+    return made if made.is_terminal else Console(stderr=stderr, highlight=False, width=140, no_color=True)

@@ -1,0 +1,177 @@
+"""What a run would be, without loading a model: cases by cell, follow-ups, systems, and how long it may take."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from medtest.cases import UNCHANGED
+from medtest.suite.model import Invocation, Suite
+from medtest.suite.plan import Plan, is_chosen
+
+DEFAULT_MS = 60.0
+"""Milliseconds a case assumed for a system that was never timed here: a compact network on two CPU cores."""
+
+_TIMINGS = ".timings.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelationOutline:
+    """One relation's share of the plan.
+
+    Attributes:
+        id: The relation's id.
+        group: Its group.
+        severities: Severities to run.
+        repeats: Draws per seed and severity.
+        cases: Chosen cases in all, for one system.
+        per_cell: Chosen cases of the smallest cell (data set × severity), for one system.
+    """
+
+    id: str
+    group: str
+    severities: tuple[int, ...]
+    repeats: int
+    cases: int
+    per_cell: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SystemOutline:
+    """One system's share of the plan.
+
+    Attributes:
+        id: Its id in the suite.
+        record_name: Its name in records and folders.
+        notice: Its own line for the user, or "".
+        ms_per_case: Milliseconds a case.
+        timed: Whether those were measured here.
+    """
+
+    id: str
+    record_name: str
+    notice: str
+    ms_per_case: float
+    timed: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outline:
+    """What a run would be.
+
+    Attributes:
+        suite: The suite.
+        datasets: Chosen seeds by data set.
+        relations: In the suite's order.
+        systems: In the suite's order.
+        sources: Chosen source cases, for one system.
+        follow_ups: Chosen follow-ups, for one system.
+        planned: Cases of the whole suite, for one system; more than the chosen ones under ``limit`` and ``only``.
+        seconds: Estimate for all systems together.
+    """
+
+    suite: Suite
+    datasets: Mapping[str, int]
+    relations: tuple[RelationOutline, ...]
+    systems: tuple[SystemOutline, ...]
+    sources: int
+    follow_ups: int
+    planned: int
+    seconds: float
+
+
+def outline(suite: Suite, invocation: Invocation) -> Outline:
+    """Count what an invocation would run.
+
+    Args:
+        suite: The checked suite.
+        invocation: Its ``data``, ``limit``, ``only``, ``batch_size`` and ``home`` are read.
+
+    Returns:
+        The counts and an estimate of the time; earlier results that would be reused are not looked up.
+
+    Raises:
+        UserMistakes: Seeds cannot be used.
+    """
+    relations = suite.build_relations()
+    refs = [ref for source in suite.build_seeds(invocation.data) for ref in source.refs()]
+    plan = Plan(refs, relations, invocation.batch_size)
+    seeds: dict[str, int] = {}
+    cells: dict[tuple[str, str, int], int] = {}
+    follow_ups = 0
+    for unit in plan.units():
+        chosen = [c for c in unit.cases if is_chosen(c, unit.position, limit=invocation.limit, only=invocation.only)]
+        changed = [case for case in chosen if not case.is_source]
+        if not changed:
+            continue
+        seeds[unit.ref.dataset] = seeds.get(unit.ref.dataset, 0) + 1
+        follow_ups += len(changed)
+        for case in changed:
+            cell = (case.relation, case.dataset, case.severity)
+            cells[cell] = cells.get(cell, 0) + 1
+    shares = tuple(
+        RelationOutline(
+            id=name,
+            group=relation.group,
+            severities=tuple(s for s in relation.severities() if any(c[0] == name and c[2] == s for c in cells)),
+            repeats=relation.repeats(),
+            cases=sum(count for cell, count in cells.items() if cell[0] == name),
+            per_cell=min((count for cell, count in cells.items() if cell[0] == name), default=0),
+        )
+        for name, relation in relations.items()
+        if any(cell[0] == name for cell in cells)
+    )
+    timings = read_timings(invocation.home)
+    systems = tuple(
+        SystemOutline(
+            id=name,
+            record_name=system.record_name,
+            notice=system.notice(),
+            ms_per_case=timings.get(system.record_name, DEFAULT_MS),
+            timed=system.record_name in timings,
+        )
+        for name, system in suite.build_systems().items()
+    )
+    sources = sum(seeds.values())
+    return Outline(
+        suite=suite,
+        datasets=seeds,
+        relations=shares,
+        systems=systems,
+        sources=sources,
+        follow_ups=follow_ups,
+        planned=plan.total,
+        seconds=sum(s.ms_per_case for s in systems) * (sources + follow_ups) / 1000.0,
+    )
+
+
+def floor_cases(found: Outline) -> int:
+    """Return the cases of the floor relation, which enter no overall row."""
+    return sum(share.cases for share in found.relations if share.id == UNCHANGED)
+
+
+def read_timings(home: Path) -> dict[str, float]:
+    """Return milliseconds a case by system as the last runs under ``home`` measured them."""
+    try:
+        content = json.loads((home / "outputs" / _TIMINGS).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    if not isinstance(content, dict):
+        return {}
+    return {str(k): float(v) for k, v in content.items() if isinstance(v, (int, float)) and 0 < v < 1e7}
+
+
+def write_timings(home: Path, names: Sequence[str], ms_per_case: float) -> None:
+    """Keep what a run took for the estimates of later plans; a folder that cannot be written is no matter."""
+    if not ms_per_case > 0:
+        return
+    path = home / "outputs" / _TIMINGS
+    content = {**read_timings(home), **{name: round(ms_per_case, 2) for name in names}}
+    try:
+        partial = path.with_suffix(".part")
+        partial.write_text(json.dumps(content, indent=1, sort_keys=True), encoding="utf-8")
+        partial.replace(path)
+    except OSError:
+        return

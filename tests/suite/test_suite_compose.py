@@ -1,0 +1,462 @@
+"""Suites as people write them: what composes, and what is said when it does not."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from medtest.errors import UserMistakes
+from medtest.paths import suites_folder
+from medtest.suite.compose import load, load_suite
+from medtest.suite.library import suite_names
+from medtest.suite.model import Suite
+
+SHIPPED = ("polyp_seg", "polyp_seg_folder", "polyp_seg_published", "polyp_seg_unlabelled")
+NINE = ("saturation", "contrast", "white_balance", "specularity", "blur", "instrument", "feces", "blood", "text")
+BASE = """\
+name: base
+version: "1"
+seed: 7
+seeds:
+  phantoms: {count: 3}
+relations:
+  blur: {severities: [1, 2, 3]}
+  contrast: {}
+systems: [pranet]
+"""
+
+
+@pytest.fixture
+def team(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A team's folder of suites, in which one works."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "base.yaml").write_text(BASE, encoding="utf-8")
+    return tmp_path
+
+
+def add(team: Path, name: str, text: str) -> Path:
+    path = team / f"{name}.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def ids(plans: Any) -> list[str]:
+    return [plan.id for plan in plans]
+
+
+def settings_of(suite: Suite, relation: str) -> Any:
+    return next(plan.settings for plan in suite.relations if plan.id == relation)
+
+
+def refused(*arguments: Any, **named: Any) -> UserMistakes:
+    with pytest.raises(UserMistakes) as caught:
+        load_suite(*arguments, **named)
+    return caught.value
+
+
+# --- what ships -------------------------------------------------------------------------------------------------
+
+
+def test_what_ships_is_what_the_readme_promises() -> None:
+    assert set(SHIPPED) <= set(suite_names([suites_folder()]))
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_suites_compose_with_all_nine_relations(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # from any working directory
+    suite = load_suite(name)
+    assert suite.name == name
+    assert ids(suite.relations) == ["unchanged", *NINE]
+    assert ids(suite.systems) == ["pranet", "ssformer"]
+    assert suite.description
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_demo_has_five_severities_and_two_systems() -> None:
+    suite = load_suite("polyp_seg")
+    for relation in NINE:
+        assert settings_of(suite, relation).severities == [1, 2, 3, 4, 5]
+        assert settings_of(suite, relation).mode == "levels"
+
+
+def test_the_published_suite_draws_from_the_ranges() -> None:
+    suite = load_suite("polyp_seg_published")
+    built = suite.build_relations()
+    assert all(built[relation].severities() == (0,) and built[relation].repeats() == 3 for relation in NINE)
+
+
+def test_the_unlabelled_suite_compares_with_the_source() -> None:
+    suite = load_suite("polyp_seg_unlabelled")
+    assert suite.oracle.primary.against == "source"
+    assert suite.oracle.against == ("source",)
+    assert ids(suite.seeds) == ["folder"]
+    assert suite.seeds[0].info.name == "image_mask_folders"
+
+
+# --- how suites are written -------------------------------------------------------------------------------------
+
+
+def test_a_suite_is_named_by_its_name_or_its_file(team: Path) -> None:
+    by_file = load_suite(team / "base.yaml")
+    by_name = load_suite("base", suite_dirs=[team])
+    by_words = load_suite("base.yaml")
+    assert by_file == by_name == by_words
+    assert by_file.seed == 7
+    assert by_file.version == "1"
+
+
+def test_unchanged_belongs_to_every_suite(team: Path) -> None:
+    assert ids(load_suite("base.yaml").relations) == ["unchanged", "blur", "contrast"]
+
+
+def test_a_list_is_short_for_defaults(team: Path) -> None:
+    add(team, "listed", BASE.replace("  blur: {severities: [1, 2, 3]}\n  contrast: {}\n", "  - blur\n  - contrast\n"))
+    add(team, "mapped", BASE.replace("  blur: {severities: [1, 2, 3]}\n  contrast: {}\n", "  blur:\n  contrast: {}\n"))
+    listed, mapped = load_suite("listed.yaml"), load_suite("mapped.yaml")
+    assert listed.relations == mapped.relations
+    assert settings_of(listed, "blur").severities == [1, 2, 3, 4, 5]
+
+
+def test_one_relation_may_be_used_twice(team: Path) -> None:
+    text = BASE.replace("  contrast: {}", "  mild: {relation: blur, severities: [1]}")
+    suite = load_suite(add(team, "twice", text))
+    assert ids(suite.relations) == ["unchanged", "blur", "mild"]
+    assert [plan.info.name for plan in suite.relations] == ["unchanged", "blur", "blur"]
+    assert settings_of(suite, "mild").severities == [1]
+
+
+def test_a_suite_extends_another_with_the_differences_only(team: Path) -> None:
+    text = 'extends: base\nversion: "2"\nrelations: {contrast: false, blur: {repeats: 2}, text: {}}\n'
+    suite = load_suite(add(team, "child", text))
+    assert suite.name == "child"
+    assert suite.version == "2"
+    assert ids(suite.relations) == ["unchanged", "blur", "text"]
+    assert settings_of(suite, "blur").severities == [1, 2, 3]  # the parent's
+    assert settings_of(suite, "blur").repeats == 2  # the child's
+    assert suite.seed == 7
+
+
+def test_a_defaults_list_of_suites_extends_too(team: Path) -> None:
+    suite = load_suite(add(team, "child", "defaults: [base, _self_]\nseed: 8\n"))
+    assert suite.seed == 8
+    assert ids(suite.relations) == ["unchanged", "blur", "contrast"]
+
+
+def test_a_list_in_a_child_means_exactly_these(team: Path) -> None:
+    suite = load_suite(add(team, "child", "extends: base\nrelations: [text]\n"))
+    assert ids(suite.relations) == ["unchanged", "text"]
+
+
+def test_later_parents_win(team: Path) -> None:
+    add(team, "other", "extends: base\nseed: 9\n")
+    assert load_suite(add(team, "child", "extends: [base, other]\n")).seed == 9
+    assert load_suite(add(team, "child2", "extends: [other, base]\n")).seed == 7
+
+
+def test_a_team_may_extend_what_ships(team: Path) -> None:
+    suite = load_suite(add(team, "ours", "extends: polyp_seg\nseeds: {phantoms: {count: 2}}\n"))
+    assert ids(suite.relations) == ["unchanged", *NINE]
+    assert suite.seeds[0].settings.count == 2
+
+
+def test_interpolation_of_keys_of_the_same_suite(team: Path) -> None:
+    text = BASE + "description: seed ${seed}, ${seeds.phantoms.count} images, ${relations.blur.severities[1]}\n"
+    assert load_suite(add(team, "told", text)).description == "seed 7, 3 images, 2"
+
+
+def test_interpolation_follows_the_child(team: Path) -> None:
+    add(team, "parent", BASE + "description: seed ${seed}\n")
+    assert load_suite(add(team, "child", "extends: parent\nseed: 11\n")).description == "seed 11"
+
+
+def test_relative_interpolation(team: Path) -> None:
+    text = BASE.replace("count: 3}", "count: 3}\nmax_error_percent: ${seeds.phantoms.count}")
+    assert load_suite(add(team, "told", text)).max_error_percent == 3.0
+    gates = "gates:\n  - {threshold: 0.5, max_percent: '${.threshold}'}\n"
+    assert load_suite(add(team, "gated", BASE + gates)).gates[0].max_percent == 0.5
+
+
+def test_numbers_as_versions_keep_their_digits(team: Path) -> None:
+    assert load_suite(add(team, "v", BASE.replace('"1"', "1.10"))).version == "1.10"
+
+
+def test_gates_take_the_primary_criterion_where_they_are_silent(team: Path) -> None:
+    text = BASE + (
+        "oracles: {primary: {score: iou, threshold: 0.5}}\n"
+        "gates:\n- {max_percent: 10}\n- {relation: blur, severity: 2, score: dice, threshold: 0.25, max_percent: 5}\n"
+    )
+    first, second = load_suite(add(team, "gated", text)).gates
+    assert (first.score, first.threshold, first.relation, first.severity) == ("iou", 0.5, "overall", "all")
+    assert (second.score, second.threshold, second.relation, second.severity) == ("dice", 0.25, "blur", "2")
+
+
+@pytest.mark.parametrize(
+    ("suite_says", "typed", "expected"),
+    [
+        ("", [], ("plain", "samples")),
+        ("privacy: {seed_ids: hashed}\n", [], ("hashed", "samples")),
+        ("privacy: {images: none}\n", ["privacy.seed_ids=hashed"], ("hashed", "none")),
+        ("privacy: {seed_ids: hashed, images: none}\n", ["privacy.seed_ids=plain"], ("plain", "none")),
+    ],
+)
+def test_a_suite_can_only_tighten_privacy(
+    team: Path, suite_says: str, typed: list[str], expected: tuple[str, str]
+) -> None:
+    privacy = load_suite(add(team, "private", BASE + suite_says), typed).privacy
+    assert (privacy.seed_ids, privacy.images) == expected
+
+
+def test_a_suite_cannot_loosen_what_conf_says(team: Path) -> None:
+    conf = team / "conf"
+    (conf / "tracking").mkdir(parents=True)
+    (conf / "tracking" / "strict.yaml").write_text(
+        "# @package _global_\ntracking: {enabled: false, uri: null}\nprivacy: {seed_ids: hashed, images: none}\n"
+    )
+    suite = load_suite(
+        add(team, "loose", BASE + "privacy: {seed_ids: plain, images: samples}\n"),
+        ["tracking=strict"],
+        config_dirs=[conf],
+    )
+    assert (suite.privacy.seed_ids, suite.privacy.images) == ("hashed", "none")
+
+
+def test_the_composed_form_holds_no_path_and_composes_again(team: Path) -> None:
+    checkpoint = team / "secret folder" / "best.pth"
+    checkpoint.parent.mkdir()
+    checkpoint.write_bytes(b"")
+    suite = load_suite("base.yaml", [f"checkpoint={checkpoint}"])
+    assert suite.systems[0].settings.checkpoint == str(checkpoint)
+    text = yaml.safe_dump(dict(suite.composed), sort_keys=False)
+    assert "secret folder" not in text
+    again = load_suite(add(team, "again", text))
+    assert again.relations == suite.relations
+    assert again.seeds == suite.seeds
+    assert again.oracle == suite.oracle
+
+
+# --- the command line -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("typed", "relations", "systems"),
+    [
+        (["model=ssformer"], ["unchanged", "blur", "contrast"], ["ssformer"]),
+        (["model=[pranet,ssformer]"], ["unchanged", "blur", "contrast"], ["pranet", "ssformer"]),
+        (["systems=[ssformer]"], ["unchanged", "blur", "contrast"], ["ssformer"]),
+        (["~relations.blur"], ["unchanged", "contrast"], ["pranet"]),
+        (["relations.blur=false"], ["unchanged", "contrast"], ["pranet"]),
+        (["relations=[text,blur]"], ["unchanged", "text", "blur"], ["pranet"]),
+        (["relations=text"], ["unchanged", "text"], ["pranet"]),
+        (["+relations.mild={relation: blur, severities: [1]}"], ["unchanged", "blur", "contrast", "mild"], ["pranet"]),
+        (["+systems.v2={use: ssformer}"], ["unchanged", "blur", "contrast"], ["pranet", "v2"]),
+        (["model=ssformer", "+systems.v2={use: ssformer}"], ["unchanged", "blur", "contrast"], ["ssformer", "v2"]),
+        (["+systems.v2.use=ssformer", "model=pranet"], ["unchanged", "blur", "contrast"], ["pranet", "v2"]),
+    ],
+)
+def test_parts_from_the_command_line(team: Path, typed: list[str], relations: list[str], systems: list[str]) -> None:
+    suite = load_suite("base.yaml", typed)
+    assert ids(suite.relations) == relations
+    assert ids(suite.systems) == systems
+
+
+def test_any_key_of_the_suite_from_the_command_line(team: Path) -> None:
+    suite = load_suite(
+        "base.yaml",
+        [
+            "oracles.primary.threshold=0.5",
+            "relations.blur.severities=[1,3]",
+            "relations.contrast.levels.2.brightness=0.7",
+            "seeds.phantoms.count=100",
+            "seed=12",
+            "prepare.size=native",
+            "max_error_percent=5",
+            "version=3",
+            "description='any: text, you [like]'",
+        ],
+    )
+    assert suite.oracle.primary.threshold == 0.5
+    assert settings_of(suite, "blur").severities == [1, 3]
+    assert settings_of(suite, "contrast").levels[2].brightness == 0.7
+    assert settings_of(suite, "contrast").levels[1].brightness != 0.7
+    assert suite.seeds[0].settings.count == 100
+    assert (suite.seed, suite.prepare.size, suite.max_error_percent) == (12, None, 5.0)
+    assert suite.version == "3"
+    assert suite.description == "any: text, you [like]"
+
+
+def test_what_the_suite_says_of_a_chosen_system_stays(team: Path) -> None:
+    add(team, "marked", BASE.replace("systems: [pranet]", "systems: {pranet: {trained_on: [x]}, ssformer: {}}"))
+    chosen = load_suite("marked.yaml", ["model=pranet"])
+    whole = load_suite("marked.yaml")
+    assert chosen.systems == whole.systems[:1]
+
+
+def test_options_of_a_run(team: Path) -> None:
+    typed = [
+        "limit=5",
+        "only=relation:blur,severity:3,severity:1,seed:a b",
+        "device=cuda:1",
+        "track=false",
+        "workers=2",
+    ]
+    loaded = load("base.yaml", typed)
+    assert loaded.options.limit == 5
+    assert loaded.selection.relations == {"blur"}
+    assert loaded.selection.severities == {1, 3}
+    assert loaded.selection.seeds == {"a b"}
+    assert (loaded.options.device, loaded.options.track, loaded.options.workers) == ("cuda:1", False, 2)
+    assert load("base.yaml", ["only=[relation:blur,dataset:phantoms]"]).selection.datasets == {"phantoms"}
+
+
+def test_another_oracle_is_a_view_and_the_suites_own_is_none(team: Path) -> None:
+    assert load("base.yaml").view == ""
+    assert load("base.yaml", ["oracles.primary.threshold=0.25"]).view == ""  # what the suite has anyway
+    views = {load("base.yaml", [f"oracles.primary.{item}"]).view for item in ("threshold=0.5", "score=iou")}
+    assert len(views) == 2
+    assert "" not in views
+
+
+def test_a_team_s_own_systems(team: Path) -> None:
+    folder = team / "conf" / "model"
+    folder.mkdir(parents=True)
+    (folder / "ours.yaml").write_text("use: pranet\nsummary: ours\ntrained_on: [kvasir]\n")
+    (folder / "mine.yaml").write_text("class: medtest.systems.callable:Callable\ntarget: team.net:predict\n")
+    suite = load_suite("base.yaml", ["model=[ours,pranet]"], config_dirs=[team / "conf"])
+    assert ids(suite.systems) == ["ours", "pranet"]
+    assert suite.systems[0].settings.trained_on == ["kvasir"]
+    assert suite.systems[0].info.target == suite.systems[1].info.target
+    error = refused("base.yaml", ["model=our"], config_dirs=[team / "conf"])
+    assert error.mistakes[0].nearest == "ours"
+
+
+# --- mistakes ---------------------------------------------------------------------------------------------------
+
+MISTAKES: dict[str, tuple[str, int | None, str, str, str | None]] = {
+    # added lines (10 …): line, key, part of what is allowed, nearest name
+    "unknown key": ("relatons: {}\n", 10, "relatons", "relations", "relations"),
+    "unknown key inside": (
+        "oracles: {primary: {treshold: 0.1}}\n",
+        10,
+        "oracles.primary.treshold",
+        "threshold",
+        "threshold",
+    ),
+    "wrong type": ("max_error_percent: much\n", 10, "max_error_percent", "a number", None),
+    "number in quotes": ("max_error_percent: '5'\n", 10, "max_error_percent", "a number", None),
+    "out of range": ("max_error_percent: 101\n", 10, "max_error_percent", "at most 100", None),
+    "threshold of one": ("oracles: {primary: {threshold: 1}}\n", 10, "oracles.primary.threshold", "below 1", None),
+    "unknown score": ("oracles: {scores: [dise]}\n", 10, "oracles.scores[0]", "dice", "dice"),
+    "unknown reference": ("oracles: {against: [trut]}\n", 10, "oracles.against[0]", "truth, source", "truth"),
+    "unknown oracle": ("oracles: {oracle: mask}\n", 10, "oracles.oracle", "masks", "masks"),
+    "gate without bound": ("gates:\n- {relation: blur}\n", 11, "gates[0].max_percent", "a value", None),
+    "gate on nothing": (
+        "gates:\n- {max_percent: 1}\n- {relation: blurr, max_percent: 1}\n",
+        12,
+        "gates[1].relation",
+        "blur",
+        "blur",
+    ),
+    "gates as mapping": ("gates: {max_percent: 1}\n", 10, "gates", "a list", None),
+    "size between": ("prepare: {size: 17}\n", 10, "prepare.size", "native or at least 64", None),
+    "privacy": ("privacy: {images: non}\n", 10, "privacy.images", "samples, none", "none"),
+    "name": ("description: [a]\n", 10, "description", "text", None),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_told_with_file_line_key_and_what_is_allowed(name: str, team: Path) -> None:
+    added, line, key, allowed, nearest = MISTAKES[name]
+    (mistake,) = refused(add(team, "wrong", BASE + added)).mistakes
+    assert (mistake.where, mistake.line, mistake.key) == ("wrong.yaml", line, key)
+    assert mistake.found
+    assert allowed in mistake.allowed
+    assert mistake.nearest == nearest
+
+
+def test_all_mistakes_at_once_each_with_its_own_file(team: Path) -> None:
+    add(team, "parent", BASE.replace("count: 3", "count: -3").replace("contrast: {}", "contrast: {severity: [1]}"))
+    text = "extends: parent\nsystems: [pranett]\nrelations:\n  blurr: {}\n  blur: {severities: one}\ngates: [{}]\n"
+    error = refused(add(team, "child", text), ["limit=0", "relations.txt.size=3", "only=relation:blu"])
+    found = {(m.where, m.line, m.key) for m in error.mistakes}
+    assert found == {
+        ("parent.yaml", 5, "seeds.phantoms.count"),
+        ("parent.yaml", 8, "relations.contrast.severity"),
+        ("child.yaml", 2, "systems.pranett"),
+        ("child.yaml", 4, "relations.blurr"),
+        ("child.yaml", 5, "relations.blur.severities"),
+        ("child.yaml", 6, "gates[0].max_percent"),
+        ("command line", None, "limit"),
+        ("command line", None, "relations.txt"),
+        ("command line", None, "only"),
+    }
+    nearest = {m.key: m.nearest for m in error.mistakes}
+    assert nearest["systems.pranett"] == "pranet"
+    assert nearest["relations.blurr"] == "blur"
+    assert nearest["relations.contrast.severity"] == "severities"
+    assert nearest["relations.txt"] == "text"
+
+
+@pytest.mark.parametrize("missing", ["version", "seed", "seeds", "relations", "systems"])
+def test_what_is_missing_is_named(team: Path, missing: str) -> None:
+    content = {key: value for key, value in yaml.safe_load(BASE).items() if key != missing}
+    (mistake,) = refused(add(team, "short", yaml.safe_dump(content))).mistakes
+    assert mistake.key == missing
+    assert mistake.where == "short.yaml"
+    assert mistake.found == "nothing"
+
+
+def test_a_removed_key_that_is_not_there(team: Path) -> None:
+    (mistake,) = refused("base.yaml", ["~relations.blurr"]).mistakes
+    assert mistake.found == "~relations.blurr"
+    assert mistake.nearest == "blur"
+
+
+def test_one_key_for_several_systems(team: Path) -> None:
+    (mistake,) = refused("base.yaml", ["model=[pranet,ssformer]", "checkpoint=x.pth"]).mistakes
+    assert mistake.key == "checkpoint"
+    assert "systems.pranet.checkpoint" in mistake.fix
+
+
+def test_settings_for_a_system_that_is_not_chosen(team: Path) -> None:
+    (mistake,) = refused("base.yaml", ["model=pranet", "systems.ssformer.checkpoint=x.pth"]).mistakes
+    assert mistake.key == "systems.ssformer.checkpoint"
+    assert "pranet" in mistake.allowed
+
+
+HYDRA: dict[str, tuple[list[str], str, str, str | None]] = {
+    # typed: key, part of the mistake, nearest
+    "no such suite": (["suite=polyp_sag"], "suite", "polyp_seg", "polyp_seg"),
+    "no such model": (["model=pranett"], "model", "pranet", "pranet"),
+    "no such tracking": (["tracking=locl"], "tracking", "local, none", "local"),
+    "unknown option": (["limt=5"], "limt", "limit", "limit"),
+    "unknown nested option": (["tracking.ur=x"], "tracking.ur", "uri", "uri"),
+    "two values": (["model=pranet,ssformer"], "model", "add -m", None),
+    "two values of a key": (["seed=1,2"], "seed", "add -m", None),
+    "a glob without sweep": (["model=glob(*)"], "model", "add -m", None),
+    "no value": (["limit"], "", "KEY=VALUE", None),
+    "broken list": (["relations.blur.severities=[1,"], "relations.blur.severities", "quotes", None),
+    "interpolation of nothing": (["seed=${nothing}"], "seed", "nothing", None),
+    "key of Hydra": (["hydra.nothing=1"], "hydra.nothing", "hydra.nothing", None),
+    "model with a package": (["model@x=pranet"], "", "without a package", None),
+}
+
+
+@pytest.mark.parametrize("name", HYDRA)
+def test_hydra_s_errors_in_our_words(name: str, team: Path) -> None:
+    typed, key, words, nearest = HYDRA[name]
+    error = refused("polyp_sag" if name == "no such suite" else "base.yaml", [] if name == "no such suite" else typed)
+    assert any(m.key == key and words in str(m) and m.nearest == nearest for m in error.mistakes), str(error)
+    assert "hydra.cc" not in str(error)
+    assert "Override" not in str(error)
+
+
+def test_a_team_s_suite_wins_over_ours_of_the_same_name(team: Path) -> None:
+    shutil.copy(team / "base.yaml", team / "polyp_seg.yaml")
+    (team / "polyp_seg.yaml").write_text(BASE.replace("name: base", "name: polyp_seg"))
+    assert load_suite("polyp_seg", suite_dirs=[team]).seed == 7
