@@ -21,8 +21,9 @@ WORKING_SIDE = 256
 MAX_BLACK = 26
 """A frame is never lighter than this (grey level of the brightest channel)."""
 
-MARGIN = 8
-"""Grey levels above the frame's own at which a pixel is as likely field as frame; JPEG noise stays below."""
+MARGIN = (3, 8)
+"""Grey levels above the frame's own at which a pixel is as likely field as frame: least and most. JPEG noise stays
+below; in an underexposed image there is less of it, and the field is closer."""
 
 DARK_VOTE = 1.0
 """What a black pixel counts against the field. A lumen may be black, so it is little."""
@@ -30,8 +31,11 @@ DARK_VOTE = 1.0
 BRIGHT_VOTE = 3.0
 """What a bright pixel counts for the field. Only text is bright on a frame, so it is much."""
 
-RISE = 16
-"""Grey levels above the threshold at which a pixel counts in full."""
+RISE = (6, 16)
+"""Grey levels above that threshold at which a pixel counts in full: least and most."""
+
+WELL_LIT = 100
+"""Bright parts of a well exposed image have at least this grey level; darker images get narrower steps."""
 
 EDGE_SHIFT = 0.4
 """Pixels by which a shape fitted to votes is too large: one pixel in ten of tissue's light already votes for field."""
@@ -44,13 +48,11 @@ class Evidence:
     Attributes:
         light: uint8 h×w, the brightest channel.
         votes: float32 h×w in [-DARK_VOTE, BRIGHT_VOTE], positive for field.
-        threshold: Grey level between frame and field.
         rgb: uint8 h×w×3.
     """
 
     light: Light
     votes: Votes
-    threshold: int
     rgb: Image
 
     @property
@@ -71,22 +73,22 @@ def gather(image: Image, aspect: float | None = None) -> Evidence:
     rgb = cv2.resize(image, (across, down), interpolation=cv2.INTER_AREA)
     red, green, blue = cv2.split(rgb)
     light = cast(Light, cv2.max(cv2.max(red, green), blue))
-    threshold = black_level(light) + MARGIN
-    return Evidence(light=light, votes=vote(light, threshold), threshold=threshold, rgb=rgb)
+    return Evidence(light=light, votes=vote(light), rgb=rgb)
 
 
-def black_level(light: Light) -> int:
-    """Return the frame's grey level: the commonest one up to ``MAX_BLACK`` (0 where there is nothing that dark)."""
-    counts = np.bincount(light.ravel(), minlength=256)[: MAX_BLACK + 1]
-    return int(np.argmax(counts)) if counts.any() else 0
-
-
-def vote(light: Light, threshold: int) -> Votes:
+def vote(light: Light) -> Votes:
     """Return each pixel's vote, by a table over the 256 grey levels."""
-    levels = np.arange(256, dtype=np.float32)
-    above = np.clip((levels - threshold) / RISE, 0, 1) * BRIGHT_VOTE
-    below = np.clip((threshold - levels) / (MARGIN / 2), 0, 1) * DARK_VOTE
-    votes: Votes = (above - below)[light]
+    counts = np.bincount(light.reshape(-1), minlength=256)
+    below = counts.cumsum() / light.size
+    exposure = min(1.0, float(np.searchsorted(below, 0.9)) / WELL_LIT)
+    margin = max(MARGIN[0], MARGIN[1] * exposure)
+    rise = max(RISE[0], RISE[1] * exposure)
+    # The frame's own level: the commonest near the darkest, for a dark field may have a commoner one.
+    darkest = int(np.searchsorted(below, 0.003))
+    black = darkest + int(np.argmax(counts[darkest : darkest + MARGIN[1]])) if darkest <= MAX_BLACK else -MARGIN[1]
+    above = (np.arange(256) - black - margin).astype(np.float32)
+    table = np.clip(above / rise, 0, 1) * BRIGHT_VOTE - np.clip(-above / (margin / 2), 0, 1) * DARK_VOTE
+    votes: Votes = table.astype(np.float32)[light]
     return votes
 
 
@@ -114,11 +116,11 @@ def sharp_fraction(votes: Votes, points: Floats, inward: Floats, *, reach: float
         seen &= (x >= 0) & (x < width) & (y >= 0) & (y < height)
         samples.append(votes[y.clip(0, height - 1), x.clip(0, width - 1)])
     outside, near, deep = samples
-    informative = seen & (deep >= BRIGHT_VOTE / 2) & (outside != 0)
+    informative = seen & (deep >= 0.6 * BRIGHT_VOTE) & (outside != 0)
     count = int(np.count_nonzero(informative))
     if not count:
         return 0.0, 0
-    sharp = informative & (outside < 0) & (near > BRIGHT_VOTE / 4)
+    sharp = informative & (outside <= -DARK_VOTE / 2) & (near >= 0.4 * BRIGHT_VOTE)
     return float(np.count_nonzero(sharp)) / count, count
 
 

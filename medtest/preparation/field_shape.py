@@ -25,7 +25,7 @@ class Cut:
     """A corner that is cut off, in coordinates that run inward from the corner.
 
     The edge runs from (``across``, 0) to (0, ``down``). With s = x / across and t = y / down it is
-    ``s + t = 1 - bulge * (1 - (s - t)**2)``: a straight chamfer for ``bulge`` 0, a parabola that lies within half a
+    ``s + t = 1 - bulge * (1 - (s - t)**2)``: a straight chamfer for ``bulge`` 0, a parabola that lies within about one
     per cent of a quarter ellipse for 0.414.
     """
 

@@ -9,11 +9,21 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.preparation.evidence import EDGE_SHIFT, Evidence, Floats, Votes, shrink
-from medtest.preparation.field_shape import Box, Cut, Cuts, Ellipse, FieldShape
+from medtest.preparation.evidence import DARK_VOTE, EDGE_SHIFT, Evidence, Floats, Votes, sharp_fraction, shrink
+from medtest.preparation.field_shape import Box, Cuts, Ellipse, FieldShape
 
 SLACK = 8
 """Pixels by which a side of the box may move from the extent of the bright region."""
+
+
+SHORTEST_SIDE = 12
+"""Pixels of a straight side that are needed to judge it."""
+
+MIN_SHARP = 0.4
+"""Part of a side that must be sharp."""
+
+LEAST_ARC = 10
+"""Points of an ellipse, of 240, at which the field must be bright enough to judge it."""
 
 
 class Score:
@@ -49,14 +59,14 @@ class Score:
 
 
 def without_thin(votes: Votes) -> Votes:
-    """Return the votes with no say of bright things thinner than 5 pixels of the small copy: text, lines of displays.
+    """Return the votes with bright things thinner than 5 pixels of the small copy counted as black: text, lines.
 
     The edge of a field is left as it is: a square fits into every corner wider than 90°.
     """
     bright = (votes > 0).astype(np.uint8)
     opened = cv2.morphologyEx(bright, cv2.MORPH_OPEN, np.ones((5, 5), np.uint8), borderType=cv2.BORDER_REPLICATE)
     rest: Votes = votes.copy()
-    rest[bright != opened] = 0
+    rest[bright != opened] = -DARK_VOTE
     return rest
 
 
@@ -70,20 +80,48 @@ def first_box(votes: Votes) -> Box | None:
     return Box(left=left / width, top=top / height, right=(left + across) / width, bottom=(top + down) / height)
 
 
+def straight_parts(
+    box: Box, cuts: Cuts, size: tuple[int, int]
+) -> tuple[tuple[tuple[int, int], tuple[int, int]], tuple[tuple[int, int], tuple[int, int]]]:
+    """Return the pixels of each side between the cuts: rows of left and right, columns of top and bottom."""
+    height, width = size
+
+    def part(first: float, last: float, length: int) -> tuple[int, int]:
+        return int(np.ceil(first * length)) + 1, int(last * length) - 1
+
+    down = [cut.down if cut else 0.0 for cut in cuts]
+    across = [cut.across if cut else 0.0 for cut in cuts]
+    rows = [part(box.top + down[i], box.bottom - down[i + 2], height) for i in (0, 1)]
+    columns = [part(box.left + across[i], box.right - across[i + 1], width) for i in (0, 2)]
+    return (rows[0], rows[1]), (columns[0], columns[1])
+
+
+def open_sides(votes: Votes, box: Box, cuts: Cuts) -> Box:
+    """Return the box with each side moved to the image's border that follows no sharp edge, as a dark lumen's does."""
+    height, width = votes.shape
+    rows, columns = straight_parts(box, cuts, (height, width))
+
+    def is_edge(part: tuple[int, int], at: float, inward: tuple[float, float]) -> bool:
+        along = np.arange(*part) + 0.5
+        if len(along) < SHORTEST_SIDE:
+            return True
+        across = np.full(along.shape, at)
+        points = np.column_stack([across, along] if inward[0] else [along, across])
+        sharp, count = sharp_fraction(votes, points, np.array(inward))
+        return count < SHORTEST_SIDE / 2 or sharp >= MIN_SHARP
+
+    return Box(
+        left=box.left if is_edge(rows[0], box.left * width, (1, 0)) else 0.0,
+        right=box.right if is_edge(rows[1], box.right * width, (-1, 0)) else 1.0,
+        top=box.top if is_edge(columns[0], box.top * height, (0, 1)) else 0.0,
+        bottom=box.bottom if is_edge(columns[1], box.bottom * height, (0, -1)) else 1.0,
+    )
+
+
 def refine_box(evidence: Evidence, votes: Votes, box: Box, cuts: Cuts) -> Box:
     """Move each side of the box to where the votes along its straight part say, to a fraction of a pixel."""
     height, width = votes.shape
-    top_left, top_right, bottom_left, bottom_right = cuts
-
-    def rows(above: Cut | None, below: Cut | None) -> tuple[int, int]:
-        first = box.top + (above.down if above else 0.0)
-        last = box.bottom - (below.down if below else 0.0)
-        return int(np.ceil(first * height)) + 1, int(last * height) - 1
-
-    def columns(left: Cut | None, right: Cut | None) -> tuple[int, int]:
-        first = box.left + (left.across if left else 0.0)
-        last = box.right - (right.across if right else 0.0)
-        return int(np.ceil(first * width)) + 1, int(last * width) - 1
+    rows, columns = straight_parts(box, cuts, (height, width))
 
     def side(part: tuple[int, int], axis: int, end: bool, now: float) -> float:
         first, last = part
@@ -99,10 +137,10 @@ def refine_box(evidence: Evidence, votes: Votes, box: Box, cuts: Cuts) -> Box:
         return 1 - found / size if end else found / size
 
     return Box(
-        left=side(rows(top_left, bottom_left), 1, False, box.left),
-        right=side(rows(top_right, bottom_right), 1, True, box.right),
-        top=side(columns(top_left, top_right), 0, False, box.top),
-        bottom=side(columns(bottom_left, bottom_right), 0, True, box.bottom),
+        left=side(rows[0], 1, False, box.left),
+        right=side(rows[1], 1, True, box.right),
+        top=side(columns[0], 0, False, box.top),
+        bottom=side(columns[1], 0, True, box.bottom),
     )
 
 
@@ -188,3 +226,21 @@ def _ellipse_votes(score: Score, box: Box, ellipses: Floats, size: tuple[int, in
     left = np.maximum(x - half, box.left)
     right = np.where(held, np.minimum(x + half, box.right), -9.0)
     return score.between(left * score.width, right * score.width)
+
+
+def ellipse_is_sharp(votes: Votes, shape: FieldShape) -> bool:
+    """Say whether the ellipse of a shape follows a sharp edge where it bounds the field."""
+    ellipse, box = shape.ellipse, shape.box
+    if ellipse is None:
+        return False
+    height, width = votes.shape
+    angle = np.linspace(0, 2 * np.pi, 240, endpoint=False)
+    cosine, sine = np.cos(angle), np.sin(angle)
+    x, y = ellipse.x + ellipse.across * cosine, ellipse.y + ellipse.down * sine
+    bounds = (x > box.left) & (x < box.right) & (y > box.top) & (y < box.bottom)
+    # The gradient of the ellipse's equation, in pixels, turned inward.
+    normal = -np.column_stack([cosine / (ellipse.across * width), sine / (ellipse.down * height)])
+    normal /= np.linalg.norm(normal, axis=1, keepdims=True)
+    points = np.column_stack([x * width, y * height])
+    sharp, count = sharp_fraction(votes, points[bounds], normal[bounds])
+    return count >= LEAST_ARC and sharp >= MIN_SHARP

@@ -16,7 +16,15 @@ from medtest.cases import Image, Mask
 from medtest.preparation.corners import common_kind, fit_cuts, keep_sharp
 from medtest.preparation.evidence import EDGE_SHIFT, gather
 from medtest.preparation.field_shape import Box, FieldShape
-from medtest.preparation.fit import Score, first_box, fit_ellipse, refine_box, without_thin
+from medtest.preparation.fit import (
+    Score,
+    ellipse_is_sharp,
+    first_box,
+    fit_ellipse,
+    open_sides,
+    refine_box,
+    without_thin,
+)
 from medtest.preparation.insets import black_out, display_boxes, find_insets, leave_out
 
 LEAST_BLACK = 0.002
@@ -54,15 +62,24 @@ def fit_field(image: Image, aspect: float | None = None) -> FieldShape:
     insets = find_insets(votes, box)
     rest = leave_out(votes, insets)
     kind, rough = common_kind(rest, box)
+    opened = open_sides(rest, box, rough)
+    if opened != box:
+        box = opened
+        insets = find_insets(votes, box)
+        rest = leave_out(votes, insets)
+        kind, rough = common_kind(rest, box)
     box = refine_box(evidence, rest, box, rough)
     cuts = fit_cuts(rest, box, kind)
     shape = FieldShape(box=box, cuts=keep_sharp(rest, box, cuts))
     if kind[1] >= ROUND:
         score = Score(rest)
         other = fit_ellipse(rest, box)
-        if score.of(other) + ELLIPSE_CREDIT * votes.size > score.of(shape):
+        if score.of(other) + ELLIPSE_CREDIT * votes.size > score.of(shape) and ellipse_is_sharp(rest, other):
             shape = other
     height, width = votes.shape
+    # Small steps that show only beside a cut are found once the cut is out of the way.
+    rest[shape.frame(height, width)] = 0
+    insets += find_insets(rest, shape.box)
     return replace(
         shape,
         insets=tuple(
