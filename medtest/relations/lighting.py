@@ -12,6 +12,7 @@ that brightness drives over 255 is still told from a brighter one by the contras
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any, ClassVar, Literal, Self
 
 import cv2
@@ -273,13 +274,20 @@ class WhiteBalanceSettings(LeveledSettings[WhiteBalanceLevel]):
 
     Attributes:
         variant: ``green`` (red and blue cut in proportion), ``purple`` (green cut), ``purple_report`` (red and green
-            cut, as the report words its purple cast), ``both`` (green or a purple, drawn for each case; in published
-            mode that purple is ``purple_report``).
+            cut, as the report words its purple cast), ``both``: half of the images green, half purple, each the same
+            at every severity, since the casts differ in strength and a severity curve must compare like with like; in
+            published mode green or ``purple_report``, drawn for each case.
         published: Range of the cut in published mode.
     """
 
     variant: Variant = "both"
     published: CutRange
+
+
+def _own_tint(seed: PreparedSeed) -> Tint:
+    """Return green or purple by the seed's address alone."""
+    key = f"white_balance {seed.ref.dataset} {seed.ref.seed_id}".encode()
+    return "green" if hashlib.sha256(key).digest()[0] % 2 else "purple"
 
 
 class WhiteBalance(Relation):
@@ -296,7 +304,10 @@ class WhiteBalance(Relation):
         published = severity == PUBLISHED_SEVERITY
         tint: str = settings.variant
         if tint == "both":
-            tint = "green" if rng.random() < 0.5 else "purple_report" if published else "purple"
+            if published:
+                tint = "green" if rng.random() < 0.5 else "purple_report"
+            else:
+                tint = _own_tint(seed)
         if published:
             cut = float(rng.uniform(settings.published.low, settings.published.high))
             return {"tint": tint, "cut": cut, "scale": cut}

@@ -18,7 +18,7 @@ from medtest.relations.base import PUBLISHED_SEVERITY, Relation, RelationSetting
 
 NAMES = sorted(parts("relations"))
 MODES = ("levels", "published")
-relaxed = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+relaxed = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+import cv2
 import numpy as np
 import pytest
 from relation_seeds import SUITE_SEED
@@ -16,7 +17,7 @@ from medtest.preparation.prepare import prepare
 
 NAMES = sorted(set(parts("relations")) - {"unchanged"})
 PHANTOMS = 10
-REPEATS = 4
+REPEATS = 2
 
 
 @cache
@@ -25,7 +26,7 @@ def phantoms() -> tuple[PreparedSeed, ...]:
     for index in range(PHANTOMS):
         phantom = make_colon(colon_rng(SUITE_SEED, "damage", index), size=(288, 384), polyps=1)
         ref = SeedRef(dataset="damage", seed_id=f"p{index}")
-        made.append(prepare(Seed(ref=ref, image=phantom.image, expected=phantom.mask), size=288))
+        made.append(prepare(Seed(ref=ref, image=phantom.image, expected=phantom.mask), size=512))
     return tuple(made)
 
 
@@ -45,7 +46,7 @@ def damage(name: str) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
                     made = relation.follow_up(seed, severity, address.generator(SUITE_SEED)).image
                 except NotApplicable:
                     break
-                row.append(np.abs(made.astype(np.int16) - seed.image).mean())
+                row.append(float(cv2.absdiff(made, seed.image).mean()))
             else:
                 rows.append(row)
     return np.array(rows)
@@ -54,7 +55,7 @@ def damage(name: str) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
 @pytest.mark.parametrize("name", NAMES)
 def test_damage_grows_with_severity(name: str) -> None:
     found = damage(name)
-    assert len(found) >= 5, "too few phantoms have room at every severity to say anything"
+    assert len(found) >= PHANTOMS * REPEATS // 2, "most phantoms have room at every severity"
     means = found.mean(axis=0)
     assert means[0] > 0.0
     assert np.all(np.diff(means) > 0.0), means.round(3).tolist()
@@ -77,8 +78,6 @@ def test_the_lesion_stays_to_be_seen_at_the_gravest_level(name: str) -> None:
 
 def _separation(image: np.ndarray[tuple[int, ...], np.dtype[np.uint8]], mask: object, frame: object) -> float:
     """Largest distance, over the channels, between the mean colours of the lesion and of a ring around it."""
-    import cv2
-
     lesion = np.asarray(mask, dtype=np.uint8)
     ring = cv2.dilate(lesion, np.ones((31, 31), np.uint8)) - lesion
     ring[np.asarray(frame)] = 0

@@ -21,7 +21,7 @@ GOLDEN: dict[str, tuple[int, str]] = {
     "specularity": (1, "8fbc2ad8dbcb411c"),
     "text": (1, "4780aaf03932aa3d"),
     "unchanged": (1, "b891c7350b2b3179"),
-    "white_balance": (1, "17b9528bf1f0ed9c"),
+    "white_balance": (1, "b49a6dea9d945aad"),
 }
 
 

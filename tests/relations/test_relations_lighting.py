@@ -170,7 +170,7 @@ def test_variants_draw_their_tints(variant: str, mode: str, expected: set[str]) 
     relation = WhiteBalance(chosen)
     severity = 0 if mode == "published" else 5
     rng = np.random.default_rng(1)
-    drawn = [relation.sample(synthetic_seed(0), severity, rng) for _ in range(60)]
+    drawn = [relation.sample(synthetic_seed(0, seed_id=f"s{k}"), severity, rng) for k in range(60)]
     assert {params["tint"] for params in drawn} == expected
     assert relation.published_status == "report"
     if mode == "published":
@@ -179,6 +179,17 @@ def test_variants_draw_their_tints(variant: str, mode: str, expected: set[str]) 
     else:
         assert {params["scale"] for params in drawn} == {0.5}
     assert json.loads(json.dumps(drawn)) == drawn
+
+
+def test_a_seed_keeps_its_tint_over_severities_and_half_are_green() -> None:
+    relation = WhiteBalance(WhiteBalance.Settings(**defaults("white_balance")))
+    green = 0
+    for k in range(60):
+        seed = synthetic_seed(0, seed_id=f"s{k}")
+        tints = {relation.sample(seed, level, np.random.default_rng(level))["tint"] for level in relation.severities()}
+        assert len(tints) == 1
+        green += tints == {"green"}
+    assert 18 <= green <= 42
 
 
 def test_an_exposure_that_would_wipe_the_lesion_out_is_skipped() -> None:
