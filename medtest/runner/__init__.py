@@ -1,21 +1,50 @@
 """Plan → batches → records: runs a suite's systems in worker processes and keeps what they answered.
 
 :func:`run_suite` is what ``run.py`` calls. The parent process imports no network library and survives whatever a
-system under test does; see :mod:`medtest.runner.worker`.
+system under test does; see :mod:`medtest.runner.worker`. Names load when they are asked for, for a worker needs few.
 """
 
-from medtest.runner.folder import write_manifest
-from medtest.runner.outcome import Count, Limits, Progress, RunOutcome, SystemOutcome
-from medtest.runner.run import PreparedRun, prepare_run, run_suite
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from medtest.runner.export import export_followups
+    from medtest.runner.folder import write_manifest
+    from medtest.runner.outcome import Count, Limits, Progress, RunOutcome, SystemOutcome
+    from medtest.runner.replay import Replay, replay_case, replay_strips
+    from medtest.runner.run import PreparedRun, prepare_run, run_suite
 
 __all__ = [
     "Count",
     "Limits",
     "PreparedRun",
     "Progress",
+    "Replay",
     "RunOutcome",
     "SystemOutcome",
+    "export_followups",
     "prepare_run",
+    "replay_case",
+    "replay_strips",
     "run_suite",
     "write_manifest",
 ]
+
+_HOMES = {
+    "export_followups": "export",
+    "write_manifest": "folder",
+    "Replay": "replay",
+    "replay_case": "replay",
+    "replay_strips": "replay",
+    "PreparedRun": "run",
+    "prepare_run": "run",
+    "run_suite": "run",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES.get(name, 'outcome')}"), name)

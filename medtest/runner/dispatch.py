@@ -70,6 +70,7 @@ class Dispatcher:
         notices: Lines for the user.
         device: Where the systems run, once known.
         started: Most workers that ran at a time.
+        running_seconds: Wall time from the first worker being ready to the last case.
         stop: Set by a signal handler; the run ends at the next safe point.
     """
 
@@ -95,6 +96,8 @@ class Dispatcher:
         self.started = 0
         self.layout: Layout | None = None
         self.stop = False
+        self._running_since: float | None = None
+        self.running_seconds = 0.0
         self._asked_for_more = False
 
     def run(self) -> None:
@@ -192,6 +195,8 @@ class Dispatcher:
             case Ready():
                 self._bad_starts = 0
                 worker.ready = True
+                if self._running_since is None:
+                    self._running_since = time.monotonic()
                 worker.deadline = None
                 self._next(worker)
             case Failed(error=error):
@@ -216,6 +221,8 @@ class Dispatcher:
         """Every task is done: go on with what comes after them, or end."""
         if not self._asked_for_more:
             self._asked_for_more = True
+            if self._running_since is not None:
+                self.running_seconds = time.monotonic() - self._running_since
             later = self._call.more()
             if later is not None:
                 self._tasks = later

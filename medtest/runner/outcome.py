@@ -109,6 +109,7 @@ class RunOutcome:
         workers: Worker processes used.
         threads: Threads of each.
         seconds: Wall time.
+        running_seconds: Wall time from the first worker's systems being loaded to the last case; what more work costs.
         notices: Lines the user should read: seeds left out, workers replaced, results reused.
     """
 
@@ -118,4 +119,5 @@ class RunOutcome:
     workers: int = 0
     threads: int = 0
     seconds: float = 0.0
+    running_seconds: float = 0.0
     notices: tuple[str, ...] = field(default=())

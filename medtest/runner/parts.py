@@ -21,19 +21,7 @@ from medtest.seeds.base import SeedSource
 from medtest.suite.model import Suite
 from medtest.suite.plan import Plan, Unit
 from medtest.systems.base import Missing, RawAnswer, System
-
-try:
-    from medtest.systems.border import check_mask
-except ImportError:
-
-    def check_mask(answer, shape):
-        a = np.asarray(answer)
-        if a.ndim != 2:
-            raise BadOutput(f"gave shape {a.shape}")
-        if a.dtype.kind == "f" and not np.isfinite(a).all():
-            raise BadOutput("gave NaN")
-        p = a.astype(np.float32)
-        return MaskOutput(mask=p > 0.5, probability=p)
+from medtest.systems.border import check_mask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -297,6 +297,7 @@ class _Run:
             workers=self.workers,
             threads=layout.threads,
             seconds=seconds,
+            running_seconds=0.0 if self._dispatcher is None else self._dispatcher.running_seconds,
             notices=tuple(self.notices),
         )
 

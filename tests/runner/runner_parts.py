@@ -175,7 +175,7 @@ class Threshold(System):
             case "sysexit":
                 raise SystemExit(5)
             case "leak":
-                self.hoard.append(np.ones(8_000_000, np.uint8))
+                self.hoard.append(np.ones(64_000_000, np.uint8))
 
     def _one(self, answer: NDArray[Any]) -> RawAnswer:
         match self.settings.fault:

@@ -1,0 +1,222 @@
+"""What running a suite costs beside the forwards themselves.
+
+``python benchmarks/runner.py [--seeds N] [--passes N] [--model NAME] [--weights FILE]`` runs all relations on
+phantoms with a compact network, and compares with bare loops that hand the same number of images, in the same
+batches, to the same system: sequential with one thread, with as many threads as cores, and in as many one-thread
+processes as there are cores. The fastest of these is "bare". Loading networks counts on neither side. Everything is
+repeated (median of five by default), suite and loops in turn, so that a busy machine treats them alike. Targets: at
+most 3 ms wall a case above bare; at most 1.15 × bare with a network ten times as slow.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pickle
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from medtest.cases import Address, Image
+from medtest.plugins import PartInfo, part, parts
+from medtest.runner import Limits, run_suite
+from medtest.runner.layout import usable_cores
+from medtest.suite.model import Criterion, Invocation, OraclePlan, PartPlan, Suite
+from medtest.systems.base import RawAnswer, System
+from medtest.systems.segmentation.pranet import PraNetSystem
+from medtest.systems.segmentation.ssformer import SSFormerSystem
+
+RELATIONS = (
+    "unchanged saturation contrast white_balance specularity blur instrument feces blood text".split()  # noqa: SIM905
+)
+WEIGHTS = "MEDTEST_BENCH_WEIGHTS"
+BATCH = 8
+
+
+class _Chosen:
+    """Takes the weights from a variable of the environment, where they are not the shipped ones."""
+
+    @property
+    def compact_weights(self) -> Path:
+        chosen = os.environ.get(WEIGHTS)
+        return Path(chosen) if chosen else super().compact_weights  # type: ignore[misc,no-any-return]
+
+
+class PraNet(_Chosen, PraNetSystem):
+    """The compact PraNet."""
+
+
+class SSFormer(_Chosen, SSFormerSystem):
+    """The compact SSFormer."""
+
+
+class TenTimes(PraNet):
+    """A network ten times as slow: it computes each batch ten times."""
+
+    def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
+        """Answer ten times, give the last answer."""
+        for _ in range(9):
+            super().predict(images, addresses)
+        return super().predict(images, addresses)
+
+
+SYSTEMS: dict[str, type[System]] = {"pranet": PraNet, "ssformer": SSFormer, "ten_times": TenTimes}
+
+
+def plan_of(family: Any, name: str, **settings: Any) -> PartPlan:
+    """Return a part with the settings of its YAML file and some more."""
+    info = part(family, name)
+    return PartPlan(id=name, info=info, settings=info.load().Settings(**{**info.defaults, **settings}))
+
+
+def system_plan(name: str) -> PartPlan:
+    """Return one of the systems above as a suite holds it."""
+    defaults = part("systems", "pranet" if name == "ten_times" else name).defaults
+    info = PartInfo(family="systems", name=name, target=f"benchmarks.runner:{SYSTEMS[name].__name__}")
+    return PartPlan(id=name.replace("_", "-"), info=info, settings=SYSTEMS[name].Settings(**defaults))
+
+
+def make_suite(system: str, seeds: int) -> Suite:
+    """Return a suite of all relations on phantoms for one system."""
+    masks = parts("oracles")["masks"]
+    return Suite(
+        name="benchmark",
+        version="1",
+        description="",
+        seed=1,
+        seeds=(plan_of("seeds", "phantoms", count=seeds),),
+        relations=tuple(plan_of("relations", name) for name in RELATIONS),
+        systems=(system_plan(system),),
+        oracle=OraclePlan(
+            part=PartPlan(id="masks", info=masks, settings=masks.load().Settings()),
+            primary=Criterion(),
+            scores=("dice",),
+            thresholds=(0.25,),
+            against=("truth",),
+        ),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timing:
+    """Seconds a case: in the suite, and in each bare loop."""
+
+    suite: float
+    bare: dict[str, float]
+
+    @property
+    def best(self) -> float:
+        """The fastest bare loop's."""
+        return min(self.bare.values())
+
+
+def bare_loop(plan: PartPlan, cases: int, processes: int, threads: int) -> float:
+    """Return wall seconds of bare forwards, spread over processes that begin together once all have loaded."""
+    job = pickle.dumps((plan, cases // processes, threads))
+    environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "PYTHONPATH": os.pathsep.join(sys.path)}
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.runner", "--child"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+        )
+        for _ in range(processes)
+    ]
+    for process in started:
+        assert process.stdin and process.stdout  # noqa: S101 - PIPE was asked for
+        process.stdin.write(len(job).to_bytes(8, "little") + job)
+        process.stdin.flush()
+    for process in started:
+        process.stdout.readline()  # type: ignore[union-attr]
+    began = time.perf_counter()
+    for process in started:
+        process.stdin.close()  # type: ignore[union-attr]
+    for process in started:
+        process.stdout.readline()  # type: ignore[union-attr]
+    seconds = time.perf_counter() - began
+    for process in started:
+        process.wait()
+    return seconds
+
+
+def child() -> None:
+    """Load a system, say so, wait for the start, run its share."""
+    import numpy as np
+
+    source = sys.stdin.buffer
+    plan, cases, threads = pickle.loads(source.read(int.from_bytes(source.read(8), "little")))  # noqa: S301 - our own
+    system = plan.info.load()(plan.id, plan.settings)
+    system.open(device="cpu", threads=threads)
+    rng = np.random.default_rng(0)
+    batch = [rng.integers(0, 256, (512, 512, 3), dtype=np.uint8) for _ in range(BATCH)]
+    addresses = [Address(dataset="d", seed_id="s")] * BATCH
+    system.predict(batch, addresses)
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    source.read()
+    for start in range(0, cases, BATCH):
+        count = min(BATCH, cases - start)
+        system.predict(batch[:count], addresses[:count])
+    sys.stdout.write("done\n")
+    sys.stdout.flush()
+
+
+def measure(system: str, seeds: int, passes: int) -> tuple[Timing, list[float]]:
+    """Return medians of suite and bare loops in turn, and the ratio suite/bare of each pass."""
+    suite = make_suite(system, seeds)
+    cores = usable_cores()
+    layouts = {"sequential": (1, 1), f"one process, {cores} threads": (1, cores)}
+    layouts[f"{cores} one-thread processes"] = (cores, 1)
+    suites: list[float] = []
+    bare: dict[str, list[float]] = {name: [] for name in layouts}
+    ratios: list[float] = []
+    for _ in range(passes):
+        with tempfile.TemporaryDirectory() as home:
+            outcome = run_suite(suite, Invocation(home=Path(home), quiet=True, device="cpu"), limits=Limits(samples=0))
+        cases = outcome.systems[0].finished
+        if outcome.systems[0].counts["ERROR"]:
+            raise SystemExit("the suite has errors; nothing is measured")
+        suites.append(outcome.running_seconds / cases)
+        for name, (processes, threads) in layouts.items():
+            bare[name].append(bare_loop(suite.systems[0], cases, processes, threads) / cases)
+        ratios.append(suites[-1] / min(times[-1] for times in bare.values()))
+    medians = {name: statistics.median(times) for name, times in bare.items()}
+    return Timing(suite=statistics.median(suites), bare=medians), ratios
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--passes", type=int, default=5)
+    parser.add_argument("--model", choices=["pranet", "ssformer"], default="pranet")
+    parser.add_argument("--weights", default="", help="weights other than the shipped ones")
+    parser.add_argument("--skip-slow", action="store_true", help="leave the network ten times as slow out")
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.child:
+        child()
+        return
+    if args.weights:
+        os.environ[WEIGHTS] = str(Path(args.weights).resolve())
+    for system, seeds in ((args.model, args.seeds), *((("ten_times", 2),) if not args.skip_slow else ())):
+        timing, ratios = measure(system, seeds, args.passes)
+        print(f"{system}: {seeds} seeds, median of {args.passes}")
+        for name, seconds in timing.bare.items():
+            print(f"  bare, {name:28s} {1000 * seconds:8.2f} ms a case")
+        print(f"  suite                              {1000 * timing.suite:8.2f} ms a case")
+        print(f"  overhead {1000 * (timing.suite - timing.best):.2f} ms a case (target with a compact network: 3)")
+        print(f"  ratio    {statistics.median(ratios):.3f} (target with a network ten times as slow: 1.15)")
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    sys.modules["benchmarks.runner"] = sys.modules["__main__"]
+    main()

@@ -1,0 +1,67 @@
+"""What several of the runner's tests need."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow.parquet as pq
+
+from medtest.records import UNEQUAL_COLUMNS
+from medtest.runner import Limits, RunOutcome, run_suite
+from medtest.suite.model import Invocation, Suite
+
+HERE = Path(__file__).parent
+QUICK = Limits(samples=0)
+
+
+def go(suite: Suite, home: Path, *, limits: Limits = QUICK, **options: Any) -> RunOutcome:
+    """Run quietly with one worker unless told otherwise."""
+    return run_suite(suite, Invocation(home=home, quiet=True, **{"workers": 1, **options}), limits=limits)
+
+
+def records(outcome: RunOutcome, number: int = 0) -> pd.DataFrame:
+    """Return the merged records of a system."""
+    return pq.read_table(outcome.systems[number].folder / "records.parquet").to_pandas()
+
+
+def comparable(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return records without the columns that may differ between equal ones."""
+    return frame.drop(columns=list(UNEQUAL_COLUMNS))
+
+
+def assert_equal_records(one: pd.DataFrame, other: pd.DataFrame) -> None:
+    pd.testing.assert_frame_equal(comparable(one), comparable(other), check_exact=True)
+
+
+def script(body: str, home: Path) -> subprocess.Popen[str]:
+    """Start a process that runs a suite; ``body`` sees make_suite, run_suite, Invocation, Limits, home."""
+    head = (
+        "import sys; from pathlib import Path\n"
+        "from runner_parts import *\n"
+        "from medtest.errors import MedtestError\n"
+        "from medtest.runner import run_suite, Limits\n"
+        "from medtest.suite.model import Invocation\n"
+        f"home = Path({str(home)!r})\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": f"{HERE}{os.pathsep}{HERE.parents[1]}", "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [sys.executable, "-c", head + body], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
+
+
+def wait_for(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
+    """Wait until something is true and return it."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError("it did not happen in time")

@@ -1,0 +1,170 @@
+"""Sample strips, replay of one case, export of follow-ups."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from PIL import Image
+from runner_helpers import go, records
+from runner_parts import Dim, Picky, make_suite
+
+from medtest.cases import image_sha256
+from medtest.errors import UserMistakes
+from medtest.runner import Limits, export, export_followups, replay_case, replay_strips
+from medtest.suite.model import Invocation, Selection
+
+
+@pytest.fixture(scope="module")
+def sampled(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    home = tmp_path_factory.mktemp("sampled")
+    suite = make_suite(
+        seeds=6,
+        relations={"dim": Dim, "dim2": Dim, "picky": Picky},
+        systems={"dark": {"level": 150, "fault": "nan", "when": "patient-0003/dim_s2"}},
+    )
+    return suite, home, go(suite, home, limits=Limits(samples=12))
+
+
+def test_about_as_many_strips_as_asked_for_worst_median_and_errors(sampled: Any) -> None:
+    _, _, outcome = sampled
+    folder = outcome.systems[0].folder / "samples"
+    index = json.loads((folder / "index.json").read_text())
+    assert 10 <= len(index) <= 12
+    assert {entry["kind"] for entry in index} == {"worst", "median", "error"}
+    assert {entry["relation"] for entry in index} == {"dim", "dim2", "picky"}
+    assert sorted(p.name for p in folder.glob("*.png")) == sorted(entry["file"] for entry in index)
+    frame = records(outcome)
+    judged = frame[frame.verdict.isin(["PASS", "FAIL"]) & (frame.relation != "source")]
+    drop = (judged.source_dice - judged.dice).max()
+    first = index[0]
+    assert first["kind"] == "worst" and first["source_score"] - first["score"] == pytest.approx(drop)
+    assert first["address"].endswith(f"/{first['relation']}_s{first['severity']}_f0_r0")
+
+
+def test_strips_are_pictures_that_show_the_case(sampled: Any) -> None:
+    _, _, outcome = sampled
+    folder = outcome.systems[0].folder / "samples"
+    index = json.loads((folder / "index.json").read_text())
+    with Image.open(folder / index[0]["file"]) as strip:
+        assert strip.width > 4 * strip.height and strip.height > 300
+        pixels = np.asarray(strip.convert("RGB")).reshape(-1, 3)
+    for colour in ((0, 230, 118), (255, 64, 178)):
+        assert (np.abs(pixels.astype(int) - colour).max(axis=1) < 12).any()
+
+
+def test_samples_are_kept_while_the_records_are_the_same(sampled: Any) -> None:
+    suite, home, outcome = sampled
+    folder = outcome.systems[0].folder / "samples"
+    worst = next(folder.glob("01-*.png"))
+    before = worst.stat().st_mtime_ns
+    errors = outcome.systems[0].counts["ERROR"]
+    again = go(suite, home, limits=Limits(samples=12))
+    assert again.systems[0].cases_executed == errors and worst.stat().st_mtime_ns == before
+    worst.unlink()
+    go(suite, home, limits=Limits(samples=12))
+    assert worst.exists()
+
+
+def test_a_case_is_replayed_from_its_address(sampled: Any) -> None:
+    suite, home, outcome = sampled
+    row = records(outcome).query("relation == 'dim2' and severity == 4 and seed_id == 'patient-0004'").iloc[0]
+    found = replay_case(suite, Invocation(home=home), "blobs/patient-0004/dim2_s4_f0_r0")
+    assert (found.followup_sha256, found.source_sha256) == (row.followup_sha256, row.source_sha256)
+    assert dict(found.params) == json.loads(row.params) and found.scale == row.scale
+    assert found.truth is not None and found.truth.shape == found.followup.shape[:2]
+
+
+@pytest.mark.parametrize(
+    ("address", "nearest"),
+    [
+        ("blobs/patient-0004/dim3_s4_f0_r0", "did you mean: dim"),
+        ("blobs/patient-004/dim_s4_f0_r0", "did you mean: blobs/patient-0004"),
+        ("blobs/patient-0004/dim_s9_f0_r0", "dim_s1_f0_r0 … dim_s5_f0_r0"),
+        ("dim_s1", "dataset/seed_id/relation"),
+        ("blobs/patient-0004/picky_s1_f0_r0", "no room"),
+    ],
+)
+def test_a_wrong_address_is_answered_with_the_nearest(sampled: Any, address: str, nearest: str) -> None:
+    suite, home, _ = sampled
+    with pytest.raises(UserMistakes) as caught:
+        replay_case(suite, Invocation(home=home), address)
+    assert nearest in str(caught.value)
+
+
+def test_a_strip_of_any_case_for_every_system(sampled: Any, tmp_path: Path) -> None:
+    _, home, _ = sampled
+    suite = make_suite(seeds=2, systems={"bright": {}, "dark": {"level": 150}})
+    files = replay_strips(suite, Invocation(home=home), "blobs/patient-0001/dim_s5_f0_r0", tmp_path / "out")
+    assert [file.name for file in files] == ["strip-bright.png", "strip-dark.png"]
+    assert all(Image.open(file).width > 1000 for file in files)
+
+
+def _manifest(folder: Path) -> list[dict[str, str]]:
+    with (folder / "manifest.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_export_writes_what_a_run_shows_its_systems(sampled: Any, tmp_path: Path) -> None:
+    suite, home, outcome = sampled
+    count = export_followups(suite, Invocation(home=home), tmp_path / "to")
+    frame = records(outcome)
+    rows = _manifest(tmp_path / "to")
+    assert [row["address"] for row in rows] == [
+        f"{r.dataset}/{r.seed_id}/{r.relation}_s{r.severity}_f{r.frame}_r{r.repeat}" for r in frame.itertuples()
+    ]
+    assert count == sum(bool(row["file"]) for row in rows) == (frame.followup_sha256 != "").sum()
+    for row, record in zip(rows, frame.itertuples(), strict=True):
+        assert row["sha256"] == record.followup_sha256
+        if row["file"]:
+            pixels = cv2.cvtColor(cv2.imread(str(tmp_path / "to" / row["file"])), cv2.COLOR_BGR2RGB)
+            assert image_sha256(pixels) == row["sha256"]
+            assert json.loads(row["params"]) == json.loads(record.params) and float(row["scale"]) == record.scale
+        else:
+            assert row["skipped"]
+    assert rows[0]["file"] == "blobs/patient-0000.png"
+    assert rows[1]["file"] == "blobs/patient-0000/dim_s1_f0_r0.png"
+    assert not list((tmp_path / "to").rglob("*.tmp"))
+
+
+def test_export_goes_on_where_it_stopped(sampled: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    suite, home, _ = sampled
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    export_followups(suite, Invocation(home=home), whole)
+    seen: list[Path] = []
+    save = export._save
+
+    def stop_after_20(path: Path, image: Any) -> None:
+        seen.append(path)
+        if len(seen) == 20:
+            raise KeyboardInterrupt
+        save(path, image)
+
+    monkeypatch.setattr(export, "_save", stop_after_20)
+    with pytest.raises(KeyboardInterrupt):
+        export_followups(suite, Invocation(home=home), cut)
+    assert not (cut / "manifest.csv").exists()
+    draft = cut / ".manifest.part"
+    draft.write_text(draft.read_text() + "blobs/patient-0001/dim_s1_f0_r0,blobs/pat")  # torn by a kill
+    monkeypatch.setattr(export, "_save", lambda path, image: (seen.append(path), save(path, image)))
+    seen.clear()
+    export_followups(suite, Invocation(home=home), cut)
+    assert seen and not any("patient-0000" in str(path) for path in seen)
+    assert _manifest(cut) == _manifest(whole)
+    seen.clear()
+    export_followups(suite, Invocation(home=home), cut)
+    assert not seen
+
+
+def test_export_of_a_part_and_of_something_else(sampled: Any, tmp_path: Path) -> None:
+    suite, home, _ = sampled
+    only = Selection(relations=frozenset({"dim"}), severities=frozenset({3}))
+    assert export_followups(suite, Invocation(home=home, limit=2, only=only), tmp_path) == 4
+    with pytest.raises(UserMistakes) as caught:
+        export_followups(make_suite(seed=99), Invocation(home=home), tmp_path)
+    assert "other follow-ups" in str(caught.value)
