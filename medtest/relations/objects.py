@@ -31,7 +31,6 @@ from medtest.relations.object_placing import (
 )
 from medtest.relations.placement import keep_out, lesion_distance
 
-
 GREY_AT_MEAN = 0.8
 """The grey mask at the field's mean brightness, where what is pasted keeps its own (medtest.preparation.grey)."""
 

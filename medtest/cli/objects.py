@@ -1,0 +1,95 @@
+"""``medtest objects``: libraries of cut-outs that the relations instrument, feces and blood paste."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+class Layout(StrEnum):
+    """How the images and masks are kept."""
+
+    KVASIR_INSTRUMENT = "kvasir-instrument"
+    EAD2020 = "ead2020"
+    MASKS = "masks"
+
+
+class Kind(StrEnum):
+    """What is cut out."""
+
+    INSTRUMENT = "instrument"
+    FECES = "feces"
+    BLOOD = "blood"
+
+
+@app.callback()
+def objects() -> None:
+    """Libraries of cut-outs that the relations instrument, feces and blood paste."""
+
+
+@app.command("build")
+def build(
+    path: Annotated[Path, typer.Argument(help="The folder with images and masks.")],
+    layout: Annotated[Layout, typer.Option(help="How they are kept.")],
+    out: Annotated[Path, typer.Option(help="The library to write; objects/NAME is found as library=NAME.")],
+    licence: Annotated[str, typer.Option("--license", "--licence", help="Licence of the images, kept beside each.")],
+    kind: Annotated[Kind | None, typer.Option(help="What the masks mark; needed for --layout masks.")] = None,
+    source: Annotated[str, typer.Option(help="Where the images come from, kept beside each cut-out.")] = "",
+    smallest: Annotated[float, typer.Option(min=0.0, max=1.0, help="Least area, fraction of the field.")] = 0.002,
+    largest: Annotated[float, typer.Option(min=0.0, max=1.0, help="Largest area, fraction of the field.")] = 0.5,
+) -> None:
+    """Cut objects out of images and masks of your own into a library."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from medtest.relations.object_build import BuildOptions, build_library
+
+    options = BuildOptions(
+        kind=None if kind is None else kind.value, source=source, licence=licence, smallest=smallest, largest=largest
+    )
+    console = Console(highlight=False)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("images", total=None)
+        report = build_library(
+            layout.value, path, out, options, lambda done, total: bar.update(task, completed=done, total=total)
+        )
+    counted = ", ".join(f"{number} {name}" for name, number in sorted(report.written.items()))
+    console.print(
+        f"{counted} written to {out.name} ({report.partial} partial views, left out by default)", markup=False
+    )
+    for name, reason in report.skipped[:20]:
+        console.print(f"  skipped {name}: {reason}", markup=False)
+    if len(report.skipped) > 20:
+        console.print(f"  and {len(report.skipped) - 20} more")
+    if out.parent.name == "objects":
+        console.print(f"Use it: relations.instrument.library={out.name}", markup=False)
+    else:
+        console.print("Use it: relations.instrument.library_folder=PATH on the command line", markup=False)
+
+
+@app.command("list")
+def list_objects(
+    library: Annotated[str, typer.Argument(help="bundled, or a library's name or folder.")] = "bundled",
+) -> None:
+    """List the cut-outs of a library with their source and licence."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from medtest.relations.object_library import KINDS, load_library
+
+    folder = library if Path(library).is_dir() else None
+    found = load_library(library, folder)
+    table = Table(title=f"{found.label}: {found.digest[:12]}")
+    for column in ("kind", "name", "% of field", "pixels", "partial", "licence", "source"):
+        table.add_column(column)
+    for kind in KINDS:
+        for info in found.kind(kind):
+            share = f"{100 * info.area:.2f}"
+            partial = "yes" if info.partial else ""
+            table.add_row(kind, info.name, share, str(info.pixels), partial, info.licence, info.source)
+    Console(highlight=False, markup=False).print(table)
