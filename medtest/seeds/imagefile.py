@@ -260,11 +260,17 @@ def decode_size(content: bytes, *, max_pixels: int = MAX_PIXELS) -> tuple[int, i
         BadFileError: It is no readable picture within the bound.
     """
     with _opened(content, max_pixels) as picture:
-        width, height = picture.size
-        # Pillow gives a TIFF's size already turned.
-        if picture.format != "TIFF" and picture.getexif().get(_ORIENTATION, 1) in (5, 6, 7, 8):
-            width, height = height, width
-        return height, width
+        # Pillow decodes a PNG in search of EXIF data behind its pixels; hardly any has them there.
+        look = picture.format != "PNG" or "exif" in picture.info
+        return _upright_size(picture, picture.size, look=look)
+
+
+def _upright_size(picture: Pillow.Image, size: tuple[int, int], *, look: bool = True) -> tuple[int, int]:
+    """Return height and width after turning; Pillow gives a TIFF's size already turned."""
+    width, height = size
+    if look and picture.format != "TIFF" and picture.getexif().get(_ORIENTATION, 1) in (5, 6, 7, 8):
+        return width, height
+    return height, width
 
 
 def check_decodes(content: bytes, *, max_pixels: int = MAX_PIXELS) -> tuple[int, int]:
@@ -275,15 +281,15 @@ def check_decodes(content: bytes, *, max_pixels: int = MAX_PIXELS) -> tuple[int,
     Raises:
         BadFileError: It is no readable picture within the bound.
     """
-    size = decode_size(content, max_pixels=max_pixels)
     with _opened(content, max_pixels) as picture:
+        size = picture.size
         if picture.format in ("JPEG", "MPO"):
             picture.draft(None, (max(1, picture.width // 8), max(1, picture.height // 8)))
         if picture.mode.startswith(("I", "F")):
             _to_eight_bits(np.asarray(picture))
         else:
             picture.load()
-    return size
+        return _upright_size(picture, size)
 
 
 def read_rgb(path: Path, *, max_pixels: int = MAX_PIXELS) -> Image:
