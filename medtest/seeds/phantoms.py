@@ -15,6 +15,8 @@ from medtest.plugins import PartSettings
 from medtest.seeds.base import SeedSource
 
 FrameKind = Literal["none", "round", "octagonal", "rectangular", "cut_corners", "inset", "stepped"]
+NEGATIVES = 0.06
+"""Share of phantoms without polyp where the suite leaves it open."""
 Side = Annotated[int, Field(ge=64, le=4096)]
 
 
@@ -24,7 +26,8 @@ class PhantomSettings(PartSettings):
     Attributes:
         count: How many phantoms, 1 to 100,000.
         polyps: Polyps on each, 0 to 3; None draws (most have one).
-        negatives: Share without polyp, 0 to 1; None is the generator's own, 6 %. Only where ``polyps`` is None.
+        negatives: Share without polyp, 0 to 1, drawn for each on its own; None is 6 %, and at most one of each ten
+            (the last). Only where ``polyps`` is None.
         frames: Kinds of black frame to draw from; None is all, each at the generator's weight.
         size: Height and width in pixels, 64 to 4096; None draws from 384×288 to 1920×1072.
     """
@@ -64,14 +67,27 @@ class Phantoms(SeedSource):
 
     def make(self, ref: SeedRef) -> ColonPhantom:
         """Make one phantom with all that is known about it: its true frame and ``info`` besides image and mask."""
-        size = self.settings.size
+        index, size = int(ref.locator), self.settings.size
+        polyps, negatives = self.settings.polyps, self.settings.negatives
+        if polyps is None and negatives is None:
+            polyps, negatives = (0, None) if self._is_negative(index) else (None, 0.0)
         return make_colon(
-            colon_rng(self.suite_seed, self.dataset, int(ref.locator)),
+            colon_rng(self.suite_seed, self.dataset, index),
             size=(size[0], size[1]) if size is not None else None,
-            polyps=self.settings.polyps,
+            polyps=polyps,
             frame=self.settings.frames,
-            negatives=self.settings.negatives,
+            negatives=negatives,
         )
+
+    def _is_negative(self, index: int) -> bool:
+        """Whether a phantom has no polyp where the suite leaves it open.
+
+        Only the last of each ten may be, so that of the first n at most n / 10 are, however small n is: a network
+        cannot lose what is not there, and few cases should go into that. The data set's name is marked with ``#``,
+        which no id holds, to keep this draw apart from the phantoms' own.
+        """
+        last = index % 10 == 9
+        return last and float(colon_rng(self.suite_seed, f"{self.dataset}#negatives", index).random()) < 10 * NEGATIVES
 
     def load(self, ref: SeedRef) -> Seed:
         """Make one phantom."""
