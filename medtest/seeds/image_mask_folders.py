@@ -31,7 +31,7 @@ from medtest.seeds.folder_layout import (
     shown,
 )
 from medtest.seeds.folder_metadata import Facts, Metadata, read_metadata
-from medtest.seeds.imagefile import MAX_PIXELS, BadFileError, read_mask, read_rgb
+from medtest.seeds.imagefile import MAX_PIXELS, MOST_PIXELS, BadFileError, read_mask, read_rgb
 
 LONGEST_ID = 120
 """Seed ids are cut to this many characters, with a hash at the end."""
@@ -72,7 +72,7 @@ class ImageMaskFoldersSettings(PartSettings):
     labels: Literal["required", "none"] = "required"
     on_bad_seed: Literal["stop", "skip"] = "stop"
     negatives: bool = False
-    max_pixels: int = Field(default=MAX_PIXELS, ge=1, le=1_000_000_000)
+    max_pixels: int = Field(default=MAX_PIXELS, ge=1, le=MOST_PIXELS)
     metadata: str = ""
     avoid: str = Field(default="", json_schema_extra=TRUSTED)
 
@@ -276,7 +276,7 @@ class ImageMaskFolders(SeedSource):
                 continue
             seed_id = identifiers[pair.key]
             below = pair.image.relative_to(dataset.images)
-            facts = metadata.of(dataset.name, (seed_id, str(below), below.name)) if metadata else None
+            facts = metadata.of(dataset.name, (seed_id, str(pair.image), str(below), below.name)) if metadata else None
             if metadata is not None and facts is None:
                 listing.unmatched.append(shown(pair.image))
             listing.refs.append(_ref(dataset.name, seed_id, facts, pair, avoid))

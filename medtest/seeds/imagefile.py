@@ -23,6 +23,7 @@ import hashlib
 import io
 import os
 import stat
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -54,6 +55,9 @@ READABLE = "PNG, JPEG, BMP, TIFF, WebP"
 MAX_PIXELS = 64_000_000
 """Largest picture that is decoded, unless a setting says otherwise."""
 
+MOST_PIXELS = 178_000_000
+"""No setting allows more: Pillow itself refuses what is larger."""
+
 MAX_LABEL = 20
 """Largest value of a lossless mask that is read as labels 0…N instead of grey levels."""
 
@@ -67,6 +71,9 @@ LOSSY = ("JPEG", "MPO", "WEBP")
 
 _ORIENTATION = 274
 """EXIF tag; 5 to 8 exchange width and height."""
+
+# Pillow warns from half of its own bound on; ours is checked before anything is decoded.
+warnings.simplefilter("ignore", Pillow.DecompressionBombWarning)
 
 
 class BadFileError(Exception):
