@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from PIL import Image as PillowImage
 from PIL import ImageDraw, ImageFont
 
+from medtest.errors import MissingSystemLibrary
+
 Coverage: TypeAlias = NDArray[np.uint8]
 SQUARE = "\N{BLACK SQUARE}"
 _EM = 0.86
@@ -114,7 +116,10 @@ def _ink_and_advance(font: ImageFont.FreeTypeFont, letter: str) -> int:
 def _font(height: int) -> ImageFont.FreeTypeFont:
     font = ImageFont.load_default(max(6.0, _EM * height))
     if not isinstance(font, ImageFont.FreeTypeFont):
-        raise RuntimeError("Pillow was built without FreeType, so its bundled font cannot be used")
+        raise MissingSystemLibrary(
+            "Pillow was built without FreeType, so text cannot be printed; the wheels on the package index have it: "
+            "pip install --force-reinstall --only-binary :all: pillow"
+        )
     return font
 
 
