@@ -221,6 +221,7 @@ def _hydra_itself(args: argparse.Namespace, ready: Prepared, places: Places) -> 
 
     def show() -> None:
         if args.hydra_help:
+            args.overrides = []  # it composes Hydra's own node alone
             hydra.hydra_help(config_name="config", args_parser=get_args_parser(), args=args)
         elif args.cfg:
             hydra.show_cfg("config", overrides, args.cfg, args.package, bool(args.resolve))

@@ -31,6 +31,7 @@ def plan_view(found: Outline) -> RenderableType:
             else f" ({DEFAULT_MS:.0f} ms a case assumed until a run was timed)"
         ),
         _criterion(found),
+        *(escape(system.notice) for system in found.systems if system.notice),
     ]
     return Group(*head, "", _relations(found), "", _systems(found), "", *lines)
 
@@ -45,7 +46,9 @@ def _relations(found: Outline) -> Table:
     table.add_column("95 % interval of a cell", no_wrap=True)
     for share in found.relations:
         floor = " (floor)" if share.id == UNCHANGED else ""
-        levels = "published" if share.severities == (0,) else " ".join(str(s) for s in share.severities)
+        levels = " ".join(str(s) for s in share.severities)
+        if share.severities == (0,):
+            levels = "" if share.id == UNCHANGED else "published"
         table.add_row(
             escape(share.id) + floor,
             escape(share.group),
@@ -59,8 +62,11 @@ def _relations(found: Outline) -> Table:
 
 
 def interval_text(share: RelationOutline) -> str:
-    """Return what a cell of this size can say at best and at worst: no violation, and half of its cases."""
-    n = share.per_cell
+    """Return what a cell can say at best and at worst: no violation, and half of its cases.
+
+    Several draws of one seed, or seeds of one patient, are no independent cases: the interval counts patients.
+    """
+    n = share.independent
     if n == 0:
         return ""
     (_, none_high), (half_low, half_high) = (tuple(float(v) for v in wilson(k, n)) for k in (0.0, n / 2))
@@ -74,10 +80,9 @@ def _systems(found: Outline) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("system", no_wrap=True)
     table.add_column("ms a case", justify="right", no_wrap=True)
-    table.add_column("", overflow="fold")
     for system in found.systems:
         ms = f"{system.ms_per_case:.0f}" if system.timed else f"~{system.ms_per_case:.0f}"
-        table.add_row(escape(system.record_name), ms, escape(system.notice))
+        table.add_row(escape(system.record_name), ms)
     return table
 
 

@@ -28,6 +28,7 @@ class RelationOutline:
         repeats: Draws per seed and severity.
         cases: Chosen cases in all, for one system.
         per_cell: Chosen cases of the smallest cell (data set × severity), for one system.
+        independent: Patients, videos or seeds behind that cell: what its interval rests on.
     """
 
     id: str
@@ -36,6 +37,7 @@ class RelationOutline:
     repeats: int
     cases: int
     per_cell: int
+    independent: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +102,7 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
     plan = Plan(refs, relations, invocation.batch_size)
     seeds: dict[str, int] = {}
     cells: dict[tuple[str, str, int], int] = {}
+    clusters: dict[tuple[str, str, int], set[str]] = {}
     follow_ups = 0
     for unit in plan.units():
         chosen = [c for c in unit.cases if is_chosen(c, unit.position, limit=invocation.limit, only=invocation.only)]
@@ -111,6 +114,7 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
         for case in changed:
             cell = (case.relation, case.dataset, case.severity)
             cells[cell] = cells.get(cell, 0) + 1
+            clusters.setdefault(cell, set()).add(unit.ref.cluster)
     shares = tuple(
         RelationOutline(
             id=name,
@@ -119,6 +123,7 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
             repeats=relation.repeats(),
             cases=sum(count for cell, count in cells.items() if cell[0] == name),
             per_cell=min((count for cell, count in cells.items() if cell[0] == name), default=0),
+            independent=min((len(found) for cell, found in clusters.items() if cell[0] == name), default=0),
         )
         for name, relation in relations.items()
         if any(cell[0] == name for cell in cells)

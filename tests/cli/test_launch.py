@@ -1,0 +1,258 @@
+"""The command line of a run: help, mistakes, plans, sweeps and their exit codes. No system is run here."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from medtest.cli.bootstrap import opencv_advice
+from medtest.cli.jobs import DEFECT, gravest
+from medtest.cli.launch import main, typed_command
+
+ROOT = Path(__file__).parents[2]
+HEAVY = (
+    "torch",
+    "torchvision",
+    "mlflow",
+    "pandas",
+    "hydra",
+    "omegaconf",
+    "matplotlib",
+    "cv2",
+    "numpy",
+    "pyarrow",
+    "yaml",
+)
+SUITE = """\
+version: "1"
+seed: 1
+seeds: {phantoms: {count: 4}}
+relations: {blur: {severities: [1, 2]}, text: {severities: [3]}}
+systems: [pranet]
+"""
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory, and a team's folder of suites beside it."""
+    folder, suites = tmp_path / "work", tmp_path / "suites"
+    folder.mkdir()
+    suites.mkdir()
+    (suites / "good.yaml").write_text(SUITE)
+    (suites / "bad.yaml").write_text(SUITE.replace("blur", "blurr"))
+    (suites / "folder.yaml").write_text("extends: good\nseeds: {phantoms: false, mine: {source: image_mask_folders}}\n")
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("MEDTEST_HOME", raising=False)
+    return folder
+
+
+def run(*typed: str) -> int:
+    return main(list(typed), command="python run.py")
+
+
+def test_help_imports_nothing_heavy_and_says_what_to_type_next() -> None:
+    code = (
+        "import sys; from medtest.cli.launch import main; code = main(['--help']);"
+        f"print('LOADED', [m for m in {HEAVY!r} if m in sys.modules], code)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert "LOADED [] 0" in done.stdout
+    for words in ("suite=polyp_seg limit=2", "plan=true", "checkpoint=FILE", "Exit codes", "data=PATH"):
+        assert words in done.stdout
+
+
+def test_help_lists_every_option() -> None:
+    from medtest.cli.helptext import HELP
+    from medtest.suite.schema import RunBlock
+
+    unnamed = [name for name in RunBlock.model_fields if name not in ("tracking",) and f"{name}=" not in HELP]
+    assert unnamed == []
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--version") == 0
+    assert re.fullmatch(r"medtest \d+\.\d+\.\d+\S*\n", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ([], "type suite=NAME"),
+        (["suite=polyp_sag"], "did you mean: polyp_seg"),
+        (["suite=polyp_seg", "modle=pranet"], "did you mean: model"),
+        (["suite=polyp_seg", "--multirunn"], "did you mean: --multirun"),
+        (["suite=polyp_seg", "--config-dir", "nowhere"], "--config-dir"),
+        (["suite=polyp_seg", "suite_dir=nowhere"], "suite_dir"),
+        (["suite=polyp_seg_folder"], "data=PATH"),
+        (["suite=polyp_seg_folder", "data=nowhere"], "a folder that is there"),
+        (["suite=polyp_seg", "checkpoint=a", "model=[pranet,ssformer]"], "systems.pranet.checkpoint"),
+        (["suite=polyp_seg", "model=pranet", "checkpoint=nowhere.pth"], "nowhere.pth"),
+        (["suite=polyp_seg", "device=gpu"], "cuda"),
+        (["suite=polyp_seg", "only=blur"], "relation:ID"),
+        (["-m", "suite=polyp_seg", "model=pranet,ssformr"], "ssformer"),
+    ],
+)
+def test_mistakes_end_with_2_and_one_message(
+    typed: list[str], words: str, work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*typed) == 2
+    shown = capsys.readouterr()
+    assert words in shown.err
+    assert "Traceback" not in shown.err + shown.out
+    assert list(work.iterdir()) == []
+
+
+def test_run_py_says_the_same(work: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "run.py"), "suite=polyp_seg", "limt=3"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 2
+    assert "did you mean: limit" in done.stderr
+
+
+def test_a_plan_names_cells_counts_and_intervals(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("suite=good", "suite_dir=../suites", "plan=true") == 0
+    shown = capsys.readouterr().out
+    assert "Seeds: phantoms 4" in shown
+    assert "4 sources and 16 follow-ups for each system: 20 cases, 20 in all" in shown  # 3 cells and the floor
+    assert "0 of 4: 0–49 %" in shown  # Wilson: z²/(n + z²) = 3.841/7.841
+    assert "pranet" in shown
+    assert list(work.iterdir()) == []
+
+
+def test_a_plan_of_a_part(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("suite=good", "suite_dir=../suites", "plan=true", "limit=2", "only=relation:blur,severity:2") == 0
+    shown = capsys.readouterr().out
+    assert "2 sources and 2 follow-ups for each system: 4 cases of 20 in the suite" in shown
+    assert "text" not in shown.partition("relation ")[2].partition("system")[0]
+
+
+def test_a_sweep_lists_every_job_and_ends_with_the_gravest(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("-m", "suite=bad,good", "suite_dir=../suites", "plan=true") == 2
+    shown = capsys.readouterr()
+    assert "blurr" in shown.err
+    summary = shown.out.partition("2 jobs")[2]
+    assert re.search(r"0\s+suite=bad.*mistake", summary)
+    assert re.search(r"1\s+suite=good.*done", summary)
+    assert list(work.iterdir()) == []
+
+
+def test_every_suite_of_a_folder(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (work.parent / "suites" / "bad.yaml").unlink()
+    assert run("-m", "suite=glob(*)", "suite_dir=../suites", "plan=true", "limit=1") == 0
+    summary = capsys.readouterr().out.partition("6 jobs")[2]
+    assert re.search(r"suite=folder .*not run.*data=PATH", summary)
+    assert re.search(r"suite=good .*done", summary)
+    assert re.search(r"suite=polyp_seg_folder .*not run", summary)
+    assert re.search(r"suite=polyp_seg_published .*done", summary)
+
+
+def test_sweeps_over_models_and_thresholds(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    typed = ["-m", "suite=good", "suite_dir=../suites", "plan=true"]
+    assert run(*typed, "model=pranet,ssformer", "oracles.primary.threshold=0.25,0.5") == 0
+    shown = capsys.readouterr().out
+    assert "4 jobs" in shown
+    assert shown.count("falls by more than 0.5 ") == 2
+
+
+def test_a_job_never_writes_hydra_s_folders(work: Path) -> None:
+    assert run("suite=good", "suite_dir=../suites", "plan=true") == 0
+    assert run("-m", "suite=good", "suite_dir=../suites", "plan=true", "limit=1,2") == 0
+    assert list(work.iterdir()) == []
+
+
+def test_hydra_s_own_flags_pass_through(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--cfg", "job", "suite=good", "suite_dir=../suites") == 0
+    assert "severities:" in capsys.readouterr().out
+    assert run("--hydra-help", "suite=good", "suite_dir=../suites") == 0
+    assert "Hydra" in capsys.readouterr().out
+
+
+def test_flags_may_stand_anywhere(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("suite=good", "suite_dir=../suites", "-m", "plan=true", "limit=1,2") == 0
+    assert "2 jobs" in capsys.readouterr().out
+
+
+def test_the_gravest_exit_code() -> None:
+    assert gravest([0, 1, 4, 5, 3, 2, 130]) == 130
+    assert gravest([0, 1, 4, 5, 3, 2]) == 2
+    assert gravest([0, 1, 4, 5, 3]) == 3
+    assert gravest([0, 1, 4, 5]) == 5
+    assert gravest([0, 1, 4]) == 4
+    assert gravest([0, 1]) == 1
+    assert gravest([0, 0]) == 0
+    assert gravest([]) == 0
+    assert gravest([2, DEFECT]) == DEFECT
+
+
+@pytest.mark.parametrize(
+    ("typed", "shown"),
+    [
+        (["suite=polyp_seg", "limit=2"], "python run.py suite=polyp_seg limit=2"),
+        (["data=/home/me/patients"], "python run.py data=PATH"),
+        (["data='/home/me/patients'"], "python run.py data=PATH"),
+        (["data=~/patients"], "python run.py data=PATH"),
+        (["data=../patients"], "python run.py data=PATH"),
+        (["data=my images"], "python run.py 'data=my images'"),
+        (["systems.v2.checkpoint=C:\\nets\\a.pth"], "python run.py systems.v2.checkpoint=PATH"),
+        (["tracking.uri=https://me:secret@host"], "python run.py tracking.uri=URI"),
+        (["+systems.v2={use: ssformer, checkpoint: /home/me/a.pth}"], "python run.py '+systems.v2=…'"),
+        (["target=my.net:predict"], "python run.py target=my.net:predict"),
+        (["--config-dir", "/home/me/conf"], "python run.py --config-dir PATH"),
+        (["--config-dir=/home/me/conf"], "python run.py --config-dir=PATH"),
+    ],
+)
+def test_the_command_in_reports_holds_no_path_of_this_machine(typed: list[str], shown: str) -> None:
+    assert typed_command("python run.py", typed) == shown
+
+
+@pytest.mark.parametrize(
+    ("distribution", "command"),
+    [
+        ("debian", "apt-get install libgl1 libglib2.0-0"),
+        ("linuxmint ubuntu debian", "apt-get install libgl1 libglib2.0-0"),
+        ("rocky rhel centos fedora", "dnf install mesa-libGL glib2"),
+        ("alpine", "apk add mesa-gl glib"),
+    ],
+)
+def test_what_to_install_when_opencv_cannot_start(distribution: str, command: str) -> None:
+    advice = opencv_advice("libGL.so.1: cannot open shared object file: No such file or directory", distribution)
+    assert command in advice
+    assert "opencv-python-headless" in advice
+    others = opencv_advice("libgthread-2.0.so.0: cannot open shared object file", "")
+    assert "apt-get" in others
+    assert "apk" in others
+
+
+def test_a_missing_system_library_is_told_and_not_thrown(tmp_path: Path) -> None:
+    (tmp_path / "cv2.py").write_text(
+        "raise ImportError('libGL.so.1: cannot open shared object file: No such file or directory')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "run.py"), "suite=polyp_seg"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert "libGL.so.1" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_telemetry_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    from medtest.cli.bootstrap import quiet_libraries
+
+    monkeypatch.delenv("MLFLOW_DISABLE_TELEMETRY", raising=False)
+    quiet_libraries()
+    assert os.environ["MLFLOW_DISABLE_TELEMETRY"] == "true"
