@@ -83,7 +83,7 @@ class Address:
 
     @property
     def stem(self) -> str:
-        """File name without suffix under which a follow-up is exported: ``<relation>_s<severity>_f<frame>_r<repeat>``."""
+        """File name of an exported follow-up, without suffix: ``<relation>_s<severity>_f<frame>_r<repeat>``."""
         return f"{self.relation}_s{self.severity}_f{self.frame}_r{self.repeat}"
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""What an oracle is: it turns answers into score columns, and score columns into the verdict of the primary criterion."""
+"""What an oracle is: it turns answers into score columns, and those into the primary criterion's verdict."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class Relation(Part, ABC):
 
     @abstractmethod
     def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
-        """Make the follow-up from parameters that :meth:`sample` gave, deterministically, leaving ``seed`` untouched."""
+        """Make the follow-up from what :meth:`sample` gave, deterministically; ``seed`` stays untouched."""
 
     def follow_up(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> FollowUp:
         """Sample and apply.
