@@ -26,7 +26,7 @@ LIKENESS = (0.08, 0.06, 0.04)
 """Differences in brightness, contrast and colour shares that count as one standard deviation of likeness."""
 LOWEST_SHARE = 0.70
 """Smallest share of a severity's nominal area that still counts as that severity, where room is short."""
-FACTORS = (0.2, 2.0)
+FACTORS = (0.12, 2.0)
 """Bounds on the factor by which an object's side may be scaled: neither specks nor magnified pixels."""
 FREE_ANGLE = 15
 """Step in degrees of the angle of what may lie any way round."""

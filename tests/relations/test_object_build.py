@@ -14,8 +14,8 @@ from relation_seeds import synthetic_seed
 from medtest.errors import OutputProblem, UserMistakes
 from medtest.plugins import parts
 from medtest.relations.object_build import BuildOptions, BuildReport, build_library
-from medtest.relations.object_library import ObjectInfo, ObjectLibrary, load_library
 from medtest.relations.object_layouts import read_image, read_mask
+from medtest.relations.object_library import ObjectInfo, ObjectLibrary, load_library
 
 OPTIONS = BuildOptions(licence="CC-BY-4.0", source="test")
 

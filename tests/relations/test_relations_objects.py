@@ -1,0 +1,452 @@
+"""Instrument, feces, blood: what is theirs beside the contract of every relation."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from relation_seeds import SUITE_SEED, synthetic_seed
+from scipy.ndimage import distance_transform_edt
+
+from medtest.cases import Address, FollowUp, PreparedSeed, SeedRef, image_sha256
+from medtest.errors import NotApplicable, UserMistakes
+from medtest.plugins import parts
+from medtest.relations import object_cutouts
+from medtest.relations.object_cutouts import Variant, cutout, pose, size_factor, size_step, visible_box
+from medtest.relations.object_library import SOLID, load_library
+from medtest.relations.object_placing import LOWEST_SHARE, FieldLook, brightness_gain, field_look, likeness
+from medtest.relations.objects import GREY_AT_MEAN
+from medtest.relations.placement import keep_out
+
+NAMES = ("instrument", "feces", "blood")
+LEVELS = (1, 2, 3, 4, 5)
+relaxed = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+
+GOLDEN = {
+    "instrument": (1, "2f7b7b6808e12040"),
+    "feces": (1, "f068c981cb86672e"),
+    "blood": (1, "d09ad36839b093b0"),
+}
+
+
+def relation(name: str, **changed: Any) -> Any:
+    entry = parts("relations")[name]
+    relation_class = entry.load()
+    return relation_class(relation_class.Settings(**{**entry.defaults, **changed}))
+
+
+@cache
+def seed_of(number: int, labelled: bool = True) -> PreparedSeed:
+    return synthetic_seed(number, height=288, width=320, labelled=labelled)
+
+
+def follow(made_by: Any, seed: PreparedSeed, severity: int, repeat: int = 0) -> FollowUp:
+    address = Address(
+        dataset="synthetic", seed_id=seed.ref.seed_id, relation=made_by.kind, severity=severity, repeat=repeat
+    )
+    made: FollowUp = made_by.follow_up(seed, severity, address.generator(SUITE_SEED))
+    return made
+
+
+def flat_seed(level: int = 110, *, dark_half: bool = False, lesion: bool = True, side: int = 256) -> PreparedSeed:
+    """An even field without a frame; the grey mask is at its mean value, 0 in the left half when asked."""
+    image = np.empty((side, side, 3), np.uint8)
+    image[:] = (level + 50, level - 20, level - 40)
+    mask = np.zeros((side, side), bool)
+    if lesion:
+        mask[100:140, 100:150] = True
+    grey = np.full((side, side), GREY_AT_MEAN, np.float32)
+    if dark_half:
+        grey[:, : side // 2] = 0.0
+    return PreparedSeed(
+        ref=SeedRef(dataset="flat", seed_id=f"f{level}{dark_half}{lesion}"),
+        image=image,
+        mask=mask,
+        original_mask=mask,
+        frame=np.zeros((side, side), bool),
+        grey=grey,
+    )
+
+
+def solid_of(made_by: Any, seed: PreparedSeed, made: FollowUp) -> np.ndarray:  # type: ignore[type-arg]
+    """The objects' pixels, drawn from the parameters without the relation's blending."""
+    solid = np.zeros(seed.frame.shape, bool)
+    for item in made.params["objects"]:  # type: ignore[union-attr]
+        info = made_by.library.info(made_by.kind, item["name"])  # type: ignore[index, call-overload]
+        variant = Variant(info=info, angle=item["angle"], step=item["size"], flip=item["flip"])  # type: ignore[index, call-overload, arg-type]
+        piece = cutout(made_by.library, variant, round(made_by.settings.edge_blur * seed.height, 2))
+        top, left = item["y"] + piece.offset[1], item["x"] + piece.offset[0]  # type: ignore[index, call-overload, operator]
+        for row, column in np.argwhere(piece.alpha[..., 0] >= SOLID):
+            if 0 <= top + row < seed.height and 0 <= left + column < seed.width:
+                solid[top + row, left + column] = True
+    margin = round(made_by.settings.margin * seed.height)
+    return solid & ~seed.frame & ~keep_out(seed, margin=margin)
+
+
+# --- where things lie -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_facts_agree_with_a_count_and_with_scipys_distances(name: str) -> None:
+    made_by = relation(name)
+    seen = 0
+    for number in range(4):
+        seed = seed_of(number)
+        assert seed.mask is not None
+        distances = distance_transform_edt(~seed.mask)
+        for severity in LEVELS:
+            try:
+                made = follow(made_by, seed, severity)
+            except NotApplicable:
+                continue
+            seen += 1
+            solid = solid_of(made_by, seed, made)
+            # Pieces may touch: counted one by one they can only be more than together.
+            share = made.facts["object_area"] * np.count_nonzero(~seed.frame)
+            assert solid.sum() <= share + 1
+            assert solid.sum() >= 0.95 * share
+            assert made.facts["lesion_distance"] == pytest.approx(distances[solid].min(), abs=1e-3)
+            assert made.facts["lesion_distance"] > round(made_by.settings.margin * seed.height)
+    assert seen >= 12
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_area_is_that_of_the_severity(name: str) -> None:
+    made_by = relation(name)
+    for number in range(6):
+        for severity in LEVELS:
+            try:
+                made = follow(made_by, seed_of(number), severity)
+            except NotApplicable:
+                continue
+            ratio = 100 * made.facts["object_area"] / made.scale
+            assert LOWEST_SHARE * 0.93 <= ratio <= 1.3, (number, severity)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_without_a_lesion_there_is_no_distance_to_it(name: str) -> None:
+    made = follow(relation(name), flat_seed(lesion=False), 2)
+    assert "lesion_distance" not in made.facts
+    assert made.facts["object_area"] > 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("labelled", [False, True])
+def test_a_rough_mask_of_the_user_is_left_alone(name: str, labelled: bool) -> None:
+    seed = synthetic_seed(1, height=288, width=320, labelled=labelled, avoid=True)
+    assert seed.avoid is not None
+    for severity in (1, 2, 3):
+        made = follow(relation(name), seed, severity)
+        assert np.array_equal(made.image[seed.avoid], seed.image[seed.avoid])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_without_a_mask_the_middle_of_the_field_is_left_alone(name: str) -> None:
+    seed = seed_of(0, labelled=False)
+    made = follow(relation(name), seed, 2)
+    rows, columns = np.flatnonzero((~seed.frame).any(axis=1)), np.flatnonzero((~seed.frame).any(axis=0))
+    middle = ((rows[0] + rows[-1]) // 2, (columns[0] + columns[-1]) // 2)
+    window = np.s_[middle[0] - 40 : middle[0] + 40, middle[1] - 40 : middle[1] + 40]
+    assert np.array_equal(made.image[window], seed.image[window])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_room_is_skipped_with_the_reason(name: str) -> None:
+    seed = synthetic_seed(0, height=288, width=320)
+    mask = ~seed.frame
+    full = PreparedSeed(ref=seed.ref, image=seed.image, mask=mask, original_mask=mask, frame=seed.frame, grey=seed.grey)
+    for severity in (1, 5):
+        with pytest.raises(NotApplicable, match=r"no room for (an instrument|feces|blood)"):
+            follow(relation(name), full, severity)
+
+
+def test_instruments_enter_from_the_rim_near_their_original_pose() -> None:
+    made_by = relation("instrument")
+    entered = 0
+    for number in range(12):
+        seed = seed_of(number)
+        rows, columns = np.flatnonzero((~seed.frame).any(axis=1)), np.flatnonzero((~seed.frame).any(axis=0))
+        low = np.array([columns[0], rows[0]])
+        extent = np.array([columns[-1] + 1, rows[-1] + 1]) - low
+        for severity in LEVELS:
+            try:
+                made = follow(made_by, seed, severity)
+            except NotApplicable:
+                continue
+            (item,) = made.params["objects"]  # type: ignore[misc]
+            assert abs(item["angle"]) <= made_by.settings.turn
+            assert item["flip"] is False
+            info = made_by.library.info("instrument", item["name"])
+            variant = Variant(info=info, angle=item["angle"], step=item["size"])
+            where = pose(made_by.library, variant, round(made_by.settings.edge_blur * seed.height, 2))
+            points = where.place(np.array([[0.5, 0.5], info.tip, *info.cut])) + (item["x"], item["y"])
+            away = (points[0] - low) / extent - np.array(info.centre)
+            assert np.abs(away).max() <= made_by.settings.reach + 1e-9
+            x, y = np.floor(points[1]).astype(int)
+            assert not seed.frame[y, x], "the tip lies in the field"
+            for x, y in np.floor(points[2:]).astype(int):
+                inside = 0 <= x < seed.width and 0 <= y < seed.height
+                assert not inside or seed.frame[y, x], "the shaft's end lies outside the field"
+            entered += bool(info.cut)
+    assert entered >= 20
+
+
+def test_pieces_are_as_many_as_the_level_says_or_a_few_more() -> None:
+    for name in ("feces", "blood"):
+        made_by = relation(name)
+        for severity in LEVELS:
+            made = follow(made_by, flat_seed(), severity)
+            count = made_by.settings.levels[severity].count
+            assert count <= len(made.params["objects"]) <= 2 * count + 2  # type: ignore[arg-type]
+            assert made.effect.data["count"] == len(made.params["objects"])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_effect_says_what_came_and_where(name: str) -> None:
+    made_by = relation(name)
+    seed = flat_seed()
+    made = follow(made_by, seed, 3)
+    assert made.effect.kind == "add"
+    data = json.loads(json.dumps(made.effect.data))
+    assert data["what"] == name
+    assert data["count"] == len(data["places"])
+    assert [data["x"], data["y"]] == data["places"][0]
+    changed = np.argwhere((made.image != seed.image).any(axis=2))
+    if data["count"] == 1:
+        middle = (changed.min(axis=0) + changed.max(axis=0) + 1) / 2
+        assert data["y"] * seed.height == pytest.approx(middle[0], abs=6)
+        assert data["x"] * seed.width == pytest.approx(middle[1], abs=6)
+    for x, y in data["places"]:
+        assert 0 <= x <= 1
+        assert 0 <= y <= 1
+
+
+# --- how things look --------------------------------------------------------------------------------------------------
+
+
+def test_likeness_is_the_normalised_gaussian_of_the_differences() -> None:
+    infos = load_library().kind("feces")[:2]
+    one = infos[0].model_copy(
+        update={"field_brightness": 0.46, "field_contrast": 0.17, "field_colour": [0.5, 0.3, 0.2]}
+    )
+    two = one.model_copy(update={"field_brightness": 0.46 + 0.08, "field_contrast": 0.17 + 0.06})
+    look = FieldLook(brightness=0.46, contrast=0.17, colour=(0.5, 0.3, 0.2), pixels=1)
+    # One standard deviation off in brightness and one in contrast: exp(-(1 + 1) / 2) against 1.
+    assert likeness(look, [one, two]) == pytest.approx([1 / (1 + np.exp(-1)), np.exp(-1) / (1 + np.exp(-1))])
+    assert likeness(look, [two, two]) == pytest.approx([0.5, 0.5])
+
+
+def test_the_gain_is_the_bounded_ratio_of_the_fields() -> None:
+    info = load_library().kind("blood")[0].model_copy(update={"field_brightness": 0.4})
+    for brightness, expected in ((0.4, 1.0), (0.3, 0.75), (0.05, 0.5), (0.9, 1.4)):
+        look = FieldLook(brightness=brightness, contrast=0.1, colour=(0.5, 0.3, 0.2), pixels=1)
+        assert brightness_gain(look, info, (0.5, 1.4)) == expected
+
+
+def test_the_field_is_measured_without_the_frame() -> None:
+    seed = seed_of(0)
+    look = field_look(seed)
+    inside = seed.image[~seed.frame].astype(float)
+    luma = inside @ [0.299, 0.587, 0.114] / 255
+    assert look.brightness == pytest.approx(luma.mean(), abs=0.003)
+    assert look.contrast == pytest.approx(luma.std(), abs=0.003)
+    assert look.colour == pytest.approx(inside.mean(axis=0) / inside.mean(axis=0).sum(), abs=1e-4)
+    assert look.pixels == len(inside)
+
+
+@pytest.mark.parametrize("name", ["feces", "blood"])
+def test_brightness_follows_the_target(name: str) -> None:
+    made_by = relation(name)
+    dark, bright = flat_seed(60), flat_seed(150)
+    params = follow(made_by, bright, 3).params
+    dimmer = json.loads(json.dumps(params))
+    for item in dimmer["objects"]:
+        item["gain"] *= 0.5
+    solid = solid_of(made_by, bright, made_by.apply(bright, params))
+    full = made_by.apply(bright, params).image[solid].mean()
+    # Half-transparent pieces let the field through, which does not get darker.
+    assert made_by.apply(bright, dimmer).image[solid].mean() < 0.85 * full
+    assert {item["gain"] for item in follow(made_by, dark, 3).params["objects"]} == {  # type: ignore[union-attr]
+        brightness_gain(field_look(dark), made_by.infos[0], (0.5, 1.4))
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_grey_mask_bounds_brightness_in_the_dark(name: str) -> None:
+    made_by = relation(name)
+    lit, half = flat_seed(), flat_seed(dark_half=True)
+    params = follow(made_by, lit, 4).params
+    bright, dim = made_by.apply(lit, params).image, made_by.apply(half, params).image
+    solid = solid_of(made_by, lit, made_by.apply(lit, params))
+    left = solid.copy()
+    left[:, lit.width // 2 :] = False
+    right = solid & ~left
+    assert np.array_equal(dim[right], bright[right])
+    if left.any():
+        ratio = dim[left].mean() / bright[left].mean()
+        assert made_by.settings.grey_floor - 0.02 <= ratio < 0.92
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pasting_is_the_over_operator(name: str) -> None:
+    """Compared with floating-point blending of the cut-outs, within the rounding of three 8-bit steps."""
+    made_by = relation(name)
+    seed = flat_seed()
+    made = follow(made_by, seed, 3)
+    expected = seed.image.astype(np.float64)
+    allowed = ~keep_out(seed, margin=round(made_by.settings.margin * seed.height))
+    for item in made.params["objects"]:  # type: ignore[union-attr]
+        info = made_by.library.info(name, item["name"])  # type: ignore[index, call-overload]
+        variant = Variant(info=info, angle=item["angle"], step=item["size"], flip=item["flip"])  # type: ignore[index, call-overload, arg-type]
+        piece = cutout(made_by.library, variant, round(made_by.settings.edge_blur * seed.height, 2))
+        height, width = piece.alpha.shape[:2]
+        layer = np.zeros((seed.height + 2 * 800, seed.width + 2 * 800, 6))
+        top, left = item["y"] + piece.offset[1] + 800, item["x"] + piece.offset[0] + 800  # type: ignore[index, call-overload, operator]
+        layer[top : top + height, left : left + width, :3] = piece.colour
+        layer[top : top + height, left : left + width, 3:] = piece.alpha / 255
+        layer = layer[800:-800, 800:-800] * allowed[..., None]
+        expected = np.minimum(layer[..., :3] * item["gain"], 255 * layer[..., 3:]) + expected * (1 - layer[..., 3:])  # type: ignore[index, call-overload]
+    assert np.abs(made.image - expected).max() <= 1.5 * len(made.params["objects"]) + 1  # type: ignore[arg-type]
+
+
+def centroid(alpha: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+    """Return the alpha-weighted middle (x, y) in pixels, corners at integers."""
+    rows, columns = np.mgrid[: alpha.shape[0], : alpha.shape[1]] + 0.5
+    return np.array([(columns * alpha).sum(), (rows * alpha).sum()]) / alpha.sum()
+
+
+def test_a_turned_and_scaled_cutout_lies_where_its_pose_says() -> None:
+    library = load_library()
+    for name, angle, step, flip in (
+        ("clip_deployed", 0, 0, False),
+        ("snare_open", 40, -5, True),
+        ("drain_tube", 250, 3, False),
+    ):
+        variant = Variant(info=library.info("instrument", name), angle=angle, step=step, flip=flip)
+        picture = library.picture("instrument", name)
+        where = pose(library, variant, 0.0)
+        piece = cutout(library, variant, 0.0)
+        middle = centroid(picture[..., 3]) / picture.shape[1::-1]
+        found = centroid(piece.alpha[..., 0]) + piece.offset
+        assert where.place(middle[None])[0] == pytest.approx(found, abs=0.25)
+        area = np.count_nonzero(piece.alpha[..., 0] >= SOLID)
+        assert area == pytest.approx(variant.pixels, rel=0.04)
+        left, top, width, height = visible_box(library, variant, where)
+        rows, columns = np.nonzero(piece.visible)
+        assert left <= columns.min() + piece.offset[0]
+        assert columns.max() + piece.offset[0] < left + width
+        assert top <= rows.min() + piece.offset[1]
+        assert rows.max() + piece.offset[1] < top + height
+
+
+def test_size_steps_are_powers() -> None:
+    info = load_library().kind("blood")[0]
+    assert size_factor(0) == 1.0
+    assert size_factor(8) == pytest.approx(2.0)
+    assert size_step(info, info.pixels * 4) == 8
+    assert size_step(info, info.pixels / 4) == -8
+
+
+# --- replay, modes, mistakes ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+@relaxed
+@given(number=st.integers(0, 500), severity=st.sampled_from(LEVELS), repeat=st.integers(0, 3))
+def test_parameters_replay_in_another_relation_with_empty_caches(
+    name: str, number: int, severity: int, repeat: int
+) -> None:
+    seed = synthetic_seed(number, height=160, width=192)
+    try:
+        made = follow(relation(name), seed, severity, repeat)
+    except NotApplicable:
+        return
+    for cache_ in (object_cutouts._CUTOUTS, object_cutouts._SOURCES, object_cutouts._COARSE):
+        cache_._kept.clear()
+        cache_._bytes = 0
+    again = relation(name).apply(
+        synthetic_seed(number, height=160, width=192), json.loads(json.dumps(made.params, allow_nan=False))
+    )
+    assert again.image.tobytes() == made.image.tobytes()
+    assert again.effect == made.effect
+    assert seed.mask is not None
+    assert np.array_equal(made.image[seed.mask | seed.frame], seed.image[seed.mask | seed.frame])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_published_mode_draws_its_scale_from_the_assumed_range(name: str) -> None:
+    made_by = relation(name, mode="published")
+    assert made_by.severities() == (0,)
+    drawn = made_by.settings.published
+    scales = [follow(made_by, flat_seed(), 0, repeat).scale for repeat in range(8)]
+    assert len(set(scales)) == 8
+    assert all(drawn.area_low <= scale <= drawn.area_high for scale in scales)
+    file = parts("relations")[name].file
+    assert file is not None
+    assert "Assumed" in file.read_text(encoding="utf-8").split("\npublished:")[0].rsplit("\n\n", 1)[-1]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_library_is_in_the_fingerprint(name: str) -> None:
+    assert relation(name).fingerprint() == {"library": load_library().digest}
+
+
+def test_the_library_folder_cannot_come_from_a_suite() -> None:
+    for name in NAMES:
+        extra = parts("relations")[name].load().Settings.model_fields["library_folder"].json_schema_extra
+        assert extra == {"trusted": True}
+
+
+def test_a_library_without_the_kind_and_one_that_is_not_there_are_mistakes(tmp_path: Any) -> None:
+    import shutil
+
+    from medtest.paths import package_folder
+
+    shutil.copytree(package_folder() / "objects" / "blood", tmp_path / "own" / "blood")
+    assert relation("blood", library_folder=str(tmp_path / "own")).infos
+    with pytest.raises(UserMistakes, match="none of this kind"):
+        relation("feces", library_folder=str(tmp_path / "own"))
+    with pytest.raises(UserMistakes, match="no such folder"):
+        relation("feces", library="not-there")
+    with pytest.raises(ValueError, match="library"):
+        relation("feces", library="../up")
+
+
+def test_ranges_upside_down_are_refused() -> None:
+    with pytest.raises(ValueError, match="area_low is above area_high"):
+        relation("instrument", published={"area_low": 5.0, "area_high": 1.0})
+    counts = {"area_low": 1.0, "area_high": 5.0, "count_low": 4, "count_high": 2}
+    with pytest.raises(ValueError, match="count_low is above count_high"):
+        relation("blood", published=counts)
+
+
+# --- bytes of the revision --------------------------------------------------------------------------------------------
+
+
+def golden(name: str) -> tuple[int, str]:
+    digest = hashlib.sha256()
+    for mode in ("levels", "published"):
+        made_by = relation(name, mode=mode)
+        for number in range(2):
+            for severity in made_by.severities():
+                try:
+                    made = follow(made_by, seed_of(number), severity)
+                except NotApplicable as reason:
+                    digest.update(str(reason).encode())
+                    continue
+                digest.update(image_sha256(made.image).encode())
+                digest.update(json.dumps(made.params, sort_keys=True).encode())
+    return made_by.revision, digest.hexdigest()[:16]
+
+
+@pytest.mark.skipif(platform.machine() not in {"x86_64", "AMD64"}, reason="bytes are promised per CPU architecture")
+@pytest.mark.parametrize("name", NAMES)
+def test_bytes_are_those_of_the_revision(name: str) -> None:
+    assert golden(name) == GOLDEN[name], f"{name} gives other bytes: raise its revision and mend the table"
