@@ -1,0 +1,184 @@
+"""A user's Python function as a system under test."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+
+from medtest.cases import Address, Image, Json
+from medtest.errors import BadOutput, MedtestError, Mistake, nearest_name
+from medtest.plugins import TRUSTED
+from medtest.systems.base import RawAnswer, System, SystemSettings
+from medtest.systems.files import file_mistakes, file_sha256, user_path
+
+FORM = "package.module:function or path/to/file.py:function"
+_MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+
+
+class CallableSettings(SystemSettings):
+    """Settings of a user's function.
+
+    Attributes:
+        target: ``package.module:function`` or ``path/to/file.py:function``.
+        batch: The function takes B×H×W×3 and gives B maps, instead of one image and one map.
+    """
+
+    target: str = Field(default="", json_schema_extra=TRUSTED)
+    batch: bool = False
+
+
+class CallableSystem(System):
+    """A function, or a class without required arguments whose instances are called.
+
+    It is called with one uint8 RGB image, H×W×3 (a copy of its own), or with a batch of them, and gives what
+    :mod:`medtest.systems.border` describes. A class is made once per worker, which is the place to load weights; if its
+    ``__init__`` takes ``device``, it gets ``"cpu"`` or ``"cuda:N"``. What it raises becomes the ERROR of that case; a
+    call that never returns is stopped by the runner's time limit. The SHA-256 of its file enters the run's digest;
+    files it imports do not.
+    """
+
+    Settings = CallableSettings
+    needs_device = True
+
+    def __init__(self, name: str, settings: Any) -> None:
+        super().__init__(name, settings)
+        self._function: Callable[[Any], Any] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_function": None}
+
+    def check(self) -> Sequence[Mistake]:
+        """Return what is wrong with the target, without importing it."""
+        target = self.settings.target
+        left, colon, function = target.rpartition(":")
+        if not colon or not function.isidentifier() or not left:
+            found = repr(target) if target else "nothing"
+            return [Mistake(where=self.name, key="target", found=found, allowed=FORM)]
+        if _is_file(left):
+            return file_mistakes(left, where=self.name, key="target", suffixes=(".py",))
+        try:
+            _module_file(left)
+        except MedtestError as error:
+            return [Mistake(where=self.name, key="target", found=str(error), allowed=FORM)]
+        return ()
+
+    def fingerprint(self) -> dict[str, Json]:
+        """Return the target's name and the SHA-256 of its file."""
+        left, _, function = self.settings.target.rpartition(":")
+        path = user_path(left) if _is_file(left) else _module_file(left)
+        return {"function": function, "file_sha256": file_sha256(path)}
+
+    def open(self, *, device: str, threads: int) -> None:
+        """Import the target; see :class:`medtest.systems.base.System`.
+
+        Raises:
+            MedtestError: It cannot be imported, has no such function, or that is not callable.
+        """
+        left, _, name = self.settings.target.rpartition(":")
+        module = _load_file(user_path(left)) if _is_file(left) else _import(left)
+        found = getattr(module, name, None)
+        if found is None:
+            names = sorted(key for key, value in vars(module).items() if callable(value) and not key.startswith("_"))
+            near = nearest_name(name, names)
+            hint = f"; did you mean {near}?" if near else ""
+            raise MedtestError(f"{left} has no {name!r}{hint} (it has {', '.join(names[:20]) or 'no functions'})")
+        if inspect.isclass(found):
+            given = {"device": device} if "device" in inspect.signature(found).parameters else {}
+            try:
+                found = found(**given)
+            except Exception as error:
+                raise MedtestError(f"{name} could not be made: {type(error).__name__}: {error}") from error
+        if not callable(found):
+            raise MedtestError(f"{self.settings.target}: {type(found).__name__} is not callable")
+        self._function = found
+
+    def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
+        """Return what the function makes of each image, unchecked."""
+        if self._function is None:
+            raise MedtestError(f"{self.name} was asked before it was opened")
+        if not self.settings.batch:
+            return [self._function(image.copy()) for image in images]
+        if len({image.shape for image in images}) > 1:
+            return [self._one(self._function(image[None].copy()), 1)[0] for image in images]
+        return self._one(self._function(np.stack(images)), len(images))
+
+    @staticmethod
+    def _one(given: Any, count: int) -> Sequence[RawAnswer]:
+        """Return the answers of a batch as a list of the expected length."""
+        try:
+            answers = list(given)
+        except TypeError:
+            raise BadOutput(f"gave {type(given).__name__} where {count} maps are expected") from None
+        if len(answers) != count:
+            raise BadOutput(f"gave {len(answers)} maps for {count} images")
+        return answers
+
+    def close(self) -> None:
+        """Let go of the function."""
+        self._function = None
+
+
+def _is_file(left: str) -> bool:
+    return left.lower().endswith(".py") or "/" in left or "\\" in left
+
+
+def _module_file(module: str) -> Path:
+    """Return a module's file without importing the module itself."""
+    if not _MODULE.fullmatch(module):
+        raise MedtestError(f"{module!r} is not a module's name")
+    _see_working_directory()
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError) as error:
+        raise MedtestError(f"module {module!r} cannot be found: {error}") from error
+    if spec is None or spec.origin is None or not Path(spec.origin).is_file():
+        raise MedtestError(f"module {module!r} cannot be found")
+    return Path(spec.origin)
+
+
+def _see_working_directory() -> None:
+    """Let modules of the working directory be found, as ``python -m`` does."""
+    here = str(Path.cwd())
+    if here not in sys.path and "" not in sys.path:
+        sys.path.append(here)
+
+
+def _import(module: str) -> ModuleType:
+    _see_working_directory()
+    try:
+        return importlib.import_module(module)
+    except Exception as error:
+        raise MedtestError(f"module {module!r} cannot be imported: {type(error).__name__}: {error}") from error
+
+
+def _load_file(path: Path) -> ModuleType:
+    """Import a file under a name of its own; its folder is on the search path, as for a script."""
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.append(folder)
+    name = f"_medtest_user_{file_sha256(path)[:16]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise MedtestError(f"{path.name} cannot be imported as Python")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException as error:
+        del sys.modules[name]
+        if not isinstance(error, Exception):
+            raise
+        raise MedtestError(f"{path.name} cannot be imported: {type(error).__name__}: {error}") from error
+    return module

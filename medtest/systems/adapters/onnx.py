@@ -1,0 +1,129 @@
+"""An ONNX graph as a system under test."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Any
+
+from medtest.cases import Address, Image, Json
+from medtest.errors import MedtestError, Mistake
+from medtest.systems.adapters.tensors import GraphSettings, decode, encode
+from medtest.systems.base import RawAnswer, System
+from medtest.systems.files import file_mistakes, file_sha256, user_path
+
+MISSING = "model=onnx needs onnxruntime: pip install 'medtest[onnx]'"
+_DTYPES = {
+    "tensor(float)": "float32",
+    "tensor(float16)": "float16",
+    "tensor(double)": "float64",
+    "tensor(uint8)": "uint8",
+}
+
+
+class OnnxSettings(GraphSettings):
+    """Settings of an ONNX graph; see :class:`medtest.systems.adapters.tensors.GraphSettings`."""
+
+
+class Onnx(System):
+    """An ONNX graph with one image input, run by onnxruntime.
+
+    A fixed batch size in the graph is respected (short batches are padded with their last image), a fixed image size is
+    taken from the graph unless ``size`` says otherwise.
+    """
+
+    Settings = OnnxSettings
+    needs_device = True
+
+    def __init__(self, name: str, settings: Any) -> None:
+        super().__init__(name, settings)
+        self._session: Any = None
+        self._input = ""
+        self._dtype = "float32"
+        self._size: tuple[int, int] | None = None
+        self._batch: int | None = None
+
+    def check(self) -> Sequence[Mistake]:
+        """Return what is wrong with the path, or that onnxruntime is missing."""
+        found = file_mistakes(self.settings.path, where=self.name, key="path", suffixes=(".onnx",))
+        if find_spec("onnxruntime") is None:
+            found.append(Mistake(where=self.name, found="onnxruntime is not installed", fix=MISSING))
+        return found
+
+    def fingerprint(self) -> dict[str, Json]:
+        """Return the SHA-256 of the graph's file."""
+        return {"file_sha256": file_sha256(user_path(self.settings.path))}
+
+    def open(self, *, device: str, threads: int) -> None:
+        """Load the graph; see :class:`medtest.systems.base.System`.
+
+        Raises:
+            MedtestError: onnxruntime is missing, the file is no graph it can run, or the graph takes no image.
+        """
+        try:
+            import onnxruntime
+        except ImportError as error:
+            raise MedtestError(MISSING) from error
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = max(1, threads)
+        options.inter_op_num_threads = 1
+        # Without this its threads spin between calls and take the cores from the workers beside it.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        path = user_path(self.settings.path)
+        try:
+            self._session = onnxruntime.InferenceSession(str(path), options, providers=_providers(device))
+        except Exception as error:  # noqa: BLE001 - onnxruntime raises many classes of its own for a bad file
+            raise MedtestError(f"{path.name}: onnxruntime cannot run this graph: {str(error)[:300]}") from error
+        self._inspect(path.name)
+
+    def _inspect(self, file: str) -> None:
+        """Read from the graph what its image input is like."""
+        inputs = self._session.get_inputs()
+        images = [one for one in inputs if len(one.shape) == 4]
+        if len(inputs) != 1 or len(images) != 1:
+            shapes = ", ".join(f"{one.name} {one.shape}" for one in inputs)
+            raise MedtestError(f"{file}: one image input with four axes is expected; the graph takes {shapes}")
+        only = images[0]
+        if only.type not in _DTYPES:
+            raise MedtestError(f"{file}: the input is {only.type}; {', '.join(_DTYPES)} can be given")
+        self._input, self._dtype = only.name, _DTYPES[only.type]
+        self._batch = only.shape[0] if isinstance(only.shape[0], int) and only.shape[0] > 0 else None
+        sides = only.shape[2:4] if self.settings.layout == "nchw" else only.shape[1:3]
+        if self.settings.size is not None:
+            self._size = (self.settings.size[0], self.settings.size[1])
+        elif all(isinstance(side, int) and side > 0 for side in sides):
+            self._size = (int(sides[0]), int(sides[1]))
+
+    def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
+        """Return one map per image, at the size the graph gives."""
+        if self._session is None:
+            raise MedtestError(f"{self.name} was asked before it was opened")
+        answers: list[RawAnswer] = []
+        for group in _groups(images, one_size=self._size is not None, most=self._batch):
+            padded = [*group, *([group[-1]] * ((self._batch or len(group)) - len(group)))]
+            given = self._session.run(None, {self._input: encode(padded, self.settings, self._size, self._dtype)})
+            answers.extend(decode(given, self.settings, len(padded))[: len(group)])
+        return answers
+
+    def close(self) -> None:
+        """Let go of the session."""
+        self._session = None
+
+
+def _providers(device: str) -> list[Any]:
+    if not device.startswith("cuda"):
+        return ["CPUExecutionProvider"]
+    number = int(device.partition(":")[2] or 0)
+    return [("CUDAExecutionProvider", {"device_id": number}), "CPUExecutionProvider"]
+
+
+def _groups(images: Sequence[Image], *, one_size: bool, most: int | None) -> list[list[Image]]:
+    """Cut a batch where the graph's fixed batch size or images of other sizes demand it, keeping the order."""
+    groups: list[list[Image]] = []
+    for image in images:
+        full = most is not None and bool(groups) and len(groups[-1]) == most
+        if groups and not full and (one_size or groups[-1][-1].shape == image.shape):
+            groups[-1].append(image)
+        else:
+            groups.append([image])
+    return groups

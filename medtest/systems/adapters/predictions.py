@@ -1,0 +1,105 @@
+"""A folder of prediction maps made elsewhere as a system under test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from medtest.cases import Address, Image, Json
+from medtest.errors import BadOutput, Mistake
+from medtest.plugins import TRUSTED
+from medtest.seeds.imagefile import BadFileError, read_rgb
+from medtest.systems.base import Missing, RawAnswer, System, SystemSettings
+from medtest.systems.files import folder_mistakes, folder_sha256, user_path
+
+SUFFIXES = (".png", ".npy", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
+"""Looked for in this order."""
+NO_PREDICTION = "no prediction"
+_NPY_BYTES = 1 << 30
+
+
+class PredictionsSettings(SystemSettings):
+    """Settings of a folder of predictions.
+
+    Attributes:
+        folder: The folder.
+        values: ``probability``: pictures hold 0 to 255; ``labels``: every value but 0 is lesion.
+        max_pixels: Larger pictures are refused before they are decoded.
+    """
+
+    folder: str = Field(default="", json_schema_extra=TRUSTED)
+    values: Literal["probability", "labels"] = "probability"
+    max_pixels: int = Field(default=64_000_000, ge=1)
+
+
+class Predictions(System):
+    """Maps found by the case's address.
+
+    A source's map is ``<dataset>/<seed_id>.png``, a follow-up's
+    ``<dataset>/<seed_id>/<relation>_s<severity>_f<frame>_r<repeat>.png``, the names under which ``medtest export``
+    writes the images; a single data set may leave its folder out. Pictures hold a probability from 0 to 255; ``.npy``
+    files hold any array that :mod:`medtest.systems.border` takes. A map that is not there makes its case SKIP.
+    """
+
+    Settings = PredictionsSettings
+
+    def check(self) -> Sequence[Mistake]:
+        """Return what is wrong with the folder."""
+        return folder_mistakes(self.settings.folder, where=self.name, key="folder")
+
+    def fingerprint(self) -> dict[str, Json]:
+        """Return a SHA-256 over the names and contents of all maps."""
+        return {"folder_sha256": folder_sha256(user_path(self.settings.folder), frozenset(SUFFIXES))}
+
+    def open(self, *, device: str, threads: int) -> None:
+        """Do nothing: maps are read one by one."""
+
+    def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
+        """Return each address's map, or ``Missing``."""
+        return [self._answer(address) for address in addresses]
+
+    def _answer(self, address: Address) -> RawAnswer:
+        root = user_path(self.settings.folder)
+        for candidate in _candidates(address):
+            for suffix in SUFFIXES:
+                path = root / f"{candidate}{suffix}"
+                if path.is_file() and _inside(root, path):
+                    return self._read(path)
+        return Missing(NO_PREDICTION)
+
+    def _read(self, path: Path) -> NDArray[Any]:
+        if path.suffix == ".npy":
+            return _read_npy(path)
+        try:
+            picture = read_rgb(path, max_pixels=self.settings.max_pixels)
+        except BadFileError as error:
+            raise BadOutput(f"{path.name} {error}") from error
+        # Grey pictures have three equal channels; in a coloured mask whatever is lit counts.
+        brightest = picture.max(axis=2)
+        return np.asarray(brightest > 0 if self.settings.values == "labels" else brightest)
+
+
+def _candidates(address: Address) -> Iterator[str]:
+    """Yield paths without suffix, below the folder, where an address's map may lie."""
+    name = address.seed_id if address.is_source else f"{address.seed_id}/{address.stem}"
+    yield f"{address.dataset}/{name}"
+    yield name
+
+
+def _inside(root: Path, path: Path) -> bool:
+    """Say whether a path stays in the folder; seed ids come from file names and could climb."""
+    return path.resolve().is_relative_to(root.resolve())
+
+
+def _read_npy(path: Path) -> NDArray[Any]:
+    try:
+        if path.stat().st_size > _NPY_BYTES:
+            raise BadOutput(f"{path.name} is larger than {_NPY_BYTES >> 20} MiB")
+        return np.asarray(np.load(path, allow_pickle=False, mmap_mode=None))
+    except (OSError, ValueError, EOFError) as error:
+        raise BadOutput(f"{path.name} is no array that can be read: {error}") from error

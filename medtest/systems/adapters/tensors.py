@@ -1,0 +1,125 @@
+"""What exported graphs take and give: from uint8 images to the tensor of a graph, and from its output to a map."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from medtest.cases import Image
+from medtest.errors import BadOutput
+from medtest.plugins import TRUSTED
+from medtest.systems.base import SystemSettings
+
+
+class GraphSettings(SystemSettings):
+    """Settings of an exported graph (ONNX, TorchScript).
+
+    Attributes:
+        path: Its file.
+        size: Height and width in pixels it takes; null for what the graph says, else the image's own.
+        layout: ``nchw`` or ``nhwc``.
+        channels: Order of the colours, ``rgb`` or ``bgr``.
+        scale: Pixel values are divided by this (1 leaves 0 to 255).
+        mean: Subtracted per channel after scaling, in the order of ``channels``.
+        std: Divided by per channel after that.
+        antialias: Average areas when the image shrinks; false is plain bilinear, as OpenCV's default.
+        output: Which of several outputs is the answer, by position; negative counts from the end.
+        gives: ``probability`` (0 to 1), ``logits`` (sigmoid, or softmax over several channels) or ``classes``
+            (a label per pixel).
+        channel: Which channel or class is the lesion, where there are several.
+    """
+
+    path: str = Field(default="", json_schema_extra=TRUSTED)
+    size: list[int] | None = Field(default=None, min_length=2, max_length=2)
+    layout: Literal["nchw", "nhwc"] = "nchw"
+    channels: Literal["rgb", "bgr"] = "rgb"
+    scale: float = Field(default=255.0, gt=0)
+    mean: list[float] = Field(default=[0.485, 0.456, 0.406], min_length=3, max_length=3)
+    std: list[float] = Field(default=[0.229, 0.224, 0.225], min_length=3, max_length=3)
+    antialias: bool = True
+    output: int = -1
+    gives: Literal["probability", "logits", "classes"] = "logits"
+    channel: int = Field(default=1, ge=0)
+
+
+def encode(
+    images: Sequence[Image], settings: GraphSettings, size: tuple[int, int] | None, dtype: str = "float32"
+) -> NDArray[Any]:
+    """Return a batch as the graph takes it.
+
+    Args:
+        images: uint8 RGB H×W×3.
+        settings: How it takes them.
+        size: Height and width, or None for the images' own (all alike).
+        dtype: Type of the graph's input; ``uint8`` gets the pixels as they are.
+    """
+    pixels = [image if size is None else _resize(image, size, antialias=settings.antialias) for image in images]
+    batch = np.stack(pixels)
+    if settings.channels == "bgr":
+        batch = batch[..., ::-1]
+    if dtype != "uint8":
+        mean, std = np.array(settings.mean, np.float32), np.array(settings.std, np.float32)
+        batch = ((batch.astype(np.float32) / np.float32(settings.scale) - mean) / std).astype(dtype)
+    if settings.layout == "nchw":
+        batch = batch.transpose(0, 3, 1, 2)
+    return np.ascontiguousarray(batch)
+
+
+def _resize(image: Image, size: tuple[int, int], *, antialias: bool) -> Image:
+    height, width = size
+    if image.shape[:2] == (height, width):
+        return image
+    shrinks = height <= image.shape[0] and width <= image.shape[1]
+    how = cv2.INTER_AREA if antialias and shrinks else cv2.INTER_LINEAR
+    return cv2.resize(image, (width, height), interpolation=how)
+
+
+def decode(outputs: Sequence[NDArray[Any]], settings: GraphSettings, count: int) -> list[NDArray[Any]]:
+    """Return one map per image of what a graph gave.
+
+    Args:
+        outputs: Its outputs as arrays.
+        settings: Which of them is the answer and what it holds: B×h×w, B×C×h×w (``nchw``) or B×h×w×C (``nhwc``).
+        count: Number of images asked.
+
+    Raises:
+        BadOutput: There is no such output, or its shape fits none of these.
+    """
+    if not -len(outputs) <= settings.output < len(outputs):
+        raise BadOutput(f"gave {len(outputs)} outputs; output={settings.output} is none of them")
+    answer = outputs[settings.output]
+    if answer.ndim not in (3, 4) or answer.shape[0] != count:
+        raise BadOutput(f"gave shape {answer.shape} for {count} images; B×h×w or four axes with a channel are expected")  # noqa: RUF001
+    if answer.ndim == 3:
+        answer = answer[:, None]
+    elif settings.layout == "nhwc":
+        answer = answer.transpose(0, 3, 1, 2)
+    return [_lesion(one, settings) for one in answer]
+
+
+def _lesion(answer: NDArray[Any], settings: GraphSettings) -> NDArray[Any]:
+    """Return the lesion's map of C×h×w."""
+    several = answer.shape[0] > 1
+    if several and settings.gives == "classes":
+        raise BadOutput(f"gave {answer.shape[0]} channels where one class per pixel is expected")
+    if several and settings.channel >= answer.shape[0]:
+        raise BadOutput(f"gave {answer.shape[0]} channels; channel={settings.channel} is none of them")
+    if settings.gives == "classes":
+        return np.asarray(answer[0] == settings.channel)
+    if settings.gives == "probability":
+        return np.asarray(answer[settings.channel] if several else answer[0])
+    values = answer.astype(np.float32)
+    if not several:
+        return np.asarray(_sigmoid(values[0]))
+    shares = np.exp(values - values.max(axis=0, keepdims=True))
+    return np.asarray(shares[settings.channel] / shares.sum(axis=0))
+
+
+def _sigmoid(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    small = np.exp(-np.abs(values))
+    return np.where(values >= 0, 1 / (1 + small), small / (1 + small)).astype(np.float32)

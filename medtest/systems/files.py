@@ -1,0 +1,84 @@
+"""Files that systems read: where a user's path leads, what is wrong with it, and its fingerprint."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from pathlib import Path
+
+from medtest.errors import MedtestError, Mistake, nearest_name
+
+
+def user_path(text: str) -> Path:
+    """Return the path a user typed; ``~`` is expanded, relative paths start at the working directory."""
+    return Path(text).expanduser()
+
+
+def file_mistakes(text: str, *, where: str, key: str, suffixes: tuple[str, ...] = ()) -> list[Mistake]:
+    """Return what is wrong with a file a user named: missing, a folder, empty, an unexpected suffix."""
+    if not text:
+        return [Mistake(where=where, key=key, found="nothing", allowed="the path of a file", fix=f"add {key}=PATH")]
+    path = user_path(text)
+    allowed = f"a file ({', '.join(suffixes)})" if suffixes else "a file"
+    if path.is_dir():
+        return [Mistake(where=where, key=key, found=f"{text} (a folder)", allowed=allowed)]
+    if not path.is_file():
+        found = f"{text} (there is no such file)"
+        return [Mistake(where=where, key=key, found=found, allowed=allowed, nearest=_near(path))]
+    if suffixes and path.suffix.lower() not in suffixes:
+        return [Mistake(where=where, key=key, found=text, allowed=allowed)]
+    if path.stat().st_size == 0:
+        return [Mistake(where=where, key=key, found=f"{text} (an empty file)", allowed=allowed)]
+    return []
+
+
+def folder_mistakes(text: str, *, where: str, key: str) -> list[Mistake]:
+    """Return what is wrong with a folder a user named."""
+    if not text:
+        return [Mistake(where=where, key=key, found="nothing", allowed="a folder", fix=f"add {key}=PATH")]
+    path = user_path(text)
+    if path.is_dir():
+        return []
+    reason = "a file" if path.exists() else "there is no such folder"
+    return [Mistake(where=where, key=key, found=f"{text} ({reason})", allowed="a folder", nearest=_near(path))]
+
+
+def _near(path: Path) -> str | None:
+    """Return the file or folder beside a missing one whose name resembles it."""
+    if not path.parent.is_dir():
+        return None
+    names = sorted(entry.name for entry in path.parent.iterdir())[:10_000]
+    return nearest_name(path.name, names)
+
+
+def file_sha256(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes, in hexadecimal.
+
+    Raises:
+        MedtestError: It cannot be read.
+    """
+    try:
+        status = path.stat()
+        return _file_sha256(str(path.resolve()), status.st_mtime_ns, status.st_size)
+    except OSError as error:
+        raise MedtestError(f"{path.name}: cannot be read: {error.strerror}") from error
+
+
+@lru_cache(maxsize=64)
+def _file_sha256(path: str, _modified: int, _size: int) -> str:
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def folder_sha256(folder: Path, suffixes: frozenset[str]) -> str:
+    """Return a SHA-256 over relative name and content of every file of these suffixes below a folder.
+
+    Raises:
+        MedtestError: A file cannot be read.
+    """
+    digest = hashlib.sha256()
+    files = [p for p in folder.rglob("*") if p.suffix.lower() in suffixes and p.is_file()]
+    for path in sorted(files, key=lambda p: p.relative_to(folder).as_posix()):
+        digest.update(path.relative_to(folder).as_posix().encode("utf-8", "surrogateescape"))
+        digest.update(bytes.fromhex(file_sha256(path)))
+    return digest.hexdigest()

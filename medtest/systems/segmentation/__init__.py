@@ -1,0 +1,1 @@
+"""Segmentation networks under test, published and compact."""

@@ -1,0 +1,190 @@
+"""Published checkpoints as people have them: read safely, unwrapped, renamed, and loaded strictly.
+
+A checkpoint comes from a stranger: it is read with ``weights_only``, which takes tensors and plain containers and runs
+no code of the file. Wrappers and leftovers that are known in the wild are taken off; anything else that does not fit is
+listed, with the network it looks like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from medtest.errors import MedtestError
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+WRAPPERS = ("state_dict", "model_state_dict", "model", "net", "network")
+"""Keys under which training scripts put the weights."""
+PREFIXES = ("module.", "model.", "net.", "network.")
+"""Prefixes that DataParallel and wrapper classes leave on every name."""
+LEFTOVERS = ("total_ops", "total_params")
+"""Ends of the names that the profiler thop leaves behind."""
+COUNTER = "num_batches_tracked"
+"""Counters of batch norms, absent from checkpoints older than PyTorch 0.4.1; they do not affect evaluation."""
+SHOWN = 12
+
+
+class CheckpointMismatch(MedtestError):
+    """A checkpoint's names or shapes are not those of the network."""
+
+
+def read_state(path: Path) -> dict[str, Tensor]:
+    """Read the weights of a checkpoint file (.pth, .pt, .tar or .safetensors), unwrapped and without prefixes.
+
+    Raises:
+        MedtestError: It cannot be read, needs more than ``weights_only`` allows, or holds no weights.
+    """
+    if path.suffix.lower() == ".safetensors":
+        return _clean(_read_safetensors(path), path)
+    import pickle
+    from zipfile import BadZipFile
+
+    import torch
+
+    try:
+        found = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise MedtestError(
+            f"{path.name}: this checkpoint holds more than tensors and plain containers, or is no checkpoint. "
+            "medtest runs no code of a checkpoint; save its state_dict() alone and use that file "
+            f"({str(error).splitlines()[0][:200]})"
+        ) from error
+    except (OSError, RuntimeError, EOFError, ValueError, BadZipFile, KeyError, AttributeError, TypeError) as error:
+        raise MedtestError(f"{path.name}: not a checkpoint that can be read: {str(error)[:300]}") from error
+    return _clean(found, path)
+
+
+def _read_safetensors(path: Path) -> dict[str, Tensor]:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        loaded: dict[str, Tensor] = load_file(path)
+    except (OSError, SafetensorError, ValueError) as error:
+        raise MedtestError(f"{path.name}: not a safetensors file that can be read: {error}") from error
+    return loaded
+
+
+def _clean(found: Any, path: Path) -> dict[str, Tensor]:
+    """Take off wrappers, prefixes and a profiler's leftovers."""
+    import torch
+
+    for _ in range(4):
+        inner = (
+            next((found[key] for key in WRAPPERS if isinstance(found.get(key), Mapping)), None)
+            if isinstance(found, Mapping)
+            else None
+        )
+        if inner is None:
+            break
+        found = inner
+    if not isinstance(found, Mapping):
+        raise MedtestError(f"{path.name}: a table of weights is expected, {type(found).__name__} found")
+    state = {
+        str(name): value
+        for name, value in found.items()
+        if isinstance(value, torch.Tensor) and not str(name).endswith(LEFTOVERS)
+    }
+    if not state:
+        raise MedtestError(f"{path.name}: no weights were found in this file")
+    while prefix := next((p for p in PREFIXES if all(name.startswith(p) for name in state)), None):
+        state = {name.removeprefix(prefix): value for name, value in state.items()}
+    return state
+
+
+def load_strictly(network: nn.Module, state: Mapping[str, Tensor], *, name: str, file: str) -> nn.Module:
+    """Fill a network with a checkpoint's weights, all of them, and return it in evaluation mode.
+
+    Missing batch counters are tolerated; half-precision weights are raised to float32.
+
+    Args:
+        network: The network.
+        state: From :func:`read_state`.
+        name: The network's name, for messages.
+        file: The checkpoint's name, for messages.
+
+    Raises:
+        CheckpointMismatch: Names or shapes differ; both are listed, with the network that fits better.
+    """
+    wanted = network.state_dict()
+    missing = [key for key in wanted if key not in state and not key.endswith(COUNTER)]
+    unexpected = [key for key in state if key not in wanted and not key.endswith(COUNTER)]
+    shapes = [
+        f"{key}: {tuple(state[key].shape)} in the file, {tuple(wanted[key].shape)} in the network"
+        for key in wanted
+        if key in state and state[key].shape != wanted[key].shape
+    ]
+    if missing or unexpected or shapes:
+        raise CheckpointMismatch(_report(state, name, file, missing, unexpected, shapes))
+    full = {key: (state[key].to(value.dtype) if key in state else value) for key, value in wanted.items()}
+    network.load_state_dict(full)
+    return network.eval()
+
+
+def _report(
+    state: Mapping[str, Tensor], name: str, file: str, missing: list[str], unexpected: list[str], shapes: list[str]
+) -> str:
+    lines = [f"{file}: these weights are not those of {name}"]
+    near = looks_like(state)
+    if near is not None and near != name:
+        lines.append(f"  this looks like {near}")
+    for title, names in (("missing", missing), ("unexpected", unexpected), ("of another shape", shapes)):
+        if names:
+            lines.append(f"  {title} ({len(names)}): {', '.join(names[:SHOWN])}{', …' if len(names) > SHOWN else ''}")
+    return "\n".join(lines)
+
+
+@cache
+def _published_shapes(name: str) -> dict[str, tuple[int, ...]]:
+    import torch
+
+    from medtest.systems.segmentation.networks import registry
+
+    with torch.device("meta"):
+        network = registry.published(name)
+    return {key: tuple(value.shape) for key, value in network.state_dict().items() if not key.endswith(COUNTER)}
+
+
+def looks_like(state: Mapping[str, Tensor], *, share: float = 0.5) -> str | None:
+    """Return the published network that shares most names and shapes with these weights, if it shares enough.
+
+    Args:
+        state: From :func:`read_state`.
+        share: Least share of both sides' names (Jaccard index of name and shape).
+    """
+    from medtest.systems.segmentation.networks import registry
+
+    given = {(key, tuple(value.shape)) for key, value in state.items() if not key.endswith(COUNTER)}
+    best, best_share = None, share
+    for name in registry.PUBLISHED:
+        known = set(_published_shapes(name).items())
+        overlap = len(given & known) / len(given | known)
+        if overlap >= best_share:
+            best, best_share = name, overlap
+    return best
+
+
+def load_published(
+    path: Path, names: tuple[str, ...], *, build: Callable[[str], nn.Module] | None = None
+) -> tuple[str, nn.Module]:
+    """Load a checkpoint into the network of these names that it fits, and return which one it was.
+
+    Args:
+        path: The checkpoint.
+        names: Published networks it may belong to, most likely first; more than one where a family has sizes.
+        build: Makes the untrained network of a name; the registry's by default.
+
+    Raises:
+        MedtestError: It cannot be read or fits none of them.
+    """
+    from medtest.systems.segmentation.networks import registry
+
+    state = read_state(path)
+    near = looks_like(state, share=0.3) if len(names) > 1 else None
+    name = near if near in names else names[0]
+    network = (build or registry.published)(name)
+    return name, load_strictly(network, state, name=name, file=path.name)

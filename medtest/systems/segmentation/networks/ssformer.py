@@ -1,0 +1,143 @@
+"""SSFormer: a transformer encoder with a progressive locality decoder for polyp segmentation.
+
+Wang et al., "Stepwise Feature Fusion: Local Guides Global", MICCAI 2022 (arXiv 2203.03635), section 2: each stage of a
+Mix Transformer passes a local emphasis module (two 3×3 convolutions) and the stages are fused step by step from deep to
+shallow. S stands on MiT-B2, L on MiT-B4. Parameter names and details follow the published networks, checked against
+recorded outputs in the tests.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from medtest.systems.segmentation.networks.mit import MitConfig, MixTransformer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SSFormerConfig:
+    """Widths and depths of an SSFormer; the defaults are SSFormer-S.
+
+    Attributes:
+        backbone: The Mix Transformer below it.
+        embed: Width of the decoder.
+        unused_fuse: Whether the state holds ``linear_fuse``, which published checkpoints carry and never use.
+        dropout: Probability of dropping a channel before the last layer in training.
+    """
+
+    backbone: MitConfig = field(default_factory=MitConfig)
+    embed: int = 256
+    unused_fuse: bool = True
+    dropout: float = 0.1
+
+
+SSFORMER_S = SSFormerConfig()
+SSFORMER_L = SSFormerConfig(backbone=MitConfig(depths=(3, 8, 27, 3)))
+
+
+class LocalEmphasis(nn.Module):
+    """Two 3×3 convolutions with ReLU that bring local detail back into a stage.
+
+    Args:
+        inputs: Channels of the stage.
+        outputs: Width of the decoder.
+    """
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.proj = nn.Sequential(
+            nn.Conv2d(inputs, outputs, 3, padding=1, bias=False),
+            nn.ReLU(),
+            nn.Conv2d(outputs, outputs, 3, padding=1, bias=False),
+            nn.ReLU(),
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map [B, inputs, h, w] to [B, outputs, h, w]."""
+        out: Tensor = self.proj(x)
+        return out
+
+
+class Fuse(nn.Module):
+    """A 1×1 convolution with batch norm and ReLU; keys ``conv`` and ``bn``.
+
+    Args:
+        inputs: Channels that come in.
+        outputs: Channels that go out.
+    """
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(inputs, outputs, 1, bias=False)
+        self.bn = nn.BatchNorm2d(outputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map [B, inputs, h, w] to [B, outputs, h, w]."""
+        return functional.relu(self.bn(self.conv(x)), inplace=True)
+
+
+class ProgressiveDecoder(nn.Module):
+    """The progressive locality decoder (paper, section 2.2).
+
+    Args:
+        widths: Channels of the four stages.
+        config: Width of the decoder, dropout and the unused layer.
+    """
+
+    def __init__(self, widths: tuple[int, int, int, int], config: SSFormerConfig) -> None:
+        super().__init__()
+        embed = config.embed
+        self.linear_c4 = LocalEmphasis(widths[3], embed)
+        self.linear_c3 = LocalEmphasis(widths[2], embed)
+        self.linear_c2 = LocalEmphasis(widths[1], embed)
+        self.linear_c1 = LocalEmphasis(widths[0], embed)
+        if config.unused_fuse:
+            self.linear_fuse = Fuse(4 * embed, embed)
+        self.linear_fuse34 = Fuse(2 * embed, embed)
+        self.linear_fuse2 = Fuse(2 * embed, embed)
+        self.linear_fuse1 = Fuse(2 * embed, embed)
+        self.dropout = nn.Dropout2d(config.dropout)
+        self.linear_pred = nn.Conv2d(embed, 1, 1)
+
+    def forward(self, stages: tuple[Tensor, Tensor, Tensor, Tensor]) -> Tensor:
+        """Map the four stages to a logit map [B, 1, H/4, W/4]."""
+        c1, c2, c3, c4 = stages
+        size = c1.shape[-2:]
+        fused = self.linear_fuse34(torch.cat([_to(self.linear_c4(c4), size), _to(self.linear_c3(c3), size)], dim=1))
+        fused = self.linear_fuse2(torch.cat([fused, _to(self.linear_c2(c2), size)], dim=1))
+        fused = self.linear_fuse1(torch.cat([fused, self.linear_c1(c1)], dim=1))
+        logits: Tensor = self.linear_pred(self.dropout(fused))
+        return logits
+
+
+def _to(x: Tensor, size: torch.Size) -> Tensor:
+    return functional.interpolate(x, size=size, mode="bilinear", align_corners=False)
+
+
+class SSFormer(nn.Module):
+    """The network.
+
+    Args:
+        config: Widths and depths; SSFormer-S by default.
+    """
+
+    def __init__(self, config: SSFormerConfig | None = None) -> None:
+        super().__init__()
+        self.config = config = config or SSFormerConfig()
+        self.backbone = MixTransformer(config.backbone)
+        self.decode_head = ProgressiveDecoder(config.backbone.widths, config)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map an image to a logit map.
+
+        Args:
+            x: float [B, 3, H, W], RGB, ImageNet mean and standard deviation; sides are multiples of 32.
+
+        Returns:
+            Logits [B, 1, H, W].
+        """
+        coarse = self.decode_head(self.backbone(x))
+        return functional.interpolate(coarse, scale_factor=4, mode="bilinear", align_corners=True)

@@ -1,0 +1,34 @@
+"""PraNet as a system under test."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from medtest.cases import Probability
+from medtest.systems.segmentation.network import SegmentationNetwork
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class PraNetSystem(SegmentationNetwork):
+    """PraNet (Fan et al., MICCAI 2020), compact or with published weights.
+
+    Official protocol: image resized to 352×352 by PIL's antialiased bilinear filter, ImageNet normalisation; the
+    *logit* resized to the image's size (bilinear, corners not aligned), sigmoid, then min–max scaling per image, so
+    that 0.5 is compared with a map that always reaches from 0 to 1. Common protocol: the sigmoid's map resized.
+    """  # noqa: RUF002
+
+    family = "pranet"
+    published = ("pranet",)
+
+    def _official(self, logits: Tensor, shape: tuple[int, int]) -> Probability:
+        import torch
+        from torch.nn import functional
+
+        resized = functional.interpolate(logits[None], size=shape, mode="bilinear", align_corners=False)
+        probability = torch.sigmoid(resized)[0, 0]
+        low, high = probability.min(), probability.max()
+        return np.asarray(((probability - low) / (high - low + 1e-8)).cpu().numpy(), np.float32)

@@ -1,0 +1,97 @@
+"""Compact networks on disk: safetensors in half precision, whose header says what the network is."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from medtest.errors import MedtestError
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+FORMAT = "medtest-network-1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightsInfo:
+    """What a weights file says about itself.
+
+    Attributes:
+        network: The network's description, see ``networks.registry.describe``.
+        size: Side in pixels the network was trained for and takes its images at.
+        note: Free text of the trainer (data, step).
+    """
+
+    network: Mapping[str, Any]
+    size: int
+    note: str = ""
+
+
+def save_weights(path: Path, state: Mapping[str, Tensor], info: WeightsInfo) -> None:
+    """Write a network in half precision (counters as they are), atomically."""
+    import torch
+    from safetensors.torch import save
+
+    kept = {
+        name: (value.detach().to(torch.float16) if value.is_floating_point() else value.detach()).cpu().contiguous()
+        for name, value in state.items()
+    }
+    header = {
+        "format": FORMAT,
+        "network": json.dumps(dict(info.network), sort_keys=True),
+        "size": str(info.size),
+        "note": info.note,
+    }
+    partial = path.with_name(path.name + ".partial")
+    with partial.open("wb") as file:
+        file.write(save(kept, metadata=header))
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+
+
+def read_info(path: Path) -> WeightsInfo:
+    """Return what a weights file of ours says about itself, without loading it.
+
+    Raises:
+        MedtestError: It is not one.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="np") as file:
+            header = file.metadata() or {}
+    except (OSError, SafetensorError) as error:
+        raise MedtestError(f"{path.name}: not a safetensors file that can be read: {error}") from error
+    if header.get("format") != FORMAT:
+        raise MedtestError(f"{path.name}: these weights do not say which network they belong to")
+    try:
+        return WeightsInfo(network=json.loads(header["network"]), size=int(header["size"]), note=header.get("note", ""))
+    except (KeyError, ValueError) as error:
+        raise MedtestError(f"{path.name}: the description of the network cannot be read: {error}") from error
+
+
+def load_network(path: Path) -> tuple[nn.Module, WeightsInfo]:
+    """Return the network of a weights file in float32 and evaluation mode, and what the file says about it.
+
+    Raises:
+        MedtestError: The file is not one of ours, or its weights do not fit its description.
+    """
+    import torch
+    from safetensors.torch import load_file
+
+    from medtest.systems.segmentation.networks import registry
+
+    info = read_info(path)
+    network = registry.make(registry.from_description(info.network))
+    state = {name: v.to(torch.float32) if v.is_floating_point() else v for name, v in load_file(path).items()}
+    try:
+        network.load_state_dict(state)
+    except RuntimeError as error:
+        raise MedtestError(f"{path.name}: the weights do not fit the network they describe: {error}") from error
+    return network.eval(), info

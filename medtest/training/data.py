@@ -1,0 +1,198 @@
+"""Training pairs in memory: real ones from folders, made ones from the phantom generator, and batches of both.
+
+Batches depend on the seed and the number of the step alone, so that a resumed training sees what an uninterrupted one
+would have seen.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.errors import MedtestError
+from medtest.seeds.base import SeedSource
+from medtest.training.augment import Augmentation, augment
+from medtest.training.losses import border_weights
+
+Floats = NDArray[np.float32]
+MEAN = np.array([0.485, 0.456, 0.406], np.float32)
+STD = np.array([0.229, 0.224, 0.225], np.float32)
+"""ImageNet's mean and standard deviation per channel (RGB, of values in [0, 1])."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pairs:
+    """Images and masks of one size.
+
+    Attributes:
+        images: uint8 N×S×S×3 RGB.
+        masks: uint8 N×S×S, 0 or 255.
+        names: One name per pair.
+    """
+
+    images: NDArray[np.uint8]
+    masks: NDArray[np.uint8]
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def take(self, indices: Sequence[int] | NDArray[np.int64]) -> Pairs:
+        """Return the chosen pairs, in this order."""
+        chosen = np.asarray(indices, np.int64)
+        return Pairs(
+            images=self.images[chosen], masks=self.masks[chosen], names=tuple(self.names[int(i)] for i in chosen)
+        )
+
+    @staticmethod
+    def join(parts: Sequence[Pairs]) -> Pairs:
+        """Return several sets of one size as one."""
+        return Pairs(
+            images=np.concatenate([part.images for part in parts]),
+            masks=np.concatenate([part.masks for part in parts]),
+            names=tuple(name for part in parts for name in part.names),
+        )
+
+    def digest(self) -> str:
+        """Return a SHA-256 over every pixel and name."""
+        digest = hashlib.sha256("\n".join(self.names).encode())
+        digest.update(np.ascontiguousarray(self.images).data)
+        digest.update(np.ascontiguousarray(self.masks).data)
+        return digest.hexdigest()
+
+
+def shrink(image: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
+    """Resize an image to size×size, averaging areas where it shrinks."""
+    smaller = image.shape[0] >= size and image.shape[1] >= size
+    how = cv2.INTER_AREA if smaller else cv2.INTER_LINEAR
+    return np.asarray(cv2.resize(image, (size, size), interpolation=how), np.uint8)
+
+
+def shrink_mask(mask: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
+    """Resize a mask of 0 and 255 to size×size, 0 or 255 by the larger share of each pixel's area."""
+    return np.where(shrink(mask, size) > 127, 255, 0).astype(np.uint8)
+
+
+def shrink_pairs(pairs: Pairs, size: int) -> Pairs:
+    """Return the pairs at another size."""
+    return Pairs(
+        images=np.stack([shrink(image, size) for image in pairs.images]),
+        masks=np.stack([shrink_mask(mask, size) for mask in pairs.masks]),
+        names=pairs.names,
+    )
+
+
+def _stack(pairs: Sequence[tuple[str, NDArray[np.uint8], NDArray[np.uint8]]], what: str) -> Pairs:
+    if not pairs:
+        raise MedtestError(f"{what}: no image with a mask was found to train on")
+    return Pairs(
+        images=np.stack([image for _, image, _ in pairs]),
+        masks=np.stack([mask for _, _, mask in pairs]),
+        names=tuple(name for name, _, _ in pairs),
+    )
+
+
+def pairs_from_source(
+    source: SeedSource, *, size: int, limit: int | None = None, progress: Callable[[int, int], None] | None = None
+) -> Pairs:
+    """Load every labelled seed of a source at one size.
+
+    Args:
+        source: A folder of images and masks, or phantoms.
+        size: Side the pairs are resized to.
+        limit: At most this many.
+        progress: Called with pairs done and pairs in all.
+
+    Raises:
+        UserMistakes: Files cannot be used.
+        MedtestError: The source holds no labelled image.
+    """
+    refs = list(source.refs())[:limit]
+    loaded: list[tuple[str, NDArray[np.uint8], NDArray[np.uint8]]] = []
+    for done, ref in enumerate(refs, start=1):
+        seed = source.load(ref)
+        if seed.expected is not None:
+            mask = shrink_mask(seed.expected.astype(np.uint8) * 255, size)
+            loaded.append((f"{ref.dataset}/{ref.seed_id}", shrink(seed.image, size), mask))
+        if progress is not None:
+            progress(done, len(refs))
+    return _stack(loaded, source.dataset)
+
+
+def pairs_from_folder(root: Path, *, size: int, limit: int | None = None) -> Pairs:
+    """Load a folder of images and masks at one size, in any layout that medtest's own suites read."""
+    from medtest.plugins import part
+
+    info = part("seeds", "image_mask_folders")
+    kind = info.load()
+    source = kind(dataset=root.name.lower(), settings=kind.Settings(**info.defaults), root=root, suite_seed=0)
+    return pairs_from_source(source, size=size, limit=limit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """One step's input.
+
+    Attributes:
+        images: float32 B×3×S×S, normalised.
+        truth: float32 B×1×S×S, 0 or 1.
+        weights: float32 B×1×S×S, see :func:`medtest.training.losses.border_weights`.
+    """
+
+    images: Floats
+    truth: Floats
+    weights: Floats
+
+
+def normalise(images: NDArray[np.uint8]) -> Floats:
+    """Return B×3×H×W float32 with ImageNet's mean and standard deviation from B×H×W×3 uint8 RGB."""
+    scaled = (images.astype(np.float32) * (1 / 255) - MEAN) / STD
+    return np.ascontiguousarray(scaled.transpose(0, 3, 1, 2))
+
+
+class Batches:
+    """Draws batches from several sets of pairs in fixed shares.
+
+    Args:
+        sets: The sets and how many pairs of each are in a batch; a set passes wholly before it is shuffled again.
+        sizes: Image sides, one of which is drawn for each step.
+        seed: Together with the step's number it determines a batch.
+        how: The random changes.
+    """
+
+    def __init__(
+        self, sets: Sequence[tuple[Pairs, int]], *, sizes: Sequence[int], seed: int, how: Augmentation
+    ) -> None:
+        self._sets = [(pairs, count) for pairs, count in sets if count > 0]
+        self._sizes = list(sizes)
+        self._seed = seed
+        self._how = how
+
+    def batch(self, step: int) -> Batch:
+        """Return the batch of a step, from 0."""
+        rng = np.random.Generator(np.random.PCG64([self._seed, 1, step]))
+        size = int(rng.choice(self._sizes))
+        images: list[NDArray[np.uint8]] = []
+        masks: list[NDArray[np.uint8]] = []
+        for number, (pairs, count) in enumerate(self._sets):
+            for position in range(step * count, (step + 1) * count):
+                index = self._index(number, len(pairs), position)
+                image, mask = augment(rng, pairs.images[index], pairs.masks[index], size=size, how=self._how)
+                images.append(image)
+                masks.append(mask)
+        stacked = np.stack(masks)
+        return Batch(
+            images=normalise(np.stack(images)),
+            truth=(stacked[:, None] > 127).astype(np.float32),
+            weights=np.stack([border_weights(mask) for mask in masks])[:, None],
+        )
+
+    def _index(self, number: int, length: int, position: int) -> int:
+        order = np.random.Generator(np.random.PCG64([self._seed, 2, number, position // length])).permutation(length)
+        return int(order[position % length])

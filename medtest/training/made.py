@@ -1,0 +1,41 @@
+"""Phantoms for training, made once and kept beside the training's state."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from medtest.phantoms.colon import REVISION, colon_rng, make_colon
+from medtest.training.data import Pairs, shrink, shrink_mask
+
+DATASET = "training"
+"""Name under which training phantoms are drawn; suites use other names, so theirs are never the same."""
+
+
+def phantom_pairs(count: int, *, seed: int, size: int, cache: Path) -> Pairs:
+    """Return phantoms with masks at one size, from the cache where they are there.
+
+    Args:
+        count: How many.
+        seed: Suite seed they are drawn from.
+        size: Side in pixels.
+        cache: Folder of the cache; made where it is missing.
+    """
+    file = cache / f"colon_r{REVISION}_s{seed}_n{count}_{size}.npz"
+    names = tuple(f"{DATASET}/{index}" for index in range(count))
+    if file.is_file():
+        with np.load(file) as kept:
+            return Pairs(images=kept["images"], masks=kept["masks"], names=names)
+    images = np.empty((count, size, size, 3), np.uint8)
+    masks = np.empty((count, size, size), np.uint8)
+    for index in range(count):
+        phantom = make_colon(colon_rng(seed, DATASET, index))
+        images[index] = shrink(phantom.image, size)
+        masks[index] = shrink_mask(phantom.mask.astype(np.uint8) * 255, size)
+    cache.mkdir(parents=True, exist_ok=True)
+    partial = file.with_suffix(".partial")
+    with partial.open("wb") as opened:
+        np.savez(opened, images=images, masks=masks)
+    partial.replace(file)
+    return Pairs(images=images, masks=masks, names=names)

@@ -1,0 +1,339 @@
+"""Training of the compact segmentation networks that ship with medtest, and of others of the same classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from medtest.errors import MedtestError
+from medtest.training.data import Pairs, pairs_from_folder
+from medtest.training.made import phantom_pairs
+
+CACHE_SCALE = 1.25
+"""Pairs are kept in memory this much larger than the network takes them, so that a crop loses little sharpness."""
+VALIDATION_PHANTOMS = 48
+VALIDATION_SEED = 7
+"""Validation phantoms come from a suite seed of their own and are never trained on."""
+
+Progress = Callable[["Point"], None]
+
+
+class SegmentationOptions(BaseModel):
+    """What a training of a segmentation network may be told.
+
+    Attributes:
+        network: Name of a compact network.
+        data: Folders of images and masks with real pairs.
+        phantoms: Number of phantoms to make beside them.
+        phantom_seed: Suite seed of these phantoms.
+        phantom_share: Share of phantoms in a batch, where there are both; 0 with none.
+        held_out: Number of real pairs kept for validation.
+        steps: Optimizer steps.
+        batch: Pairs in a step.
+        size: Side in pixels that the trained network takes.
+        sizes: Sides that training steps use, one drawn per step; only ``size`` when empty. Multiples of 32.
+        rate: Highest learning rate.
+        last_rate: Share of it left at the end.
+        warmup: Steps of linear warm-up.
+        decay: Weight decay.
+        clip: Largest norm of the gradient.
+        auxiliary: Weight of the auxiliary maps in the loss.
+        average: Decay of the averaged weights.
+        seed: Determines initial weights, order, changes and dropout.
+        start_from: Weights to start from (the folder of an earlier training, or a .safetensors file).
+        bf16: Run the forward pass under bfloat16 autocast.
+        device: "cpu" or "cuda:N".
+        threads: Intra-op threads; 0 leaves torch's choice.
+        validate_every: Steps between validations, each of which also writes the state.
+        mlflow: Whether to log to MLflow.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    network: str
+    data: list[Path] = []
+    phantoms: int = Field(default=0, ge=0)
+    phantom_seed: int = 20_000
+    phantom_share: float = Field(default=0.4, ge=0, le=1)
+    held_out: int = Field(default=40, ge=0)
+    steps: int = Field(default=4000, ge=1)
+    batch: int = Field(default=8, ge=2)
+    size: int = Field(default=256, ge=64, multiple_of=32)
+    sizes: list[int] = []
+    rate: float = Field(default=1e-3, gt=0)
+    last_rate: float = Field(default=0.01, ge=0, le=1)
+    warmup: int = Field(default=100, ge=0)
+    decay: float = Field(default=0.05, ge=0)
+    clip: float = Field(default=1.0, gt=0)
+    auxiliary: float = Field(default=0.5, ge=0)
+    average: float = Field(default=0.998, ge=0, lt=1)
+    seed: int = 0
+    start_from: Path | None = None
+    bf16: bool = False
+    device: str = "cpu"
+    threads: int = Field(default=0, ge=0)
+    validate_every: int = Field(default=200, ge=1)
+    mlflow: bool = True
+
+    def identity(self) -> dict[str, Any]:
+        """Return the options that a resumed training must share, as JSON values."""
+        apart = {"data", "device", "threads", "mlflow", "start_from"}
+        return self.model_dump(mode="json", exclude=apart)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """Where a training stands; reported after every step.
+
+    Attributes:
+        step: Steps done.
+        steps: Steps in all.
+        loss: Loss of the last step.
+        rate: Its learning rate.
+        validation: Mean Dice by kind of pair ("real", "phantoms"), after a validation; else empty.
+        best: Best validation score so far, -1 before the first.
+    """
+
+    step: int
+    steps: int
+    loss: float
+    rate: float
+    validation: dict[str, float]
+    best: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingResult:
+    """What a training leaves.
+
+    Attributes:
+        weights: The best weights, half precision safetensors.
+        best_step: Step of the best validation.
+        best_score: Its score: mean Dice on the real pairs held out and on phantoms, averaged where there are both.
+        run_id: The MLflow run, or None.
+    """
+
+    weights: Path
+    best_step: int
+    best_score: float
+    run_id: str | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Data:
+    """Training sets with their names, and validation pairs by kind."""
+
+    training: list[tuple[str, Pairs]]
+    validation: dict[str, Pairs]
+
+    def digests(self) -> list[str]:
+        return [pairs.digest() for _, pairs in self.training] + [p.digest() for p in self.validation.values()]
+
+
+def _load(options: SegmentationOptions, out: Path) -> _Data:
+    """Load and split the real pairs and make the phantoms."""
+    from medtest.training.data import shrink_pairs
+
+    large = int(options.size * CACHE_SCALE)
+    training: list[tuple[str, Pairs]] = []
+    validation: dict[str, Pairs] = {}
+    if options.data:
+        real = Pairs.join([pairs_from_folder(root, size=large) for root in options.data])
+        if len(real) <= options.held_out:
+            raise MedtestError(f"{len(real)} pairs are too few to hold {options.held_out} of them out")
+        order = np.random.Generator(np.random.PCG64([options.seed, 3])).permutation(len(real))
+        training.append(("real", real.take(order[options.held_out :])))
+        if options.held_out:
+            validation["real"] = shrink_pairs(real.take(order[: options.held_out]), options.size)
+    if options.phantoms:
+        made = phantom_pairs(options.phantoms, seed=options.phantom_seed, size=large, cache=out / "phantoms")
+        training.append(("phantoms", made))
+        unseen = phantom_pairs(VALIDATION_PHANTOMS, seed=VALIDATION_SEED, size=options.size, cache=out / "phantoms")
+        validation["phantoms"] = unseen
+    if not training:
+        raise MedtestError("nothing to train on: give data= folders, a number of phantoms, or both")
+    return _Data(training=training, validation=validation)
+
+
+def _shares(options: SegmentationOptions, data: _Data) -> list[tuple[Pairs, int]]:
+    """Return how many pairs of each set are in a batch."""
+    if len(data.training) == 1:
+        return [(data.training[0][1], options.batch)]
+    made = round(options.batch * options.phantom_share)
+    return [(data.training[0][1], options.batch - made), (data.training[1][1], made)]
+
+
+def train_segmentation(
+    options: SegmentationOptions,
+    out: Path,
+    *,
+    resume: bool = True,
+    progress: Progress | None = None,
+    stop: Callable[[int], bool] | None = None,
+) -> TrainingResult:
+    """Train a compact network, or go on with a training that was interrupted.
+
+    The folder then holds ``<network>.safetensors`` (the best averaged weights so far, half precision),
+    ``state.pt`` (from which the training resumes to the step), ``phantoms/`` (a cache) and ``history.json``.
+
+    Args:
+        options: What to train and how.
+        out: Folder of this training.
+        resume: Go on from ``state.pt`` when it is there; else begin anew.
+        progress: Called after every step.
+        stop: Called with the number of steps done; True writes the state and ends early.
+
+    Returns:
+        The best weights and their score.
+
+    Raises:
+        UserMistakes: Files of the data cannot be used.
+        MedtestError: Options or data do not fit, or the state belongs to another training.
+    """
+    import json
+
+    import torch
+
+    from medtest.systems.segmentation.networks import registry
+    from medtest.training.data import Batches
+    from medtest.training.loop import Recipe, Trainer, initialise
+    from medtest.training.runlog import RunLog
+
+    if options.network not in registry.COMPACT:
+        raise MedtestError(f"no compact network is called {options.network!r}; there are {', '.join(registry.COMPACT)}")
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    out.mkdir(parents=True, exist_ok=True)
+    data = _load(options, out)
+    config = registry.COMPACT[options.network]
+    network = registry.make(config)
+    initialise(network, options.seed)
+    if options.start_from is not None:
+        _start_from(network, options.start_from)
+    from medtest.training.augment import Augmentation
+
+    batches = Batches(
+        _shares(options, data), sizes=options.sizes or [options.size], seed=options.seed, how=Augmentation()
+    )
+    recipe = Recipe(
+        steps=options.steps,
+        warmup=options.warmup,
+        rate=options.rate,
+        last_rate=options.last_rate,
+        decay=options.decay,
+        clip=options.clip,
+        auxiliary=options.auxiliary,
+        average=options.average,
+        bf16=options.bf16,
+    )
+    identity = {**options.identity(), "data": data.digests(), "network": registry.describe(config)}
+    trainer = Trainer(network, batches, recipe, seed=options.seed, device=options.device, identity=identity)
+    state, run_file = out / "state.pt", out / "mlflow_run.txt"
+    run_id: str | None = None
+    if resume and state.is_file():
+        trainer.resume(state)
+        run_id = run_file.read_text(encoding="utf-8").strip() if run_file.is_file() else None
+    log = RunLog(enabled=options.mlflow, name=f"{options.network}-compact", run_id=run_id)
+    if log.run_id:
+        run_file.write_text(log.run_id, encoding="utf-8")
+    sizes = {name: len(pairs) for name, pairs in data.training}
+    log.params({**options.identity(), **{f"pairs_{name}": count for name, count in sizes.items()}})
+    weights = out / f"{options.network}.safetensors"
+    probe = _Probe(registry.make(config), options, data, weights)
+    try:
+        while trainer.step < options.steps:
+            numbers = trainer.advance()
+            ended = stop is not None and stop(trainer.step)
+            validation: dict[str, float] = {}
+            if trainer.step % options.validate_every == 0 or trainer.step == options.steps:
+                validation = probe.validate(trainer)
+                trainer.history.append({"step": trainer.step, **numbers, **validation})
+                (out / "history.json").write_text(json.dumps(trainer.history, indent=1), encoding="utf-8")
+                log.metrics({f"val_dice_{kind}": score for kind, score in validation.items()}, trainer.step)
+            if validation or ended:
+                trainer.save(state)
+            if trainer.step % 20 == 0 or validation:
+                log.metrics(numbers, trainer.step)
+            if progress is not None:
+                progress(
+                    Point(
+                        step=trainer.step,
+                        steps=options.steps,
+                        loss=numbers["loss"],
+                        rate=numbers["rate"],
+                        validation=validation,
+                        best=float(trainer.best["score"]),
+                    )
+                )
+            if ended:
+                break
+    except BaseException:
+        log.end(failed=True)
+        raise
+    if weights.is_file():
+        log.artifact(weights)
+    log.end()
+    return TrainingResult(
+        weights=weights,
+        best_step=int(trainer.best["step"]),
+        best_score=float(trainer.best["score"]),
+        run_id=log.run_id,
+    )
+
+
+def _start_from(network: Any, path: Path) -> None:
+    """Fill a network with the weights of another training, all of them or none."""
+    from medtest.systems.segmentation.weights import load_network
+
+    if path.is_dir():
+        files: Sequence[Path] = sorted(path.glob("*.safetensors"))
+        if len(files) != 1:
+            raise MedtestError(f"{path.name}: one .safetensors file is expected there, {len(files)} found")
+        path = files[0]
+    other, _ = load_network(path)
+    try:
+        network.load_state_dict(other.state_dict())
+    except RuntimeError as error:
+        raise MedtestError(f"{path.name}: these weights are of another network: {error}") from error
+
+
+class _Probe:
+    """Validates the averaged weights and writes them when they are the best so far."""
+
+    def __init__(self, network: Any, options: SegmentationOptions, data: _Data, path: Path) -> None:
+        import torch
+
+        self._network = network.to(options.device).to(memory_format=torch.channels_last).eval()
+        self._options = options
+        self._data = data
+        self._path = path
+
+    def validate(self, trainer: Any) -> dict[str, float]:
+        """Return the mean Dice by kind of pair."""
+        from medtest.systems.segmentation.networks import registry
+        from medtest.systems.segmentation.weights import WeightsInfo, save_weights
+        from medtest.training.scores import dice_of
+
+        self._network.load_state_dict(trainer.average)
+        found = {kind: float(dice_of(self.answer, pairs).mean()) for kind, pairs in self._data.validation.items()}
+        score = float(np.mean(list(found.values()))) if found else trainer.step / self._options.steps
+        if trainer.keep_if_best(score):
+            described = registry.describe(registry.COMPACT[self._options.network])
+            info = WeightsInfo(network=described, size=self._options.size, note=f"step {trainer.step}")
+            save_weights(self._path, trainer.best["weights"], info)
+        return found
+
+    def answer(self, images: Any) -> Any:
+        """Map normalised images to probabilities."""
+        import torch
+
+        with torch.inference_mode():
+            given = torch.from_numpy(images).to(self._options.device, memory_format=torch.channels_last)
+            outputs = self._network(given)
+            last = outputs[-1] if isinstance(outputs, tuple | list) else outputs
+            return torch.sigmoid(last)[:, 0].cpu().numpy()
