@@ -64,7 +64,7 @@ def interval(row: Mapping[str, Any]) -> str:
     low, high = row["ci_low"], row["ci_high"]
     if low != low or high != high:  # noqa: PLR0124 - NaN is the only value unlike itself
         return ""
-    return f"{float(low):.3g}-{float(high):.3g}"
+    return f"{float(low):.1f}\N{EN DASH}{float(high):.1f}"
 
 
 def cell(row: Mapping[str, Any] | None, *, empty: str = "") -> dict[str, Any]:
@@ -158,7 +158,8 @@ def rows_of(
         rows.append(
             {
                 "name": name,
-                "group": group.replace("_", " ") if group != before else "",
+                "group": group.replace("_", " "),
+                "first": group != before,
                 "cells": cells(name),
                 "side": side(name) if side is not None else "",
             }

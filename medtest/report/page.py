@@ -18,6 +18,10 @@ from medtest.results import efr, pivot
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+_AGAINST = {
+    "truth": "Every score and threshold, against the expected mask",
+    "source": "Every score and threshold, against the system's own answer to the source image",
+}
 TEMPLATES = Path(__file__).parent / "templates"
 SECTIONS = (
     ("tested", "What was tested"),
@@ -275,27 +279,15 @@ def _heats(material: Material, rates: Rates) -> list[dict[str, Any]]:
             for name in rates.datasets
         ]
         found.append(heat(rates, title="By data set, all severities", columns=columns))
-    combos = [
-        (f"{score} t={threshold:g}" + (" vs source" if against == "source" else ""), (score, threshold, against))
-        for against in wanted.criteria.against
-        for threshold in wanted.criteria.thresholds
-        for score in wanted.criteria.scores
-        if rates.get(relation=efr.OVERALL, score=score, threshold=threshold, against=against) is not None
-    ]
-    if len(combos) > 1:
+    for against in wanted.criteria.against:
         columns = [
-            (name, {"score": score, "threshold": threshold, "against": against})
-            for name, (score, threshold, against) in combos
+            (f"{score} t={threshold:g}", {"score": score, "threshold": threshold, "against": against})
+            for threshold in wanted.criteria.thresholds
+            for score in wanted.criteria.scores
+            if rates.get(relation=efr.OVERALL, score=score, threshold=threshold, against=against) is not None
         ]
-        found.append(
-            heat(
-                rates,
-                title="Other scores, thresholds and references",
-                columns=columns,
-                lead="Violations when the score falls by more than t of the original one; vs source: the answer to the "
-                "follow-up against the answer to its source.",
-            )
-        )
+        if columns:
+            found.append(heat(rates, title=_AGAINST[against], columns=columns))
     return found
 
 
@@ -309,8 +301,8 @@ def _not_judged(row: Mapping[str, Any] | None) -> str:
     return (
         f"Of {n['generated']} executed follow-ups {n['cases']} were judged. Left out: {n['errors']} errors (the system "
         f"or the relation broke), {n['skipped']} skipped (the case does not apply) and {n['source_failed']} whose "
-        "source case gives nothing to compare with (its score is zero, or the system failed on it). With all of them in the "
-        f"denominator the rate is {percent(row['efr_generated_percent'])}."
+        "source case gives nothing to compare with (its score is zero, or the system failed on it). With all of "
+        f"them in the denominator the rate is {percent(row['efr_generated_percent'])}."
     )
 
 

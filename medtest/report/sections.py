@@ -176,8 +176,8 @@ def _model(model: pd.DataFrame, label: Mapping[str, str]) -> dict[str, Any]:
     words = (
         "Odds of a violation for one standard deviation more of each factor, the others, relation, severity and data "
         f"set held fixed: logistic regression on {int(first['cases']):,} cases ({int(first['violations']):,} "
-        f"violations, {int(first['clusters']):,} clusters, cluster-robust intervals). An interval that leaves 1 out stands "
-        "for an effect that chance alone would rarely give; it does not say why."
+        f"violations, {int(first['clusters']):,} clusters, cluster-robust intervals). An interval that leaves 1 out "
+        "stands for an effect that chance alone would rarely give; it does not say why."
     )
     return {"odds": figures.odds_panel("odds ratio of one standard deviation", odds), "odds_words": words}
 

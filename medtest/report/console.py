@@ -1,0 +1,90 @@
+"""What a person reads in the terminal when a run has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from medtest.cases import UNCHANGED
+from medtest.report.heat import SUMS, Rates, beside, percent
+from medtest.report.material import Material
+from medtest.report.page import criterion_keys, criterion_words
+from medtest.results import efr
+
+
+def efr_view(materials: Sequence[Material]) -> RenderableType:
+    """Return one table: relations down, systems across, rate and interval in each cell, errors and skips below."""
+    first = materials[0]
+    keys = criterion_keys(first)
+    rates = [Rates(material.tables.efr) for material in materials]
+    against = "" if keys["against"] == "truth" else ", against the source's answer"
+    table = Table(
+        title=f"EFR in percent [95 % interval]: {keys['score']}, t = {keys['threshold']:g}{against}",
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        header_style="bold",
+        pad_edge=False,
+    )
+    table.add_column("relation", no_wrap=True)
+    for material in materials:
+        table.add_column(Text(material.system), justify="right", no_wrap=True)
+    names = list(dict.fromkeys(name for rate in rates for name in rate.plain_relations if name != UNCHANGED))
+    sums = [name for name in SUMS if any(name in rate.relations for rate in rates)]
+    for name in [*names, *sums, UNCHANGED]:
+        if not any(name in rate.relations for rate in rates):
+            continue
+        if name in sums[:1] or name == UNCHANGED:
+            table.add_section()
+        table.add_row(
+            Text(f"{name} (floor)" if name == UNCHANGED else name, style="bold" if name in SUMS else ""),
+            *(
+                Text(_cell(rate, name, material), style="bold" if name in SUMS else "")
+                for rate, material in _pairs(rates, materials)
+            ),
+        )
+    lines = [_left_out(rate, material) for rate, material in _pairs(rates, materials)]
+    return Group(table, *[Text(line, style="dim") for line in lines if line])
+
+
+def _pairs(rates: Sequence[Rates], materials: Sequence[Material]) -> list[tuple[Rates, Material]]:
+    return list(zip(rates, materials, strict=True))
+
+
+def _cell(rates: Rates, relation: str, material: Material) -> str:
+    row = rates.get(relation=relation, **criterion_keys(material))
+    if row is None or not int(row["cases"]):
+        return "no case"
+    return f"{row['efr_percent']:5.1f} [{row['ci_low']:4.1f}, {row['ci_high']:5.1f}]"
+
+
+def _left_out(rates: Rates, material: Material) -> str:
+    row = rates.get(relation=efr.OVERALL, **criterion_keys(material))
+    if row is None:
+        return f"{material.system}: no case could be judged."
+    return f"{material.system}: {row['violations']:,} violations of {row['cases']:,} cases; {beside(row)}."
+
+
+def gates_view(materials: Sequence[Material]) -> RenderableType | None:
+    """Return a line for each gate of each system, or None where no gate is set."""
+    lines = [
+        Text(f"{material.system}: {result}", style="green" if result.held else "red")
+        for material in materials
+        for result in material.tables.gates
+    ]
+    return Group(*lines) if lines else None
+
+
+def one_line(material: Material) -> str:
+    """Return a system's result in one line, for the summary of a sweep."""
+    row = Rates(material.tables.efr).get(relation=efr.OVERALL, **criterion_keys(material))
+    rate = "no case judged" if row is None or not int(row["cases"]) else f"EFR {percent(row['efr_percent'])}"
+    return f"{material.system}: {rate}"
+
+
+def criterion_view(material: Material) -> Text:
+    """Return what counts as a violation, in words."""
+    return Text(f"A violation: {criterion_words(material)}.", style="dim")

@@ -1,0 +1,321 @@
+"""From records to what people read: tables, gates, reports, manifests, MLflow, for every system of a run."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import yaml
+from rich.console import RenderableType
+
+from medtest.errors import SEVERITY_ORDER, ExitCode, NotTracked
+from medtest.report.console import efr_view, gates_view, one_line
+from medtest.report.material import Material, read_run
+from medtest.report.metrics import child_of
+from medtest.report.page import comparison_html, report_html
+from medtest.results.tables import make_tables
+from medtest.results.wanted import RUN_FILE, SUITE_FILE, Wanted
+from medtest.runner.folder import output_problems, write_manifest, writing
+from medtest.runner.outcome import RunOutcome, SystemOutcome
+from medtest.suite.model import Invocation, Suite
+from medtest.tracking import Parents, Tracker
+
+REPORT = "report.html"
+VIEWS = "views"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finished:
+    """What came out of a run.
+
+    Attributes:
+        code: The run's exit code.
+        materials: Each system's tables and what its report shows, in the suite's order.
+        reports: Each system's ``report.html``.
+        comparison: The page that sets the systems side by side, where there are several.
+        parents: MLflow's parent runs; hand them to the next job of a sweep. None when nothing was tracked.
+        renderables: What the terminal shows, in order.
+        problems: What went wrong without harm to the results (MLflow was not reached).
+        note: One line for the summary of a sweep.
+    """
+
+    code: ExitCode
+    materials: tuple[Material, ...] = ()
+    reports: tuple[Path, ...] = ()
+    comparison: Path | None = None
+    parents: Parents | None = None
+    renderables: tuple[RenderableType, ...] = ()
+    problems: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass
+class _Results:
+    materials: list[Material] = field(default_factory=list)
+    targets: list[Path] = field(default_factory=list)
+    comparison: Path | None = None
+
+
+def finish(
+    suite: Suite,
+    invocation: Invocation,
+    outcome: RunOutcome,
+    *,
+    view: str = "",
+    parents: Parents | None = None,
+    sweep: bool = False,
+) -> Finished:
+    """Finish every system's folder: tables, gates, report, MLflow, manifest.
+
+    Call it while the folders' locks are held.
+
+    Args:
+        suite: The suite.
+        invocation: How it was called.
+        outcome: What the runner gave.
+        view: Digest of the oracle where it is not the suite's own; tables and report then go to ``views/<digest>/``.
+        parents: Parent runs that an earlier job of the sweep made.
+        sweep: Whether more jobs follow, so that the parents stay open; end them with :func:`close_parents`.
+
+    Returns:
+        What came out. An MLflow that cannot be reached is a problem told and exit code 4, never lost results.
+
+    Raises:
+        OutputProblem: Tables or reports cannot be written.
+    """
+    if outcome.interrupted:
+        return _interrupted(suite, invocation, outcome, parents=parents, sweep=sweep)
+    results = _Results()
+    for one in outcome.systems:
+        material, target = _system(suite, invocation, outcome, one, view)
+        results.materials.append(material)
+        results.targets.append(target)
+    results.comparison = _comparison(suite, invocation, results, view)
+    codes = [ExitCode.OK]
+    if any(one.error_percent > suite.max_error_percent for one in outcome.systems):
+        codes.append(ExitCode.TOO_MANY_ERRORS)
+    if any(not result.held for material in results.materials for result in material.tables.gates):
+        codes.append(ExitCode.GATE_NOT_HELD)
+    problems: list[str] = []
+    tracked = parents
+    try:
+        if invocation.track:
+            tracked = _track(suite, invocation, outcome, results, parents=parents, sweep=sweep)
+    except NotTracked as error:
+        problems.append(str(error))
+        codes.append(ExitCode.NOT_TRACKED)
+    finally:
+        for one in outcome.systems:
+            write_manifest(one.folder)
+    shown = [efr_view(results.materials), gates_view(results.materials)] if results.materials else []
+    return Finished(
+        code=min(codes, key=SEVERITY_ORDER.index),
+        materials=tuple(results.materials),
+        reports=tuple(target / REPORT for target in results.targets),
+        comparison=results.comparison,
+        parents=tracked,
+        renderables=tuple(item for item in shown if item is not None),
+        problems=tuple(problems),
+        note="; ".join(one_line(material) for material in results.materials),
+    )
+
+
+def remake(folder: Path) -> Material:
+    """Make tables and report of one finished folder again from its records alone, without MLflow or a system.
+
+    Args:
+        folder: ``outputs/<suite>/<system>/<digest>``.
+
+    Returns:
+        What the report shows.
+
+    Raises:
+        OutputProblem: The folder holds no records or no ``suite.yaml``, or cannot be written.
+    """
+    wanted = Wanted.from_folder(folder)
+    tables = make_tables(folder, wanted)
+    tables.write(folder)
+    material = Material(folder=folder, wanted=wanted, tables=tables, run=read_run(folder))
+    _write_text(folder / REPORT, report_html(material))
+    write_manifest(folder)
+    return material
+
+
+def close_parents(home: Path, parents: Parents, *, failed: bool = False) -> None:
+    """End the parent runs of a sweep.
+
+    Args:
+        home: Folder that holds ``mlruns/``.
+        parents: What :func:`finish` gave.
+        failed: Whether any job ended badly.
+
+    Raises:
+        NotTracked: The store failed.
+    """
+    Tracker(home, parents.uri).close(parents, failed=failed)
+
+
+def _system(
+    suite: Suite, invocation: Invocation, outcome: RunOutcome, one: SystemOutcome, view: str
+) -> tuple[Material, Path]:
+    target = one.folder / VIEWS / view if view else one.folder
+    wanted = Wanted.of(suite, one.system)
+    with output_problems(target / REPORT):
+        target.mkdir(parents=True, exist_ok=True)
+    tables = make_tables(one.folder, wanted)
+    tables.write(target)
+    if view:
+        _write_text(target / SUITE_FILE, yaml.safe_dump(json.loads(json.dumps(suite.composed)), sort_keys=False))
+    run = {**read_run(one.folder), "error_percent": one.error_percent}
+    material = Material(
+        folder=one.folder,
+        wanted=wanted,
+        tables=tables,
+        run=run,
+        notices=[*outcome.notices],
+        command=invocation.command,
+        view=view,
+    )
+    _write_text(target / REPORT, report_html(material))
+    return material, target
+
+
+def _comparison(suite: Suite, invocation: Invocation, results: _Results, view: str) -> Path | None:
+    if len(results.materials) < 2:
+        return None
+    folder = invocation.home / "outputs" / suite.name
+    path = folder / (f"comparison-{view}.html" if view else "comparison.html")
+    links = [quote(Path(os.path.relpath(target / REPORT, folder)).as_posix(), safe="/") for target in results.targets]
+    _write_text(path, comparison_html(results.materials, links))
+    return path
+
+
+def _write_text(path: Path, text: str) -> None:
+    with writing(path) as file:
+        file.write(text)  # type: ignore[arg-type]
+
+
+# --- MLflow -------------------------------------------------------------------------------------------------------
+
+
+def _track(
+    suite: Suite,
+    invocation: Invocation,
+    outcome: RunOutcome,
+    results: _Results,
+    *,
+    parents: Parents | None,
+    sweep: bool,
+) -> Parents:
+    tracker = Tracker(invocation.home, invocation.tracking_uri)
+    tracked = tracker.parent(suite.name, _parent_name(suite, outcome, sweep), _parent_tags(suite, invocation), parents)
+    failed = True
+    try:
+        for one, material, target in zip(outcome.systems, results.materials, results.targets, strict=True):
+            good = one.error_percent <= suite.max_error_percent
+            earlier = read_run(target).get("mlflow_run_id")
+            child = child_of(material, target, run_id=str(earlier) if earlier else None, ended_well=good)
+            run_id = tracker.child(suite.name, tracked, child)
+            _keep_id(target, one.folder, run_id)
+            write_manifest(one.folder)
+            tracker.attach(run_id, [(target / RUN_FILE, ""), (one.folder / "manifest.sha256", "")])
+        if results.comparison is not None:
+            tracker.attach(tracked.runs[suite.name], [(results.comparison, "")])
+        failed = False
+    finally:
+        if failed or not sweep:
+            _close_quietly(tracker, tracked, failed=failed) if failed else tracker.close(tracked)
+    return tracked
+
+
+def _close_quietly(tracker: Tracker, parents: Parents, *, failed: bool) -> None:
+    """Mark parents FAILED where the store still takes it; the error that led here is what the user reads."""
+    try:
+        tracker.close(parents, failed=failed)
+    except NotTracked:
+        return
+
+
+def _keep_id(target: Path, folder: Path, run_id: str) -> None:
+    """Note the run's id in ``run.json`` of the folder, or of the view."""
+    content: dict[str, Any] = read_run(folder) if target == folder else {"view": target.name}
+    content["mlflow_run_id"] = run_id
+    _write_text(target / RUN_FILE, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def _parent_name(suite: Suite, outcome: RunOutcome, sweep: bool) -> str:
+    names: Sequence[str] = [one.record_name for one in outcome.systems]
+    if sweep:
+        return f"{suite.name} {suite.version} sweep"
+    return f"{suite.name} {suite.version}: {', '.join(names)}"
+
+
+def _parent_tags(suite: Suite, invocation: Invocation) -> dict[str, str]:
+    found = {
+        "suite": suite.name,
+        "suite_version": suite.version,
+        "command": invocation.command,
+        "mlflow.note.content": suite.description,
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+def _interrupted(
+    suite: Suite, invocation: Invocation, outcome: RunOutcome, *, parents: Parents | None, sweep: bool
+) -> Finished:
+    """Mark an interrupted invocation FAILED in MLflow; its cases are kept and tables come with the next run."""
+    tracked = parents
+    problems: list[str] = []
+    if invocation.track:
+        try:
+            tracked = track_failure(suite, invocation, "interrupted", parents=parents, sweep=sweep, outcome=outcome)
+        except NotTracked as error:
+            problems.append(str(error))
+    done = sum(one.finished for one in outcome.systems)
+    planned = sum(one.planned for one in outcome.systems)
+    return Finished(
+        code=ExitCode.INTERRUPTED,
+        parents=tracked,
+        problems=tuple(problems),
+        note=f"interrupted after {done:,} of {planned:,} cases",
+    )
+
+
+def track_failure(
+    suite: Suite,
+    invocation: Invocation,
+    reason: str,
+    *,
+    parents: Parents | None = None,
+    sweep: bool = False,
+    outcome: RunOutcome | None = None,
+) -> Parents:
+    """Note in MLflow that an invocation ended badly: its parent run is FAILED, with the reason as a tag.
+
+    Args:
+        suite: The suite.
+        invocation: How it was called.
+        reason: One line without paths.
+        parents: Parent runs that an earlier job of the sweep made.
+        sweep: Whether more jobs follow.
+        outcome: What the runner gave, where it gave anything.
+
+    Raises:
+        NotTracked: The store failed.
+    """
+    tracker = Tracker(invocation.home, invocation.tracking_uri)
+    name = _parent_name(suite, outcome or RunOutcome(systems=()), sweep)
+    tags = {**_parent_tags(suite, invocation), "failure": reason}
+    tracked = tracker.parent(suite.name, name, tags, parents)
+    tracked.failed.add(suite.name)
+    if not sweep:
+        tracker.close(tracked, failed=True)
+    return tracked
+
+
+__all__ = ["Finished", "close_parents", "finish", "remake", "track_failure"]

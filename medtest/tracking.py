@@ -1,0 +1,506 @@
+"""What a run found, in MLflow: the one file that imports mlflow.
+
+One experiment a suite, one parent run an invocation (a sweep has one parent for each of its suites), a child run for
+each system and view. Runs are written through a client with their ids, so nothing of this process (user, script, paths,
+git) is attached to them. The local store is ``mlruns/mlflow.db`` below the home folder; it is made and upgraded under a
+temporary name, behind a file lock, and renamed, so that a process that dies meanwhile leaves no half-made one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import re
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+from medtest import tracking_store
+from medtest.errors import NotTracked
+from medtest.paths import home as medtest_home
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+T = TypeVar("T")
+
+STORE = "mlruns"
+DATABASE = "mlflow.db"
+_SQLITE = "sqlite:///"
+URI_VARIABLE = "MLFLOW_TRACKING_URI"
+FINISHED, FAILED = "FINISHED", "FAILED"
+
+_LOCK_SECONDS = 600.0
+_ENVIRONMENT = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "DO_NOT_TRACK": "true",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "GIT_PYTHON_REFRESH": "quiet",
+}
+"""Always set: the core opens no connection that the user did not name."""
+_PATIENCE = {
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "15",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
+    "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
+    "MLFLOW_HTTP_REQUEST_BACKOFF_JITTER": "0",
+}
+"""Set where the user has not: a server that is gone costs seconds, not MLflow's own quarter of an hour."""
+_VALUE_LENGTH = 5900
+_KEY_LENGTH = 240
+_NOT_ALLOWED = re.compile(r"[^A-Za-z0-9_\-./ ]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picture:
+    """A picture for ``log_image``.
+
+    Attributes:
+        key: Groups pictures in the UI; letters, digits, ``_-./`` and spaces.
+        step: Its number within the group.
+        path: The file.
+    """
+
+    key: str
+    step: int
+    path: Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Child:
+    """What a child run holds: one system under one view.
+
+    Attributes:
+        name: Name of the run.
+        run_id: The run of an earlier invocation, or None.
+        params: What the digest covers, flat.
+        tags: Words to search and compare by.
+        metrics: Numbers.
+        tables: Tables by artifact name (``tables/efr.json``).
+        seeds: The seeds that were used, logged as a data set.
+        seeds_name: Name of that data set.
+        seeds_digest: Its digest, at most 36 characters.
+        pictures: Few sample strips.
+        artifacts: Files and the artifact folder each goes to.
+        ended_well: False marks the run FAILED.
+    """
+
+    name: str
+    run_id: str | None = None
+    params: Mapping[str, str] = field(default_factory=dict)
+    tags: Mapping[str, str] = field(default_factory=dict)
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    seeds: pd.DataFrame | None = None
+    seeds_name: str = "seeds"
+    seeds_digest: str = ""
+    pictures: Sequence[Picture] = ()
+    artifacts: Sequence[tuple[Path, str]] = ()
+    ended_well: bool = True
+
+
+@dataclass
+class Parents:
+    """The parent runs of an invocation, or of all jobs of a sweep: one for each suite.
+
+    Attributes:
+        uri: The store they lie in.
+        runs: Run ids by suite.
+        failed: Suites of which a job ended badly.
+    """
+
+    uri: str
+    runs: dict[str, str] = field(default_factory=dict)
+    failed: set[str] = field(default_factory=set)
+
+
+def store_uri(home: Path | None = None, given: str | None = None) -> str:
+    """Return where runs go: what the user gave, else ``MLFLOW_TRACKING_URI``, else the local store.
+
+    Args:
+        home: Folder that holds ``mlruns/``; None for :func:`medtest.paths.home`.
+        given: The user's choice.
+    """
+    return given or os.environ.get(URI_VARIABLE) or _local_uri(home if home is not None else medtest_home())
+
+
+def _local_uri(home: Path) -> str:
+    return f"{_SQLITE}{home / STORE / DATABASE}"
+
+
+def ensure_store(uri: str) -> None:
+    """Make the store of a ``sqlite:///`` address, or bring it up to date; other stores are their servers' matter.
+
+    Raises:
+        NotTracked: It cannot be made or upgraded.
+    """
+    if uri.startswith(_SQLITE) and "?" not in uri and not uri.endswith(":memory:"):
+        prepare_store(Path(uri.removeprefix(_SQLITE)))
+
+
+def where(home: Path, uri: str) -> str:
+    """Return the store's place in words that may be shown: no path of this machine, no password."""
+    if uri == _local_uri(home):
+        return f"{STORE}/{DATABASE}"
+    parts = urlsplit(uri)
+    if parts.hostname:
+        return f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
+    return f"{parts.scheme or 'a'} store"
+
+
+class Tracker:
+    """Writes runs to one store.
+
+    Args:
+        home: Folder that holds ``mlruns/``.
+        uri: The store; None for :func:`store_uri`'s choice.
+
+    Raises:
+        NotTracked: The store cannot be made, upgraded or reached.
+    """
+
+    def __init__(self, home: Path, uri: str | None = None) -> None:
+        self.home = home
+        self.uri = store_uri(home, uri)
+        self._local = self.uri == _local_uri(home)
+        _configure()
+        ensure_store(self.uri)
+        with self._problems(), _quiet():
+            from mlflow import MlflowClient
+
+            self._client = MlflowClient(tracking_uri=self.uri)
+            self._client.search_experiments(max_results=1)
+
+    def parent(self, suite: str, name: str, tags: Mapping[str, str], parents: Parents | None = None) -> Parents:
+        """Return the parents with a parent run of this suite among them, made if there is none yet.
+
+        Args:
+            suite: The suite; its experiment is made if need be.
+            name: Name of the run.
+            tags: Its tags.
+            parents: What an earlier job of the sweep got.
+
+        Raises:
+            NotTracked: The store failed.
+        """
+        known = parents if parents is not None and parents.uri == self.uri else Parents(uri=self.uri)
+        if suite not in known.runs:
+            with self._problems(), _quiet():
+                run = self._client.create_run(self._experiment(suite), run_name=name, tags=dict(tags))
+                known.runs[suite] = run.info.run_id
+        return known
+
+    def child(self, suite: str, parents: Parents, child: Child) -> str:
+        """Write one child run, going on with the one it had where the store still holds it; return its id.
+
+        Raises:
+            NotTracked: The store failed; the run is marked FAILED where that can still be done.
+        """
+        with self._problems(), _quiet():
+            run_id = self._run_of(suite, child, parents.runs[suite])
+            try:
+                self._write(run_id, child)
+            except BaseException:
+                with contextlib.suppress(Exception):
+                    self._client.set_terminated(run_id, status=FAILED)
+                raise
+            self._client.set_terminated(run_id, status=FINISHED if child.ended_well else FAILED)
+            if not child.ended_well:
+                parents.failed.add(suite)
+            return run_id
+
+    def attach(self, run_id: str, files: Sequence[tuple[Path, str]]) -> None:
+        """Add files to a run.
+
+        Raises:
+            NotTracked: The store failed.
+        """
+        with self._problems(), _quiet():
+            for path, place in files:
+                if path.is_file():
+                    self._client.log_artifact(run_id, str(path), place or None)
+
+    def close(self, parents: Parents, *, failed: bool = False) -> None:
+        """End the parent runs.
+
+        Raises:
+            NotTracked: The store failed.
+        """
+        with self._problems(), _quiet():
+            for suite, run_id in parents.runs.items():
+                bad = failed or suite in parents.failed
+                self._client.set_terminated(run_id, status=FAILED if bad else FINISHED)
+
+    def _experiment(self, suite: str) -> str:
+        from mlflow.exceptions import MlflowException
+
+        found = self._client.get_experiment_by_name(suite)
+        if found is not None and found.lifecycle_stage == "deleted":
+            self._client.restore_experiment(found.experiment_id)
+        if found is not None:
+            return str(found.experiment_id)
+        location = (self.home / STORE / suite).resolve().as_uri() if self._local else None
+        try:
+            return str(self._client.create_experiment(suite, artifact_location=location))
+        except MlflowException:
+            again = self._client.get_experiment_by_name(suite)  # another process made it meanwhile
+            if again is None:
+                raise
+            return str(again.experiment_id)
+
+    def _run_of(self, suite: str, child: Child, parent: str) -> str:
+        experiment = self._experiment(suite)
+        if child.run_id is not None and self._fits(child.run_id, experiment, child.params):
+            self._client.update_run(child.run_id, status="RUNNING", name=child.name)
+            self._client.set_tag(child.run_id, "mlflow.parentRunId", parent)
+            return child.run_id
+        run = self._client.create_run(experiment, run_name=child.name, tags={"mlflow.parentRunId": parent})
+        return str(run.info.run_id)
+
+    def _fits(self, run_id: str, experiment: str, params: Mapping[str, str]) -> bool:
+        """Whether the store holds the run, alive and with no other params: params can never be changed."""
+        from mlflow.exceptions import MlflowException, RestException
+
+        try:
+            run = self._client.get_run(run_id)
+        except RestException as error:
+            if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+                raise
+            return False
+        except MlflowException as error:
+            if error.error_code not in {"RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"}:
+                raise
+            return False
+        alive = run.info.lifecycle_stage == "active" and str(run.info.experiment_id) == experiment
+        kept: Mapping[str, str] = run.data.params
+        return alive and all(kept.get(key, value) == value for key, value in _clean_params(params).items())
+
+    def _write(self, run_id: str, child: Child) -> None:
+        from mlflow.entities import Metric, Param, RunTag
+
+        now = int(time.time() * 1000)
+        metrics = [Metric(metric_name(key), value, now, 0) for key, value in child.metrics.items() if value == value]
+        params = [Param(key, value) for key, value in _clean_params(child.params).items()]
+        tags = [RunTag(key, value[:_VALUE_LENGTH]) for key, value in child.tags.items()]
+        for start in range(0, len(metrics), 900):
+            self._client.log_batch(run_id, metrics=metrics[start : start + 900])
+        for start in range(0, len(params), 90):
+            self._client.log_batch(run_id, params=params[start : start + 90])
+        for start in range(0, len(tags), 90):
+            self._client.log_batch(run_id, tags=tags[start : start + 90])
+        self._seeds(run_id, child)
+        for name, table in child.tables.items():
+            self._table(run_id, name, table)
+        for picture in child.pictures:
+            self._picture(run_id, picture)
+        for path, place in child.artifacts:
+            if path.is_file():
+                self._client.log_artifact(run_id, str(path), place or None)
+
+    def _seeds(self, run_id: str, child: Child) -> None:
+        if child.seeds is None or child.seeds.empty:
+            return
+        from mlflow.data import pandas_dataset
+        from mlflow.data.code_dataset_source import CodeDatasetSource
+        from mlflow.entities import DatasetInput, InputTag
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            dataset = pandas_dataset.from_pandas(
+                child.seeds,
+                # a source of our own: MLflow's default would note the script's path and the git commit
+                source=CodeDatasetSource(tags={"medtest.seeds": child.seeds_name}),
+                name=child.seeds_name,
+                digest=child.seeds_digest[:36] or None,
+            )
+            entity = dataset._to_mlflow_entity()
+        self._client.log_inputs(run_id, [DatasetInput(entity, [InputTag("mlflow.data.context", "seeds")])])
+
+    def _table(self, run_id: str, name: str, table: pd.DataFrame) -> None:
+        # log_table appends to a table that is there already; an invocation replaces what its view showed before
+        plain = table.astype(object).where(table.notna(), None)
+        content = {"columns": [str(column) for column in plain.columns], "data": plain.to_numpy().tolist()}
+        known = self._client.get_run(run_id).data.tags.get("mlflow.loggedArtifacts", "[]")
+        if any(entry.get("path") == name for entry in json.loads(known)):
+            self._client.log_dict(run_id, content, name)
+        else:
+            self._client.log_table(run_id, plain, name)
+
+    def _picture(self, run_id: str, picture: Picture) -> None:
+        from PIL import Image
+
+        with Image.open(picture.path) as image:
+            shown = image.convert("RGB")
+        shown.thumbnail((1100, 1100))
+        key = _NOT_ALLOWED.sub("_", picture.key)
+        self._client.log_image(run_id, shown, key=key, step=picture.step, synchronous=True)
+
+    @contextlib.contextmanager
+    def _problems(self) -> Iterator[None]:
+        """Put whatever the store or the network raises in words."""
+        try:
+            yield
+        except NotTracked:
+            raise
+        except Exception as error:  # noqa: BLE001 - MLflow, SQLAlchemy, requests and servers raise anything
+            text = " ".join(str(error).split())[:300].replace(str(self.home), "HOME")
+            raise NotTracked(
+                f"Results are whole on disk, but MLflow at {where(self.home, self.uri)} could not take them: "
+                f"{type(error).__name__}: {text}. The same command tracks them later; no case is run again."
+            ) from error
+
+
+def metric_name(name: str) -> str:
+    """Return a metric's name with nothing but the characters that every MLflow store takes."""
+    return _NOT_ALLOWED.sub("_", name)[:_KEY_LENGTH]
+
+
+def flat_params(covers: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a digest covers as flat params: ``relations.blur``, ``system.fingerprint.weights``.
+
+    Relations' and other parts' settings stay JSON text, so that a run has tens of params and not hundreds.
+    """
+    found: dict[str, str] = {}
+    for key, value in covers.items():
+        if key in {"seeds", "relations"} and isinstance(value, Mapping):
+            for name, entry in value.items():
+                found[f"{key}.{name}"] = _text(entry)
+        elif key == "system" and isinstance(value, Mapping):
+            for name, entry in value.items():
+                if isinstance(entry, Mapping):
+                    found |= {f"system.{name}.{inner}": _text(deep) for inner, deep in entry.items()}
+                else:
+                    found[f"system.{name}"] = _text(entry)
+        elif isinstance(value, Mapping):
+            found |= {f"{key}.{name}": _text(entry) for name, entry in value.items()}
+        else:
+            found[key] = _text(value)
+    return found
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+def _clean_params(params: Mapping[str, str]) -> dict[str, str]:
+    return {_NOT_ALLOWED.sub("_", key)[:_KEY_LENGTH]: value[:_VALUE_LENGTH] for key, value in params.items()}
+
+
+def _configure() -> None:
+    os.environ.update(_ENVIRONMENT)
+    for name, value in _PATIENCE.items():
+        os.environ.setdefault(name, value)
+    for name in ("mlflow", "alembic", "git", "urllib3"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the warnings of the libraries underneath from the user: none of them is about anything they did."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+# --- the local store ----------------------------------------------------------------------------------------------
+
+
+def prepare_store(database: Path) -> None:
+    """Make a store, or bring it up to date; many processes may do so at once, and any may die meanwhile.
+
+    Args:
+        database: The SQLite file; artifacts of experiments that others make lie beside it.
+
+    Raises:
+        NotTracked: It cannot be made or upgraded.
+    """
+    from filelock import FileLock, Timeout
+
+    _configure()
+    try:
+        database.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(str(database.with_name(f".{database.name}.lock")), timeout=_LOCK_SECONDS):
+            tracking_store.sweep(database)
+            if not database.exists():
+                _make(database)
+            elif not tracking_store.is_current(database):
+                _upgrade(database)
+    except Timeout as error:
+        words = "Results are whole on disk, but another process has been making the MLflow store for ten minutes."
+        raise NotTracked(words) from error
+    except NotTracked:
+        raise
+    except Exception as error:  # noqa: BLE001 - alembic, SQLAlchemy and SQLite raise anything
+        text = " ".join(str(error).split())[:300].replace(str(database.parent), STORE)
+        words = f"the MLflow store {STORE}/{database.name} cannot be made: {type(error).__name__}: {text}"
+        raise NotTracked(f"Results are whole on disk, but {words}") from error
+
+
+def _draft(database: Path) -> Path:
+    return database.with_name(f".{database.name}.draft")
+
+
+def _make(database: Path) -> None:
+    draft = _draft(database)
+
+    def make() -> None:
+        from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+
+        new_store: Callable[..., Any] = SqlAlchemyStore
+        new_store(f"{_SQLITE}{draft}", database.parent.resolve().as_uri())._dispose_engine()
+
+    _quietly(make)
+    tracking_store.publish(draft, database)
+
+
+def _upgrade(database: Path) -> None:
+    """Upgrade a copy, and put it in the place of the store when that went well; the old one stays beside it."""
+    draft = _draft(database)
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    try:
+        tracking_store.copy(database, draft)
+        _quietly(lambda: _upgrade_draft(draft))
+        if not tracking_store.is_current(draft):
+            raise NotTracked("its migrations ended without bringing it up to date")
+    except Exception as error:  # noqa: BLE001 - a half-made store fails in any way
+        draft.unlink(missing_ok=True)
+        if tracking_store.has_runs(database):
+            raise NotTracked(
+                f"Results are whole on disk, but {STORE}/{database.name} is of another version of MLflow, or damaged, "
+                f"and could not be upgraded ({type(error).__name__}). Move it aside and a new one is made, or try: "
+                f"mlflow db upgrade {_SQLITE}{STORE}/{database.name}"
+            ) from error
+        # nothing was ever tracked in it: a process died while making it
+        database.rename(database.with_name(f"{database.name}.unfinished-{stamp}"))
+        tracking_store.drop_journals(database)
+        _make(database)
+        return
+    tracking_store.copy(database, database.with_name(f"{database.name}.before-{stamp}"))
+    tracking_store.publish(draft, database)
+    tracking_store.drop_journals(database)
+
+
+def _upgrade_draft(draft: Path) -> None:
+    from mlflow.store.db import utils
+
+    new_engine: Callable[..., Any] = utils.create_sqlalchemy_engine
+    upgrade: Callable[..., Any] = utils._upgrade_db
+    engine = new_engine(f"{_SQLITE}{draft}")
+    try:
+        upgrade(engine)
+    finally:
+        engine.dispose()
+
+
+def _quietly(do: Callable[[], T]) -> T:
+    with _quiet():
+        import mlflow  # noqa: F401 - its import sets log levels, which are put right again below
+
+        _configure()
+        return do()

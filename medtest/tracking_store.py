@@ -1,0 +1,85 @@
+"""The files of the local MLflow store: whole or not there, whatever dies meanwhile. Imports no MLflow.
+
+:mod:`medtest.tracking` makes and upgrades databases under a draft name; here is what tells whether one is up to date
+and puts a draft in its place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import re
+import sqlite3
+from pathlib import Path
+
+from medtest.errors import NotTracked
+
+
+def sweep(database: Path) -> None:
+    """Remove drafts that processes which died left; the lock says that nobody works on them."""
+    for draft in database.parent.glob(f".{database.name}.draft*"):
+        draft.unlink(missing_ok=True)
+
+
+def publish(draft: Path, database: Path) -> None:
+    """Put a draft in the database's place, durably."""
+    handle = os.open(draft, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    draft.replace(database)
+    folder = os.open(database.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def copy(database: Path, draft: Path) -> None:
+    """Copy a database through SQLite, which takes a journal that a dead process left into account."""
+    with contextlib.closing(sqlite3.connect(database)) as source, contextlib.closing(sqlite3.connect(draft)) as target:
+        source.backup(target)
+
+
+def drop_journals(database: Path) -> None:
+    """Remove journals that belonged to a database which is no longer there."""
+    for suffix in ("-journal", "-wal", "-shm"):
+        database.with_name(database.name + suffix).unlink(missing_ok=True)
+
+
+def is_current(database: Path) -> bool:
+    """Whether the database has the newest schema, without importing mlflow's stores."""
+    try:
+        with contextlib.closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            rows = connection.execute("SELECT version_num FROM alembic_version").fetchall()
+    except sqlite3.Error:
+        return False
+    return {row[0] for row in rows} == heads()
+
+
+def heads() -> set[str]:
+    """Return the newest revisions of MLflow's migrations, read from the scripts that it ships."""
+    spec = importlib.util.find_spec("mlflow")
+    if spec is None or spec.origin is None:
+        raise NotTracked("mlflow is not installed")
+    folder = Path(spec.origin).parent / "store" / "db_migrations" / "versions"
+    revisions: set[str] = set()
+    below: set[str] = set()
+    for script in folder.glob("*.py"):
+        text = script.read_text(encoding="utf-8")
+        revisions |= set(re.findall(r'^revision\s*(?::\s*\w+\s*)?=\s*["\']([^"\']+)', text, re.M))
+        below |= set(re.findall(r'^down_revision\s*(?::[^=]+)?=\s*["\']([^"\']+)', text, re.M))
+    return revisions - below
+
+
+def has_runs(database: Path) -> bool:
+    """Whether anything was ever tracked in a database; True where that cannot be told."""
+    try:
+        with contextlib.closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            return connection.execute("SELECT 1 FROM runs LIMIT 1").fetchone() is not None
+    except sqlite3.OperationalError:
+        return False  # there is not even a table of runs
+    except sqlite3.Error:
+        return True  # not a database, or a damaged one: never replace what may hold somebody's runs
