@@ -227,14 +227,15 @@ def _draw(library: ObjectLibrary, variant: Variant, blur: float) -> Cutout:
     warped = _warp(_source(library, variant.info).levels, where, size_factor(variant.step))
     if blur > 0:
         side = 2 * max(round(1.5 * blur), 1) + 1
-        warped = cv2.GaussianBlur(warped, (side, side), blur, borderType=cv2.BORDER_CONSTANT)
+        blurred = cv2.GaussianBlur(warped, (side, side), blur, borderType=cv2.BORDER_CONSTANT)
+        warped = np.asarray(blurred, np.uint8)
     x, y, width, height = cv2.boundingRect(cv2.extractChannel(warped, 3))
     warped = np.ascontiguousarray(warped[y : y + max(height, 1), x : x + max(width, 1)])
-    alpha = cv2.cvtColor(cv2.extractChannel(warped, 3), cv2.COLOR_GRAY2RGB)
-    colour = cv2.cvtColor(warped, cv2.COLOR_RGBA2RGB)
+    alpha = np.asarray(cv2.cvtColor(cv2.extractChannel(warped, 3), cv2.COLOR_GRAY2RGB), np.uint8)
+    colour = np.asarray(cv2.cvtColor(warped, cv2.COLOR_RGBA2RGB), np.uint8)
     for array in (alpha, colour):
         array.flags.writeable = False
-    return Cutout(colour=colour.view(), alpha=alpha.view(), offset=(int(x), int(y)))
+    return Cutout(colour=colour, alpha=alpha, offset=(int(x), int(y)))
 
 
 def _draw_coarse(library: ObjectLibrary, variant: Variant, blur: float, cell: int) -> Coarse:

@@ -173,7 +173,7 @@ def _ead(root: Path, kind: str | None, skipped: Skipped) -> list[Found]:
     if not marks and not texts:
         raise _mistake(root, "neither masks nor boxes", f"{', '.join(MASK_FOLDERS)}; {', '.join(BOX_FOLDERS)}")
     classes = _class_list(root)
-    found = []
+    found: list[Found] = []
     for stem, path in pictures.items():
         before = len(found)
         for wanted in ("instrument", "blood"):
