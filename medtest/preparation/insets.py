@@ -104,7 +104,7 @@ def display_boxes(rgb: NDArray[np.uint8]) -> list[tuple[int, int, int, int]]:
     """
     channels = rgb.astype(np.int16)
     red, green, blue = channels[..., 0], channels[..., 1], channels[..., 2]
-    strange = (np.maximum(green, blue) > 2 * red + 30).astype(np.uint8)
+    strange = (np.maximum(green, blue) > 2 * red + 18).astype(np.uint8)
     if int(strange.sum()) < DISPLAY_AREA * strange.size:
         return []
     closed = cv2.morphologyEx(strange, cv2.MORPH_CLOSE, np.ones((5, 5), np.uint8))
