@@ -39,13 +39,9 @@ def efr_view(materials: Sequence[Material]) -> RenderableType:
             continue
         if name in sums[:1] or name == UNCHANGED:
             table.add_section()
-        table.add_row(
-            Text(f"{name} (floor)" if name == UNCHANGED else name, style="bold" if name in SUMS else ""),
-            *(
-                Text(_cell(rate, name, material), style="bold" if name in SUMS else "")
-                for rate, material in _pairs(rates, materials)
-            ),
-        )
+        style = "bold" if name in SUMS else ""
+        cells = [Text(_cell(rate, name, material), style=style) for rate, material in _pairs(rates, materials)]
+        table.add_row(Text(f"{name} (floor)" if name == UNCHANGED else name, style=style), *cells)
     lines = [_left_out(rate, material) for rate, material in _pairs(rates, materials)]
     return Group(table, *[Text(line, style="dim") for line in lines if line])
 

@@ -20,7 +20,7 @@ from medtest.report.metrics import child_of
 from medtest.report.page import comparison_html, report_html
 from medtest.results.tables import make_tables
 from medtest.results.wanted import RUN_FILE, SUITE_FILE, Wanted
-from medtest.runner.folder import output_problems, write_manifest, writing
+from medtest.runner.folder import output_problems, write_manifest, writing_text
 from medtest.runner.outcome import RunOutcome, SystemOutcome
 from medtest.suite.model import Invocation, Suite
 from medtest.tracking import Parents, Tracker
@@ -196,8 +196,8 @@ def _comparison(suite: Suite, invocation: Invocation, results: _Results, view: s
 
 
 def _write_text(path: Path, text: str) -> None:
-    with writing(path) as file:
-        file.write(text)  # type: ignore[arg-type]
+    with writing_text(path) as file:
+        file.write(text)
 
 
 # --- MLflow -------------------------------------------------------------------------------------------------------
