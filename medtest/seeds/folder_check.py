@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
+from medtest.imagefile import BadFileError, check_decodes, decode_mask, read_bytes
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.folder_layout import Pair, shown
-from medtest.seeds.imagefile import BadFileError, check_decodes, decode_mask, read_bytes
 
 THREADS = 4
 """Decoders leave Python's lock, so a few threads use the cores there are; each holds one file."""

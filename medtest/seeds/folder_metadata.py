@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from medtest.errors import Mistake, UserMistakes
-from medtest.seeds.imagefile import BadFileError, read_bytes
+from medtest.imagefile import BadFileError, read_bytes
 
 ID_COLUMNS = ("seed_id", "image_id", "file", "filename", "file_name", "image", "name", "id")
 """Columns that may name the image, in the order they are preferred."""

@@ -15,6 +15,7 @@ from pydantic import Field, field_validator
 
 from medtest.cases import Mask, Seed, SeedRef
 from medtest.errors import Mistake, UserMistakes, nearest_name
+from medtest.imagefile import MAX_PIXELS, MOST_PIXELS, BadFileError, read_mask, read_rgb
 from medtest.plugins import TRUSTED, PartSettings
 from medtest.seeds.base import SeedProblem, SeedSource
 from medtest.seeds.folder_check import Rules, check_pairs
@@ -31,7 +32,6 @@ from medtest.seeds.folder_layout import (
     shown,
 )
 from medtest.seeds.folder_metadata import Facts, Metadata, read_metadata
-from medtest.seeds.imagefile import MAX_PIXELS, MOST_PIXELS, BadFileError, read_mask, read_rgb
 
 LONGEST_ID = 120
 """Seed ids are cut to this many characters, with a hash at the end."""

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from medtest.imagefile import read_rgb
 from medtest.phantoms.colon import FRAME_KINDS, colon_rng, make_colon
 from medtest.preparation.field_shape import Box, Cut, Ellipse, FieldShape
 from medtest.preparation.frame import find_frame, fit_field
-from medtest.seeds.imagefile import read_rgb
 
 SHARED = Path(os.environ.get("MEDTEST_SHARED", Path(__file__).parents[2].parent / "shared"))
 REAL = SHARED / "data" / "polyp" / "kvasir_seg" / "test" / "images"

@@ -12,8 +12,8 @@ from pydantic import Field
 
 from medtest.cases import Address, Image, Json
 from medtest.errors import BadOutput, Mistake
+from medtest.imagefile import BadFileError, read_rgb
 from medtest.plugins import TRUSTED
-from medtest.seeds.imagefile import BadFileError, read_rgb
 from medtest.systems.base import Missing, RawAnswer, System, SystemSettings
 from medtest.systems.files import folder_mistakes, folder_sha256, user_path
 

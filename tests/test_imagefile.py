@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image as Pillow
 
-from medtest.seeds.imagefile import (
+from medtest.imagefile import (
     BadFileError,
     check_decodes,
     decode_mask,
