@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from medtest import __version__
+from medtest.plugins import Family
 
 app = typer.Typer(
     name="medtest",
@@ -42,6 +43,14 @@ class Kind(StrEnum):
     ORACLES = "oracles"
 
 
+_FAMILIES: dict[Kind, Family] = {
+    Kind.RELATIONS: "relations",
+    Kind.SYSTEMS: "systems",
+    Kind.SEEDS: "seeds",
+    Kind.ORACLES: "oracles",
+}
+
+
 def _console() -> Console:
     return Console(highlight=False, soft_wrap=False)
 
@@ -65,7 +74,7 @@ def list_parts(
     if kind is Kind.SUITES:
         _console().print(suites_table(list(suite_dir or [])))
     else:
-        _console().print(parts_table(kind.value))
+        _console().print(parts_table(_FAMILIES[kind]))
 
 
 @app.command("check")

@@ -1,0 +1,51 @@
+"""``medtest tables``: scores, tables and report again from records, without inference."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from medtest.errors import ExitCode, Mistake, UserMistakes
+from medtest.report.console import efr_view, gates_view
+from medtest.report.finish import remake
+from medtest.results.wanted import RUN_FILE
+
+
+def remake_tables(folder: Path, *, console: Console) -> ExitCode:
+    """Make the tables and reports of every run's folder at or below ``folder`` anew, and print them.
+
+    Returns:
+        ``GATE_NOT_HELD`` when a gate of any run is not held, else ``OK``.
+
+    Raises:
+        UserMistakes: There is no run's folder.
+        OutputProblem: A folder cannot be written.
+    """
+    folders = _runs(folder)
+    if not folders:
+        raise UserMistakes(
+            [
+                Mistake(
+                    where="command line",
+                    key="FOLDER",
+                    found=str(folder),
+                    allowed=f"a folder with {RUN_FILE} and records, or one above such folders",
+                    fix="medtest tables outputs/polyp_seg",
+                )
+            ]
+        )
+    materials = []
+    for run in folders:
+        materials.append(remake(run))
+        console.print(f"{run}/report.html", markup=False)
+    for shown in (efr_view(materials), gates_view(materials)):
+        console.print(shown)
+    held = all(result.held for material in materials for result in material.tables.gates)
+    return ExitCode.OK if held else ExitCode.GATE_NOT_HELD
+
+
+def _runs(folder: Path) -> list[Path]:
+    """Return run folders; views and folders moved aside by ``fresh=true`` are left out."""
+    found = [path.parent for path in folder.rglob(RUN_FILE)] if folder.is_dir() else []
+    return sorted(p for p in found if "views" not in p.relative_to(folder).parts and ".old-" not in p.name)
