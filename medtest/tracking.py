@@ -27,6 +27,7 @@ from medtest.paths import home as medtest_home
 
 if TYPE_CHECKING:
     import pandas as pd
+    from mlflow import MlflowClient
 
 T = TypeVar("T")
 
@@ -176,6 +177,11 @@ class Tracker:
 
             self._client = MlflowClient(tracking_uri=self.uri)
             self._client.search_experiments(max_results=1)
+
+    @property
+    def client(self) -> MlflowClient:
+        """The store's client, for what writes its runs point by point (training)."""
+        return self._client
 
     def parent(self, suite: str, name: str, tags: Mapping[str, str], parents: Parents | None = None) -> Parents:
         """Return the parents with a parent run of this suite among them, made if there is none yet.

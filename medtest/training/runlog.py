@@ -1,80 +1,101 @@
-"""Keeps a training in MLflow: its options, its curves, the network's card."""
+"""Keeps a training in MLflow: its options, its curves, the weights."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from medtest.errors import NotTracked
 from medtest.paths import home
+
+if TYPE_CHECKING:
+    from medtest.tracking import Tracker
+
+EXPERIMENT = "medtest-training"
 
 
 class RunLog:
-    """An MLflow run of the experiment ``medtest-training``, or nothing when switched off.
+    """A run of the experiment ``medtest-training`` in the same store as the suites' runs, or nothing when switched off.
 
     Args:
         enabled: Whether to log at all.
         name: The run's name.
-        run_id: A run to go on with, as a resumed training does.
+        run_id: A run to go on with, as a resumed training does; a new one is made where the store lacks it.
+
+    Raises:
+        NotTracked: The store cannot be made or reached.
     """
 
     def __init__(self, *, enabled: bool, name: str, run_id: str | None = None) -> None:
-        self._client: Any = None
+        self._tracker: Tracker | None = None
         self.run_id: str | None = None
         if not enabled:
             return
-        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-        import mlflow
-        from mlflow.exceptions import MlflowException
+        from medtest.tracking import Tracker
 
-        if not os.environ.get("MLFLOW_TRACKING_URI"):
-            (home() / "mlruns").mkdir(parents=True, exist_ok=True)
-            mlflow.set_tracking_uri(f"sqlite:///{home() / 'mlruns' / 'mlflow.db'}")
-        self._client = mlflow.MlflowClient()
-        if run_id is not None:
-            try:
-                self._client.get_run(run_id)
-                self._client.update_run(run_id, status="RUNNING")
-                self.run_id = run_id
-            except MlflowException:
-                run_id = None  # the store was made anew since
-        if run_id is None:
-            self.run_id = self._client.create_run(self._experiment(), run_name=name).info.run_id
+        self._tracker = Tracker(home())
+        if run_id is not None and self._reopen(run_id):
+            self.run_id = run_id
+        else:
+            parents = self._tracker.parent(EXPERIMENT, name, {"medtest.kind": "training"})
+            self.run_id = parents.runs[EXPERIMENT]
 
-    def _experiment(self) -> str:
-        found = self._client.get_experiment_by_name("medtest-training")
-        if found is not None:
-            return str(found.experiment_id)
-        location = None if os.environ.get("MLFLOW_TRACKING_URI") else str(home() / "mlruns" / "medtest-training")
-        return str(self._client.create_experiment("medtest-training", artifact_location=location))
+    def _reopen(self, run_id: str) -> bool:
+        if self._tracker is None:
+            return False
+        try:
+            self._tracker.client.update_run(run_id, status="RUNNING")
+        except Exception:  # noqa: BLE001 - stores raise classes of their own for a run that is not there
+            return False
+        return True
 
     def params(self, values: Mapping[str, Any]) -> None:
-        """Log options once; those already there stay."""
-        if self._client is None:
+        """Log options once; those already there stay.
+
+        Raises:
+            NotTracked: The store failed.
+        """
+        if self._tracker is None or self.run_id is None:
             return
-        there = self._client.get_run(self.run_id).data.params
-        for key, value in values.items():
-            if key not in there:
-                self._client.log_param(self.run_id, key, str(value)[:6000])
+        try:
+            there = self._tracker.client.get_run(self.run_id).data.params
+            for key, value in values.items():
+                if key not in there:
+                    self._tracker.client.log_param(self.run_id, key, str(value)[:5900])
+        except Exception as error:
+            raise NotTracked(f"the options of this training could not be tracked: {error}") from error
 
     def metrics(self, values: Mapping[str, float], step: int) -> None:
-        """Log one point of each curve."""
-        if self._client is None:
+        """Log one point of each curve.
+
+        Raises:
+            NotTracked: The store failed; what is trained so far is kept in the training's folder.
+        """
+        if self._tracker is None or self.run_id is None:
             return
-        import time
-
-        from mlflow.entities import Metric
-
-        now = int(time.time() * 1000)
-        self._client.log_batch(self.run_id, metrics=[Metric(k, float(v), now, step) for k, v in values.items()])
+        try:
+            for key, value in values.items():
+                self._tracker.client.log_metric(self.run_id, key, float(value), step=step)
+        except Exception as error:
+            raise NotTracked(f"this training could not be tracked any more (it can be resumed): {error}") from error
 
     def artifact(self, path: Path) -> None:
-        """Log a file."""
-        if self._client is not None:
-            self._client.log_artifact(self.run_id, str(path))
+        """Log a file.
+
+        Raises:
+            NotTracked: The store failed.
+        """
+        if self._tracker is not None and self.run_id is not None:
+            self._tracker.attach(self.run_id, [(path, "")])
 
     def end(self, *, failed: bool = False) -> None:
-        """Mark the run finished or failed."""
-        if self._client is not None:
-            self._client.set_terminated(self.run_id, "FAILED" if failed else "FINISHED")
+        """Mark the run finished or failed.
+
+        Raises:
+            NotTracked: The store failed.
+        """
+        if self._tracker is not None and self.run_id is not None:
+            from medtest.tracking import Parents
+
+            self._tracker.close(Parents(uri=self._tracker.uri, runs={EXPERIMENT: self.run_id}), failed=failed)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from medtest.cases import Address, Image, Json
-from medtest.errors import BadOutput, Mistake
-from medtest.imagefile import BadFileError, read_rgb
+from medtest.errors import Mistake
 from medtest.plugins import TRUSTED
 from medtest.systems.base import Missing, RawAnswer, System, SystemSettings
 from medtest.systems.files import folder_mistakes, folder_sha256, user_path
@@ -20,7 +17,6 @@ from medtest.systems.files import folder_mistakes, folder_sha256, user_path
 SUFFIXES = (".png", ".npy", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
 """Looked for in this order."""
 NO_PREDICTION = "no prediction"
-_NPY_BYTES = 1 << 30
 
 
 class PredictionsSettings(SystemSettings):
@@ -69,19 +65,8 @@ class Predictions(System):
             for suffix in SUFFIXES:
                 path = root / f"{candidate}{suffix}"
                 if path.is_file() and _inside(root, path):
-                    return self._read(path)
+                    return read_map(path, max_pixels=self.settings.max_pixels, labels=self.settings.values == "labels")
         return Missing(NO_PREDICTION)
-
-    def _read(self, path: Path) -> NDArray[Any]:
-        if path.suffix == ".npy":
-            return _read_npy(path)
-        try:
-            picture = read_rgb(path, max_pixels=self.settings.max_pixels)
-        except BadFileError as error:
-            raise BadOutput(f"{path.name} {error}") from error
-        # Grey pictures have three equal channels; in a coloured mask whatever is lit counts.
-        brightest = picture.max(axis=2)
-        return np.asarray(brightest > 0 if self.settings.values == "labels" else brightest)
 
 
 def _candidates(address: Address) -> Iterator[str]:
@@ -94,12 +79,3 @@ def _candidates(address: Address) -> Iterator[str]:
 def _inside(root: Path, path: Path) -> bool:
     """Say whether a path stays in the folder; seed ids come from file names and could climb."""
     return path.resolve().is_relative_to(root.resolve())
-
-
-def _read_npy(path: Path) -> NDArray[Any]:
-    try:
-        if path.stat().st_size > _NPY_BYTES:
-            raise BadOutput(f"{path.name} is larger than {_NPY_BYTES >> 20} MiB")
-        return np.asarray(np.load(path, allow_pickle=False, mmap_mode=None))
-    except (OSError, ValueError, EOFError) as error:
-        raise BadOutput(f"{path.name} is no array that can be read: {error}") from error

@@ -1,0 +1,86 @@
+"""Prediction maps from files: bounded before decoding, with one clear reason if bad.
+
+Systems do not know seeds, so this reader is apart from that of seed images; and a map is a number per pixel, which must
+keep 16 bits and floats where an image may lose them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image as Pillow
+from PIL import UnidentifiedImageError
+
+from medtest.errors import BadOutput
+
+FORMATS = ("PNG", "JPEG", "BMP", "DIB", "TIFF", "WEBP")
+BYTES_A_PIXEL = 16
+SPARE_BYTES = 1 << 24
+
+
+def read_map(path: Path, *, max_pixels: int, labels: bool) -> NDArray[Any]:
+    """Return a picture or ``.npy`` file as a map that :func:`medtest.systems.border.check_mask` takes.
+
+    Args:
+        path: The file.
+        max_pixels: Larger maps are refused before they are decoded.
+        labels: Whether every value but 0 is lesion, instead of values being probabilities.
+
+    Returns:
+        h×w bool for labels; else uint8 (8-bit pictures) or float32 (16-bit ones, over 65535; floats as they are). A
+        ``.npy`` array comes as it is.
+
+    Raises:
+        BadOutput: It is no readable map within the bound.
+    """
+    try:
+        if path.stat().st_size > max_pixels * BYTES_A_PIXEL + SPARE_BYTES:
+            raise BadOutput(f"{path.name} is larger than a map of {max_pixels / 1e6:g} Mpixel can be")
+        found = _npy(path, max_pixels) if path.suffix == ".npy" else _picture(path, max_pixels)
+    except OSError as error:
+        raise BadOutput(f"{path.name} cannot be read: {error}") from error
+    return found != 0 if labels else found
+
+
+def _npy(path: Path, max_pixels: int) -> NDArray[Any]:
+    try:
+        # Mapped, not read: the header of a small file may promise an array of any size.
+        mapped = np.load(path, allow_pickle=False, mmap_mode="r")
+    except (ValueError, EOFError) as error:
+        raise BadOutput(f"{path.name} is no array that can be read: {error}") from error
+    if mapped.size > max_pixels:
+        raise BadOutput(f"{path.name} holds {mapped.size / 1e6:.1f} million values; the bound is {max_pixels / 1e6:g}")
+    return np.array(mapped)
+
+
+def _picture(path: Path, max_pixels: int) -> NDArray[Any]:
+    try:
+        with Pillow.open(path, formats=FORMATS) as picture:
+            if picture.width * picture.height > max_pixels:
+                raise BadOutput(
+                    f"{path.name} is {picture.width}×{picture.height}; the bound is {max_pixels / 1e6:g} Mpixel"  # noqa: RUF001
+                )
+            picture.load()
+            return _values(picture)
+    except BadOutput:
+        raise
+    except UnidentifiedImageError as error:
+        raise BadOutput(f"{path.name} is no picture that can be read") from error
+    except Exception as error:  # noqa: BLE001 - a damaged or hostile file may raise anything in a decoder
+        raise BadOutput(f"{path.name} is damaged: {str(error)[:120]}") from error
+
+
+def _values(picture: Pillow.Image) -> NDArray[Any]:
+    if picture.mode.startswith("F"):
+        return np.asarray(picture, np.float32)
+    if picture.mode.startswith("I"):
+        return np.asarray(picture).astype(np.float32) / np.float32(65535)
+    if picture.mode == "1":
+        return np.asarray(picture, np.bool_)
+    if picture.mode == "L":
+        return np.asarray(picture)
+    # In a coloured map whatever is lit counts; transparency is no part of a prediction.
+    return np.asarray(picture.convert("RGB")).max(axis=2)
