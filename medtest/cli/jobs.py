@@ -66,7 +66,7 @@ class Job:
         listed: The suites come from a ``glob``: one that needs ``data=`` is not run, which is no failure.
         alone: No sweep.
         results: What the jobs of this process gave.
-        parent: MLflow's parent run of the sweep, made by the first job that is tracked.
+        parents: MLflow's parent runs of the sweep, made by the first jobs that are tracked.
     """
 
     places: Places
@@ -74,7 +74,7 @@ class Job:
     listed: bool = False
     alone: bool = True
     results: list[JobResult] = field(default_factory=list)
-    parent: Any = None
+    parents: Any = None
 
     def __call__(self, cfg: DictConfig) -> JobResult:
         """Do one job."""
@@ -82,6 +82,12 @@ class Job:
 
         hydra: Any = HydraConfig.get()
         label = _label(task_overrides(hydra))
+        if any(result.code == ExitCode.INTERRUPTED for result in self.results):
+            stopped = JobResult(
+                label=label, code=int(ExitCode.INTERRUPTED), status="not run", note="interrupted before"
+            )
+            self.results.append(stopped)
+            return stopped
         if not self.alone:
             console().rule(escape(label), align="left")
         result = self._guarded(cfg, hydra, label)
@@ -94,11 +100,14 @@ class Job:
         return [*self.results, JobResult(label="(the job that was stopped)", code=code, status=_STATUS[code])]
 
     def close(self) -> None:
-        """End the sweep's parent run."""
-        if self.parent is not None:
-            from medtest.cli.finish import close_parent
+        """End the sweep's parent runs in MLflow."""
+        if self.parents is None:
+            return
+        from medtest.cli.finish import close_parents
 
-            close_parent(self.parent, failed=any(result.code not in (0, 1) for result in self.results))
+        bad = (int(ExitCode.OK), int(ExitCode.GATE_NOT_HELD))
+        if not close_parents(home(), self.parents, failed=any(result.code not in bad for result in self.results)):
+            sys.stderr.write("MLflow could not be reached to end the sweep's parent run; results are whole on disk.\n")
 
     def _guarded(self, cfg: DictConfig, hydra: Any, label: str) -> JobResult:
         try:
@@ -125,9 +134,9 @@ class Job:
             return _result(label, int(ExitCode.OK), "planned")
         from medtest.cli.finish import run_and_finish
 
-        finished = run_and_finish(loaded.suite, invocation, parent=self.parent, sweep=not self.alone)
-        self.parent = finished.parent
-        return _result(label, int(finished.code), finished.note)
+        ended = run_and_finish(loaded.suite, invocation, view=loaded.view, parents=self.parents, sweep=not self.alone)
+        self.parents = ended.parents or self.parents
+        return _result(label, int(ended.code), ended.note)
 
 
 def invocation_of(loaded: Loaded, command: str = "") -> Invocation:

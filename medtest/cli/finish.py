@@ -1,0 +1,167 @@
+"""From a checked suite to what the user reads last: run it, finish its folders, and say what came out."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from medtest.cli.plan_view import console, duration
+from medtest.errors import ExitCode, FolderInUse, MedtestError, NotTracked, UserMistakes
+from medtest.suite.model import Invocation, Suite
+from medtest.suite.outline import write_timings
+
+if TYPE_CHECKING:
+    from medtest.report.finish import Finished
+    from medtest.runner import RunOutcome
+    from medtest.tracking import Parents
+
+_TIMED_CASES = 50
+"""A run of fewer cases says more about loading than about a case."""
+
+_VERDICT: dict[ExitCode, str] = {
+    ExitCode.GATE_NOT_HELD: "a gate is not held",
+    ExitCode.TOO_MANY_ERRORS: "too many cases could not be judged; report.html names the reasons",
+    ExitCode.NOT_TRACKED: "results are whole, but MLflow could not take them",
+    ExitCode.BUDGET: "a budget was reached; the same command goes on from there",
+    ExitCode.INTERRUPTED: "interrupted; the same command goes on from there",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """How a run ended.
+
+    Attributes:
+        code: Its exit code.
+        note: One line for the summary of a sweep.
+        parents: MLflow's parent runs, which the next job of a sweep shares.
+    """
+
+    code: ExitCode
+    note: str = ""
+    parents: Parents | None = None
+
+
+def run_and_finish(
+    suite: Suite, invocation: Invocation, *, view: str = "", parents: Parents | None = None, sweep: bool = False
+) -> Ended:
+    """Run a suite, write tables, report and MLflow under the folders' locks, and print what came out.
+
+    Args:
+        suite: The checked suite.
+        invocation: How it is run.
+        view: Digest of the oracle where the command line changed it, else "".
+        parents: What an earlier job of the sweep gave.
+        sweep: Whether this is a job of a sweep.
+
+    Raises:
+        MedtestError: The run could not be made; what was finished before is kept.
+    """
+    from medtest.report.finish import finish
+    from medtest.runner import run_suite
+
+    out = console()
+    with ExitStack() as locks:
+        try:
+            outcome = run_suite(suite, invocation, hold=locks)
+            _keep_timing(invocation, outcome)
+            ended = finish(suite, invocation, outcome, view=view, parents=parents, sweep=sweep)
+        except (UserMistakes, FolderInUse):
+            raise  # nothing was run
+        except MedtestError as error:
+            _note_failure(suite, invocation, error, parents=parents, sweep=sweep)
+            raise
+    _tell(out, suite, invocation, outcome, ended)
+    return Ended(code=ended.code, note=ended.note, parents=ended.parents)
+
+
+def close_parents(home: Path, parents: Parents, *, failed: bool) -> bool:
+    """End the parent runs of a sweep; False when the store could not be reached."""
+    from medtest.report.finish import close_parents as close
+
+    try:
+        close(home, parents, failed=failed)
+    except NotTracked:
+        return False
+    return True
+
+
+def _note_failure(
+    suite: Suite, invocation: Invocation, error: MedtestError, *, parents: Parents | None, sweep: bool
+) -> None:
+    """Mark the invocation FAILED in MLflow; the error itself is what the user reads."""
+    if not invocation.track:
+        return
+    from medtest.report.finish import track_failure
+
+    with contextlib.suppress(NotTracked):  # the first job of a sweep has no parents to leave open: it ends its own
+        track_failure(suite, invocation, type(error).__name__, parents=parents, sweep=sweep and parents is not None)
+
+
+def _keep_timing(invocation: Invocation, outcome: RunOutcome) -> None:
+    executed = sum(system.cases_executed for system in outcome.systems)
+    if executed >= _TIMED_CASES and not outcome.interrupted:
+        names = [system.record_name for system in outcome.systems if system.cases_executed]
+        write_timings(invocation.home, names, 1000.0 * outcome.running_seconds / executed)
+
+
+# --- what is printed ----------------------------------------------------------------------------------------------
+
+
+def _tell(out: Console, suite: Suite, invocation: Invocation, outcome: RunOutcome, ended: Finished) -> None:
+    for notice in outcome.notices:
+        out.print(notice, markup=False)
+    if outcome.interrupted:
+        out.print(f"{ended.note}. What was finished is kept; the same command goes on from there.", markup=False)
+        return
+    for item in ended.renderables:
+        out.print()
+        out.print(item)
+    out.print()
+    executed = sum(system.cases_executed for system in outcome.systems)
+    reused = sum(system.cases_reused for system in outcome.systems)
+    done = f"{executed:,} cases run in {duration(outcome.seconds)}" if executed else "No case had to be run"
+    out.print(done + (f"; {reused:,} were finished before" if reused else "") + ".", markup=False)
+    for material in ended.materials:
+        if material.partial:
+            out.print(f"{material.system}: partial, {material.partial}", markup=False)
+    for path in ended.reports:
+        out.print(f"Report:  {_near(path)}", markup=False, soft_wrap=True)
+    if ended.comparison is not None:
+        out.print(f"Side by side:  {_near(ended.comparison)}", markup=False, soft_wrap=True)
+    if invocation.track and ended.parents is not None:
+        out.print(f"MLflow:  {_how_to_open(invocation)}", markup=False, soft_wrap=True)
+    for problem in ended.problems:
+        out.print(problem, markup=False)
+    out.print(_verdict(suite, ended.code), markup=False)
+
+
+def _verdict(suite: Suite, code: ExitCode) -> str:
+    if code is ExitCode.OK:
+        gates = len(suite.gates)
+        held = "no gate is set" if not gates else "the gate is held" if gates == 1 else f"all {gates} gates are held"
+        return f"Exit code 0: {held}."
+    return f"Exit code {int(code)}: {_VERDICT.get(code, 'see above')}."
+
+
+def _near(path: Path) -> str:
+    """Return a path as one would type it here."""
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("..") else relative
+
+
+def _how_to_open(invocation: Invocation) -> str:
+    from medtest.tracking import store_uri, where
+
+    uri = store_uri(invocation.home, invocation.tracking_uri)
+    place = where(invocation.home, uri)
+    if place.startswith("mlruns/"):
+        here = Path("Makefile").is_file() and Path("run.py").is_file()
+        return f"{'make ui' if here else 'medtest ui'}  (runs of this folder: {place})"
+    return place
