@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +191,71 @@ def measure(system: str, seeds: int, passes: int) -> tuple[Timing, list[float]]:
     return Timing(suite=statistics.median(suites), bare=medians), ratios
 
 
+class Clocked(PraNet):
+    """The compact PraNet, which keeps how much processor time its forwards took."""
+
+    seconds = 0.0
+
+    def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
+        """Answer and keep the time."""
+        began = time.process_time()
+        answers = super().predict(images, addresses)
+        self.seconds += time.process_time() - began
+        return answers
+
+
+def processor_time(seeds: int) -> None:
+    """Print what a worker does beside forwards, in processor time, which a busy machine leaves as it is.
+
+    A worker's loop runs in this process with one thread; what the parent adds is measured in a run of its own, less
+    what a run of no case takes. On two idle cores the wall overhead is half of the sum, for both work at a time.
+    """
+    from medtest.runner.execute import Outbox, UnitRunner
+    from medtest.runner.messages import UnitTask
+    from medtest.runner.parts import Parts
+    from medtest.runner.privacy import Names, Scrubber
+    from medtest.runner.rows import RowMaker
+
+    suite = make_suite("pranet", seeds)
+    parts_ = Parts(suite, None, BATCH)
+    system = Clocked("pranet", suite.systems[0].settings)
+    system.open(device="cpu", threads=1)
+    groups = {name: relation.group for name, relation in parts_.relations.items()}
+    names = Names()
+    maker = RowMaker(
+        suite=("benchmark", "1"),
+        groups=groups,
+        oracle=parts_.oracle,
+        strata=(),
+        names=names,
+        scrub=Scrubber(names),
+    )
+    runner = UnitRunner(parts_, [system], maker, Outbox(lambda _: None, 0.5))
+    refs = parts_.sources[0].refs()
+    cases = len(parts_.unit(refs[0]).cases)
+    spent: list[float] = []
+    forwards: list[float] = []
+    for index, ref in enumerate(refs):
+        system.seconds, began = 0.0, time.process_time()
+        runner.run(UnitTask(index, 0, ref, (b"\x01" * cases,), {}))
+        spent.append((time.process_time() - began) / cases)
+        forwards.append(system.seconds / cases)
+    beside = [total - forward for total, forward in zip(spent[1:], forwards[1:], strict=True)]
+    began = time.process_time()
+    with tempfile.TemporaryDirectory() as home:
+        invocation = Invocation(home=Path(home), quiet=True, device="cpu")
+        run_suite(suite, replace(invocation, limit=1), limits=Limits(samples=0))
+        middle = time.process_time()
+        run_suite(suite, invocation, limits=Limits(samples=0))
+    parent = (time.process_time() - middle - (middle - began)) / (cases * (seeds - 2))
+    print(f"processor time a case, {seeds} seeds of {cases} cases (the first left out)")
+    print(f"  forward                     {1000 * statistics.median(forwards[1:]):7.2f} ms")
+    print(f"  beside it, in the worker    {1000 * statistics.median(beside):7.2f} ms")
+    print(f"  in the parent               {1000 * max(0.0, parent):7.2f} ms")
+    wall = (statistics.median(beside) + max(0.0, parent)) / 2
+    print(f"  wall overhead on two idle cores, by this: {1000 * wall:.2f} ms")
+
+
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -199,6 +264,7 @@ def main() -> None:
     parser.add_argument("--model", choices=["pranet", "ssformer"], default="pranet")
     parser.add_argument("--weights", default="", help="weights other than the shipped ones")
     parser.add_argument("--skip-slow", action="store_true", help="leave the network ten times as slow out")
+    parser.add_argument("--processor-time", action="store_true", help="for a busy machine")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
@@ -206,6 +272,9 @@ def main() -> None:
         return
     if args.weights:
         os.environ[WEIGHTS] = str(Path(args.weights).resolve())
+    if args.processor_time:
+        processor_time(args.seeds)
+        return
     for system, seeds in ((args.model, args.seeds), *((("ten_times", 2),) if not args.skip_slow else ())):
         timing, ratios = measure(system, seeds, args.passes)
         print(f"{system}: {seeds} seeds, median of {args.passes}")

@@ -25,7 +25,7 @@ _KEY_BYTES = 32
 _ID_LENGTH = 24
 _MAX_REASON = 300
 _POINTER = re.compile(r"0x[0-9a-fA-F]{5,}")
-_ABSOLUTE = re.compile(r"(?<![\w.])(?:[A-Za-z]:\\|/)(?:[^\s:'\"<>|*?,;()\[\]]+[/\\])+([^\s:'\"<>|*?,;()\[\]/\\]*)")
+_ABSOLUTE = re.compile(r"(?<![\w.…~])(?:[A-Za-z]:\\|/)(?:[^\s:'\"<>|*?,;()\[\]]+[/\\])+([^\s:'\"<>|*?,;()\[\]/\\]*)")
 
 
 def key_file() -> Path:

@@ -30,8 +30,8 @@ RECORDS = "records.parquet"
 RECORDS_CSV = "records.csv"
 SHARDS = "records"
 _DIGEST, _PRIMARY, _WRITTEN = b"medtest.digest", b"medtest.primary", b"medtest.written"
-_CHUNK = 1024
-_OPEN_PARTS = 6
+_CHUNK = 512
+_OPEN_PARTS = 3
 _SHARD = re.compile(r"shard-(\d{8})\.parquet")
 
 Key: TypeAlias = tuple[Any, ...]

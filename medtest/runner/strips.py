@@ -46,22 +46,23 @@ def draw_strips(parts: Parts, systems: Sequence[System], task: StripTask) -> tup
     Returns:
         What could not be drawn, in words.
     """
-    errors: list[str] = []
     try:
         seed = parts.prepared(task.source, task.ref)
     except Exception as error:  # noqa: BLE001 - as in a run, a seed source may raise anything
         return (f"Sample strips of one seed could not be drawn: {describe(error)}",)
     cases = parts.unit(task.ref).cases
     made: dict[int, Made] = {}
+    known: dict[tuple[int, int], Answer] = {}
     for strip in task.strips:
         for index in (0, strip.case):
             if index not in made:
                 made[index] = parts.make(seed, cases[index])
-        before = _answer(systems[strip.system], made[0])
-        after = before if strip.case == 0 else _answer(systems[strip.system], made[strip.case])
+            if (strip.system, index) not in known:
+                known[strip.system, index] = _answer(systems[strip.system], made[index])
+        before, after = known[strip.system, 0], known[strip.system, strip.case]
         picture = draw_strip(seed, made[strip.case], before, after, title=strip.title, detail=strip.detail)
         _save(picture, strip)
-    return tuple(errors)
+    return ()
 
 
 def _answer(system: System, case: Made) -> Answer:
@@ -72,7 +73,7 @@ def _answer(system: System, case: Made) -> Answer:
 
 def _save(picture: Picture, strip: Strip) -> None:
     with writing(Path(strip.file)) as file:
-        PillowImage.fromarray(picture).save(file, format="PNG", optimize=True)
+        PillowImage.fromarray(picture).save(file, format="PNG")
 
 
 def draw_strip(seed: PreparedSeed, case: Made, before: Answer, after: Answer, *, title: str, detail: str) -> Picture:
@@ -118,7 +119,7 @@ def _panel(image: Image | None, words: str = "", *, truth: Mask | None = None, a
     for mask, colour in ((truth, _TRUTH), (answer, _ANSWER)):
         if mask is not None:
             outlines, _ = cv2.findContours(_resized(mask, size), cv2.RETR_LIST, cv2.CHAIN_APPROX_NONE)
-            cv2.drawContours(picture, outlines, -1, colour, 3 if mask is truth else 1, cv2.LINE_AA)
+            cv2.drawContours(picture, outlines, -1, colour, 2 if mask is truth else 1, cv2.LINE_AA)
     if words:
         _write_inside(picture, words, _PAPER)
     return picture

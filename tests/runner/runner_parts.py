@@ -28,7 +28,7 @@ class BlobSettings(PartSettings):
     count: int = 4
     size: int = 64
     labelled: bool = True
-    cluster: str = ""
+    one_patient: bool = False
 
 
 class Blobs(SeedSource):
@@ -42,7 +42,7 @@ class Blobs(SeedSource):
             SeedRef(
                 dataset=self.dataset,
                 seed_id=f"patient-{i:04d}",
-                cluster=self.settings.cluster or f"video{i // 2}",
+                cluster="patient-jane-doe" if self.settings.one_patient else f"video{i // 2}",
                 strata=(("site", "north" if i % 2 else "south"),),
                 locator=f"images/patient-{i:04d}.png",
             )
@@ -208,7 +208,7 @@ def make_suite(
     against: Any = "truth",
     threshold: float = 0.25,
     privacy: Privacy | None = None,
-    cluster: str = "",
+    one_patient: bool = False,
 ) -> Suite:
     """Return a suite of the parts above."""
     chosen = relations if relations is not None else {"dim": Dim, "dim2": Dim}
@@ -217,7 +217,7 @@ def make_suite(
         version="1",
         description="for tests",
         seed=seed,
-        seeds=(plan_of("seeds", "blobs", Blobs, count=seeds, size=size, labelled=labelled, cluster=cluster),),
+        seeds=(plan_of("seeds", "blobs", Blobs, count=seeds, size=size, labelled=labelled, one_patient=one_patient),),
         relations=tuple(
             plan_of("relations", name, cls, severities=list(severities), repeats=repeats)
             for name, cls in chosen.items()

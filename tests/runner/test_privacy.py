@@ -29,7 +29,7 @@ def _key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _suite(**options: Any) -> Any:
-    return make_suite(seeds=2, relations={"picky": Picky, "dim": Dim}, cluster="patient-jane-doe", **options)
+    return make_suite(seeds=2, relations={"picky": Picky, "dim": Dim}, one_patient=True, **options)
 
 
 def test_no_file_names_a_seed_and_numbers_are_the_same(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_reasons_lose_every_name_of_the_seed(seed: str, cluster: str, before: st
 def test_reasons_lose_paths_and_addresses_and_stay_short() -> None:
     scrub = Scrubber(Names(), (("/data/clinic", "…"), ("/home/me", "~")))
     ref = SeedRef(dataset="d", seed_id="s")
-    assert scrub.reason("no file /data/clinic/a/b.png", ref) == "no file …/b.png"
+    assert scrub.reason("no file /data/clinic/a/b.png", ref) == "no file …/a/b.png"
     assert scrub.reason("bad '/opt/x/y.so': <o at 0x7f00aa11bb22>", ref) == "bad '…/y.so': <o at 0x…>"
     assert scrub.reason(r"bad C:\Users\me\w.bin", ref) == "bad …/w.bin"
     assert scrub.reason("1/2 of 3/4 and a/b stay", ref) == "1/2 of 3/4 and a/b stay"
