@@ -177,7 +177,7 @@ def _system(
         wanted=wanted,
         tables=tables,
         run=run,
-        notices=[*outcome.notices],
+        notices=[line for line in outcome.notices if line not in {other.notice for other in outcome.systems}],
         command=invocation.command,
         view=view,
     )

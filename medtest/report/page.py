@@ -74,7 +74,7 @@ def report_page(material: Material) -> dict[str, Any]:
         "phantom": phantom_words(material),
         "partial": material.partial,
         "view": view_words(material),
-        "trained_on": ", ".join(wanted.trained_on),
+        "trained_on": any(pivot.marked(name, wanted.trained_on) != name for name in rates.datasets),
         "criterion_words": criterion_words(material),
         "cluster_word": cluster_word(material),
         "facts": _facts(material, rates),
@@ -190,6 +190,7 @@ def _facts(material: Material, rates: Rates) -> list[tuple[str, str]]:
     facts = [
         ("System", material.system + (f" - {run['notice']}" if run.get("notice") else "")),
         ("Suite", f"{wanted.suite} {wanted.version}"),
+        ("Trained on", ", ".join(wanted.trained_on)),
         ("Source cases", f"{seeds} ({sum(counts.seeds.values()):,})"),
         ("Relations", relations),
         ("Severities", levels or "drawn from the published ranges"),

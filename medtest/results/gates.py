@@ -46,7 +46,7 @@ def describe(gate: Gate) -> str:
     """Return a gate as one line of text."""
     bound = "upper end of the interval" if gate.bound == "ci_high" else "rate"
     where = f"{gate.relation}, severity {gate.severity}, data set {gate.dataset}"
-    return f"{gate.score} t={gate.threshold:g} against {gate.against}, {where}: {bound} <= {gate.max_percent:g} %"
+    return f"{gate.score} t={gate.threshold:g} against {gate.against}, {where}: {bound} at most {gate.max_percent:g} %"
 
 
 def evaluate(gates: Iterable[Gate], table: pd.DataFrame) -> tuple[GateResult, ...]:

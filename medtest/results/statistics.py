@@ -22,10 +22,11 @@ Z95 = 1.959963984540054
 REPLICATES = 2000
 """Bootstrap replicates: the ends of a 95 % interval then rest on 50 replicates each."""
 
-FEW_CLUSTERS = 5
+FEW_CLUSTERS = 10
 """Below this many clusters with (or without) a violation the bootstrap is too narrow: resampling cannot invent a rare
-event that it has not seen. Such pools get Wilson's interval with every cluster counted as one case, which is never
-narrower than the truth warrants."""
+event that it has not seen. Such pools get Wilson's interval with every cluster counted as one case, which errs towards
+being wide. In simulations (6 to 100 clusters of 45 cases, rates of 2 to 15 %) the nominal 95 % intervals then held the
+true rate in 88 to 100 % of the repetitions, against 87 to 99 % with 5 in place of 10."""
 
 _CACHED_WEIGHTS = 20_000_000
 
