@@ -110,6 +110,7 @@ def test_a_hanging_batch_is_given_up_and_the_unit_goes_on(tmp_path: Path, health
     assert_equal_records(records(outcome, 1).drop(columns="system"), healthy.drop(columns="system"))
 
 
+@pytest.mark.slow
 def test_a_hang_in_a_later_batch_leaves_the_others(tmp_path: Path, healthy: Any) -> None:
     suite = make_suite(seeds=2, systems={"bright": {"fault": "hang", "when": "patient-0000/dim2_s1"}})
     frame = records(go(suite, tmp_path, batch_size=4, batch_seconds=3.0))
@@ -147,6 +148,7 @@ def test_relations_that_do_not_apply_break_or_lie(tmp_path: Path) -> None:
     assert set(frame[frame.relation == "dim"].verdict) <= {"PASS", "FAIL"}
 
 
+@pytest.mark.slow
 def test_a_relation_that_hangs(tmp_path: Path) -> None:
     suite = make_suite(seeds=1, relations={"stuck": Stuck, "dim": Dim}, severities=(1, 2))
     frame = records(go(suite, tmp_path, batch_size=3, batch_seconds=3.0))
@@ -164,6 +166,7 @@ def test_a_process_that_dies_while_loading(tmp_path: Path) -> None:
         go(make_suite(systems={"bright": {"fault": "open_exit"}}), tmp_path)
 
 
+@pytest.mark.slow
 def test_a_leak_is_bounded_by_replacing_the_worker(tmp_path: Path) -> None:
     leak = make_suite(seeds=12, systems={"bright": {"fault": "leak"}}, severities=(1, 2))
     outcome = go(leak, tmp_path, limits=Limits(samples=0, worker_bytes=350 * 1024**2))

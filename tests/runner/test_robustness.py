@@ -102,6 +102,7 @@ def test_ctrl_c_keeps_whole_shards_and_the_next_run_goes_on(tmp_path: Path) -> N
     assert_equal_records(records(go(suite, tmp_path / "whole", workers=2)), records(resumed))
 
 
+@pytest.mark.slow
 def test_sigterm_is_as_good_as_ctrl_c(tmp_path: Path) -> None:
     process = _start(tmp_path, seeds=30)
     wait_for(lambda: len(_shards(tmp_path)) >= 1, 90)
@@ -199,6 +200,7 @@ def small_disk(tmp_path: Path) -> Any:
     subprocess.run([umount, "-l", str(place)], check=True)
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_said_and_what_was_finished_is_kept(small_disk: Path, tmp_path: Path) -> None:
     suite = make_suite(seeds=40, systems={"bright": {}})
     whole = records(go(suite, tmp_path / "whole", workers=2))
@@ -235,6 +237,7 @@ def test_a_read_only_folder_is_said(small_disk: Path) -> None:
         go(make_suite(seeds=1), small_disk)
 
 
+@pytest.mark.slow
 def test_a_worker_killed_from_outside_is_replaced(tmp_path: Path) -> None:
     killed: list[int] = []
 
@@ -257,6 +260,7 @@ def test_a_worker_killed_from_outside_is_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.slow
 def test_a_stopped_parent_does_not_take_its_workers_for_hung(tmp_path: Path) -> None:
     process = script(
         "outcome = run_suite(make_suite(seeds=10, systems={'bright': {'pause': 0.2}}),\n"

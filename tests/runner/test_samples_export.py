@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import cv2
 import numpy as np
 import pytest
+from pandas.testing import assert_frame_equal
 from PIL import Image
 from runner_helpers import go, records
 from runner_parts import Dim, Picky, make_suite
 
 from medtest.cases import image_sha256
 from medtest.errors import UserMistakes
+from medtest.plugins import part
 from medtest.runner import Limits, export, export_followups, replay_case, replay_strips
-from medtest.suite.model import Invocation, Selection
+from medtest.suite.model import Invocation, PartPlan, Selection
 
 
 @pytest.fixture(scope="module")
@@ -168,3 +171,24 @@ def test_export_of_a_part_and_of_something_else(sampled: Any, tmp_path: Path) ->
     with pytest.raises(UserMistakes) as caught:
         export_followups(make_suite(seed=99), Invocation(home=home), tmp_path)
     assert "other follow-ups" in str(caught.value)
+
+
+def test_exported_images_answered_elsewhere_come_back_with_the_same_scores(tmp_path: Path) -> None:
+    suite = make_suite(seeds=2, systems={"bright": {"level": 120}}, relations={"dim": Dim, "picky": Picky})
+    direct = records(go(suite, tmp_path))
+    export_followups(suite, Invocation(home=tmp_path), tmp_path / "to")
+    left_out = tmp_path / "to" / "blobs" / "patient-0001" / "dim_s4_f0_r0.png"
+    for path in (tmp_path / "to").rglob("*.png"):  # somebody else's machine
+        answer = np.asarray(Image.open(path)).max(axis=2) > 120
+        target = tmp_path / "maps" / path.relative_to(tmp_path / "to")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if path != left_out:
+            Image.fromarray((answer * 255).astype(np.uint8)).save(target)
+    info = part("systems", "predictions")
+    settings = info.load().Settings(**{**info.defaults, "folder": str(tmp_path / "maps")})
+    maps = replace(suite, systems=(PartPlan(id="maps", info=info, settings=settings),))
+    back = records(go(maps, tmp_path))
+    missing = (back.seed_id == "patient-0001") & (back.relation == "dim") & (back.severity == 4)
+    assert list(back[missing].verdict) == ["SKIP"] and list(back[missing].reason) == ["no prediction"]
+    same = ["followup_sha256", "verdict", "reason", "dice", "iou", "source_dice", "self_dice", "mean_dice_256"]
+    assert_frame_equal(direct[~missing][same], back[~missing][same], check_exact=True)
