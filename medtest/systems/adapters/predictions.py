@@ -11,6 +11,7 @@ from pydantic import Field
 from medtest.cases import Address, Image, Json
 from medtest.errors import Mistake
 from medtest.plugins import TRUSTED
+from medtest.systems.adapters.maps import read_map
 from medtest.systems.base import Missing, RawAnswer, System, SystemSettings
 from medtest.systems.files import folder_mistakes, folder_sha256, user_path
 

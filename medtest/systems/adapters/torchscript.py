@@ -57,7 +57,7 @@ class TorchScript(System):
         path = user_path(self.settings.path)
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)
+                warnings.simplefilter("ignore")  # torch announces that TorchScript will go; archives are still about
                 self._module = torch.jit.load(str(path), map_location=device).eval()  # type: ignore[no-untyped-call]
         except (RuntimeError, ValueError, OSError) as error:
             raise MedtestError(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 FORMAT = "medtest-network-1"
+HEADER = "medtest"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,12 +42,9 @@ def save_weights(path: Path, state: Mapping[str, Tensor], info: WeightsInfo) -> 
         name: (value.detach().to(torch.float16) if value.is_floating_point() else value.detach()).cpu().contiguous()
         for name, value in state.items()
     }
-    header = {
-        "format": FORMAT,
-        "network": json.dumps(dict(info.network), sort_keys=True),
-        "size": str(info.size),
-        "note": info.note,
-    }
+    facts = {"format": FORMAT, "network": dict(info.network), "size": info.size, "note": info.note}
+    # One entry: the library writes several in an order of chance, and equal weights should be equal files.
+    header = {HEADER: json.dumps(facts, sort_keys=True)}
     partial = path.with_name(path.name + ".partial")
     with partial.open("wb") as file:
         file.write(save(kept, metadata=header))
@@ -68,11 +66,12 @@ def read_info(path: Path) -> WeightsInfo:
             header = file.metadata() or {}
     except (OSError, SafetensorError) as error:
         raise MedtestError(f"{path.name}: not a safetensors file that can be read: {error}") from error
-    if header.get("format") != FORMAT:
-        raise MedtestError(f"{path.name}: these weights do not say which network they belong to")
     try:
-        return WeightsInfo(network=json.loads(header["network"]), size=int(header["size"]), note=header.get("note", ""))
-    except (KeyError, ValueError) as error:
+        facts = json.loads(header.get(HEADER, "{}"))
+        if facts.get("format") != FORMAT:
+            raise MedtestError(f"{path.name}: these weights do not say which network they belong to")
+        return WeightsInfo(network=dict(facts["network"]), size=int(facts["size"]), note=str(facts["note"]))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise MedtestError(f"{path.name}: the description of the network cannot be read: {error}") from error
 
 

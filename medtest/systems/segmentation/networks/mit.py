@@ -207,7 +207,8 @@ class MixTransformer(nn.Module):
 
     def __init__(self, config: MitConfig) -> None:
         super().__init__()
-        rates = torch.linspace(0, config.drop_path, sum(config.depths)).tolist()
+        blocks_in_all = sum(config.depths)
+        rates = [config.drop_path * index / max(1, blocks_in_all - 1) for index in range(blocks_in_all)]
         inputs, done = 3, 0
         for index, (width, depth) in enumerate(zip(config.widths, config.depths, strict=True)):
             first = index == 0

@@ -1,0 +1,331 @@
+from __future__ import annotations
+
+import hashlib
+import pickle
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+
+from medtest.cases import Address
+from medtest.errors import BadOutput, MedtestError
+from medtest.plugins import part
+from medtest.systems.base import Missing, System
+from medtest.systems.border import check_mask
+
+ADDRESS = Address(dataset="set", seed_id="a1")
+IMAGE = np.zeros((32, 48, 3), np.uint8)
+IMAGE[:, 24:, 0] = 200
+RED = IMAGE[..., 0] > 100
+
+
+def _system(name: str, **settings: Any) -> System:
+    info = part("systems", name)
+    kind = info.load()
+    system: System = kind(name, kind.Settings(**{**info.defaults, **settings}))
+    return pickle.loads(pickle.dumps(system))  # as a worker gets it  # noqa: S301
+
+
+def _ask(system: System, *images: np.ndarray) -> list[Any]:
+    assert not system.check()
+    system.open(device="cpu", threads=1)
+    return list(system.predict(images or [IMAGE], [ADDRESS] * max(1, len(images))))
+
+
+# ---------------------------------------------------------------------------------------------------------- callable
+
+CODE = """
+import numpy as np
+
+def red(image):
+    assert image.dtype == np.uint8 and image.ndim == 3
+    return image[..., 0] > 100
+
+def reds(images):
+    assert images.ndim == 4
+    return [red(image) for image in images]
+
+def spoils(image):
+    image[:] = 0
+    return image[..., 0] > 100
+
+def short(images):
+    return [red(images[0])]
+
+def number(images):
+    return 3
+
+class Network:
+    def __init__(self, device):
+        self.device = device
+    def __call__(self, image):
+        return np.full(image.shape[:2], float(self.device == "cpu"))
+
+class Broken:
+    def __init__(self):
+        raise ValueError("no weights")
+
+constant = 4
+"""
+
+
+@pytest.mark.parametrize("folder", ["plain", "with space", "br[ack]et=s", "ünï"])
+def test_a_function_in_a_file_is_called(folder: str, tmp_path: Path) -> None:
+    path = tmp_path / folder / "net.py"
+    path.parent.mkdir()
+    path.write_text(CODE, encoding="utf-8")
+    system = _system("callable", target=f"{path}:red")
+    assert np.array_equal(check_mask(_ask(system)[0], RED.shape).mask, RED)
+    fingerprint = system.fingerprint()
+    assert fingerprint == {"function": "red", "file_sha256": hashlib.sha256(CODE.encode()).hexdigest()}
+    path.write_text(CODE + "\n", encoding="utf-8")
+    assert system.fingerprint() != fingerprint
+    assert system.record_name == "callable"
+
+
+def test_a_function_of_a_module_in_the_working_directory_is_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sys
+
+    (tmp_path / "mynets").mkdir()
+    (tmp_path / "mynets" / "__init__.py").touch()
+    (tmp_path / "mynets" / "one.py").write_text(CODE, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    assert np.array_equal(_ask(_system("callable", target="mynets.one:red"))[0], RED)
+
+
+def test_batches_classes_and_private_copies(tmp_path: Path) -> None:
+    path = tmp_path / "net.py"
+    path.write_text(CODE, encoding="utf-8")
+    batch = _ask(_system("callable", target=f"{path}:reds", batch=True), IMAGE, IMAGE[:, ::-1])
+    assert np.array_equal(batch[1], RED[:, ::-1])
+    other_sizes = _ask(_system("callable", target=f"{path}:reds", batch=True), IMAGE, IMAGE[:16])
+    assert [one.shape for one in other_sizes] == [(32, 48), (16, 48)]
+    assert _ask(_system("callable", target=f"{path}:Network"))[0].all()
+    before = IMAGE.copy()
+    _ask(_system("callable", target=f"{path}:spoils"))
+    assert np.array_equal(IMAGE, before)
+    for name in ("short", "number"):
+        with pytest.raises(BadOutput):
+            _ask(_system("callable", target=f"{path}:{name}", batch=True), IMAGE, IMAGE)
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ("", "nothing"),
+        ("net.py", "net.py"),
+        ("missing.py:f", "no such file"),
+        ("no.such.module:f", "cannot be found"),
+        ("os.system('x'):f", "not a module's name"),
+        ("json:2", "json:2"),
+    ],
+)
+def test_a_wrong_target_is_a_mistake_before_the_run(target: str, reason: str) -> None:
+    (mistake,) = _system("callable", target=target).check()
+    assert reason in mistake.found
+    assert "function" in mistake.allowed or "file" in mistake.allowed
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("rad", "did you mean red"), ("constant", "not callable"), ("Broken", "ValueError: no weights")],
+)
+def test_a_target_that_cannot_be_called_is_a_mistake(name: str, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "net.py"
+    path.write_text(CODE, encoding="utf-8")
+    with pytest.raises(MedtestError, match=reason):
+        _system("callable", target=f"{path}:{name}").open(device="cpu", threads=1)
+    path.write_text("import nothing_of_that_name", encoding="utf-8")
+    with pytest.raises(MedtestError, match="ModuleNotFoundError"):
+        _system("callable", target=f"{path}:f").open(device="cpu", threads=1)
+
+
+# ------------------------------------------------------------------------------------------------- ONNX, TorchScript
+
+
+def _graph(path: Path, *, batch: int | str, side: int | str, nhwc: bool = False) -> None:
+    """Save a graph that gives 20 times red minus 10: a logit, where red is in [0, 1] after scaling."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    shape = [batch, side, side, 3] if nhwc else [batch, 3, side, side]
+    axis = 3 if nhwc else 1
+    nodes = [
+        helper.make_node("Gather", ["image", "first"], ["red"], axis=axis),
+        helper.make_node("Mul", ["red", "twenty"], ["scaled"]),
+        helper.make_node("Sub", ["scaled", "ten"], ["logit"]),
+    ]
+    constants = [
+        numpy_helper.from_array(np.array([0], np.int64), "first"),
+        numpy_helper.from_array(np.array(20, np.float32), "twenty"),
+        numpy_helper.from_array(np.array(10, np.float32), "ten"),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "red",
+        [helper.make_tensor_value_info("image", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("logit", TensorProto.FLOAT, None)],
+        constants,
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, path)
+
+
+PLAIN = {"mean": [0.0, 0.0, 0.0], "std": [1.0, 1.0, 1.0]}
+
+
+@pytest.mark.parametrize(
+    ("batch", "side", "nhwc"), [("N", "S", False), (1, 64, False), (2, 64, False), ("N", 64, True)]
+)
+def test_an_onnx_graph_is_run(batch: int | str, side: int | str, nhwc: bool, tmp_path: Path) -> None:
+    pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    path = tmp_path / "my net [1]=x.onnx"
+    _graph(path, batch=batch, side=side, nhwc=nhwc)
+    system = _system("onnx", path=str(path), layout="nhwc" if nhwc else "nchw", **PLAIN)
+    answers = _ask(system, IMAGE, IMAGE[:, ::-1], IMAGE)
+    assert len(answers) == 3
+    assert answers[0].shape == ((32, 48) if side == "S" else (64, 64))
+    # logits are ±: 20·200/255 - 10 = 5.69 on red, -10 elsewhere  # noqa: RUF003
+    assert answers[0].max() == pytest.approx(1 / (1 + np.exp(-5.686)), abs=1e-3)
+    masks = [check_mask(answer, RED.shape).mask for answer in answers]
+    assert np.array_equal(masks[0], RED)
+    assert np.array_equal(masks[1], RED[:, ::-1])
+    blue = _system("onnx", path=str(path), layout="nhwc" if nhwc else "nchw", channels="bgr", **PLAIN)
+    assert not check_mask(_ask(blue)[0], RED.shape).mask.any()
+
+
+def test_a_file_that_is_no_graph_is_a_mistake(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    (tmp_path / "x.onnx").write_bytes(b"no graph")
+    with pytest.raises(MedtestError, match="cannot run this graph"):
+        _system("onnx", path=str(tmp_path / "x.onnx")).open(device="cpu", threads=1)
+    (mistake,) = _system("onnx", path=str(tmp_path / "y.onnx")).check()
+    assert mistake.nearest == "x.onnx"
+
+
+def test_without_onnxruntime_the_user_reads_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    (tmp_path / "x.onnx").write_bytes(b"graph")
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(MedtestError, match="pip install"):
+        _system("onnx", path=str(tmp_path / "x.onnx")).open(device="cpu", threads=1)
+
+
+def test_a_torchscript_archive_is_run(tmp_path: Path) -> None:
+    import torch
+
+    class Red(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            logit = x[:, :1] * 20 - 10
+            return torch.cat([-logit, logit], 1), logit * 0
+
+    path = tmp_path / "red.pt"
+    torch.jit.script(Red()).save(str(path))
+    system = _system("torchscript", path=str(path), output=0, channel=1, **PLAIN)
+    first, second = _ask(system, IMAGE, IMAGE[:16])
+    assert np.array_equal(check_mask(first, RED.shape).mask, RED)
+    assert second.shape == (16, 48)
+    # softmax of (-z, z) is the sigmoid of 2z  # noqa: RUF003
+    assert first.max() == pytest.approx(1 / (1 + np.exp(-2 * 5.686)), abs=1e-3)
+    sized = _system("torchscript", path=str(path), output=0, channel=0, size=[64, 96], **PLAIN)
+    assert np.array_equal(check_mask(_ask(sized)[0], RED.shape).mask, ~RED)
+    with pytest.raises(BadOutput, match="channel=5"):
+        _ask(_system("torchscript", path=str(path), output=0, channel=5, **PLAIN))
+    with pytest.raises(BadOutput, match="output=7"):
+        _ask(_system("torchscript", path=str(path), output=7, **PLAIN))
+    (tmp_path / "state.pt").write_bytes(b"something else")
+    with pytest.raises(MedtestError, match="not a TorchScript archive"):
+        _system("torchscript", path=str(tmp_path / "state.pt")).open(device="cpu", threads=1)
+
+
+# ------------------------------------------------------------------------------------------------------- predictions
+
+
+def _case(relation: str = "source", severity: int = 0, *, dataset: str = "set", seed_id: str = "a1") -> Address:
+    return Address(dataset=dataset, seed_id=seed_id, relation=relation, severity=severity)
+
+
+def test_maps_are_found_by_address(tmp_path: Path) -> None:
+    folder = tmp_path / "maps of [us]"
+    (folder / "set" / "a1").mkdir(parents=True)
+    (folder / "b2").mkdir()
+    cv2.imwrite(str(folder / "set" / "a1.png"), np.full((4, 4), 255, np.uint8))
+    cv2.imwrite(str(folder / "set" / "a1" / "blur_s3_f0_r0.png"), np.full((4, 4), 51, np.uint8))
+    np.save(folder / "b2.npy", np.full((5, 6), 0.75))
+    cv2.imwrite(str(folder / "b2" / "text_s1_f0_r0.png"), np.full((4, 4), 32768, np.uint16))
+    system = _system("predictions", folder=str(folder))
+    assert not system.check()
+    cases = [
+        _case(),
+        _case("blur", 3),
+        _case("blur", 4),
+        _case(seed_id="b2"),
+        _case("text", 1, seed_id="b2"),
+        _case(dataset="other"),
+    ]
+    system.open(device="cpu", threads=1)
+    answers = system.predict([IMAGE] * len(cases), cases)
+    assert check_mask(answers[0], (8, 8)).mask.all()
+    assert check_mask(answers[1], (4, 4)).probability == pytest.approx(0.2)
+    assert answers[2] == Missing("no prediction")
+    assert check_mask(answers[3], (5, 6)).probability == pytest.approx(0.75)
+    assert check_mask(answers[4], (4, 4)).probability == pytest.approx(32768 / 65535)
+    assert answers[5] == Missing("no prediction")
+
+
+def test_the_fingerprint_of_a_folder_follows_names_and_contents(tmp_path: Path) -> None:
+    cv2.imwrite(str(tmp_path / "a.png"), np.zeros((4, 4), np.uint8))
+    prints = [_system("predictions", folder=str(tmp_path)).fingerprint()["folder_sha256"]]
+    (tmp_path / "notes.txt").write_text("nothing", encoding="utf-8")
+    assert _system("predictions", folder=str(tmp_path)).fingerprint()["folder_sha256"] == prints[0]
+    (tmp_path / "a.png").rename(tmp_path / "b.png")
+    prints.append(_system("predictions", folder=str(tmp_path)).fingerprint()["folder_sha256"])
+    cv2.imwrite(str(tmp_path / "b.png"), np.ones((4, 4), np.uint8))
+    prints.append(_system("predictions", folder=str(tmp_path)).fingerprint()["folder_sha256"])
+    assert len(set(prints)) == 3
+
+
+def test_bad_maps_are_errors_of_the_system_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "set").mkdir()
+    path = tmp_path / "set" / "a1.png"
+    system = _system("predictions", folder=str(tmp_path), max_pixels=1000)
+    for content, reason in ((b"some text", "no picture"), (b"\x89PNG\r\n\x1a\n1234", "picture|damaged")):
+        path.write_bytes(content)
+        with pytest.raises(BadOutput, match=reason):
+            system.predict([IMAGE], [_case()])
+    cv2.imwrite(str(path), np.zeros((40, 40), np.uint8))
+    with pytest.raises(BadOutput, match="bound"):
+        system.predict([IMAGE], [_case()])
+    path.unlink()
+    np.save(path.with_suffix(".npy"), np.array([{"a": 1}], object), allow_pickle=True)
+    with pytest.raises(BadOutput, match="no array"):
+        system.predict([IMAGE], [_case()])
+
+
+def test_seed_ids_cannot_climb_out_of_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "maps").mkdir()
+    cv2.imwrite(str(tmp_path / "secret.png"), np.zeros((4, 4), np.uint8))
+    (tmp_path / "maps" / "link.png").symlink_to(tmp_path / "secret.png")
+    system = _system("predictions", folder=str(tmp_path / "maps"))
+    for seed_id in ("../secret", "../../secret", "link", str(tmp_path / "secret")):
+        assert system.predict([IMAGE], [_case(seed_id=seed_id)]) == [Missing("no prediction")]
+
+
+def test_labels_and_a_missing_folder(tmp_path: Path) -> None:
+    cv2.imwrite(str(tmp_path / "a1.png"), np.array([[0, 1], [2, 255]], np.uint8))
+    (answer,) = _system("predictions", folder=str(tmp_path), values="labels").predict([IMAGE], [_case()])
+    assert answer.tolist() == [[False, True], [True, True]]
+    for folder, reason in (
+        ("", "nothing"),
+        (str(tmp_path / "non"), "no such folder"),
+        (str(tmp_path / "a1.png"), "file"),
+    ):
+        (mistake,) = _system("predictions", folder=folder).check()
+        assert reason in mistake.found

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from medtest.errors import MedtestError
+from medtest.systems.segmentation.checkpoint import (
+    CheckpointMismatch,
+    load_published,
+    load_strictly,
+    looks_like,
+    read_state,
+)
+from medtest.systems.segmentation.networks import registry
+
+State = dict[str, torch.Tensor]
+
+
+@pytest.fixture(scope="module")
+def small() -> torch.nn.Module:
+    torch.manual_seed(3)
+    return registry.make(registry.COMPACT["pranet"])
+
+
+def _same(one: State, other: State) -> bool:
+    return one.keys() == other.keys() and all(torch.equal(one[key], other[key]) for key in one)
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda state: state,
+        lambda state: {f"module.{key}": value for key, value in state.items()},
+        lambda state: {"state_dict": state, "epoch": 19},
+        lambda state: {"state_dict": {f"module.{key}": value for key, value in state.items()}},
+        lambda state: {**state, "resnet.total_ops": torch.zeros(1), "total_params": torch.zeros(1)},
+        lambda state: {key: value for key, value in state.items() if not key.endswith("num_batches_tracked")},
+        lambda state: {key: v.half() if v.is_floating_point() else v for key, v in state.items()},
+    ],
+    ids=["plain", "module", "wrapped", "wrapped module", "profiled", "no counters", "half"],
+)
+def test_checkpoints_load_in_the_forms_people_have(
+    wrap: Callable[[State], Any], small: torch.nn.Module, tmp_path: Path
+) -> None:
+    torch.save(wrap(small.state_dict()), tmp_path / "c.pth")
+    network = registry.make(registry.COMPACT["pranet"])
+    load_strictly(network, read_state(tmp_path / "c.pth"), name="pranet", file="c.pth")
+    assert not network.training
+    loaded = network.state_dict()
+    for key, value in small.state_dict().items():
+        assert loaded[key].dtype == value.dtype
+        assert torch.allclose(loaded[key].float(), value.float(), atol=1e-3), key  # half precision loses a little
+
+
+def test_safetensors_load(small: torch.nn.Module, tmp_path: Path) -> None:
+    from safetensors.torch import save_file
+
+    save_file(small.state_dict(), tmp_path / "c.safetensors")
+    assert _same(read_state(tmp_path / "c.safetensors"), dict(small.state_dict()))
+
+
+def test_what_is_missing_or_unexpected_is_listed(small: torch.nn.Module) -> None:
+    state = dict(small.state_dict())
+    state["resnet.surprise"] = state.pop("agg1.conv5.bias")
+    state["agg1.conv5.weight"] = torch.zeros(3)
+    with pytest.raises(CheckpointMismatch) as caught:
+        load_strictly(registry.make(registry.COMPACT["pranet"]), state, name="pranet", file="mine.pth")
+    text = str(caught.value)
+    assert "mine.pth: these weights are not those of pranet" in text
+    assert "missing (1): agg1.conv5.bias" in text
+    assert "unexpected (1): resnet.surprise" in text
+    assert "agg1.conv5.weight: (3,) in the file, (1, 72, 1, 1) in the network" in text
+
+
+@pytest.mark.parametrize("name", registry.PUBLISHED)
+def test_a_published_checkpoint_is_recognised(name: str) -> None:
+    with torch.device("meta"):
+        state = dict(registry.published(name).state_dict())
+    assert looks_like(state) == name
+    del state[next(iter(state))]
+    assert looks_like(state) == name
+
+
+def test_the_wrong_network_is_named() -> None:
+    with torch.device("meta"):
+        state = dict(registry.published("ssformer_l").state_dict())
+        network = registry.published("pranet")
+    with pytest.raises(CheckpointMismatch, match="this looks like ssformer_l"):
+        load_strictly(network, state, name="pranet", file="x.pth")
+    assert looks_like({"weight": torch.zeros(3)}) is None
+
+
+class _Evil:
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Path.touch, (Path("touched"),))
+
+
+def test_a_pickle_that_wants_more_is_refused_and_runs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "evil.pth").write_bytes(pickle.dumps({"state_dict": _Evil()}))
+    torch.save({"net": _Evil()}, tmp_path / "evil2.pth")
+    for name in ("evil.pth", "evil2.pth"):
+        with pytest.raises(MedtestError, match="runs no code of a checkpoint"):
+            read_state(tmp_path / name)
+    assert not (tmp_path / "touched").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"not a checkpoint", b"PK\x03\x04broken", b"\x80\x02}q\x00.", b"torn"])
+def test_damaged_files_are_mistakes(content: bytes, tmp_path: Path) -> None:
+    for suffix in (".pth", ".safetensors"):
+        path = tmp_path / f"c{suffix}"
+        path.write_bytes(content)
+        with pytest.raises(MedtestError):
+            read_state(path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ssformer_s", "ssformer_l"])
+def test_ssformer_tells_its_sizes_apart(name: str, tmp_path: Path) -> None:
+    torch.save({"state_dict": registry.published(name).state_dict()}, tmp_path / "s.pth")
+    found, network = load_published(tmp_path / "s.pth", ("ssformer_s", "ssformer_l"))
+    assert found == name
+    assert len(network.state_dict()) == {"ssformer_s": 366, "ssformer_l": 866}[name]

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from medtest.errors import MedtestError
+from medtest.systems import build_network
+from medtest.systems.segmentation.networks import registry
+
+sys.path.insert(0, str(Path(__file__).parent))
+import parity_rule  # noqa: E402
+
+PARITY = Path(__file__).parents[1] / "data" / "parity"
+PARAMETERS = {"pranet": 32_547_319, "ssformer_s": 29_572_545, "ssformer_l": 66_218_945}
+KEYS = {"pranet": 922, "ssformer_s": 366, "ssformer_l": 866}
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_published_networks_have_the_published_number_of_parameters_and_keys(name: str) -> None:
+    with torch.device("meta"):
+        network = registry.published(name)
+    assert sum(p.numel() for p in network.parameters()) == PARAMETERS[name]
+    assert len(network.state_dict()) == KEYS[name]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_published_networks_answer_as_recorded(name: str, tmp_path: Path) -> None:
+    """Weights go through a checkpoint file under their official names, so names, shapes and arithmetic are all held."""
+    with torch.device("meta"):
+        shapes = {key: tuple(value.shape) for key, value in registry.published(name).state_dict().items()}
+    weights = {key: torch.from_numpy(np.array(parity_rule.weight(key, shape))) for key, shape in shapes.items()}
+    torch.save(weights, tmp_path / "official.pth")
+    network = build_network(name, tmp_path / "official.pth")
+    with torch.inference_mode():
+        outputs = network(torch.from_numpy(parity_rule.image(1, 3, 352, 352)))
+    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+    with np.load(PARITY / f"{name}.npz") as recorded:
+        assert len(outputs) == int(recorded["n"])
+        for index, output in enumerate(o.numpy() for o in outputs):
+            allowed = 1e-3 * max(1.0, float(recorded[f"std{index}"]))
+            assert output.shape == tuple(recorded[f"shape{index}"])
+            assert np.abs(output[..., ::8, ::8] - recorded[f"sample{index}"]).max() <= allowed
+            assert abs(output.mean() - recorded[f"mean{index}"]) <= allowed
+            assert abs(output.std() - recorded[f"std{index}"]) <= allowed
+
+
+@pytest.mark.parametrize("family", registry.COMPACT)
+def test_compact_networks_are_small_and_give_maps_of_the_input_size(family: str) -> None:
+    network = registry.make(registry.COMPACT[family])
+    assert sum(p.numel() for p in network.parameters()) <= 4_000_000
+    with torch.inference_mode():
+        outputs = network(torch.zeros(2, 3, 96, 128))
+    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+    assert all(output.shape == (2, 1, 96, 128) for output in outputs)
+    assert len(outputs) == (4 if family == "pranet" else 1)
+
+
+@pytest.mark.parametrize("config", [*registry.PUBLISHED.values(), *registry.COMPACT.values()])
+def test_a_description_rebuilds_its_network(config: registry.NetworkConfig) -> None:
+    import json
+
+    assert registry.from_description(json.loads(json.dumps(registry.describe(config)))) == config
+
+
+def test_what_is_not_ours_is_refused() -> None:
+    with pytest.raises(MedtestError, match="did you mean pranet"):
+        build_network("pranett")
+    with pytest.raises(MedtestError, match="unknown family"):
+        registry.from_description({"family": "os.system"})
+    with pytest.raises(MedtestError, match="unknown settings"):
+        registry.from_description({"family": "pranet", "depth": 3})
+
+
+def test_a_res2net_block_chains_its_splits_but_not_in_the_first_block_of_a_stage() -> None:
+    from medtest.systems.segmentation.networks.res2net import Res2NetBlock
+
+    def reach(first: bool) -> int:
+        """Number of splits of the middle that depend on the first split, when each middle convolution is identity."""
+        block = Res2NetBlock(16, 4, stride=1, first=first, base_width=64, scale=4).eval()
+        seen: list[torch.Tensor] = []
+        for bn in block.bns:
+            bn.register_forward_hook(lambda _m, _i, out: seen.append(out.detach().clone()))
+        torch.nn.init.zeros_(block.conv1.weight)
+        block.conv1.weight.data[:4, :4, 0, 0] = torch.eye(4)  # only the first split is fed
+        for conv in block.convs:
+            torch.nn.init.dirac_(conv.weight)
+        block(torch.ones(1, 16, 5, 5))
+        return sum(bool(out.abs().max() > 0) for out in seen)
+
+    assert reach(first=False) == 3
+    assert reach(first=True) == 1
