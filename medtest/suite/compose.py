@@ -143,10 +143,10 @@ def settle(cfg: DictConfig, hydra: DictConfig, places: Places, *, for_run: bool 
     source = _Sources(tree=tree, typed=[key for key in map(_key_of, task_overrides(hydra)) if key])
     infos = system_infos(places.configs)
     _take_out(values, source, mistakes)
-    _keep_chosen(values, source, mistakes)
+    chosen = _keep_chosen(values, source, mistakes)
     options = _options(values, source, mistakes)
     if options is not None:
-        _to_only_system(values, options, source, mistakes)
+        _to_only_system(values, options, chosen, source, mistakes)
     _known_keys(values, source, mistakes)
     selection = _selection(values.get("only"), values, mistakes)
     if isinstance(values.get("version"), (int, float)) and not isinstance(values["version"], bool):
@@ -307,12 +307,14 @@ def _take_out(values: dict[str, Any], source: _Sources, mistakes: list[Mistake])
         )
 
 
-def _keep_chosen(values: dict[str, Any], source: _Sources, mistakes: list[Mistake]) -> None:
+def _keep_chosen(values: dict[str, Any], source: _Sources, mistakes: list[Mistake]) -> list[str]:
     """``model=`` and ``relations=[…]`` take exactly these; what the suite says of them stays.
 
     What the command line itself adds with a key of its own (``+systems.v2={use: ssformer, …}``) stays beside them.
+    Returns the systems that were chosen, none when the suite's own are run.
     """
     chosen = values.pop("chosen", None) or {}
+    systems: list[str] = []
     for family, given in chosen.items():
         names = list(given) if isinstance(given, (dict, list)) else [given]
         if not names or not all(isinstance(name, str) for name in names):
@@ -323,6 +325,7 @@ def _keep_chosen(values: dict[str, Any], source: _Sources, mistakes: list[Mistak
         block = values.get(family)
         block = block if isinstance(block, dict) else {}
         kept = {name: block.get(name) or {} for name in names}
+        systems = list(kept) if family == "systems" else systems
         for key in source.typed:
             if key[:1] != (family,) or len(key) < 2 or key[1] in kept:
                 continue
@@ -340,6 +343,7 @@ def _keep_chosen(values: dict[str, Any], source: _Sources, mistakes: list[Mistak
                     )
                 )
         values[family] = kept
+    return systems
 
 
 def _names_part(settings: Any, family: str) -> bool:
@@ -351,17 +355,20 @@ def _options(values: Mapping[str, Any], source: _Sources, mistakes: list[Mistake
     return validate(RunBlock, given, at=(), origin=lambda key: COMMAND_LINE, mistakes=mistakes)
 
 
-def _to_only_system(values: dict[str, Any], options: RunBlock, source: _Sources, mistakes: list[Mistake]) -> None:
+def _to_only_system(
+    values: dict[str, Any], options: RunBlock, chosen: list[str], source: _Sources, mistakes: list[Mistake]
+) -> None:
+    """Give ``checkpoint=`` and its like to the system that ``model=`` chose, or to the suite's only one."""
     given = {key: getattr(options, key) for key in SYSTEM_KEYS if getattr(options, key) is not None}
     if not given:
         return
     block = values.get("systems")
-    systems = (
-        {name: item for name, item in (block or {}).items() if item is not False} if isinstance(block, dict) else {}
-    )
+    block = block if isinstance(block, dict) else {}
+    systems = chosen or [name for name, item in block.items() if item is not False]
     if len(systems) == 1:
-        ((name, settings),) = systems.items()
-        values["systems"] = {**(block or {}), name: {**(settings if isinstance(settings, dict) else {}), **given}}
+        name = systems[0]
+        settings = block.get(name)
+        values["systems"] = {**block, name: {**(settings if isinstance(settings, dict) else {}), **given}}
         source.typed += [("systems", name, key) for key in given]
         return
     for key in given:

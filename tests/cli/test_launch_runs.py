@@ -1,0 +1,219 @@
+"""Whole runs from the command line, with a system that is a few lines of Python: folders, reuse, sweeps, exit codes."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from medtest.cli.launch import main
+
+ROOT = Path(__file__).parents[2]
+CANARY = "canary-9c1d-value-of-the-environment"
+SUITE = """\
+version: "1"
+seed: 1
+seeds: {phantoms: {count: 3}}
+relations: {contrast: {severities: [1, 5]}}
+systems: [pranet]
+"""
+NET = """\
+import pathlib, time
+import numpy as np
+
+def red(image):
+    rgb = image.astype(float)
+    return rgb[..., 0] - rgb[..., 1:].mean(-1) > 60
+
+def all_of_it(image):
+    return np.ones(image.shape[:2], dtype=bool)
+
+def brittle(image):
+    return np.full(image.shape[:2], image.mean() > 60.0)
+
+def broken(image):
+    raise RuntimeError("no answer today")
+
+def slow(image):
+    pathlib.Path("started").touch()
+    time.sleep(1.0)
+    return np.ones(image.shape[:2], dtype=bool)
+"""
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with a suite and a network in a file."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MEDTEST_HOME", raising=False)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    monkeypatch.setenv("MEDTEST_CANARY", CANARY)
+    (tmp_path / "tiny.yaml").write_text(SUITE)
+    (tmp_path / "net.py").write_text(NET)
+    return tmp_path
+
+
+def run(*typed: str, function: str = "all_of_it") -> int:
+    always = ["suite=tiny.yaml", "model=callable", f"target=net.py:{function}", "workers=1", "tracking=none"]
+    return main([*always, *typed], command="python run.py")
+
+
+def folders(work: Path) -> list[Path]:
+    return sorted(path.parent for path in work.glob("outputs/*/*/*/run.json"))
+
+
+def test_a_run_leaves_what_the_contract_says_and_is_found_again(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run() == 0
+    shown = capsys.readouterr().out
+    (folder,) = folders(work)
+    assert folder.parts[-4:-1] == ("outputs", "tiny", "callable")
+    assert re.fullmatch(r"[0-9a-f]{24}", folder.name)
+    for name in ("records.parquet", "records.csv", "suite.yaml", "manifest.sha256", "report.html", "tables/efr.csv"):
+        assert (folder / name).is_file()
+    assert f"Report:  {(folder / 'report.html').relative_to(work)}" in shown
+    assert "12 cases run" in shown  # 3 sources, 3 unchanged, 6 of contrast
+    assert "Exit code 0" in shown
+    for path in (*folder.rglob("*"), *work.glob("outputs/*.html")):
+        if path.suffix in {".csv", ".json", ".yaml", ".html", ".sha256"}:
+            text = path.read_text(encoding="utf-8")
+            assert str(work) not in text, path
+            assert CANARY not in text, path
+
+    before = pq.read_table(folder / "records.parquet")
+    assert run() == 0
+    assert "No case had to be run; 12 were finished before." in capsys.readouterr().out
+    assert pq.read_table(folder / "records.parquet").equals(before)
+    assert folders(work) == [folder]
+
+
+@pytest.mark.slow
+def test_a_part_first_then_the_rest(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("limit=1") == 0
+    assert "partial" in capsys.readouterr().out
+    assert run("only=severity:5") == 0
+    capsys.readouterr()
+    assert run() == 0
+    shown = capsys.readouterr().out
+    assert "partial" not in shown
+    assert len(folders(work)) == 1
+    assert pq.read_table(folders(work)[0] / "records.parquet").num_rows == 12
+
+
+@pytest.mark.slow
+def test_a_gate_that_is_not_held_ends_with_1(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gate = "gates=[{relation: contrast, severity: 5, max_percent: 0, bound: efr_percent}]"
+    assert run(gate, function="brittle") == 1
+    assert "Exit code 1: a gate is not held." in capsys.readouterr().out
+    assert run(gate, function="all_of_it") == 0
+
+
+def test_a_system_that_fails_ends_with_3(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(function="broken") == 3
+    assert "too many cases" in capsys.readouterr().out
+    assert run("max_error_percent=100", function="broken") == 0
+
+
+def test_a_sweep_over_thresholds_runs_no_system_again(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("-m", "oracles.primary.threshold=0.25,0.5", "oracles.primary.score=dice,iou") == 0
+    shown = capsys.readouterr().out
+    assert len(re.findall(r"12 cases run", shown)) == 1
+    assert len(re.findall(r"No case had to be run", shown)) == 3
+    assert "4 jobs" in shown
+    (folder,) = folders(work)
+    views = list((folder / "views").iterdir())
+    assert len(views) == 3  # the fourth is the suite's own
+    assert all((view / "report.html").is_file() and (view / "tables" / "efr.csv").is_file() for view in views)
+
+
+@pytest.mark.slow
+def test_a_sweep_ends_with_the_gravest_and_runs_every_job(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gate = "gates=[{relation: contrast, severity: 5, max_percent: 0, bound: efr_percent}]"
+    typed = ["-m", "suite=tiny.yaml", "model=callable", "target=net.py:broken,net.py:all_of_it,net.py:brittle", gate]
+    assert main([*typed, "tracking=none", "workers=1"], command="python run.py") == 3
+    summary = capsys.readouterr().out.partition("3 jobs")[2]
+    assert re.search(r"0.*broken.*too many errors", summary)
+    assert re.search(r"1.*all_of_it.*done", summary)
+    assert re.search(r"2.*brittle.*gate not held", summary)
+
+
+@pytest.mark.slow
+def test_two_functions_side_by_side(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = "+systems.other={use: callable, target: net.py:red}"
+    assert run(other) in (0, 3)
+    assert "Side by side:  outputs/tiny/comparison.html" in capsys.readouterr().out
+    assert [folder.parent.name for folder in folders(work)] == ["callable", "other"]
+
+
+def test_paths_with_any_sign(work: Path) -> None:
+    odd = work / "my nets, [v2] (a=b) {c}"
+    odd.mkdir()
+    (odd / "it's net.py").write_text(NET)
+    typed = ["suite=tiny.yaml", "model=callable", f"target={odd}/it's net.py:all_of_it", "tracking=none", "workers=1"]
+    assert main([*typed, "limit=1"], command="python run.py") == 0
+
+
+def test_a_folder_that_cannot_be_written(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (work / "outputs").write_text("a file where a folder should be")
+    assert run() == 2
+    shown = capsys.readouterr()
+    assert "Traceback" not in shown.err
+    assert "cannot be written" in shown.err
+
+
+def wait_for(condition: Callable[[], bool], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sweep", [False, True])
+def test_ctrl_c_ends_with_130_and_keeps_what_was_finished(work: Path, sweep: bool) -> None:
+    typed = ["suite=tiny.yaml", "model=callable", "target=net.py:slow", "tracking=none", "workers=1", "batch_size=1"]
+    typed += ["-m", "seed=1,2"] if sweep else []
+    process = subprocess.Popen(
+        [sys.executable, str(ROOT / "run.py"), *typed],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    wait_for((work / "started").exists, 120)
+    time.sleep(2.0)
+    os.kill(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 130, out + err
+    assert "Traceback" not in err
+    if sweep:
+        summary = out.partition("2 jobs")[2]
+        assert "interrupted" in summary
+        assert "not run" in summary
+
+
+@pytest.mark.slow
+def test_mlflow_holds_no_path_and_no_environment(work: Path) -> None:
+    typed = ["suite=tiny.yaml", "model=callable", f"target={work}/net.py:all_of_it", "workers=1"]
+    assert main([*typed, "-m", "oracles.primary.threshold=0.25,0.5"], command="python run.py") == 0
+    from mlflow import MlflowClient
+
+    client = MlflowClient(f"sqlite:///{work}/mlruns/mlflow.db")
+    experiment = client.get_experiment_by_name("tiny")
+    assert experiment is not None
+    runs = client.search_runs([experiment.experiment_id])
+    parents = [run for run in runs if "mlflow.parentRunId" not in run.data.tags]
+    assert len(parents) == 1  # jobs of one sweep share it
+    assert len(runs) == 3
+    assert all(run.info.status == "FINISHED" for run in runs)
+    for found in runs:
+        held = f"{found.data.params} {found.data.tags} {found.data.metrics}"
+        assert str(work) not in held
+        assert CANARY not in held
