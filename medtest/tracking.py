@@ -253,7 +253,8 @@ class Tracker:
             return str(found.experiment_id)
         location = (self.home / STORE / suite).resolve().as_uri() if self._local else None
         try:
-            return str(self._client.create_experiment(suite, artifact_location=location))
+            kind = {"mlflow.experimentKind": "custom_model_development"}  # else the UI takes it for a chat application
+            return str(self._client.create_experiment(suite, artifact_location=location, tags=kind))
         except MlflowException:
             again = self._client.get_experiment_by_name(suite)  # another process made it meanwhile
             if again is None:

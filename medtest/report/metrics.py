@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import medtest
 from medtest.oracles import criteria
@@ -12,6 +12,9 @@ from medtest.report.material import SAMPLES, Material, picture_of, sample_index
 from medtest.results import efr
 from medtest.results.tables import FOLDER, overall_row
 from medtest.tracking import Child, Picture, flat_params
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _SHORT = 12
 
@@ -37,6 +40,9 @@ def metrics(material: Material) -> dict[str, float]:
         if own and row["relation"] in {efr.OVERALL, efr.OVERALL_CELLS} and row["severity"] == efr.ALL:
             found[f"ci_low/{name}"] = float(row["ci_low"])
             found[f"ci_high/{name}"] = float(row["ci_high"])
+    # the UI opens comparisons with the first metric: let it be the headline
+    head = f"efr/{primary.score}/t{primary.threshold:g}/{efr.ALL}/{efr.OVERALL}"
+    found = {**({head: found[head]} if head in found else {}), **found}
     return found | _counts(material) | _scores(material) | _robustness(material)
 
 
@@ -129,13 +135,19 @@ def child_of(material: Material, target: Path, *, run_id: str | None, ended_well
         tags=tags(material),
         metrics=metrics(material),
         tables={f"tables/{Path(name).stem}.json": frame for name, frame in _shown(material).items()},
-        seeds=seeds if not seeds.empty else None,
+        seeds=_identity(seeds) if not seeds.empty else None,
         seeds_name=f"{material.wanted.suite}-seeds",
         seeds_digest=_seeds_digest(covers),
         pictures=_pictures(material),
         artifacts=_files(material.folder, target),
         ended_well=ended_well,
     )
+
+
+def _identity(seeds: pd.DataFrame) -> pd.DataFrame:
+    """Return what names the seeds, without what a system scored on them: one data set for all systems."""
+    names = [name for name in ("dataset", "seed_id", "cluster", "source_sha256") if name in seeds.columns]
+    return seeds[names]
 
 
 def _seeds_digest(covers: Mapping[str, Any]) -> str:

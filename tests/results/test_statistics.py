@@ -1,0 +1,67 @@
+"""Intervals against statsmodels, SciPy and simulation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medtest.results import statistics
+
+
+@given(cases=st.integers(1, 5000), data=st.data())
+def test_wilson_is_that_of_statsmodels(cases, data):
+    from statsmodels.stats.proportion import proportion_confint
+
+    successes = data.draw(st.integers(0, cases))
+    expected = proportion_confint(successes, cases, alpha=0.05, method="wilson")
+    low, high = statistics.wilson(successes, cases)
+    assert (float(low), float(high)) == pytest.approx(expected, abs=1e-12)
+
+
+def test_wilson_by_hand_without_a_violation_and_without_a_case():
+    # the upper end at k = 0 is z² / (n + z²)
+    z2 = 1.959963984540054**2
+    assert float(statistics.wilson(0, 24)[1]) == pytest.approx(z2 / (24 + z2))
+    assert statistics.smallest_upper_bound(24) == pytest.approx(100 * z2 / (24 + z2))
+    assert np.isnan(statistics.wilson(0, 0)).all()
+
+
+def test_resampled_sums_are_those_of_drawn_clusters():
+    rng = np.random.default_rng(5)
+    rows = rng.integers(0, 9, (17, 4)).astype(np.float32)
+    drawn = statistics.Resampler(17, "d", 300).sums(rows)
+    assert drawn.shape == (300, 4)
+    ones = statistics.Resampler(17, "d", 300).sums(np.ones((17, 1), np.float32))
+    assert (ones == 17).all()  # as many clusters are drawn as there are
+    again = statistics.Resampler(17, "d", 300).sums(rows)
+    assert (drawn == again).all()
+    assert (statistics.Resampler(17, "other", 300).sums(rows) != drawn).any()
+
+
+def test_cached_and_fresh_weights_agree(monkeypatch):
+    rows = np.arange(40, dtype=np.float32).reshape(20, 2)
+    kept = statistics.Resampler(20, "d", 500)
+    first, second = kept.sums(rows), kept.sums(rows)
+    monkeypatch.setattr(statistics, "_CACHED_WEIGHTS", 0)
+    fresh = statistics.Resampler(20, "d", 500)
+    assert (first == second).all()
+    assert (fresh.sums(rows) == first).all()
+    assert fresh._kept is None
+
+
+def test_bootstrap_standard_error_is_that_of_theory():
+    """The spread of a resampled mean is the plug-in standard deviation over √n (Davison and Hinkley, section 2.2)."""
+    values = np.random.default_rng(1).gamma(1.0, 1.0, (200, 1)).astype(np.float32)
+    means = statistics.Resampler(200, "d", 4000).sums(values) / 200
+    assert means.std() == pytest.approx(values.std() / np.sqrt(200), rel=0.05)
+
+
+def test_percentile_interval_leaves_empty_resamples_out():
+    draws = np.array([[0.0, np.nan, 1.0], [1.0, np.nan, np.nan], [2.0, np.nan, 3.0]])
+    low, high = statistics.percentile_interval(draws)
+    assert low[[0, 2]] == pytest.approx([0.05, 1.05])
+    assert high[[0, 2]] == pytest.approx([1.95, 2.95])
+    assert np.isnan(low[1])
+    assert np.isnan(high[1])
