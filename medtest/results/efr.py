@@ -14,6 +14,7 @@ Intervals: see :mod:`medtest.results.statistics`.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -373,8 +374,9 @@ def efr_table(records: Records, wanted: Criteria, place: Axes | None = None) -> 
     if records.followups.empty:
         return pd.DataFrame(columns=list(COLUMNS))
     found = axes(records) if place is None else place
+    known: dict[bytes, _Rates] = {}
     parts = [
-        _one_criterion(records, found, score, threshold, against)
+        _one_criterion(records, found, known, score, threshold, against)
         for score, threshold, against in available(records, wanted)
     ]
     if not parts:
@@ -385,6 +387,7 @@ def efr_table(records: Records, wanted: Criteria, place: Axes | None = None) -> 
 def _one_criterion(
     records: Records,
     place: Axes,
+    known: dict[bytes, _Rates],
     score: str,
     threshold: float,
     against: str,
@@ -399,7 +402,11 @@ def _one_criterion(
         "skipped": _count(found.skipped, place),
         "source_failed": _count(found.source_failed, place),
     }
-    rates = _rates(found, place, counts["cases"], counts["violations"])
+    # "both" is often what one of the two scores says alone: intervals are made once for the same violations
+    key = hashlib.sha256(found.case.tobytes() + found.violated.tobytes()).digest()
+    if key not in known:
+        known[key] = _rates(found, place, counts["cases"], counts["violations"])
+    rates = known[key]
     counts = {name: np.concatenate([value, value[:, -1:]], axis=1) for name, value in counts.items()}
     generated = counts["cases"] + counts["errors"] + counts["skipped"] + counts["source_failed"]
     keep = np.nonzero(generated.ravel() > 0)[0]

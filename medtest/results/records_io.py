@@ -85,8 +85,16 @@ def _newest(table: pa.Table) -> pa.Table:
 
 
 def column_names(folder: Path) -> list[str]:
-    """Return the columns that a folder's records have."""
-    return list(pq.read_schema(record_files(folder)[0]).names)
+    """Return the columns that a folder's records have.
+
+    Raises:
+        OutputProblem: As :func:`read_table`.
+    """
+    files = record_files(folder)
+    try:
+        return list(pq.read_schema(files[0]).names)
+    except (pa.ArrowException, OSError) as error:
+        raise OutputProblem(f"the records of {folder.name} cannot be read: {error}") from error
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

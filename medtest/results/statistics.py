@@ -105,17 +105,31 @@ class Resampler:
 
 def percentile_interval(draws: ArrayLike, axis: int = 0) -> tuple[Floats, Floats]:
     """Return the 2.5 % and 97.5 % quantiles of bootstrap draws; NaN draws (empty resamples) are left out."""
-    values = np.moveaxis(np.asarray(draws, dtype=np.float64), axis, 0)
-    flat = values.reshape(values.shape[0], -1)
-    missing = np.isnan(flat).sum(0)
-    low, high = np.full(flat.shape[1], np.nan), np.full(flat.shape[1], np.nan)
+    values = np.moveaxis(np.asarray(draws, dtype=np.float64), axis, -1)
+    flat = np.ascontiguousarray(values.reshape(-1, values.shape[-1]))
+    missing = np.isnan(flat).sum(1)
+    low, high = np.full(len(flat), np.nan), np.full(len(flat), np.nan)
     whole = missing == 0
     if whole.any():
-        low[whole], high[whole] = np.quantile(flat[:, whole], (0.025, 0.975), axis=0)
-    for column in np.flatnonzero(~whole & (missing < flat.shape[0])):
-        kept = flat[~np.isnan(flat[:, column]), column]
-        low[column], high[column] = np.quantile(kept, (0.025, 0.975))
-    return low.reshape(values.shape[1:]), high.reshape(values.shape[1:])
+        low[whole], high[whole] = _ends(flat if whole.all() else flat[whole])
+    for row in np.flatnonzero(~whole & (missing < flat.shape[1])):
+        kept = flat[row, ~np.isnan(flat[row])]
+        low[row], high[row] = (float(end[0]) for end in _ends(kept[None]))
+    return low.reshape(values.shape[:-1]), high.reshape(values.shape[:-1])
+
+
+def _ends(rows: Floats) -> tuple[Floats, Floats]:
+    """Return both quantiles of every row, as numpy.quantile interpolates them; several times as fast."""
+    last = rows.shape[1] - 1
+    places = [0.025 * last, 0.975 * last]
+    below = [int(place) for place in places]
+    above = [min(place + 1, last) for place in below]
+    parted = np.partition(rows, sorted({*below, *above}), axis=1)
+    low, high = (
+        parted[:, under] + (place - under) * (parted[:, over] - parted[:, under])
+        for place, under, over in zip(places, below, above, strict=True)
+    )
+    return low, high
 
 
 def smallest_upper_bound(cases: int) -> float:

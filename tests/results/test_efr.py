@@ -181,7 +181,7 @@ def test_invariants_hold_for_tiny_and_broken_runs(seeds, errors, random):
     frame = make_records(seeds=seeds, severities=(1, 2), errors=errors, skips=0.5, random=random)
     if frame.empty:
         return
-    table = table_of(frame)
+    table = table_of(frame, efr.Criteria(scores=("dice", "both", "either"), thresholds=(0.25,), against=("truth",)))
     total = table.cases + table.errors + table.skipped + table.source_failed
     assert (total == table.generated).all()
     assert (table.violations <= table.cases).all()

@@ -65,3 +65,11 @@ def test_percentile_interval_leaves_empty_resamples_out():
     assert high[[0, 2]] == pytest.approx([1.95, 2.95])
     assert np.isnan(low[1])
     assert np.isnan(high[1])
+
+
+@given(rows=st.integers(1, 40), columns=st.integers(1, 4), seed=st.integers(0, 99))
+def test_percentile_interval_is_numpys_quantile(rows, columns, seed):
+    draws = np.random.default_rng(seed).normal(size=(rows, columns))
+    low, high = statistics.percentile_interval(draws)
+    expected = np.quantile(draws, (0.025, 0.975), axis=0)
+    assert np.stack([low, high]) == pytest.approx(expected, abs=1e-12)
