@@ -73,8 +73,15 @@ def shade(percent: float | None) -> tuple[str, str]:
         if value <= high:
             part = (value - low) / (high - low)
             mixed = [round(a + part * (b - a)) for a, b in zip(dark, light, strict=True)]
-            return "#{:02x}{:02x}{:02x}".format(*mixed), "#ffffff" if value >= 25 else _INK
+            # black and white text reach the contrast of 4.5 that WCAG asks for on either side of this luminance
+            return "#{:02x}{:02x}{:02x}".format(*mixed), "#000000" if _luminance(mixed) > 0.179 else "#ffffff"
     return "#08306b", "#ffffff"
+
+
+def _luminance(colour: Sequence[int]) -> float:
+    """Return the relative luminance of an sRGB colour (WCAG 2.2)."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (part / 255 for part in colour)]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def curve_panel(

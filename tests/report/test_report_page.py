@@ -1,0 +1,181 @@
+"""The page: whole in itself, every text escaped, everything a reader needs beside the rates."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+from report_parts import invocation, leave_run, make_suite
+
+from medtest.errors import ExitCode
+from medtest.report.figures import shade
+from medtest.report.finish import finish, remake
+from medtest.report.heat import percent
+from medtest.suite.model import Gate
+
+EVIL = "<script>alert('x')</script>\"'&{{ 7*7 }}"
+
+
+class Links(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.found, self.tags, self.text = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.found += [value for name, value in attrs if name in ("src", "href", "srcset", "action", "data", "poster")]
+        assert not any(name.startswith("on") for name, _ in attrs)
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def parsed(path):
+    links = Links()
+    links.feed(path.read_text(encoding="utf-8"))
+    return links
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    home = tmp_path_factory.mktemp("home")
+    suite = make_suite(gates=(Gate(max_percent=95), Gate(max_percent=0.5)), description=EVIL)
+    outcome = leave_run(home, suite, ("alpha", "beta"), finished=100, reason=EVIL)
+    return finish(suite, invocation(home), outcome), outcome
+
+
+def test_one_file_without_a_network_or_a_script(finished):
+    result, _ = finished
+    for path in (*result.reports, result.comparison):
+        page = parsed(path)
+        assert "script" not in page.tags
+        assert not {"link", "iframe", "object", "embed"} & set(page.tags)
+        text = path.read_text()
+        assert "default-src 'none'" in text
+        assert not re.search(r"url\(|@import|https?://(?!www\.w3\.org/2000/svg)", text)
+        outside = [link for link in page.found if not link.startswith(("#", "data:image/jpeg;base64,"))]
+        if path == result.comparison:
+            assert len(outside) == 2
+            assert all((path.parent / link).is_file() for link in outside)
+        else:
+            assert outside == []
+
+
+def test_texts_from_files_are_escaped(finished):
+    result, _ = finished
+    text = result.reports[0].read_text()
+    assert "<script>" not in text
+    assert "&lt;script&gt;" in text
+    assert "{{ 7*7 }}" in "".join(parsed(result.reports[0]).text)  # nothing evaluates what a file says
+
+
+def test_what_a_reader_must_see_is_there(finished):
+    result, outcome = finished
+    words = " ".join("".join(parsed(result.reports[0]).text).split())
+    table = result.materials[0].tables.efr
+    primary = table[(table.score == "dice") & (table.threshold == 0.25) & (table.against == "truth")]
+    overall = primary.query("dataset == 'all' and relation == 'overall' and severity == 'all'").iloc[0]
+    for expected in (
+        "Phantoms.",
+        "Partial.",
+        "100 of",
+        "Not every gate held.",
+        f"{overall.violations:,} violations of {overall.cases:,} cases",
+        f"{overall.errors} errors",
+        percent(overall.efr_percent),
+        "medtest replay suite=synthetic phantoms/seed00001/blur_s3_f0_r0",
+        "PraNet",
+        "Trained on" if result.materials[0].wanted.trained_on else "What was tested",
+        "α is the steepest loss",
+        outcome.systems[0].digest,
+    ):
+        assert expected in words, expected
+    assert "4.38 %" in words  # the published rate over all cases stands beside the user's
+    assert str(outcome.systems[0].folder) not in words
+
+
+def test_exit_code_tables_and_manifest(finished):
+    result, outcome = finished
+    assert result.code is ExitCode.GATE_NOT_HELD
+    assert result.problems == ()
+    for one in outcome.systems:
+        listed = {line.split("  ", 1)[1] for line in (one.folder / "manifest.sha256").read_text().splitlines()}
+        assert {"report.html", "tables/efr.csv", "records.parquet", "run.json", "samples/worst.png"} <= listed
+
+
+def test_remaking_a_folder_gives_the_same_tables(finished):
+    _, outcome = finished
+    folder = outcome.systems[0].folder
+    before = (folder / "tables" / "efr.csv").read_bytes()
+    (folder / "tables" / "efr.csv").unlink()
+    (folder / "report.html").unlink()
+    remake(folder)
+    assert (folder / "tables" / "efr.csv").read_bytes() == before
+    assert (folder / "report.html").stat().st_size > 10_000
+
+
+def test_too_many_errors_is_graver_than_a_gate(tmp_path):
+    suite = make_suite(gates=(Gate(max_percent=0.1),))
+    result = finish(suite, invocation(tmp_path), leave_run(tmp_path, suite, seeds=6, error_percent=7.5))
+    assert result.code is ExitCode.TOO_MANY_ERRORS
+    assert result.comparison is None
+    assert "Too many errors." in result.reports[0].read_text()
+
+
+def test_a_view_leaves_the_suites_own_results_alone(tmp_path):
+    suite = make_suite()
+    outcome = leave_run(tmp_path, suite, seeds=6)
+    finish(suite, invocation(tmp_path), outcome)
+    folder = outcome.systems[0].folder
+    own = (folder / "report.html").read_bytes()
+    result = finish(suite, invocation(tmp_path), outcome, view="0123456789abcdef")
+    assert result.reports == (folder / "views" / "0123456789abcdef" / "report.html",)
+    assert (folder / "report.html").read_bytes() == own
+    assert "Another oracle than the suite" in result.reports[0].read_text()
+    assert (folder / "views" / "0123456789abcdef" / "tables" / "efr.csv").is_file()
+
+
+def test_privacy_keeps_images_out(tmp_path):
+    suite = make_suite(images="none")
+    result = finish(suite, invocation(tmp_path), leave_run(tmp_path, suite, seeds=6))
+    assert "data:image" not in result.reports[0].read_text()
+
+
+def test_a_sample_index_cannot_reach_outside_its_folder(tmp_path):
+    suite = make_suite()
+    outcome = leave_run(tmp_path, suite, seeds=6)
+    folder = outcome.systems[0].folder
+    (tmp_path / "secret.png").write_bytes((folder / "samples" / "worst.png").read_bytes())
+    (folder / "samples" / "link.png").symlink_to(tmp_path / "secret.png")
+    (folder / "samples" / "torn.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    entries = [{"file": name} for name in ("../../secret.png", "/etc/passwd", "link.png", "torn.png", "", "none.png")]
+    (folder / "samples" / "index.json").write_text(json.dumps(entries))
+    result = finish(suite, invocation(tmp_path), outcome)
+    assert "data:image" not in result.reports[0].read_text()
+
+
+def test_an_interrupted_run_writes_no_tables(tmp_path):
+    from dataclasses import replace
+
+    suite = make_suite()
+    outcome = replace(leave_run(tmp_path, suite, seeds=4), interrupted=True)
+    result = finish(suite, invocation(tmp_path), outcome)
+    assert result.code is ExitCode.INTERRUPTED
+    assert not (outcome.systems[0].folder / "report.html").exists()
+
+
+def test_shades_darken_with_the_rate_and_text_stays_readable():
+    def light(colour):
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    before = 1.0
+    for tenth in range(1001):
+        background, text = shade(tenth / 10)
+        one, other = sorted((light(background), light(text)))
+        assert (other + 0.05) / (one + 0.05) >= 4.5, tenth / 10  # WCAG 2.2, AA
+        assert light(background) <= before + 1e-9
+        before = light(background)
