@@ -171,7 +171,7 @@ def _in_our_words(places: Places, do: Any) -> Any:
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
-    from medtest.suite.compose import rephrase
+    from medtest.suite.hydra_words import rephrase
 
     try:
         return do()

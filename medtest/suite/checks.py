@@ -12,6 +12,7 @@ from typing import Any
 from medtest.cases import ID_PATTERN, SOURCE, UNCHANGED
 from medtest.errors import MedtestError, Mistake, nearest_name
 from medtest.plugins import Family, PartInfo, parts
+from medtest.suite.composed import with_composed, without
 from medtest.suite.library import Origin
 from medtest.suite.model import Criterion, Gate, OraclePlan, PartPlan, Prepare, Privacy, Suite
 from medtest.suite.safety import Key, dotted, short
@@ -40,6 +41,7 @@ class Draft:
         values: Composed plain data: suite and command line.
         origin: Tells where a key stands.
         from_suite: Whether a key was written by the suite (and not by the command line or ``conf/``).
+        on_command_line: Whether the command line set a key.
         systems: Every system that can be named.
         mistakes: Is added to.
     """
@@ -47,6 +49,7 @@ class Draft:
     values: Mapping[str, Any]
     origin: Callable[[Key], Origin]
     from_suite: Callable[[Key], bool]
+    on_command_line: Callable[[Key], bool]
     systems: Mapping[str, PartInfo]
     mistakes: list[Mistake] = field(default_factory=list)
 
@@ -112,7 +115,7 @@ def check(draft: Draft) -> Suite | None:
         max_error_percent=head.max_error_percent,
         composed={},
     )
-    return _with_composed(suite)
+    return with_composed(suite)
 
 
 # --- parts ------------------------------------------------------------------------------------------------------
@@ -172,7 +175,7 @@ def _settings(draft: Draft, key: Key, info: PartInfo, given: Mapping[str, Any]) 
                 allowed="conf/ and the command line alone",
                 fix=f"take it out and type {dotted((*key, *trusted))}=…",
             )
-            given = _without(given, trusted)
+            given = without(given, trusted)
     merged = _deep_merge(info.defaults, given)
 
     def origin(place: Key) -> Origin:
@@ -193,16 +196,6 @@ def _holds(values: Any, key: Key) -> bool:
             return False
         values = inner[0]
     return True
-
-
-def _without(values: Mapping[str, Any], key: Key) -> dict[str, Any]:
-    copy = dict(values)
-    first = str(key[0])
-    if len(key) == 1:
-        copy.pop(first, None)
-    elif isinstance(copy.get(first), Mapping):
-        copy[first] = _without(copy[first], key[1:])
-    return copy
 
 
 def _deep_merge(defaults: Mapping[Any, Any], given: Mapping[Any, Any]) -> dict[Any, Any]:
@@ -378,7 +371,7 @@ def _gates(draft: Draft, oracle: OraclePlan | None, relations: list[str]) -> tup
     return tuple(gates)
 
 
-# --- privacy and the composed form ------------------------------------------------------------------------------
+# --- privacy ------------------------------------------------------------------------------
 
 
 def _privacy(draft: Draft) -> Privacy:
@@ -388,54 +381,7 @@ def _privacy(draft: Draft) -> Privacy:
     asked = validate(PrivacyBlock, theirs, at=("privacy",), origin=draft.origin, mistakes=draft.mistakes)
     if ours is None or asked is None:
         return Privacy()
-    typed = {name for name in ("seed_ids", "images") if not draft.from_suite(("privacy", name, "typed"))}
+    typed = {name for name in ("seed_ids", "images") if draft.on_command_line(("privacy", name))}
     hashed = "hashed" in ((ours.seed_ids,) if "seed_ids" in typed else (ours.seed_ids, asked.seed_ids))
     none = "none" in ((ours.images,) if "images" in typed else (ours.images, asked.images))
     return Privacy(seed_ids="hashed" if hashed else "plain", images="none" if none else "samples")
-
-
-def plain_settings(plan: PartPlan) -> dict[str, Any]:
-    """Return a part's validated settings as JSON data without the fields that only conf/ and the command line set."""
-    values: dict[str, Any] = plan.settings.model_dump(mode="json")
-    for key in trusted_keys(type(plan.settings)):
-        values = _without(values, key)
-    return values
-
-
-def _with_composed(suite: Suite) -> Suite:
-    def family(plans: tuple[PartPlan, ...], uses: str) -> dict[str, Any]:
-        return {p.id: {uses: p.info.name, **_without_empty(plain_settings(p))} for p in plans}
-
-    oracle = suite.oracle
-    composed = {
-        "name": suite.name,
-        "version": suite.version,
-        "description": suite.description,
-        "seed": suite.seed,
-        "seeds": family(suite.seeds, "source"),
-        "relations": family(suite.relations, "relation"),
-        "systems": family(suite.systems, "use"),
-        "oracles": {
-            "oracle": oracle.part.info.name,
-            "primary": _fields(oracle.primary),
-            "scores": list(oracle.scores),
-            "thresholds": list(oracle.thresholds),
-            "against": list(oracle.against),
-            **_without_empty(plain_settings(oracle.part)),
-        },
-        **({"gates": [_fields(gate) for gate in suite.gates]} if suite.gates else {}),
-        "privacy": _fields(suite.privacy),
-        "prepare": {"size": "native" if suite.prepare.size is None else suite.prepare.size},
-        "max_error_percent": suite.max_error_percent,
-    }
-    return Suite(**{**_fields(suite), "composed": composed})
-
-
-def _without_empty(values: dict[str, Any]) -> dict[str, Any]:
-    """Leave empty lists and null out: a suite has none, and what is left out is the part's default."""
-    kept = {name: _without_empty(item) if isinstance(item, dict) else item for name, item in values.items()}
-    return {name: item for name, item in kept.items() if item is not None and item != []}
-
-
-def _fields(value: Any) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in value.__dataclass_fields__}

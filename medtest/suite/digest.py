@@ -18,7 +18,7 @@ from typing import Any
 from medtest.cases import Json
 from medtest.relations.base import Relation
 from medtest.seeds.base import SeedSource
-from medtest.suite.checks import plain_settings
+from medtest.suite.composed import plain_settings
 from medtest.suite.model import PartPlan, Suite
 from medtest.systems.base import System
 

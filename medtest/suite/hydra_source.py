@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +27,8 @@ from medtest.paths import conf_folder
 from medtest.suite.library import load_tree, suite_folders, suite_names
 from medtest.suite.systems import system_infos
 
+_SEPARATOR = "\0"
+"""Joins folders in a source's path: the one sign that no folder's name can hold."""
 _PARTS = ("relations", "seeds", "oracles", "model")
 
 
@@ -94,7 +95,7 @@ class _GroupSource(ConfigSource):
 
 
 class SuiteSource(_GroupSource):
-    """``suite=NAME``; the path is the team's folders joined by the system's separator, ours are always added."""
+    """``suite=NAME``; the path is the team's folders, joined; ours are always added."""
 
     group = "suite"
 
@@ -104,7 +105,7 @@ class SuiteSource(_GroupSource):
         return "medtest-suites"
 
     def _folders(self) -> tuple[Path, ...]:
-        return suite_folders(Path(folder) for folder in self.path.split(os.pathsep) if folder)
+        return suite_folders(Path(folder) for folder in self.path.split(_SEPARATOR) if folder)
 
     def names(self) -> Sequence[str]:
         """Return the suites that can be named."""
@@ -127,7 +128,7 @@ class SuiteSource(_GroupSource):
 
 
 class SystemSource(_GroupSource):
-    """``model=NAME``; the path is the ``--config-dir`` folders joined by the system's separator."""
+    """``model=NAME``; the path is the ``--config-dir`` folders, joined."""
 
     group = "model"
 
@@ -138,7 +139,7 @@ class SystemSource(_GroupSource):
 
     def names(self) -> Sequence[str]:
         """Return the systems that can be named."""
-        return sorted(system_infos(tuple(Path(folder) for folder in self.path.split(os.pathsep) if folder)))
+        return sorted(system_infos(tuple(Path(folder) for folder in self.path.split(_SEPARATOR) if folder)))
 
     def make(self, name: str) -> dict[str, Any]:
         """Return the system's entry, and that it was chosen."""
@@ -173,8 +174,8 @@ def search_path(places: Places) -> ConfigSearchPathImpl:
     path = ConfigSearchPathImpl()
     path.append("hydra", "pkg://hydra.conf")
     path.append("main", f"{ConfSource.scheme()}://{conf_folder()}")
-    path.append("medtest", f"{SystemSource.scheme()}://{os.pathsep.join(str(f) for f in places.configs)}")
-    path.append("medtest", f"{SuiteSource.scheme()}://{os.pathsep.join(str(f) for f in places.suites)}")
+    path.append("medtest", f"{SystemSource.scheme()}://{_SEPARATOR.join(str(f) for f in places.configs)}")
+    path.append("medtest", f"{SuiteSource.scheme()}://{_SEPARATOR.join(str(f) for f in places.suites)}")
     for folder in places.configs:
         path.append("command-line", f"file://{folder}")
     path.append("schema", "structured://")

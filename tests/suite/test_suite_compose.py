@@ -460,3 +460,13 @@ def test_a_team_s_suite_wins_over_ours_of_the_same_name(team: Path) -> None:
     shutil.copy(team / "base.yaml", team / "polyp_seg.yaml")
     (team / "polyp_seg.yaml").write_text(BASE.replace("name: base", "name: polyp_seg"))
     assert load_suite("polyp_seg", suite_dirs=[team]).seed == 7
+
+
+def test_folders_with_any_sign_in_their_name(team: Path) -> None:
+    odd = team / "a:b, [c]=d ${e}"
+    odd.mkdir()
+    add(odd, "odd", BASE)
+    (odd / "model").mkdir()
+    (odd / "model" / "ours.yaml").write_text("use: pranet\n")
+    assert load_suite("odd", ["model=ours"], suite_dirs=[odd], config_dirs=[odd]).seed == 7
+    assert load_suite("odd", ["model=ours", f"suite_dir={odd}"], config_dirs=[odd]).seed == 7

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from medtest.errors import UserMistakes
 from medtest.suite.compose import load_suite
 from medtest.suite.library import load_tree
-from medtest.suite.safety import MAX_BYTES, MAX_DEPTH, MAX_NODES, forbidden, read_suite
+from medtest.suite.safety import MAX_BYTES, MAX_DEPTH, MAX_NODES, read_suite
+from medtest.suite.strings import forbidden
 
 ROOT = Path(__file__).parents[2]
 PLAIN = """\

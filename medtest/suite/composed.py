@@ -1,0 +1,71 @@
+"""The composed form of a suite: plain data for ``suite.yaml``, ``run.json`` and MLflow, without paths or keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from medtest.suite.model import PartPlan, Suite
+from medtest.suite.safety import Key
+from medtest.suite.schema import trusted_keys
+
+
+def plain_settings(plan: PartPlan) -> dict[str, Any]:
+    """Return a part's validated settings as JSON data without the fields that only conf/ and the command line set."""
+    values: dict[str, Any] = plan.settings.model_dump(mode="json")
+    for key in trusted_keys(type(plan.settings)):
+        values = without(values, key)
+    return values
+
+
+def with_composed(suite: Suite) -> Suite:
+    """Return the suite with its composed form, which composes to the same suite again."""
+
+    def family(plans: tuple[PartPlan, ...], uses: str) -> dict[str, Any]:
+        return {p.id: {uses: p.info.name, **_without_empty(plain_settings(p))} for p in plans}
+
+    oracle = suite.oracle
+    composed = {
+        "name": suite.name,
+        "version": suite.version,
+        "description": suite.description,
+        "seed": suite.seed,
+        "seeds": family(suite.seeds, "source"),
+        "relations": family(suite.relations, "relation"),
+        "systems": family(suite.systems, "use"),
+        "oracles": {
+            "oracle": oracle.part.info.name,
+            "primary": _fields(oracle.primary),
+            "scores": list(oracle.scores),
+            "thresholds": list(oracle.thresholds),
+            "against": list(oracle.against),
+            **_without_empty(plain_settings(oracle.part)),
+        },
+        **({"gates": [_fields(gate) for gate in suite.gates]} if suite.gates else {}),
+        "privacy": _fields(suite.privacy),
+        "prepare": {"size": "native" if suite.prepare.size is None else suite.prepare.size},
+        "max_error_percent": suite.max_error_percent,
+    }
+    return replace(suite, composed=composed)
+
+
+def _without_empty(values: dict[str, Any]) -> dict[str, Any]:
+    """Leave empty lists and null out: a suite has none, and what is left out is the part's default."""
+    kept = {name: _without_empty(item) if isinstance(item, dict) else item for name, item in values.items()}
+    return {name: item for name, item in kept.items() if item is not None and item != []}
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in value.__dataclass_fields__}
+
+
+def without(values: Mapping[str, Any], key: Key) -> dict[str, Any]:
+    """Return a copy of nested mappings without one key."""
+    copy = dict(values)
+    first = str(key[0])
+    if len(key) == 1:
+        copy.pop(first, None)
+    elif isinstance(copy.get(first), Mapping):
+        copy[first] = without(copy[first], key[1:])
+    return copy

@@ -1,0 +1,78 @@
+"""Hydra's errors in our words: where, what was found, what is allowed, and the nearest name."""
+
+from __future__ import annotations
+
+import re
+
+from medtest.cases import ID_PATTERN
+from medtest.errors import Mistake, UserMistakes, nearest_name
+from medtest.suite.hydra_source import Places
+from medtest.suite.library import suite_names
+from medtest.suite.safety import short
+from medtest.suite.systems import system_infos
+
+
+def rephrase(error: Exception, places: Places) -> UserMistakes:
+    """Put an error of Hydra or OmegaConf in our words."""
+    text = _whole_message(error)
+    return UserMistakes([_rephrased(text, places)])
+
+
+def _whole_message(error: BaseException) -> str:
+    messages: list[str] = []
+    current: BaseException | None = error
+    while current is not None:
+        if str(current):
+            messages.append(str(current))
+        current = current.__cause__
+    return "\n".join(messages)
+
+
+def _rephrased(text: str, places: Places) -> Mistake:
+    names = suite_names(places.suite_folders())
+    if re.search(r"You must specify 'suite'", text):
+        return Mistake(
+            where="command line", key="suite", found="nothing", allowed=", ".join(names), fix="type suite=NAME"
+        )
+    option = re.search(r"Could not find '(suite|model|tracking)/([^']*)'", text)
+    if option:
+        allowed = _group_names(option[1], places, text)
+        name = option[2]
+        fix = ""
+        if option[1] == "suite" and not ID_PATTERN.fullmatch(name):
+            fix = "names of suites are small letters, digits, _ and -"
+        return Mistake(
+            where="command line",
+            key=option[1],
+            found=name or "nothing",
+            allowed=", ".join(allowed),
+            nearest=nearest_name(name, allowed),
+            fix=fix,
+        )
+    ambiguous = re.search(r"Ambiguous value for argument '([^'=]*)=(.*?)'\n", text, re.DOTALL)
+    sweep = ambiguous or re.search(r"Sweep parameters '([^'=]*)=(.*?)' requires --multirun", text, re.DOTALL)
+    if sweep:
+        key = sweep[1].lstrip("+").removeprefix("chosen.")
+        return Mistake(
+            where="command line",
+            key=key,
+            found=short(sweep[2]),
+            allowed="one value, or a list in brackets",
+            fix=f"type {key}=[{sweep[2]}] for all in one run, or add -m to run one after the other",
+        )
+    lines = [line.strip() for line in text.splitlines() if line.strip() and "hydra.cc" not in line]
+    group = re.search(r"[Cc]ould not override '([^']*)'", text)
+    return Mistake(
+        where="command line",
+        key=group[1] if group else "",
+        found=short(lines[0] if lines else "something that Hydra cannot compose", 200),
+        allowed="what python run.py --help lists",
+    )
+
+
+def _group_names(group: str, places: Places, text: str) -> list[str]:
+    if group == "suite":
+        return suite_names(places.suite_folders())
+    if group == "model":
+        return sorted(system_infos(places.configs))
+    return re.findall(r"^\t(\S+)$", text, re.MULTILINE)

@@ -1,0 +1,189 @@
+"""What the command line does to a composed suite: which keys are its own, what it takes out, chooses and sets."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from medtest.errors import Mistake, nearest_name
+from medtest.suite.checks import USES
+from medtest.suite.library import COMMAND_LINE, Origin, SuiteTree
+from medtest.suite.safety import Key, dotted, short
+from medtest.suite.schema import SUITE_KEYS, RunBlock
+
+SYSTEM_KEYS = ("checkpoint", "target", "path", "folder")
+"""Options that set a key of the only chosen system."""
+_INTERNAL = ("without", "chosen", "suite_privacy")
+
+
+@dataclass(kw_only=True)
+class Sources:
+    """Tells the suite's keys from those of the command line."""
+
+    tree: SuiteTree
+    typed: list[Key]
+
+    def on_command_line(self, key: Key) -> bool:
+        """Whether the command line set this key, or a block around it."""
+        plain = tuple(str(part) for part in key)
+        return any(plain[: len(t)] == t for t in (tuple(str(p) for p in given) for given in self.typed))
+
+    def origin(self, key: Key) -> Origin:
+        """Return where a key, or the nearest one around it, was written."""
+        if self.on_command_line(key) or (key not in self.tree.origins and self._inside_typed(key)):
+            return COMMAND_LINE
+        if any(key[:end] in self.tree.origins for end in range(1, len(key) + 1)):
+            return self.tree.origin(key)
+        return Origin(where=self.tree.where)
+
+    def _inside_typed(self, key: Key) -> bool:
+        plain = tuple(str(part) for part in key)
+        return any(tuple(str(part) for part in given[: len(key)]) == plain for given in self.typed)
+
+    def from_suite(self, key: Key) -> bool:
+        """Whether the suite wrote this key and the command line did not set it."""
+        if self.on_command_line(key):
+            return False
+        value: Any = self.tree.values
+        for part in key:
+            if not isinstance(value, dict) or part not in value:
+                return False
+            value = value[part]
+        return True
+
+
+def key_of(override: str) -> Key:
+    """Return the suite's key that a prepared override sets, () for one of Hydra's own."""
+    match = re.match(r"(?:\+\+|\+|~)?([^=@]+)=", override)
+    if match is None:
+        return ()
+    parts = tuple(part for part in re.split(r"[.\[\]]", match[1]) if part)
+    return parts[1:] if parts[:1] == ("chosen",) else parts
+
+
+def take_out(values: dict[str, Any], source: Sources, mistakes: list[Mistake]) -> None:
+    """Remove what ``~key`` names; what is not there is a mistake."""
+    for text in values.pop("without", None) or []:
+        parts = [part for part in re.split(r"[.\[\]]", str(text)) if part]
+        block: Any = values
+        for part in parts[:-1]:
+            block = block.get(part) if isinstance(block, dict) else None
+        if parts and isinstance(block, dict) and parts[-1] in block:
+            if parts[0] not in ("seed", "name"):
+                del block[parts[-1]]
+            continue
+        names = [str(name) for name in block] if isinstance(block, dict) else []
+        mistakes.append(
+            Mistake(
+                where="command line",
+                key=str(text),
+                found=f"~{text}",
+                allowed=", ".join(names) or "a key that the suite has",
+                nearest=nearest_name(parts[-1], names) if parts else None,
+            )
+        )
+
+
+def keep_chosen(values: dict[str, Any], source: Sources, mistakes: list[Mistake]) -> list[str]:
+    """``model=`` and ``relations=[…]`` take exactly these; what the suite says of them stays.
+
+    What the command line itself adds with a key of its own (``+systems.v2={use: ssformer, …}``) stays beside them.
+    Returns the systems that were chosen, none when the suite's own are run.
+    """
+    chosen = values.pop("chosen", None) or {}
+    systems: list[str] = []
+    for family, given in chosen.items():
+        names = list(given) if isinstance(given, (dict, list)) else [given]
+        if not names or not all(isinstance(name, str) for name in names):
+            mistakes.append(
+                Mistake(where="command line", key=str(family), found=short(given), allowed="names, as [blur,text]")
+            )
+            continue
+        block = values.get(family)
+        block = block if isinstance(block, dict) else {}
+        kept = {name: block.get(name) or {} for name in names}
+        systems = list(kept) if family == "systems" else systems
+        for key in source.typed:
+            if key[:1] != (family,) or len(key) < 2 or key[1] in kept:
+                continue
+            name = str(key[1])
+            if len(key) == 2 or _names_part(block.get(name), family):
+                kept[name] = block.get(name, {})
+            else:
+                mistakes.append(
+                    Mistake(
+                        where="command line",
+                        key=dotted(key),
+                        found=f"{name}, which is not chosen",
+                        allowed=", ".join(kept),
+                        nearest=nearest_name(name, kept),
+                    )
+                )
+        values[family] = kept
+    return systems
+
+
+def _names_part(settings: Any, family: str) -> bool:
+    return isinstance(settings, dict) and USES.get(family, "") in settings
+
+
+def to_only_system(
+    values: dict[str, Any], options: RunBlock, chosen: list[str], source: Sources, mistakes: list[Mistake]
+) -> None:
+    """Give ``checkpoint=`` and its like to the system that ``model=`` chose, or to the suite's only one."""
+    given = {key: getattr(options, key) for key in SYSTEM_KEYS if getattr(options, key) is not None}
+    if not given:
+        return
+    block = values.get("systems")
+    block = block if isinstance(block, dict) else {}
+    systems = chosen or [name for name, item in block.items() if item is not False]
+    if len(systems) == 1:
+        name = systems[0]
+        settings = block.get(name)
+        values["systems"] = {**block, name: {**(settings if isinstance(settings, dict) else {}), **given}}
+        source.typed += [("systems", name, key) for key in given]
+        return
+    for key in given:
+        names = ", ".join(systems) or "none"
+        mistakes.append(
+            Mistake(
+                where="command line",
+                key=key,
+                found=f"{len(systems)} systems ({names})",
+                allowed="one system",
+                fix=f"choose one with model=NAME, or type systems.{next(iter(systems), 'NAME')}.{key}=…",
+            )
+        )
+
+
+def check_keys(values: dict[str, Any], source: Sources, mistakes: list[Mistake]) -> None:
+    """Note every top-level key that is neither a suite's nor an option, and options written into a suite."""
+    options = list(RunBlock.model_fields)
+    known = {*SUITE_KEYS, *options, *_INTERNAL}
+    for key in [key for key in values if key not in known]:
+        from_suite = not source.on_command_line((key,))
+        names = list(SUITE_KEYS) if from_suite else sorted({*SUITE_KEYS, *options, "suite", "model", "suite_dir"})
+        place = source.origin((key,))
+        mistakes.append(
+            Mistake(
+                where=place.where,
+                line=place.line,
+                key=key,
+                found=f"the key {key}",
+                allowed=", ".join(names),
+                nearest=nearest_name(key, names),
+            )
+        )
+    for key in [key for key in (*options, *_INTERNAL) if key in source.tree.values and key not in SUITE_KEYS]:
+        place = source.tree.origin((key,))
+        mistakes.append(
+            Mistake(
+                where=place.where,
+                line=place.line,
+                key=key,
+                found=f"the key {key}",
+                allowed=", ".join(SUITE_KEYS),
+                fix=f"an option of a run is typed and not written in a suite: {key}=…" if key in options else "",
+            )
+        )
