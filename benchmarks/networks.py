@@ -1,8 +1,8 @@
 """What the compact networks cost: milliseconds per image, alone and in batches, on one and two threads.
 
-Run: ``python benchmarks/networks.py``. Process time is counted, best of several, so that a busy machine disturbs little;
-on two threads it is wall time. The system's whole ``predict`` (resizing, normalising, resizing back) stands beside the
-bare forward pass of the same network.
+Run: ``python benchmarks/networks.py``. Process time is counted, best of several, so that a busy machine disturbs
+little; on two threads it is wall time. The system's whole ``predict`` (resizing, normalising, resizing back) stands
+beside the bare forward pass of the same network.
 """
 
 from __future__ import annotations

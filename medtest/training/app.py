@@ -137,3 +137,38 @@ def evaluate_command(
         found = evaluate(system, pairs, name=name)
         console.print(f"{system.record_name} on {name}: Dice {found.dice}, IoU {found.iou}")
     system.close()
+
+
+@app.command("release")
+def release_command(
+    network: Annotated[str, typer.Option(help="Compact network: pranet or ssformer.")],
+    weights: Annotated[Path, typer.Option(help="The .safetensors file that a training wrote.")],
+    commands: Annotated[Path, typer.Option(help="Text file with the commands that made it, for the card.")],
+    data: Annotated[list[Path] | None, typer.Option(help="Folder of real test pairs; may be repeated.")] = None,
+    phantoms: Annotated[int, typer.Option(min=0, help="Number of unseen phantoms.")] = 200,
+    size: Annotated[int | None, typer.Option(help="Side it takes, where validation found another.")] = None,
+    threshold: Annotated[float | None, typer.Option(help="Threshold that validation found.")] = None,
+    note: Annotated[list[str] | None, typer.Option(help="A further paragraph of the card; may be repeated.")] = None,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of torch.")] = 1,
+) -> None:
+    """Put trained weights into the package: copied, scored on unseen images, with their model card."""
+    from medtest.errors import Mistake, UserMistakes
+    from medtest.training.release import release
+
+    try:
+        lines = commands.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        found = f"{commands} ({error.strerror})"
+        raise UserMistakes([Mistake(where="command line", key="--commands", found=found)]) from error
+    card = release(
+        network,
+        weights,
+        commands=[line for line in lines if line.strip()],
+        data=list(data or []),
+        phantoms=phantoms,
+        size=size,
+        threshold=threshold,
+        notes=list(note or []),
+        threads=threads,
+    )
+    Console(highlight=False).print(card.read_text(encoding="utf-8"), markup=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,6 +38,7 @@ class CardFacts:
         weights: The weights' file.
         parameters: Number of parameters.
         size: Side in pixels the network takes.
+        threshold: Probability above which a pixel is lesion.
         commands: The commands that made the weights, in order.
         evaluations: Scores on images that no training saw.
         notes: Further sentences, one paragraph each.
@@ -47,22 +48,17 @@ class CardFacts:
     weights: Path
     parameters: int
     size: int
+    threshold: float
     commands: Sequence[str]
     evaluations: Sequence[Evaluation]
     notes: Sequence[str] = ()
 
 
-def card_text(facts: CardFacts, *, titles: Mapping[str, str] | None = None) -> str:
-    """Return a model card in Markdown.
-
-    Args:
-        facts: What it states.
-        titles: What an evaluation is called in the table, by its name.
-    """
-    titles = titles or {}
+def card_text(facts: CardFacts) -> str:
+    """Return a model card in Markdown."""
     name = facts.weights.stem
     rows = [
-        f"| {titles.get(one.name, one.name)} | {one.dice.count} | {one.dice.mean:.3f} | "
+        f"| {one.name} | {one.dice.count} | {one.dice.mean:.3f} | "
         f"{one.dice.low:.3f} to {one.dice.high:.3f} | {one.iou.mean:.3f} | {one.iou.low:.3f} to {one.iou.high:.3f} |"
         for one in facts.evaluations
     ]
@@ -74,7 +70,7 @@ def card_text(facts: CardFacts, *, titles: Mapping[str, str] | None = None) -> s
         "",
         f"- {facts.parameters:,} parameters, half precision on disk ({facts.weights.stat().st_size / 1e6:.1f} MB), "
         "float32 at work",
-        f"- input {facts.size}×{facts.size}; output a probability per pixel, cut at 0.5",  # noqa: RUF001
+        f"- input {facts.size}×{facts.size}; output a probability per pixel, cut at {facts.threshold:g}",  # noqa: RUF001
         f"- SHA-256 `{file_sha256(facts.weights)}`",
         "- weights: CC BY 4.0, made from data under that licence (attribution below); code: Apache-2.0",
         "",

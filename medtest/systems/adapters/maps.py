@@ -42,7 +42,7 @@ def read_map(path: Path, *, max_pixels: int, labels: bool) -> NDArray[Any]:
         found = _npy(path, max_pixels) if path.suffix == ".npy" else _picture(path, max_pixels)
     except OSError as error:
         raise BadOutput(f"{path.name} cannot be read: {error}") from error
-    return found != 0 if labels else found
+    return np.asarray(found != 0) if labels else found
 
 
 def _npy(path: Path, max_pixels: int) -> NDArray[Any]:
@@ -83,4 +83,4 @@ def _values(picture: Pillow.Image) -> NDArray[Any]:
     if picture.mode == "L":
         return np.asarray(picture)
     # In a coloured map whatever is lit counts; transparency is no part of a prediction.
-    return np.asarray(picture.convert("RGB")).max(axis=2)
+    return np.asarray(np.asarray(picture.convert("RGB")).max(axis=2))

@@ -37,14 +37,15 @@ class NetworkSettings(SystemSettings):
         protocol: ``official`` pre- and post-processes as the network's authors test it, ``common`` as all networks are
             compared alike (areas averaged when shrinking, probability resized to the image's size); ``auto`` is
             official with a checkpoint, common without.
-        threshold: A pixel is lesion where the probability exceeds this.
+        threshold: A pixel is lesion where the probability exceeds this; null for what was chosen in validation when
+            the compact network was trained, 0.5 for published ones.
         channels_last: Keep channels last in memory, which is faster on a CPU; null lets medtest choose.
     """
 
     checkpoint: str | None = Field(default=None, json_schema_extra=TRUSTED)
     size: int | None = Field(default=None, ge=64, le=1024, multiple_of=32)
     protocol: Literal["auto", "official", "common"] = "auto"
-    threshold: float = Field(default=CUT, gt=0, lt=1)
+    threshold: float | None = Field(default=None, gt=0, lt=1)
     channels_last: bool | None = None
 
 
@@ -66,6 +67,7 @@ class SegmentationNetwork(System):
         self._network: nn.Module | None = None
         self._device = "cpu"
         self._size = PUBLISHED_SIZE
+        self._threshold = CUT if settings.threshold is None else settings.threshold
         self._kept_name: str | None = None
 
     @property
@@ -132,24 +134,26 @@ class SegmentationNetwork(System):
 
         torch.set_num_threads(max(1, threads))
         cv2.setNumThreads(1)
-        network, size = self._load()
+        network, size, threshold = self._load()
         self._size = self.settings.size or size
+        self._threshold = threshold if self.settings.threshold is None else self.settings.threshold
         self._device = device
         network = network.to(device).eval()
         if self._keeps_channels_last():
             network = network.to(memory_format=torch.channels_last)
         self._network = network
 
-    def _load(self) -> tuple[nn.Module, int]:
+    def _load(self) -> tuple[nn.Module, int, float]:
+        """Return the network, the side it takes and its threshold."""
         if self.is_compact:
             from medtest.systems.segmentation.weights import load_network
 
             network, info = load_network(self.compact_weights)
-            return network, info.size
+            return network, info.size, info.threshold
         from medtest.systems.segmentation.checkpoint import load_published
 
         self._kept_name, network = load_published(user_path(self.settings.checkpoint), self.published)
-        return network, PUBLISHED_SIZE
+        return network, PUBLISHED_SIZE, CUT
 
     def _keeps_channels_last(self) -> bool:
         return True if self.settings.channels_last is None else bool(self.settings.channels_last)
@@ -210,7 +214,7 @@ class SegmentationNetwork(System):
 
     def _cut(self, probability: Probability) -> Probability:
         """Map the threshold to 0.5, the rest linearly on both sides, so that the border's cut is the user's."""
-        threshold = np.float32(self.settings.threshold)
+        threshold = np.float32(self._threshold)
         if threshold == np.float32(CUT):
             return probability
         below = probability * (np.float32(0.5) / threshold)

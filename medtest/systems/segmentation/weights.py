@@ -25,11 +25,13 @@ class WeightsInfo:
     Attributes:
         network: The network's description, see ``networks.registry.describe``.
         size: Side in pixels the network was trained for and takes its images at.
+        threshold: Probability above which a pixel is lesion, chosen on validation images.
         note: Free text of the trainer (data, step).
     """
 
     network: Mapping[str, Any]
     size: int
+    threshold: float = 0.5
     note: str = ""
 
 
@@ -42,7 +44,13 @@ def save_weights(path: Path, state: Mapping[str, Tensor], info: WeightsInfo) -> 
         name: (value.detach().to(torch.float16) if value.is_floating_point() else value.detach()).cpu().contiguous()
         for name, value in state.items()
     }
-    facts = {"format": FORMAT, "network": dict(info.network), "size": info.size, "note": info.note}
+    facts = {
+        "format": FORMAT,
+        "network": dict(info.network),
+        "size": info.size,
+        "threshold": info.threshold,
+        "note": info.note,
+    }
     # One entry: the library writes several in an order of chance, and equal weights should be equal files.
     header = {HEADER: json.dumps(facts, sort_keys=True)}
     partial = path.with_name(path.name + ".partial")
@@ -70,7 +78,12 @@ def read_info(path: Path) -> WeightsInfo:
         facts = json.loads(header.get(HEADER, "{}"))
         if facts.get("format") != FORMAT:
             raise MedtestError(f"{path.name}: these weights do not say which network they belong to")
-        return WeightsInfo(network=dict(facts["network"]), size=int(facts["size"]), note=str(facts["note"]))
+        threshold = float(facts.get("threshold", 0.5))
+        if not 0 < threshold < 1:
+            raise ValueError(f"threshold {threshold}")
+        return WeightsInfo(
+            network=dict(facts["network"]), size=int(facts["size"]), threshold=threshold, note=str(facts["note"])
+        )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise MedtestError(f"{path.name}: the description of the network cannot be read: {error}") from error
 
