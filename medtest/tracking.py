@@ -55,6 +55,7 @@ _PATIENCE = {
 """Set where the user has not: a server that is gone costs seconds, not MLflow's own quarter of an hour."""
 _VALUE_LENGTH = 5900
 _KEY_LENGTH = 240
+_CREDENTIALS = re.compile(r"//[^/@\s]+@")
 _NOT_ALLOWED = re.compile(r"[^A-Za-z0-9_\-./ ]")
 
 
@@ -302,8 +303,10 @@ class Tracker:
         for start in range(0, len(tags), 90):
             self._client.log_batch(run_id, tags=tags[start : start + 90])
         self._seeds(run_id, child)
+        logged = json.loads(self._client.get_run(run_id).data.tags.get("mlflow.loggedArtifacts", "[]"))
+        there = {entry.get("path") for entry in logged}
         for name, table in child.tables.items():
-            self._table(run_id, name, table)
+            self._table(run_id, name, table, replace=name in there)
         for picture in child.pictures:
             self._picture(run_id, picture)
         for path, place in child.artifacts:
@@ -329,12 +332,11 @@ class Tracker:
             entity = dataset._to_mlflow_entity()
         self._client.log_inputs(run_id, [DatasetInput(entity, [InputTag("mlflow.data.context", "seeds")])])
 
-    def _table(self, run_id: str, name: str, table: pd.DataFrame) -> None:
+    def _table(self, run_id: str, name: str, table: pd.DataFrame, *, replace: bool) -> None:
         # log_table appends to a table that is there already; an invocation replaces what its view showed before
         plain = table.astype(object).where(table.notna(), None)
         content = {"columns": [str(column) for column in plain.columns], "data": plain.to_numpy().tolist()}
-        known = self._client.get_run(run_id).data.tags.get("mlflow.loggedArtifacts", "[]")
-        if any(entry.get("path") == name for entry in json.loads(known)):
+        if replace:
             self._client.log_dict(run_id, content, name)
         else:
             self._client.log_table(run_id, plain, name)
@@ -356,9 +358,11 @@ class Tracker:
         except NotTracked:
             raise
         except Exception as error:  # noqa: BLE001 - MLflow, SQLAlchemy, requests and servers raise anything
-            text = " ".join(str(error).split())[:300].replace(str(self.home), "HOME")
+            place = where(self.home, self.uri)
+            text = " ".join(str(error).replace(self.uri, place).split())
+            text = _CREDENTIALS.sub("//", text).replace(str(self.home), "HOME")[:300]
             raise NotTracked(
-                f"Results are whole on disk, but MLflow at {where(self.home, self.uri)} could not take them: "
+                f"Results are whole on disk, but MLflow at {place} could not take them: "
                 f"{type(error).__name__}: {text}. The same command tracks them later; no case is run again."
             ) from error
 

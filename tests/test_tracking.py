@@ -1,0 +1,348 @@
+"""MLflow: what runs hold, and a store that survives parallel starts, kills and half-made predecessors."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent / "report"))
+from report_parts import invocation, leave_run, make_suite  # noqa: E402
+
+from medtest import tracking, tracking_store  # noqa: E402
+from medtest.errors import ExitCode, NotTracked  # noqa: E402
+from medtest.report.finish import close_parents, finish, track_failure  # noqa: E402
+from medtest.suite.model import Gate  # noqa: E402
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A store, made once: its migrations take seconds."""
+    home = tmp_path_factory.mktemp("store")
+    tracking.prepare_store(home / "mlruns" / "mlflow.db")
+    return home / "mlruns" / "mlflow.db"
+
+
+@pytest.fixture
+def home(made, tmp_path, monkeypatch):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    (tmp_path / "mlruns").mkdir()
+    shutil.copy2(made, tmp_path / "mlruns" / "mlflow.db")
+    return tmp_path
+
+
+def client(home):
+    from mlflow import MlflowClient
+
+    return MlflowClient(tracking_uri=tracking.store_uri(home))
+
+
+def runs(home):
+    """Return (parents, children by system) of the suite's experiment."""
+    store = client(home)
+    experiment = store.get_experiment_by_name("synthetic")
+    found = store.search_runs([experiment.experiment_id], max_results=100)
+    children = [run for run in found if "mlflow.parentRunId" in run.data.tags]
+    return [run for run in found if run not in children], children
+
+
+def test_the_newest_revision_is_the_one_that_mlflow_says(made):
+    from mlflow.store.db import utils
+
+    assert tracking_store.heads() == {utils._get_latest_schema_revision()}
+    assert tracking_store.is_current(made)
+    assert not list(made.parent.glob(".mlflow.db.draft*"))
+
+
+def test_a_run_holds_what_the_contract_says(home):
+    suite = make_suite(gates=(Gate(max_percent=99),))
+    outcome = leave_run(home, suite, ("alpha", "beta"), seeds=8)
+    result = finish(suite, invocation(home, track=True), outcome)
+    assert (result.code, result.problems) == (ExitCode.OK, ())
+    parents, children = runs(home)
+    (parent,) = parents
+    assert {run.info.run_name for run in children} == {"alpha", "beta"}
+    assert {run.data.tags["mlflow.parentRunId"] for run in children} == {parent.info.run_id}
+    assert {run.info.status for run in (parent, *children)} == {"FINISHED"}
+    for run, one, material in zip(
+        sorted(children, key=lambda r: r.info.run_name), outcome.systems, result.materials, strict=True
+    ):
+        table = material.tables.efr
+        row = table[(table.dataset == "all") & (table.relation == "blur") & (table.severity == "3")]
+        row = row[(row.score == "dice") & (row.threshold == 0.25) & (row.against == "truth")].iloc[0]
+        assert run.data.metrics["efr/dice/t0.25/s3/blur"] == row.efr_percent
+        assert {"efr/iou/t0.5/all/overall", "efr/dice/t0.25/s1/overall_cells", "gates/held"} <= set(run.data.metrics)
+        assert (
+            run.data.params["system.fingerprint.weights_sha256"]
+            == json.loads((one.folder / "run.json").read_text())["covers"]["system"]["fingerprint"]["weights_sha256"]
+        )
+        assert "suite" not in run.data.params  # params hold what the digest covers, nothing else
+        assert run.data.tags["suite_version"] == "1"
+        assert json.loads((one.folder / "run.json").read_text())["mlflow_run_id"] == run.info.run_id
+        (dataset,) = run.inputs.dataset_inputs
+        assert dataset.dataset.name == "synthetic-seeds"
+        names = {item.path for item in client(home).list_artifacts(run.info.run_id)}
+        assert {
+            "report.html",
+            "records.parquet",
+            "suite.yaml",
+            "run.json",
+            "tables",
+            "images",
+            "manifest.sha256",
+        } <= names
+        assert len(client(home).list_artifacts(run.info.run_id, "samples")) == 3
+        assert any(e["path"] == "tables/efr.json" for e in json.loads(run.data.tags["mlflow.loggedArtifacts"]))
+    assert "comparison.html" in {item.path for item in client(home).list_artifacts(parent.info.run_id)}
+    one, other = (run.inputs.dataset_inputs[0].dataset.digest for run in children)
+    assert one == other  # both systems saw the same seeds: the UI shows it
+
+
+@pytest.mark.slow
+def test_a_second_invocation_goes_on_with_the_child_under_a_new_parent(home):
+    suite = make_suite()
+    outcome = leave_run(home, suite, seeds=6)
+    finish(suite, invocation(home, track=True), outcome)
+    first = runs(home)[1][0]
+    (outcome.systems[0].folder / "tables" / "efr.csv").unlink()
+    finish(suite, invocation(home, track=True), outcome)
+    parents, children = runs(home)
+    assert len(parents) == 2
+    (child,) = children
+    assert child.info.run_id == first.info.run_id
+    assert child.data.tags["mlflow.parentRunId"] != first.data.tags["mlflow.parentRunId"]
+    path = client(home).download_artifacts(child.info.run_id, "tables/efr.json")
+    content = json.loads(Path(path).read_text())
+    assert len(content["data"]) == len(result_rows(outcome))  # replaced, not appended
+
+
+def result_rows(outcome):
+    return (outcome.systems[0].folder / "tables" / "efr.csv").read_text().splitlines()[1:]
+
+
+@pytest.mark.slow
+def test_a_child_that_the_store_lacks_is_made_anew(home):
+    suite = make_suite()
+    outcome = leave_run(home, suite, seeds=6)
+    finish(suite, invocation(home, track=True), outcome)
+    (child,) = runs(home)[1]
+    client(home).delete_run(child.info.run_id)
+    finish(suite, invocation(home, track=True), outcome)
+    (again,) = runs(home)[1]
+    assert again.info.run_id != child.info.run_id
+    run_file = outcome.systems[0].folder / "run.json"
+    run_file.write_text(run_file.read_text().replace(again.info.run_id, "0" * 32))
+    assert finish(suite, invocation(home, track=True), outcome).problems == ()
+    assert len(runs(home)[1]) == 2
+
+
+@pytest.mark.slow
+def test_a_view_has_a_child_of_its_own(home):
+    suite = make_suite()
+    outcome = leave_run(home, suite, seeds=6)
+    finish(suite, invocation(home, track=True), outcome)
+    for _ in range(2):
+        finish(suite, invocation(home, track=True), outcome, view="0123456789abcdef")
+    _, children = runs(home)
+    assert sorted(run.data.tags["view"] for run in children) == ["0123456789abcdef", "suite"]
+
+
+@pytest.mark.slow
+def test_jobs_of_a_sweep_share_one_parent_that_stays_open(home):
+    suite = make_suite()
+    one = finish(suite, invocation(home, track=True), leave_run(home, suite, ("alpha",), seeds=6), sweep=True)
+    (parent,) = runs(home)[0]
+    assert parent.info.status == "RUNNING"
+    outcome = leave_run(home, suite, ("beta",), seeds=6)
+    two = finish(suite, invocation(home, track=True), outcome, sweep=True, parents=one.parents)
+    close_parents(home, two.parents)
+    parents, children = runs(home)
+    assert [run.info.status for run in parents] == ["FINISHED"]
+    assert len(children) == 2
+
+
+@pytest.mark.slow
+def test_what_ends_badly_is_marked_failed(home):
+    suite = make_suite()
+    result = finish(suite, invocation(home, track=True), leave_run(home, suite, seeds=6, error_percent=50.0))
+    assert result.code is ExitCode.TOO_MANY_ERRORS
+    parents, children = runs(home)
+    assert [run.info.status for run in (*parents, *children)] == ["FAILED", "FAILED"]
+    track_failure(suite, invocation(home, track=True), "OutputProblem")
+    failed = [run for run in runs(home)[0] if run.data.tags.get("failure") == "OutputProblem"]
+    assert [run.info.status for run in failed] == ["FAILED"]
+
+
+@pytest.mark.slow
+def test_nothing_private_and_no_path_is_tracked(home):
+    suite = make_suite()
+    outcome = leave_run(home, suite, seeds=6)
+    finish(suite, invocation(home, track=True), outcome)
+    parents, children = runs(home)
+    for run in (*parents, *children):
+        told = json.dumps([run.data.tags, run.data.params, [i.dataset.source for i in run.inputs.dataset_inputs]])
+        assert str(home) not in told
+        assert str(ROOT) not in told
+        assert not {"mlflow.user", "mlflow.source.name", "mlflow.source.git.commit"} & set(run.data.tags)
+    assert os.environ["MLFLOW_DISABLE_TELEMETRY"] == "true"
+
+
+@pytest.mark.slow
+def test_a_server_that_is_gone_costs_seconds_and_no_results(tmp_path, monkeypatch):
+    for name in ("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "MLFLOW_HTTP_REQUEST_TIMEOUT"):
+        monkeypatch.delenv(name, raising=False)
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    suite = make_suite()
+    outcome = leave_run(tmp_path, suite, seeds=6)
+    started = time.monotonic()
+    result = finish(suite, invocation(tmp_path, track=True, tracking_uri=f"http://u:pw@127.0.0.1:{port}"), outcome)
+    assert result.code is ExitCode.NOT_TRACKED
+    assert time.monotonic() - started < 90  # generous: tables are made meanwhile, on a busy machine
+    (problem,) = result.problems
+    assert "Results are whole on disk" in problem
+    assert "pw" not in problem
+    folder = outcome.systems[0].folder
+    assert (folder / "report.html").is_file()
+    assert "report.html" in (folder / "manifest.sha256").read_text()
+
+
+# --- the store ----------------------------------------------------------------------------------------------------
+
+_START = """
+import sys, time
+from pathlib import Path
+from medtest.tracking import Tracker
+home = Path(sys.argv[1])
+tracker = Tracker(home)
+parents = tracker.parent("synthetic", f"run {sys.argv[2]}", {})
+tracker.close(parents)
+"""
+
+
+def start(home, number):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    environment.pop("MLFLOW_TRACKING_URI", None)
+    return subprocess.Popen(
+        [sys.executable, "-c", _START, str(home), str(number)], env=environment, stderr=subprocess.PIPE, text=True
+    )
+
+
+@pytest.mark.slow
+def test_six_processes_make_one_store_at_once(tmp_path):
+    processes = [start(tmp_path, number) for number in range(6)]
+    errors = [process.communicate(timeout=280)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0] * 6, errors
+    assert len(runs(tmp_path)[0]) == 6
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1500)
+def test_sigkill_while_the_store_is_made_does_not_break_it(tmp_path):
+    chance = random.Random(11)
+    killed = 0
+    database = tmp_path / "mlruns" / "mlflow.db"
+    for number in range(20):
+        process = start(tmp_path, number)
+        deadline = time.monotonic() + 120
+        while not (tmp_path / "mlruns" / ".mlflow.db.draft").exists() and time.monotonic() < deadline:
+            if process.poll() is not None:
+                break
+            time.sleep(0.01)
+        time.sleep(chance.random() * 1.5)
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+            killed += 1
+        process.communicate()
+        if database.exists():
+            assert tracking_store.is_current(database)  # whole, or not there
+            shutil.rmtree(tmp_path / "mlruns")
+    assert killed >= 15
+    last = start(tmp_path, 99)
+    assert last.communicate(timeout=280)[1] == ""
+    assert tracking_store.is_current(database)
+    assert not list(database.parent.glob(".mlflow.db.draft*"))
+
+
+def half_migrated(database, revision):
+    """Make a store as MLflow does, but stop its migrations at a revision."""
+    from alembic import command
+    from mlflow.store.db import utils
+    from mlflow.store.tracking.dbmodels.initial_models import Base
+
+    engine = utils.create_sqlalchemy_engine(f"sqlite:///{database}")
+    Base.metadata.create_all(engine)
+    config = utils._get_alembic_config(str(engine.url))
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
+    engine.dispose()
+
+
+@pytest.mark.slow
+def test_an_older_store_is_upgraded_and_keeps_its_runs(tmp_path):
+    database = tmp_path / "mlruns" / "mlflow.db"
+    database.parent.mkdir()
+    half_migrated(database, "7f2a7d5fae7d")
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute(
+            "INSERT INTO experiments (experiment_id, name, lifecycle_stage) VALUES (7, 'mine', 'active')"
+        )
+        connection.execute(
+            "INSERT INTO runs (run_uuid, name, status, lifecycle_stage, experiment_id, source_type) "
+            "VALUES ('abc', 'kept', 'FINISHED', 'active', 7, 'LOCAL')"
+        )
+        connection.commit()
+    assert not tracking_store.is_current(database)
+    tracking.prepare_store(database)
+    assert tracking_store.is_current(database)
+    assert client(tmp_path).get_run("abc").info.run_name == "kept"
+    assert len(list(database.parent.glob("mlflow.db.before-*"))) == 1
+
+
+@pytest.mark.slow
+def test_a_store_that_died_while_it_was_made_is_replaced(tmp_path):
+    database = tmp_path / "mlruns" / "mlflow.db"
+    database.parent.mkdir()
+    with closing(sqlite3.connect(database)) as connection:  # tables of the first step, no revision noted
+        connection.execute("CREATE TABLE experiments (experiment_id INTEGER NOT NULL, name VARCHAR(256))")
+        connection.execute("CREATE TABLE metrics (key VARCHAR(250) NOT NULL)")
+        connection.commit()
+    tracking.prepare_store(database)
+    assert tracking_store.is_current(database)
+    assert len(list(database.parent.glob("mlflow.db.unfinished-*"))) == 1
+
+
+def test_a_damaged_store_is_never_replaced(tmp_path):
+    database = tmp_path / "mlruns" / "mlflow.db"
+    database.parent.mkdir()
+    database.write_bytes(b"SQLite format 3\x00" + b"\xff" * 4096)
+    before = database.read_bytes()
+    with pytest.raises(NotTracked, match="Results are whole on disk"):
+        tracking.prepare_store(database)
+    assert database.read_bytes() == before
+
+
+def test_addresses_are_shown_without_passwords_or_paths(tmp_path):
+    assert tracking.where(tmp_path, tracking.store_uri(tmp_path, None)) == "mlruns/mlflow.db"
+    assert tracking.where(tmp_path, "https://me:secret@lab.example:5000/x") == "https://lab.example:5000"
+    assert tracking.where(tmp_path, f"sqlite:///{tmp_path}/other.db") == "sqlite store"
+
+
+def test_metric_names_are_those_every_store_takes():
+    assert tracking.metric_name("efr/dice/t0.25/s3/overall") == "efr/dice/t0.25/s3/overall"
+    assert tracking.metric_name("größe:x") == "gr__e_x"
