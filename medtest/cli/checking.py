@@ -33,7 +33,7 @@ def check_suites(
             suite = load_suite(path if path.suffix in (".yaml", ".yml") else name, overrides, config_dirs=config_dirs)
         except MedtestError as error:
             console.print(f"[red]✗[/red] {escape(name)}")
-            console.print(str(error), markup=False)
+            console.print(str(error), markup=False, soft_wrap=True)
             worst = ExitCode.MISTAKE
             continue
         cells = sum(len(r.severities()) for r in suite.build_relations().values())

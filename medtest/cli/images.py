@@ -59,7 +59,11 @@ def write_sheet(
     if loaded.selection.relations:
         relations = {key: value for key, value in relations.items() if key in loaded.selection.relations}
     save_sheet(draw_sheet(prepared, relations, suite_seed=loaded.suite.seed, cell=cell), out)
-    console.print(f"{out}: {len(relations)} relations on {prepared.ref.dataset}/{prepared.ref.seed_id}", markup=False)
+    console.print(
+        f"{out}: {len(relations)} relations on {prepared.ref.dataset}/{prepared.ref.seed_id}",
+        markup=False,
+        soft_wrap=True,
+    )
 
 
 def _prepared(loaded: Loaded, wanted: str, index: int) -> PreparedSeed:
@@ -110,9 +114,9 @@ def export_images(tokens: Sequence[str], *, config_dirs: Sequence[Path], console
     loaded = load(name, overrides, config_dirs=config_dirs)
     target = Path(own["to"]).expanduser()
     export_followups(loaded.suite, invocation_of(loaded), target)
-    console.print(f"{target}: follow-ups and manifest.csv.", markup=False)
-    console.print("Put your maps under the same names into a folder, then:", markup=False)
-    console.print(f"  python run.py suite={name} model=predictions folder=YOUR_MAPS", markup=False)
+    console.print(f"{target}: follow-ups and manifest.csv.", markup=False, soft_wrap=True)
+    console.print("Put your maps under the same names into a folder, then:", markup=False, soft_wrap=True)
+    console.print(f"  python run.py suite={name} model=predictions folder=YOUR_MAPS", markup=False, soft_wrap=True)
 
 
 def replay_address(tokens: Sequence[str], *, out: Path, config_dirs: Sequence[Path], console: Console) -> None:
@@ -149,4 +153,8 @@ def replay_address(tokens: Sequence[str], *, out: Path, config_dirs: Sequence[Pa
         (out / "params.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
     except OSError as error:
         raise OutputProblem(f"{out}: cannot be written ({error.strerror}); choose another --out") from None
-    console.print(f"{out}: {', '.join(pictures)}, params.json (SHA-256 {case.followup_sha256[:12]}…)", markup=False)
+    console.print(
+        f"{out}: {', '.join(pictures)}, params.json (SHA-256 {case.followup_sha256[:12]}…)",
+        markup=False,
+        soft_wrap=True,
+    )

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import yaml
+from rich.markup import escape
 from rich.table import Table
 
 from medtest.paths import suites_folder
 from medtest.plugins import Family, parts
+from medtest.suite.library import SuiteTree, find_suite, load_tree, suite_folders, suite_names
 
 
 def parts_table(family: Family) -> Table:
@@ -20,42 +21,37 @@ def parts_table(family: Family) -> Table:
     table.add_column("settings and defaults", ratio=3)
     table.add_column("from", no_wrap=True)
     for info in parts(family).values():
-        table.add_row(info.name, info.summary, _settings(info.defaults), info.origin)
+        table.add_row(info.name, escape(info.summary), escape(_settings(info.defaults)), escape(info.origin))
     return table
 
 
 def suites_table(folders: list[Path]) -> Table:
-    """Return the suites that ship with medtest and those of further folders."""
+    """Return the suites of a team's folders and those that ship with medtest."""
     table = Table(title="suites", title_justify="left", box=None, header_style="bold", pad_edge=False)
     table.add_column("name", style="bold", no_wrap=True)
     table.add_column("what it tests", ratio=4)
     table.add_column("needs", no_wrap=True)
     table.add_column("from", no_wrap=True)
-    for folder in (suites_folder(), *folders):
-        origin = "medtest" if folder == suites_folder() else folder.name
-        for path in sorted(folder.glob("*.yaml")):
-            content = _head(path)
-            table.add_row(path.stem, str(content.get("description", "")), _needs(path.stem), origin)
+    places = suite_folders(folders)
+    for name in suite_names(places):
+        file = find_suite(name, places)
+        origin = "medtest" if file is not None and file.parent == suites_folder() else str(file and file.parent.name)
+        tree = load_tree(name, places)
+        if tree.mistakes:
+            table.add_row(name, f"has mistakes; medtest check {name} says which", "", origin)
+        else:
+            table.add_row(name, escape(str(tree.values.get("description", "")).strip()), _needs(tree), origin)
     return table
 
 
-def _head(path: Path) -> dict[str, Any]:
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError):
-        return {"description": f"cannot be read; medtest check {path.name} says why"}
-    return content if isinstance(content, dict) else {}
-
-
-def _needs(name: str) -> str:
-    from medtest.errors import MedtestError
-    from medtest.suite.compose import load_suite
-
-    try:
-        suite = load_suite(name)
-    except MedtestError:
-        return ""
-    return "data=PATH" if any(plan.info.load().needs_root for plan in suite.seeds) else ""
+def _needs(tree: SuiteTree) -> str:
+    seeds = {
+        (settings or {}).get("source", name): None
+        for name, settings in tree.values.get("seeds", {}).items()
+        if settings is not False
+    }
+    known = parts("seeds")
+    return "data=PATH" if any(name in known and known[name].load().needs_root for name in seeds) else ""
 
 
 def _settings(defaults: Any) -> str:

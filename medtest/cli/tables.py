@@ -38,9 +38,10 @@ def remake_tables(folder: Path, *, console: Console) -> ExitCode:
     materials = []
     for run in folders:
         materials.append(remake(run))
-        console.print(f"{run}/report.html", markup=False)
+        console.print(f"{run}/report.html", markup=False, soft_wrap=True)
     for shown in (efr_view(materials), gates_view(materials)):
-        console.print(shown)
+        if shown is not None:
+            console.print(shown)
     held = all(result.held for material in materials for result in material.tables.gates)
     return ExitCode.OK if held else ExitCode.GATE_NOT_HELD
 

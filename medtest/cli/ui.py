@@ -18,7 +18,7 @@ def serve_ui(*, host: str, port: int, console: Console) -> int:
     quiet_libraries()
     uri = store_uri()
     ensure_store(uri)
-    console.print(f"MLflow UI: http://{host}:{port}  (Ctrl-C stops it)", markup=False)
+    console.print(f"MLflow UI: http://{host}:{port}  (Ctrl-C stops it)", markup=False, soft_wrap=True)
     command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", uri]
     command += ["--host", host, "--port", str(port)]
     if host in ("127.0.0.1", "localhost"):
