@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from medtest.errors import UserMistakes
+from medtest.training.app import app
+from medtest.training.evaluate import folder_images, phantom_images
+
+
+def _folder(root: Path, count: int = 6) -> Path:
+    for name in ("images", "masks"):
+        (root / name).mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    for index in range(count):
+        mask = np.zeros((120, 160), np.uint8)
+        cv2.circle(mask, (80, 60), 20 + index, 255, -1)
+        image = np.repeat((mask // 2)[..., None], 3, 2) + rng.integers(0, 60, (120, 160, 3)).astype(np.uint8)
+        cv2.imwrite(str(root / "images" / f"{index}.png"), image)
+        cv2.imwrite(str(root / "masks" / f"{index}.png"), mask)
+    return root
+
+
+def _run(*arguments: str) -> str:
+    done = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_a_short_training_from_the_command_line(tmp_path: Path) -> None:
+    data = _folder(tmp_path / "my data [1]=x")
+    given = ["segmentation", "--network", "pranet", "--data", str(data), "--held-out", "2", "--batch", "2"]
+    given += ["--size", "64", "--steps", "2", "--validate-every", "1", "--no-mlflow", "--threads", "1"]
+    output = _run(*given, "--out", str(tmp_path / "out"))
+    assert "step 2/2" in output
+    assert "validation Dice real" in output
+    assert (tmp_path / "out" / "pranet.safetensors").is_file()
+    assert "step 1/2" not in _run(*given, "--out", str(tmp_path / "out"))  # finished: nothing is left to do
+
+
+def test_wrong_options_are_all_listed(tmp_path: Path) -> None:
+    given = ["segmentation", "--network", "pranet", "--out", str(tmp_path), "--size", "100", "--rate", "-1"]
+    with pytest.raises(UserMistakes) as caught:
+        CliRunner().invoke(app, given, catch_exceptions=False)
+    assert [mistake.key for mistake in caught.value.mistakes] == ["--size", "--rate"]
+    with pytest.raises(UserMistakes, match="mistake") as caught:
+        CliRunner().invoke(app, ["evaluate"], catch_exceptions=False)
+    assert "--phantoms" in str(caught.value)
+
+
+def test_a_system_is_scored_on_folders_and_phantoms(tmp_path: Path) -> None:
+    output = _run("evaluate", "--model", "pranet", "--data", str(_folder(tmp_path / "set")), "--phantoms", "2")
+    assert "pranet-compact on set: Dice" in output
+    assert "n=6" in output
+    assert "pranet-compact on phantoms: Dice" in output
+
+
+def test_what_is_scored_is_prepared_as_suites_do(tmp_path: Path) -> None:
+    from medtest.phantoms.colon import colon_rng, make_colon
+
+    (pair,) = phantom_images(1, seed=5)
+    phantom = make_colon(colon_rng(5, "evaluation", 0))
+    assert pair[1].shape == (512, 512, 3)
+    assert pair[2].dtype == np.bool_
+    assert pair[2].mean() == pytest.approx(phantom.mask.mean(), abs=0.002)
+    _, image, mask = folder_images(_folder(tmp_path / "set"))[0]
+    assert image.shape == (512, 512, 3)
+    assert mask.mean() == pytest.approx(np.pi * 20**2 / (120 * 160), rel=0.05)
