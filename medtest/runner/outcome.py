@@ -24,7 +24,7 @@ class Limits:
     """
 
     shard_seconds: float = 4.0
-    shard_rows: int = 2000
+    shard_rows: int = 400
     open_seconds: float = 900.0
     worker_bytes: int = 4 * GIB
     send_seconds: float = 0.5
