@@ -11,7 +11,9 @@ import os
 import shlex
 import sys
 import tempfile
-from collections.abc import Sequence
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -189,12 +191,29 @@ def _single(job: Job, ready: Prepared, places: Places) -> JobResult:
     return result
 
 
+@contextmanager
+def _one_sweep() -> Iterator[None]:
+    """Mark all jobs as one multirun's: they wait for one another's folders, and ``fresh=true`` moves each aside once.
+
+    The mark is an environment variable, for launchers that start processes hand it on.
+    """
+    from medtest.runner.folder import SWEEP_VARIABLE
+
+    before = os.environ.get(SWEEP_VARIABLE)
+    os.environ[SWEEP_VARIABLE] = before or uuid.uuid4().hex
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[SWEEP_VARIABLE]
+
+
 def _sweep(job: Job, ready: Prepared, places: Places) -> list[JobResult]:
     from medtest.cli.jobs import show_summary
 
     hydra = _hydra(places)
     results: list[JobResult] = []
-    with tempfile.TemporaryDirectory(prefix="medtest-sweep-") as folder:
+    with _one_sweep(), tempfile.TemporaryDirectory(prefix="medtest-sweep-") as folder:
         overrides = [*ready.overrides, "hydra.mode=MULTIRUN"]
         if not any(override.startswith("hydra.sweep.dir=") for override in overrides):
             overrides.append(f"hydra.sweep.dir='{folder}'")  # Hydra must write its own notes somewhere

@@ -40,24 +40,24 @@ LEVELS = 2 * WORKING_SIDE // COARSE + 2
 """Sizes of cuts that are told apart there: half pixels up to a whole side."""
 
 
-@lru_cache(maxsize=512)
-def _levels(slope: float, bulge: float, side: int) -> NDArray[np.intp]:
+@lru_cache(maxsize=64)  # 128 KiB each at most: workers live long, and their memory must stay flat
+def _levels(slope: float, bulge: float, side: int) -> NDArray[np.int16]:
     """Return for each pixel from a corner the smallest cut that holds it, as its width in half pixels."""
     s = (np.arange(side) + 0.5)[None, :]
     t = (np.arange(side) + 0.5)[:, None] / slope
     total, difference = s + t, s - t
     root = np.sqrt(total**2 - 4 * bulge * (1 - bulge) * difference**2)
-    levels: NDArray[np.intp] = np.ceil((total + root) / (1 - bulge)).astype(np.intp)
+    levels: NDArray[np.int16] = np.ceil((total + root) / (1 - bulge)).astype(np.int16)
     return levels
 
 
-@lru_cache(maxsize=64)
-def _stacked_levels(height: int, width: int) -> NDArray[np.intp]:
+@lru_cache(maxsize=16)
+def _stacked_levels(height: int, width: int) -> NDArray[np.int32]:
     """Return the levels of every kind that is tried first, each moved into a range of its own: kinds×(h·w)."""
     side = WORKING_SIDE // COARSE
     stack = np.stack([_levels(*kind, side)[:height, :width].reshape(-1) for kind in KINDS])
     np.minimum(stack, LEVELS - 1, out=stack)
-    moved: NDArray[np.intp] = stack + LEVELS * np.arange(len(KINDS))[:, None]
+    moved: NDArray[np.int32] = stack + LEVELS * np.arange(len(KINDS), dtype=np.int32)[:, None]
     return moved
 
 

@@ -22,6 +22,10 @@ def segmentation(
         list[Path] | None, typer.Option(help="Folder of images and masks with training pairs; may be repeated.")
     ] = None,
     phantoms: Annotated[int, typer.Option(min=0, help="Number of phantoms to make beside them.")] = 0,
+    phantom_negatives: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Share of phantoms without a polyp; their own by default.")
+    ] = None,
+    phantom_seed: Annotated[int, typer.Option(help="Suite seed the phantoms are drawn from.")] = 20_000,
     phantom_share: Annotated[
         float, typer.Option(min=0, max=1, help="Share of phantoms in a batch, where there are both.")
     ] = 0.4,
@@ -62,6 +66,8 @@ def segmentation(
             data=list(data or []),
             phantoms=phantoms,
             phantom_share=phantom_share,
+            phantom_negatives=phantom_negatives,
+            phantom_seed=phantom_seed,
             held_out=held_out,
             steps=steps,
             batch=batch,

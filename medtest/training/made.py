@@ -13,7 +13,7 @@ DATASET = "training"
 """Name under which training phantoms are drawn; suites use other names, so theirs are never the same."""
 
 
-def phantom_pairs(count: int, *, seed: int, size: int, cache: Path) -> Pairs:
+def phantom_pairs(count: int, *, seed: int, size: int, cache: Path, negatives: float | None = None) -> Pairs:
     """Return phantoms with masks at one size, from the cache where they are there.
 
     Args:
@@ -21,8 +21,10 @@ def phantom_pairs(count: int, *, seed: int, size: int, cache: Path) -> Pairs:
         seed: Suite seed they are drawn from.
         size: Side in pixels.
         cache: Folder of the cache; made where it is missing.
+        negatives: Probability of a phantom without a polyp; None for the phantoms' own.
     """
-    file = cache / f"colon_r{REVISION}_s{seed}_n{count}_{size}.npz"
+    share = "" if negatives is None else f"_neg{negatives:g}"
+    file = cache / f"colon_r{REVISION}_s{seed}_n{count}{share}_{size}.npz"
     names = tuple(f"{DATASET}/{index}" for index in range(count))
     if file.is_file():
         with np.load(file) as kept:
@@ -30,7 +32,8 @@ def phantom_pairs(count: int, *, seed: int, size: int, cache: Path) -> Pairs:
     images = np.empty((count, size, size, 3), np.uint8)
     masks = np.empty((count, size, size), np.uint8)
     for index in range(count):
-        phantom = make_colon(colon_rng(seed, DATASET, index))
+        rng = colon_rng(seed, DATASET, index)
+        phantom = make_colon(rng) if negatives is None else make_colon(rng, negatives=negatives)
         images[index] = shrink(phantom.image, size)
         masks[index] = shrink_mask(phantom.mask.astype(np.uint8) * 255, size)
     cache.mkdir(parents=True, exist_ok=True)

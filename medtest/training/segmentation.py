@@ -31,6 +31,7 @@ class SegmentationOptions(BaseModel):
         data: Folders of images and masks with real pairs.
         phantoms: Number of phantoms to make beside them.
         phantom_seed: Suite seed of these phantoms.
+        phantom_negatives: Probability of a phantom without a polyp; None for the phantoms' own.
         phantom_share: Share of phantoms in a batch, where there are both; 0 with none.
         held_out: Number of real pairs kept for validation.
         steps: Optimizer steps.
@@ -59,6 +60,7 @@ class SegmentationOptions(BaseModel):
     data: list[Path] = []
     phantoms: int = Field(default=0, ge=0)
     phantom_seed: int = 20_000
+    phantom_negatives: float | None = Field(default=None, ge=0, le=1)
     phantom_share: float = Field(default=0.4, ge=0, le=1)
     held_out: int = Field(default=40, ge=0)
     steps: int = Field(default=4000, ge=1)
@@ -151,7 +153,13 @@ def _load(options: SegmentationOptions, out: Path) -> _Data:
         if options.held_out:
             validation["real"] = shrink_pairs(real.take(order[: options.held_out]), options.size)
     if options.phantoms:
-        made = phantom_pairs(options.phantoms, seed=options.phantom_seed, size=large, cache=out / "phantoms")
+        made = phantom_pairs(
+            options.phantoms,
+            seed=options.phantom_seed,
+            size=large,
+            cache=out / "phantoms",
+            negatives=options.phantom_negatives,
+        )
         training.append(("phantoms", made))
         unseen = phantom_pairs(VALIDATION_PHANTOMS, seed=VALIDATION_SEED, size=options.size, cache=out / "phantoms")
         validation["phantoms"] = unseen
