@@ -21,14 +21,8 @@ def efr_view(materials: Sequence[Material]) -> RenderableType:
     keys = criterion_keys(first)
     rates = [Rates(material.tables.efr) for material in materials]
     against = "" if keys["against"] == "truth" else ", against the source's answer"
-    table = Table(
-        title=f"EFR in percent [95 % interval]: {keys['score']}, t = {keys['threshold']:g}{against}",
-        title_justify="left",
-        title_style="bold",
-        box=None,
-        header_style="bold",
-        pad_edge=False,
-    )
+    title = f"EFR in percent [95 % interval]: {keys['score']}, t = {keys['threshold']:g}{against}"
+    table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("relation", no_wrap=True)
     for material in materials:
         table.add_column(Text(material.system), justify="right", no_wrap=True)
@@ -43,7 +37,8 @@ def efr_view(materials: Sequence[Material]) -> RenderableType:
         cells = [Text(_cell(rate, name, material), style=style) for rate, material in _pairs(rates, materials)]
         table.add_row(Text(f"{name} (floor)" if name == UNCHANGED else name, style=style), *cells)
     lines = [_left_out(rate, material) for rate, material in _pairs(rates, materials)]
-    return Group(table, *[Text(line, style="dim") for line in lines if line])
+    # not the table's own title: that would be wrapped to the table's width
+    return Group(Text(title, style="bold"), table, *[Text(line, style="dim") for line in lines if line])
 
 
 def _pairs(rates: Sequence[Rates], materials: Sequence[Material]) -> list[tuple[Rates, Material]]:
