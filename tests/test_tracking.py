@@ -304,7 +304,8 @@ def test_an_older_store_is_upgraded_and_keeps_its_runs(tmp_path):
         )
         connection.execute(
             "INSERT INTO runs (run_uuid, name, status, lifecycle_stage, experiment_id, source_type, user_id, "
-            "start_time, artifact_uri) VALUES ('abc', 'kept', 'FINISHED', 'active', 7, 'LOCAL', 'me', 1, 'mlruns/7/abc')"
+            "start_time, artifact_uri) "
+            "VALUES ('abc', 'kept', 'FINISHED', 'active', 7, 'LOCAL', 'me', 1, 'mlruns/7/abc')"
         )
         connection.commit()
     assert not tracking_store.is_current(database)
