@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -66,15 +65,20 @@ def read_table(folder: Path, columns: Iterable[str] | None = None) -> pa.Table:
     """
     files = record_files(folder)
     try:
-        source = pads.dataset([str(file) for file in files], format="parquet")
-        there = source.schema.names
+        there = pq.read_schema(files[0]).names
         wanted = there if columns is None else [name for name in dict.fromkeys(columns) if name in there]
         if len(files) == 1:
-            return source.to_table(columns=wanted)
-        both = source.to_table(columns=list(dict.fromkeys([*wanted, *KEY_COLUMNS])))
+            return _read(files[0], wanted)
+        both = pa.concat_tables(_read(file, list(dict.fromkeys([*wanted, *KEY_COLUMNS]))) for file in files)
         return _newest(both).select(wanted)
     except (pa.ArrowException, OSError) as error:
         raise OutputProblem(f"the records of {folder.name} cannot be read: {error}") from error
+
+
+def _read(file: Path, columns: list[str]) -> pa.Table:
+    # not read_table, which imports pandas
+    with pq.ParquetFile(file) as opened:
+        return opened.read(columns=columns).replace_schema_metadata(None).select(columns)
 
 
 def _newest(table: pa.Table) -> pa.Table:
