@@ -141,6 +141,12 @@ def alpha_sigma_table(
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
+def _known_median(scales: Floats) -> float:
+    """Return the median scale of a severity; cases that do not apply have none, and NaN is the answer without any."""
+    known = scales[~np.isnan(scales)]
+    return float(np.median(known)) if known.size else float("nan")
+
+
 class _Curves:
     """The curves of one relation and one score, seed by seed.
 
@@ -156,7 +162,7 @@ class _Curves:
         self._place = place
         severity = place.severity[rows]
         levels = np.unique(severity)
-        scales = np.array([np.median(scale[rows][severity == level]) for level in levels])
+        scales = np.array([_known_median(scale[rows][severity == level]) for level in levels])
         order = np.argsort(scales, kind="stable")
         self._levels, self._scales = levels[order], scales[order]
         seeds, numbers = np.unique(place.seed[rows], return_inverse=True)
@@ -183,10 +189,10 @@ class _Curves:
     def _one(self, datasets: list[int]) -> dict[str, object]:
         scales = self._scales
         listed = " ".join(f"{value:g}" for value in scales)
-        if scales.size < 2 or (np.diff(scales) <= 0).any():
+        if scales.size < 2 or (np.diff(scales) <= 0).any():  # NaN compares false and is dealt with below
             return {"seeds": 0, "scales": listed, "note": TOO_FEW_SCALES}
         inside = np.isin(self._dataset, datasets)
-        if not inside.any():
+        if not inside.any() or np.isnan(scales).any():  # a scale at which no case could be made: no seed is complete
             return {"seeds": 0, "scales": listed, "note": TOO_FEW_SEEDS}
         mean = self._curves[inside].mean(0)
         found = alpha_sigma(scales, mean)

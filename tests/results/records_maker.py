@@ -104,6 +104,7 @@ def _rows_of_seed(rng, dataset, index, severities, clusters, labelled, errors, s
                 row |= {"factor_object_area": 0.01 * severity, "factor_lesion_distance": float(rng.uniform(5, 90))}
             if no_room:
                 row |= {"verdict": "SKIP", "reason": "no room for an instrument", "followup_sha256": None}
+                row |= {"scale": None, "factor_object_area": None, "factor_lesion_distance": None}
             elif failed:
                 row |= {"verdict": "ERROR", "reason": "the system gave NaN"}
             else:

@@ -99,3 +99,17 @@ def test_no_loss_one_scale_and_no_complete_seed_are_said():
     holes = frame.copy()
     holes.loc[holes.relation.eq("blur") & holes.severity.eq(2), "dice"] = np.nan
     assert _blur(holes).loc["truth"].note == TOO_FEW_SEEDS
+
+
+def test_cases_without_room_have_no_scale_and_leave_the_curve_of_the_others():
+    frame = make_records(seeds=12, errors=0, skips=0)
+    blur = frame.relation.eq("blur")
+    skipped = blur & frame.severity.eq(2) & frame.seed_id.eq("seed00003")
+    frame.loc[skipped, ["scale", "dice", "self_dice"]] = np.nan
+    frame.loc[skipped, "verdict"] = "SKIP"
+    row = _blur(frame).loc["truth"]
+    assert row.seeds == 11
+    assert row.scales == "2 4 6 8 10"
+    everywhere = blur & frame.severity.eq(2)
+    frame.loc[everywhere, ["scale", "dice", "self_dice"]] = np.nan
+    assert _blur(frame).loc["truth"].note == TOO_FEW_SEEDS
