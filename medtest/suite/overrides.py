@@ -24,6 +24,8 @@ from medtest.suite.safety import short
 GROUPS: tuple[str, ...] = ("suite", "model", "tracking")
 PATH_KEYS: frozenset[str] = frozenset({"data", "checkpoint", "target", "path", "folder", "avoid", "uri", "suite_dir"})
 """Last part of the keys whose values are taken as typed."""
+PATH_ENDINGS: tuple[str, ...] = ("_folder", "_file", "_path")
+"""… and endings of such parts: settings of parts that hold paths (``relations.instrument.library_folder``)."""
 WHOLE_KEYS: frozenset[str] = frozenset({"only"})
 """Keys whose commas do not sweep outside a multirun."""
 
@@ -47,6 +49,10 @@ class Prepared:
     suite_folders: list[Path] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
     mistakes: list[Mistake] = field(default_factory=list)
+
+
+def _holds_path(key: str) -> bool:
+    return key in PATH_KEYS or key.endswith(PATH_ENDINGS)
 
 
 def prepare(tokens: Sequence[str], *, multirun: bool = False) -> Prepared:
@@ -135,7 +141,7 @@ def _as_quoted(value: str) -> str | None:
 
 def _value(key: str, value: str, *, multirun: bool) -> str:
     last = key.rpartition(".")[2]
-    if last in PATH_KEYS or (last in WHOLE_KEYS and not value.startswith("[")):
+    if _holds_path(last) or (last in WHOLE_KEYS and not value.startswith("[")):
         return _quoted_paths(value, multirun=multirun)
     if key.partition(".")[0] in MAPS and value.startswith("{") and value.endswith("}"):
         return _quoted_mapping(value)
@@ -163,7 +169,7 @@ def _quoted_mapping(value: str) -> str:
             pieces.append(part)
     for index, piece in enumerate(pieces):
         pair = _PAIR.fullmatch(piece)
-        if pair is not None and pair["key"] in PATH_KEYS and not _KEEP.fullmatch(pair["value"].strip()):
+        if pair is not None and _holds_path(pair["key"]) and not _KEEP.fullmatch(pair["value"].strip()):
             path = pair["value"].strip()
             pieces[index] = f"{pair['key']}: {path if _as_quoted(path) is not None else quote(path)}"
     return "{" + ",".join(pieces) + "}"

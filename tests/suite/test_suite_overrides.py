@@ -132,3 +132,12 @@ def test_whatever_is_typed_is_accepted_or_a_mistake(token: str) -> None:
 def test_quoting_is_undone_by_unquoting(text: str) -> None:
     if "${" not in text:
         assert unquoted(quote(text)) == text
+
+
+@pytest.mark.parametrize("key", ["relations.instrument.library_folder", "seeds.folder.avoid", "systems.v2.weights_file"])
+def test_paths_in_the_settings_of_parts_arrive_as_typed(key: str) -> None:
+    path = "~/our libraries/set=1 [old], new"
+    found = composed(prepare([f"{key}={path}"]).overrides)
+    for name in key.split("."):
+        found = found[name]
+    assert found == path
