@@ -134,7 +134,9 @@ def test_quoting_is_undone_by_unquoting(text: str) -> None:
         assert unquoted(quote(text)) == text
 
 
-@pytest.mark.parametrize("key", ["relations.instrument.library_folder", "seeds.folder.avoid", "systems.v2.weights_file"])
+@pytest.mark.parametrize(
+    "key", ["relations.instrument.library_folder", "seeds.folder.avoid", "systems.v2.weights_file"]
+)
 def test_paths_in_the_settings_of_parts_arrive_as_typed(key: str) -> None:
     path = "~/our libraries/set=1 [old], new"
     found = composed(prepare([f"{key}={path}"]).overrides)
