@@ -20,10 +20,11 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent / "report"))
 from report_parts import invocation, leave_run, make_suite  # noqa: E402
 
-from medtest import tracking, tracking_store  # noqa: E402
+from medtest import tracking  # noqa: E402
 from medtest.errors import ExitCode, NotTracked  # noqa: E402
 from medtest.report.finish import close_parents, finish, track_failure  # noqa: E402
 from medtest.suite.model import Gate  # noqa: E402
+from medtest.tracking import store_files  # noqa: E402
 
 ROOT = Path(__file__).parents[1]
 
@@ -62,8 +63,8 @@ def runs(home):
 def test_the_newest_revision_is_the_one_that_mlflow_says(made):
     from mlflow.store.db import utils
 
-    assert tracking_store.heads() == {utils._get_latest_schema_revision()}
-    assert tracking_store.is_current(made)
+    assert store_files.heads() == {utils._get_latest_schema_revision()}
+    assert store_files.is_current(made)
     assert not list(made.parent.glob(".mlflow.db.draft*"))
 
 
@@ -269,12 +270,12 @@ def test_sigkill_while_the_store_is_made_does_not_break_it(tmp_path):
             killed += 1
         process.communicate()
         if database.exists():
-            assert tracking_store.is_current(database)  # whole, or not there
+            assert store_files.is_current(database)  # whole, or not there
             shutil.rmtree(tmp_path / "mlruns")
     assert killed >= 15
     last = start(tmp_path, 99)
     assert last.communicate(timeout=280)[1] == ""
-    assert tracking_store.is_current(database)
+    assert store_files.is_current(database)
     assert not list(database.parent.glob(".mlflow.db.draft*"))
 
 
@@ -308,9 +309,9 @@ def test_an_older_store_is_upgraded_and_keeps_its_runs(tmp_path):
             "VALUES ('abc', 'kept', 'FINISHED', 'active', 7, 'LOCAL', 'me', 1, 'mlruns/7/abc')"
         )
         connection.commit()
-    assert not tracking_store.is_current(database)
+    assert not store_files.is_current(database)
     tracking.prepare_store(database)
-    assert tracking_store.is_current(database)
+    assert store_files.is_current(database)
     assert client(tmp_path).get_run("abc").info.run_name == "kept"
     assert len(list(database.parent.glob("mlflow.db.before-*"))) == 1
 
@@ -324,7 +325,7 @@ def test_a_store_that_died_while_it_was_made_is_replaced(tmp_path):
         connection.execute("CREATE TABLE metrics (key VARCHAR(250) NOT NULL)")
         connection.commit()
     tracking.prepare_store(database)
-    assert tracking_store.is_current(database)
+    assert store_files.is_current(database)
     assert len(list(database.parent.glob("mlflow.db.unfinished-*"))) == 1
 
 

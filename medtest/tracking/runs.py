@@ -1,58 +1,31 @@
-"""What a run found, in MLflow: the one file that imports mlflow.
+"""What a run found, in MLflow.
 
 One experiment a suite, one parent run an invocation (a sweep has one parent for each of its suites), a child run for
 each system and view. Runs are written through a client with their ids, so nothing of this process (user, script, paths,
-git) is attached to them. The local store is ``mlruns/mlflow.db`` below the home folder; it is made and upgraded under a
-temporary name, behind a file lock, and renamed, so that a process that dies meanwhile leaves no half-made one.
+git) is attached to them.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import logging
-import os
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any
 
-from medtest import tracking_store
 from medtest.errors import NotTracked
-from medtest.paths import home as medtest_home
+from medtest.tracking.store import STORE, configure, ensure_store, local_uri, quiet, store_uri, where
 
 if TYPE_CHECKING:
     import pandas as pd
     from mlflow import MlflowClient
 
-T = TypeVar("T")
-
-STORE = "mlruns"
-DATABASE = "mlflow.db"
-_SQLITE = "sqlite:///"
-URI_VARIABLE = "MLFLOW_TRACKING_URI"
 FINISHED, FAILED = "FINISHED", "FAILED"
 
-_LOCK_SECONDS = 600.0
-_ENVIRONMENT = {
-    "MLFLOW_DISABLE_TELEMETRY": "true",
-    "DO_NOT_TRACK": "true",
-    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
-    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
-    "GIT_PYTHON_REFRESH": "quiet",
-}
-"""Always set: the core opens no connection that the user did not name."""
-_PATIENCE = {
-    "MLFLOW_HTTP_REQUEST_TIMEOUT": "15",
-    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
-    "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
-    "MLFLOW_HTTP_REQUEST_BACKOFF_JITTER": "0",
-}
-"""Set where the user has not: a server that is gone costs seconds, not MLflow's own quarter of an hour."""
 _VALUE_LENGTH = 5900
 _KEY_LENGTH = 240
 _CREDENTIALS = re.compile(r"//[^/@\s]+@")
@@ -122,40 +95,6 @@ class Parents:
     failed: set[str] = field(default_factory=set)
 
 
-def store_uri(home: Path | None = None, given: str | None = None) -> str:
-    """Return where runs go: what the user gave, else ``MLFLOW_TRACKING_URI``, else the local store.
-
-    Args:
-        home: Folder that holds ``mlruns/``; None for :func:`medtest.paths.home`.
-        given: The user's choice.
-    """
-    return given or os.environ.get(URI_VARIABLE) or _local_uri(home if home is not None else medtest_home())
-
-
-def _local_uri(home: Path) -> str:
-    return f"{_SQLITE}{home / STORE / DATABASE}"
-
-
-def ensure_store(uri: str) -> None:
-    """Make the store of a ``sqlite:///`` address, or bring it up to date; other stores are their servers' matter.
-
-    Raises:
-        NotTracked: It cannot be made or upgraded.
-    """
-    if uri.startswith(_SQLITE) and "?" not in uri and not uri.endswith(":memory:"):
-        prepare_store(Path(uri.removeprefix(_SQLITE)))
-
-
-def where(home: Path, uri: str) -> str:
-    """Return the store's place in words that may be shown: no path of this machine, no password."""
-    if uri == _local_uri(home):
-        return f"{STORE}/{DATABASE}"
-    parts = urlsplit(uri)
-    if parts.hostname:
-        return f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
-    return f"{parts.scheme or 'a'} store"
-
-
 class Tracker:
     """Writes runs to one store.
 
@@ -170,10 +109,10 @@ class Tracker:
     def __init__(self, home: Path, uri: str | None = None) -> None:
         self.home = home
         self.uri = store_uri(home, uri)
-        self._local = self.uri == _local_uri(home)
-        _configure()
+        self._local = self.uri == local_uri(home)
+        configure()
         ensure_store(self.uri)
-        with self._problems(), _quiet():
+        with self._problems(), quiet():
             from mlflow import MlflowClient
 
             self._client = MlflowClient(tracking_uri=self.uri)
@@ -198,7 +137,7 @@ class Tracker:
         """
         known = parents if parents is not None and parents.uri == self.uri else Parents(uri=self.uri)
         if suite not in known.runs:
-            with self._problems(), _quiet():
+            with self._problems(), quiet():
                 run = self._client.create_run(self._experiment(suite), run_name=name, tags=dict(tags))
                 known.runs[suite] = run.info.run_id
         return known
@@ -209,7 +148,7 @@ class Tracker:
         Raises:
             NotTracked: The store failed; the run is marked FAILED where that can still be done.
         """
-        with self._problems(), _quiet():
+        with self._problems(), quiet():
             run_id = self._run_of(suite, child, parents.runs[suite])
             try:
                 self._write(run_id, child)
@@ -228,7 +167,7 @@ class Tracker:
         Raises:
             NotTracked: The store failed.
         """
-        with self._problems(), _quiet():
+        with self._problems(), quiet():
             for path, place in files:
                 if path.is_file():
                     self._client.log_artifact(run_id, str(path), place or None)
@@ -239,7 +178,7 @@ class Tracker:
         Raises:
             NotTracked: The store failed.
         """
-        with self._problems(), _quiet():
+        with self._problems(), quiet():
             for suite, run_id in parents.runs.items():
                 bad = failed or suite in parents.failed
                 self._client.set_terminated(run_id, status=FAILED if bad else FINISHED)
@@ -401,117 +340,3 @@ def _text(value: Any) -> str:
 
 def _clean_params(params: Mapping[str, str]) -> dict[str, str]:
     return {_NOT_ALLOWED.sub("_", key)[:_KEY_LENGTH]: value[:_VALUE_LENGTH] for key, value in params.items()}
-
-
-def _configure() -> None:
-    os.environ.update(_ENVIRONMENT)
-    for name, value in _PATIENCE.items():
-        os.environ.setdefault(name, value)
-    for name in ("mlflow", "alembic", "git", "urllib3"):
-        logging.getLogger(name).setLevel(logging.ERROR)
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep the warnings of the libraries underneath from the user: none of them is about anything they did."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-
-
-# --- the local store ----------------------------------------------------------------------------------------------
-
-
-def prepare_store(database: Path) -> None:
-    """Make a store, or bring it up to date; many processes may do so at once, and any may die meanwhile.
-
-    Args:
-        database: The SQLite file; artifacts of experiments that others make lie beside it.
-
-    Raises:
-        NotTracked: It cannot be made or upgraded.
-    """
-    from filelock import FileLock, Timeout
-
-    _configure()
-    try:
-        database.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(str(database.with_name(f".{database.name}.lock")), timeout=_LOCK_SECONDS):
-            tracking_store.sweep(database)
-            if not database.exists():
-                _make(database)
-            elif not tracking_store.is_current(database):
-                _upgrade(database)
-    except Timeout as error:
-        words = "Results are whole on disk, but another process has been making the MLflow store for ten minutes."
-        raise NotTracked(words) from error
-    except NotTracked:
-        raise
-    except Exception as error:  # noqa: BLE001 - alembic, SQLAlchemy and SQLite raise anything
-        text = " ".join(str(error).split())[:300].replace(str(database.parent), STORE)
-        words = f"the MLflow store {STORE}/{database.name} cannot be made: {type(error).__name__}: {text}"
-        raise NotTracked(f"Results are whole on disk, but {words}") from error
-
-
-def _draft(database: Path) -> Path:
-    return database.with_name(f".{database.name}.draft")
-
-
-def _make(database: Path) -> None:
-    draft = _draft(database)
-
-    def make() -> None:
-        from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
-
-        new_store: Callable[..., Any] = SqlAlchemyStore
-        new_store(f"{_SQLITE}{draft}", database.parent.resolve().as_uri())._dispose_engine()
-
-    _quietly(make)
-    tracking_store.publish(draft, database)
-
-
-def _upgrade(database: Path) -> None:
-    """Upgrade a copy, and put it in the place of the store when that went well; the old one stays beside it."""
-    draft = _draft(database)
-    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    try:
-        tracking_store.copy(database, draft)
-        _quietly(lambda: _upgrade_draft(draft))
-        if not tracking_store.is_current(draft):
-            raise NotTracked("its migrations ended without bringing it up to date")
-    except Exception as error:  # noqa: BLE001 - a half-made store fails in any way
-        draft.unlink(missing_ok=True)
-        if tracking_store.has_runs(database):
-            raise NotTracked(
-                f"Results are whole on disk, but {STORE}/{database.name} is of another version of MLflow, or damaged, "
-                f"and could not be upgraded ({type(error).__name__}). Move it aside and a new one is made, or try: "
-                f"mlflow db upgrade {_SQLITE}{STORE}/{database.name}"
-            ) from error
-        # nothing was ever tracked in it: a process died while making it
-        database.rename(database.with_name(f"{database.name}.unfinished-{stamp}"))
-        tracking_store.drop_journals(database)
-        _make(database)
-        return
-    tracking_store.copy(database, database.with_name(f"{database.name}.before-{stamp}"))
-    tracking_store.publish(draft, database)
-    tracking_store.drop_journals(database)
-
-
-def _upgrade_draft(draft: Path) -> None:
-    from mlflow.store.db import utils
-
-    new_engine: Callable[..., Any] = utils.create_sqlalchemy_engine
-    upgrade: Callable[..., Any] = utils._upgrade_db
-    engine = new_engine(f"{_SQLITE}{draft}")
-    try:
-        upgrade(engine)
-    finally:
-        engine.dispose()
-
-
-def _quietly(do: Callable[[], T]) -> T:
-    with _quiet():
-        import mlflow  # noqa: F401 - its import sets log levels, which are put right again below
-
-        _configure()
-        return do()

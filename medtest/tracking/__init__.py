@@ -1,0 +1,21 @@
+"""Runs, metrics, tables and pictures in MLflow: the one room that imports mlflow."""
+
+from __future__ import annotations
+
+from medtest.tracking.runs import FAILED, FINISHED, Child, Parents, Picture, Tracker, flat_params, metric_name
+from medtest.tracking.store import ensure_store, prepare_store, store_uri, where
+
+__all__ = [
+    "FAILED",
+    "FINISHED",
+    "Child",
+    "Parents",
+    "Picture",
+    "Tracker",
+    "ensure_store",
+    "flat_params",
+    "metric_name",
+    "prepare_store",
+    "store_uri",
+    "where",
+]

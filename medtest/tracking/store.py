@@ -1,0 +1,192 @@
+"""The local MLflow store: where it is, and how it is made and upgraded.
+
+``mlruns/mlflow.db`` below the home folder is made and upgraded under a temporary name, behind a file lock, and renamed,
+so that a process that dies meanwhile leaves no half-made one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from medtest.errors import NotTracked
+from medtest.paths import home as medtest_home
+from medtest.tracking import store_files
+
+T = TypeVar("T")
+
+STORE = "mlruns"
+DATABASE = "mlflow.db"
+_SQLITE = "sqlite:///"
+URI_VARIABLE = "MLFLOW_TRACKING_URI"
+
+_LOCK_SECONDS = 600.0
+_ENVIRONMENT = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "DO_NOT_TRACK": "true",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "GIT_PYTHON_REFRESH": "quiet",
+}
+"""Always set: the core opens no connection that the user did not name."""
+_PATIENCE = {
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "15",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
+    "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
+    "MLFLOW_HTTP_REQUEST_BACKOFF_JITTER": "0",
+}
+"""Set where the user has not: a server that is gone costs seconds, not MLflow's own quarter of an hour."""
+
+
+def store_uri(home: Path | None = None, given: str | None = None) -> str:
+    """Return where runs go: what the user gave, else ``MLFLOW_TRACKING_URI``, else the local store.
+
+    Args:
+        home: Folder that holds ``mlruns/``; None for :func:`medtest.paths.home`.
+        given: The user's choice.
+    """
+    return given or os.environ.get(URI_VARIABLE) or local_uri(home if home is not None else medtest_home())
+
+
+def local_uri(home: Path) -> str:
+    """Return the address of the store below a home folder."""
+    return f"{_SQLITE}{home / STORE / DATABASE}"
+
+
+def ensure_store(uri: str) -> None:
+    """Make the store of a ``sqlite:///`` address, or bring it up to date; other stores are their servers' matter.
+
+    Raises:
+        NotTracked: It cannot be made or upgraded.
+    """
+    if uri.startswith(_SQLITE) and "?" not in uri and not uri.endswith(":memory:"):
+        prepare_store(Path(uri.removeprefix(_SQLITE)))
+
+
+def where(home: Path, uri: str) -> str:
+    """Return the store's place in words that may be shown: no path of this machine, no password."""
+    if uri == local_uri(home):
+        return f"{STORE}/{DATABASE}"
+    parts = urlsplit(uri)
+    if parts.hostname:
+        return f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
+    return f"{parts.scheme or 'a'} store"
+
+
+def configure() -> None:
+    """Set the environment and the log levels that MLflow is used with; before it is imported."""
+    os.environ.update(_ENVIRONMENT)
+    for name, value in _PATIENCE.items():
+        os.environ.setdefault(name, value)
+    for name in ("mlflow", "alembic", "git", "urllib3"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep the warnings of the libraries underneath from the user: none of them is about anything they did."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def prepare_store(database: Path) -> None:
+    """Make a store, or bring it up to date; many processes may do so at once, and any may die meanwhile.
+
+    Args:
+        database: The SQLite file; artifacts of experiments that others make lie beside it.
+
+    Raises:
+        NotTracked: It cannot be made or upgraded.
+    """
+    from filelock import FileLock, Timeout
+
+    configure()
+    try:
+        database.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(str(database.with_name(f".{database.name}.lock")), timeout=_LOCK_SECONDS):
+            store_files.sweep(database)
+            if not database.exists():
+                _make(database)
+            elif not store_files.is_current(database):
+                _upgrade(database)
+    except Timeout as error:
+        words = "Results are whole on disk, but another process has been making the MLflow store for ten minutes."
+        raise NotTracked(words) from error
+    except NotTracked:
+        raise
+    except Exception as error:  # noqa: BLE001 - alembic, SQLAlchemy and SQLite raise anything
+        text = " ".join(str(error).split())[:300].replace(str(database.parent), STORE)
+        words = f"the MLflow store {STORE}/{database.name} cannot be made: {type(error).__name__}: {text}"
+        raise NotTracked(f"Results are whole on disk, but {words}") from error
+
+
+def _draft(database: Path) -> Path:
+    return database.with_name(f".{database.name}.draft")
+
+
+def _make(database: Path) -> None:
+    draft = _draft(database)
+
+    def make() -> None:
+        from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+
+        new_store: Callable[..., Any] = SqlAlchemyStore
+        new_store(f"{_SQLITE}{draft}", database.parent.resolve().as_uri())._dispose_engine()
+
+    _quietly(make)
+    store_files.publish(draft, database)
+
+
+def _upgrade(database: Path) -> None:
+    """Upgrade a copy, and put it in the place of the store when that went well; the old one stays beside it."""
+    draft = _draft(database)
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    try:
+        store_files.copy(database, draft)
+        _quietly(lambda: _upgrade_draft(draft))
+        if not store_files.is_current(draft):
+            raise NotTracked("its migrations ended without bringing it up to date")
+    except Exception as error:  # noqa: BLE001 - a half-made store fails in any way
+        draft.unlink(missing_ok=True)
+        if store_files.has_runs(database):
+            raise NotTracked(
+                f"Results are whole on disk, but {STORE}/{database.name} is of another version of MLflow, or damaged, "
+                f"and could not be upgraded ({type(error).__name__}). Move it aside and a new one is made, or try: "
+                f"mlflow db upgrade {_SQLITE}{STORE}/{database.name}"
+            ) from error
+        # nothing was ever tracked in it: a process died while making it
+        database.rename(database.with_name(f"{database.name}.unfinished-{stamp}"))
+        store_files.drop_journals(database)
+        _make(database)
+        return
+    store_files.copy(database, database.with_name(f"{database.name}.before-{stamp}"))
+    store_files.publish(draft, database)
+    store_files.drop_journals(database)
+
+
+def _upgrade_draft(draft: Path) -> None:
+    from mlflow.store.db import utils
+
+    new_engine: Callable[..., Any] = utils.create_sqlalchemy_engine
+    upgrade: Callable[..., Any] = utils._upgrade_db
+    engine = new_engine(f"{_SQLITE}{draft}")
+    try:
+        upgrade(engine)
+    finally:
+        engine.dispose()
+
+
+def _quietly(do: Callable[[], T]) -> T:
+    with quiet():
+        import mlflow  # noqa: F401 - its import sets log levels, which are put right again below
+
+        configure()
+        return do()
