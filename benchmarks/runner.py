@@ -1,11 +1,14 @@
 """What running a suite costs beside the forwards themselves.
 
 ``python benchmarks/runner.py [--seeds N] [--passes N] [--model NAME] [--weights FILE]`` runs all relations on
-phantoms with a compact network, and compares with bare loops that hand the same number of images, in the same
-batches, to the same system: sequential with one thread, with as many threads as cores, and in as many one-thread
-processes as there are cores. The fastest of these is "bare". Loading networks counts on neither side. Everything is
-repeated (median of five by default), suite and loops in turn, so that a busy machine treats them alike. Targets: at
-most 3 ms wall a case above bare; at most 1.15 × bare with a network ten times as slow.
+phantoms with a compact network, and compares with bare loops that hand images in the same batches to the same system:
+sequential with one thread, with as many threads as cores, and in as many one-thread processes as there are cores.
+Workers keep freed memory (medtest.runner.allocator), which makes forwards faster than a plain interpreter's, so that
+the loops run under the same settings, and the last also under the plain ones. The fastest of all is "bare". Loading
+networks counts on neither side. Everything is repeated (median of five by default), suite and loops in turn, so that
+a busy machine treats them alike. A loop takes fewer images than the suite (``LOOP``), for its time a case does not
+depend on their number. With a network ten times as slow only the two fastest kinds of loop run. Targets: at most 3 ms
+wall a case above bare; at most 1.15 × bare with a network ten times as slow. About six minutes on two idle cores.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from typing import Any
 from medtest.cases import Address, Image
 from medtest.plugins import PartInfo, part, parts
 from medtest.runner import Limits, run_suite
+from medtest.runner.allocator import keeping_memory
 from medtest.runner.layout import usable_cores
 from medtest.suite.model import Criterion, Invocation, OraclePlan, PartPlan, Suite
 from medtest.systems.base import RawAnswer, System
@@ -37,6 +41,8 @@ RELATIONS = (
 )
 WEIGHTS = "MEDTEST_BENCH_WEIGHTS"
 BATCH = 8
+LOOP = {"pranet": 96, "ssformer": 96, "ten_times": 32}
+"""Images of a bare loop."""
 
 
 class _Chosen:
@@ -116,10 +122,15 @@ class Timing:
         return min(self.bare.values())
 
 
-def bare_loop(plan: PartPlan, cases: int, processes: int, threads: int) -> float:
-    """Return wall seconds of bare forwards, spread over processes that begin together once all have loaded."""
+def bare_loop(plan: PartPlan, cases: int, processes: int, threads: int, *, keeping: bool) -> float:
+    """Return wall seconds of bare forwards, spread over processes that begin together once all have loaded.
+
+    With ``keeping`` their allocator is set as that of the runner's workers.
+    """
     job = pickle.dumps((plan, cases // processes, threads))
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "PYTHONPATH": os.pathsep.join(sys.path)}
+    if keeping:
+        environment |= keeping_memory(environment)
     started = [
         subprocess.Popen(
             [sys.executable, "-m", "benchmarks.runner", "--child"],
@@ -134,16 +145,22 @@ def bare_loop(plan: PartPlan, cases: int, processes: int, threads: int) -> float
         process.stdin.write(len(job).to_bytes(8, "little") + job)
         process.stdin.flush()
     for process in started:
-        process.stdout.readline()  # type: ignore[union-attr]
+        _expect(process, "ready")
     began = time.perf_counter()
     for process in started:
         process.stdin.close()  # type: ignore[union-attr]
     for process in started:
-        process.stdout.readline()  # type: ignore[union-attr]
+        _expect(process, "done")
     seconds = time.perf_counter() - began
     for process in started:
         process.wait()
     return seconds
+
+
+def _expect(process: subprocess.Popen[bytes], word: str) -> None:
+    said = process.stdout.readline().decode().strip()  # type: ignore[union-attr]
+    if said != word:
+        raise SystemExit("a bare loop ended early; nothing is measured")
 
 
 def child() -> None:
@@ -172,8 +189,11 @@ def measure(system: str, seeds: int, passes: int) -> tuple[Timing, list[float]]:
     """Return medians of suite and bare loops in turn, and the ratio suite/bare of each pass."""
     suite = make_suite(system, seeds)
     cores = usable_cores()
-    layouts = {"sequential": (1, 1), f"one process, {cores} threads": (1, cores)}
-    layouts[f"{cores} one-thread processes"] = (cores, 1)
+    layouts = {f"one process, {cores} threads": (1, cores, True), f"{cores} one-thread processes": (cores, 1, True)}
+    if system != "ten_times":
+        layouts["sequential"] = (1, 1, True)
+        layouts[f"{cores} processes, plain allocator"] = (cores, 1, False)
+    images = -(-LOOP[system] // (BATCH * cores)) * BATCH * cores
     suites: list[float] = []
     bare: dict[str, list[float]] = {name: [] for name in layouts}
     ratios: list[float] = []
@@ -184,8 +204,9 @@ def measure(system: str, seeds: int, passes: int) -> tuple[Timing, list[float]]:
         if outcome.systems[0].counts["ERROR"]:
             raise SystemExit("the suite has errors; nothing is measured")
         suites.append(outcome.running_seconds / cases)
-        for name, (processes, threads) in layouts.items():
-            bare[name].append(bare_loop(suite.systems[0], cases, processes, threads) / cases)
+        for name, (processes, threads, keeping) in layouts.items():
+            seconds = bare_loop(suite.systems[0], images, processes, threads, keeping=keeping)
+            bare[name].append(seconds / images)
         ratios.append(suites[-1] / min(times[-1] for times in bare.values()))
     medians = {name: statistics.median(times) for name, times in bare.items()}
     return Timing(suite=statistics.median(suites), bare=medians), ratios
@@ -259,7 +280,7 @@ def processor_time(seeds: int) -> None:
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--seeds", type=int, default=6)
     parser.add_argument("--passes", type=int, default=5)
     parser.add_argument("--model", choices=["pranet", "ssformer"], default="pranet")
     parser.add_argument("--weights", default="", help="weights other than the shipped ones")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from medtest.cases import SeedRef
-from medtest.suite.model import Suite
+from medtest.suite.model import KeptFollowUps, Suite
 
 SHARED = -1
 """Stands for "all systems" or "the whole unit" in a :class:`Place`."""
@@ -29,6 +29,7 @@ class Job:
         strata: Names of the metadata's columns that stratify tables.
         send_seconds: Time it may keep rows to itself.
         hide: Texts that must not show in reasons (the data root, the home folder), with what stands for them.
+        kept: Where follow-ups may be taken from instead of being made.
     """
 
     suite: Suite
@@ -40,6 +41,7 @@ class Job:
     strata: tuple[str, ...]
     send_seconds: float
     hide: tuple[tuple[str, str], ...]
+    kept: KeptFollowUps | None = None
 
 
 @dataclass(frozen=True, slots=True)

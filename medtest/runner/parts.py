@@ -18,7 +18,7 @@ from medtest.records import NO_PREDICTION
 from medtest.relations.base import Relation
 from medtest.runner.rows import params_text
 from medtest.seeds.base import SeedSource
-from medtest.suite.model import Suite
+from medtest.suite.model import KeptFollowUps, Suite
 from medtest.suite.plan import Plan, Unit
 from medtest.systems.base import Missing, RawAnswer, System
 from medtest.systems.border import check_mask
@@ -67,14 +67,16 @@ class Parts:
         suite: The suite.
         data: The user's data root.
         batch_size: Images per call of a system.
+        kept: Where follow-ups may be taken from instead of being made.
     """
 
-    def __init__(self, suite: Suite, data: Path | None, batch_size: int) -> None:
+    def __init__(self, suite: Suite, data: Path | None, batch_size: int, *, kept: KeptFollowUps | None = None) -> None:
         self.suite = suite
         self.sources: tuple[SeedSource, ...] = suite.build_seeds(data)
         self.relations: dict[str, Relation] = suite.build_relations()
         self.oracle: Oracle = suite.build_oracle()
         self._batch_size = batch_size
+        self._kept = kept
 
     def unit(self, ref: SeedRef) -> Unit:
         """Return the unit of one seed, as the plan cuts it."""
@@ -90,7 +92,10 @@ class Parts:
             return Made(address=address, follow=FollowUp(image=seed.image, params={}, scale=0.0), sha256=seed.sha256)
         relation = self.relations[address.relation]
         try:
-            follow = relation.follow_up(seed, address.severity, address.generator(self.suite.seed))
+            kept = None if self._kept is None else self._kept.find(seed, address)
+            if isinstance(kept, str):
+                raise NotApplicable(kept)
+            follow = kept or relation.follow_up(seed, address.severity, address.generator(self.suite.seed))
             check_follow_up(follow, seed)
         except NotApplicable as reason:
             return Made(address=address, follow=None, verdict=Verdict.SKIP, reason=str(reason) or "not applicable")

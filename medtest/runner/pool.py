@@ -13,9 +13,10 @@ import threading
 import time
 from contextlib import suppress
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, ClassVar
 
-from medtest.runner.messages import Gone, Job, Message, Place, Task
+from medtest.runner.allocator import keeping_memory
+from medtest.runner.messages import Gone, Place
 
 _BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from medtest.runner.worker import main; main()"
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
@@ -38,10 +39,13 @@ class Worker:
         doomed: Why it was killed for being too slow, or "".
         ready: Whether its systems are loaded.
         first_memory: Resident bytes after its first task.
+        boot: Python code that the process runs; another room's workers name their own ``main``.
     """
 
-    def __init__(self, job: Job, inbox: Inbox[tuple[Worker, Message]]) -> None:
-        self.task: Task | None = None
+    boot: ClassVar[str] = _BOOT
+
+    def __init__(self, job: Any, inbox: Inbox[tuple[Worker, Any]]) -> None:
+        self.task: Any = None
         self.place: Place = (-1, -1)
         self.deadline: float | None = None
         self.doomed = ""
@@ -61,13 +65,13 @@ class Worker:
     def _start(self, threads: int) -> subprocess.Popen[bytes]:
         task_read, task_write = os.pipe()
         message_read, message_write = os.pipe()
-        environment = {**os.environ, **dict.fromkeys(_THREAD_VARIABLES, str(threads))}
+        environment = {**os.environ, **dict.fromkeys(_THREAD_VARIABLES, str(threads)), **keeping_memory(os.environ)}
         try:
             process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own code
                 [
                     sys.executable,
                     "-c",
-                    _BOOT,
+                    self.boot,
                     json.dumps(sys.path),
                     str(task_read),
                     str(message_write),
@@ -105,7 +109,7 @@ class Worker:
         with suppress(OSError):  # it is gone, which its closing pipe reports
             self._tasks.send(thing)
 
-    def give(self, task: Task) -> None:
+    def give(self, task: Any) -> None:
         """Hand it a task."""
         self.task = task
         self._send(task)

@@ -118,7 +118,7 @@ class RowMaker:
             *(case.scores.get(name) for name in self._self_scores),
             *(factors.get(name) for name in SEED_FACTORS),
             *(facts.get(_FACTS[name]) for name in CASE_FACTORS),
-            *(strata.get(name) for name in self._strata),
+            *(self._scrub.params(strata.get(name), ref) for name in self._strata),  # a column may repeat file names
         )
 
 

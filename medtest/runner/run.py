@@ -34,6 +34,8 @@ from medtest.suite.model import Invocation, Selection, Suite
 from medtest.suite.plan import Plan, is_chosen
 from medtest.systems.base import System
 
+_LISTED = 50
+"""At most this many unusable files are named in what the user reads."""
 _PROGRESS_SECONDS = 0.1
 
 
@@ -122,12 +124,16 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
         found = source.refs()
         refs += found
         owners += [number] * len(found)
+        notices += source.notices()
         left_out = source.problems()
         if left_out:
             count = len(left_out)
-            notices.append(
-                f"{count} {'file' if count == 1 else 'files'} of {source.dataset} left out as unusable seeds."
-            )
+            files = "file" if count == 1 else "files"
+            notices.append(f"{count} {files} of {source.dataset} left out as unusable seeds.")
+            if suite.privacy.seed_ids != "hashed":  # names of files may be names of patients
+                notices += [f"Left out: {problem.file} {problem.reason}" for problem in left_out[:_LISTED]]
+                if count > _LISTED:
+                    notices.append(f"… and {count - _LISTED} more; on_bad_seed: stop names them all.")
     _check_seeds(refs)
     relations = suite.build_relations()
     systems = suite.build_systems()
@@ -317,6 +323,7 @@ class _Run:
             strata=self.prepared.strata,
             send_seconds=self.limits.send_seconds,
             hide=tuple(hide),
+            kept=self.invocation.kept,
         )
 
     def _choose(self, device: str) -> Layout:

@@ -40,7 +40,7 @@ class Session:
         try:
             device = resolve_device(job.device)
             self._send(Device(device))
-            parts = Parts(job.suite, None if job.data is None else Path(job.data), job.batch_size)
+            parts = Parts(job.suite, None if job.data is None else Path(job.data), job.batch_size, kept=job.kept)
             systems = list(job.suite.build_systems().values())
         except Exception as error:  # noqa: BLE001 - a plug-in may raise anything; the parent reports it
             self._send(Failed(_portable(error, "a worker could not start")))

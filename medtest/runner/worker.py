@@ -13,6 +13,7 @@ import queue
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -21,17 +22,24 @@ from typing import Any
 _PR_SET_PDEATHSIG = 1
 
 
-def main() -> None:
-    """Run the process; the arguments are the pipes' descriptors and the parent's process id."""
+def main(make_session: Callable[[Any, Callable[[Any], None]], Any] | None = None) -> None:
+    """Run the process; the arguments are the pipes' descriptors and the parent's process id.
+
+    Args:
+        make_session: Makes what does the work from the job and the way to the parent; the runner's
+            :class:`~medtest.runner.session.Session` by default. Other rooms' workers bring their own.
+    """
     inbound, outbound, parent = (int(text) for text in sys.argv[2:5])
     _die_with(parent)
     _be_the_first_to_go()
     messages = Connection(outbound, readable=False)
     tasks = _listen(Connection(inbound, writable=False))
-    from medtest.runner.session import Session
+    if make_session is None:
+        from medtest.runner.session import Session
 
+        make_session = Session
     job = tasks.get()
-    session = Session(job, messages.send)
+    session = make_session(job, messages.send)
     if not session.open():
         return
     while True:

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from runner_helpers import go, records
 from runner_parts import Dim, Picky, make_suite
 
-from medtest.cases import SeedRef
+from medtest.cases import Address, SeedRef, Verdict
 from medtest.errors import UserMistakes
 from medtest.runner import Limits, export_followups, replay_case
 from medtest.runner.privacy import KEY_VARIABLE, Names, Scrubber, key_file, load_key
+from medtest.runner.rows import Finished, RowMaker
 from medtest.suite.model import Invocation, Privacy, Selection
 
 HASHED = Privacy(seed_ids="hashed")
@@ -45,6 +46,28 @@ def test_no_file_names_a_seed_and_numbers_are_the_same(tmp_path: Path) -> None:
     assert plain[same].equals(hashed[same])
     assert hashed["seed_id"].nunique() == 2 and hashed["cluster"].nunique() == 1
     assert hashed.reason[4].startswith("relation: RuntimeError: broken on")
+
+
+@pytest.mark.parametrize("key", [None, b"k" * 32])
+def test_metadata_columns_that_repeat_a_name_are_hashed_too(key: bytes | None) -> None:
+    ref = SeedRef(
+        dataset="d",
+        seed_id="mueller-1",
+        cluster="mueller",
+        strata=(("site", "north"), ("file", "images/mueller-1.png")),
+        locator="images/mueller-1.png",
+    )
+    names = Names(key)
+    oracle = make_suite(seeds=1).build_oracle()
+    maker = RowMaker(
+        suite=("s", "1"), groups={}, oracle=oracle, strata=("site", "file"), names=names, scrub=Scrubber(names)
+    )
+    nothing = dict.fromkeys(oracle.scores)
+    case = Finished(follow=None, sha256="", verdict=Verdict.PASS, scores=nothing, source_scores=nothing)
+    row = maker.row("x", Address(dataset="d", seed_id="mueller-1"), ref, {}, "", case)
+    assert row[-2] == "north"
+    assert ("mueller" in row[-1]) is (key is None)
+    assert ("mueller" in str(row)) is (key is None)
 
 
 def test_the_hash_is_an_hmac_that_others_can_compute(tmp_path: Path) -> None:
