@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import BinaryIO, cast
 
 import cv2
 import numpy as np
@@ -93,6 +93,24 @@ class FileBytes:
     sha256: str
 
 
+@contextmanager
+def opened_file(path: Path) -> Iterator[tuple[BinaryIO, int]]:
+    """Open a regular file for reading and give it with its size in bytes.
+
+    Raises:
+        BadFileError: It is no regular file (a pipe would hang), or opening or reading it fails.
+    """
+    try:
+        # Opened without blocking, so that a pipe that takes the file's place in between does not hang either.
+        with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise BadFileError("is not a regular file")
+            yield file, status.st_size
+    except OSError as error:
+        raise BadFileError(f"cannot be read ({error.strerror or type(error).__name__})") from error
+
+
 def read_bytes(path: Path, *, max_pixels: int = MAX_PIXELS) -> FileBytes:
     """Read a regular file whose size a picture within the bound can have.
 
@@ -100,17 +118,10 @@ def read_bytes(path: Path, *, max_pixels: int = MAX_PIXELS) -> FileBytes:
         BadFileError: It is no regular file (a pipe would hang), empty, too large, or cannot be read.
     """
     limit = max_pixels * MAX_BYTES_A_PIXEL + SPARE_BYTES
-    try:
-        # Opened without blocking, so that a pipe that takes the file's place in between does not hang either.
-        with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb") as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise BadFileError("is not a regular file")
-            if status.st_size > limit:
-                raise BadFileError(f"is {status.st_size / 1e6:.0f} MB, more than {max_pixels / 1e6:g} Mpixel can take")
-            content = file.read(limit + 1)
-    except OSError as error:
-        raise BadFileError(f"cannot be read ({error.strerror or error})") from error
+    with opened_file(path) as (file, size):
+        if size > limit:
+            raise BadFileError(f"is {size / 1e6:.0f} MB, more than {max_pixels / 1e6:g} Mpixel can take")
+        content = file.read(limit + 1)
     if not content:
         raise BadFileError("is empty (0 bytes)")
     if len(content) > limit:

@@ -70,3 +70,7 @@ class SeedSource(Part, ABC):
     def problems(self) -> Sequence[SeedProblem]:
         """Return the files left out under ``on_bad_seed: skip``; known after :meth:`refs`."""
         return ()
+
+    def notices(self) -> Sequence[str]:
+        """Return what the user should know of the seeds beyond the files left out; known after :meth:`refs`."""
+        return ()

@@ -12,6 +12,9 @@ from pathlib import Path, PurePosixPath
 from medtest.imagefile import BadFileError, check_decodes, decode_mask, read_bytes
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.folder_layout import Pair, shown
+from medtest.seeds.formats import kind_of
+from medtest.seeds.frames import Reading
+from medtest.seeds.volume_check import Choose, Slice, check_volume
 
 THREADS = 4
 """Decoders leave Python's lock, so a few threads use the cores there are; each holds one file."""
@@ -25,14 +28,21 @@ class Rules:
     """What a folder's settings demand.
 
     Attributes:
-        max_pixels: Bound on a picture's pixels.
+        reading: How files are read, with the bound on their pixels.
         negatives: Whether empty masks are allowed.
         avoid_root: Folder of rough masks, or None.
+        choose: Which images of a file with several are taken.
     """
 
-    max_pixels: int
+    reading: Reading
     negatives: bool
     avoid_root: Path | None = None
+    choose: Choose = Choose()
+
+    @property
+    def max_pixels(self) -> int:
+        """Bound on a picture's pixels."""
+        return self.reading.max_pixels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +52,12 @@ class Checked:
     Attributes:
         digests: SHA-256 of image, mask and rough mask; empty where there is none or it cannot be read.
         problems: What is wrong with its files.
+        slices: Its images: one for a picture, as many as are taken of a DICOM file's frames or a volume's slices.
     """
 
     digests: tuple[str, str, str]
     problems: tuple[SeedProblem, ...]
+    slices: tuple[Slice, ...] = (Slice(),)
 
 
 def check_pairs(root: Path, pairs: Sequence[tuple[Pair, PurePosixPath | None]], rules: Rules) -> Iterator[Checked]:
@@ -63,6 +75,15 @@ def check_pairs(root: Path, pairs: Sequence[tuple[Pair, PurePosixPath | None]], 
 def check_pair(root: Path, pair: Pair, avoid: PurePosixPath | None, rules: Rules) -> Checked:
     """Look at one image, its mask and its rough mask."""
     problems: list[SeedProblem] = []
+    rough = avoid if rules.avoid_root is not None else None
+    if any(path is not None and kind_of(path.name) != "picture" for path in (pair.image, pair.mask, rough)):
+        paths = (
+            (shown(pair.image), root / pair.image),
+            (shown(pair.mask), root / pair.mask) if pair.mask is not None else None,
+            (f"avoid: {shown(rough)}", rules.avoid_root / rough) if rough and rules.avoid_root else None,
+        )
+        found = check_volume(paths, rules.reading, rules.choose, negatives=rules.negatives)
+        return Checked(digests=found.digests, problems=found.problems, slices=found.slices)
     size, image_digest = _image(root, pair.image, rules, problems)
     mask_digest = avoid_digest = ""
     if pair.mask is not None:

@@ -12,10 +12,20 @@ from pathlib import Path, PurePosixPath
 from medtest.errors import Mistake, UserMistakes
 from medtest.imagefile import BadFileError, read_bytes
 
-ID_COLUMNS = ("seed_id", "image_id", "file", "filename", "file_name", "image", "name", "id")
+ID_COLUMNS = ("seed_id", "image_id", "file", "filename", "file_name", "image", "name", "id", "frame_id")
 """Columns that may name the image, in the order they are preferred."""
 
-CLUSTER_COLUMNS = ("cluster", "patient", "patient_id", "video", "video_id", "sequence", "case", "case_id")
+CLUSTER_COLUMNS = (
+    "cluster",
+    "patient",
+    "patient_id",
+    "video",
+    "video_id",
+    "sequence",
+    "sequence_id",
+    "case",
+    "case_id",
+)
 """Columns that may name what images have in common, in the order they are preferred."""
 
 DATASET_COLUMN = "dataset"
@@ -94,7 +104,12 @@ def read_metadata(path: Path, where: str) -> Metadata:
     if identifier is None:
         raise stop(f"columns {', '.join(columns)}", f"one of {', '.join(ID_COLUMNS)} names the image", line=1)
     cluster = next((name for name in CLUSTER_COLUMNS if name in columns), None)
-    strata = [name for name in columns if name and name not in (identifier, cluster, DATASET_COLUMN)]
+    # CVC-ClinicDB's metadata.csv gives paths of its copies, which stratify nothing.
+    strata = [
+        name
+        for name in columns
+        if name and name not in (identifier, cluster, DATASET_COLUMN) and not name.endswith("_path")
+    ]
     if len(strata) > MOST_STRATA:
         raise stop(f"{len(strata)} columns to stratify by", f"at most {MOST_STRATA}", line=1)
     rows: dict[tuple[str, str], Facts] = {}

@@ -5,33 +5,33 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, ClassVar, Literal
-
-from pydantic import Field, field_validator
+from typing import Any, ClassVar
 
 from medtest.cases import Mask, Seed, SeedRef
 from medtest.errors import Mistake, UserMistakes, nearest_name
-from medtest.imagefile import MAX_PIXELS, MOST_PIXELS, BadFileError, read_mask, read_rgb
-from medtest.plugins import TRUSTED, PartSettings
+from medtest.imagefile import BadFileError
+from medtest.plugins import PartSettings
 from medtest.seeds.base import SeedProblem, SeedSource
+from medtest.seeds.datasets.known import coverage, known_datasets
 from medtest.seeds.folder_check import Rules, check_pairs
 from medtest.seeds.folder_layout import (
     DataSet,
-    Layout,
     LayoutError,
     Pair,
     find_datasets,
-    list_pictures,
     natural_key,
-    pair_images,
-    pair_with_masks,
     shown,
 )
 from medtest.seeds.folder_metadata import Facts, Metadata, read_metadata
+from medtest.seeds.folder_pairing import list_files, pair_images, pair_with_masks
+from medtest.seeds.folder_settings import ImageMaskFoldersSettings
+from medtest.seeds.formats import without_suffix
+from medtest.seeds.frames import Reading, opened_frames
+from medtest.seeds.volume_check import Choose, Slice
 
 LONGEST_ID = 120
 """Seed ids are cut to this many characters, with a hash at the end."""
@@ -39,52 +39,15 @@ LONGEST_ID = 120
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-def _inside(value: str) -> str:
-    path = PurePosixPath(value.replace("\\", "/"))
-    if path.is_absolute() or ".." in path.parts or ":" in value or "\0" in value or value.startswith("~"):
-        raise ValueError("must be a path below the data folder, without '..'")
-    return value
-
-
-class ImageMaskFoldersSettings(PartSettings):
-    """How a folder is read; see ``docs`` on bringing data.
-
-    Attributes:
-        layout: ``auto``; ``images_masks`` (images/ and masks/); ``original_ground_truth`` (Original/ and Ground
-            Truth/); ``sets`` (folders of such pairs, each a data set, also below TestDataset/); ``images`` (pictures
-            in the folder itself, masks beside them as <name>_mask if there are any).
-        images: Image folder below the root, where its name is none of the known ones.
-        masks: Mask folder below the root.
-        sets: Ids of the data sets to take; all when empty.
-        labels: ``required``, or ``none`` to test without masks.
-        on_bad_seed: ``stop`` with one report, or ``skip`` bad files and count them.
-        negatives: Whether an empty mask (no lesion) is allowed.
-        max_pixels: Largest picture that is decoded.
-        metadata: CSV below the root that names patient or video (clusters) and strata.
-        avoid: Folder of rough masks that objects and text keep off, for images without masks; never predictions of a
-            system under test.
-    """
-
-    layout: Layout = "auto"
-    images: str = ""
-    masks: str = ""
-    sets: list[str] = []
-    labels: Literal["required", "none"] = "required"
-    on_bad_seed: Literal["stop", "skip"] = "stop"
-    negatives: bool = False
-    max_pixels: int = Field(default=MAX_PIXELS, ge=1, le=MOST_PIXELS)
-    metadata: str = ""
-    avoid: str = Field(default="", json_schema_extra=TRUSTED)
-
-    _below = field_validator("images", "masks", "metadata")(_inside)
-
-
 @dataclass(slots=True)
 class _Listing:
     """What one look at the folder found."""
 
     refs: list[SeedRef] = field(default_factory=list)
-    digests: list[tuple[str, str, str]] = field(default_factory=list)
+    digests: list[list[object]] = field(default_factory=list)
+    ignored: int = 0
+    notices: tuple[str, ...] = ()
+    taken: set[tuple[str, str]] = field(default_factory=set)
     problems: list[SeedProblem] = field(default_factory=list)
     unmatched: list[str] = field(default_factory=list)
 
@@ -131,16 +94,17 @@ class ImageMaskFolders(SeedSource):
         Raises:
             UserMistakes: A file has changed since it was looked at and cannot be read any more.
         """
-        root = self._root()
-        image, mask, avoid = json.loads(ref.locator)
-        bound = self.settings.max_pixels
+        root, reading = self._root(), self._reading()
+        image, mask, avoid, *rest = json.loads(ref.locator)
+        index, span = (int(rest[0]), (float(rest[1]), float(rest[2]))) if rest else (0, (0.0, 0.0))
         now = image
         try:
-            pixels = read_rgb(_below(root, image), max_pixels=bound)
+            with opened_frames(_below(root, image), reading) as frames:
+                pixels = frames.rgb(index, span)
             now = mask
-            expected = read_mask(_below(root, mask), max_pixels=bound) if mask else None
+            expected = _mask(_below(root, mask), index, reading) if mask else None
             now = avoid
-            rough = read_mask(_below(self._avoid_root(), avoid), max_pixels=bound) if avoid else None
+            rough = _mask(_below(self._avoid_root(), avoid), index, reading) if avoid else None
         except BadFileError as error:
             fix = "leave the data alone while a run lasts, or start again"
             raise UserMistakes([Mistake(where=shown(now), found=str(error), fix=fix)]) from error
@@ -148,6 +112,23 @@ class ImageMaskFolders(SeedSource):
             if other is not None and other.shape != pixels.shape[:2]:
                 raise UserMistakes([Mistake(where=shown(name), found="has another size than its image by now")])
         return Seed(ref=ref, image=pixels, expected=_frozen(expected), avoid=_frozen(rough))
+
+    def notices(self) -> Sequence[str]:
+        """Return which of the asked data sets are missing, and which are not whole."""
+        return self._listed().notices
+
+    def ignored(self) -> int:
+        """Return how many leftovers of operating systems and thumbnails were passed over."""
+        return self._listed().ignored
+
+    def _reading(self) -> Reading:
+        settings = self.settings
+        return Reading(
+            max_pixels=settings.max_pixels,
+            axis=settings.axis,
+            window=tuple(settings.window),
+            label_values=tuple(settings.label_values),
+        )
 
     # --------------------------------------------------------------------------------------------------- listing
 
@@ -199,6 +180,7 @@ class ImageMaskFolders(SeedSource):
             metadata = self._metadata(root)
             for dataset in datasets:
                 self._add(root, dataset, metadata, listing)
+            listing.notices = self._coverage(datasets, listing.refs)
         except LayoutError as error:
             raise UserMistakes(
                 [Mistake(where=shown(root.name or "."), key=error.key, found=error.found, fix=error.fix)],
@@ -231,20 +213,26 @@ class ImageMaskFolders(SeedSource):
     def _datasets(self, root: Path) -> list[DataSet]:
         settings = self.settings
         found = find_datasets(
-            root, name=self.dataset, layout=settings.layout, images=settings.images, masks=settings.masks
+            root,
+            name=self.dataset,
+            layout=settings.layout,
+            images=settings.images,
+            masks=settings.masks,
+            known=lambda folder: known_datasets(folder, settings.sets),
         )
         if settings.sets:
             names = [dataset.name for dataset in found]
             unknown = [name for name in settings.sets if name not in names]
-            if unknown:
+            if unknown and (settings.missing_sets == "stop" or len(unknown) == len(settings.sets)):
                 raise UserMistakes(
                     [
                         Mistake(
                             where="suite",
                             key=f"seeds.{self.dataset}.sets",
                             found=name,
-                            allowed=", ".join(names),
+                            allowed=", ".join(dict.fromkeys(names)),
                             nearest=nearest_name(name, names),
+                            fix="medtest data inspect PATH says what is there",
                         )
                         for name in unknown
                     ]
@@ -258,6 +246,14 @@ class ImageMaskFolders(SeedSource):
                     )
         return sorted(found, key=lambda dataset: natural_key(dataset.name))
 
+    def _coverage(self, datasets: Sequence[DataSet], refs: Sequence[SeedRef]) -> tuple[str, ...]:
+        """Say which known data sets are missing or not whole, where they are what was asked for."""
+        if self.settings.layout != "known":
+            return ()
+        counts = dict(Counter(ref.dataset for ref in refs))
+        asked = self.settings.sets or list(dict.fromkeys(dataset.name for dataset in datasets))
+        return coverage(asked, counts)
+
     def _add(self, root: Path, dataset: DataSet, metadata: Metadata | None, listing: _Listing) -> None:
         labelled = self.settings.labels == "required"
         pairing = pair_with_masks(root, dataset) if labelled else pair_images(root, dataset)
@@ -266,21 +262,32 @@ class ImageMaskFolders(SeedSource):
         rough = self._rough_masks(dataset, listing.problems)
         chosen = [(pair, rough.get(pair.key)) for pair in pairing.pairs if pair.key in identifiers]
         rules = Rules(
-            max_pixels=self.settings.max_pixels,
+            reading=self._reading(),
             negatives=self.settings.negatives,
             avoid_root=self._avoid_root() if rough else None,
+            choose=Choose(which=self.settings.slices, every=self.settings.every),
         )
+        listing.ignored += pairing.ignored
         for (pair, avoid), checked in zip(chosen, check_pairs(root, chosen, rules), strict=True):
             if checked.problems:
                 listing.problems += checked.problems
                 continue
-            seed_id = identifiers[pair.key]
+            name = identifiers[pair.key]
             below = pair.image.relative_to(dataset.images)
-            facts = metadata.of(dataset.name, (seed_id, str(pair.image), str(below), below.name)) if metadata else None
+            facts = metadata.of(dataset.name, (name, str(pair.image), str(below), below.name)) if metadata else None
             if metadata is not None and facts is None:
                 listing.unmatched.append(shown(pair.image))
-            listing.refs.append(_ref(dataset.name, seed_id, facts, pair, avoid))
-            listing.digests.append(checked.digests)
+            for part in checked.slices:
+                seed_id = f"{name}{part.label}"
+                if (dataset.name, seed_id) in listing.taken:
+                    reason = f"gets the same seed id {seed_id!r} as another file; rename it"
+                    listing.problems.append(SeedProblem(file=shown(pair.image), reason=reason))
+                    continue
+                listing.taken.add((dataset.name, seed_id))
+                cluster = name if part.label else ""
+                listing.refs.append(_ref(dataset.name, seed_id, facts, cluster, _locator(pair, avoid, part)))
+                digests: list[object] = list(checked.digests)
+                listing.digests.append(digests if part.index < 0 else [*digests, part.index, *part.span])
 
     def _identifiers(self, pairs: Sequence[Pair], problems: list[SeedProblem]) -> dict[str, str]:
         """Return seed ids by key; files whose names become one id are problems."""
@@ -304,8 +311,9 @@ class ImageMaskFolders(SeedSource):
             return {}
         root = self._avoid_root()
         own = PurePosixPath(dataset.name) if (root / dataset.name).is_dir() else PurePosixPath(".")
-        found, wrong = list_pictures(root, own)
-        problems += [SeedProblem(file=f"avoid: {p.file}", reason=p.reason) for p in wrong]
+        listed = list_files(root, own)
+        found = listed.by_key
+        problems += [SeedProblem(file=f"avoid: {p.file}", reason=p.reason) for p in listed.problems]
         for paths in found.values():
             if len(paths) > 1:
                 problems += [
@@ -331,22 +339,32 @@ class ImageMaskFolders(SeedSource):
 
 def seed_identifier(pair: Pair) -> str:
     """Return a seed's id: its path without suffix, other characters than letters, digits and ``._-`` replaced by _."""
-    parts = pair.image.with_suffix("").parts[-(pair.key.count("/") + 1) :]
+    parts = without_suffix(pair.image).parts[-(pair.key.count("/") + 1) :]
     text = _UNSAFE.sub("_", "_".join(parts)).lstrip(".") or "_"
     if len(text) > LONGEST_ID:
         text = f"{text[: LONGEST_ID - 9]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
     return text
 
 
-def _ref(dataset: str, seed_id: str, facts: Facts | None, pair: Pair, avoid: PurePosixPath | None) -> SeedRef:
-    paths = [str(pair.image), str(pair.mask) if pair.mask else None, str(avoid) if avoid else None]
+def _ref(dataset: str, seed_id: str, facts: Facts | None, cluster: str, locator: str) -> SeedRef:
+    """Return a seed; images of one file belong together where nothing else is known."""
     return SeedRef(
         dataset=dataset,
         seed_id=seed_id,
-        cluster=facts.cluster if facts else "",
+        cluster=(facts.cluster if facts else "") or cluster,
         strata=facts.strata if facts else (),
-        locator=json.dumps(paths),
+        locator=locator,
     )
+
+
+def _locator(pair: Pair, avoid: PurePosixPath | None, part: Slice) -> str:
+    paths = [str(pair.image), str(pair.mask) if pair.mask else None, str(avoid) if avoid else None]
+    return json.dumps(paths if part.index < 0 else [*paths, part.index, *part.span])
+
+
+def _mask(path: Path, index: int, reading: Reading) -> Mask:
+    with opened_frames(path, reading) as frames:
+        return frames.mask(index)
 
 
 def _below(root: Path, relative: str) -> Path:

@@ -1,0 +1,158 @@
+"""``medtest data``: what lies in a folder or an archive, and how to run on it."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from medtest.errors import ExitCode
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from medtest.seeds.datasets.inspect import Inspection, Looked, SuiteLine
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+_MOST_LINES = 12
+_BAR = 24
+
+
+@app.callback()
+def data() -> None:
+    """Look at data sets: what is there, is it whole, and how to run on it."""
+
+
+@app.command("inspect")
+def inspect(
+    path: Annotated[Path, typer.Argument(help="A folder, or an archive (.zip, .tar, .tar.gz), which is not unpacked.")],
+) -> None:
+    """Say which data sets are there, beside what is published of them; exit code 2 if files cannot be used."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from medtest.seeds.datasets.inspect import inspect_path
+
+    console = Console(highlight=False, markup=False)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("reading sizes", total=None)
+        found = inspect_path(
+            path.expanduser(), progress=lambda done, total: bar.update(task, completed=done, total=total)
+        )
+    _tell(console, str(path), found)
+    if not found.usable:
+        raise typer.Exit(int(ExitCode.MISTAKE))
+
+
+@app.command("known")
+def list_known() -> None:
+    """List the data sets that are recognised: images published, sizes, where they are to be had."""
+    from rich.console import Console
+
+    from medtest.seeds.datasets.facts import known
+
+    console = Console(highlight=False, markup=False)
+    for facts in known().values():
+        sizes = ", ".join(facts.sizes) or (f"{facts.smallest} to {facts.largest}" if facts.largest else "")
+        console.print(f"{facts.key}", style="bold", end="")
+        console.print(f"  {facts.title}: {facts.images:,} images" + (f", {sizes}" if sizes else ""), soft_wrap=True)
+        for text in (facts.source, facts.paper, facts.licence):
+            if text:
+                console.print(f"  {text}", soft_wrap=True)
+
+
+def _tell(console: Console, typed: str, found: Inspection) -> None:
+    for looked in found.looked:
+        _tell_set(console, looked)
+        if looked.line is not None:
+            console.print(f"  run:     {_command(looked.line, typed)}", soft_wrap=True)
+        console.print()
+    for name, inside in (found.archives or {}).items():
+        _tell_archive(console, typed, name, inside)
+    for line, counts in found.suites:
+        _tell_suite(console, typed, line, counts)
+    if found.ignored:
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.ignored.items()))
+        console.print(f"Passed over: {kinds}.")
+    for note in found.notes:
+        console.print(f"Note: {note}.")
+    if not found.looked and not any((found.archives or {}).values()):
+        console.print("No images were found that medtest can read (PNG, JPEG, BMP, TIFF, WebP, DICOM, NIfTI).")
+
+
+def _tell_set(console: Console, looked: Looked) -> None:
+    found, facts = looked.found, looked.found.facts
+    name = facts.title if facts is not None else found.title or "images"
+    part = f", {found.part}" if found.part else ""
+    where = "" if str(found.where) == "." else f"  in {found.where}/"
+    console.print(f"{name}{part}{where}", style="bold", soft_wrap=True)
+    images = f"{found.count:,}" + (f" of {facts.images:,} published" if facts is not None else "")
+    what = {"masks": "image files", "images": "image files, no masks", "labels": "image files with labels"}[found.holds]
+    console.print(f"  images:  {images} ({what}; {found.layout})", soft_wrap=True)
+    if looked.pairs is not None and found.holds == "masks":
+        rule = f", masks are named {looked.rule}" if looked.rule else ""
+        console.print(f"  pairs:   {looked.pairs:,} with a mask{rule}")
+    if looked.sizes:
+        console.print("  sizes:   " + "\n           ".join(_histogram(looked.sizes)), soft_wrap=True)
+    for note in looked.notes:
+        console.print(f"  note:    {note}", soft_wrap=True)
+    if looked.problems:
+        files = len({problem.file for problem in looked.problems})
+        console.print(f"  problem: {files:,} file{'' if files == 1 else 's'} that a run would refuse", style="red")
+        for problem in looked.problems[:_MOST_LINES]:
+            console.print(f"           {problem.file}: {problem.reason}", soft_wrap=True)
+        if len(looked.problems) > _MOST_LINES:
+            console.print(f"           and {len(looked.problems) - _MOST_LINES:,} more")
+
+
+def _histogram(sizes: tuple[tuple[str, int], ...]) -> list[str]:
+    most = sizes[0][1]
+    lines = []
+    for size, count in sizes[:6]:
+        bar = "█" * max(1, round(_BAR * count / most))
+        lines.append(f"{size:>10} {count:>6,}  {bar}")
+    if len(sizes) > 6:
+        rest = sum(count for _, count in sizes[6:])
+        lines.append(f"{'others':>10} {rest:>6,}  of {len(sizes) - 6:,} sizes")
+    return lines
+
+
+def _tell_archive(console: Console, typed: str, name: str, inside: tuple[Looked, ...]) -> None:
+    path = typed if name == "." else f"{typed.rstrip('/')}/{name}"
+    console.print(f"Archive {path}", style="bold", soft_wrap=True)
+    if not inside:
+        console.print("  holds no images that medtest can read\n")
+        return
+    for looked in inside:
+        facts = looked.found.facts
+        title = facts.title if facts is not None else looked.found.title
+        of = f" of {facts.images:,} published" if facts is not None else ""
+        part = f", {looked.found.part}" if looked.found.part else ""
+        console.print(f"  {title}{part}: {looked.found.count:,} images{of} ({looked.found.layout})", soft_wrap=True)
+        for note in looked.notes:
+            console.print(f"    note: {note}", soft_wrap=True)
+    folder = str(Path(path).with_suffix("")).removesuffix(".tar")
+    if path.lower().endswith(".zip"):
+        unpack = shlex.join(["unzip", "-q", path, "-d", folder])
+    else:
+        unpack = f"mkdir -p {shlex.quote(folder)} && {shlex.join(['tar', '-xf', path, '-C', folder])}"
+    console.print(f"  unpack:  {unpack}", soft_wrap=True)
+    console.print(f"  then:    medtest data inspect {shlex.quote(folder)}\n", soft_wrap=True)
+
+
+def _tell_suite(console: Console, typed: str, line: SuiteLine, counts: dict[str, int] | object) -> None:
+    from medtest.seeds.datasets.known import coverage
+
+    console.print(f"{line.suite}: the tables of the paper, on {len(line.sets)} of its data sets", style="bold")
+    if isinstance(counts, dict):
+        for text in coverage(list(counts), counts):
+            console.print(f"  {text}", soft_wrap=True)
+    console.print(f"  run:     {_command(line, typed)}\n", soft_wrap=True)
+
+
+def _command(line: SuiteLine, typed: str) -> str:
+    start = "python run.py" if Path("run.py").is_file() else "medtest run"
+    return f"{start} {shlex.join(line.tokens(typed))}"

@@ -1,0 +1,62 @@
+"""Which known data set a folder holds, told by the names above it and by files beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from pathlib import PurePosixPath
+
+from medtest.seeds.datasets.facts import by_alias, known, plain
+from medtest.seeds.datasets.tree import Tree
+from medtest.seeds.formats import kind_of_name
+
+_KVASIR_NAMES = re.compile(r"cju[a-z0-9]{15,}", re.I)
+"""Kvasir-SEG's files are named by keys of the tool they were drawn with."""
+
+
+def identify(tree: Tree, where: PurePosixPath, names: Collection[str]) -> str:
+    """Return the id of the known data set that a folder holds, or "".
+
+    Args:
+        tree: The files below the root.
+        where: The folder that holds images and masks.
+        names: Names of its images, without suffix.
+    """
+    aliases = by_alias()
+    for folder in (where, *where.parents):
+        if {name.casefold() for name in tree.folders.get(folder, ())} & _signs():
+            return next(f.key for f in known().values() if _sign_of(f.signs, tree.folders.get(folder, ())))
+        found = aliases.get(plain(folder.name)) if folder.name else None
+        if found:
+            return found
+    found = aliases.get(plain(tree.name)) or _within(plain(tree.name))
+    if found:
+        return found
+    if names and all(_KVASIR_NAMES.fullmatch(name) for name in names):
+        return "kvasir"
+    return ""
+
+
+def _within(name: str) -> str:
+    """Return the data set whose name a root's or archive's name begins with (Kvasir-SEG-v2, CVC-ClinicDB (1))."""
+    fitting = [alias for alias in by_alias() if len(alias) >= 5 and name.startswith(alias)]
+    return by_alias()[max(fitting, key=len)] if fitting else ""
+
+
+def _signs() -> set[str]:
+    return {sign.casefold() for facts in known().values() for sign in facts.signs}
+
+
+def _sign_of(signs: Collection[str], names: Collection[str]) -> bool:
+    return bool({sign.casefold() for sign in signs} & {name.casefold() for name in names})
+
+
+def image_stems(tree: Tree, folder: PurePosixPath) -> list[str]:
+    """Return the names of the image files below a folder, without folders and suffix, lower case."""
+    from medtest.seeds.formats import without_suffix
+
+    return [
+        without_suffix(path).name.casefold()
+        for path in tree.files(folder)
+        if kind_of_name(path.name) is not None or (not path.suffix and path.name.upper() != "DICOMDIR")
+    ]

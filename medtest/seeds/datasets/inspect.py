@@ -1,0 +1,292 @@
+"""What lies below a path: data sets, counts beside the published ones, sizes, problems, and how to run on them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from medtest.errors import Mistake, UserMistakes
+from medtest.imagefile import BadFileError
+from medtest.seeds.base import SeedProblem
+from medtest.seeds.datasets.base import Found, recognise
+from medtest.seeds.datasets.facts import Facts, known, suites
+from medtest.seeds.datasets.known import chosen
+from medtest.seeds.datasets.tree import UNREAD_ARCHIVES, Tree, is_archive, tree_of_archive, tree_of_folder
+from medtest.seeds.folder_layout import DataSet, LayoutError, shown
+from medtest.seeds.folder_pairing import Pairing, pair_images, pair_with_masks
+from medtest.seeds.frames import Reading, opened_frames
+
+MOST_ARCHIVES = 20
+"""More archives in one folder are listed by name alone."""
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteLine:
+    """How to run on a data set.
+
+    Attributes:
+        suite: Name of the suite.
+        data: The folder for ``data=``, relative to the inspected path.
+        settings: Further settings, as ``key=value``.
+        sets: The known data sets that it takes.
+    """
+
+    suite: str
+    data: PurePosixPath = PurePosixPath(".")
+    settings: tuple[str, ...] = ()
+    sets: tuple[str, ...] = ()
+
+    def tokens(self, root: str) -> tuple[str, ...]:
+        """Return the tokens of the command line, below a path as it was typed."""
+        where = root if self.data == PurePosixPath(".") else f"{root.rstrip('/')}/{self.data}"
+        return (f"suite={self.suite}", f"data={where}", *self.settings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """One data set, or a part of one, as it lies there.
+
+    Attributes:
+        found: What it is.
+        pairs: Images with their masks (images alone where it has no masks); None inside an archive.
+        sizes: How many images of each size, ``width x height``, most first; empty inside an archive.
+        rule: How masks are named after images, where not alike.
+        notes: What is worth knowing and stops nothing.
+        problems: Files that a run would refuse.
+        line: How to run on it, or None.
+    """
+
+    found: Found
+    pairs: int | None = None
+    sizes: tuple[tuple[str, int], ...] = ()
+    rule: str = ""
+    notes: tuple[str, ...] = ()
+    problems: tuple[SeedProblem, ...] = ()
+    line: SuiteLine | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspection:
+    """What lies below a path.
+
+    Attributes:
+        looked: Every data set found.
+        ignored: Leftovers of operating systems and thumbnails, by kind, that are passed over.
+        notes: What cannot be read or looked into.
+        archives: What archives hold, by their path below the root; ``"."`` where the path itself is one.
+        suites: Suites whose tables need several known sets, with what there is of them.
+    """
+
+    looked: tuple[Looked, ...]
+    ignored: Mapping[str, int]
+    notes: tuple[str, ...] = ()
+    archives: Mapping[str, tuple[Looked, ...]] | None = None
+    suites: tuple[tuple[SuiteLine, Mapping[str, int]], ...] = ()
+
+    @property
+    def usable(self) -> bool:
+        """Whether a run would take every file."""
+        return not any(looked.problems for looked in self.looked)
+
+
+def inspect_path(path: Path, *, progress: Progress | None = None) -> Inspection:
+    """Say what data sets lie below a folder, or in an archive, which is not unpacked.
+
+    Args:
+        path: A folder or an archive (.zip, .tar, .tar.gz …).
+        progress: Told how many of how many files' sizes were read.
+
+    Raises:
+        UserMistakes: There is nothing at the path, or it can be neither read nor looked into.
+    """
+    try:
+        if path.is_file():
+            return _inspect_archive(path)
+        if not path.is_dir():
+            raise BadFileError("does not exist")
+        return _inspect_folder(path, progress or (lambda _done, _total: None))
+    except (BadFileError, LayoutError, OSError) as error:
+        found = f"{shown(path)} {error.strerror if isinstance(error, OSError) else error}"
+        allowed = "a folder with images, or an archive (.zip, .tar, .tar.gz …)"
+        raise UserMistakes([Mistake(where="command line", key="PATH", found=found, allowed=allowed)]) from error
+
+
+def _inspect_archive(path: Path) -> Inspection:
+    if path.name.lower().endswith(UNREAD_ARCHIVES):
+        raise BadFileError("is an archive that cannot be looked into; unpack it and give the folder")
+    if not is_archive(path.name):
+        raise BadFileError("is a file, but no archive")
+    tree = tree_of_archive(path)
+    inside = tuple(Looked(found=found, notes=_count_notes(found)) for found in recognise(tree))
+    notes = (*_sums([one.found for one in inside]), *tree.unreadable)
+    return Inspection(looked=(), ignored=tree.ignored, notes=notes, archives={".": inside})
+
+
+def _sums(found: Sequence[Found]) -> list[str]:
+    """Say how much there is of a set that lies there in parts of their own."""
+    wholes: Counter[str] = Counter()
+    for one in found:
+        if one.facts is not None and one.facts.part_of:
+            wholes[one.facts.part_of] += one.count
+    return [
+        f"{known()[name].title} is here with {count:,} of {known()[name].images:,} published images, its parts together"
+        for name, count in wholes.items()
+    ]
+
+
+def _inspect_folder(root: Path, progress: Progress) -> Inspection:
+    tree = tree_of_folder(root)
+    found = recognise(tree)
+    total = sum(one.count for one in found)
+    looked, done = [], 0
+    for one in found:
+        looked.append(_look(root, one, lambda number, before=done: progress(before + number, total)))  # type: ignore[misc]
+        done += one.count
+    archives, notes = _archives_in(root, tree)
+    return Inspection(
+        looked=tuple(looked),
+        ignored=tree.ignored,
+        notes=(*_sums(found), *(f"{shown(text)} is not looked into" for text in tree.unreadable), *notes),
+        archives=archives,
+        suites=_suites_for(looked),
+    )
+
+
+def _archives_in(root: Path, tree: Tree) -> tuple[dict[str, tuple[Looked, ...]], list[str]]:
+    inside: dict[str, tuple[Looked, ...]] = {}
+    notes = []
+    names = [folder / name for folder, files in tree.folders.items() for name in files]
+    for name in sorted(names):
+        if name.name.lower().endswith(UNREAD_ARCHIVES):
+            notes.append(f"{shown(name)} cannot be looked into; unpack it")
+        elif is_archive(name.name) and len(inside) < MOST_ARCHIVES:
+            try:
+                packed = recognise(tree_of_archive(root / name))
+            except (BadFileError, OSError):
+                notes.append(f"{shown(name)} is no archive that can be read, or is damaged")
+                continue
+            inside[str(name)] = tuple(Looked(found=one, notes=_count_notes(one)) for one in packed)
+    return inside, notes
+
+
+# --------------------------------------------------------------------------------------------------------- one set
+
+
+def _look(root: Path, found: Found, progress: Callable[[int], None]) -> Looked:
+    line = _line(found)
+    dataset = DataSet(
+        name=found.dataset or "set",
+        images=found.images,
+        masks=found.masks,
+        image_names=found.image_names,
+        mask_names=found.mask_names,
+    )
+    try:
+        pairing = pair_images(root, dataset) if found.holds == "images" else pair_with_masks(root, dataset)
+    except LayoutError as error:
+        problem = SeedProblem(file=shown(found.where), reason=f"{error.found}; {error.fix}")
+        return Looked(found=found, pairs=0, notes=_count_notes(found), problems=(problem,), line=None)
+    sizes, problems = _sizes(root, pairing, progress)
+    frames = sum(sizes.values())
+    return Looked(
+        found=found,
+        pairs=len(pairing.pairs),
+        sizes=tuple(sizes.most_common()),
+        rule=pairing.rule if pairing.rule != "<name>" else "",
+        notes=(*_count_notes(found), *_size_notes(found, sizes), *_frame_notes(frames, len(pairing.pairs), problems)),
+        problems=(*pairing.problems, *problems),
+        line=line,
+    )
+
+
+def _line(found: Found) -> SuiteLine | None:
+    if found.holds == "images":
+        return SuiteLine(suite="polyp_seg_unlabelled", data=found.where)
+    if found.holds != "masks":
+        return None
+    if found.image_names and found.image_names == found.mask_names:  # one of several sets in one folder
+        settings = ("seeds.folder.layout=known", f"seeds.folder.sets=[{found.dataset}]")
+        return SuiteLine(suite="polyp_seg_folder", data=found.where, settings=settings, sets=(found.dataset,))
+    return SuiteLine(suite="polyp_seg_folder", data=found.where)
+
+
+def _sizes(root: Path, pairing: Pairing, progress: Callable[[int], None]) -> tuple[Counter[str], list[SeedProblem]]:
+    """Return sizes of images and which files cannot be read or differ from their image, from headers alone."""
+    sizes: Counter[str] = Counter()
+    problems: list[SeedProblem] = []
+    reading = Reading()
+    for number, pair in enumerate(pairing.pairs, start=1):
+        now = pair.image
+        try:
+            with opened_frames(root / pair.image, reading) as image:
+                sizes[f"{image.width}x{image.height}"] += image.count
+                if pair.mask is not None:
+                    now = pair.mask
+                    with opened_frames(root / pair.mask, reading) as mask:
+                        reason = image.fits(mask)
+                    if reason:
+                        problems.append(SeedProblem(file=shown(pair.mask), reason=reason))
+        except BadFileError as error:
+            problems.append(SeedProblem(file=shown(now), reason=str(error)))
+        progress(number)
+    return sizes, problems
+
+
+def _count_notes(found: Found) -> tuple[str, ...]:
+    facts = found.facts
+    notes = []
+    if found.holds == "masks" and found.masks is not None and found.mask_count != found.count:
+        notes.append(f"{found.count:,} images, but {found.mask_count:,} masks")
+    if facts is None or found.count == facts.images:
+        return tuple(notes)
+    if found.count > facts.images:
+        notes.append(f"{found.count - facts.images:,} images more than published: other files among them, or a copy")
+    elif not found.part:
+        notes.append(f"{facts.images - found.count:,} of the published images are missing")
+    return tuple(notes)
+
+
+def _size_notes(found: Found, sizes: Counter[str]) -> tuple[str, ...]:
+    facts = found.facts
+    if facts is None or not sizes:
+        return ()
+    published = (*facts.sizes, *facts.other_sizes)
+    if facts.sizes:
+        other = [size for size in sizes if size not in published]
+        notes = [f"{', '.join(other)} where {' or '.join(published)} is published: a resized copy"] if other else []
+        copies = sorted(size for size in sizes if size in published)
+        if len(copies) > 1:
+            notes.append(f"mixes copies of {' and '.join(copies)}: masks of one do not fit images of the other")
+        if facts.size_note and copies:
+            notes.append(facts.size_note)
+        return tuple(notes)
+    return _resized(facts, sizes)
+
+
+def _resized(facts: Facts, sizes: Counter[str]) -> tuple[str, ...]:
+    if facts.largest and len(sizes) == 1 and sum(sizes.values()) > 20:
+        return (f"all of one size, but {facts.smallest} to {facts.largest} are published: a resized copy",)
+    return ()
+
+
+def _frame_notes(frames: int, files: int, problems: Sequence[SeedProblem]) -> tuple[str, ...]:
+    return (f"{frames:,} frames or slices in {files:,} files",) if frames > files else ()
+
+
+# ---------------------------------------------------------------------------------------------------------- suites
+
+
+def _suites_for(looked: Sequence[Looked]) -> tuple[tuple[SuiteLine, Mapping[str, int]], ...]:
+    """Return the suites that need several known sets, where at least one is there, with how much there is of each."""
+    found: list[tuple[SuiteLine, Mapping[str, int]]] = []
+    for suite, needed in suites().items():
+        taken = chosen([one.found for one in looked], needed)
+        counts = {name: sum(f.count for f in parts) for name, parts in taken.items()}
+        if any(counts.get(name) for name in needed):
+            line = SuiteLine(suite=suite, sets=tuple(name for name in needed if counts.get(name)))
+            found.append((line, {name: counts.get(name, 0) for name in needed}))
+    return tuple(found)

@@ -1,0 +1,87 @@
+"""The known data sets below a root, as the folder source reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from medtest.imagefile import BadFileError
+from medtest.seeds.datasets.base import Found, recognise
+from medtest.seeds.datasets.facts import known
+from medtest.seeds.datasets.tree import tree_of_folder
+from medtest.seeds.folder_layout import DataSet, LayoutError
+
+
+def known_datasets(root: Path, asked: Sequence[str] = ()) -> list[DataSet]:
+    """Return the folders of every known data set below a root; those of one set share its id.
+
+    Where a set is there more than once, the most complete copy is taken; PraNet's training and test part together
+    are a whole set, and EndoScene's CVC-612 stands for CVC-ClinicDB where that is asked for and not there otherwise.
+
+    Args:
+        root: The user's folder.
+        asked: Ids that the suite names.
+
+    Raises:
+        LayoutError: The folder cannot be read.
+    """
+    try:
+        found = recognise(tree_of_folder(root))
+    except BadFileError as error:
+        raise LayoutError(f"the folder {error}", "give a folder that you may read") from error
+    return [
+        DataSet(name=name, images=f.images, masks=f.masks, image_names=f.image_names, mask_names=f.mask_names)
+        for name, parts in chosen(found, asked).items()
+        for f in parts
+    ]
+
+
+def chosen(found: Sequence[Found], asked: Sequence[str] = ()) -> dict[str, list[Found]]:
+    """Return the folders that are taken for each known data set, by its id; arguments as :func:`known_datasets`."""
+    by_set: dict[str, list[Found]] = {}
+    for one in found:
+        if one.dataset and one.holds == "masks":
+            by_set.setdefault(one.dataset, []).append(one)
+    taken = {name: _best(parts) for name, parts in by_set.items()}
+    for facts in known().values():
+        if facts.stands_for in asked and facts.key in taken and facts.stands_for not in taken:
+            taken[facts.stands_for] = taken[facts.key]
+    return taken
+
+
+def _best(parts: Sequence[Found]) -> list[Found]:
+    """Return one whole copy, else parts that are known to be apart, else the largest."""
+    facts = parts[0].facts
+    largest = max(parts, key=lambda f: (f.count, -f.rank))
+    if facts is None or largest.count >= facts.images:
+        return [largest]
+    named: dict[str, Found] = {}
+    for part in sorted(parts, key=lambda f: (-f.count, f.rank)):
+        if part.part and part.count <= facts.images:
+            named.setdefault(part.part, part)
+    together = list(named.values())
+    if len(together) > 1 and sum(f.count for f in together) <= facts.images:
+        return together
+    return [largest]
+
+
+def coverage(asked: Sequence[str], counts: Mapping[str, int]) -> tuple[str, ...]:
+    """Say which of the asked data sets are missing and which are not whole.
+
+    Args:
+        asked: Ids of data sets.
+        counts: Images of each that are there.
+    """
+    lines = []
+    for name in asked:
+        facts = known().get(name)
+        count = counts.get(name, 0)
+        if facts is None:
+            continue
+        if not count:
+            lines.append(f"{facts.title} is not below data=PATH: its {facts.images:,} images are missing.")
+        elif count != facts.images:
+            edition = facts.copy_named(count)
+            of = f" ({edition})" if edition else ""
+            lines.append(f"{facts.title}: {count:,} of the {facts.images:,} published images are here{of}.")
+    return tuple(f"Partial: {line}" for line in lines)

@@ -1,0 +1,39 @@
+"""Image files in one folder, masks beside them as name_mask, or none at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from medtest.seeds.datasets.base import Found, Recogniser
+from medtest.seeds.datasets.identify import image_stems
+from medtest.seeds.datasets.tree import Tree
+from medtest.seeds.folder_pairing import mask_of
+
+
+class Flat(Recogniser):
+    """Folders that no other recogniser has explained and that hold image files themselves."""
+
+    name = "images in one folder"
+    order = 90
+
+    def find(self, tree: Tree) -> Sequence[Found]:
+        """Return each folder with image files of its own."""
+        found = []
+        for where in tree.folders:
+            stems = set(image_stems(Tree(tree.name, {where: tree.folders[where]}), where))
+            if not stems:
+                continue
+            masks = {stem for stem in stems if any(base in stems for base in mask_of(stem))}
+            found.append(
+                Found(
+                    layout="images and masks in one folder" if masks else "images without masks",
+                    where=where,
+                    images=where,
+                    masks=where if masks else None,
+                    count=len(stems) - len(masks),
+                    mask_count=len(masks),
+                    title=where.name or tree.name,
+                    holds="masks" if masks else "images",
+                )
+            )
+        return found

@@ -1,0 +1,77 @@
+"""A folder of images and a folder of masks side by side: most archives, whatever the two are called."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
+
+from medtest.seeds.datasets.base import Found, Recogniser
+from medtest.seeds.datasets.facts import by_alias, mixtures, plain
+from medtest.seeds.datasets.identify import identify, image_stems
+from medtest.seeds.datasets.tree import Tree
+from medtest.seeds.folder_layout import IMAGE_FOLDERS, MASK_FOLDERS, natural_key
+
+_PARTS = ("train", "training", "val", "valid", "validation", "test", "testing")
+_PNG_FIRST = ("png", "tif", "tiff", "bmp", "jpg")
+"""Where one archive holds its images in several formats, the first of these is taken."""
+
+
+class FolderPairs(Recogniser):
+    """Pairs of folders, told apart by what they are called; PraNet's TrainDataset is split by its files' names."""
+
+    name = "folders of images and masks"
+    order = 20
+
+    def find(self, tree: Tree) -> Sequence[Found]:
+        """Return every pair, with the data set it belongs to where that can be told."""
+        return [found for where in tree.all_folders() for found in self._at(tree, where)]
+
+    def _at(self, tree: Tree, where: PurePosixPath) -> Iterator[Found]:
+        folders = {path.name.casefold(): path for path in sorted(tree.below(where), key=lambda p: natural_key(p.name))}
+        images = next((folders[name] for name in IMAGE_FOLDERS if name in folders), None)
+        masks = next((folders[name] for name in MASK_FOLDERS if name in folders), None)
+        if images is None and masks is not None:
+            # ETIS-Larib keeps its images in a folder of its own name, beside Ground Truth.
+            images = next((path for name, path in folders.items() if plain(name) in by_alias()), None)
+        if images is None:
+            return
+        stems = image_stems(tree, images)
+        if not stems:
+            return
+        mask_count = len(image_stems(tree, masks)) if masks is not None else 0
+        layout = f"{images.name}/ and {masks.name}/" if masks is not None else f"{images.name}/ without masks"
+        rank = next((n for n, name in enumerate(_PNG_FIRST) if where.name.casefold() == name), 0)
+        mixture = next((m for m in mixtures() if plain(m.folder) == plain(where.name or tree.name)), None)
+        if mixture is not None:
+            split = [s for s in mixture.splits if any(re.fullmatch(s.names, stem) for stem in stems)]
+            for part in split:
+                count = sum(bool(re.fullmatch(part.names, stem)) for stem in stems)
+                yield Found(
+                    layout=f"{mixture.title}, {layout}",
+                    where=where,
+                    images=images,
+                    masks=masks,
+                    count=count,
+                    mask_count=sum(bool(re.fullmatch(part.names, s)) for s in image_stems(tree, masks)) if masks else 0,
+                    dataset=part.dataset,
+                    part=part.part,
+                    image_names=part.names,
+                    mask_names=part.names,
+                    holds="masks" if masks is not None else "images",
+                )
+            if split:
+                return
+        yield Found(
+            layout=layout,
+            where=where,
+            images=images,
+            masks=masks,
+            count=len(stems),
+            mask_count=mask_count,
+            dataset=by_alias().get(plain(images.name)) or identify(tree, where, stems),
+            part=where.name if where.name.casefold() in _PARTS else "",
+            title=where.name or tree.name,
+            holds="masks" if masks is not None else "images",
+            rank=rank,
+        )

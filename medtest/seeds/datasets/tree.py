@@ -1,0 +1,188 @@
+"""Names of the files below a folder or inside an archive, bounded; nothing is opened or unpacked."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tarfile
+import zipfile
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path, PurePosixPath
+
+from medtest.imagefile import BadFileError
+from medtest.seeds.formats import is_ignored
+
+DEEPEST = 10
+MOST_FILES = 1_000_000
+MOST_MEMBERS = 2_000_000
+MOST_UNPACKED = 100 * 2**30
+"""A packed tar is read to its end for its names; more than this (or a hundred times its size) is no data set."""
+
+ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
+UNREAD_ARCHIVES = (".rar", ".7z")
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """Files by folder.
+
+    Attributes:
+        name: Name of the root folder, or of the archive without its suffix.
+        folders: Names of files in each folder, by the folder's path below the root; what systems leave is not there.
+        ignored: Paths of what was passed over, and how many files of each name or kind.
+        unreadable: Folders that cannot be read, and links that are not followed.
+    """
+
+    name: str
+    folders: Mapping[PurePosixPath, tuple[str, ...]]
+    ignored: Mapping[str, int] = field(default_factory=dict)
+    unreadable: tuple[str, ...] = ()
+
+    def below(self, folder: PurePosixPath) -> Iterator[PurePosixPath]:
+        """Yield the sub-folders right below a folder that hold files somewhere."""
+        depth = len(folder.parts)
+        seen = set()
+        for path in self.folders:
+            if len(path.parts) > depth and path.parts[:depth] == folder.parts:
+                seen.add(PurePosixPath(*path.parts[: depth + 1]))
+        yield from sorted(seen)
+
+    def files(self, folder: PurePosixPath) -> list[PurePosixPath]:
+        """Return every file below a folder, relative to it."""
+        depth = len(folder.parts)
+        return [
+            path.relative_to(folder) / name
+            for path, names in self.folders.items()
+            if path.parts[:depth] == folder.parts
+            for name in names
+        ]
+
+    def all_folders(self) -> list[PurePosixPath]:
+        """Return every folder that holds files, and those above them, the root first."""
+        found = {PurePosixPath(".")}
+        for path in self.folders:
+            found.add(path)
+            found.update(path.parents)
+        return sorted(found)
+
+
+def is_archive(name: str) -> bool:
+    """Say whether a file of this name is an archive that can be looked into."""
+    return name.lower().endswith(ARCHIVES)
+
+
+def tree_of_folder(root: Path) -> Tree:
+    """Return the names of the files below a folder; links are followed only as far as they stay inside.
+
+    Raises:
+        BadFileError: It holds too many files, or cannot be read.
+    """
+    folders: dict[PurePosixPath, tuple[str, ...]] = {}
+    ignored: dict[str, int] = defaultdict(int)
+    unreadable: list[str] = []
+    real = root.resolve()
+    waiting = [(PurePosixPath("."), 0)]
+    count = 0
+    while waiting:
+        here, depth = waiting.pop()
+        try:
+            with os.scandir(root / here) as entries:
+                listed = list(islice(entries, MOST_FILES + 1))
+        except OSError as error:
+            if here == PurePosixPath("."):
+                raise BadFileError(f"cannot be read ({error.strerror})") from error
+            unreadable.append(f"{here} ({error.strerror})")
+            continue
+        count += len(listed)
+        if count > MOST_FILES:
+            raise BadFileError(f"holds more than {MOST_FILES:,} files; give a smaller folder")
+        names = []
+        for entry in listed:
+            if is_ignored(entry.name):
+                ignored[_junk(entry.name)] += 1
+            elif entry.is_symlink() and not _inside(Path(entry.path), real):
+                unreadable.append(f"{here / entry.name} (a link that leads out of the folder)")
+            elif entry.is_dir(follow_symlinks=False):
+                if depth >= DEEPEST:
+                    unreadable.append(f"{here / entry.name} (too deep)")
+                else:
+                    waiting.append((here / entry.name, depth + 1))
+            elif entry.is_file():
+                names.append(entry.name)
+            elif entry.is_dir():
+                unreadable.append(f"{here / entry.name} (a linked folder)")
+        if names:
+            folders[here] = tuple(sorted(names))
+    return Tree(real.name, folders, dict(ignored), tuple(unreadable))
+
+
+def _inside(path: Path, real_root: Path) -> bool:
+    try:
+        return path.resolve(strict=True).is_relative_to(real_root)
+    except (OSError, RuntimeError):
+        return False
+
+
+def _junk(name: str) -> str:
+    return "._*" if name.startswith("._") else name if len(name) < 40 and name.startswith((".", "_")) else _plain(name)
+
+
+def _plain(name: str) -> str:
+    return name if name.lower() in ("thumbs.db", "ehthumbs.db", "desktop.ini") else "thumbnails"
+
+
+def tree_of_archive(path: Path) -> Tree:
+    """Return the names of the files in a .zip or .tar archive, from its directory; nothing is unpacked.
+
+    Raises:
+        BadFileError: It is no readable archive, or lists too much.
+    """
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise BadFileError("is not a regular file")
+    try:
+        if path.name.lower().endswith(".zip"):
+            with zipfile.ZipFile(path) as packed:
+                return _tree_of_names(path, (i.filename for i in packed.infolist() if not i.is_dir()))
+        with tarfile.open(path) as tar:
+            return _tree_of_names(path, _members(tar, status.st_size))
+    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError, ValueError, RuntimeError) as error:
+        raise BadFileError("is no archive that can be read, or is damaged") from error
+
+
+def _members(tar: tarfile.TarFile, size: int) -> Iterator[str]:
+    total, bound = 0, min(MOST_UNPACKED, 100 * size + 2**30)
+    for member in tar:
+        total += max(0, member.size)
+        if total > bound:
+            raise BadFileError("unpacks to far more than a data set")
+        if member.isfile():
+            yield member.name
+
+
+def _tree_of_names(path: Path, names: Iterable[str]) -> Tree:
+    folders: dict[PurePosixPath, list[str]] = defaultdict(list)
+    ignored: dict[str, int] = defaultdict(int)
+    for number, name in enumerate(names):
+        if number > MOST_MEMBERS:
+            raise BadFileError(f"lists more than {MOST_MEMBERS:,} files")
+        inside = PurePosixPath(name.replace("\\", "/"))
+        parts = [part for part in inside.parts if part not in ("/", ".")]
+        if not parts or ".." in parts or inside.is_absolute():
+            ignored["paths that lead out of the archive"] += 1
+            continue
+        junk = next((part for part in parts if is_ignored(part)), None)
+        if junk is not None:
+            ignored[_junk(junk)] += 1
+        elif len(parts) <= DEEPEST + 1:
+            folders[PurePosixPath(*parts[:-1])].append(parts[-1])
+    stem = path.name
+    for suffix in sorted(ARCHIVES, key=len, reverse=True):
+        if stem.lower().endswith(suffix):
+            stem = stem[: -len(suffix)]
+            break
+    return Tree(stem, {folder: tuple(sorted(found)) for folder, found in folders.items()}, dict(ignored))

@@ -1,0 +1,313 @@
+"""Reading DICOM files from strangers: bounds before decoding, one frame at a time, and never a tag but the pixels'.
+
+Only the elements below are parsed, so that what a file says of a patient is not even in memory; and no message quotes
+what a file says, for a damaged element may hold anything.
+
+How a frame becomes 8-bit RGB:
+
+- grey: stored values → modality (rescale slope and intercept, or its table) → window → 8 bits; MONOCHROME1 is turned
+  round. The window is the one asked for, else the file's first table or window (LINEAR, LINEAR_EXACT, SIGMOID as in
+  PS3.3 C.11.2), else, for more than 8 bits, the darkest and brightest value of the frame without padding;
+- colour: RGB, YBR_FULL, YBR_FULL_422, YBR_RCT and YBR_ICT become RGB; more than 8 bits keep the high byte;
+- palette: its table is applied; 16-bit tables keep the high byte.
+
+How a frame becomes a mask: stored values; labels 0…N or two values make everything above the lower one lesion, else
+what is brighter than half of the brightest.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import Image, Mask
+from medtest.imagefile import MAX_LABEL, BadFileError, opened_file
+
+if TYPE_CHECKING:
+    from pydicom.dataset import Dataset
+
+MOST_FRAMES = 100_000
+MOST_BYTES = 8 * 2**30
+_DEFLATED = "1.2.840.10008.1.2.1.99"
+_SEGMENTATION = ("1.2.840.10008.5.1.4.1.1.66.4", "1.2.840.10008.5.1.4.1.1.66.7")
+_IMAGE_ELEMENTS = 0x0028
+_KEPT = [0x00080016, 0x52009229, 0x52009230]
+_COLOUR = ("RGB", "YBR_FULL", "YBR_FULL_422", "YBR_RCT", "YBR_ICT")
+_GREY = ("MONOCHROME1", "MONOCHROME2")
+_HINT = "pip install pylibjpeg pylibjpeg-libjpeg pylibjpeg-openjpeg pyjpegls, or convert it with gdcmconv --raw"
+
+Window = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DicomInfo:
+    """What a file's header says of its pixels.
+
+    Attributes:
+        frames: How many.
+        height: Rows.
+        width: Columns.
+    """
+
+    frames: int
+    height: int
+    width: int
+
+
+@cache
+def _library() -> Any:
+    """Return pydicom, silenced: its warnings and log lines quote values of a file's elements."""
+    try:
+        import pydicom
+        import pydicom.pixels
+    except ImportError as error:
+        raise BadFileError("is DICOM; reading it needs pydicom: pip install 'medtest[dicom]'") from error
+    warnings.filterwarnings("ignore", module=r"pydicom(\..*)?")
+    logging.getLogger("pydicom").setLevel(logging.CRITICAL + 1)
+    pydicom.config.settings.reading_validation_mode = pydicom.config.IGNORE
+    return pydicom
+
+
+@cache
+def _tags() -> tuple[int, ...]:
+    """Return the only elements that are parsed: those of the image, its class, and per-frame groups."""
+    from pydicom.datadict import keyword_dict
+
+    return (*(tag for tag in keyword_dict.values() if tag >> 16 == _IMAGE_ELEMENTS), *_KEPT)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[BinaryIO, Dataset]]:
+    """Open a file and read its header; whatever its parser raises becomes one reason without the file's words."""
+    pydicom = _library()
+    with opened_file(path) as (file, size):
+        if size == 0:
+            raise BadFileError("is empty (0 bytes)")
+        if size > MOST_BYTES:
+            raise BadFileError(f"is {size / 1e9:.1f} GB; the bound for a DICOM file is {MOST_BYTES / 1e9:.1f} GB")
+        try:
+            if _syntax(pydicom, file) == _DEFLATED:
+                # Inflating has no bound: a few kilobytes may become gigabytes.
+                raise BadFileError("is a deflated DICOM file, which is not read; convert it with gdcmconv --raw")
+            file.seek(0)
+            header = pydicom.dcmread(file, stop_before_pixels=True, specific_tags=list(_tags()))
+        except (BadFileError, MemoryError):
+            raise
+        except Exception as error:  # noqa: BLE001 - a damaged or hostile file may raise anything in its parser
+            raise BadFileError("is no DICOM file, or its header is damaged") from error
+        yield file, header
+
+
+def _syntax(pydicom: Any, file: BinaryIO) -> str:
+    file.seek(0)
+    meta = pydicom.filereader.read_partial(file, stop_when=lambda tag, _vr, _length: tag.group > 2).file_meta
+    return str(meta.get("TransferSyntaxUID", ""))
+
+
+def _number(header: Dataset, name: str, default: int = 0) -> int:
+    try:
+        return int(header.get(name, default) or default)
+    except (TypeError, ValueError, ArithmeticError):
+        raise BadFileError("has a damaged header") from None
+
+
+def _info(header: Dataset, max_pixels: int) -> DicomInfo:
+    rows, columns = _number(header, "Rows"), _number(header, "Columns")
+    frames = _number(header, "NumberOfFrames", 1)
+    if str(header.get("SOPClassUID", "")) in _SEGMENTATION:
+        raise BadFileError("is a DICOM SEG object, which is not read; export its segments as pictures or NIfTI")
+    if rows <= 0 or columns <= 0 or frames <= 0:
+        raise BadFileError("is a DICOM file without an image")
+    if rows * columns > max_pixels:
+        size = f"{columns}×{rows}, {rows * columns / 1e6:.1f} Mpixel"
+        raise BadFileError(f"is {size}; the bound is {max_pixels / 1e6:g} Mpixel")
+    if frames > MOST_FRAMES:
+        raise BadFileError(f"has {frames:,} frames; the bound is {MOST_FRAMES:,}")
+    if _number(header, "SamplesPerPixel", 1) not in (1, 3) or _number(header, "BitsAllocated") not in (1, 8, 16, 32):
+        raise BadFileError("holds pixels of a kind that is not read")
+    return DicomInfo(frames=frames, height=rows, width=columns)
+
+
+def dicom_info(path: Path, *, max_pixels: int) -> DicomInfo:
+    """Return what the header says, nothing decoded.
+
+    Raises:
+        BadFileError: It is no readable DICOM image within the bounds, or pydicom is not installed.
+    """
+    with _opened(path) as (_, header):
+        return _info(header, max_pixels)
+
+
+def dicom_rgb(path: Path, index: int, *, max_pixels: int, window: Sequence[float] = ()) -> Image:
+    """Return one frame as uint8 H×W×3 RGB.
+
+    Args:
+        path: The file.
+        index: Frame, from 0.
+        max_pixels: Bound on the frame's pixels.
+        window: Centre and width, in the units after rescaling; empty takes the file's own.
+
+    Raises:
+        BadFileError: With the reason.
+    """
+    with _opened(path) as (file, header):
+        _info(header, max_pixels)
+        kind = _kind(header)
+        values = _frame(file, header, index)
+        try:
+            if kind in _COLOUR:
+                return np.ascontiguousarray(_high_byte(values, _number(header, "BitsStored", 8)))
+            if kind == "PALETTE COLOR":
+                return _palette(values, header)
+            grey = _windowed(values, header, index, tuple(window))
+        except (BadFileError, MemoryError):
+            raise
+        except Exception as error:  # noqa: BLE001 - a damaged table or window may raise anything
+            raise BadFileError("has a damaged palette, table or window") from error
+        return np.repeat(grey[..., None], 3, axis=2)
+
+
+def dicom_mask(path: Path, index: int, *, max_pixels: int) -> Mask:
+    """Return one frame as bool H×W mask.
+
+    Raises:
+        BadFileError: With the reason.
+    """
+    with _opened(path) as (file, header):
+        _info(header, max_pixels)
+        kind = _kind(header)
+        values = _frame(file, header, index).astype(np.int64)
+        if values.ndim == 3:
+            values = values.max(axis=2)
+        if kind == "MONOCHROME1":
+            values = int(values.max()) - values
+        low, high = int(values.min()), int(values.max())
+        if low < 0:
+            raise BadFileError(f"is a mask with values from {low}")
+        if high <= MAX_LABEL or kind == "PALETTE COLOR":
+            return np.ascontiguousarray(values > 0)
+        two = bool(np.isin(values, (low, high)).all())
+        return np.ascontiguousarray(values > (0 if two and low == 0 else high / 2))
+
+
+def _kind(header: Dataset) -> str:
+    kind = str(header.get("PhotometricInterpretation", "")).strip()
+    if kind not in (*_COLOUR, *_GREY, "PALETTE COLOR"):
+        raise BadFileError("has colours of a kind that is not read (read are MONOCHROME, RGB, YBR_FULL and palette)")
+    if (kind in _COLOUR) != (_number(header, "SamplesPerPixel", 1) == 3):
+        raise BadFileError("has a header that contradicts itself about colours")
+    return kind
+
+
+def _frame(file: BinaryIO, header: Dataset, index: int) -> NDArray[Any]:
+    """Decode one frame; only its bytes are read where the encoding lets them be found.
+
+    A JPEG stream that is larger than the header says meets Pillow's own bound and then the check of its size.
+    """
+    pydicom = _library()
+    _check_decoder(pydicom, header)
+    try:
+        file.seek(0)
+        values: NDArray[Any] = pydicom.pixels.pixel_array(file, index=index)
+    except (BadFileError, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001 - a damaged or hostile file may raise anything in a decoder
+        raise BadFileError("is damaged: its pixels cannot be decoded, or some are missing") from error
+    if values.shape[:2] != (_number(header, "Rows"), _number(header, "Columns")):
+        raise BadFileError("holds pixels of another size than its header says")
+    return values
+
+
+def _check_decoder(pydicom: Any, header: Dataset) -> None:
+    uid = header.file_meta.get("TransferSyntaxUID")
+    if uid is None:
+        raise BadFileError("does not say how its pixels are encoded (no transfer syntax)")
+    try:
+        decoder = pydicom.pixels.get_decoder(uid)
+    except NotImplementedError:
+        known = uid.name if str(uid) != uid.name else "in a way that DICOM does not define"
+        raise BadFileError(f"is encoded ({known}) in a way that is not read; convert it with gdcmconv --raw") from None
+    if not decoder.is_available:
+        raise BadFileError(f"is compressed as {decoder.UID.name}, for which no decoder is installed; {_HINT}")
+
+
+# ---------------------------------------------------------------------------------------------------------- values
+
+
+def _high_byte(values: NDArray[Any], bits: int) -> NDArray[np.uint8]:
+    return values.astype(np.uint8) if bits <= 8 else (values >> (bits - 8)).astype(np.uint8)
+
+
+def _palette(values: NDArray[Any], header: Dataset) -> Image:
+    coloured = _library().pixels.apply_color_lut(values, header)[..., :3]
+    bits = int(header.RedPaletteColorLookupTableDescriptor[2])
+    # Some files hold 8-bit entries in 16-bit tables.
+    wide = bits > 8 and int(coloured.max()) > 255
+    return np.ascontiguousarray((coloured >> 8 if wide else coloured).astype(np.uint8))
+
+
+def _windowed(values: NDArray[Any], header: Dataset, index: int, asked: tuple[float, ...]) -> NDArray[np.uint8]:
+    """Return grey values as 8 bits: rescaled, windowed, and turned round where the least is white."""
+    pixels = _library().pixels
+    padding = header.get("PixelPaddingValue")
+    shown = values != padding if isinstance(padding, int) else None
+    level = pixels.apply_rescale(values, _functional(header, index, "PixelValueTransformationSequence") or header)
+    voi = _functional(header, index, "FrameVOILUTSequence") or header
+    bits = _number(header, "BitsStored", 8)
+    if len(asked) == 2:
+        grey = _window(level, asked[0], asked[1], "LINEAR")
+    elif "VOILUTSequence" in voi:
+        table = voi.VOILUTSequence[0]
+        grey = pixels.apply_voi_lut(level.astype(np.int64), voi) / (2.0 ** int(table.LUTDescriptor[2]) - 1)
+    elif "WindowCenter" in voi and "WindowWidth" in voi:
+        centre, width = (float(np.atleast_1d(voi[name].value)[0]) for name in ("WindowCenter", "WindowWidth"))
+        grey = _window(level, centre, width, str(voi.get("VOILUTFunction", "LINEAR") or "LINEAR").strip())
+    elif bits <= 8 and level.dtype.kind in "iu" and int(level.min()) >= 0 and int(level.max()) <= 255:
+        grey = level / (2.0**bits - 1)
+    else:
+        grey = _stretched(level.astype(np.float64), shown)
+    if not np.isfinite(grey).all():
+        raise BadFileError("holds values that are not numbers")
+    if str(header.PhotometricInterpretation).strip() == "MONOCHROME1":
+        grey = 1.0 - grey
+    return np.rint(255 * np.clip(grey, 0.0, 1.0)).astype(np.uint8)
+
+
+def _functional(header: Dataset, index: int, name: str) -> Any:
+    """Return a frame's own item, or the one that all frames share, of an enhanced file; None where there is none."""
+    frames = header.get("PerFrameFunctionalGroupsSequence") or []
+    shared = header.get("SharedFunctionalGroupsSequence") or []
+    for group in [*frames[index : index + 1], *shared[:1]]:
+        item = group.get(name)
+        if item:
+            return item[0]
+    return None
+
+
+def _window(values: NDArray[Any], centre: float, width: float, function: str) -> NDArray[np.float64]:
+    """Apply a window (DICOM PS3.3 C.11.2.1.2 and C.11.2.1.3) and return values of 0 to 1."""
+    level = values.astype(np.float64)
+    if function == "SIGMOID" and width > 0:
+        return 1.0 / (1.0 + np.exp(np.clip(-4.0 * (level - centre) / width, -700.0, 700.0)))
+    if function == "LINEAR_EXACT" and width > 0:
+        return np.clip((level - centre) / width + 0.5, 0.0, 1.0)
+    if not width >= 1:
+        raise BadFileError("has a window narrower than one")
+    if width == 1:
+        return (level > centre - 0.5).astype(np.float64)
+    return np.clip((level - (centre - 0.5)) / (width - 1.0) + 0.5, 0.0, 1.0)
+
+
+def _stretched(level: NDArray[np.float64], shown: NDArray[np.bool_] | None) -> NDArray[np.float64]:
+    inside = level[shown] if shown is not None and shown.any() else level
+    low, high = float(inside.min()), float(inside.max())
+    return np.clip((level - low) / (high - low), 0.0, 1.0) if high > low else np.zeros_like(level)

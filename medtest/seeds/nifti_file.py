@@ -1,0 +1,277 @@
+"""Reading NIfTI volumes slice by slice: bounds before decoding, orientation from the header, no text of it kept.
+
+A slice is cut along one anatomical axis after the volume's axes are turned to the nearest of right-left,
+back-front, foot-head (nibabel's ``io_orientation``), so that one patient scanned in two ways gives the same pictures.
+It is shown as radiologists look at it: axial and coronal slices with the patient's right on the left side, axial ones
+with the front up, coronal and sagittal ones with the head up, sagittal ones with the front on the left. Slices are
+numbered from 0: axial from the feet, coronal from the back, sagittal from the left.
+
+Values become 8 bits by one window for a whole volume: the one asked for, else the header's ``cal_min`` and
+``cal_max``, else the 0.5th and 99.5th percentile of the values (of a regular sample of at most about two million);
+8-bit volumes stay as they are. In a volume of labels everything but 0 is lesion, or the values asked for.
+"""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import math
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import Image, Mask
+from medtest.imagefile import BadFileError, opened_file
+
+Axis: TypeAlias = Literal["axial", "coronal", "sagittal"]
+_CANONICAL: dict[str, int] = {"sagittal": 0, "coronal": 1, "axial": 2}
+LETTERS: dict[str, str] = {"sagittal": "x", "coronal": "y", "axial": "z"}
+"""How the slices of an axis are called in seed ids."""
+
+MOST_BYTES = 4 * 2**30
+"""Bound on a volume's values once unpacked."""
+
+MOST_HEADER = 2**20
+"""Bound on the header with its extensions: they may hold anything and are not read."""
+
+_SAMPLE = 2_000_000
+_SAME_PLACE_MM = 1e-2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NiftiInfo:
+    """What a volume's header says.
+
+    Attributes:
+        slices: Slices along the axis.
+        height: Rows of a slice.
+        width: Columns of a slice.
+        affine: Voxel indices to millimetres, 16 numbers.
+        shape: Voxels along the file's own axes.
+    """
+
+    slices: int
+    height: int
+    width: int
+    affine: tuple[float, ...]
+    shape: tuple[int, ...]
+
+    def lies_like(self, other: NiftiInfo) -> bool:
+        """Say whether another volume has the same voxels at the same places."""
+        return self.shape == other.shape and bool(
+            np.allclose(self.affine, other.affine, rtol=1e-3, atol=_SAME_PLACE_MM)
+        )
+
+
+class Volume:
+    """An opened volume; :meth:`plane` reads one slice.
+
+    Args:
+        image: nibabel's image.
+        axis: Which way to cut.
+    """
+
+    def __init__(self, image: Any, axis: Axis) -> None:
+        library = _library()
+        self._image = image
+        proxy = image.dataobj
+        # Without slope and intercept, so that a slice is read as it is stored.
+        self._data: Any = library.arrayproxy.ArrayProxy(proxy.file_like, (proxy.shape, proxy.dtype, proxy.offset))
+        shape = tuple(int(n) for n in image.shape)
+        self.shape = (*shape, 1) if len(shape) == 2 else shape
+        orientation = library.io_orientation(image.affine)
+        whole = bool(np.isfinite(orientation).all()) and len(orientation) == 3
+        self._orientation = orientation if whole else np.array([[0, 1], [1, 1], [2, 1]])
+        self._cut = int(np.flatnonzero(self._orientation[:, 0] == _CANONICAL[axis])[0])
+
+    @property
+    def info(self) -> NiftiInfo:
+        """What the header says."""
+        rest = [n for n in range(3) if n != self._cut]
+        first, second = sorted(rest, key=lambda n: float(self._orientation[n, 0]))
+        return NiftiInfo(
+            slices=self.shape[self._cut],
+            height=self.shape[second],
+            width=self.shape[first],
+            affine=tuple(float(x) for x in np.asarray(self._image.affine, dtype=np.float64).ravel()),
+            shape=self.shape[:3],
+        )
+
+    def unpack(self) -> None:
+        """Read all values once: cheaper for a packed file of which every slice is wanted; drop the volume after."""
+        with _reading():
+            self._data = np.asanyarray(self._data)
+
+    def plane(self, index: int) -> NDArray[Any]:
+        """Return one slice as it is shown, as stored values (before slope and intercept)."""
+        number = index if self._orientation[self._cut, 1] > 0 else self.shape[self._cut] - 1 - index
+        where: list[Any] = [slice(None)] * 3
+        where[self._cut] = number
+        cut = tuple(where) + (0,) * (len(self._image.shape) - 3)
+        if len(self._image.shape) == 2:
+            cut = cut[:2]
+        with _reading():
+            values = np.asanyarray(self._data[cut])
+        rest = [n for n in range(3) if n != self._cut]
+        values = values.reshape(tuple(self.shape[n] for n in rest))
+        for place, n in enumerate(rest):
+            if self._orientation[n, 1] < 0:
+                values = np.flip(values, place)
+        if self._orientation[rest[0], 0] > self._orientation[rest[1], 0]:
+            values = values.T
+        shown: NDArray[Any] = values[::-1, ::-1].T
+        return shown
+
+    @property
+    def scaling(self) -> tuple[float, float]:
+        """Slope and intercept from stored values to the volume's."""
+        slope, intercept = float(self._image.dataobj.slope), float(self._image.dataobj.inter)
+        return (slope, intercept) if math.isfinite(slope) and math.isfinite(intercept) and slope else (1.0, 0.0)
+
+    @property
+    def is_rgb(self) -> bool:
+        """Whether voxels hold colours."""
+        return self._image.get_data_dtype().fields is not None
+
+    def rgb(self, index: int, low: float, high: float) -> Image:
+        """Return one slice as uint8 H×W×3 RGB, ``low`` black and ``high`` white (colours stay as they are)."""
+        values = self.plane(index)
+        if self.is_rgb:
+            return np.ascontiguousarray(np.stack([values[name] for name in ("R", "G", "B")], axis=-1))
+        slope, intercept = self.scaling
+        level = np.nan_to_num(values.astype(np.float64) * slope + intercept, nan=low, posinf=high, neginf=low)
+        share = np.clip((level - low) / (high - low), 0.0, 1.0) if high > low else np.zeros_like(level)
+        grey = np.rint(255 * share).astype(np.uint8)
+        return np.repeat(grey[..., None], 3, axis=2)
+
+    def lesion(self, index: int, labels: Sequence[int]) -> Mask:
+        """Return one slice of a volume of labels as bool H×W: where a label is among ``labels``, or is not 0.
+
+        Raises:
+            BadFileError: It holds colours.
+        """
+        if self.is_rgb:
+            raise BadFileError("holds colours, not labels")
+        slope, intercept = self.scaling
+        values = np.rint(np.nan_to_num(self.plane(index).astype(np.float64) * slope + intercept))
+        return np.ascontiguousarray(np.isin(values, labels) if labels else values != 0)
+
+    def window(self, asked: Sequence[float]) -> tuple[float, float]:
+        """Return the darkest and the brightest value shown.
+
+        Args:
+            asked: Centre and width, or nothing.
+        """
+        if len(asked) == 2:
+            return asked[0] - asked[1] / 2, asked[0] + asked[1] / 2
+        header, kind = self._image.header, self._image.get_data_dtype()
+        low, high = float(header["cal_min"]), float(header["cal_max"])
+        if math.isfinite(low) and math.isfinite(high) and high > low:
+            return low, high
+        if self.is_rgb or (kind == np.uint8 and self.scaling == (1.0, 0.0)):
+            return 0.0, 255.0
+        sample = self._sample()
+        sample = sample[np.isfinite(sample)]
+        if not sample.size:
+            raise BadFileError("holds no number")
+        low, high = (float(value) for value in np.percentile(sample, (0.5, 99.5)))
+        return (low, high) if high > low else (float(sample.min()), float(sample.max()))
+
+    def _sample(self) -> NDArray[np.float64]:
+        """Return a regular sample of the values, slice by slice."""
+        info = self.info
+        step = max(1, math.ceil((info.slices * info.height * info.width / _SAMPLE) ** (1 / 3)))
+        slope, intercept = self.scaling
+        parts = [self.plane(n)[::step, ::step].astype(np.float64).ravel() for n in range(0, info.slices, step)]
+        return np.concatenate(parts) * slope + intercept
+
+
+@cache
+def _library() -> Any:
+    try:
+        import nibabel
+    except ImportError as error:
+        raise BadFileError("is NIfTI; reading it needs nibabel: pip install 'medtest[nifti]'") from error
+    for name in ("nibabel", "nibabel.global"):  # its log lines quote what a header says
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    return nibabel
+
+
+@contextmanager
+def opened_volume(path: Path, axis: Axis, *, max_pixels: int) -> Iterator[Volume]:
+    """Open a volume, its header checked against the bounds and nothing of it decoded.
+
+    Raises:
+        BadFileError: It is no readable volume within the bounds, or nibabel is not installed.
+    """
+    nibabel = _library()
+    _check_head(path)
+    with _reading():
+        image = nibabel.load(path)
+        if not isinstance(image, nibabel.Nifti1Image):
+            raise BadFileError("is no NIfTI file")
+        _check_bounds(image, axis, path, max_pixels)
+        volume = Volume(image, axis)
+    yield volume
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Turn whatever a parser raises into one reason, without the file's own words."""
+    try:
+        yield
+    except (BadFileError, MemoryError):
+        raise
+    except EOFError as error:
+        raise BadFileError("is truncated") from error
+    except Exception as error:  # noqa: BLE001 - a damaged or hostile file may raise anything in its parser
+        raise BadFileError("is no NIfTI file, or is damaged or truncated") from error
+
+
+def _check_head(path: Path) -> None:
+    """Check where the values begin: what lies before them, extensions, would be read whole."""
+    with opened_file(path) as (file, size):
+        if size == 0:
+            raise BadFileError("is empty (0 bytes)")
+        try:
+            packed = file.read(2) == b"\x1f\x8b"
+            file.seek(0)
+            head = gzip.GzipFile(fileobj=file).read(540) if packed else file.read(540)
+        except (OSError, EOFError, ValueError) as error:
+            raise BadFileError("is no NIfTI file, or is damaged or truncated") from error
+    for order in "<>":
+        kind = struct.unpack_from(f"{order}i", head.ljust(540, b"\0"))[0]
+        if kind in (348, 540):
+            begins = struct.unpack_from(f"{order}f", head.ljust(540), 108) if kind == 348 else None
+            offset = begins[0] if begins else struct.unpack_from(f"{order}q", head.ljust(540), 168)[0]
+            if not 0 <= offset <= MOST_HEADER:
+                raise BadFileError("has a header that is too long")
+            return
+    raise BadFileError("is no NIfTI file")
+
+
+def _check_bounds(image: Any, axis: Axis, path: Path, max_pixels: int) -> None:
+    shape = tuple(int(n) for n in image.shape)
+    if len(shape) < 2 or any(n <= 0 for n in shape):
+        raise BadFileError("is a NIfTI file without an image")
+    if any(n > 1 for n in shape[3:]):
+        raise BadFileError(f"has {len(shape)} axes ({'×'.join(map(str, shape))}); give one volume a file")
+    count = math.prod(shape) * int(image.get_data_dtype().itemsize)
+    if count > MOST_BYTES:
+        raise BadFileError(f"is {count / 1e9:.1f} GB unpacked; the bound for a volume is {MOST_BYTES / 1e9:.1f} GB")
+    kind = image.get_data_dtype()
+    if kind.kind == "c" or (kind.fields is not None and not {"R", "G", "B"} <= set(kind.fields)):
+        raise BadFileError("holds values of a kind that is not read")
+    info = Volume(image, axis).info
+    if info.height * info.width > max_pixels:
+        size = f"{info.width}×{info.height}, {info.height * info.width / 1e6:.1f} Mpixel"
+        raise BadFileError(f"has slices of {size}; the bound is {max_pixels / 1e6:g} Mpixel")
+    if path.suffix.lower() == ".nii" and path.stat().st_size < count + 348:
+        raise BadFileError("is truncated")

@@ -1,0 +1,179 @@
+"""medtest data inspect: counts, sizes, problems, archives, and suite lines that really load."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+from layout_files import (
+    clinicdb_archive,
+    colondb_archive,
+    endoscene_archive,
+    etis_archive,
+    junk,
+    kvasir_archive,
+    mask,
+    picture,
+    pranet_test,
+    pranet_train,
+)
+
+from medtest.cli.app import run_app
+from medtest.errors import UserMistakes
+from medtest.seeds.datasets.inspect import inspect_path
+from medtest.seeds.datasets.tree import tree_of_archive
+from medtest.suite.compose import load_suite
+
+SHARED = Path(os.environ.get("MEDTEST_SHARED", Path(__file__).parents[2].parent / "shared"))
+REAL = SHARED / "data" / "polyp" / "kvasir_seg"
+
+
+def everything(root):
+    kvasir_archive(root / "Kvasir-SEG")
+    clinicdb_archive(root / "CVC-ClinicDB")
+    etis_archive(root / "etis")
+    colondb_archive(root / "CVC-ColonDB")
+    endoscene_archive(root / "CVC-EndoSceneStill")
+    pranet_test(root)
+    pranet_train(root)
+
+
+def test_every_line_loads_what_was_counted(tmp_path):
+    """The exact tokens are composed as a suite and its seeds are listed, from a path with a space."""
+    root = tmp_path / "my data"
+    everything(root)
+    found = inspect_path(root)
+    assert found.usable
+    assert {looked.found.dataset for looked in found.looked} == {
+        "cvc-300",
+        "cvc-clinicdb",
+        "cvc-colondb",
+        "kvasir",
+        "etis",
+        "endoscene-cvc-300",
+        "endoscene-cvc-612",
+    }
+    for looked in found.looked:
+        suite_token, data, *settings = looked.line.tokens(str(root))
+        suite = load_suite(suite_token.removeprefix("suite="), settings)
+        (source,) = suite.build_seeds(Path(data.removeprefix("data=")))
+        assert len(source.refs()) == looked.found.count == looked.pairs, looked
+    (line, counts), *_ = found.suites
+    assert line.suite == "polyp_seg_paper"
+    assert set(line.sets) == {"cvc-300", "cvc-clinicdb", "cvc-colondb", "kvasir"}
+    assert counts["cvc-300"] == 2
+    assert any("EndoScene is here with 5 of 912" in note for note in found.notes)
+
+
+def test_sizes_and_copies_of_another_size(tmp_path):
+    base = tmp_path / "CVC-300"
+    for number, width in enumerate([574, 574, 578, 600]):
+        picture(base / "images" / f"{number}.png", number, (50, width))
+        mask(base / "masks" / f"{number}.png", number, (50, width))
+    # The sizes that matter are width x height, so these small heights are sizes that nobody published.
+    (looked,) = inspect_path(tmp_path).looked
+    assert looked.sizes == (("574x50", 2), ("578x50", 1), ("600x50", 1))
+    assert any("a resized copy" in note for note in looked.notes)
+
+
+def test_578_against_574(tmp_path):
+    base = tmp_path / "CVC-300"
+    for number, (width, mask_width) in enumerate([(574, 574), (578, 578), (578, 574)]):
+        picture(base / "images" / f"{number}.png", number, (500, width))
+        mask(base / "masks" / f"{number}.png", number, (500, mask_width))
+    found = inspect_path(tmp_path)
+    (looked,) = found.looked
+    assert looked.sizes == (("578x500", 2), ("574x500", 1))
+    assert any("mixes copies of 574x500 and 578x500" in note for note in looked.notes)
+    assert [(p.file, p.reason) for p in looked.problems] == [
+        ("CVC-300/masks/2.png", "is 574×500, but its image is 578×500")
+    ]
+    assert not found.usable
+
+
+def test_other_names_of_masks_and_files_left_over(tmp_path):
+    for number in range(3):
+        picture(tmp_path / "images" / f"{number}.jpg", number)
+        mask(tmp_path / "masks" / f"{number}_mask.png", number)
+    (looked,) = inspect_path(tmp_path).looked
+    assert (looked.pairs, looked.rule, looked.problems) == (3, "<name>_mask", ())
+    picture(tmp_path / "images" / "alone.jpg", 9)
+    (looked,) = inspect_path(tmp_path).looked
+    assert [p.reason for p in looked.problems] == ["has no mask"]
+
+
+def archives(tmp_path):
+    everything(tmp_path / "all")
+    junk(tmp_path / "all" / "Kvasir-SEG" / "images")
+    shutil.make_archive(str(tmp_path / "data set"), "zip", tmp_path / "all")
+    with tarfile.open(tmp_path / "data.tar.gz", "w:gz") as tar:
+        tar.add(tmp_path / "all", "all")
+    return tmp_path / "data set.zip", tmp_path / "data.tar.gz"
+
+
+def test_archives_are_looked_into_and_not_unpacked(tmp_path):
+    zipped, packed = archives(tmp_path)
+    expected = {(f.found.dataset, f.found.count) for f in inspect_path(tmp_path / "all").looked}
+    before = sorted(p.name for p in tmp_path.iterdir())
+    for path in (zipped, packed):
+        found = inspect_path(path)
+        assert {(f.found.dataset, f.found.count) for f in found.archives["."]} == expected
+        assert sum(found.ignored.values()) >= 8
+    assert sorted(p.name for p in tmp_path.iterdir()) == before
+    # Beside other things in a folder they are looked into as well.
+    shutil.rmtree(tmp_path / "all")
+    assert set(inspect_path(tmp_path).archives) == {"data set.zip", "data.tar.gz"}
+
+
+def test_hostile_archives(tmp_path):
+    with zipfile.ZipFile(tmp_path / "climb.zip", "w") as packed:
+        packed.writestr("../../images/1.png", b"x")
+        packed.writestr("/images/2.png", b"x")
+        packed.writestr("images/3.png", b"x")
+    tree = tree_of_archive(tmp_path / "climb.zip")
+    assert [str(f) for f in tree.folders] == ["images"]
+    (tmp_path / "bad.zip").write_bytes(b"PK\x03\x04 nothing")
+    (tmp_path / "bad.tar.gz").write_bytes(b"\x1f\x8b nothing")
+    for name in ("bad.zip", "bad.tar.gz", "none", "notes.txt"):
+        (tmp_path / "notes.txt").touch()
+        with pytest.raises(UserMistakes):
+            inspect_path(tmp_path / name)
+
+
+def test_the_command(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
+    root = tmp_path / "my data"
+    pranet_test(root)
+    junk(root / "TestDataset" / "Kvasir" / "images")
+    assert run_app(["data", "inspect", str(root)]) == 0
+    out = capsys.readouterr().out
+    assert "CVC-ColonDB" in out
+    assert "3 of 380 published" in out
+    assert "suite=polyp_seg_paper" in out
+    assert "Partial: CVC-300: 2 of the 60" in out
+    assert "Passed over:" in out
+    assert "Thumbs.db" in out
+    line = next(text for text in out.splitlines() if "suite=polyp_seg_folder" in text and "ETIS" in text)
+    assert f"data={root}/TestDataset/ETIS-LaribPolypDB" in shlex.split(line)
+    (root / "TestDataset" / "Kvasir" / "images" / "lonely.png").write_bytes(b"x")
+    assert run_app(["data", "inspect", str(root)]) == 2
+    out = capsys.readouterr().out
+    assert "lonely.png: has no mask" in out
+    with pytest.raises(UserMistakes, match="does not exist"):
+        run_app(["data", "inspect", str(tmp_path / "nowhere")])
+    assert run_app(["data", "known"]) == 0
+    assert "cvc-300" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the shared folder with real images is not here")
+def test_real_folder():
+    found = inspect_path(REAL / "test")
+    pairs = next(looked for looked in found.looked if looked.pairs == 50 and looked.found.holds == "masks")
+    assert pairs.found.dataset == "kvasir"  # told by the names of its files
+    assert sum(count for _, count in pairs.sizes) == 50
+    assert not pairs.problems
