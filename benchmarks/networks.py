@@ -1,71 +1,165 @@
-"""What the compact networks cost: milliseconds per image, alone and in batches, on one and two threads.
+"""What the networks cost, compact and published: images a second, and medtest's ``predict`` against the bare forward.
 
-Run: ``python benchmarks/networks.py``. Process time is counted, best of several, so that a busy machine disturbs
-little; on two threads it is wall time. The system's whole ``predict`` (resizing, normalising, resizing back) stands
-beside the bare forward pass of the same network.
+``python benchmarks/networks.py [NAME …] [--threads 1 2] [--batch 1 8] [--what speed|choices]``
+
+``speed`` prints, per network, milliseconds per image of the bare forward pass (the same torch graph as it is built:
+float32, channels first, batch norms apart, its input ready), of the whole ``predict`` (resizing, normalising, the
+network as ``open`` made it fast, resizing back), their ratio (target: at most 1.02), and images a second of that.
+``choices`` prints what each setting that is for speed does to the forward pass. On one thread process time is counted,
+on more wall time; best of several, and bare and whole take turns, so that a busy machine disturbs both alike.
+Published networks have weights drawn at random: their speed is that of any weights.
 """
 
 from __future__ import annotations
 
+import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+COMPACT = ("pranet", "sanet", "tganet", "ssformer")
+PUBLISHED = ("pranet", "sanet", "tganet", "ssformer_s", "ssformer_l")
+NAMES = (*(f"{name}-compact" for name in COMPACT), *PUBLISHED)
 REPEATS = 7
-BATCHES = (1, 8)
+SIDE = 512
+TARGET = 1.02
 
 
-def _best(run: Callable[[], object], clock: Callable[[], float]) -> float:
-    run()
-    times = []
-    for _ in range(REPEATS):
-        started = clock()
-        run()
-        times.append(clock() - started)
-    return 1000 * min(times)
+def best_of(runs: Sequence[Callable[[], object]], *, threads: int, repeats: int = REPEATS) -> list[float]:
+    """Return the best time of each in milliseconds; they take turns."""
+    clock = time.process_time if threads == 1 else time.perf_counter
+    best = [float("inf")] * len(runs)
+    for turn in range(repeats + 1):
+        for index, run in enumerate(runs):
+            started = clock()
+            run()
+            if turn:  # the first turn warms up
+                best[index] = min(best[index], 1000 * (clock() - started))
+    return best
 
 
-def measure(name: str, threads: int) -> list[dict[str, Any]]:
-    """Return a row per batch size: bare forward and whole predict, milliseconds per image."""
+def opened(name: str, threads: int, **settings: Any) -> tuple[Any, Any]:
+    """Return an opened system, and the same network as it is built."""
+    import copy
+
+    import torch
+
+    from medtest.plugins import part
+    from medtest.systems import build_network
+
+    compact = name.endswith("-compact")
+    family = name.removesuffix("-compact").split("_")[0]
+    info = part("systems", family)
+    kind = info.load()
+    protocol = {} if compact else {"protocol": "official"}
+    system = kind(name, kind.Settings(**{**info.defaults, **protocol, **settings}))
+    kept: list[Any] = []
+    load = system._load
+
+    def loading() -> tuple[Any, int, float]:
+        if compact:
+            network, size, threshold = load()
+        else:
+            torch.manual_seed(0)
+            network, size, threshold = build_network(name), type(system).published_size, 0.5
+            if family == "tganet":
+                system.labels = torch.randn(5, 300)
+        kept.append(copy.deepcopy(network))
+        return network, size, threshold
+
+    system._load = loading
+    system.open(device="cpu", threads=threads)
+    return system, kept[0]
+
+
+def speed(name: str, threads: int, batch: int) -> tuple[float, float]:
+    """Return milliseconds per image of the bare forward and of the whole ``predict``."""
     import torch
 
     from medtest.cases import Address
-    from medtest.plugins import part
 
-    info = part("systems", name)
-    kind = info.load()
-    system = kind(name, kind.Settings(**info.defaults))
-    system.open(device="cpu", threads=threads)
-    clock = time.process_time if threads == 1 else time.perf_counter
+    system, bare = opened(name, threads)
     rng = np.random.default_rng(0)
-    rows = []
-    for batch in BATCHES:
-        images = [rng.integers(0, 255, (512, 512, 3)).astype(np.uint8) for _ in range(batch)]
-        addresses = [Address(dataset="bench", seed_id=str(i)) for i in range(batch)]
-        tensor = system._input(images)
+    images = [rng.integers(0, 255, (SIDE, SIDE, 3)).astype(np.uint8) for _ in range(batch)]
+    addresses = [Address(dataset="bench", seed_id=str(index)) for index in range(batch)]
+    given = tuple(tensor.contiguous() for tensor in system._arguments(system._input(images)))
+
+    def forward() -> None:
         with torch.inference_mode():
-            bare = _best(lambda t=tensor: system._network(t), clock) / batch
-        whole = _best(lambda i=images, a=addresses: system.predict(i, a), clock) / batch
-        rows.append(
-            {"system": system.record_name, "threads": threads, "batch": batch, "forward_ms": bare, "predict_ms": whole}
-        )
-    system.close()
-    return rows
+            bare(*given)
+
+    times = best_of([forward, lambda: system.predict(images, addresses)], threads=threads)
+    return times[0] / batch, times[1] / batch
+
+
+CHOICES: dict[str, dict[str, Any]] = {
+    "as built": {"channels_last": False, "fuse_norms": False},
+    "channels_last": {"channels_last": True, "fuse_norms": False},
+    "fuse_norms": {"channels_last": False, "fuse_norms": True},
+    "both": {"channels_last": True, "fuse_norms": True},
+    "both, bfloat16": {"channels_last": True, "fuse_norms": True, "precision": "bfloat16"},
+    "both, compile": {"channels_last": True, "fuse_norms": True, "compile": True},
+}
+
+
+def choices(name: str, threads: int, batch: int, which: Sequence[str]) -> dict[str, float]:
+    """Return milliseconds per image of the forward pass under each choice of settings."""
+    import torch
+
+    rng = np.random.default_rng(0)
+    images = [rng.integers(0, 255, (SIDE, SIDE, 3)).astype(np.uint8) for _ in range(batch)]
+    runs: list[Callable[[], object]] = []
+    for choice in which:
+        system, _ = opened(name, threads, **CHOICES[choice])
+        given = system._input(images)
+        if system.settings.precision == "bfloat16":
+            given = given.to(torch.bfloat16)
+        arguments = system._arguments(given)
+
+        def forward(network: Any = system._network, values: Any = arguments) -> None:
+            with torch.inference_mode():
+                network(*values)
+
+        runs.append(forward)
+    times = best_of(runs, threads=threads, repeats=4)
+    return {choice: found / batch for choice, found in zip(which, times, strict=True)}
 
 
 def main() -> None:
-    """Print the table."""
-    print(f"{'system':<18}{'threads':>8}{'batch':>7}{'forward':>10}{'predict':>10}{'ratio':>8}   ms per image")
-    for name in ("pranet", "ssformer"):
-        for threads in (1, 2):
-            for row in measure(name, threads):
-                ratio = row["predict_ms"] / row["forward_ms"]
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(NAMES)}; all by default")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--batch", type=int, nargs="+", default=[1, 8])
+    parser.add_argument("--what", choices=("speed", "choices"), default="speed")
+    parser.add_argument("--without", nargs="*", default=[], choices=tuple(CHOICES), help="Choices left out.")
+    args = parser.parse_args()
+    names = args.names or NAMES
+    if args.what == "choices":
+        which = [choice for choice in CHOICES if choice not in args.without]
+        print(f"{'network':<18}{'threads':>8}{'batch':>7}" + "".join(f"{choice:>16}" for choice in which))
+        for name in names:
+            for threads in args.threads:
+                for batch in args.batch:
+                    found = choices(name, threads, batch, which)
+                    figures = "".join(f"{found[choice]:>16.1f}" for choice in which)
+                    print(f"{name:<18}{threads:>8}{batch:>7}{figures}", flush=True)
+        return
+    print(f"{'network':<18}{'threads':>8}{'batch':>7}{'forward':>10}{'predict':>10}{'ratio':>8}{'images/s':>10}")
+    worst = 0.0
+    for name in names:
+        for threads in args.threads:
+            for batch in args.batch:
+                bare, whole = speed(name, threads, batch)
+                worst = max(worst, whole / bare)
                 print(
-                    f"{row['system']:<18}{row['threads']:>8}{row['batch']:>7}"
-                    f"{row['forward_ms']:>10.1f}{row['predict_ms']:>10.1f}{ratio:>8.2f}"
+                    f"{name:<18}{threads:>8}{batch:>7}{bare:>10.1f}{whole:>10.1f}{whole / bare:>8.2f}"
+                    f"{1000 / whole:>10.1f}",
+                    flush=True,
                 )
+    print(f"largest ratio {worst:.2f} (target: at most {TARGET})")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ def build_network(name: str, checkpoint: str | Path | None = None) -> nn.Module:
     Its ``forward`` takes and returns what the official one does, and its parameters have the published names.
 
     Args:
-        name: ``pranet``, ``ssformer_s`` or ``ssformer_l``.
+        name: ``pranet``, ``sanet``, ``tganet``, ``ssformer_s`` or ``ssformer_l``.
         checkpoint: Weights to fill it with, in any form that people have them (see
             :mod:`medtest.systems.segmentation.checkpoint`); freshly drawn weights without.
 

@@ -41,3 +41,8 @@ def image(batch: int, channels: int, height: int, width: int) -> NDArray[np.floa
                 fy, fx, p, a = rng.uniform(0.2, 6), rng.uniform(0.2, 6), rng.uniform(0, 6.28), rng.uniform(0.2, 0.6)
                 out[i, j] += a * np.sin(2 * np.pi * (fy * y / height + fx * x / width) + p)
     return out.astype(np.float32)
+
+
+def words() -> NDArray[np.float32]:
+    """Return TGANet's second input: five vectors of 300 numbers."""
+    return _stream("text").standard_normal((1, 5, 300)).astype(np.float32)

@@ -15,8 +15,15 @@ sys.path.insert(0, str(Path(__file__).parent))
 import parity_rule  # noqa: E402
 
 PARITY = Path(__file__).parents[1] / "data" / "parity"
-PARAMETERS = {"pranet": 32_547_319, "ssformer_s": 29_572_545, "ssformer_l": 66_218_945}
-KEYS = {"pranet": 922, "ssformer_s": 366, "ssformer_l": 866}
+PARAMETERS = {
+    "pranet": 32_547_319,
+    "sanet": 23_899_497,
+    "tganet": 19_837_423,
+    "ssformer_s": 29_572_545,
+    "ssformer_l": 66_218_945,
+}
+KEYS = {"pranet": 922, "sanet": 545, "tganet": 569, "ssformer_s": 366, "ssformer_l": 866}
+INPUT = {"tganet": 256}
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
@@ -36,28 +43,36 @@ def test_published_networks_answer_as_recorded(name: str, tmp_path: Path) -> Non
     weights = {key: torch.from_numpy(np.array(parity_rule.weight(key, shape))) for key, shape in shapes.items()}
     torch.save(weights, tmp_path / "official.pth")
     network = build_network(name, tmp_path / "official.pth")
+    side = INPUT.get(name, 352)
+    given = [torch.from_numpy(parity_rule.image(1, 3, side, side))]
+    if name == "tganet":
+        given.append(torch.from_numpy(parity_rule.words()))
     with torch.inference_mode():
-        outputs = network(torch.from_numpy(parity_rule.image(1, 3, 352, 352)))
+        outputs = network(*given)
     outputs = outputs if isinstance(outputs, tuple) else (outputs,)
     with np.load(PARITY / f"{name}.npz") as recorded:
         assert len(outputs) == int(recorded["n"])
         for index, output in enumerate(o.numpy() for o in outputs):
             allowed = 1e-3 * max(1.0, float(recorded[f"std{index}"]))
             assert output.shape == tuple(recorded[f"shape{index}"])
-            assert np.abs(output[..., ::8, ::8] - recorded[f"sample{index}"]).max() <= allowed
+            kept = output[..., ::8, ::8] if output.ndim == 4 and output.shape[-1] >= 64 else output
+            assert np.abs(kept - recorded[f"sample{index}"]).max() <= allowed
             assert abs(output.mean() - recorded[f"mean{index}"]) <= allowed
             assert abs(output.std() - recorded[f"std{index}"]) <= allowed
 
 
 @pytest.mark.parametrize("family", registry.COMPACT)
-def test_compact_networks_are_small_and_give_maps_of_the_input_size(family: str) -> None:
+def test_compact_networks_are_small_and_give_maps_of_the_published_form(family: str) -> None:
     network = registry.make(registry.COMPACT[family])
     assert sum(p.numel() for p in network.parameters()) <= 4_000_000
     with torch.inference_mode():
         outputs = network(torch.zeros(2, 3, 96, 128))
     outputs = outputs if isinstance(outputs, tuple) else (outputs,)
-    assert all(output.shape == (2, 1, 96, 128) for output in outputs)
-    assert len(outputs) == (4 if family == "pranet" else 1)
+    maps = [output for output in outputs if output.ndim == 4]
+    side = (12, 16) if family == "sanet" else (96, 128)
+    assert all(output.shape == (2, 1, *side) for output in maps)
+    assert len(maps) == (4 if family == "pranet" else 1)
+    assert [tuple(o.shape) for o in outputs if o.ndim == 2] == ([(2, 2), (2, 3)] if family == "tganet" else [])
 
 
 @pytest.mark.parametrize("config", [*registry.PUBLISHED.values(), *registry.COMPACT.values()])
@@ -65,6 +80,29 @@ def test_a_description_rebuilds_its_network(config: registry.NetworkConfig) -> N
     import json
 
     assert registry.from_description(json.loads(json.dumps(registry.describe(config)))) == config
+
+
+def test_the_published_tganet_needs_its_word_vectors() -> None:
+    with pytest.raises(MedtestError, match="labels"):
+        build_network("tganet")(torch.zeros(1, 3, 64, 64))
+
+
+def test_the_stages_of_the_published_tganet_are_those_of_torchvisions_resnet() -> None:
+    """An independent implementation: the same weights under torchvision's names give the same features."""
+    from torchvision.models import resnet50
+
+    torch.manual_seed(2)
+    theirs = resnet50().eval()
+    ours = registry.published("tganet")
+    for part, layer in (("layer1.1", theirs.layer1), ("layer2", theirs.layer2), ("layer3", theirs.layer3)):
+        ours.get_submodule(part).load_state_dict(layer.state_dict())
+    ours.get_submodule("layer0.0").load_state_dict(theirs.conv1.state_dict())
+    ours.get_submodule("layer0.1").load_state_dict(theirs.bn1.state_dict())
+    x = torch.rand(1, 3, 64, 64)
+    with torch.inference_mode():
+        wanted = theirs.layer3(theirs.layer2(theirs.layer1(theirs.maxpool(theirs.relu(theirs.bn1(theirs.conv1(x)))))))
+        got = ours.layer3(ours.layer2(ours.layer1(ours.layer0(x))))
+    assert torch.allclose(got, wanted, atol=1e-5)
 
 
 def test_what_is_not_ours_is_refused() -> None:

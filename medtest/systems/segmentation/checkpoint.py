@@ -28,6 +28,10 @@ COUNTER = "num_batches_tracked"
 SHOWN = 12
 
 
+class NeedsTrust(MedtestError):
+    """A checkpoint is a pickle that holds more than tensors: reading it would run code."""
+
+
 class CheckpointMismatch(MedtestError):
     """A checkpoint's names or shapes are not those of the network."""
 
@@ -36,25 +40,27 @@ def read_state(path: Path) -> dict[str, Tensor]:
     """Read the weights of a checkpoint file (.pth, .pt, .tar or .safetensors), unwrapped and without prefixes.
 
     Raises:
-        MedtestError: It cannot be read, needs more than ``weights_only`` allows, or holds no weights.
+        NeedsTrust: It needs more than ``weights_only`` allows; the message names the command that converts it.
+        MedtestError: It cannot be read, or holds no weights.
     """
     if path.suffix.lower() == ".safetensors":
-        return _clean(_read_safetensors(path), path)
+        return clean_state(_read_safetensors(path), path)
     import pickle
+    import shlex
 
     import torch
 
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        raise MedtestError(
+        command = f"medtest weights convert {shlex.quote(str(path))} {shlex.quote(f'{path.stem}.safetensors')}"
+        raise NeedsTrust(
             f"{path.name}: this checkpoint holds more than tensors and plain containers, or is no checkpoint. "
-            "medtest runs no code of a checkpoint; save its state_dict() alone and use that file "
-            f"({str(error).splitlines()[0][:200]})"
+            f"medtest runs no code of a checkpoint. If you trust who made it, convert it once: {command}"
         ) from error
     except Exception as error:  # noqa: BLE001 - a stranger's damaged file may raise anything in torch's reader
         raise MedtestError(f"{path.name}: not a checkpoint that can be read: {str(error)[:300]}") from error
-    return _clean(found, path)
+    return clean_state(found, path)
 
 
 def _read_safetensors(path: Path) -> dict[str, Tensor]:
@@ -68,8 +74,12 @@ def _read_safetensors(path: Path) -> dict[str, Tensor]:
     return loaded
 
 
-def _clean(found: Any, path: Path) -> dict[str, Tensor]:
-    """Take off wrappers, prefixes and a profiler's leftovers."""
+def clean_state(found: Any, path: Path) -> dict[str, Tensor]:
+    """Return the weights among what a file holds, without wrappers, prefixes and a profiler's leftovers.
+
+    Raises:
+        MedtestError: There are none.
+    """
     import torch
 
     for _ in range(4):
@@ -93,6 +103,20 @@ def _clean(found: Any, path: Path) -> dict[str, Tensor]:
     while prefix := next((p for p in PREFIXES if all(name.startswith(p) for name in state)), None):
         state = {name.removeprefix(prefix): value for name, value in state.items()}
     return state
+
+
+def write_state(path: Path, state: Mapping[str, Tensor]) -> None:
+    """Write weights and nothing else, as .safetensors or .pth, atomically."""
+    import torch
+    from safetensors.torch import save
+
+    plain = {name: value.detach().cpu().contiguous().clone() for name, value in state.items()}
+    partial = path.with_name(path.name + ".partial")
+    if path.suffix.lower() == ".safetensors":
+        partial.write_bytes(save(plain))
+    else:
+        torch.save(plain, partial)
+    partial.replace(path)
 
 
 def load_strictly(network: nn.Module, state: Mapping[str, Tensor], *, name: str, file: str) -> nn.Module:

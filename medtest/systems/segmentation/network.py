@@ -1,4 +1,16 @@
-"""What the segmentation networks of medtest share: a compact one that ships, and a published one by checkpoint."""
+"""What the segmentation networks of medtest share: a compact one that ships, and a published one by checkpoint.
+
+Two protocols say how an image becomes an input and a network's logits an answer:
+
+- ``official``: exactly as the network's authors test it. What that is stands in each class.
+- ``common``: as all networks are compared alike. The image is resized by OpenCV, averaging areas where it shrinks; the
+  network's own order of channels and normalisation stay, since it was trained on them; its logits are brought to the
+  input's size as its authors do, the sigmoid is taken, the *probability* is resized to the image's size, and cut at
+  0.5 (or at ``threshold``).
+
+Pixels come in as uint8 RGB at the prepared size. What the authors' scripts do to a picture of another size they do to
+the picture file: ``prepare.size=native`` hands it on as it is.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +30,11 @@ from medtest.plugins import TRUSTED
 from medtest.systems.base import RawAnswer, System, SystemSettings
 from medtest.systems.border import CUT, resize_probability
 from medtest.systems.files import file_mistakes, file_sha256, user_path
+from medtest.systems.segmentation.networks.inputs import INPUTS
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-MEAN = (0.485, 0.456, 0.406)
-STD = (0.229, 0.224, 0.225)
-PUBLISHED_SIZE = 352
 SUFFIXES = (".pth", ".pt", ".tar", ".ckpt", ".bin", ".safetensors")
 
 
@@ -32,14 +42,18 @@ class NetworkSettings(SystemSettings):
     """Settings of a segmentation network.
 
     Attributes:
-        checkpoint: Path of published weights; null runs the compact network that ships with medtest.
+        checkpoint: Path of published weights, or of weights that ``medtest train`` wrote; null runs the compact network
+            that ships with medtest.
         size: Side in pixels at which the network takes images, a multiple of 32; null for the one it was trained at.
         protocol: ``official`` pre- and post-processes as the network's authors test it, ``common`` as all networks are
-            compared alike (areas averaged when shrinking, probability resized to the image's size); ``auto`` is
-            official with a checkpoint, common without.
+            compared alike (see the module); ``auto`` is official with a published checkpoint, common without.
         threshold: A pixel is lesion where the probability exceeds this; null for what was chosen in validation when
             the compact network was trained, 0.5 for published ones.
         channels_last: Keep channels last in memory, which is faster on a CPU; null lets medtest choose.
+        fuse_norms: Fold batch norms into the convolutions before them, which is faster and moves answers by about 1e-6.
+        precision: ``bfloat16`` pays on processors with AVX-512 BF16 or AMX and on GPUs; it moves answers by about 1e-2.
+        compile: Run through ``torch.compile``. It takes a minute to start and pays in long runs on a GPU; on a CPU
+            it needs a C++ compiler.
     """
 
     checkpoint: str | None = Field(default=None, json_schema_extra=TRUSTED)
@@ -47,6 +61,9 @@ class NetworkSettings(SystemSettings):
     protocol: Literal["auto", "official", "common"] = "auto"
     threshold: float | None = Field(default=None, gt=0, lt=1)
     channels_last: bool | None = None
+    fuse_norms: bool = True
+    precision: Literal["float32", "bfloat16"] = "float32"
+    compile: bool = False
 
 
 class SegmentationNetwork(System):
@@ -55,19 +72,28 @@ class SegmentationNetwork(System):
     Attributes:
         family: Name of the network, and of the compact one in the weights' folder.
         published: Names of the published networks a checkpoint may belong to.
+        needs_checkpoint: Whether there is nothing to run without one.
+        published_size: Side in pixels at which they take images.
+        published_resize: How their test scripts resize images: ``pillow`` (bilinear, antialiased where it shrinks) or
+            ``opencv`` (bilinear, not antialiased).
     """
 
     Settings = NetworkSettings
     needs_device = True
+    revision: ClassVar[int] = 2
     family: ClassVar[str]
     published: ClassVar[tuple[str, ...]]
+    published_size: ClassVar[int] = 352
+    needs_checkpoint: ClassVar[bool] = False
+    published_resize: ClassVar[Literal["pillow", "opencv"]] = "pillow"
 
     def __init__(self, name: str, settings: Any) -> None:
         super().__init__(name, settings)
         self._network: nn.Module | None = None
         self._device = "cpu"
-        self._size = PUBLISHED_SIZE
+        self._size = self.published_size
         self._threshold = CUT if settings.threshold is None else settings.threshold
+        self._ours: bool | None = None
         self._kept_name: str | None = None
 
     @property
@@ -77,22 +103,39 @@ class SegmentationNetwork(System):
 
     @property
     def is_compact(self) -> bool:
-        """Whether the compact network runs."""
+        """Whether the compact network that ships with medtest runs."""
         return self.settings.checkpoint is None
+
+    @property
+    def is_published(self) -> bool:
+        """Whether a published checkpoint runs, and not weights that ``medtest train`` wrote."""
+        if self.is_compact:
+            return False
+        if self._ours is None:
+            from medtest.systems.segmentation.weights import is_ours
+
+            self._ours = is_ours(user_path(self.settings.checkpoint))
+        return not self._ours
 
     @property
     def protocol(self) -> str:
         """``official`` or ``common``."""
         if self.settings.protocol != "auto":
             return str(self.settings.protocol)
-        return "common" if self.is_compact else "official"
+        return "official" if self.is_published else "common"
 
     @property
     def record_name(self) -> str:
-        """``<family>-compact`` without a checkpoint, else the published network's name; a name of the user's stays."""
+        """Name of what runs; a name of the user's stays.
+
+        The published network's; ``<family>-compact`` without a checkpoint; ``<family>-compact-trained`` with weights of
+        ``medtest train``.
+        """
         if self.name != self.family:
             return self.name
-        return f"{self.family}-compact" if self.is_compact else self._published_name()
+        if self.is_published:
+            return self._published_name()
+        return f"{self.family}-compact" if self.is_compact else f"{self.family}-compact-trained"
 
     def _published_name(self) -> str:
         """Return which of the family's published networks the checkpoint is."""
@@ -110,7 +153,7 @@ class SegmentationNetwork(System):
 
     def notice(self) -> str:
         """Say that the compact network runs."""
-        if not self.is_compact:
+        if not self.is_compact or self.needs_checkpoint:
             return ""
         return (
             f"model={self.family} runs {self.family}-compact, the small network that ships with medtest; "
@@ -119,12 +162,17 @@ class SegmentationNetwork(System):
 
     def check(self) -> Sequence[Mistake]:
         """Return what is wrong with the checkpoint's path."""
+        if self.is_compact and self.needs_checkpoint:
+            fix = f"add checkpoint=PATH, or take model={self.family}, whose compact network ships with medtest"
+            return [Mistake(where=self.name, key="checkpoint", found="nothing", allowed="a file", fix=fix)]
         if self.is_compact:
             return ()
         return file_mistakes(self.settings.checkpoint, where=self.name, key="checkpoint", suffixes=SUFFIXES)
 
     def fingerprint(self) -> dict[str, Json]:
         """Return the SHA-256 of the weights."""
+        if self.is_compact and self.needs_checkpoint:
+            return {}
         path = self.compact_weights if self.is_compact else user_path(self.settings.checkpoint)
         return {"weights_sha256": file_sha256(path)}
 
@@ -138,34 +186,59 @@ class SegmentationNetwork(System):
         self._size = self.settings.size or size
         self._threshold = threshold if self.settings.threshold is None else self.settings.threshold
         self._device = device
-        network = network.to(device).eval()
+        self._network = self._made_fast(network.eval())
+
+    def _made_fast(self, network: nn.Module) -> nn.Module:
+        """Apply what the settings say of speed."""
+        import torch
+
+        from medtest.systems.segmentation.fuse import fuse_norms
+
+        if self.settings.fuse_norms:
+            fuse_norms(network, *self._arguments(torch.zeros(1, 3, 64, 64)))
+        network = network.to(self._device)
+        if self.settings.precision == "bfloat16":
+            network = network.to(torch.bfloat16)
         if self._keeps_channels_last():
             network = network.to(memory_format=torch.channels_last)
-        self._network = network
+        if self.settings.compile:
+            network.compile()
+        return network
+
+    def _arguments(self, batch: Tensor) -> tuple[Tensor, ...]:
+        """Return everything the network takes, given its images."""
+        return (batch,)
 
     def _load(self) -> tuple[nn.Module, int, float]:
         """Return the network, the side it takes and its threshold."""
-        if self.is_compact:
+        if not self.is_published:
             from medtest.systems.segmentation.weights import load_network
 
-            network, info = load_network(self.compact_weights)
+            path = self.compact_weights if self.is_compact else user_path(self.settings.checkpoint)
+            network, info = load_network(path)
+            family = info.network.get("family")
+            if family != self.family:
+                raise MedtestError(f"{path.name}: these are weights of {family}, not of {self.family}")
             return network, info.size, info.threshold
         from medtest.systems.segmentation.checkpoint import load_published
 
         self._kept_name, network = load_published(user_path(self.settings.checkpoint), self.published)
-        return network, PUBLISHED_SIZE, CUT
+        return network, self.published_size, CUT
 
     def _keeps_channels_last(self) -> bool:
         return True if self.settings.channels_last is None else bool(self.settings.channels_last)
 
     def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
-        """Return one probability map per image, float32 at the image's size."""
+        """Return one probability map per image, float32, at the image's size unless the class says otherwise."""
         import torch
 
         if self._network is None:
             raise MedtestError(f"{self.record_name} was asked before it was opened")
         with torch.inference_mode():
-            logits = self._logits(self._network(self._input(images)))
+            batch = self._input(images)
+            if self.settings.precision == "bfloat16":
+                batch = batch.to(torch.bfloat16)
+            logits = self._logits(self._network(*self._arguments(batch)))
             return [
                 self._cut(self._probability(one, (image.shape[0], image.shape[1])))
                 for one, image in zip(logits, images, strict=True)
@@ -175,33 +248,40 @@ class SegmentationNetwork(System):
         """Resize and normalise a batch: float32 B×3×S×S, channels last in memory as the pixels come."""
         import torch
 
-        resize = self._resize_official if self.protocol == "official" else self._resize_common
-        stacked = torch.from_numpy(np.stack([resize(image) for image in images])).to(self._device)
-        mean = torch.tensor(MEAN, device=self._device) * 255
-        scale = 1 / (torch.tensor(STD, device=self._device) * 255)
-        batch = ((stacked.to(torch.float32) - mean) * scale).permute(0, 3, 1, 2)
+        kind = INPUTS[self.family]
+        stacked = np.empty((len(images), self._size, self._size, 3), np.uint8)
+        for place, image in zip(stacked, images, strict=True):
+            place[...] = self._resized(image)[..., :: -1 if kind.blue_first else 1]
+        order = (2, 1, 0) if kind.blue_first else (0, 1, 2)
+        mean = torch.tensor([kind.mean[i] for i in order], device=self._device) * 255
+        scale = 1 / (torch.tensor([kind.std[i] for i in order], device=self._device) * 255)
+        pixels = torch.from_numpy(stacked).to(self._device).to(torch.float32)
+        batch = pixels.sub_(mean).mul_(scale).permute(0, 3, 1, 2)
         return batch if self._keeps_channels_last() else batch.contiguous()
 
-    def _resize_common(self, image: Image) -> NDArray[np.uint8]:
-        size = self._size
-        shrinks = image.shape[0] >= size and image.shape[1] >= size
-        how = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
-        return np.asarray(cv2.resize(image, (size, size), interpolation=how), np.uint8)
+    def _resized(self, image: Image) -> NDArray[np.uint8]:
+        """Return the image at the side the network takes, as the protocol says."""
+        size = (self._size, self._size)
+        if self.protocol == "official" and self.published_resize == "pillow":
+            from PIL import Image as PillowImage
 
-    def _resize_official(self, image: Image) -> NDArray[np.uint8]:
-        """Resize as the authors' test scripts do: bilinear through PIL, antialiased when it shrinks."""
-        from PIL import Image as PillowImage
-
-        resized = PillowImage.fromarray(image).resize((self._size, self._size), PillowImage.Resampling.BILINEAR)
-        return np.asarray(resized)
+            return np.asarray(PillowImage.fromarray(image).resize(size, PillowImage.Resampling.BILINEAR))
+        shrinks = image.shape[0] >= self._size and image.shape[1] >= self._size
+        averages = self.protocol == "common" and shrinks
+        return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA if averages else cv2.INTER_LINEAR))
 
     def _logits(self, outputs: Any) -> Tensor:
-        """Return the answer's logits B×1×S×S of what the network gives."""
-        last: Tensor = outputs[-1] if isinstance(outputs, tuple | list) else outputs
-        return last
+        """Return the answer's logits of what the network gives, float32 B×1×h×w.
+
+        Under the common protocol they have the input's side; under the official one they are as the network gives them.
+        """
+        from medtest.systems.segmentation.networks.answers import answer_of
+
+        size = (self._size, self._size) if self.protocol == "common" else None
+        return answer_of(self.family, outputs, size).float()
 
     def _probability(self, logits: Tensor, shape: tuple[int, int]) -> Probability:
-        """Return the probability map of one image, 1×S×S logits, at its height and width."""
+        """Return the probability map of one image, of 1×h×w logits, at its height and width."""
         if self.protocol == "official":
             return self._official(logits, shape)
         import torch

@@ -18,7 +18,9 @@ class PraNetSystem(SegmentationNetwork):
 
     Official protocol: image resized to 352×352 by PIL's antialiased bilinear filter, ImageNet normalisation; the
     *logit* resized to the image's size (bilinear, corners not aligned), sigmoid, then min–max scaling per image, so
-    that 0.5 is compared with a map that always reaches from 0 to 1. Common protocol: the sigmoid's map resized.
+    that 0.5 is compared with a map that always reaches from 0 to 1 (an image without polyp gets one therefore).
+    ``mean_dice_256`` stretches once more and averages over 256 thresholds, as the authors' MATLAB evaluator does.
+    Common protocol: the sigmoid's map resized.
     """  # noqa: RUF002
 
     family = "pranet"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -17,12 +17,22 @@ class SSFormerSystem(SegmentationNetwork):
     """SSFormer (Wang et al., MICCAI 2022), compact, or S or L with published weights, told apart by their names.
 
     Official protocol: image resized to 352×352 by PIL's antialiased bilinear filter, ImageNet normalisation; sigmoid,
-    then the *probability* resized to the image's size (bilinear, corners not aligned). The authors' min–max scaling
-    comes after thresholding and changes nothing, so it is left out.
-    """
+    then the *probability* resized to the image's size (bilinear, corners not aligned), then cut at 0.5: the answer is
+    a map of zeros and ones. The authors' script goes on with two steps that look like more than they are, and a map of
+    zeros and ones makes both come out as there:
+
+    - it stretches the map to its minimum and maximum, which does nothing to zeros and ones;
+    - it averages Dice over 256 thresholds, of which 255 see the same mask and the last, 0, sees the whole image, so
+      that its number is (255·Dice + Dice of the whole image) / 256. ``mean_dice_256`` gives that number.
+
+    Masks: the script takes floor(mask / 255), so that only pixels of value 255 are lesion, where medtest takes those
+    above 127. The two differ for masks stored with losses (Kvasir's JPEG files) and agree for masks of 0 and 255.
+
+    Common protocol: the sigmoid's map resized.
+    """  # noqa: RUF002
 
     family = "ssformer"
-    published = ("ssformer_s", "ssformer_l")
+    published: ClassVar[tuple[str, ...]] = ("ssformer_s", "ssformer_l")
 
     def _official(self, logits: Tensor, shape: tuple[int, int]) -> Probability:
         import torch
@@ -30,4 +40,18 @@ class SSFormerSystem(SegmentationNetwork):
 
         probability = torch.sigmoid(logits)[None]
         resized = functional.interpolate(probability, size=shape, mode="bilinear", align_corners=False)
-        return np.asarray(resized[0, 0].cpu().numpy(), np.float32)
+        return np.asarray((resized[0, 0] > self._threshold).cpu().numpy(), np.float32)
+
+
+class SSFormerSmall(SSFormerSystem):
+    """SSFormer-S (MiT-B2) with published weights; see :class:`SSFormerSystem`."""
+
+    published = ("ssformer_s",)
+    needs_checkpoint = True
+
+
+class SSFormerLarge(SSFormerSystem):
+    """SSFormer-L (MiT-B4) with published weights; see :class:`SSFormerSystem`."""
+
+    published = ("ssformer_l",)
+    needs_checkpoint = True

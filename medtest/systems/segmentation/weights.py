@@ -88,6 +88,17 @@ def read_info(path: Path) -> WeightsInfo:
         raise MedtestError(f"{path.name}: the description of the network cannot be read: {error}") from error
 
 
+def is_ours(path: Path) -> bool:
+    """Say whether a file is a network as medtest writes it, with its description in the header."""
+    if path.suffix.lower() != ".safetensors" or not path.is_file():
+        return False
+    try:
+        read_info(path)
+    except MedtestError:
+        return False
+    return True
+
+
 def load_network(path: Path) -> tuple[nn.Module, WeightsInfo]:
     """Return the network of a weights file in float32 and evaluation mode, and what the file says about it.
 

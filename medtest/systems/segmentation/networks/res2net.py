@@ -146,3 +146,11 @@ def _stage(inputs: int, planes: int, count: int, *, stride: int, config: Res2Net
         *(block(planes * EXPANSION, block_stride=1, first=False) for _ in range(count - 1)),
     ]
     return nn.Sequential(*blocks)
+
+
+def res2net_stages(config: Res2NetConfig) -> tuple[tuple[nn.Sequential, ...], tuple[int, int, int, int]]:
+    """Return the stages at 1/2, 1/4, 1/8 and 1/16 of the input as TGANet cuts its backbone, and their channels."""
+    whole = Res2Net(config)
+    stem = nn.Sequential(whole.conv1, whole.bn1, whole.relu)
+    quarter = nn.Sequential(whole.maxpool, whole.layer1)
+    return (stem, quarter, whole.layer2, whole.layer3), (config.stem[2], *config.widths[:3])

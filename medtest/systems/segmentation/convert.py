@@ -1,0 +1,113 @@
+"""Old checkpoints made into files that hold weights and nothing else; behind ``medtest weights convert``."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from medtest.errors import MedtestError, Mistake, UserMistakes
+from medtest.systems.files import file_mistakes, file_sha256, user_path
+
+TARGETS = (".safetensors", ".pth")
+SECONDS = 600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Converted:
+    """What a conversion made.
+
+    Attributes:
+        path: The new file.
+        entries: Number of tensors in it.
+        network: The published network that they look like, or None.
+        sha256: Of the new file.
+        ran_code: Whether the old file had to be read whole, in a process of its own.
+    """
+
+    path: Path
+    entries: int
+    network: str | None
+    sha256: str
+    ran_code: bool
+
+
+def convert(source: str, target: str, *, trusted: Callable[[], bool], overwrite: bool = False) -> Converted:
+    """Write a checkpoint's weights, under their official names, to a file that can be read without running code.
+
+    A file that ``weights_only`` can read is converted without a question. Any other is read whole in a process of its
+    own, which runs what is in it, if the user trusts it.
+
+    Args:
+        source: The old checkpoint.
+        target: The new file; ``.safetensors`` or ``.pth``.
+        trusted: Asked once, and only where the old file must be read whole: does the user trust it?
+        overwrite: Whether the new file may be there already.
+
+    Raises:
+        UserMistakes: Files are not in order.
+        MedtestError: The user does not trust the file, or no weights come out of it.
+    """
+    from medtest.systems.segmentation.checkpoint import NeedsTrust, looks_like, read_state, write_state
+
+    mistakes = [*file_mistakes(source, where="command line", key="IN"), *_target_mistakes(source, target, overwrite)]
+    if mistakes:
+        raise UserMistakes(mistakes)
+    old, new = user_path(source), user_path(target)
+    ran_code = False
+    try:
+        write_state(new, read_state(old))
+    except NeedsTrust as error:
+        if not trusted():
+            raise MedtestError(f"{old.name}: not converted, since you did not say that you trust it") from error
+        ran_code = True
+        _in_process(old.resolve(), new.resolve())
+    state = read_state(new)
+    return Converted(
+        path=new, entries=len(state), network=looks_like(state), sha256=file_sha256(new), ran_code=ran_code
+    )
+
+
+def _target_mistakes(source: str, target: str, overwrite: bool) -> list[Mistake]:
+    new = user_path(target)
+    key = "OUT"
+    if new.suffix.lower() not in TARGETS:
+        return [Mistake(where="command line", key=key, found=target, allowed=f"a file ({', '.join(TARGETS)})")]
+    if new.exists() and user_path(source).exists() and new.samefile(user_path(source)):
+        return [Mistake(where="command line", key=key, found=target, allowed="another file than the old one")]
+    if new.exists() and not overwrite:
+        found = f"{target} (it is there already)"
+        return [Mistake(where="command line", key=key, found=found, fix="choose another name, or add --overwrite")]
+    if not new.parent.is_dir():
+        return [Mistake(where="command line", key=key, found=f"{target} (there is no such folder)")]
+    return []
+
+
+def _in_process(old: Path, new: Path) -> None:
+    """Read the old file whole in a process of its own, in an empty folder."""
+    module = "medtest.systems.segmentation.unpickle"
+    root = Path(__file__).parents[3]
+    code = f"import sys; sys.path.insert(0, {str(root)!r}); from {module} import main; sys.exit(main(sys.argv[1:]))"
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            done = subprocess.run(  # noqa: S603 - our own module, apart because it reads a stranger's file
+                [sys.executable, "-c", code, str(old), str(new)],
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                timeout=SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise MedtestError(f"{old.name}: reading it took more than {SECONDS} s") from error
+    try:
+        # What the file's own code printed comes before.
+        answer = json.loads(done.stdout.splitlines()[-1])
+    except (IndexError, ValueError):
+        answer = {"error": f"{old.name}: reading it ended with code {done.returncode}: {done.stderr[-300:].strip()}"}
+    if "error" in answer:
+        raise MedtestError(str(answer["error"]))

@@ -1,0 +1,164 @@
+"""The five word vectors that a published TGANet needs beside its checkpoint, from whatever file the user has.
+
+Their order is that of Tomar et al.'s code: one, multiple, small, medium, large. Files that are read:
+
+- ``.npy``: one array 5×300. ``.npz``: one such array, or one array of 300 per word, named after the word.
+- ``.csv``, ``.txt``: five lines of 300 numbers, separated by commas or blanks, in this order; where every line begins
+  with its word, in any order.
+- BPEmb's own ``en.wiki.bpe.vs100000.d300.w2v.bin`` (Heinzerling and Strube, "BPEmb: Tokenization-free Pre-trained
+  Subword Embeddings in 275 Languages", LREC 2018; word2vec's binary format), or the folder it lies in. A word is the
+  mean of the vectors of its pieces. A word that is a piece of its own, as short common words are, is looked up as
+  it is; where one is not, its pieces are found with BPEmb's sentencepiece model (``….model``).
+"""  # noqa: RUF002
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.errors import MedtestError
+from medtest.systems.segmentation.pieces import read_pieces, split_word
+
+ORDER = ("one", "multiple", "small", "medium", "large")
+"""What the rows stand for."""
+SIZE = 300
+MAX_TEXT = 10_000_000
+MAX_BINARY = 2_000_000_000
+BEGIN = "\N{LOWER ONE EIGHTH BLOCK}"
+"""What sentencepiece writes where a word begins."""
+
+Vectors = NDArray[np.float32]
+
+
+def read_label_vectors(path: Path, pieces: Path | None = None) -> Vectors:
+    """Return the word vectors of a file, float32 5×300, in the order of :data:`ORDER`.
+
+    Args:
+        path: One of the files above.
+        pieces: BPEmb's sentencepiece model; for BPEmb's vectors the one beside them is found without.
+
+    Raises:
+        MedtestError: The file is missing, cannot be read, or holds something else.
+    """  # noqa: RUF002
+    if path.is_dir():
+        found = sorted(path.glob("*d300.w2v.bin"))
+        if len(found) != 1:
+            raise MedtestError(f"{path.name}: one file *.d300.w2v.bin is expected there, {len(found)} found")
+        path = found[0]
+    if not path.is_file():
+        raise MedtestError(f"{path.name}: there is no such file")
+    try:
+        vectors = _read(path, pieces)
+    except (OSError, ValueError, EOFError, KeyError) as error:
+        raise MedtestError(f"{path.name}: no word vectors can be read from it: {str(error)[:200]}") from error
+    if vectors.shape != (len(ORDER), SIZE):
+        shape = "×".join(str(n) for n in vectors.shape)  # noqa: RUF001
+        raise MedtestError(f"{path.name}: {len(ORDER)}×{SIZE} numbers are expected, {shape} found")  # noqa: RUF001
+    exact = np.ascontiguousarray(vectors, np.float32)
+    if not np.isfinite(exact).all():
+        raise MedtestError(f"{path.name}: it holds numbers that are not finite")
+    return exact
+
+
+def vectors_sha256(vectors: Vectors) -> str:
+    """Return the SHA-256 of the vectors as little-endian float32, whatever file they came from."""
+    return hashlib.sha256(np.ascontiguousarray(vectors, "<f4").tobytes()).hexdigest()
+
+
+def _read(path: Path, pieces: Path | None) -> NDArray[np.floating]:
+    suffix = path.suffix.lower()
+    largest = MAX_BINARY if suffix == ".bin" else MAX_TEXT
+    if path.stat().st_size > largest:
+        raise ValueError(f"larger than {largest // 1_000_000} MB")
+    if suffix == ".bin":
+        return _from_bpemb(path, pieces)
+    if suffix == ".npy":
+        return _floats(np.load(path, allow_pickle=False))
+    if suffix == ".npz":
+        return _from_npz(path)
+    if suffix in (".csv", ".txt"):
+        return _from_text(path.read_text(encoding="utf-8-sig"))
+    raise ValueError(f"{suffix or 'no suffix'}; .npy, .npz, .csv, .txt or BPEmb's .bin are expected")
+
+
+def _floats(array: NDArray[np.generic]) -> NDArray[np.floating]:
+    if array.dtype.kind not in "fiu":
+        raise ValueError(f"an array of {array.dtype}")
+    given = np.asarray(array, np.float32)
+    return given[0] if given.ndim == 3 and given.shape[0] == 1 else given
+
+
+def _from_npz(path: Path) -> NDArray[np.floating]:
+    with np.load(path, allow_pickle=False) as kept:
+        if set(ORDER) <= set(kept.files):
+            return np.stack([_floats(kept[word]) for word in ORDER])
+        if len(kept.files) != 1:
+            raise ValueError(f"arrays {', '.join(kept.files[:8])}; one array, or one per word is expected")
+        return _floats(kept[kept.files[0]])
+
+
+def _from_text(text: str) -> NDArray[np.floating]:
+    rows: dict[str, list[float]] = {}
+    for line in text.splitlines():
+        fields = line.replace(",", " ").replace(";", " ").split()
+        if not fields or fields[0].startswith("#"):
+            continue
+        word = fields[0].lower().strip("\"'")
+        if word in ORDER:
+            rows[word] = [float(field) for field in fields[1:]]
+        else:
+            rows[f"line {len(rows)}"] = [float(field) for field in fields]
+    named = [word for word in rows if word in ORDER]
+    if named and (len(named) != len(ORDER) or len(rows) != len(ORDER)):
+        raise ValueError(f"words {', '.join(named)}; all of {', '.join(ORDER)} are expected, or none")
+    if len({len(row) for row in rows.values()}) > 1:
+        raise ValueError("lines of different length")
+    return np.array([rows[word] for word in ORDER] if named else list(rows.values()), np.float32)
+
+
+def _from_bpemb(path: Path, pieces: Path | None) -> NDArray[np.floating]:
+    """Look the words up in word2vec's binary format: a line "count size", then "piece " and ``size`` floats each."""
+    if pieces is None:
+        near = path.with_name(path.name.split(".d300")[0] + ".model")
+        pieces = near if near.is_file() else None
+    parts: dict[str, tuple[str, ...]] = {word: (BEGIN + word,) for word in ORDER}
+    if pieces is not None:
+        scores = read_pieces(pieces)
+        parts = {word: tuple(split_word(BEGIN + word, scores)) for word in ORDER}
+    table = _lookup(path, {piece for one in parts.values() for piece in one})
+    for word, found in parts.items():
+        missing = [piece for piece in found if piece not in table]
+        if missing:
+            hint = "" if pieces else "; give BPEmb's sentencepiece model too: label_pieces=….model"
+            raise ValueError(f"no vector for {missing[0]!r}, a piece of {word!r}{hint}")
+    return np.stack([_mean([table[piece] for piece in parts[word]]) for word in ORDER])
+
+
+def _mean(vectors: Sequence[Vectors]) -> Vectors:
+    return np.asarray(np.stack(vectors).mean(axis=0), np.float32)
+
+
+def _lookup(path: Path, wanted: set[str]) -> dict[str, Vectors]:
+    found: dict[str, Vectors] = {}
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        end = content.find(b"\n", 0, 64)
+        count, size = (int(field) for field in content[: max(end, 0)].split())
+        if size != SIZE or not 0 < count < 10_000_000:
+            raise ValueError(f"{count} vectors of {size} numbers; {SIZE} numbers each are expected")
+        place = end + 1
+        for _ in range(count):
+            blank = content.find(b" ", place, place + 1000)
+            if blank < 0 or blank + 1 + 4 * size > len(content):
+                raise ValueError("it ends before its last vector")
+            piece = content[place:blank].decode("utf-8", "replace").lstrip("\n")
+            if piece in wanted:
+                found[piece] = np.frombuffer(content[blank + 1 : blank + 1 + 4 * size], "<f4").astype(np.float32)
+                if len(found) == len(wanted):
+                    break
+            place = blank + 1 + 4 * size
+    return found

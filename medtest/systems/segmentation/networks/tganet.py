@@ -1,0 +1,331 @@
+"""TGANet: text-guided attention for polyp segmentation.
+
+Tomar et al., "TGANet: Text-guided attention for improved polyp segmentation", MICCAI 2022 (arXiv 2205.04280): the
+network judges number (one, multiple) and size (small, medium, large) of the polyps itself, weighs five word vectors
+with these judgements, and lets the resulting vector gate the channels of its decoder (section 2). Parameter names and
+layer details follow the published network, checked against recorded outputs in the tests.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from medtest.errors import MedtestError
+from medtest.systems.segmentation.networks.res2net import Res2NetConfig, res2net_stages
+from medtest.systems.segmentation.networks.resnet import ResNetConfig, resnet_stages
+
+WORDS = ("one", "multiple", "small", "medium", "large")
+"""What the rows of the label vectors stand for, in order: two judgements of number, three of size."""
+NUMBERS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TGANetConfig:
+    """Widths and depths of a TGANet; the defaults are the published network.
+
+    Attributes:
+        backbone: The ResNet below it, or a Res2Net, of which the first three stages are used.
+        channels: Width of the decoder and of the label's vector.
+        squeeze: Factor by which channel attention narrows.
+        word_size: Numbers per word vector.
+        own_words: Whether the network carries its word vectors as a buffer ``words``; published checkpoints do not.
+    """
+
+    backbone: ResNetConfig | Res2NetConfig = field(default_factory=ResNetConfig)
+    channels: int = 128
+    squeeze: int = 16
+    word_size: int = 300
+    own_words: bool = False
+
+
+class Conv(nn.Module):
+    """A convolution without bias, its batch norm, and a ReLU or none; keys ``conv.0`` and ``conv.1``.
+
+    Args:
+        inputs: Channels that come in.
+        outputs: Channels that go out.
+        kernel: Kernel side, odd; the size of the map is kept.
+        dilation: Dilation of the kernel.
+        active: Whether a ReLU follows.
+    """
+
+    def __init__(self, inputs: int, outputs: int, kernel: int, *, dilation: int = 1, active: bool = True) -> None:
+        super().__init__()
+        padding = dilation * (kernel // 2)
+        self.conv = nn.Sequential(
+            nn.Conv2d(inputs, outputs, kernel, padding=padding, dilation=dilation, bias=False),
+            nn.BatchNorm2d(outputs),
+        )
+        self.active = active
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map [B, inputs, h, w] to [B, outputs, h, w]."""
+        normed: Tensor = self.conv(x)
+        return functional.relu(normed, inplace=True) if self.active else normed
+
+
+class ChannelAttention(nn.Module):
+    """Gates channels by their mean and maximum (Woo et al., CBAM, ECCV 2018, section 3).
+
+    Args:
+        channels: Channels of the map.
+        squeeze: Factor by which the inner layer is narrower.
+    """
+
+    def __init__(self, channels: int, squeeze: int) -> None:
+        super().__init__()
+        self.fc1 = nn.Conv2d(channels, max(1, channels // squeeze), 1, bias=False)
+        self.fc2 = nn.Conv2d(max(1, channels // squeeze), channels, 1, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map [B, C, h, w] to the same shape."""
+        mean, most = x.mean(dim=(2, 3), keepdim=True), x.amax(dim=(2, 3), keepdim=True)
+        summed = self.fc2(functional.relu(self.fc1(mean))) + self.fc2(functional.relu(self.fc1(most)))
+        return x * torch.sigmoid(summed)
+
+
+class SpatialAttention(nn.Module):
+    """Gates pixels by the mean and maximum over their channels (Woo et al., CBAM, ECCV 2018, section 3)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(2, 1, 7, padding=3, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map [B, C, h, w] to the same shape."""
+        seen = torch.cat([x.mean(dim=1, keepdim=True), x.amax(dim=1, keepdim=True)], dim=1)
+        return x * torch.sigmoid(self.conv1(seen))
+
+
+class FeatureEnhancement(nn.Module):
+    """Convolutions of growing dilation, each with channel attention, joined with a shortcut (paper, section 2.2).
+
+    Args:
+        inputs: Channels that come in.
+        outputs: Channels that go out.
+        squeeze: Of the channel attention.
+    """
+
+    def __init__(self, inputs: int, outputs: int, squeeze: int) -> None:
+        super().__init__()
+
+        def branch(kernel: int, dilation: int) -> nn.Sequential:
+            return nn.Sequential(Conv(inputs, outputs, kernel, dilation=dilation), ChannelAttention(outputs, squeeze))
+
+        self.c1 = branch(1, 1)
+        self.c2 = branch(3, 6)
+        self.c3 = branch(3, 12)
+        self.c4 = branch(3, 18)
+        self.c5 = Conv(4 * outputs, outputs, 3, active=False)
+        self.c6 = Conv(inputs, outputs, 1, active=False)
+        self.sa = SpatialAttention()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map [B, inputs, h, w] to [B, outputs, h, w]."""
+        branches = torch.cat([self.c1(x), self.c2(x), self.c3(x), self.c4(x)], dim=1)
+        attended: Tensor = self.sa(functional.relu(self.c5(branches) + self.c6(x), inplace=True))
+        return attended
+
+
+class TextClassifier(nn.Module):
+    """Judges number and size of the polyps from the deepest feature (paper, section 2.1).
+
+    Args:
+        inputs: Channels of that feature.
+        inner: Width of the hidden layers.
+    """
+
+    def __init__(self, inputs: int, inner: int) -> None:
+        super().__init__()
+        self.fc1 = nn.Sequential(nn.Linear(inputs, inner, bias=False), nn.ReLU(), nn.Linear(inner, NUMBERS, bias=False))
+        self.fc2 = nn.Sequential(
+            nn.Linear(inputs, inner, bias=False), nn.ReLU(), nn.Linear(inner, len(WORDS) - NUMBERS, bias=False)
+        )
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Map [B, inputs, h, w] to logits of number [B, 2] and of size [B, 3]."""
+        pooled = x.mean(dim=(2, 3))
+        return self.fc1(pooled), self.fc2(pooled)
+
+
+class LabelVector(nn.Module):
+    """Weighs the word vectors by the judgements and maps them to one vector (paper, section 2.3).
+
+    Args:
+        words: Numbers in all word vectors together.
+        outputs: Size of the vector that goes out.
+    """
+
+    def __init__(self, words: int, outputs: int) -> None:
+        super().__init__()
+        self.fc = nn.Sequential(
+            nn.Conv2d(words, outputs, 1, bias=False), nn.ReLU(), nn.Conv2d(outputs, outputs, 1, bias=False), nn.ReLU()
+        )
+
+    def forward(self, words: Tensor, number: Tensor, size: Tensor) -> Tensor:
+        """Map word vectors [B, 5, D] and the logits of number and size to [B, outputs, 1, 1]."""
+        weights = torch.cat([torch.softmax(number, dim=1), torch.softmax(size, dim=1)], dim=1)
+        mapped: Tensor = self.fc((words * weights[:, :, None]).flatten(1)[:, :, None, None])
+        return mapped
+
+
+class LabelAttention(nn.Module):
+    """Gates channels by the label's vector (paper, section 2.3).
+
+    Args:
+        channels: Channels of map and vector.
+    """
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.c1 = nn.Sequential(
+            nn.Conv2d(channels, channels, 1, bias=False), nn.ReLU(), nn.Conv2d(channels, channels, 1, bias=False)
+        )
+
+    def forward(self, x: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the gated map and the gate before its sigmoid, which the next level is given."""
+        gate = self.c1(label)
+        return x * torch.sigmoid(gate), gate
+
+
+def _double(x: Tensor, factor: int = 2) -> Tensor:
+    return functional.interpolate(x, scale_factor=factor, mode="bilinear", align_corners=True)
+
+
+class DecoderBlock(nn.Module):
+    """Joins a coarser map with the encoder's, through convolutions with growing sums of shortcuts.
+
+    Args:
+        channels: Channels of both maps and of what goes out.
+        squeeze: Of the channel attention.
+    """
+
+    def __init__(self, channels: int, squeeze: int) -> None:
+        super().__init__()
+        self.c1 = Conv(2 * channels, channels, 1)
+        self.c2 = Conv(channels, channels, 3, active=False)
+        self.c3 = Conv(channels, channels, 3, active=False)
+        self.c4 = Conv(channels, channels, 1, active=False)
+        self.ca = ChannelAttention(channels, squeeze)
+        self.sa = SpatialAttention()
+
+    def forward(self, coarse: Tensor, skip: Tensor) -> Tensor:
+        """Map [B, C, h, w] and [B, C, 2h, 2w] to [B, C, 2h, 2w]."""
+        one = self.c1(torch.cat([_double(coarse), skip], dim=1))
+        two = functional.relu(self.c2(one) + one)
+        three = functional.relu(self.c3(two) + two + one)
+        four = functional.relu(self.c4(three) + three + two + one)
+        attended: Tensor = self.sa(self.ca(four))
+        return attended
+
+
+class Aggregation(nn.Module):
+    """Joins the decoder's three levels at the finest size (paper, section 2.4).
+
+    Args:
+        channels: Channels of each level and of what goes out.
+    """
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.c11 = Conv(channels, channels, 1)
+        self.c12 = Conv(channels, channels, 1)
+        self.c13 = Conv(channels, channels, 1)
+        self.c14 = Conv(3 * channels, channels, 1)
+        self.c2 = Conv(channels, channels, 3, active=False)
+        self.c3 = Conv(channels, channels, 3, active=False)
+
+    def forward(self, coarse: Tensor, middle: Tensor, fine: Tensor) -> Tensor:
+        """Map features at 1/8, 1/4 and 1/2 to [B, C, H/2, W/2]."""
+        levels = [self.c11(_double(coarse, 4)), self.c12(_double(middle)), self.c13(fine)]
+        one = self.c14(torch.cat(levels, dim=1))
+        two = functional.relu(self.c2(one) + one)
+        three: Tensor = functional.relu(self.c3(two) + two + one)
+        return three
+
+
+class Output(nn.Module):
+    """The answer at the input's size.
+
+    Args:
+        channels: Channels that come in.
+    """
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.c1 = nn.Conv2d(channels, 1, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map [B, C, H/2, W/2] to logits [B, 1, H, W]."""
+        logits: Tensor = self.c1(_double(x))
+        return logits
+
+
+class TGANet(nn.Module):
+    """The network.
+
+    Args:
+        config: Widths and depths; the published network by default.
+    """
+
+    words: Tensor
+
+    def __init__(self, config: TGANetConfig | None = None) -> None:
+        super().__init__()
+        self.config = config = config or TGANetConfig()
+        if isinstance(config.backbone, Res2NetConfig):
+            stages, widths = res2net_stages(config.backbone)
+        else:
+            stages, widths = resnet_stages(config.backbone)
+        self.layer0, self.layer1, self.layer2, self.layer3 = stages
+        channels, squeeze = config.channels, config.squeeze
+        self.text_classifier = TextClassifier(widths[3], channels)
+        self.label_fc = LabelVector(len(WORDS) * config.word_size, channels)
+        self.s1 = FeatureEnhancement(widths[0], channels, squeeze)
+        self.s2 = FeatureEnhancement(widths[1], channels, squeeze)
+        self.s3 = FeatureEnhancement(widths[2], channels, squeeze)
+        self.s4 = FeatureEnhancement(widths[3], channels, squeeze)
+        self.d1 = DecoderBlock(channels, squeeze)
+        self.a1 = LabelAttention(channels)
+        self.d2 = DecoderBlock(channels, squeeze)
+        self.a2 = LabelAttention(channels)
+        self.d3 = DecoderBlock(channels, squeeze)
+        self.a3 = LabelAttention(channels)
+        self.ag = Aggregation(channels)
+        self.y1 = Output(channels)
+        if config.own_words:
+            # Only a constant that tells the five words apart is needed; see medtest.training.initial.
+            self.register_buffer("words", torch.zeros(len(WORDS), config.word_size))
+
+    def forward(self, image: Tensor, labels: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Map an image and the word vectors to a logit map and the judgements.
+
+        Args:
+            image: float [B, 3, H, W] in [0, 1], channels in the order blue, green, red; sides are multiples of 16.
+            labels: float [B, 5, D], the vectors of one, multiple, small, medium, large; a network that carries them
+                itself takes its own where None is given.
+
+        Returns:
+            Logits of the mask [B, 1, H, W], of the number [B, 2] and of the size [B, 3].
+
+        Raises:
+            MedtestError: No labels were given, and the network carries none.
+        """
+        if labels is None:
+            if not self.config.own_words:
+                raise MedtestError("this TGANet carries no word vectors: call it with labels, float [B, 5, 300]")
+            labels = self.words.expand(image.shape[0], -1, -1)
+        half = self.layer0(image)
+        quarter = self.layer1(half)
+        eighth = self.layer2(quarter)
+        sixteenth = self.layer3(eighth)
+        number, size = self.text_classifier(sixteenth)
+        label = self.label_fc(labels, number, size)
+        coarse, gate1 = self.a1(self.d1(self.s4(sixteenth), self.s3(eighth)), label)
+        middle, gate2 = self.a2(self.d2(coarse, self.s2(quarter)), label + gate1)
+        fine, _ = self.a3(self.d3(middle, self.s1(half)), label + gate1 + gate2)
+        return self.y1(self.ag(coarse, middle, fine)), number, size

@@ -1,0 +1,39 @@
+"""SANet as a system under test."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from medtest.cases import Probability
+from medtest.systems.segmentation.network import SegmentationNetwork
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class SANetSystem(SegmentationNetwork):
+    """SANet (Wei et al., MICCAI 2021), compact or with published weights.
+
+    Official protocol: image resized to 352×352 by OpenCV's bilinear filter (not antialiased), ImageNet normalisation;
+    the 44×44 *logit* resized to the image's size (bilinear, corners aligned); probability correction (paper, section
+    2.3): logits above zero are divided by their share of the image's pixels, then logits below zero by theirs; sigmoid.
+    The correction keeps every sign, so a mask cut at 0.5 is the same without it; soft scores are not.
+    Common protocol: the logit resized to the input's size (corners aligned), the sigmoid's map resized to the image's.
+    """  # noqa: RUF002
+
+    family = "sanet"
+    published = ("sanet",)
+    published_resize = "opencv"
+
+    def _official(self, logits: Tensor, shape: tuple[int, int]) -> Probability:
+        import torch
+        from torch.nn import functional
+
+        resized = functional.interpolate(logits[None], size=shape, mode="bilinear", align_corners=True)[0, 0]
+        for chosen in (resized > 0, resized < 0):
+            share = chosen.float().mean()
+            # Where nothing is chosen there is nothing to divide, and the share of zero must not make NaN.
+            resized = torch.where(chosen, resized / share.clamp(min=1e-12), resized)
+        return np.asarray(torch.sigmoid(resized).cpu().numpy(), np.float32)

@@ -1,0 +1,116 @@
+"""TGANet as a system under test."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pydantic import Field
+
+from medtest.cases import Json, Probability
+from medtest.errors import MedtestError, Mistake
+from medtest.plugins import TRUSTED
+from medtest.systems.files import user_path
+from medtest.systems.segmentation.label_vectors import ORDER, read_label_vectors, vectors_sha256
+from medtest.systems.segmentation.network import NetworkSettings, SegmentationNetwork
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+WHY = (
+    "a published TGANet checkpoint lacks the five word vectors it was trained with (one, multiple, small, medium, "
+    "large; 300 numbers each, from BPEmb), and without them its answers are not TGANet's"
+)
+HOW = (
+    "label_vectors=FILE with five rows of 300 numbers in this order (.npy, .npz, .csv, .txt), or BPEmb's "
+    "en.wiki.bpe.vs100000.d300.w2v.bin"
+)
+
+
+class TGANetSettings(NetworkSettings):
+    """Settings of TGANet.
+
+    Attributes:
+        label_vectors: File of the five word vectors that a published checkpoint needs, see
+            :mod:`medtest.systems.segmentation.label_vectors`; not used by the compact network, which carries its own.
+        label_pieces: BPEmb's sentencepiece model, beside ``label_vectors`` as BPEmb's vectors; needed only for a word
+            that is no piece of its own. The one that lies beside the vectors is found without.
+    """
+
+    label_vectors: str | None = Field(default=None, json_schema_extra=TRUSTED)
+    label_pieces: str | None = Field(default=None, json_schema_extra=TRUSTED)
+
+
+class TGANetSystem(SegmentationNetwork):
+    """TGANet (Tomar et al., MICCAI 2022), compact or with published weights and word vectors.
+
+    Official protocol: image in the order blue, green, red (as OpenCV reads it), resized to 256×256 by OpenCV's bilinear
+    filter (not antialiased), divided by 255 and not normalised further; sigmoid, cut at 0.5. The authors compare at
+    256×256, with masks brought to that size: the answer has 256×256 pixels, and ``prepare.size=256`` compares there.
+    Common protocol: the sigmoid's map resized to the image's size.
+
+    Attributes:
+        labels: The word vectors, float32 5×300, after :meth:`open` with a published checkpoint; else None.
+    """  # noqa: RUF002
+
+    Settings = TGANetSettings
+    family = "tganet"
+    published = ("tganet",)
+    published_size = 256
+    published_resize = "opencv"
+
+    def __init__(self, name: str, settings: Any) -> None:
+        super().__init__(name, settings)
+        self.labels: Tensor | None = None
+
+    def check(self) -> Sequence[Mistake]:
+        """Return what is wrong with checkpoint and word vectors."""
+        mistakes = list(super().check())
+        given = self.settings.label_vectors
+        if mistakes:
+            return mistakes
+        if not self.is_published:
+            if given:
+                found = f"{given}, for a network that carries its word vectors itself"
+                fix = "leave it out, or add checkpoint=PATH of a published TGANet"
+                return [Mistake(where=self.name, key="label_vectors", found=found, fix=fix)]
+            return ()
+        if not given:
+            return [Mistake(where=self.name, key="label_vectors", found=f"nothing; {WHY}", allowed=HOW)]
+        try:
+            self._vectors()
+        except MedtestError as error:
+            return [Mistake(where=self.name, key="label_vectors", found=str(error), allowed=HOW)]
+        return ()
+
+    def fingerprint(self) -> dict[str, Json]:
+        """Return the SHA-256 of the weights, and of the word vectors where they come from a file."""
+        found = super().fingerprint()
+        if self.is_published and self.settings.label_vectors:
+            found["label_vectors_sha256"] = vectors_sha256(self._vectors())
+        return found
+
+    def _vectors(self) -> np.ndarray[Any, np.dtype[np.float32]]:
+        pieces = self.settings.label_pieces
+        return read_label_vectors(user_path(self.settings.label_vectors), user_path(pieces) if pieces else None)
+
+    def _load(self) -> tuple[nn.Module, int, float]:
+        if self.is_published:
+            import torch
+
+            if not self.settings.label_vectors:
+                raise MedtestError(f"{self.name}: {WHY}; give {HOW}")
+            self.labels = torch.from_numpy(self._vectors())
+        return super()._load()
+
+    def _arguments(self, batch: Tensor) -> tuple[Tensor, ...]:
+        if self.labels is None:
+            return (batch,)
+        words = self.labels.to(device=batch.device, dtype=batch.dtype)
+        return (batch, words.expand(batch.shape[0], len(ORDER), -1))
+
+    def _official(self, logits: Tensor, shape: tuple[int, int]) -> Probability:
+        import torch
+
+        return np.asarray(torch.sigmoid(logits[0]).cpu().numpy(), np.float32)

@@ -1,0 +1,100 @@
+"""Reads an old checkpoint whole, which runs what is in it, and writes its weights alone. A process of its own.
+
+``python -m medtest.systems.segmentation.unpickle IN OUT`` is started by :mod:`medtest.systems.segmentation.convert`
+after the user has said that he trusts the file; nothing else starts it. It prints one JSON object.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pickle
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from medtest.errors import MedtestError
+
+DEPTH = 4
+
+
+def stand_in(module: str, name: str) -> type[Any]:
+    """Return a class that takes the place of one whose code is not here.
+
+    A model that was pickled whole names the classes of its authors' code. Its parameters do not need that code: they
+    lie in the attributes that every ``torch.nn.Module`` has.
+    """
+    from torch import nn
+
+    return type(name, (nn.Module,), {"__module__": module})
+
+
+class TolerantUnpickler(pickle.Unpickler):
+    """An unpickler that puts :func:`stand_in` where a class cannot be imported."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return the class or function of this name, or what stands in for it."""
+        try:
+            return super().find_class(module, name)
+        except (ImportError, AttributeError):
+            # torch's reader replaces find_class of this class's instances by one of its own; this is its fallback too.
+            return stand_in(module, name)
+
+
+def pickle_module() -> ModuleType:
+    """Return a module that torch.load takes instead of ``pickle``."""
+    made = ModuleType("medtest_pickle")
+    made.__dict__.update({name: getattr(pickle, name) for name in pickle.__all__})
+    made.Unpickler = TolerantUnpickler  # type: ignore[attr-defined]
+    return made
+
+
+def read_whole(path: Path) -> Any:
+    """Return what a checkpoint holds, running whatever it asks for."""
+    import torch
+
+    try:
+        return torch.load(path, map_location="cpu", weights_only=False, pickle_module=pickle_module())
+    except (RuntimeError, pickle.UnpicklingError, EOFError):
+        with path.open("rb") as file:
+            return TolerantUnpickler(file).load()
+
+
+def plain(found: Any, depth: int = DEPTH) -> Any:
+    """Return the same with modules replaced by their weights and arrays by tensors."""
+    import numpy as np
+    import torch
+    from torch import nn
+
+    if isinstance(found, nn.Module):
+        return dict(found.state_dict())
+    if isinstance(found, np.ndarray) and found.dtype.kind in "fiub":
+        return torch.from_numpy(np.ascontiguousarray(found))
+    if isinstance(found, Mapping) and depth:
+        return {str(key): plain(value, depth - 1) for key, value in found.items()}
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    """Convert one file."""
+    from medtest.systems.segmentation.checkpoint import clean_state, write_state
+
+    source, target = (Path(argument) for argument in arguments)
+    importlib.invalidate_caches()
+    try:
+        state = clean_state(plain(read_whole(source)), source)
+        write_state(target, state)
+    except MedtestError as error:
+        sys.stdout.write(json.dumps({"error": str(error)}))
+        return 1
+    except Exception as error:  # noqa: BLE001 - a stranger's pickle may raise anything
+        sys.stdout.write(json.dumps({"error": f"{source.name}: {type(error).__name__}: {str(error)[:300]}"}))
+        return 1
+    sys.stdout.write(json.dumps({"entries": len(state)}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import pickle
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from medtest.cli.weights import app
+from medtest.errors import MedtestError, UserMistakes
+from medtest.systems.segmentation.checkpoint import NeedsTrust, read_state
+from medtest.systems.segmentation.convert import convert
+
+STATE = {"a.weight": torch.arange(6.0).reshape(2, 3), "a.bias": torch.ones(2)}
+
+
+def _yes() -> bool:
+    return True
+
+
+def _no() -> bool:
+    return False
+
+
+class _Leaves:
+    """Stands for code in a checkpoint: it makes a file when it is read."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (open, (self.where, "w"))
+
+
+def _same(path: Path) -> bool:
+    read = read_state(path)
+    return read.keys() == STATE.keys() and all(torch.equal(read[key], STATE[key]) for key in STATE)
+
+
+def test_what_needs_no_trust_is_converted_without_a_question(tmp_path: Path) -> None:
+    wrapped = {f"module.{key}": value for key, value in STATE.items()} | {"module.a.total_ops": torch.zeros(1)}
+    torch.save({"state_dict": wrapped, "epoch": 3}, tmp_path / "old.tar")
+    for name in ("new.safetensors", "new.pth"):
+        done = convert(str(tmp_path / "old.tar"), str(tmp_path / name), trusted=_no)
+        assert (done.entries, done.ran_code, done.network) == (2, False, None)
+        assert _same(tmp_path / name)
+
+
+@pytest.mark.parametrize("how", ["torch", "pickle"])
+def test_an_old_pickle_is_converted_only_with_trust_and_runs_elsewhere(how: str, tmp_path: Path) -> None:
+    trace = tmp_path / "touched"
+    content = {"model": STATE, "options": _Leaves(str(trace))}
+    if how == "torch":
+        torch.save(content, tmp_path / "old.pth")
+    else:
+        (tmp_path / "old.pth").write_bytes(pickle.dumps({"model": {k: v.numpy() for k, v in STATE.items()}, "o": Path}))
+    with pytest.raises(NeedsTrust, match="medtest weights convert .*old.pth old.safetensors"):
+        read_state(tmp_path / "old.pth")
+    target = tmp_path / "new.safetensors"
+    with pytest.raises(MedtestError, match="did not say that you trust it"):
+        convert(str(tmp_path / "old.pth"), str(target), trusted=_no)
+    assert not trace.exists()
+    assert not target.exists()
+    done = convert(str(tmp_path / "old.pth"), str(target), trusted=_yes)
+    assert done.ran_code
+    assert trace.exists() == (how == "torch")
+    assert _same(target)
+
+
+def test_a_model_pickled_whole_needs_none_of_its_authors_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    authors = ModuleType("authors_lib")
+
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a = torch.nn.Linear(3, 2)
+
+    Net.__module__, Net.__qualname__ = "authors_lib", "Net"
+    authors.Net = Net  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "authors_lib", authors)
+    network = Net()
+    network.load_state_dict(STATE)
+    torch.save(network, tmp_path / "whole.pt")
+    convert(str(tmp_path / "whole.pt"), str(tmp_path / "new.pth"), trusted=_yes)
+    assert _same(tmp_path / "new.pth")
+
+
+def test_mistakes_are_named(tmp_path: Path) -> None:
+    torch.save(STATE, tmp_path / "old.pth")
+    old = str(tmp_path / "old.pth")
+    for target, message in (
+        (tmp_path / "new.txt", "safetensors"),
+        (tmp_path / "old.pth", "another file"),
+        (tmp_path / "nowhere" / "new.pth", "no such folder"),
+    ):
+        with pytest.raises(UserMistakes) as caught:
+            convert(old, str(target), trusted=_no)
+        assert message in str(caught.value)
+    (tmp_path / "new.pth").write_bytes(b"mine")
+    with pytest.raises(UserMistakes, match="mistake"):
+        convert(old, str(tmp_path / "new.pth"), trusted=_no)
+    convert(old, str(tmp_path / "new.pth"), trusted=_no, overwrite=True)
+    assert _same(tmp_path / "new.pth")
+    torch.save({"o": Path}, tmp_path / "empty.pth")
+    with pytest.raises(MedtestError, match="no weights"):
+        convert(str(tmp_path / "empty.pth"), str(tmp_path / "x.pth"), trusted=_yes)
+    assert not (tmp_path / "x.pth").exists()
+
+
+def test_the_command_asks_and_takes_no_for_an_answer(tmp_path: Path) -> None:
+    torch.save({"model": STATE, "o": Path}, tmp_path / "old.pth")
+    arguments = ["convert", str(tmp_path / "old.pth"), str(tmp_path / "new.safetensors")]
+    with pytest.raises(MedtestError, match="did not say"):
+        CliRunner().invoke(app, arguments, catch_exceptions=False)  # nobody at the terminal
+    done = CliRunner().invoke(app, [*arguments, "--i-trust-this-file"], catch_exceptions=False)
+    assert done.exit_code == 0
+    assert "2 tensors" in done.output
+    shown = CliRunner().invoke(app, ["show", str(tmp_path / "new.safetensors")], catch_exceptions=False)
+    assert "none that medtest knows" in shown.output
+    assert "8 numbers" in shown.output
