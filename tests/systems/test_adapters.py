@@ -98,6 +98,17 @@ def test_a_function_of_a_module_in_the_working_directory_is_called(
     assert np.array_equal(_ask(_system("callable", target="mynets.one:red"))[0], RED)
 
 
+def test_a_package_that_breaks_when_imported_is_a_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    (tmp_path / "brokenpackage").mkdir()
+    (tmp_path / "brokenpackage" / "__init__.py").write_text("raise RuntimeError('no driver')", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (mistake,) = _system("callable", target="brokenpackage.net:f").check()
+    assert "RuntimeError: no driver" in mistake.found
+
+
 def test_batches_classes_and_private_copies(tmp_path: Path) -> None:
     path = tmp_path / "net.py"
     path.write_text(CODE, encoding="utf-8")
@@ -140,6 +151,9 @@ def test_a_target_that_cannot_be_called_is_a_mistake(name: str, reason: str, tmp
     path.write_text(CODE, encoding="utf-8")
     with pytest.raises(MedtestError, match=reason):
         _system("callable", target=f"{path}:{name}").open(device="cpu", threads=1)
+    path.write_text("import sys; sys.exit('no licence')", encoding="utf-8")
+    with pytest.raises(MedtestError, match="SystemExit: no licence"):
+        _system("callable", target=f"{path}:f").open(device="cpu", threads=1)
     path.write_text("import nothing_of_that_name", encoding="utf-8")
     with pytest.raises(MedtestError, match="ModuleNotFoundError"):
         _system("callable", target=f"{path}:f").open(device="cpu", threads=1)
@@ -245,6 +259,45 @@ def test_a_torchscript_archive_is_run(tmp_path: Path) -> None:
         _system("torchscript", path=str(tmp_path / "state.pt")).open(device="cpu", threads=1)
 
 
+def _give(values: np.ndarray, **settings: Any) -> np.ndarray:
+    from medtest.systems.adapters.tensors import GraphSettings, decode
+
+    return np.asarray(decode([values], GraphSettings(**settings), 1)[0])
+
+
+def test_logits_probabilities_and_labels_are_not_confused() -> None:
+    random = np.random.default_rng(0)
+    logits = random.normal(0, 4, (1, 1, 16, 16)).astype(np.float32)
+    probability = 1 / (1 + np.exp(-logits))
+    assert _give(logits) == pytest.approx(probability[0, 0], abs=1e-6)
+    assert np.array_equal(_give(probability, gives="probability"), probability[0, 0])
+    with pytest.raises(BadOutput, match="gives=probability"):
+        _give(probability)
+    with pytest.raises(BadOutput, match="gives=logits"):
+        _give(logits, gives="probability")
+    two = np.concatenate([-logits, logits], axis=1)
+    shares = np.exp(two) / np.exp(two).sum(axis=1, keepdims=True)
+    assert _give(two) == pytest.approx(shares[0, 1], abs=1e-6)
+    with pytest.raises(BadOutput, match="gives=probability"):
+        _give(shares)
+    labels = (logits[:, 0] > 0).astype(np.int64)
+    for gives in ("logits", "probability"):
+        with pytest.raises(BadOutput, match="gives=classes"):
+            _give(labels, gives=gives)
+    assert np.array_equal(_give(labels, gives="classes"), labels[0] == 1)
+    assert np.array_equal(_give(labels == 1), labels[0] == 1)
+    # a network that is sure of nothing stays what it is: faint logits
+    assert (_give(np.full((1, 1, 4, 4), 0.3, np.float32)) > 0.5).all()
+
+
+def test_a_graph_of_another_layout_is_told_so(tmp_path: Path) -> None:
+    pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    _graph(tmp_path / "x.onnx", batch=1, side=64, nhwc=True)
+    with pytest.raises(MedtestError, match="layout=nhwc is what fits"):
+        _system("onnx", path=str(tmp_path / "x.onnx")).open(device="cpu", threads=1)
+
+
 # ------------------------------------------------------------------------------------------------------- predictions
 
 
@@ -316,6 +369,17 @@ def test_seed_ids_cannot_climb_out_of_the_folder(tmp_path: Path) -> None:
     system = _system("predictions", folder=str(tmp_path / "maps"))
     for seed_id in ("../secret", "../../secret", "link", str(tmp_path / "secret")):
         assert system.predict([IMAGE], [_case(seed_id=seed_id)]) == [Missing("no prediction")]
+
+
+def test_a_folder_without_maps_is_a_mistake_and_capital_suffixes_are_maps(tmp_path: Path) -> None:
+    (tmp_path / "readme.txt").write_text("none", encoding="utf-8")
+    (mistake,) = _system("predictions", folder=str(tmp_path)).check()
+    assert "no map" in mistake.found
+    cv2.imwrite(str(tmp_path / "x.png"), np.full((2, 2), 255, np.uint8))
+    (tmp_path / "x.png").rename(tmp_path / "a1.PNG")
+    system = _system("predictions", folder=str(tmp_path))
+    assert not system.check()
+    assert np.asarray(system.predict([IMAGE], [_case()])[0]).all()
 
 
 def test_labels_and_a_missing_folder(tmp_path: Path) -> None:

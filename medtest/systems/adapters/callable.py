@@ -93,10 +93,10 @@ class CallableSystem(System):
             hint = f"; did you mean {near}?" if near else ""
             raise MedtestError(f"{left} has no {name!r}{hint} (it has {', '.join(names[:20]) or 'no functions'})")
         if inspect.isclass(found):
-            given = {"device": device} if "device" in inspect.signature(found).parameters else {}
             try:
+                given = {"device": device} if "device" in inspect.signature(found).parameters else {}
                 found = found(**given)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 raise MedtestError(f"{name} could not be made: {type(error).__name__}: {error}") from error
         if not callable(found):
             raise MedtestError(f"{self.settings.target}: {type(found).__name__} is not callable")
@@ -139,8 +139,9 @@ def _module_file(module: str) -> Path:
     _see_working_directory()
     try:
         spec = importlib.util.find_spec(module)
-    except (ImportError, ValueError) as error:
-        raise MedtestError(f"module {module!r} cannot be found: {error}") from error
+    except (Exception, SystemExit) as error:
+        # finding a.b imports a, whose code may raise anything
+        raise MedtestError(f"module {module!r} cannot be found: {type(error).__name__}: {error}") from error
     if spec is None or spec.origin is None or not Path(spec.origin).is_file():
         raise MedtestError(f"module {module!r} cannot be found")
     return Path(spec.origin)
@@ -157,7 +158,7 @@ def _import(module: str) -> ModuleType:
     _see_working_directory()
     try:
         return importlib.import_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise MedtestError(f"module {module!r} cannot be imported: {type(error).__name__}: {error}") from error
 
 
@@ -178,7 +179,7 @@ def _load_file(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except BaseException as error:
         del sys.modules[name]
-        if not isinstance(error, Exception):
+        if not isinstance(error, Exception | SystemExit):
             raise
         raise MedtestError(f"{path.name} cannot be imported: {type(error).__name__}: {error}") from error
     return module

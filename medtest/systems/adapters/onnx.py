@@ -86,6 +86,14 @@ class Onnx(System):
         only = images[0]
         if only.type not in _DTYPES:
             raise MedtestError(f"{file}: the input is {only.type}; {', '.join(_DTYPES)} can be given")
+        channels = only.shape[1 if self.settings.layout == "nchw" else 3]
+        if isinstance(channels, int) and channels != 3:
+            other = {"nchw": "nhwc", "nhwc": "nchw"}[self.settings.layout]
+            elsewhere = only.shape[3 if self.settings.layout == "nchw" else 1] == 3
+            fix = f"layout={other} is what fits" if elsewhere else "medtest gives RGB images, of three channels"
+            raise MedtestError(
+                f"{file}: with layout={self.settings.layout} the input {only.shape} takes {channels} channels; {fix}"
+            )
         self._input, self._dtype = only.name, _DTYPES[only.type]
         self._batch = only.shape[0] if isinstance(only.shape[0], int) and only.shape[0] > 0 else None
         sides = only.shape[2:4] if self.settings.layout == "nchw" else only.shape[1:3]

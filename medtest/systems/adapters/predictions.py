@@ -47,7 +47,12 @@ class Predictions(System):
 
     def check(self) -> Sequence[Mistake]:
         """Return what is wrong with the folder."""
-        return folder_mistakes(self.settings.folder, where=self.name, key="folder")
+        found = folder_mistakes(self.settings.folder, where=self.name, key="folder")
+        if found or any(_is_map(path) for path in user_path(self.settings.folder).rglob("*")):
+            return found
+        what = f"{self.settings.folder} (no map lies in it)"
+        fix = "medtest export writes images under the names that maps shall have"
+        return [Mistake(where=self.name, key="folder", found=what, allowed=", ".join(SUFFIXES), fix=fix)]
 
     def fingerprint(self) -> dict[str, Json]:
         """Return a SHA-256 over the names and contents of all maps."""
@@ -63,11 +68,15 @@ class Predictions(System):
     def _answer(self, address: Address) -> RawAnswer:
         root = user_path(self.settings.folder)
         for candidate in _candidates(address):
-            for suffix in SUFFIXES:
+            for suffix in (*SUFFIXES, *(one.upper() for one in SUFFIXES)):
                 path = root / f"{candidate}{suffix}"
                 if path.is_file() and _inside(root, path):
                     return read_map(path, max_pixels=self.settings.max_pixels, labels=self.settings.values == "labels")
         return Missing(NO_PREDICTION)
+
+
+def _is_map(path: Path) -> bool:
+    return path.suffix.lower() in SUFFIXES and path.is_file()
 
 
 def _candidates(address: Address) -> Iterator[str]:

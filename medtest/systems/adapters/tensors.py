@@ -14,6 +14,10 @@ from medtest.cases import Image
 from medtest.errors import BadOutput
 from medtest.plugins import TRUSTED
 from medtest.systems.base import SystemSettings
+from medtest.systems.border import SLACK
+
+NEAR_ZERO = 0.05
+"""A map in [0, 1] whose least value is below this holds probabilities: logits that confident would be below zero."""
 
 
 class GraphSettings(SystemSettings):
@@ -111,13 +115,36 @@ def _lesion(answer: NDArray[Any], settings: GraphSettings) -> NDArray[Any]:
         raise BadOutput(f"gave {answer.shape[0]} channels; channel={settings.channel} is none of them")
     if settings.gives == "classes":
         return np.asarray(answer[0] == settings.channel)
-    if settings.gives == "probability":
+    if answer.dtype == np.bool_:
         return np.asarray(answer[settings.channel] if several else answer[0])
+    if not np.issubdtype(answer.dtype, np.floating):
+        raise BadOutput(f"gave {answer.dtype} where {settings.gives} are expected; gives=classes is for labels")
+    if settings.gives == "probability":
+        chosen = np.asarray(answer[settings.channel] if several else answer[0])
+        if chosen.min() < -SLACK or chosen.max() > 1 + SLACK:
+            low, high = float(chosen.min()), float(chosen.max())
+            raise BadOutput(f"gave values from {low:.4g} to {high:.4g} as probabilities; gives=logits is for such")
+        return chosen
     values = answer.astype(np.float32)
+    if _are_probabilities(values):
+        raise BadOutput("gave what looks like probabilities where logits are expected; gives=probability is for them")
     if not several:
         return np.asarray(_sigmoid(values[0]))
     shares = np.exp(values - values.max(axis=0, keepdims=True))
     return np.asarray(shares[settings.channel] / shares.sum(axis=0))
+
+
+def _are_probabilities(values: NDArray[np.float32]) -> bool:
+    """Say whether C×h×w scores were through a sigmoid or a softmax already.
+
+    The sigmoid of a probability is never below a half, so that taken for logits they would make everything lesion.
+    """
+    low, high = float(values.min()), float(values.max())
+    if not (low >= 0 and high <= 1):
+        return False
+    if values.shape[0] > 1:
+        return bool(np.abs(values.sum(axis=0) - 1).max() < SLACK)
+    return low < NEAR_ZERO and high > low
 
 
 def _sigmoid(values: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -1,0 +1,105 @@
+"""A MONAI bundle's configuration read as data: references resolved, nothing evaluated.
+
+MONAI's own parser runs what a configuration says: strings that begin with ``$`` are Python, ``_target_`` names any
+function. Here a configuration is a stranger's file, so that only a small part of the language is taken: plain values,
+references to other entries (``@network_def`` as a whole string, ``%`` the same), and components by ``_target_``, which
+:mod:`medtest.systems.adapters.bundle_parts` makes from lists of harmless classes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+_REFERENCE = re.compile(r"[@%](?P<id>\w[\w.\- ]*(?:(?:::|#)[\w.\- ]+)*)")
+_SEPARATOR = re.compile(r"::|#")
+_MOST_NODES = 20_000
+_DEEPEST = 40
+TARGET = "_target_"
+Trim: TypeAlias = "Callable[[Mapping[Any, Any]], Mapping[Any, Any]]"
+_IGNORED = ("_desc_",)
+_REFUSED = ("_requires_", "_mode_", "_wrapper_", "_debug_")
+
+
+class NotPlain(Exception):  # noqa: N818 - it says what a configuration is, and is no fault of anybody
+    """A part of a configuration is more than data; the text says what and where."""
+
+
+def plain(config: Mapping[str, Any], key: str, trim: Trim | None = None) -> Any:
+    """Return an entry of a configuration with all references in it resolved.
+
+    Args:
+        config: The whole configuration.
+        key: The entry's name, nested ones joined by ``::`` or ``#``.
+        trim: Is shown every table before it is read, and gives the part of it that matters.
+
+    Raises:
+        NotPlain: It, or something it refers to, holds an expression or what else is no data; or there is no such
+            entry.
+    """
+    return _Reader(config, trim).value(_at(config, key), key, ())
+
+
+def raw(config: Mapping[str, Any], key: str) -> Any:
+    """Return an entry as it stands, None where there is none."""
+    try:
+        return _at(config, key)
+    except NotPlain:
+        return None
+
+
+def _at(config: Mapping[str, Any], key: str) -> Any:
+    value: Any = config
+    for part in _SEPARATOR.split(key):
+        if isinstance(value, Mapping) and part in value:
+            value = value[part]
+        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            raise NotPlain(f"there is no {key!r}")
+    return value
+
+
+class _Reader:
+    """Resolves references and counts what it has seen, so that neither rings nor alias bombs hold it up."""
+
+    def __init__(self, config: Mapping[str, Any], trim: Trim | None) -> None:
+        self._config = config
+        self._trim = trim
+        self._nodes = 0
+
+    def value(self, given: Any, at: str, trail: tuple[str, ...]) -> Any:
+        self._nodes += 1
+        if self._nodes > _MOST_NODES or at.count("::") + len(trail) > _DEEPEST:
+            raise NotPlain(f"{at[:80]} is too large or too deep")
+        if isinstance(given, Mapping):
+            return self._table(given, at, trail)
+        if isinstance(given, list):
+            return [self.value(one, f"{at}::{index}", trail) for index, one in enumerate(given)]
+        if isinstance(given, str):
+            return self._text(given, at, trail)
+        if given is None or isinstance(given, bool | int | float):
+            return given
+        raise NotPlain(f"{at} is {type(given).__name__}, which is no plain value")
+
+    def _table(self, given: Mapping[Any, Any], at: str, trail: tuple[str, ...]) -> dict[str, Any]:
+        given = given if self._trim is None else self._trim(given)
+        refused = [name for name in _REFUSED if name in given]
+        if refused and not (refused == ["_mode_"] and given["_mode_"] == "default"):
+            raise NotPlain(f"{at} has {refused[0]}")
+        kept = {str(key): one for key, one in given.items() if key not in (*_IGNORED, "_mode_")}
+        return {key: self.value(one, f"{at}::{key}", trail) for key, one in kept.items()}
+
+    def _text(self, given: str, at: str, trail: tuple[str, ...]) -> Any:
+        if given.startswith("$"):
+            raise NotPlain(f"{at} is an expression: {given[:60]!r}")
+        if not given.startswith(("@", "%")):
+            return given
+        match = _REFERENCE.fullmatch(given)
+        if match is None:
+            raise NotPlain(f"{at} refers to more than an entry of this file: {given[:60]!r}")
+        key = match["id"]
+        if key in trail:
+            raise NotPlain(f"{at} refers to itself through {key!r}")
+        return self.value(_at(self._config, key), key, (*trail, key))

@@ -1,0 +1,212 @@
+"""The parts of a MONAI bundle made from plain data: network, transforms and inferer, from lists of harmless classes.
+
+What is not on the lists is not made. Networks are classes of ``monai.networks`` and ``torch.nn`` that derive from
+``torch.nn.Module``; transforms are arithmetic and geometry of arrays, named here one by one.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from medtest.systems.adapters.bundle_config import TARGET, NotPlain
+
+if TYPE_CHECKING:
+    from torch import nn
+
+NETWORK_HOMES = ("monai.networks.nets", "monai.networks.blocks", "monai.networks.layers", "torch.nn")
+_MADE_IN = ("monai.networks.nets.", "monai.networks.blocks.", "monai.networks.layers.", "torch.nn.modules.")
+TRANSFORMS = frozenset(
+    {
+        "CastToType",
+        "ClipIntensityPercentiles",
+        "Compose",
+        "DivisiblePad",
+        "EnsureChannelFirst",
+        "EnsureType",
+        "Flip",
+        "Identity",
+        "NormalizeIntensity",
+        "RepeatChannel",
+        "Resize",
+        "ResizeWithPadOrCrop",
+        "Rotate90",
+        "ScaleIntensity",
+        "ScaleIntensityRange",
+        "ScaleIntensityRangePercentiles",
+        "ShiftIntensity",
+        "SpatialPad",
+        "SqueezeDim",
+        "ToTensor",
+        "Transpose",
+    }
+)
+"""Array transforms of MONAI (and their dictionary forms) that touch nothing but the array they get."""
+LOADER = "LoadImage"
+OLD_NAMES = {"AsChannelFirst": "EnsureChannelFirst"}
+INFERERS = frozenset({"SimpleInferer", "SlidingWindowInferer"})
+_FETCHES = re.compile(r"pretrain|download|url", re.IGNORECASE)
+_READS = re.compile(r"(^|_)(path|file|dir|folder|checkpoint|ckpt)s?$", re.IGNORECASE)
+_LARGEST = 100_000
+_SIZES = frozenset({"spatial_size", "k", "repeats"})
+_LARGEST_SIDE = 8192
+
+
+def base_name(target: str) -> tuple[str, bool]:
+    """Return a transform's name without module and without the suffix of dictionary forms, and whether it had one."""
+    name = target.rpartition(".")[2]
+    for suffix in ("Dict", "d", "D"):
+        stem = name.removesuffix(suffix)
+        if stem != name and (stem in TRANSFORMS or stem in OLD_NAMES or stem in (LOADER, "Activations", "AsDiscrete")):
+            return stem, True
+    return name, False
+
+
+def make_network(described: Any, at: str = "network_def") -> nn.Module:
+    """Return an untrained network of a resolved description.
+
+    Raises:
+        NotPlain: It names something that is not on the list.
+    """
+    import torch
+
+    made = _component(described, at)
+    if not isinstance(made, torch.nn.Module):
+        raise NotPlain(f"{at} names no network")
+    return made
+
+
+def check_network(described: Any, at: str = "network_def") -> None:
+    """Check names and arguments of a network's description without importing anything.
+
+    Raises:
+        NotPlain: It is not on the list.
+    """
+    if isinstance(described, Mapping):
+        target = described.get(TARGET)
+        if target is not None and not _network_home(str(target)):
+            raise NotPlain(f"{at} names {str(target)[:80]!r}, which is no network of monai.networks or torch.nn")
+        for key, value in described.items():
+            if _READS.search(key) and isinstance(value, str):
+                raise NotPlain(f"{at}::{key} names a file: {value[:60]!r}")
+            check_network(value, f"{at}::{key}")
+    elif isinstance(described, Sequence) and not isinstance(described, str):
+        for index, value in enumerate(described):
+            check_network(value, f"{at}::{index}")
+    elif isinstance(described, int) and abs(described) > _LARGEST:
+        raise NotPlain(f"{at} is {described}: no network is so large")
+
+
+def _network_home(target: str) -> bool:
+    module, _, name = target.rpartition(".")
+    homes = tuple(f"{home}." for home in NETWORK_HOMES)
+    return name.isidentifier() and (not module or module in NETWORK_HOMES or module.startswith(homes))
+
+
+def _component(value: Any, at: str) -> Any:
+    if isinstance(value, list):
+        return [_component(one, f"{at}::{index}") for index, one in enumerate(value)]
+    if not isinstance(value, Mapping):
+        return value
+    made = {key: _component(one, f"{at}::{key}") for key, one in value.items() if not key.startswith("_")}
+    if TARGET not in value:
+        return made
+    if value.get("_disabled_") in (True, "true", "True"):
+        return None
+    # All weights come from the bundle: what would fetch some is told not to.
+    for key in made:
+        if _FETCHES.search(key):
+            made[key] = False if isinstance(made[key], bool) else None
+    return _network_class(str(value[TARGET]), at)(**made)
+
+
+def _network_class(target: str, at: str) -> Any:
+    import torch
+
+    module, _, name = target.rpartition(".")
+    for home in [module] if module else NETWORK_HOMES:
+        try:
+            found = getattr(importlib.import_module(home), name, None)
+        except ImportError:
+            continue
+        genuine = isinstance(found, type) and issubclass(found, torch.nn.Module)
+        if genuine and found is not None and f"{found.__module__}.".startswith(_MADE_IN):
+            return found
+    raise NotPlain(f"{at} names {target[:80]!r}, which the installed MONAI and torch do not have as a network")
+
+
+def listed_transforms(described: Any, at: str) -> list[dict[str, Any]]:
+    """Return the transforms of a resolved description as a flat list, checked by name.
+
+    Raises:
+        NotPlain: It is no chain of transforms that are on the list.
+    """
+    if isinstance(described, Mapping) and base_name(str(described.get(TARGET, "")))[0] == "Compose":
+        extra = [key for key in described if key not in (TARGET, "transforms", "map_items", "unpack_items", "lazy")]
+        if extra:
+            raise NotPlain(f"{at} has {extra[0]!r}")
+        inner = described.get("transforms", [])
+        return [one for i, item in enumerate(inner) for one in listed_transforms(item, f"{at}::transforms::{i}")]
+    if isinstance(described, list):
+        return [one for i, item in enumerate(described) for one in listed_transforms(item, f"{at}::{i}")]
+    if not isinstance(described, Mapping) or not isinstance(described.get(TARGET), str):
+        raise NotPlain(f"{at} is no transform")
+    if described.get("_disabled_") in (True, "true", "True"):
+        return []
+    target = str(described[TARGET])
+    name, _ = base_name(target)
+    module = target.rpartition(".")[0]
+    if (module and not f"{module}.".startswith("monai.transforms.")) or (
+        name not in TRANSFORMS and name != LOADER and name not in OLD_NAMES
+    ):
+        raise NotPlain(f"{at} is {target[:80]!r}, which is not on the list of transforms that medtest makes")
+    for key in _SIZES.intersection(described):
+        sides = described[key] if isinstance(described[key], list) else [described[key]]
+        if any(isinstance(side, bool) or not isinstance(side, int) or abs(side) > _LARGEST_SIDE for side in sides):
+            raise NotPlain(f"{at}::{key} is {str(described[key])[:60]}, which is no size in pixels")
+    return [dict(described)]
+
+
+def make_transform(described: Mapping[str, Any], key: str) -> Any:
+    """Return a transform of :func:`listed_transforms` in its dictionary form.
+
+    Args:
+        described: The transform.
+        key: The image's key, which array transforms get.
+
+    Raises:
+        NotPlain: The installed MONAI does not take it so.
+    """
+    from monai import transforms
+
+    name, has_keys = base_name(str(described[TARGET]))
+    arguments = {key: value for key, value in described.items() if not key.startswith("_")}
+    if name in OLD_NAMES:
+        name, arguments = OLD_NAMES[name], {key: value for key, value in arguments.items() if key == "keys"}
+    if not has_keys:
+        arguments["keys"] = key
+    try:
+        return getattr(transforms, f"{name}d")(**{"allow_missing_keys": True, **arguments})
+    except Exception as error:  # noqa: BLE001 - a stranger's arguments may make MONAI raise anything
+        raise NotPlain(f"{described[TARGET]} cannot be made: {type(error).__name__}: {str(error)[:200]}") from error
+
+
+def make_inferer(described: Any) -> Any:
+    """Return an inferer of a resolved description.
+
+    Raises:
+        NotPlain: It is not on the list, or MONAI does not take it so.
+    """
+    from monai import inferers
+
+    target = str(described.get(TARGET, "")) if isinstance(described, Mapping) else ""
+    module, _, name = target.rpartition(".")
+    if name not in INFERERS or (module and not f"{module}.".startswith("monai.inferers.")):
+        raise NotPlain(f"the inferer is {target[:80]!r}, which is not on the list")
+    arguments = {key: value for key, value in described.items() if not key.startswith("_")}
+    try:
+        return getattr(inferers, name)(**{**arguments, **({"progress": False} if "progress" in arguments else {})})
+    except Exception as error:  # noqa: BLE001 - as for transforms
+        raise NotPlain(f"the inferer cannot be made: {type(error).__name__}: {str(error)[:200]}") from error

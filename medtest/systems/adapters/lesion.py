@@ -1,0 +1,180 @@
+"""Which of a network's classes is the lesion, and from its scores to the lesion's map.
+
+Shared by the adapters of whole families of networks (Hugging Face, MONAI bundles, segmentation_models_pytorch), whose
+files say how many classes there are and, if all is well, what they are called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from medtest.errors import BadOutput, MedtestError, nearest_name
+from medtest.plugins import TRUSTED
+from medtest.systems.base import SystemSettings
+from medtest.systems.border import CUT
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Activation: TypeAlias = Literal["auto", "sigmoid", "softmax", "winner", "none"]
+BACKGROUND = frozenset({"background", "bg", "normal", "unlabeled", "unlabelled", "none", "other"})
+"""Names that no lesion has: of two classes, the one that is called so is not the lesion."""
+SHOWN = 60
+
+
+class NetworkSettings(SystemSettings):
+    """Settings of a network that comes with its own description.
+
+    Attributes:
+        path: Its folder (or file).
+        lesion: Index or name of the class that is the lesion, or a list of them; null for the only class, or for that
+            of two which is not background.
+        size: Height and width in pixels it takes; null for what its files say.
+        mean: Subtracted per channel from pixels in [0, 1]; null for what its files say.
+        std: Divided by per channel after that; null for what its files say.
+        threshold: A pixel counts as lesion where its probability exceeds this; null for what its files say, else 0.5.
+        activation: How scores become probabilities; ``auto`` is ``sigmoid`` for one class, ``softmax`` for two and
+            ``winner`` for more, unless the network's files say otherwise. See :func:`lesion_map`.
+        batch: Most images in one forward pass; null for as many as the run gives (``batch_size=``).
+    """
+
+    path: str = Field(default="", json_schema_extra=TRUSTED)
+    lesion: int | str | list[int | str] | None = None
+    size: list[int] | None = Field(default=None, min_length=2, max_length=2)
+    mean: list[float] | None = Field(default=None, min_length=3, max_length=3)
+    std: list[float] | None = Field(default=None, min_length=3, max_length=3)
+    threshold: float | None = Field(default=None, gt=0, lt=1)
+    activation: Activation = "auto"
+    batch: int | None = Field(default=None, ge=1)
+
+
+def plain_names(count: int) -> tuple[str, ...]:
+    """Return names for classes that nobody named."""
+    return tuple(f"class {index}" for index in range(count))
+
+
+def lesion_classes(asked: int | str | list[int | str] | None, names: Sequence[str], *, system: str) -> tuple[int, ...]:
+    """Return the indices of the classes that are the lesion.
+
+    Args:
+        asked: The setting ``lesion``.
+        names: Every class's name, by index.
+        system: The system's id, for messages.
+
+    Raises:
+        MedtestError: Nothing was asked and there is no one answer, or there is no such class; classes are listed.
+    """
+    if asked is None:
+        if len(names) == 1:
+            return (0,)
+        if len(names) == 2:
+            plain = [name.strip().lower() in BACKGROUND for name in names]
+            return (0,) if plain == [False, True] else (1,)
+        raise MedtestError(
+            f"{system}: this network has {len(names)} classes; say which is the lesion with "
+            f"systems.{system}.lesion=INDEX or NAME: {_listed(names)}"
+        )
+    found = tuple(dict.fromkeys(_index(one, names, system) for one in (asked if isinstance(asked, list) else [asked])))
+    if not found:
+        raise MedtestError(f"{system}: lesion is an empty list; the classes are {_listed(names)}")
+    if len(names) > 1 and len(found) == len(names):
+        raise MedtestError(f"{system}: lesion names every class, so that nothing is left: {_listed(names)}")
+    return found
+
+
+def _index(one: int | str, names: Sequence[str], system: str) -> int:
+    if isinstance(one, int):
+        if 0 <= one < len(names):
+            return one
+        raise MedtestError(f"{system}: there is no class {one}; the classes are {_listed(names)}")
+    wanted = one.strip().lower()
+    lower = [name.strip().lower() for name in names]
+    if lower.count(wanted) == 1:
+        return lower.index(wanted)
+    if lower.count(wanted) > 1:
+        raise MedtestError(f"{system}: several classes are called {one!r}; give an index: {_listed(names)}")
+    near = nearest_name(wanted, lower)
+    hint = f"; did you mean {names[lower.index(near)]!r}?" if near else ""
+    raise MedtestError(f"{system}: there is no class {one!r}{hint} The classes are {_listed(names)}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(f"{index} {str(name)[:40]!r}" for index, name in enumerate(names[:SHOWN]))
+    return shown + (f", … ({len(names)} in all)" if len(names) > SHOWN else "")
+
+
+def resolved_activation(activation: Activation, count: int, *, system: str) -> Activation:
+    """Return what ``auto`` means for so many classes.
+
+    Raises:
+        MedtestError: The activation needs a rival and there is one class only.
+    """
+    if activation == "auto":
+        return "sigmoid" if count == 1 else "softmax" if count == 2 else "winner"
+    if count == 1 and activation in ("softmax", "winner"):
+        raise MedtestError(
+            f"{system}: activation={activation} compares classes, and this network has one; sigmoid is for one class"
+        )
+    return activation
+
+
+def lesion_map(scores: Tensor, classes: Sequence[int], activation: Activation) -> Tensor:
+    """Return the lesion's probability from the scores of all classes.
+
+    Args:
+        scores: B×C×h×w, float.
+        classes: Indices of the lesion's classes.
+        activation: ``sigmoid``: the largest of the lesion's; ``softmax``: the sum of the lesion's shares; ``winner``:
+            the softmax between the best of the lesion's classes and the best of the others, which exceeds 0.5 exactly
+            where a lesion's class wins the argmax; ``none``: scores are probabilities, the largest of the lesion's.
+
+    Returns:
+        B×h×w float.
+    """
+    chosen = scores[:, list(classes)]
+    if activation == "softmax":
+        return scores.softmax(dim=1)[:, list(classes)].sum(dim=1)
+    if activation == "winner":
+        others = [index for index in range(scores.shape[1]) if index not in classes]
+        return (chosen.amax(dim=1) - scores[:, others].amax(dim=1)).sigmoid()
+    best = chosen.amax(dim=1)
+    return best.sigmoid() if activation == "sigmoid" else best
+
+
+def checked_scores(given: Any, images: int, classes: int | None) -> Tensor:
+    """Return a network's output as B×C×h×w float32.
+
+    Raises:
+        BadOutput: It is something else, or has another number of images or classes.
+    """
+    import torch
+
+    if not isinstance(given, torch.Tensor):
+        raise BadOutput(f"gave {type(given).__name__} where a tensor is expected")
+    if given.ndim != 4 or given.shape[0] != images:
+        raise BadOutput(f"gave shape {tuple(given.shape)} for {images} images; images × classes × h × w are expected")  # noqa: RUF001
+    if classes is not None and given.shape[1] != classes:
+        raise BadOutput(f"gave {given.shape[1]} classes where its files promise {classes}")
+    return given.float()
+
+
+def at_half(probability: NDArray[Any], threshold: float) -> NDArray[np.float32]:
+    """Return probabilities with ``threshold`` moved to 0.5, where the border cuts; 0 and 1 stay, straight in between.
+
+    What exceeded the threshold exceeds 0.5 afterwards, and nothing else.
+    """
+    values = np.asarray(probability, np.float32)
+    if threshold == CUT:
+        return values
+    exact = values.astype(np.float64)
+    moved = np.where(
+        exact > threshold, CUT + (1 - CUT) * (exact - threshold) / (1 - threshold), CUT * exact / threshold
+    ).astype(np.float32)
+    cut = np.float32(CUT)
+    moved = np.where((exact > threshold) & (moved <= cut), np.nextafter(cut, np.float32(1)), moved)
+    return np.where((exact <= threshold) & (moved > cut), cut, moved).astype(np.float32)

@@ -1,0 +1,292 @@
+"""A MONAI bundle as a system under test."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import cv2
+import numpy as np
+from pydantic import Field
+
+from medtest.cases import Image, Json
+from medtest.errors import BadOutput, MedtestError, Mistake
+from medtest.plugins import TRUSTED
+from medtest.systems.adapters.bundle_config import NotPlain
+from medtest.systems.adapters.bundle_files import CONFIGS, METADATA, MOST_WEIGHTS, BundleFiles
+from medtest.systems.adapters.bundle_parts import make_inferer, make_network, make_transform
+from medtest.systems.adapters.bundle_plan import BundlePlan, Wanted, plan_bundle
+from medtest.systems.adapters.lesion import NetworkSettings, checked_scores
+from medtest.systems.adapters.tensors import GraphSettings, encode
+from medtest.systems.adapters.torch_network import TorchNetwork
+from medtest.systems.adapters.weights import fill, fill_built, pointer_mistakes, read_weights
+from medtest.systems.files import file_mistakes, user_path
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+PLAIN = {"mean": [0.0, 0.0, 0.0], "std": [1.0, 1.0, 1.0]}
+
+
+class MonaiSettings(NetworkSettings):
+    """Settings of a MONAI bundle.
+
+    ``size``, ``mean`` and ``std`` belong to medtest's own preprocessing; giving one of them chooses it.
+
+    Attributes:
+        trust: Let the bundle run code: expressions in its configuration, classes of any kind, its ``scripts/``, a
+            TorchScript archive. As dangerous as installing a program.
+        preprocessing: ``auto``: the bundle's transforms where they are on the list of harmless ones, else medtest's
+            own; ``bundle``: the bundle's or a mistake; ``default``: medtest's own (pixels divided by 255, then ``mean``
+            and ``std``, 0 and 1 unless given, at ``size`` or the image's own).
+    """
+
+    trust: bool = Field(default=False, json_schema_extra=TRUSTED)
+    preprocessing: Literal["auto", "bundle", "default"] = "auto"
+
+
+class MonaiBundle(TorchNetwork):
+    """A bundle of MONAI (folder or zip) for two-dimensional segmentation.
+
+    Read are ``configs/inference.json`` (or .yaml), ``configs/metadata.json``, ``models/model.pt``. A configuration can
+    run code in many ways, so that without ``trust`` it is read as data: no ``$`` expression is evaluated, networks are
+    classes of ``monai.networks`` and ``torch.nn``, transforms those of
+    :data:`medtest.systems.adapters.bundle_parts.TRANSFORMS`, weights are loaded with ``weights_only`` and fill the
+    network strictly, nothing is downloaded.
+
+    Where the preprocessing loads pictures with ``LoadImage``, the network sees them as MONAI's readers give them, with
+    columns as the first axis. What the preprocessing did to the geometry (resizing, padding, flips) is undone on the
+    lesion's probability, as ``Invertd`` does. Of the postprocessing, activation, argmax and threshold are taken over;
+    the rest (largest component and the like) is left out and named before the run.
+    """
+
+    Settings: ClassVar[type[MonaiSettings]] = MonaiSettings
+    library = ("monai", "monai")
+
+    def __init__(self, name: str, settings: Any) -> None:
+        super().__init__(name, settings)
+        self._plan: BundlePlan | None = None
+        self._before: Any = None
+        self._inferer: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_plan": None, "_before": None, "_inferer": None}
+
+    def _planned(self) -> BundlePlan:
+        wanted: Wanted = self.settings.preprocessing
+        own = any(getattr(self.settings, key) is not None for key in ("size", "mean", "std"))
+        if own and wanted == "auto":
+            wanted = "default"
+        return plan_bundle(self._files(), trust=self.settings.trust, preprocessing=wanted)
+
+    def _files(self) -> BundleFiles:
+        return BundleFiles(user_path(self.settings.path))
+
+    def check(self) -> Sequence[Mistake]:
+        """Return what is wrong with the bundle, without importing MONAI."""
+        found, where = self.library_mistakes(), self.name
+        path = user_path(self.settings.path)
+        if not self.settings.path or not path.is_dir():
+            wrong = file_mistakes(self.settings.path, where=where, key="path", suffixes=(".zip",))
+            if wrong:
+                return [*found, *wrong]
+        try:
+            plan = self._planned()
+        except MedtestError as error:
+            return [*found, Mistake(where=where, key="path", found=str(error), allowed="a MONAI bundle, folder or zip")]
+        return [*found, *(pointer_mistakes(path / plan.weights, where=where, key="path") if path.is_dir() else [])]
+
+    def notice(self) -> str:
+        """Return what of the bundle is replaced or left out."""
+        try:
+            plan = self._planned()
+        except MedtestError:
+            return ""
+        said = []
+        if plan.before.transforms is None:
+            said.append(f"medtest's own preprocessing instead of the bundle's ({plan.before.reason})")
+        if plan.inferer_reason:
+            said.append(f"one plain forward pass instead of the bundle's inferer ({plan.inferer_reason})")
+        if plan.after.left_out:
+            said.append(f"not applied afterwards: {', '.join(plan.after.left_out)}")
+        if self.settings.trust:
+            said.append("the bundle may run code, as you said")
+        return f"{self.name}: {'; '.join(said)}." if said else ""
+
+    def fingerprint(self) -> dict[str, Json]:
+        """Return the SHA-256 of weights and configuration, and what of the bundle is used."""
+        files, plan = self._files(), self._planned()
+        found: dict[str, Json] = {
+            "weights_sha256": files.sha256(plan.weights),
+            "config_sha256": files.sha256(files.first(CONFIGS) or CONFIGS[0]),
+            "preprocessing": "default" if plan.before.transforms is None else "bundle",
+            "trust": bool(self.settings.trust),
+        }
+        metadata = files.first(METADATA)
+        return found | ({"metadata_sha256": files.sha256(metadata)} if metadata else {})
+
+    def load(self, device: str) -> nn.Module:
+        """Return the network; see :class:`medtest.systems.adapters.torch_network.TorchNetwork`.
+
+        Raises:
+            MedtestError: The bundle cannot be run.
+        """
+        import monai  # noqa: F401 - its absence is told before anything else
+
+        plan, files = self._planned(), self._files()
+        self._plan = plan
+        parser = _trusted_parser(plan, files) if self.settings.trust else None
+        try:
+            network = self._load_network(plan, files, parser)
+            self._before = self._load_transforms(plan, parser)
+            self._inferer = None if plan.inferer is None else make_inferer(plan.inferer)
+        except NotPlain as error:
+            raise MedtestError(f"{files.path.name}: {error}") from error
+        if plan.names is not None:
+            self.has_classes(plan.names)
+        self._threshold = self._threshold if plan.after.threshold is None else plan.after.threshold
+        return network
+
+    def _load_network(self, plan: BundlePlan, files: BundleFiles, parser: Any) -> nn.Module:
+        with files.opened(plan.weights, MOST_WEIGHTS) as file:
+            if not plan.network_key:
+                return _script(file, plan.weights)
+            path = files.path / plan.weights
+            safetensors = plan.weights.endswith(".safetensors") and not files.is_zip
+            state = read_weights(path if safetensors else file, name=plan.weights)
+        if plan.network is not None:
+            name = str(plan.network["_target_"]).rpartition(".")[2]
+            return fill(lambda: make_network(plan.network, plan.network_key), state, name=name, file=plan.weights)
+        network = _parsed(parser, plan.network_key)
+        return fill_built(network, state, name=type(network).__name__, file=plan.weights)
+
+    def _load_transforms(self, plan: BundlePlan, parser: Any) -> Any:
+        if plan.before.transforms is None:
+            return None
+        from monai import transforms
+
+        made = [
+            _parsed(parser, f"preprocessing::transforms::{one['_place_']}")
+            if "_place_" in one
+            else make_transform(one, plan.before.key)
+            for one in plan.before.transforms
+        ]
+        return transforms.Compose(made)
+
+    def _choose(self, names: tuple[str, ...]) -> None:
+        super()._choose(names)
+        if self._plan is None or self.settings.activation != "auto":
+            return
+        after = self._plan.after
+        if after.argmax and len(names) > 2:
+            self._activation = "winner"
+        elif after.activation and not (after.activation == "softmax" and len(names) == 1):
+            self._activation = after.activation
+
+    def scores(self, network: nn.Module, images: Sequence[Image]) -> Iterator[Tensor]:
+        """Yield the classes' scores of all images, as the network gives them, without undoing any geometry."""
+        yield self._forward(network, self._own(images).to(self._device), len(images))
+
+    def predict(self, images: Sequence[Image], addresses: Any) -> Sequence[Any]:
+        """Return one map per image; see :class:`medtest.systems.adapters.torch_network.TorchNetwork`."""
+        if self._before is None:
+            return super().predict(images, addresses)
+        if self._network is None:
+            raise MedtestError(f"{self.name} was asked before it was opened")
+        import torch
+
+        answers = []
+        with torch.inference_mode():
+            for image in images:
+                answers.append(self._one(self._network, image))
+        return answers
+
+    def _one(self, network: nn.Module, image: Image) -> Any:
+        """Answer one image through the bundle's own transforms, and back."""
+        import torch
+        from monai.data.meta_tensor import MetaTensor
+
+        plan = self._plan
+        if plan is None:
+            raise MedtestError(f"{self.name} was asked before it was opened")
+        key = plan.before.key
+        data = self._before({key: self._loaded(image, plan)})
+        ready = torch.as_tensor(data[key])
+        if ready.ndim != 3 or ready.shape[0] != plan.channels:
+            raise BadOutput(
+                f"the bundle's preprocessing gave shape {tuple(ready.shape)}; {plan.channels} channels and two axes "
+                "are expected"
+            )
+        given = self._forward(network, ready[None].float().as_subclass(torch.Tensor).to(self._device), 1)
+        probability = torch.as_tensor(self.probability(given))
+        same = probability.shape[-2:] == ready.shape[-2:]
+        if same and isinstance(data[key], MetaTensor):
+            back = MetaTensor(probability, meta=data[key].meta, applied_operations=data[key].applied_operations)
+            probability = torch.as_tensor(self._before.inverse({key: back})[key]).as_subclass(torch.Tensor)
+        plane = np.clip(np.asarray(probability, np.float32)[0], 0, 1)
+        return np.ascontiguousarray(plane.T if plan.before.swapped else plane)
+
+    def _loaded(self, image: Image, plan: BundlePlan) -> Any:
+        """Return an image as MONAI's LoadImage gives it: float32, columns first, with where its channels are."""
+        import torch
+        from monai.data.meta_tensor import MetaTensor
+
+        pixels = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY) if plan.channels == 1 else image
+        pixels = pixels.swapaxes(0, 1) if plan.before.swapped else pixels
+        where: Any = -1 if pixels.ndim == 3 else "no_channel"
+        meta = {"original_channel_dim": where, "spatial_shape": np.asarray(pixels.shape[:2])}
+        return MetaTensor(torch.from_numpy(np.ascontiguousarray(pixels, np.float32)), affine=torch.eye(4), meta=meta)
+
+    def _own(self, images: Sequence[Image]) -> Tensor:
+        """Return images through medtest's own preprocessing, B×C×h×w."""
+        import torch
+
+        given: dict[str, Any] = {key: getattr(self.settings, key) or PLAIN[key] for key in PLAIN}
+        size = None if self.settings.size is None else (self.settings.size[0], self.settings.size[1])
+        if self._plan is not None and self._plan.channels == 1:
+            grey = [np.repeat(cv2.cvtColor(one, cv2.COLOR_RGB2GRAY)[..., None], 3, axis=2) for one in images]
+            return torch.from_numpy(encode(grey, GraphSettings(**given), size)[:, :1].copy())
+        return torch.from_numpy(encode(images, GraphSettings(**given), size))
+
+    def _forward(self, network: nn.Module, inputs: Tensor, count: int) -> Tensor:
+        given: Any = network(inputs) if self._inferer is None else self._inferer(inputs, network)
+        if isinstance(given, Mapping):
+            given = given.get("pred", next(iter(given.values()), None))
+        if isinstance(given, list | tuple):
+            given = given[0] if given else None
+        import torch
+
+        plain = given.as_subclass(torch.Tensor) if isinstance(given, torch.Tensor) else given
+        return checked_scores(plain, count, None)
+
+
+def _script(file: Any, name: str) -> nn.Module:
+    import torch
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch announces that TorchScript will go; archives are still about
+            found: nn.Module = torch.jit.load(file, map_location="cpu")  # type: ignore[no-untyped-call]
+    except (RuntimeError, ValueError, OSError) as error:
+        raise MedtestError(f"{name}: not a TorchScript archive: {str(error).splitlines()[0][:200]}") from error
+    return found
+
+
+def _trusted_parser(plan: BundlePlan, files: BundleFiles) -> Any:
+    """Return MONAI's own parser of the configuration; what it is asked for, it runs."""
+    from monai import bundle
+
+    if not files.is_zip and str(files.path) not in sys.path:
+        sys.path.append(str(files.path))  # for the bundle's scripts/
+    parser: Any = bundle.ConfigParser(config=dict(plan.config))
+    parser["bundle_root"] = str(files.path)
+    return parser
+
+
+def _parsed(parser: Any, key: str) -> Any:
+    try:
+        return parser.get_parsed_content(key, instantiate=True)
+    except Exception as error:  # noqa: BLE001 - a bundle's own code may raise anything
+        raise MedtestError(f"the bundle's {key} cannot be made: {type(error).__name__}: {str(error)[:300]}") from error

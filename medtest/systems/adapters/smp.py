@@ -1,0 +1,233 @@
+"""A network of segmentation_models_pytorch, saved as a folder or as a checkpoint with its architecture's name."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import Field
+
+from medtest.cases import Image, Json
+from medtest.errors import MedtestError, Mistake, nearest_name
+from medtest.plugins import TRUSTED
+from medtest.systems.adapters.lesion import NetworkSettings, checked_scores, plain_names
+from medtest.systems.adapters.tensors import GraphSettings, encode
+from medtest.systems.adapters.torch_network import TorchNetwork
+from medtest.systems.adapters.weights import fill, pointer_mistakes, read_weights
+from medtest.systems.files import file_mistakes, file_sha256, folder_mistakes, user_path
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+CONFIG = "config.json"
+MOST_BYTES = 1 << 20
+IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+HALVES = ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
+DPN = ((124 / 255, 117 / 255, 104 / 255), (1 / (0.0167 * 255),) * 3)
+"""Mean and std of pixels in [0, 1] that encoders were pre-trained with (older ones: pretrained-models.pytorch)."""
+_OWN = {"inceptionv4": HALVES, "inceptionresnetv2": HALVES, "xception": HALVES, "timm-tf_efficientnet_lite": HALVES}
+
+
+class SmpSettings(NetworkSettings):
+    """Settings of a network of segmentation_models_pytorch.
+
+    ``size`` null leaves the image's own, taken to the nearest multiples of the encoder's stride; ``mean`` and ``std``
+    null are those the encoder was pre-trained with.
+
+    Attributes:
+        checkpoint: Weights alone, instead of a folder (``path``); then ``architecture`` and ``encoder`` say of what.
+        architecture: ``Unet``, ``FPN``, ``DeepLabV3Plus`` and so on.
+        encoder: The encoder's name, as ``resnet34``.
+    """
+
+    checkpoint: str = Field(default="", json_schema_extra=TRUSTED)
+    architecture: str = ""
+    encoder: str = ""
+
+
+class Smp(TorchNetwork):
+    """A network that ``save_pretrained`` wrote, or a state dict with the names of its architecture and encoder.
+
+    Nothing is downloaded: the encoder's ImageNet weights are not fetched, for all weights come from the file, strictly.
+    Preprocessing is the library's: RGB in [0, 1], minus the mean and through the std that the encoder was pre-trained
+    with (its own lookup asks the hub; the same numbers are kept here and taken from timm for ``tu-`` encoders).
+    """
+
+    Settings: ClassVar[type[SmpSettings]] = SmpSettings
+    library = ("segmentation_models_pytorch", "smp")
+
+    def __init__(self, name: str, settings: Any) -> None:
+        super().__init__(name, settings)
+        self._input = GraphSettings()
+        self._ends_active = False
+
+    def check(self) -> Sequence[Mistake]:
+        """Return what is wrong with folder, checkpoint and names."""
+        wanted, where = self.settings, self.name
+        found = self.library_mistakes()
+        if wanted.checkpoint and wanted.path:
+            return [*found, Mistake(where=where, key="path", found="path and checkpoint", allowed="one of them")]
+        if wanted.checkpoint:
+            suffixes = (".pth", ".pt", ".ckpt", ".bin", ".tar", ".safetensors")
+            found += file_mistakes(wanted.checkpoint, where=where, key="checkpoint", suffixes=suffixes)
+            for key, like in (("architecture", "Unet"), ("encoder", "resnet34")):
+                if not getattr(wanted, key):
+                    fix = f"add systems.{where}.{key}={like}"
+                    found.append(Mistake(where=where, key=key, found="nothing", allowed="its name", fix=fix))
+            return found or pointer_mistakes(user_path(wanted.checkpoint), where=where, key="checkpoint")
+        if not wanted.path:
+            named = f"systems.{where}.architecture=Unet systems.{where}.encoder=resnet34"
+            fix = f"add path=FOLDER, or checkpoint=FILE {named}"
+            return [*found, Mistake(where=where, key="path", found="nothing", allowed="a folder", fix=fix)]
+        wrong = folder_mistakes(wanted.path, where=where, key="path")
+        if wrong:
+            return [*found, *wrong]
+        folder = user_path(wanted.path)
+        try:
+            _described(folder)
+            weights = _weights(folder)
+        except MedtestError as error:
+            allowed = f"a folder that save_pretrained wrote: {CONFIG} and {WEIGHTS[0]}"
+            return [*found, Mistake(where=where, key="path", found=str(error), allowed=allowed)]
+        return [*found, *pointer_mistakes(weights, where=where, key="path")]
+
+    def fingerprint(self) -> dict[str, Json]:
+        """Return the SHA-256 of the weights and of the network's description."""
+        if self.settings.checkpoint:
+            return {"weights_sha256": file_sha256(user_path(self.settings.checkpoint))}
+        folder = user_path(self.settings.path)
+        return {"weights_sha256": file_sha256(_weights(folder)), "config_sha256": file_sha256(folder / CONFIG)}
+
+    def load(self, device: str) -> nn.Module:
+        """Return the network; see :class:`medtest.systems.adapters.torch_network.TorchNetwork`.
+
+        Raises:
+            MedtestError: The description names no network of the library, or the weights are not its.
+        """
+        import segmentation_models_pytorch as library
+
+        file = (
+            user_path(self.settings.checkpoint) if self.settings.checkpoint else _weights(user_path(self.settings.path))
+        )
+        state = read_weights(file, name=file.name)
+        if self.settings.checkpoint:
+            described: dict[str, Any] = {"encoder_name": self.settings.encoder, "classes": _heads_classes(state)}
+            architecture = self.settings.architecture
+        else:
+            described = _described(user_path(self.settings.path))
+            architecture = str(described.pop("_model_class"))
+        known = library.MODEL_ARCHITECTURES_MAPPING
+        kind = known.get(architecture.lower())
+        if kind is None:
+            raise MedtestError(_unknown("architecture", architecture, [one.__name__ for one in known.values()]))
+        encoder = str(described.get("encoder_name", ""))
+        if not encoder.startswith("tu-") and encoder not in library.encoders.encoders:
+            raise MedtestError(_unknown("encoder", encoder, library.encoders.get_encoder_names()))
+        trained = described.get("encoder_weights")
+        arguments = _arguments(kind, described, file.name)
+        network = fill(lambda: kind(**arguments), state, name=f"{kind.__name__} on {encoder}", file=file.name)
+        mean, std = pretraining(encoder, trained if isinstance(trained, str) else None)
+        self._input = GraphSettings(mean=self.settings.mean or list(mean), std=self.settings.std or list(std))
+        self._ends_active = bool(described.get("activation"))
+        self.has_classes(plain_names(int(arguments.get("classes", 1))))
+        return network
+
+    def _choose(self, names: tuple[str, ...]) -> None:
+        super()._choose(names)
+        if self._ends_active and self.settings.activation == "auto":
+            self._activation = "none"
+
+    def scores(self, network: nn.Module, images: Sequence[Image]) -> Iterator[Tensor]:
+        """Yield the scores of all images."""
+        import torch
+
+        stride = int(getattr(network.encoder, "output_stride", 32)) if hasattr(network, "encoder") else 32
+        if self.settings.size is not None:
+            size = (self.settings.size[0], self.settings.size[1])
+        else:
+            height, width = (max(stride, round(side / stride) * stride) for side in images[0].shape[:2])
+            size = (height, width)
+        given = network(torch.from_numpy(encode(images, self._input, size)).to(self._device))
+        # with a classification head the masks come first
+        yield checked_scores(given[0] if isinstance(given, tuple) else given, len(images), None)
+
+
+def pretraining(encoder: str, weights: str | None) -> tuple[Sequence[float], Sequence[float]]:
+    """Return mean and std, of RGB pixels in [0, 1], that an encoder was pre-trained with.
+
+    Args:
+        encoder: The library's name of it.
+        weights: The library's name of its weights (``imagenet``, ``advprop`` …), or None where that is not known.
+    """
+    if encoder.startswith("tu-"):
+        import timm
+
+        name = encoder.removeprefix("tu-")
+        known = timm.models.get_pretrained_cfg(name) if timm.models.is_model(name) else None
+        return IMAGENET if known is None else (known.mean, known.std)
+    if weights == "advprop":
+        return HALVES
+    if encoder.startswith("dpn"):
+        return DPN
+    return next((value for start, value in _OWN.items() if encoder.startswith(start)), IMAGENET)
+
+
+def _described(folder: Path) -> dict[str, Any]:
+    path = folder / CONFIG
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise MedtestError(f"{CONFIG} is too large to be one")
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise MedtestError(f"{folder.name} has no {CONFIG}") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise MedtestError(f"{CONFIG} cannot be read: {str(error)[:200]}") from error
+    if not isinstance(found, dict) or not isinstance(found.get("_model_class"), str):
+        other = isinstance(found, dict) and "model_type" in found
+        hint = "; it is one of transformers: model=huggingface" if other else ""
+        raise MedtestError(f"{CONFIG} names no _model_class of segmentation_models_pytorch{hint}")
+    return found
+
+
+def _weights(folder: Path) -> Path:
+    for name in WEIGHTS:
+        if (folder / name).is_file():
+            return folder / name
+    raise MedtestError(f"{folder.name} holds no {' or '.join(WEIGHTS)}")
+
+
+def _heads_classes(state: Mapping[str, Tensor]) -> int:
+    """Return how many classes a checkpoint's segmentation head has, 1 where it has another form."""
+    heads = [value for name, value in state.items() if name.endswith("segmentation_head.0.weight")]
+    return int(heads[0].shape[0]) if heads else 1
+
+
+def _arguments(kind: type[Any], described: Mapping[str, Any], file: str) -> dict[str, Any]:
+    """Return what the network is made with: its description, without weights that would be fetched."""
+    parameters = inspect.signature(kind).parameters
+    open_end = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values())
+    # What the network hands on to its encoder may be a number, and no path from which timm would read weights.
+    unknown = [
+        name
+        for name, value in described.items()
+        if name not in parameters and not (open_end and (value is None or isinstance(value, bool | int | float)))
+    ]
+    if unknown:
+        raise MedtestError(
+            f"{file}: {kind.__name__} of the installed library takes no {', '.join(sorted(unknown)[:6])}"
+        )
+    channels = described.get("in_channels", 3)
+    if channels != 3:
+        raise MedtestError(f"{file}: the network takes {channels} channels; medtest gives RGB images, which have three")
+    return {**described, "encoder_weights": None}
+
+
+def _unknown(what: str, name: str, known: Sequence[str]) -> str:
+    near = nearest_name(name, {one.lower() for one in known})
+    shown = next((one for one in known if one.lower() == near), None)
+    hint = f"; did you mean {shown}?" if shown else ""
+    return f"segmentation_models_pytorch has no {what} {name[:60]!r}{hint} It has {', '.join(list(known)[:80])}"
