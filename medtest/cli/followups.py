@@ -1,0 +1,219 @@
+"""``medtest followups``: make, verify and export the store of follow-ups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from medtest.errors import ExitCode, Mistake, UserMistakes, nearest_name
+
+if TYPE_CHECKING:
+    from medtest.followups import FollowUpStore, StoreReport
+    from medtest.suite.model import Suite
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+_MOST_LINES = 50
+Tokens = Annotated[
+    list[str], typer.Argument(help="suite=NAME, then data=PATH, limit=N, only=relation:blur, relations.… as for a run.")
+]
+Where = Annotated[
+    Path | None,
+    typer.Option("--store", help="The store's folder; followups/ in this folder (or MEDTEST_HOME) without."),
+]
+
+
+@app.callback()
+def followups() -> None:
+    """Keep follow-ups once: to test with, to train with, to be judged by people."""
+
+
+@app.command("make")
+def make(
+    tokens: Tokens,
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            "--store", "--to", help="The store's folder; followups/ in this folder (or MEDTEST_HOME) without."
+        ),
+    ] = None,
+    config_dir: Annotated[list[Path] | None, typer.Option("--config-dir", help="A folder like conf/ of yours.")] = None,
+) -> None:
+    """Make a suite's follow-ups: medtest followups make suite=polyp_seg limit=10."""
+    from medtest.cli.images import split_tokens
+    from medtest.cli.jobs import invocation_of
+    from medtest.followups import make_followups
+    from medtest.suite.compose import load
+
+    console = Console(highlight=False)
+    name, overrides, own, words = split_tokens(tokens, "to", "store")
+    if words:
+        raise UserMistakes([_not_understood(words)])
+    folder = store or next((Path(own[key]) for key in ("store", "to") if own.get(key)), None)
+    loaded = load(name, overrides, config_dirs=config_dir or [])
+    with _bar(console, "follow-ups") as progress:
+        report = make_followups(
+            loaded.suite,
+            invocation_of(loaded),
+            None if folder is None else folder.expanduser(),
+            progress=progress,
+        )
+    kept = f"{report.made:,} made, {report.reused:,} there already, {report.skipped:,} without room"
+    console.print(
+        f"{report.folder.name}: {kept}; {report.sources:,} sources, {report.bytes / 1e6:,.1f} MB written in "
+        f"{report.seconds:,.1f} s",
+        markup=False,
+        soft_wrap=True,
+    )
+    if report.left_out:
+        console.print(f"Not kept, for they need the system: {', '.join(report.left_out)}", markup=False, soft_wrap=True)
+    if report.errors:
+        console.print(f"{report.errors:,} could not be made:", markup=False, soft_wrap=True)
+        _lines(console, [f"{address}: {reason}" for address, reason in report.problems], report.errors)
+    console.print(f"suite key: {report.suite}", markup=False, soft_wrap=True)
+    raise typer.Exit(ExitCode.TOO_MANY_ERRORS if _too_many(report, loaded.suite) else ExitCode.OK)
+
+
+@app.command("verify")
+def verify(
+    store: Where = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Move aside what is damaged or unknown, forget what lost a picture.")
+    ] = False,
+) -> None:
+    """Read every picture of the store; exit code 1 when one is missing, altered, truncated or orphaned."""
+    from medtest.followups.verify import repair_store, verify_store
+
+    console = Console(highlight=False)
+    opened = _opened(store, write=repair)
+    with _bar(console, "pictures") as progress:
+        report = repair_store(opened, progress=progress) if repair else verify_store(opened, progress=progress)
+    head = f"{opened.folder.name}: {report.entries:,} follow-ups, {report.files:,} pictures"
+    if report.whole:
+        console.print(f"{head}: whole", markup=False, soft_wrap=True)
+    else:
+        count = len(report.findings)
+        console.print(f"{head}: {count:,} finding{'s' if count > 1 else ''}", markup=False, soft_wrap=True)
+        _lines(console, [str(finding) for finding in report.findings], count)
+    if report.in_work:
+        console.print(f"{report.in_work:,} files of a process that is adding now are not noted yet.", markup=False)
+    if repair and not report.whole:
+        console.print(
+            f"Repaired: {report.moved:,} files moved aside, {report.forgotten:,} follow-ups forgotten; the command "
+            "that made them makes them again.",
+            markup=False,
+            soft_wrap=True,
+        )
+    raise typer.Exit(ExitCode.OK if report.whole or repair else 1)
+
+
+@app.command("export")
+def export(
+    to: Annotated[Path, typer.Option("--to", help="A new folder.")],
+    store: Where = None,
+    dataset: Annotated[list[str] | None, typer.Option(help="Only this data set; may be repeated.")] = None,
+    relation: Annotated[list[str] | None, typer.Option(help="Only this relation; may be repeated.")] = None,
+    severity: Annotated[list[int] | None, typer.Option(help="Only this severity; may be repeated.")] = None,
+    suite: Annotated[str, typer.Option(help="Only follow-ups of this suite, by name or key.")] = "",
+) -> None:
+    """Write a plain data set: images/, masks/, sources/ and followups.csv, for other tools."""
+    from medtest.followups.export import export_store
+
+    console = Console(highlight=False)
+    opened = _opened(store, write=False)
+    target = to.expanduser()
+    with _bar(console, "follow-ups") as progress:
+        report = export_store(
+            opened,
+            target,
+            suite=_suite_key(opened, suite),
+            datasets=dataset or (),
+            relations=relation or (),
+            severities=severity or (),
+            progress=progress,
+        )
+    skipped = f", {report.skipped:,} without room (named in the table)" if report.skipped else ""
+    console.print(
+        f"{target.name}: {report.followups:,} images, {report.masks:,} masks, {report.sources:,} sources, "
+        f"followups.csv ({report.bytes / 1e6:,.1f} MB){skipped}",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+@app.command("list")
+def list_suites(store: Where = None) -> None:
+    """List the suites of which the store holds follow-ups."""
+    from rich.table import Table
+
+    opened = _opened(store, write=False)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("suite", "version", "key", "added"):
+        table.add_column(column, no_wrap=True)
+    table.add_column("cases", justify="right", no_wrap=True)
+    for entry in opened.suites():
+        table.add_row(entry.name, entry.version, entry.key, entry.added, f"{entry.entries:,}")
+    Console(highlight=False, markup=False).print(table)
+
+
+def _opened(folder: Path | None, *, write: bool) -> FollowUpStore:
+    from medtest.followups import FollowUpStore, default_folder
+    from medtest.followups.index import INDEX
+
+    chosen = default_folder() if folder is None else folder.expanduser()
+    return FollowUpStore.open(chosen, create=write and (chosen / INDEX).is_file())
+
+
+def _suite_key(store: FollowUpStore, named: str) -> str:
+    """Return a suite's key by its key or its name (the one added to last)."""
+    if not named:
+        return ""
+    known = store.suites()
+    for entry in known:
+        if named in (entry.key, entry.name):
+            return entry.key
+    names = sorted({entry.name for entry in known})
+    raise UserMistakes(
+        [
+            Mistake(
+                where="command line",
+                key="--suite",
+                found=named,
+                allowed=", ".join(names) or "none",
+                nearest=nearest_name(named, names),
+                fix="medtest followups list",
+            )
+        ]
+    )
+
+
+def _too_many(report: StoreReport, suite: Suite) -> bool:
+    """Say whether more could not be made than the suite allows, by its own ``max_error_percent``."""
+    tried = report.made + report.reused + report.errors
+    return bool(report.errors) and 100.0 * report.errors > suite.max_error_percent * tried
+
+
+def _not_understood(words: list[str]) -> Mistake:
+    return Mistake(where="command line", found=" ".join(words), allowed="suite=NAME and key=value tokens")
+
+
+def _lines(console: Console, lines: list[str], total: int) -> None:
+    for line in lines[:_MOST_LINES]:
+        console.print(f"  {line}", markup=False, soft_wrap=True)
+    if total > _MOST_LINES:
+        console.print(f"  and {total - _MOST_LINES:,} more")
+
+
+@contextmanager
+def _bar(console: Console, what: str) -> Iterator[Callable[[int, int], None]]:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,0 +1,30 @@
+"""Kept follow-ups: made once, used to test, to train further and to be judged by people.
+
+Make and read::
+
+    from medtest.followups import FollowUpStore, make_followups
+
+    report = make_followups(suite, invocation)                  # or folder=Path(…)
+    store = FollowUpStore.open(report.folder)
+    for entry in store.entries(report.suite):                   # in the order of the suite's plan
+        followup = store.image(entry.followup_sha256)           # uint8 H×W×3 RGB
+        expected = store.mask(entry.mask_sha256)                # bool H×W ("" for unlabelled seeds)
+        source = store.image(entry.source_sha256)
+"""
+
+from medtest.followups.entry import Entry, SuiteEntry
+from medtest.followups.files import DamagedFile
+from medtest.followups.make import StoreReport, make_followups
+from medtest.followups.reuse import StoredFollowUps
+from medtest.followups.store import FollowUpStore, default_folder
+
+__all__ = [
+    "DamagedFile",
+    "Entry",
+    "FollowUpStore",
+    "StoreReport",
+    "StoredFollowUps",
+    "SuiteEntry",
+    "default_folder",
+    "make_followups",
+]

@@ -1,0 +1,218 @@
+"""Pictures kept by content: one PNG for each set of pixels, named by their SHA-256.
+
+PNG and not lossless WebP, by measurement (``benchmarks/followups.py --formats``: 512×512 phantoms and their follow-ups
+on one core): with the filter "up" and run-length coding a PNG takes 10 ms to write, 5 ms to read, 264 KiB; OpenCV's
+default 11, 5 and 287; the other filters and levels 9-28 ms to write at 253-395 KiB; lossless WebP at its fastest 15 ms
+to write, 6 ms to read, 216 KiB. The fifth that WebP would save on disk costs half as much time again, and every tool
+reads PNG, so that an export is a copy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+import stat
+import struct
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, Literal
+
+import cv2
+import numpy as np
+
+from medtest.cases import Image, Mask, image_sha256
+from medtest.errors import MedtestError
+from medtest.imagefile import MOST_PIXELS
+
+Kind = Literal["images", "masks"]
+KINDS: Final[tuple[Kind, ...]] = ("images", "masks")
+SUFFIX = ".png"
+DRAFT = ".part"
+
+IMAGE_PNG: Final = (
+    cv2.IMWRITE_PNG_COMPRESSION,
+    1,
+    cv2.IMWRITE_PNG_FILTER,
+    cv2.IMWRITE_PNG_FILTER_UP,
+    cv2.IMWRITE_PNG_STRATEGY,
+    cv2.IMWRITE_PNG_STRATEGY_RLE,
+)
+MASK_PNG: Final = (cv2.IMWRITE_PNG_COMPRESSION, 1)
+
+_SHA = re.compile(r"[0-9a-f]{64}")
+_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_COLOURS = {"images": 2, "masks": 0}  # IHDR's colour types: truecolour, greyscale
+
+
+class DamagedFile(MedtestError):
+    """A file of the store is missing, truncated or altered."""
+
+
+def relative_path(kind: Kind, sha256: str) -> str:
+    """Return where a picture lies below the store: ``images/ab/abcd….png``.
+
+    Raises:
+        ValueError: It is no SHA-256 in hexadecimal.
+    """
+    if not _SHA.fullmatch(sha256):
+        raise ValueError(f"{sha256[:80]!r} is no SHA-256 in lower-case hexadecimal")
+    return f"{kind}/{sha256[:2]}/{sha256}{SUFFIX}"
+
+
+def mask_sha256(mask: Mask) -> str:
+    """Return the name of a mask: :func:`medtest.cases.image_sha256` of the bool H×W array."""
+    return image_sha256(np.ascontiguousarray(mask, dtype=np.bool_))
+
+
+def encode(kind: Kind, pixels: Image) -> bytes:
+    """Return pixels as PNG: images as 8-bit RGB, masks as 8-bit grey of 0 and 255.
+
+    Args:
+        kind: What they are.
+        pixels: uint8 H×W×3 for images, bool H×W for masks.
+
+    Raises:
+        ValueError: They are something else.
+    """
+    if kind == "images":
+        if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3:
+            raise ValueError(f"the store keeps uint8 H×W×3 images, not {pixels.dtype} of shape {pixels.shape}")
+        good, data = cv2.imencode(SUFFIX, cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR), IMAGE_PNG)
+    else:
+        if pixels.dtype != np.bool_ or pixels.ndim != 2:
+            raise ValueError(f"the store keeps bool H×W masks, not {pixels.dtype} of shape {pixels.shape}")
+        grey = np.ascontiguousarray(pixels).view(np.uint8) * np.uint8(255)
+        good, data = cv2.imencode(SUFFIX, grey, MASK_PNG)
+    if not good:
+        raise ValueError(f"{pixels.shape} could not be encoded")
+    return data.tobytes()
+
+
+def decode(kind: Kind, sha256: str, content: bytes) -> Image:
+    """Return a file's pixels, checked against its name.
+
+    Args:
+        kind: What it holds.
+        sha256: Its name.
+        content: The file's bytes.
+
+    Returns:
+        uint8 H×W×3 RGB, or bool H×W.
+
+    Raises:
+        DamagedFile: It holds something else than its name says.
+    """
+    name = relative_path(kind, sha256)
+    _check_head(kind, name, content)
+    flags = cv2.IMREAD_COLOR if kind == "images" else cv2.IMREAD_GRAYSCALE
+    try:
+        found = cv2.imdecode(np.frombuffer(content, np.uint8), flags | cv2.IMREAD_IGNORE_ORIENTATION)
+    except cv2.error as error:
+        raise _damaged(name, "cannot be decoded") from error
+    if found is None:
+        raise _damaged(name, "cannot be decoded")
+    pixels: Image = cv2.cvtColor(found, cv2.COLOR_BGR2RGB) if kind == "images" else found > 0
+    if image_sha256(pixels) != sha256:
+        raise _damaged(name, "holds other pixels than its name says (altered or truncated)")
+    return pixels
+
+
+def _check_head(kind: Kind, name: str, content: bytes) -> None:
+    """Check size and kind of the picture before anything is decoded."""
+    if len(content) < 33 or not content.startswith(_SIGNATURE) or content[12:16] != b"IHDR":
+        raise _damaged(name, "is no PNG file" if content else "is empty")
+    width, height, depth, colour = struct.unpack(">IIBB", content[16:26])
+    if width * height > MOST_PIXELS or not width * height:
+        raise _damaged(name, f"claims {width}×{height} pixels")
+    if depth != 8 or colour != _COLOURS[kind]:
+        raise _damaged(name, f"is a PNG of another kind (depth {depth}, colour type {colour})")
+
+
+def _damaged(name: str, what: str) -> DamagedFile:
+    return DamagedFile(f"{name} {what}. 'medtest followups verify' lists what else is damaged.")
+
+
+class Files:
+    """The pictures of one store.
+
+    Args:
+        folder: The store's folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def path(self, kind: Kind, sha256: str) -> Path:
+        """Return where a picture lies or would lie."""
+        return self.folder / relative_path(kind, sha256)
+
+    def size(self, kind: Kind, sha256: str) -> int | None:
+        """Return the bytes of a picture's file, or None where there is none."""
+        try:
+            status = os.lstat(self.path(kind, sha256))
+        except FileNotFoundError:
+            return None
+        return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+    def put(self, kind: Kind, sha256: str, pixels: Image) -> int:
+        """Write a picture unless it is there, whole or not at all, and return the bytes written (0 if it was there).
+
+        The file is renamed into place, so that another process never sees half of it and killing this one leaves at
+        most a draft behind. It is not forced to disk file by file (a tenth of a second each on a busy disk): after a
+        power failure a file may be empty, which its size in the index tells.
+
+        Raises:
+            OSError: It cannot be written.
+            ValueError: The pixels are of a kind that is not kept.
+        """
+        return self.put_bytes(kind, sha256, encode(kind, pixels))
+
+    def put_bytes(self, kind: Kind, sha256: str, content: bytes) -> int:
+        """As :meth:`put`, with the picture encoded already.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        path = self.path(kind, sha256)
+        if self.size(kind, sha256) == len(content):
+            with suppress(OSError):
+                if path.read_bytes() == content:
+                    return 0
+        return self._write(path, content)
+
+    def _write(self, path: Path, content: bytes) -> int:
+        draft = path.with_name(f".{path.stem[:16]}-{os.getpid()}-{secrets.token_hex(4)}{DRAFT}")
+        try:
+            try:
+                handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+            except FileNotFoundError:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            draft.replace(path)
+        except BaseException:
+            with suppress(OSError):
+                draft.unlink(missing_ok=True)
+            raise
+        return len(content)
+
+    def read(self, kind: Kind, sha256: str) -> Image:
+        """Return a picture, checked against its name.
+
+        Raises:
+            DamagedFile: It is missing, or holds something else.
+        """
+        try:
+            content = self.path(kind, sha256).read_bytes()
+        except OSError as error:
+            name = relative_path(kind, sha256)
+            raise _damaged(name, f"cannot be read ({error.strerror or error})") from error
+        return decode(kind, sha256, content)
+
+
+def content_sha256(content: bytes) -> str:
+    """Return the SHA-256 of a file's bytes."""
+    return hashlib.sha256(content).hexdigest()

@@ -1,0 +1,392 @@
+"""The index of a store: what each follow-up is, in one SQLite file.
+
+SQLite in WAL mode, for three reasons: a transaction is whole or absent after SIGKILL and on a full disk; several
+processes may write while others read; and a runner asks for a few follow-ups at a time, which a B-tree answers without
+reading the rest. (Shards of Parquet would have to be read whole, or merged, to answer that.) WAL needs a local disk;
+where the file system refuses it SQLite's rollback journal is used.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from medtest.cases import Address, Effect
+from medtest.errors import MedtestError, OutputProblem
+from medtest.followups.entry import Entry, SuiteEntry
+
+INDEX = "index.sqlite"
+FORMAT = 1
+_APPLICATION = 0x4D544655  # "MTFU"
+_PATIENCE_SECONDS = 60.0
+_PAGE = 500
+
+_TABLES = """
+CREATE TABLE sources (
+  id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, dataset TEXT NOT NULL, seed_id TEXT NOT NULL,
+  cluster TEXT NOT NULL, strata TEXT NOT NULL, original_sha256 TEXT NOT NULL,
+  image_sha256 TEXT NOT NULL, mask_sha256 TEXT NOT NULL
+) STRICT;
+CREATE TABLE followups (
+  id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, source INTEGER NOT NULL REFERENCES sources(id),
+  relation TEXT NOT NULL, severity INTEGER NOT NULL, frame INTEGER NOT NULL, repeat INTEGER NOT NULL,
+  part TEXT NOT NULL, revision INTEGER NOT NULL, grp TEXT NOT NULL, params TEXT NOT NULL, scale REAL,
+  effect TEXT NOT NULL, facts TEXT NOT NULL, image_sha256 TEXT NOT NULL, mask_sha256 TEXT NOT NULL,
+  skipped TEXT NOT NULL
+) STRICT;
+CREATE INDEX followups_of_source ON followups(source);
+CREATE INDEX followups_by_image ON followups(image_sha256);
+CREATE TABLE suites (
+  id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, name TEXT NOT NULL, version TEXT NOT NULL, added TEXT NOT NULL
+) STRICT;
+CREATE TABLE members (
+  suite INTEGER NOT NULL REFERENCES suites(id), place INTEGER NOT NULL,
+  followup INTEGER NOT NULL REFERENCES followups(id) ON DELETE CASCADE, PRIMARY KEY (suite, place)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX members_of_followup ON members(followup);
+CREATE TABLE files (
+  kind TEXT NOT NULL, sha256 TEXT NOT NULL, bytes INTEGER NOT NULL, PRIMARY KEY (kind, sha256)
+) STRICT, WITHOUT ROWID;
+"""
+
+_ENTRY = """
+SELECT f.key, s.dataset, s.seed_id, f.relation, f.severity, f.frame, f.repeat, s.cluster, s.strata, f.part,
+  f.revision, f.grp, f.params, f.scale, f.effect, f.facts, s.original_sha256, s.image_sha256, s.mask_sha256,
+  f.image_sha256, f.mask_sha256, f.skipped
+FROM followups f JOIN sources s ON s.id = f.source
+"""
+
+
+class Index:
+    """The index of one store; safe to share among threads and to hand to other processes.
+
+    Args:
+        folder: The store's folder.
+        readonly: Open what is there and never write.
+    """
+
+    def __init__(self, folder: Path, *, readonly: bool) -> None:
+        self.path = folder / INDEX
+        self.readonly = readonly
+        self._local = threading.local()
+        self._connection()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"path": self.path, "readonly": self.readonly}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.path, self.readonly = state["path"], state["readonly"]
+        self._local = threading.local()
+
+    # --------------------------------------------------------------------------------------------- connections
+
+    def _connection(self) -> sqlite3.Connection:
+        """Return this thread's connection; one from before a fork is not used."""
+        held = getattr(self._local, "held", None)
+        if held is not None and held[0] == os.getpid():
+            return held[1]  # type: ignore[no-any-return]
+        with _problems(self.path):
+            connection = self._open_readonly() if self.readonly else self._open()
+        self._local.held = (os.getpid(), connection)
+        return connection
+
+    def _open(self) -> sqlite3.Connection:
+        connection = self._connect(f"{self.path.resolve().as_uri()}?mode=rwc")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
+            connection.execute("BEGIN IMMEDIATE")
+            if connection.execute("PRAGMA user_version").fetchone()[0] == 0:  # no other process was faster
+                for statement in filter(str.strip, _TABLES.split(";\n")):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+                connection.execute(f"PRAGMA user_version = {FORMAT}")
+            connection.execute("COMMIT")
+        self._check_format(connection)
+        return connection
+
+    def _open_readonly(self) -> sqlite3.Connection:
+        if not self.path.is_file():
+            raise MedtestError(
+                f"{self.path.parent.name} holds no follow-ups. Make some: medtest followups make suite=NAME"
+            )
+        uri = self.path.resolve().as_uri()
+        try:
+            connection = self._connect(f"{uri}?mode=ro")
+            self._check_format(connection)
+        except sqlite3.OperationalError:
+            # A folder that cannot be written takes no shared-memory file; nobody can be writing there either.
+            connection = self._connect(f"{uri}?mode=ro&immutable=1")
+            self._check_format(connection)
+        return connection
+
+    @staticmethod
+    def _connect(uri: str) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            uri, uri=True, timeout=_PATIENCE_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        connection.execute("PRAGMA trusted_schema = OFF")
+        return connection
+
+    def _check_format(self, connection: sqlite3.Connection) -> None:
+        found = connection.execute("PRAGMA user_version").fetchone()[0]
+        mark = connection.execute("PRAGMA application_id").fetchone()[0]
+        if mark != _APPLICATION or found > FORMAT:
+            connection.close()
+            raise MedtestError(
+                f"{self.path.parent.name}/{INDEX} is not an index of follow-ups that this medtest knows "
+                f"(format {found}, known: {FORMAT})."
+            )
+
+    def close(self) -> None:
+        """Close this thread's connection."""
+        held = getattr(self._local, "held", None)
+        if held is not None and held[0] == os.getpid():
+            held[1].close()
+        self._local.held = None
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Open a transaction that holds whole or not at all.
+
+        Raises:
+            OutputProblem: The disk is full, the folder is read-only, and the like.
+        """
+        connection = self._connection()
+        with _problems(self.path):
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:  # a full disk may have ended it already
+                    connection.execute("ROLLBACK")
+                raise
+
+    def rows(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """Return a query's rows."""
+        with _problems(self.path):
+            return self._connection().execute(query, values).fetchall()
+
+    # --------------------------------------------------------------------------------------------------- writing
+
+    def add_suite(self, key: str, name: str, version: str, added: str) -> None:
+        """Note a suite, or that follow-ups of it are added now."""
+        with self.transaction() as connection:
+            connection.execute(
+                "INSERT INTO suites (key, name, version, added) VALUES (?, ?, ?, ?) "
+                "ON CONFLICT (key) DO UPDATE SET name = excluded.name, version = excluded.version, "
+                "added = excluded.added",
+                (key, name, version, added),
+            )
+
+    def add(
+        self,
+        source_key: str,
+        entries: Iterable[tuple[int, Entry]],
+        sizes: Iterable[tuple[str, str, int]],
+        suite: str,
+    ) -> None:
+        """Note follow-ups of one source, all of them or none.
+
+        Args:
+            source_key: Digest of what determines the source.
+            entries: (place in the suite's plan, entry) each.
+            sizes: (kind, SHA-256, bytes) of the files they use.
+            suite: The suite's key, noted before, or "" for none.
+        """
+        listed = list(entries)
+        if not listed:
+            return
+        with self.transaction() as connection:
+            source = _add_source(connection, source_key, listed[0][1])
+            connection.executemany(
+                "INSERT INTO files (kind, sha256, bytes) VALUES (?, ?, ?) "
+                "ON CONFLICT (kind, sha256) DO UPDATE SET bytes = excluded.bytes WHERE bytes != excluded.bytes",
+                list(sizes),
+            )
+            for place, entry in listed:
+                number = _add_followup(connection, source, entry)
+                if suite:
+                    connection.execute(
+                        "INSERT INTO members (suite, place, followup) "
+                        "SELECT id, ?, ? FROM suites WHERE key = ? "
+                        "ON CONFLICT (suite, place) DO UPDATE SET followup = excluded.followup",
+                        (place, number, suite),
+                    )
+
+    # --------------------------------------------------------------------------------------------------- reading
+
+    def suites(self) -> tuple[SuiteEntry, ...]:
+        """Return the suites, the one added to last first."""
+        found = self.rows(
+            "SELECT key, name, version, added, (SELECT count(*) FROM members WHERE suite = suites.id) "
+            "FROM suites ORDER BY added DESC, id DESC"
+        )
+        return tuple(SuiteEntry(key=k, name=n, version=v, added=a, entries=e) for k, n, v, a, e in found)
+
+    def by_key(self, keys: Sequence[str]) -> dict[str, Entry]:
+        """Return those of the follow-ups that are known."""
+        found: dict[str, Entry] = {}
+        for start in range(0, len(keys), _PAGE):
+            some = keys[start : start + _PAGE]
+            marks = ",".join("?" * len(some))
+            for row in self.rows(f"{_ENTRY} WHERE f.key IN ({marks})", some):  # noqa: S608 - marks are ours
+                found[row[0]] = entry_of(row)
+        return found
+
+    def members(self, suite: str, first: int, last: int) -> dict[int, Entry]:
+        """Return a suite's follow-ups with places from ``first`` to ``last``."""
+        query = _ENTRY.replace("SELECT ", "SELECT m.place, ", 1) + (
+            "JOIN members m ON m.followup = f.id JOIN suites u ON u.id = m.suite "
+            "WHERE u.key = ? AND m.place BETWEEN ? AND ?"
+        )
+        return {row[0]: entry_of(row[1:]) for row in self.rows(query, (suite, first, last))}
+
+    def size(self, kind: str, sha256: str) -> int | None:
+        """Return the bytes that a file had when it was written, or None."""
+        found = self.rows("SELECT bytes FROM files WHERE kind = ? AND sha256 = ?", (kind, sha256))
+        return int(found[0][0]) if found else None
+
+    def pages(self, suite: str, where: str, values: Sequence[object]) -> Iterator[list[Entry]]:
+        """Yield follow-ups in pages, so that memory stays flat and no reader holds up a writer.
+
+        Args:
+            suite: A suite's key, for its cases in the order of its plan; "" for everything, in the order of adding.
+            where: Further SQL conditions over ``f`` and ``s``, each beginning with AND.
+            values: What their marks stand for.
+        """
+        if suite:
+            head = _ENTRY.replace("SELECT ", "SELECT m.place, ", 1)
+            query = (
+                f"{head} JOIN members m ON m.followup = f.id JOIN suites u ON u.id = m.suite "
+                f"WHERE u.key = ? AND m.place > ? {where} ORDER BY m.place LIMIT {_PAGE}"
+            )
+            fixed: tuple[object, ...] = (suite,)
+        else:
+            head = _ENTRY.replace("SELECT ", "SELECT f.id, ", 1)
+            query = f"{head} WHERE f.id > ? {where} ORDER BY f.id LIMIT {_PAGE}"
+            fixed = ()
+        last = -1
+        while rows := self.rows(query, (*fixed, last, *values)):
+            last = int(rows[-1][0])
+            yield [entry_of(row[1:]) for row in rows]
+
+    def count(self, suite: str, where: str, values: Sequence[object]) -> int:
+        """Return how many follow-ups :meth:`pages` would yield."""
+        joined = "FROM followups f JOIN sources s ON s.id = f.source"
+        if suite:
+            query = (
+                f"SELECT count(*) {joined} JOIN members m ON m.followup = f.id "  # noqa: S608 - conditions are ours
+                f"JOIN suites u ON u.id = m.suite WHERE u.key = ? {where}"
+            )
+            return int(self.rows(query, (suite, *values))[0][0])
+        return int(self.rows(f"SELECT count(*) {joined} WHERE 1 {where}", values)[0][0])  # noqa: S608 - as above
+
+
+def _add_source(connection: sqlite3.Connection, key: str, entry: Entry) -> int:
+    address = entry.address
+    connection.execute(
+        "INSERT INTO sources (key, dataset, seed_id, cluster, strata, original_sha256, image_sha256, mask_sha256) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (key) DO UPDATE SET cluster = excluded.cluster, strata = excluded.strata",
+        (
+            key,
+            address.dataset,
+            address.seed_id,
+            entry.cluster,
+            json.dumps(entry.strata, ensure_ascii=False),
+            entry.original_sha256,
+            entry.source_sha256,
+            entry.source_mask_sha256,
+        ),
+    )
+    return int(connection.execute("SELECT id FROM sources WHERE key = ?", (key,)).fetchone()[0])
+
+
+def _add_followup(connection: sqlite3.Connection, source: int, entry: Entry) -> int:
+    address = entry.address
+    connection.execute(
+        "INSERT INTO followups (key, source, relation, severity, frame, repeat, part, revision, grp, params, scale, "
+        "effect, facts, image_sha256, mask_sha256, skipped) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) "
+        "ON CONFLICT (key) DO UPDATE SET source = excluded.source, params = excluded.params, scale = excluded.scale, "
+        "effect = excluded.effect, facts = excluded.facts, image_sha256 = excluded.image_sha256, "
+        "mask_sha256 = excluded.mask_sha256, skipped = excluded.skipped",
+        (
+            entry.key,
+            source,
+            address.relation,
+            address.severity,
+            address.frame,
+            address.repeat,
+            entry.part,
+            entry.revision,
+            entry.group,
+            to_json(entry.params),
+            entry.scale,
+            to_json([entry.effect.kind, dict(entry.effect.data)]),
+            to_json(dict(entry.facts)),
+            entry.followup_sha256,
+            entry.mask_sha256,
+            entry.skipped,
+        ),
+    )
+    return int(connection.execute("SELECT id FROM followups WHERE key = ?", (entry.key,)).fetchone()[0])
+
+
+def to_json(value: object) -> str:
+    """Return JSON text.
+
+    Raises:
+        TypeError: The value holds something else than JSON values.
+        ValueError: It holds NaN or an infinite number.
+    """
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def entry_of(row: Sequence[Any]) -> Entry:
+    """Return the entry that a row of :data:`_ENTRY` holds."""
+    kind, data = json.loads(row[14])
+    return Entry(
+        key=row[0],
+        address=Address(dataset=row[1], seed_id=row[2], relation=row[3], severity=row[4], frame=row[5], repeat=row[6]),
+        cluster=row[7],
+        strata=tuple((str(name), str(value)) for name, value in json.loads(row[8])),
+        part=row[9],
+        revision=row[10],
+        group=row[11],
+        params=json.loads(row[12]),
+        scale=row[13],
+        effect=Effect(kind=kind, data=data),
+        facts=json.loads(row[15]),
+        original_sha256=row[16],
+        source_sha256=row[17],
+        source_mask_sha256=row[18],
+        followup_sha256=row[19],
+        mask_sha256=row[20],
+        skipped=row[21],
+    )
+
+
+@contextmanager
+def _problems(path: Path) -> Iterator[None]:
+    """Put SQLite's refusals in words."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise OutputProblem(
+            f"{path.parent.name}/{path.name} cannot be used: {error}. "
+            "What was finished is kept; the same command goes on from there."
+        ) from error
+    except sqlite3.DatabaseError as error:
+        raise MedtestError(
+            f"{path.parent.name}/{path.name} is damaged ({error}). Move it away and make the follow-ups again: "
+            "pictures that are there already are used."
+        ) from error

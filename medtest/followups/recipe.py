@@ -1,0 +1,115 @@
+"""Keys: digests of everything that determines a follow-up, so that the same one is never made twice.
+
+A follow-up is determined by the content of its prepared source (image, masks), the preparation, the relation's class,
+revision, settings and files, the suite's ``seed`` and the address. Which severities and how many repeats a suite runs
+does not change any one of them, and neither do its name, systems and oracle, so that suites share follow-ups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from medtest.cases import Address, Json, PreparedSeed
+from medtest.followups.files import mask_sha256
+from medtest.preparation import REVISION as PREPARATION_REVISION
+from medtest.relations.base import Relation
+from medtest.runner.privacy import Names, key_fingerprint
+from medtest.seeds.base import SeedSource
+from medtest.suite.composed import plain_settings
+from medtest.suite.digest import digest_of
+from medtest.suite.model import Suite
+
+_CHOICES = ("severities", "repeats")
+"""Settings of every relation that say which cases there are and change none."""
+
+
+class Recipe:
+    """Makes the keys of one suite.
+
+    Args:
+        suite: The suite.
+        relations: Its relations by id.
+        names: How ids are shown; keys are made of shown ids, so that nobody can try names on them.
+    """
+
+    def __init__(self, suite: Suite, relations: Mapping[str, Relation], names: Names) -> None:
+        self._seed = suite.seed
+        self._names = names
+        self._preparation: dict[str, Json] = {"size": suite.prepare.size, "revision": PREPARATION_REVISION}
+        self._relations: dict[str, dict[str, Any]] = {
+            plan.id: {
+                "relation": plan.info.name,
+                "revision": type(relations[plan.id]).revision,
+                "settings": plain_settings(plan),
+                "fingerprint": relations[plan.id].fingerprint(),
+            }
+            for plan in suite.relations
+        }
+        self._short = {name: _without_choices(covers) for name, covers in self._relations.items()}
+
+    def shown(self, address: Address) -> Address:
+        """Return an address as the store shows it."""
+        if self._names.key is None:
+            return address
+        hashed = self._names.seed_id(address.dataset, address.seed_id)
+        return Address(
+            dataset=address.dataset,
+            seed_id=hashed,
+            relation=address.relation,
+            severity=address.severity,
+            frame=address.frame,
+            repeat=address.repeat,
+        )
+
+    def source_key(self, seed: PreparedSeed) -> str:
+        """Return the key of a prepared source case."""
+        address = self.shown(seed.ref.source)
+        masks = {
+            name: None if mask is None else mask_sha256(mask)
+            for name, mask in (("mask", seed.mask), ("original", seed.original_mask), ("avoid", seed.avoid))
+        }
+        return digest_of(
+            {
+                "dataset": address.dataset,
+                "seed_id": address.seed_id,
+                "hash_key": self._hash_key(),
+                "image": seed.sha256,
+                "masks": masks,
+                "preparation": self._preparation,
+            }
+        )
+
+    def followup_key(self, source_key: str, address: Address) -> str:
+        """Return the key of a follow-up; ``address`` may be plain or shown."""
+        return digest_of(
+            {
+                "source": source_key,
+                "suite_seed": self._seed,
+                "relation": self._short[address.relation],
+                "case": [address.relation, address.severity, address.frame, address.repeat],
+            }
+        )
+
+    def suite_key(self, suite: Suite, sources: Sequence[SeedSource]) -> str:
+        """Return the key of all the suite's follow-ups; it needs the seeds listed."""
+        return digest_of(
+            {
+                "suite_seed": self._seed,
+                "hash_key": self._hash_key(),
+                "preparation": self._preparation,
+                "relations": list(self._relations.items()),
+                "seeds": [
+                    [plan.id, plan.info.name, type(source).revision, source.digest()]
+                    for plan, source in zip(suite.seeds, sources, strict=True)
+                ],
+            }
+        )
+
+    def _hash_key(self) -> str:
+        return "" if self._names.key is None else key_fingerprint(self._names.key)
+
+
+def _without_choices(covers: dict[str, Any]) -> dict[str, Any]:
+    settings = {name: value for name, value in covers["settings"].items() if name not in _CHOICES}
+    return {**covers, "settings": settings}

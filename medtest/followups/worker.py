@@ -1,0 +1,346 @@
+"""A worker that makes follow-ups: one seed at a time, pictures straight to the store, rows back to the parent."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import cv2
+
+from medtest.cases import Address, Image, Mask, PreparedSeed, SeedRef, Verdict, image_sha256
+from medtest.errors import MedtestError, OutputProblem
+from medtest.followups.entry import Entry
+from medtest.followups.files import Kind, encode, mask_sha256
+from medtest.followups.recipe import Recipe
+from medtest.followups.store import FollowUpStore, names_of
+from medtest.oracles.masks import move_mask
+from medtest.preparation import prepare
+from medtest.runner.messages import Failed
+from medtest.runner.parts import Made, Parts, describe
+from medtest.runner.privacy import Names, Scrubber
+from medtest.runner.worker import main as run_worker
+from medtest.suite.model import Suite
+
+_BATCH = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MakeJob:
+    """First message to a worker.
+
+    Attributes:
+        suite: The suite.
+        data: The user's data root as text, or None.
+        folder: The store's folder as text.
+        hash_key: Key for hashed ids, or None for plain ones.
+        hide: Texts that must not show in reasons, with what stands for them.
+        threads: Threads of the process's libraries.
+    """
+
+    suite: Suite
+    data: str | None
+    folder: str
+    hash_key: bytes | None
+    hide: tuple[tuple[str, str], ...]
+    threads: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MakeTask:
+    """Make the follow-ups of one seed.
+
+    Attributes:
+        index: The unit's number.
+        source: Which seed source it comes from.
+        ref: The seed.
+        cases: (place in the plan, address) each.
+        given_up: Places that hung or took a worker down; -1 stands for preparing the seed.
+    """
+
+    index: int
+    source: int
+    ref: SeedRef
+    cases: tuple[tuple[int, Address], ...]
+    given_up: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """The worker is ready for its first task."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Busy:
+    """The worker begins a case, which may take long; -1 for preparing the seed."""
+
+    place: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitMade:
+    """The pictures of one seed are in the store.
+
+    Attributes:
+        index: The unit's number.
+        source_key: Key of the source.
+        entries: (place, entry) each.
+        sizes: (kind, SHA-256, bytes) of the files the entries use.
+        made: Follow-ups that were made.
+        reused: Follow-ups that were there, made for another suite.
+        skipped: Cases without room.
+        written: Bytes written.
+        errors: (address as shown, what broke) of cases that could not be made.
+    """
+
+    index: int
+    source_key: str
+    entries: tuple[tuple[int, Entry], ...]
+    sizes: tuple[tuple[str, str, int], ...]
+    made: int
+    reused: int
+    skipped: int
+    written: int
+    errors: tuple[tuple[str, str], ...]
+
+
+Answer: TypeAlias = "Started | Busy | UnitMade | Failed"
+
+
+def main() -> None:
+    """Run the process; there are as many as cores, so that each keeps to one thread."""
+    cv2.setNumThreads(1)
+    run_worker(MakeSession)
+
+
+class MakeSession:
+    """The life of a worker.
+
+    Args:
+        job: What it is for.
+        send: Puts a message into the pipe to the parent.
+    """
+
+    def __init__(self, job: MakeJob, send: Callable[[Any], None]) -> None:
+        self._job = job
+        self._send = send
+
+    def open(self) -> bool:
+        """Build the suite's parts and open the store; on failure tell the parent why and return False."""
+        job = self._job
+        try:
+            self._parts = Parts(job.suite, None if job.data is None else Path(job.data), _BATCH)
+            names = Names(job.hash_key)
+            self._recipe = Recipe(job.suite, self._parts.relations, names)
+            self._names = names
+            self._scrub = Scrubber(names, job.hide)
+            self._store = FollowUpStore.open(Path(job.folder), create=True)
+        except MedtestError as error:
+            self._send(Failed(MedtestError(str(error))))
+            return False
+        except Exception as error:  # noqa: BLE001 - a plug-in may raise anything; the parent reports it
+            self._send(Failed(MedtestError(f"A worker could not start: {describe(error)}")))
+            return False
+        self._send(Started())
+        return True
+
+    def run(self, task: MakeTask) -> None:
+        """Make one unit."""
+        try:
+            self._send(_Unit(self, task).run())
+        except OutputProblem as error:
+            self._send(Failed(error))
+        except OSError as error:
+            self._send(Failed(OutputProblem(_refused(Path(self._job.folder), error))))
+
+    def close(self) -> None:
+        """End."""
+        self._store.close()
+        os._exit(0)
+
+    # what a unit needs
+    @property
+    def parts(self) -> Parts:
+        """The suite's parts."""
+        return self._parts
+
+    @property
+    def recipe(self) -> Recipe:
+        """Makes keys."""
+        return self._recipe
+
+    @property
+    def store(self) -> FollowUpStore:
+        """Where pictures go."""
+        return self._store
+
+    @property
+    def names(self) -> Names:
+        """How ids are shown."""
+        return self._names
+
+    @property
+    def scrub(self) -> Scrubber:
+        """Takes out what must not show."""
+        return self._scrub
+
+    def begin(self, place: int) -> None:
+        """Tell the parent what is begun."""
+        self._send(Busy(place=place))
+
+
+class _Unit:
+    """One seed's follow-ups while they are made."""
+
+    def __init__(self, session: MakeSession, task: MakeTask) -> None:
+        self._at = session
+        self._task = task
+        self._sizes: dict[tuple[Kind, str], int] = {}
+        self._written = 0
+        self._counts = {"made": 0, "reused": 0, "skipped": 0}
+        self._errors: list[tuple[str, str]] = []
+
+    def run(self) -> UnitMade:
+        """Make what is missing."""
+        at, task = self._at, self._task
+        at.begin(-1)
+        entries: list[tuple[int, Entry]] = []
+        source_key = ""
+        try:
+            if -1 in task.given_up:
+                raise MedtestError("the seed could not be prepared: it hung or took its process down")
+            loaded = at.parts.sources[task.source].load(task.ref)
+            original = image_sha256(loaded.image)
+            seed = prepare(loaded, size=at.parts.suite.prepare.size)
+        except Exception as error:  # noqa: BLE001 - a seed source may be anybody's plug-in, a file may have changed
+            self._failed(task.ref.source, f"the seed cannot be prepared: {describe(error)}")
+        else:
+            source_key = at.recipe.source_key(seed)
+            entries = self._entries(seed, source_key, original)
+        return UnitMade(
+            index=task.index,
+            source_key=source_key,
+            entries=tuple(entries),
+            sizes=tuple((kind, sha256, size) for (kind, sha256), size in sorted(self._sizes.items())),
+            written=self._written,
+            errors=tuple(self._errors),
+            **self._counts,
+        )
+
+    def _entries(self, seed: PreparedSeed, source_key: str, original: str) -> list[tuple[int, Entry]]:
+        at = self._at
+        keys = [at.recipe.followup_key(source_key, address) for _, address in self._task.cases]
+        known = at.store.index.by_key(keys)
+        self._keep("images", seed.sha256, seed.image)
+        source_mask = "" if seed.mask is None else self._keep_mask(seed.mask)
+        entries: list[tuple[int, Entry]] = []
+        for key, (place, address) in zip(keys, self._task.cases, strict=True):
+            entry = known.get(key)
+            if entry is not None and self._is_whole(entry):
+                self._counts["skipped" if entry.skipped else "reused"] += 1
+            else:
+                entry = self._make(seed, key, place, address, original, source_mask)
+            if entry is not None:
+                entries.append((place, entry))
+        return entries
+
+    def _is_whole(self, entry: Entry) -> bool:
+        """Say whether every file of an entry is there with the size it was written with."""
+        for kind, sha256 in names_of(entry):
+            if (kind, sha256) not in self._sizes:
+                size = self._at.store.files.size(kind, sha256)
+                if size is None or size != self._at.store.index.size(kind, sha256):
+                    return False
+                self._sizes[kind, sha256] = size
+        return True
+
+    def _make(
+        self, seed: PreparedSeed, key: str, place: int, address: Address, original: str, source_mask: str
+    ) -> Entry | None:
+        if place in self._task.given_up:
+            self._failed(address, "relation: it hung or took its process down")
+            return None
+        self._at.begin(place)
+        made = self._at.parts.make(seed, address)
+        if made.verdict is Verdict.ERROR:
+            self._failed(address, made.reason)
+            return None
+        if made.follow is None:
+            self._counts["skipped"] += 1
+            return self._entry(seed, key, made, original, source_mask, mask="")
+        try:
+            mask = self._expected(seed, made, source_mask)
+            self._keep("images", made.sha256, made.follow.image)
+        except ValueError as error:
+            self._failed(address, str(error))
+            return None
+        self._counts["made"] += 1
+        return self._entry(seed, key, made, original, source_mask, mask=mask)
+
+    def _entry(self, seed: PreparedSeed, key: str, made: Made, original: str, source_mask: str, *, mask: str) -> Entry:
+        at, ref, follow = self._at, self._task.ref, made.follow
+        plan = next(p for p in at.parts.suite.relations if p.id == made.address.relation)
+        relation = at.parts.relations[made.address.relation]
+        common: dict[str, Any] = {}
+        if follow is not None:
+            common = {
+                "params": at.scrub.params(dict(follow.params), ref),
+                "scale": float(follow.scale),
+                "effect": follow.effect,
+                "facts": {name: float(value) for name, value in follow.facts.items()},
+            }
+        return Entry(
+            key=key,
+            address=at.recipe.shown(made.address),
+            cluster=at.names.cluster(ref),
+            strata=ref.strata,
+            part=plan.info.name,
+            revision=type(relation).revision,
+            group=relation.group,
+            original_sha256=original,
+            source_sha256=seed.sha256,
+            source_mask_sha256=source_mask,
+            followup_sha256=made.sha256,
+            mask_sha256=mask,
+            skipped="" if follow is not None else at.scrub.reason(made.reason, ref),
+            **common,
+        )
+
+    def _expected(self, seed: PreparedSeed, made: Made, source_mask: str) -> str:
+        """Keep the expected mask of a follow-up: the source's, moved where the relation moves it."""
+        if seed.mask is None or made.follow is None:
+            return ""
+        effect = made.follow.effect
+        if effect.kind != "move":
+            return source_mask
+        return self._keep_mask(move_mask(seed.mask, effect.data["matrix"]))
+
+    def _keep_mask(self, mask: Mask) -> str:
+        name = mask_sha256(mask)
+        self._keep("masks", name, mask)
+        return name
+
+    def _keep(self, kind: Kind, sha256: str, pixels: Image | Mask) -> None:
+        if (kind, sha256) in self._sizes:
+            return
+        files, index = self._at.store.files, self._at.store.index
+        size = files.size(kind, sha256)
+        if size is not None and size == index.size(kind, sha256):
+            self._sizes[kind, sha256] = size
+            return
+        content = encode(kind, pixels)
+        self._written += files.put_bytes(kind, sha256, content)
+        self._sizes[kind, sha256] = len(content)
+
+    def _failed(self, address: Address, reason: str) -> None:
+        shown = self._at.recipe.shown(address)
+        self._errors.append((str(shown), self._at.scrub.reason(reason, self._task.ref)))
+
+
+def _refused(folder: Path, error: OSError) -> str:
+    return (
+        f"{folder.name} cannot be written: {error.strerror or error}. "
+        "What was finished is kept; the same command goes on from there."
+    )
