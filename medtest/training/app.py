@@ -16,7 +16,7 @@ app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_mar
 
 @app.command("segmentation")
 def segmentation(
-    network: Annotated[str, typer.Option(help="Compact network: pranet or ssformer.")],
+    network: Annotated[str, typer.Option(help="Compact network: pranet, sanet, tganet or ssformer.")],
     out: Annotated[Path, typer.Option(help="Folder of this training: state, weights, history.")],
     data: Annotated[
         list[Path] | None, typer.Option(help="Folder of images and masks with training pairs; may be repeated.")
@@ -46,6 +46,13 @@ def segmentation(
     seed: Annotated[int, typer.Option(help="Initial weights, order, changes and dropout.")] = 0,
     start_from: Annotated[
         Path | None, typer.Option(help="Weights to start from: a training's folder or a .safetensors file.")
+    ] = None,
+    backbone_from: Annotated[
+        Path | None, typer.Option(help="Weights of ours whose backbone alone to start from, likewise.")
+    ] = None,
+    exchange: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Share of images that take another's colours; 0.8 with sanet, else 0."),
     ] = None,
     resume: Annotated[bool, typer.Option(help="Go on where an interrupted training of this folder stopped.")] = True,
     bf16: Annotated[bool, typer.Option(help="bfloat16 autocast; slower on CPUs without AVX-512.")] = False,
@@ -82,6 +89,8 @@ def segmentation(
             average=average,
             seed=seed,
             start_from=start_from,
+            backbone_from=backbone_from,
+            exchange=exchange,
             bf16=bf16,
             device=device,
             threads=threads,
@@ -147,7 +156,7 @@ def evaluate_command(
 
 @app.command("release")
 def release_command(
-    network: Annotated[str, typer.Option(help="Compact network: pranet or ssformer.")],
+    network: Annotated[str, typer.Option(help="Compact network: pranet, sanet, tganet or ssformer.")],
     weights: Annotated[Path, typer.Option(help="The .safetensors file that a training wrote.")],
     commands: Annotated[Path, typer.Option(help="Text file with the commands that made it, for the card.")],
     data: Annotated[list[Path] | None, typer.Option(help="Folder of real test pairs; may be repeated.")] = None,

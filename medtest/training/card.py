@@ -23,8 +23,25 @@ LIMITS = """\
 - Its training varied size, orientation, exposure and colour (now and then with a green or purple cast), blur and noise:
   milder than, and not drawn from, medtest's own relations."""
 
+_BACKBONE = """\
+The backbone starts from that of `pranet-compact` (the same modules; its card says how it was made, with the same 560
+pairs), the rest from weights drawn at random; no pre-training on other data. Validation used the same 40 pairs."""
+ORIGINS = {
+    "pranet": "Weights drawn at random, no pre-training on other data.",
+    "sanet": _BACKBONE
+    + """
+Four of five training images took the colours (mean and standard deviation per channel in LAB) of another training
+image, as SANet's colour exchange does; values are clipped and do not wrap. Loss: cross-entropy and Dice.""",
+    "tganet": _BACKBONE
+    + """
+Loss: cross-entropy and Dice of the mask, and cross-entropy of the two judgements (number: one or multiple; size: small,
+medium or large), whose truth is read off each mask's boxes. The five word vectors are constants drawn at random, not
+BPEmb's; they lie in the weights. Input: blue, green, red, divided by 255.""",
+}
 FAMILIES = {
     "pranet": "PraNet (Fan et al., MICCAI 2020, arXiv 2006.11392)",
+    "sanet": "SANet (Wei et al., MICCAI 2021, arXiv 2108.00882)",
+    "tganet": "TGANet (Tomar et al., MICCAI 2022, arXiv 2205.04280)",
     "ssformer": "SSFormer (Wang et al., MICCAI 2022, arXiv 2203.03635)",
 }
 
@@ -34,7 +51,7 @@ class CardFacts:
     """What a card states.
 
     Attributes:
-        family: ``pranet`` or ``ssformer``.
+        family: ``pranet``, ``sanet``, ``tganet`` or ``ssformer``.
         weights: The weights' file.
         parameters: Number of parameters.
         size: Side in pixels the network takes.
@@ -80,7 +97,9 @@ def card_text(facts: CardFacts) -> str:
         "",
         "## How it was made",
         "",
-        "Weights drawn at random, no pre-training on other data. Commands, in order:",
+        ORIGINS.get(facts.family, ORIGINS["pranet"]),
+        "",
+        "Commands, in order:",
         "",
         "```bash",
         *facts.commands,

@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 
 from medtest.errors import MedtestError
 from medtest.seeds.base import SeedSource
+from medtest.systems.segmentation.networks.inputs import IMAGENET, InputKind
 from medtest.training.augment import Augmentation, augment
+from medtest.training.colour import Colours, colours_of, exchange_colours
 from medtest.training.losses import border_weights
 
 Floats = NDArray[np.float32]
-MEAN = np.array([0.485, 0.456, 0.406], np.float32)
-STD = np.array([0.229, 0.224, 0.225], np.float32)
-"""ImageNet's mean and standard deviation per channel (RGB, of values in [0, 1])."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -140,7 +139,7 @@ class Batch:
     """One step's input.
 
     Attributes:
-        images: float32 B×3×S×S, normalised.
+        images: float32 B×3×S×S, as the network's :class:`InputKind` wants them.
         truth: float32 B×1×S×S, 0 or 1.
         weights: float32 B×1×S×S, see :func:`medtest.training.losses.border_weights`.
     """
@@ -152,8 +151,7 @@ class Batch:
 
 def normalise(images: NDArray[np.uint8]) -> Floats:
     """Return B×3×H×W float32 with ImageNet's mean and standard deviation from B×H×W×3 uint8 RGB."""
-    scaled = (images.astype(np.float32) * (1 / 255) - MEAN) / STD
-    return np.ascontiguousarray(scaled.transpose(0, 3, 1, 2))
+    return IMAGENET.tensor(images)
 
 
 class Batches:
@@ -164,15 +162,31 @@ class Batches:
         sizes: Image sides, one of which is drawn for each step.
         seed: Together with the step's number it determines a batch.
         how: The random changes.
+        kind: How the network wants its pixels.
+        exchange: Probability that an image takes the colours of another one of any of the sets, see
+            :mod:`medtest.training.colour`.
+        wrap: Whether the exchange wraps values around as the published training does.
     """
 
     def __init__(
-        self, sets: Sequence[tuple[Pairs, int]], *, sizes: Sequence[int], seed: int, how: Augmentation
+        self,
+        sets: Sequence[tuple[Pairs, int]],
+        *,
+        sizes: Sequence[int],
+        seed: int,
+        how: Augmentation,
+        kind: InputKind = IMAGENET,
+        exchange: float = 0.0,
+        wrap: bool = False,
     ) -> None:
         self._sets = [(pairs, count) for pairs, count in sets if count > 0]
         self._sizes = list(sizes)
         self._seed = seed
         self._how = how
+        self._kind = kind
+        self._exchange = exchange
+        self._wrap = wrap
+        self._colours: dict[tuple[int, int], Colours] = {}
 
     def batch(self, step: int) -> Batch:
         """Return the batch of a step, from 0."""
@@ -183,15 +197,28 @@ class Batches:
         for number, (pairs, count) in enumerate(self._sets):
             for position in range(step * count, (step + 1) * count):
                 index = self._index(number, len(pairs), position)
-                image, mask = augment(rng, pairs.images[index], pairs.masks[index], size=size, how=self._how)
+                source = self._recoloured(rng, pairs.images[index])
+                image, mask = augment(rng, source, pairs.masks[index], size=size, how=self._how)
                 images.append(image)
                 masks.append(mask)
         stacked = np.stack(masks)
         return Batch(
-            images=normalise(np.stack(images)),
+            images=self._kind.tensor(np.stack(images)),
             truth=(stacked[:, None] > 127).astype(np.float32),
             weights=np.stack([border_weights(mask) for mask in masks])[:, None],
         )
+
+    def _recoloured(self, rng: np.random.Generator, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Let an image take the colours of one drawn from all sets, with the probability asked for."""
+        if self._exchange <= 0 or rng.random() >= self._exchange:
+            return image
+        number = int(rng.integers(len(self._sets)))
+        donors = self._sets[number][0]
+        index = int(rng.integers(len(donors)))
+        donor = self._colours.get((number, index))
+        if donor is None:
+            donor = self._colours[number, index] = colours_of(donors.images[index])
+        return exchange_colours(image, donor, wrap=self._wrap)
 
     def _index(self, number: int, length: int, position: int) -> int:
         order = np.random.Generator(np.random.PCG64([self._seed, 2, number, position // length])).permutation(length)

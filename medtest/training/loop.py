@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from medtest.errors import MedtestError
 from medtest.training.data import Batches
 from medtest.training.losses import deep_loss
+from medtest.training.steps import Outputs, StepLoss
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,10 +70,15 @@ def initialise(network: nn.Module, seed: int) -> None:
                 nn.init.zeros_(module.bias)
         elif isinstance(module, nn.Linear):
             nn.init.trunc_normal_(module.weight, std=0.02)
-            nn.init.zeros_(module.bias)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
         elif isinstance(module, nn.BatchNorm2d) and name.endswith("bn3"):
             # A residual block that starts as its shortcut trains more stably from scratch.
             nn.init.zeros_(module.weight)
+    words = dict(network.named_buffers()).get("words")
+    if words is not None:
+        # TGANet needs five constant vectors that differ; drawn apart, they do not depend on the order above.
+        words.copy_(torch.randn(words.shape, generator=torch.Generator().manual_seed(seed)).half().float())
 
 
 class Trainer:
@@ -85,6 +91,8 @@ class Trainer:
         seed: Determines dropout; batches have their own.
         device: "cpu" or "cuda:N".
         identity: What must be the same for a state file to be resumed (options, data); JSON values.
+        loss: What the outputs are compared by, see :mod:`medtest.training.steps`; the structure loss on every map
+            where None.
     """
 
     def __init__(
@@ -96,6 +104,7 @@ class Trainer:
         seed: int,
         device: str,
         identity: Mapping[str, Any],
+        loss: StepLoss | None = None,
     ) -> None:
         self.network = network.to(device).to(memory_format=torch.channels_last)
         self.recipe = recipe
@@ -105,6 +114,7 @@ class Trainer:
         self._batches = batches
         self._seed = seed
         self._device = device
+        self._loss = loss or self._structure
         self._identity = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
         decaying = [p for p in network.parameters() if p.ndim > 1]
         others = [p for p in network.parameters() if p.ndim <= 1]
@@ -132,7 +142,7 @@ class Trainer:
         with torch.autocast(self._device.partition(":")[0], torch.bfloat16, enabled=self.recipe.bf16):
             outputs = self.network(images)
         outputs = [o.float() for o in outputs] if isinstance(outputs, tuple | list) else outputs.float()
-        loss = deep_loss(outputs, truth, weights, auxiliary=self.recipe.auxiliary)
+        loss = self._loss(outputs, truth, weights)
         value = float(loss.detach())
         if not math.isfinite(value):
             raise MedtestError(f"the loss is {value} at step {self.step}: a lower rate= or a smaller clip= may help")
@@ -143,6 +153,9 @@ class Trainer:
         self._follow()
         self.step += 1
         return {"loss": value, "rate": rate}
+
+    def _structure(self, outputs: Outputs, truth: Tensor, weights: Tensor) -> Tensor:
+        return deep_loss(outputs, truth, weights, auxiliary=self.recipe.auxiliary)
 
     @torch.no_grad()
     def _follow(self) -> None:

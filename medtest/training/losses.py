@@ -13,6 +13,8 @@ from torch.nn import functional
 
 BOX = 31
 """Side in pixels of the box blur that finds a mask's border, as PraNet's authors use it at 352 pixels."""
+EMPTY_SMOOTHING = 0.01
+"""Share of an image's weight that smooths the IoU of an image without lesion (see :func:`structure_loss`)."""
 
 
 def border_weights(mask: NDArray[np.uint8]) -> NDArray[np.float32]:
@@ -35,6 +37,10 @@ def border_weights(mask: NDArray[np.uint8]) -> NDArray[np.float32]:
 def structure_loss(logits: Tensor, truth: Tensor, weights: Tensor) -> Tensor:
     """Return the structure loss: weighted cross-entropy plus weighted IoU, each averaged over the batch.
 
+    The IoU is smoothed by 1, as in the official recipes, where there is a lesion. Where there is none, 1 - 1 / (U + 1)
+    is flat for every false region larger than a few pixels and teaches nothing; there the smoothing is a hundredth of
+    the image, so that a smaller false region is better than a larger one.
+
     Args:
         logits: [B, 1, H, W].
         truth: 0 or 1, same shape.
@@ -46,7 +52,8 @@ def structure_loss(logits: Tensor, truth: Tensor, weights: Tensor) -> Tensor:
     probability = torch.sigmoid(logits)
     both = (probability * truth * weights).sum(dim=(2, 3))
     either = ((probability + truth) * weights).sum(dim=(2, 3)) - both
-    return (weighted_entropy + 1.0 - (both + 1.0) / (either + 1.0)).mean()
+    smoothing = torch.where(truth.sum(dim=(2, 3)) > 0, torch.ones_like(total), EMPTY_SMOOTHING * total)
+    return (weighted_entropy + 1.0 - (both + smoothing) / (either + smoothing)).mean()
 
 
 def deep_loss(outputs: Tensor | Sequence[Tensor], truth: Tensor, weights: Tensor, *, auxiliary: float) -> Tensor:
@@ -65,3 +72,21 @@ def deep_loss(outputs: Tensor | Sequence[Tensor], truth: Tensor, weights: Tensor
         for extra in maps[:-1]:
             loss = loss + auxiliary * structure_loss(extra[..., ::2, ::2], *small)
     return loss
+
+
+def dice_loss(logits: Tensor, truth: Tensor) -> Tensor:
+    """Return 1 - Dice of each image's probabilities, averaged over the batch, smoothed by 1 below.
+
+    Wei et al., "Shallow Attention Network for Polyp Segmentation", MICCAI 2021, as its published training has it.
+    """
+    probability = torch.sigmoid(logits)
+    both = (probability * truth).sum(dim=(1, 2, 3))
+    sizes = (probability + truth).sum(dim=(1, 2, 3))
+    return (1.0 - 2.0 * both / (sizes + 1.0)).mean()
+
+
+def batch_dice_loss(logits: Tensor, truth: Tensor) -> Tensor:
+    """Return 1 - Dice over all pixels of the batch together, smoothed by 1 above and below (TGANet's training)."""
+    probability = torch.sigmoid(logits)
+    both = (probability * truth).sum()
+    return 1.0 - (2.0 * both + 1.0) / (probability.sum() + truth.sum() + 1.0)

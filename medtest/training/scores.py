@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.training.data import Pairs, normalise
+from medtest.systems.segmentation.networks.inputs import IMAGENET, InputKind
+from medtest.training.data import Pairs
 
 Answer = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 
@@ -50,17 +51,18 @@ def bootstrap(values: NDArray[np.float64], *, seed: int = 0, draws: int = 10_000
     return Interval(mean=float(values.mean()), low=float(low), high=float(high), count=len(values))
 
 
-def dice_of(answer: Answer, pairs: Pairs, *, batch: int = 8) -> NDArray[np.float64]:
+def dice_of(answer: Answer, pairs: Pairs, *, batch: int = 8, kind: InputKind = IMAGENET) -> NDArray[np.float64]:
     """Return each pair's Dice at the pairs' own size.
 
     Args:
-        answer: Maps normalised float32 B×3×S×S to probabilities float32 B×S×S.
+        answer: Maps what the network takes, float32 B×3×S×S, to probabilities float32 B×S×S.
         pairs: Images and masks at the size the network takes.
         batch: Images asked at once.
+        kind: How the network wants its pixels.
     """
     scores: list[float] = []
     for start in range(0, len(pairs), batch):
-        given = answer(normalise(pairs.images[start : start + batch]))
+        given = answer(kind.tensor(pairs.images[start : start + batch]))
         for probability, mask in zip(given, pairs.masks[start : start + batch], strict=True):
             scores.append(dice_and_iou(probability > 0.5, mask > 127)[0])
     return np.array(scores)

@@ -1,8 +1,14 @@
-"""Training of the compact segmentation networks that ship with medtest, and of others of the same classes."""
+"""Training of the compact segmentation networks that ship with medtest, and of others of the same classes.
+
+What differs between the families lies in :mod:`medtest.training.steps` (``loss_of`` makes a family's loss,
+``answer_of`` picks the answer's logits), in ``networks.inputs`` (how each wants its pixels) and in
+:mod:`medtest.training.colour` (SANet's colour exchange, a setting of ``data.Batches``); further training builds on the
+same three.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +23,8 @@ from medtest.training.made import phantom_pairs
 CACHE_SCALE = 1.25
 """Pairs are kept in memory this much larger than the network takes them, so that a crop loses little sharpness."""
 VALIDATION_PHANTOMS = 48
+EXCHANGE = {"sanet": 0.8}
+"""Share of images whose colours are exchanged, by family, where the options do not say."""
 VALIDATION_SEED = 7
 """Validation phantoms come from a suite seed of their own and are never trained on."""
 
@@ -43,10 +51,12 @@ class SegmentationOptions(BaseModel):
         warmup: Steps of linear warm-up.
         decay: Weight decay.
         clip: Largest norm of the gradient.
-        auxiliary: Weight of the auxiliary maps in the loss.
+        auxiliary: Weight of the auxiliary maps in the loss; for TGANet half of that of its two judgements.
         average: Decay of the averaged weights.
         seed: Determines initial weights, order, changes and dropout.
         start_from: Weights to start from (the folder of an earlier training, or a .safetensors file).
+        backbone_from: Weights of ours whose backbone alone to start from, likewise.
+        exchange: Probability that an image takes the colours of another; None for 0.8 with SANet, else 0.
         bf16: Run the forward pass under bfloat16 autocast.
         device: "cpu" or "cuda:N".
         threads: Intra-op threads; 0 leaves torch's choice.
@@ -76,6 +86,8 @@ class SegmentationOptions(BaseModel):
     average: float = Field(default=0.998, ge=0, lt=1)
     seed: int = 0
     start_from: Path | None = None
+    backbone_from: Path | None = None
+    exchange: float | None = Field(default=None, ge=0, le=1)
     bf16: bool = False
     device: str = "cpu"
     threads: int = Field(default=0, ge=0)
@@ -84,7 +96,7 @@ class SegmentationOptions(BaseModel):
 
     def identity(self) -> dict[str, Any]:
         """Return the options that a resumed training must share, as JSON values."""
-        apart = {"data", "device", "threads", "mlflow", "start_from"}
+        apart = {"data", "device", "threads", "mlflow", "start_from", "backbone_from"}
         return self.model_dump(mode="json", exclude=apart)
 
 
@@ -208,9 +220,14 @@ def train_segmentation(
     import torch
 
     from medtest.systems.segmentation.networks import registry
+    from medtest.systems.segmentation.networks.inputs import INPUTS
+    from medtest.training.augment import Augmentation
     from medtest.training.data import Batches
     from medtest.training.loop import Recipe, Trainer, initialise
+    from medtest.training.probe import Probe
     from medtest.training.runlog import RunLog
+    from medtest.training.start import backbone_from, start_from
+    from medtest.training.steps import loss_of
 
     if options.network not in registry.COMPACT:
         raise MedtestError(f"no compact network is called {options.network!r}; there are {', '.join(registry.COMPACT)}")
@@ -222,11 +239,17 @@ def train_segmentation(
     network = registry.make(config)
     initialise(network, options.seed)
     if options.start_from is not None:
-        _start_from(network, options.start_from)
-    from medtest.training.augment import Augmentation
-
+        start_from(network, options.start_from)
+    if options.backbone_from is not None:
+        backbone_from(network, options.network, options.backbone_from)
+    exchange = EXCHANGE.get(options.network, 0.0) if options.exchange is None else options.exchange
     batches = Batches(
-        _shares(options, data), sizes=options.sizes or [options.size], seed=options.seed, how=Augmentation()
+        _shares(options, data),
+        sizes=options.sizes or [options.size],
+        seed=options.seed,
+        how=Augmentation(),
+        kind=INPUTS[options.network],
+        exchange=exchange,
     )
     recipe = Recipe(
         steps=options.steps,
@@ -240,7 +263,15 @@ def train_segmentation(
         bf16=options.bf16,
     )
     identity = {**options.identity(), "data": data.digests(), "network": registry.describe(config)}
-    trainer = Trainer(network, batches, recipe, seed=options.seed, device=options.device, identity=identity)
+    trainer = Trainer(
+        network,
+        batches,
+        recipe,
+        seed=options.seed,
+        device=options.device,
+        identity=identity,
+        loss=loss_of(options.network, auxiliary=options.auxiliary),
+    )
     state, run_file = out / "state.pt", out / "mlflow_run.txt"
     run_id: str | None = None
     if resume and state.is_file():
@@ -252,7 +283,15 @@ def train_segmentation(
     sizes = {name: len(pairs) for name, pairs in data.training}
     log.params({**options.identity(), **{f"pairs_{name}": count for name, count in sizes.items()}})
     weights = out / f"{options.network}.safetensors"
-    probe = _Probe(registry.make(config), options, data, weights)
+    probe = Probe(
+        registry.make(config),
+        config,
+        data.validation,
+        weights,
+        size=options.size,
+        steps=options.steps,
+        device=options.device,
+    )
     try:
         while trainer.step < options.steps:
             numbers = trainer.advance()
@@ -292,56 +331,3 @@ def train_segmentation(
         best_score=float(trainer.best["score"]),
         run_id=log.run_id,
     )
-
-
-def _start_from(network: Any, path: Path) -> None:
-    """Fill a network with the weights of another training, all of them or none."""
-    from medtest.systems.segmentation.weights import load_network
-
-    if path.is_dir():
-        files: Sequence[Path] = sorted(path.glob("*.safetensors"))
-        if len(files) != 1:
-            raise MedtestError(f"{path.name}: one .safetensors file is expected there, {len(files)} found")
-        path = files[0]
-    other, _ = load_network(path)
-    try:
-        network.load_state_dict(other.state_dict())
-    except RuntimeError as error:
-        raise MedtestError(f"{path.name}: these weights are of another network: {error}") from error
-
-
-class _Probe:
-    """Validates the averaged weights and writes them when they are the best so far."""
-
-    def __init__(self, network: Any, options: SegmentationOptions, data: _Data, path: Path) -> None:
-        import torch
-
-        self._network = network.to(options.device).to(memory_format=torch.channels_last).eval()
-        self._options = options
-        self._data = data
-        self._path = path
-
-    def validate(self, trainer: Any) -> dict[str, float]:
-        """Return the mean Dice by kind of pair."""
-        from medtest.systems.segmentation.networks import registry
-        from medtest.systems.segmentation.weights import WeightsInfo, save_weights
-        from medtest.training.scores import dice_of
-
-        self._network.load_state_dict(trainer.average)
-        found = {kind: float(dice_of(self.answer, pairs).mean()) for kind, pairs in self._data.validation.items()}
-        score = float(np.mean(list(found.values()))) if found else trainer.step / self._options.steps
-        if trainer.keep_if_best(score):
-            described = registry.describe(registry.COMPACT[self._options.network])
-            info = WeightsInfo(network=described, size=self._options.size, note=f"step {trainer.step}")
-            save_weights(self._path, trainer.best["weights"], info)
-        return found
-
-    def answer(self, images: Any) -> Any:
-        """Map normalised images to probabilities."""
-        import torch
-
-        with torch.inference_mode():
-            given = torch.from_numpy(images).to(self._options.device, memory_format=torch.channels_last)
-            outputs = self._network(given)
-            last = outputs[-1] if isinstance(outputs, tuple | list) else outputs
-            return torch.sigmoid(last)[:, 0].cpu().numpy()

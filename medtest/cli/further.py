@@ -1,0 +1,320 @@
+"""``medtest train further``: train on originals and perturbed images, then test before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from medtest.cli.further_tokens import Request, command_of, parse
+from medtest.errors import ExitCode, MedtestError, Mistake, NotTracked, UserMistakes
+
+if TYPE_CHECKING:
+    from medtest.cli.further_compare import Compared
+    from medtest.suite.compose import Loaded
+    from medtest.suite.model import Invocation
+    from medtest.training.further.leak import Print
+    from medtest.training.further.log import FurtherLog
+    from medtest.training.further.networks import Start
+    from medtest.training.further.recipe import Recipe
+    from medtest.training.further.train import Point, Trained
+
+FOLDER = "further-training"
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+@app.command("further")
+def further(
+    tokens: Annotated[
+        list[str],
+        typer.Argument(help="model=NAME suite=NAME data=TRAINING [test=FOLDER] [from=CHECKPOINT] [recipe=NAME] …"),
+    ],
+    config_dir: Annotated[
+        list[Path] | None, typer.Option("--config-dir", help="A folder like conf/ of your own.")
+    ] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads of torch in training.")] = None,
+) -> None:
+    """Train a network further on its images and as many perturbed ones, then test it before and after.
+
+    data= is the folder of training images and masks (or one that holds train/ and test/); test= is what the suite
+    tests on. Further keys: from=compact or weights, recipe=compact, pranet, sanet, tganet, ssformer or a YAML file,
+    recipe.KEY=VALUE, steps=, epochs=, batch=, rate=, precision=, held_out=, out=FOLDER, store=FOLDER (store=none keeps
+    no follow-ups), compare=false, and anything a run of the suite takes.
+    """
+    console = Console(highlight=False)
+    request = parse(tokens)
+    raise typer.Exit(int(run(request, config_dirs=config_dir or [], threads=threads, console=console)))
+
+
+@app.command("table")
+def table(
+    folder: Annotated[Path, typer.Argument(help="Folder of a further training (out=), or any folder above some.")],
+) -> None:
+    """Make the before/after tables and pages again from records, without training or testing."""
+    from medtest.cli.further_compare import remake_tables
+
+    remake_tables(folder, console=Console(highlight=False))
+
+
+def run(request: Request, *, config_dirs: Sequence[Path], threads: int | None, console: Console) -> ExitCode:
+    """Train and compare.
+
+    Args:
+        request: What was typed.
+        config_dirs: Further folders like ``conf/``.
+        threads: Threads of torch in training; None for the run's ``threads=``.
+        console: Where progress goes.
+
+    Raises:
+        UserMistakes: Something cannot be used; nothing was trained.
+        MedtestError: Training could not be done; what was finished is kept.
+    """
+    from medtest.cli.jobs import invocation_of
+    from medtest.suite.compose import load, needs_data
+    from medtest.training.further.networks import open_start
+    from medtest.training.further.recipe import load_recipe
+
+    recipe = load_recipe(request.recipe, request.changes)
+    overrides = [*request.overrides, f"model={request.model}", *([f"data={request.test}"] if request.test else [])]
+    loaded = load(request.suite, overrides, config_dirs=config_dirs)
+    settings = {"label_vectors": request.label_vectors} if request.label_vectors else {}
+    start = open_start(request.model, request.start, settings=settings)
+    invocation = invocation_of(loaded, command_of(request))
+    out = request.out or invocation.home / "outputs" / FOLDER / f"{start.name}-{recipe.name}"
+    testable = request.test is not None or not needs_data(loaded.suite)
+    _check_folder(out)
+    job = _Job(
+        request=request,
+        loaded=loaded,
+        recipe=recipe,
+        start=start,
+        invocation=invocation,
+        out=out,
+        threads=threads or invocation.threads,
+        testable=testable,
+        console=console,
+    )
+    return job.run()
+
+
+def _check_folder(out: Path) -> None:
+    if out.exists() and not out.is_dir():
+        raise UserMistakes([Mistake(where="command line", key="out", found=f"{out.name}, a file", allowed="a folder")])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Job:
+    request: Request
+    loaded: Loaded
+    recipe: Recipe
+    start: Start
+    invocation: Invocation
+    out: Path
+    threads: int | None
+    testable: bool
+    console: Console
+
+    def run(self) -> ExitCode:
+        """Check, train, compare."""
+        from medtest.runner.folder import FolderLock
+        from medtest.runner.parts import Parts
+        from medtest.training.further.material import training_prints, training_suite
+
+        say = self.console.print
+        parts = Parts(training_suite(self.loaded.suite), self.request.data, self.invocation.batch_size)
+        prints = training_prints(parts)
+        say(f"{len(prints)} training pictures; {self._apart(prints)}", markup=False)
+        self.out.mkdir(parents=True, exist_ok=True)
+        lock = FolderLock(self.out)
+        lock.acquire()
+        try:
+            return self._locked(parts, prints)
+        finally:
+            lock.release()
+
+    def _locked(self, parts: Any, prints: Mapping[str, Print]) -> ExitCode:
+        if self.invocation.fresh:
+            self._begin_anew()
+        log = self._log()
+        try:
+            trained = self._train(parts, prints, log)
+            compared = self._compare(trained, log)
+        except BaseException:
+            self._end(log, failed=True)
+            raise
+        self._end(log, failed=False)
+        return ExitCode.OK if compared is None else compared.code
+
+    def _apart(self, prints: Mapping[str, Print]) -> str:
+        """Refuse training pictures that are test seeds."""
+        from medtest.training.further.leak import prints_of, refuse_shared, shared_images
+
+        if not self.testable:
+            return "no test seeds were named (test=FOLDER), so nothing is tested before and after"
+        sources = self.loaded.suite.build_seeds(self.invocation.data)
+        tested = list(prints_of(sources, size=self.loaded.suite.prepare.size))
+        refuse_shared(shared_images(prints, tested))
+        return f"none of them is among the {len(tested)} test seeds."
+
+    def _begin_anew(self) -> None:
+        for path in (*self.out.glob("state.pt*"), *self.out.glob("*.safetensors*"), self.out / "mlflow.json"):
+            path.unlink(missing_ok=True)
+
+    def _log(self) -> FurtherLog | None:
+        if not self.invocation.track:
+            return None
+        from medtest.training.further.log import FurtherLog
+
+        suite = self.loaded.suite
+        tags = {
+            "suite": suite.name,
+            "suite_version": suite.version,
+            "network": self.start.name,
+            "recipe": self.recipe.name,
+            "command": self.invocation.command,
+        }
+        return FurtherLog(
+            self.invocation.home,
+            self.invocation.tracking_uri,
+            self.out,
+            experiment=suite.name,
+            name=self.start.name,
+            tags=tags,
+        )
+
+    def _train(self, parts: Any, prints: Mapping[str, Print], log: FurtherLog | None) -> Trained:
+        import cv2
+
+        from medtest.followups import default_folder
+        from medtest.training.further.material import prepare_material
+        from medtest.training.further.train import FACTS, HISTORY, train_further
+
+        cv2.setNumThreads(1)
+        kept = self.request.store
+        store = default_folder() if kept is None else Path(kept).expanduser() if kept else None
+        if self.loaded.suite.privacy.seed_ids == "hashed":
+            store = None  # what is drawn here is known by plain ids, which such a suite keeps out of shared folders
+        reporter = _Reporter(self.console)
+        material = prepare_material(
+            parts,
+            prints,
+            self.recipe,
+            size=self.recipe.size or self.start.size,
+            folder=self.out,
+            store=store,
+            progress=reporter.drawing,
+        )
+        counts = material.counts
+        self.console.print(
+            f"{counts['originals']} originals and {counts['perturbed']} perturbed images train, "
+            f"{counts['held_clean']} and {counts['held_perturbed']} watch "
+            f"({counts['made']} follow-ups made, {counts['reused']} from the store, {counts['replaced']} draws without "
+            "room replaced).",
+            markup=False,
+        )
+        if log is not None:
+            options = self.recipe.model_dump(mode="json", exclude={"notes", "summary", "source"})
+            log.params({**flat(options), **{f"pairs_{k}": v for k, v in counts.items()}, "from": self.start.sha256})
+        trained = train_further(
+            self.start,
+            material,
+            self.recipe,
+            self.out,
+            device=_device(self.invocation.device),
+            threads=self.threads,
+            log=log,
+            progress=reporter,
+        )
+        if log is not None:
+            log.attach([trained.weights, self.out / FACTS, self.out / HISTORY])
+            log.end_training(failed=False)
+        how = "stopped early, " if trained.stopped_early else ""
+        self.console.print(
+            f"{how}{trained.steps} steps; the weights of step {trained.step} are kept: {trained.weights.name}",
+            markup=False,
+        )
+        if trained.step == 0:
+            self.console.print("Nothing was better on held-out pairs than the start, which is kept.", markup=False)
+        return trained
+
+    def _compare(self, trained: Trained, log: FurtherLog | None) -> Compared | None:
+        if not self.request.compare:
+            return None
+        if not self.testable:
+            self.console.print("Add test=FOLDER to this command and it tests before and after.", markup=False)
+            return None
+        from medtest.cli.further_compare import compare
+
+        return compare(
+            self.loaded.suite,
+            self.invocation,
+            model=self.request.model,
+            network=self.start.name,
+            before=self.start.checkpoint,
+            after=trained.weights,
+            settings={"label_vectors": self.request.label_vectors} if self.request.label_vectors else {},
+            out=self.out,
+            log=log,
+            console=self.console,
+        )
+
+    def _end(self, log: FurtherLog | None, *, failed: bool) -> None:
+        if log is None:
+            return
+        try:
+            if failed:
+                log.end_training(failed=True)
+            log.close(failed=failed)
+        except NotTracked as problem:
+            self.console.print(str(problem), markup=False)
+
+
+def flat(options: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """Return nested options by dotted keys."""
+    found: dict[str, Any] = {}
+    for key, value in options.items():
+        if isinstance(value, Mapping):
+            found |= flat(value, f"{above}{key}.")
+        else:
+            found[above + key] = value
+    return found
+
+
+def _device(wanted: str) -> str:
+    import torch
+
+    if wanted == "auto":
+        return "cuda:0" if torch.cuda.is_available() else "cpu"
+    if wanted.startswith("cuda") and not torch.cuda.is_available():
+        raise MedtestError(f"device={wanted}: torch sees no CUDA device here; device=cpu trains too")
+    return wanted
+
+
+class _Reporter:
+    """Prints a line per validation, and a short one now and then in a terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def drawing(self, done: int, total: int) -> None:
+        """Tell how far making the perturbed images is."""
+        if self._console.is_terminal and (done % 20 == 0 or done == total):
+            self._console.print(f"perturbed images of {done}/{total} pictures", markup=False)
+
+    def __call__(self, point: Point) -> None:
+        if point.validation:
+            found = point.validation
+            kinds = [kind for kind in ("clean", "perturbed") if f"dice_{kind}" in found]
+            scores = ", ".join(f"{kind} {found[f'dice_{kind}']:.3f}" for kind in kinds)
+            head = f"step {point.step}/{point.steps}" + ("" if point.step == 0 else f"  loss {point.loss:.3f}")
+            tail = f"best {point.best_score:.3f} at step {point.best_step}"
+            self._console.print(f"{head}  held-out Dice {scores}  {tail}", markup=False)
+        elif point.step % 20 == 0 and self._console.is_terminal:
+            self._console.print(
+                f"step {point.step}/{point.steps}  loss {point.loss:.3f}  rate {point.rate:.2e}", markup=False
+            )

@@ -1,0 +1,274 @@
+"""The same suite on a network before and after further training: run, table, page, MLflow, and tables again later."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from rich.console import Console
+from rich.table import Table
+
+from medtest.errors import ExitCode, Interrupted, Mistake, OutputProblem, UserMistakes
+from medtest.suite.composed import with_composed
+from medtest.suite.model import Invocation, PartPlan, Suite
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from medtest.training.further.log import FurtherLog
+
+FILE = "before_after.json"
+"""Where the two runs' folders are, relative to the training's, and what the tables are made with."""
+SCORE_WORDS = {"dice": "mean Dice", "iou": "mean IoU"}
+LONG, WIDE, WORDS, PAGE = "before_after.csv", "before_after_slides.csv", "before_after.md", "before_after.html"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """What came of a comparison.
+
+    Attributes:
+        code: Exit code of the two runs; a gate that is not held is told there and fails nothing here.
+        table: The long table.
+    """
+
+    code: ExitCode
+    table: pd.DataFrame
+
+
+def two_systems(
+    suite: Suite, model: str, *, before: str | None, after: Path, settings: Mapping[str, Any] | None = None
+) -> Suite:
+    """Return the suite with a network before and after as its only systems, ``<model>-before`` and ``<model>-after``.
+
+    Args:
+        suite: The suite, with the network among its systems where it has settings of its own.
+        model: Name of the network.
+        before: Its setting ``checkpoint`` before; None for the one that ships.
+        after: Weights after.
+        settings: Further settings.
+    """
+    from medtest.plugins import part
+
+    info = part("systems", model)
+    own = next((plan.settings for plan in suite.systems if plan.info.name == model), None)
+    base = info.load().Settings(**info.defaults) if own is None else own
+    plans = tuple(
+        PartPlan(
+            id=f"{model}-{when}",
+            info=info,
+            settings=base.model_copy(update={**(settings or {}), "checkpoint": checkpoint}),
+        )
+        for when, checkpoint in (("before", before), ("after", str(after)))
+    )
+    return with_composed(replace(suite, systems=plans, gates=()))
+
+
+def compare(
+    suite: Suite,
+    invocation: Invocation,
+    *,
+    model: str,
+    network: str,
+    before: str | None,
+    after: Path,
+    settings: Mapping[str, Any],
+    out: Path,
+    log: FurtherLog | None,
+    console: Console,
+) -> Compared:
+    """Run the suite on both in one process, and make the table, the page and MLflow's copies.
+
+    Args:
+        suite: The suite.
+        invocation: How it is run.
+        model: Name of the network.
+        network: Which of its family.
+        before: See :func:`two_systems`.
+        after: See :func:`two_systems`.
+        settings: See :func:`two_systems`.
+        out: Folder of the training.
+        log: MLflow, or None.
+        console: Where the table is printed.
+
+    Raises:
+        Interrupted: The run was; the same command goes on.
+        MedtestError: The run could not be made.
+    """
+    from medtest.report.finish import finish
+    from medtest.runner import run_suite
+
+    both = two_systems(suite, model, before=before, after=after, settings=settings)
+    console.print(f"{suite.name} on {network} before and after …", markup=False)
+    with ExitStack() as locks:
+        outcome = run_suite(both, replace(invocation, fresh=False, track=log is not None), hold=locks)
+        ended = finish(
+            both,
+            replace(invocation, track=log is not None),
+            outcome,
+            parents=None if log is None else log.parents,
+            sweep=True,
+        )
+    if outcome.interrupted:
+        raise Interrupted(f"{ended.note}; the same command goes on from there.")
+    for problem in ended.problems:
+        console.print(problem, markup=False)
+    folders = [_relative(one.folder, out) for one in outcome.systems]
+    facts = {
+        "network": network,
+        "family": model,
+        "suite": f"{suite.name} {suite.version}",
+        "relations": [plan.id for plan in suite.relations if plan.id != "unchanged"],
+        "before": folders[0],
+        "after": folders[1],
+        "command": invocation.command,
+    }
+    _write(out / FILE, json.dumps(facts, indent=1) + "\n")
+    found = make(out)
+    show(found, network=network, console=console)
+    console.print(f"Page:  {_near(out / PAGE)}", markup=False, soft_wrap=True)
+    if log is not None:
+        columns = {str(name): _plain(found[name]) for name in found.columns}
+        log.table("tables/before_after.json", columns, metrics_of(found))
+        log.attach([out / LONG, out / WIDE, out / WORDS, out / PAGE], parent=True)
+    return Compared(code=ended.code, table=found)
+
+
+def make(out: Path) -> pd.DataFrame:
+    """Make tables and page of a training's folder from the two runs' records, and return the long table.
+
+    Raises:
+        OutputProblem: Records are missing, or the folder cannot be written.
+    """
+    from medtest.report.before_after import Page, before_after_html
+    from medtest.results import before_after
+    from medtest.results.records_io import Records
+    from medtest.results.wanted import Wanted
+
+    facts = _facts(out)
+    before, after = (out / facts["before"], out / facts["after"])
+    records = [Records.read(folder) for folder in (before, after)]
+    paired = before_after.pair(*records, order=list(facts["relations"]))
+    table = before_after.table_of(paired, str(facts["family"]))
+    training = _json(out / "training.json")
+    page = Page(
+        network=str(facts["network"]),
+        family=str(facts["family"]),
+        suite=str(facts["suite"]),
+        table=table,
+        training=training,
+        command=str(facts.get("command", "")),
+        links=[(name, quote(f"{facts[name]}/report.html", safe="/.")) for name in ("before", "after")],
+        phantom=Wanted.from_folder(after).phantom,
+        unpaired=paired.unpaired,
+    )
+    _write(out / LONG, table.to_csv(index=False))
+    _write(out / WIDE, before_after.slides_table(table).to_csv(index=False))
+    _write(out / WORDS, before_after.markdown(table, title=f"{facts['network']} under {facts['suite']}"))
+    _write(out / PAGE, before_after_html(page))
+    return table
+
+
+def remake_tables(folder: Path, *, console: Console) -> None:
+    """Make the tables and pages of every training at or below a folder again, and print them.
+
+    Raises:
+        UserMistakes: There is none.
+        OutputProblem: Records are missing, or a folder cannot be written.
+    """
+    # MLflow keeps a table of this name among its artifacts, in a folder of tables and without a training beside it
+    found = sorted(p.parent for p in folder.rglob(FILE) if p.parent.name != "tables") if folder.is_dir() else []
+    if not found:
+        raise UserMistakes(
+            [
+                Mistake(
+                    where="command line",
+                    key="FOLDER",
+                    found=str(folder),
+                    allowed=f"the folder of a further training that was tested ({FILE}), or one above such folders",
+                )
+            ]
+        )
+    for out in found:
+        show(make(out), network=str(_facts(out)["network"]), console=console)
+        console.print(f"Page:  {_near(out / PAGE)}", markup=False, soft_wrap=True)
+
+
+def show(table: pd.DataFrame, *, network: str, console: Console) -> None:
+    """Print the table, Dice and IoU one below the other: a row for each relation, its difference with the interval."""
+    from medtest.report.before_after import row_words
+    from medtest.results import before_after
+
+    for dataset in dict.fromkeys(table["dataset"]):
+        for score in before_after.SCORES:
+            shown = Table(
+                title=f"{network}, {dataset}: {SCORE_WORDS[score]}", title_justify="left", box=None, pad_edge=False
+            )
+            shown.add_column("", no_wrap=True)
+            for head in ("before", "after", "points (95 %)"):
+                shown.add_column(head, justify="right", no_wrap=True)
+            for relation in dict.fromkeys(table["relation"]):
+                row = before_after.row_of(table, str(relation), score=score, dataset=str(dataset))
+                if row is not None:
+                    values = (f"{row.before:.3f}", f"{row.after:.3f}", before_after.points(row))
+                    shown.add_row(row_words(str(relation)), *values)
+            console.print()
+            console.print(shown)
+
+
+def metrics_of(table: pd.DataFrame) -> dict[str, float]:
+    """Return the numbers of the pooled table for MLflow: ``before_after/dice/blur/difference`` and their kin."""
+    from medtest.results import before_after
+
+    found: dict[str, float] = {}
+    for relation in dict.fromkeys(table["relation"]):
+        for score in dict.fromkeys(table["score"]):
+            row = before_after.row_of(table, str(relation), score=str(score))
+            if row is None:
+                continue
+            for column in ("before", "after", "difference", "ci_low", "ci_high"):
+                value = row[column]
+                if value is not None and value == value:
+                    found[f"before_after/{score}/{relation}/{column}"] = float(value)
+    return found
+
+
+def _plain(column: pd.Series) -> list[Any]:
+    return [None if value is None or value != value else value for value in column.tolist()]
+
+
+def _facts(out: Path) -> dict[str, Any]:
+    facts = _json(out / FILE)
+    if not {"before", "after", "family", "network", "suite", "relations"} <= set(facts):
+        raise OutputProblem(f"{out.name}/{FILE} is not what a further training writes")
+    return facts
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _relative(folder: Path, out: Path) -> str:
+    return Path(os.path.relpath(folder, out)).as_posix()
+
+
+def _near(path: Path) -> str:
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("..") else relative
+
+
+def _write(path: Path, text: str) -> None:
+    from medtest.runner.folder import writing_text
+
+    with writing_text(path) as file:
+        file.write(text)

@@ -1,0 +1,150 @@
+"""What is typed after ``medtest train further``, sorted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from medtest.errors import Mistake, UserMistakes, nearest_name
+
+OWN = ("model", "data", "test", "from", "recipe", "out", "store", "label_vectors", "compare")
+SHORT = {
+    "steps": "steps",
+    "epochs": "epochs",
+    "batch": "batch",
+    "rate": "optimizer.rate",
+    "precision": "precision",
+    "held_out": "validation.held_out",
+}
+"""Keys of a recipe that may be typed without ``recipe.``."""
+TRAIN_NAMES = ("train", "training", "traindataset", "trainset")
+TEST_NAMES = ("test", "testing", "testdataset", "testset")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What was typed.
+
+    Attributes:
+        suite: Name of the suite.
+        overrides: What a run of it takes (``relations.blur.severities=[3]``, ``device=cuda``).
+        model: Name of the network.
+        data: Folder of training images and masks.
+        test: Root that the suite tests on, or None.
+        start: ``compact`` or the path of weights.
+        recipe: Name or path of a recipe.
+        changes: Keys of the recipe that were typed.
+        out: Folder of the training, or None for the usual one.
+        store: Folder of the store of follow-ups, None for the usual one; "" for none.
+        label_vectors: TGANet's word vectors, or None.
+        compare: Whether to test before and after.
+    """
+
+    suite: str
+    overrides: tuple[str, ...]
+    model: str
+    data: Path
+    test: Path | None
+    start: str
+    recipe: str
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    out: Path | None = None
+    store: str | None = None
+    label_vectors: str | None = None
+    compare: bool = True
+
+
+def parse(tokens: Sequence[str]) -> Request:
+    """Sort what was typed.
+
+    Raises:
+        UserMistakes: Something is missing or cannot be.
+    """
+    import yaml
+
+    from medtest.cli.images import split_tokens
+
+    changes: dict[str, Any] = {}
+    rest: list[str] = []
+    for token in tokens:
+        key, equals, value = token.partition("=")
+        if equals and (key.startswith("recipe.") or key in SHORT):
+            try:
+                plain = yaml.safe_load(value)
+            except yaml.YAMLError:
+                plain = value
+            if isinstance(plain, str):
+                plain = _number(plain)
+            changes[key.removeprefix("recipe.") if key.startswith("recipe.") else SHORT[key]] = plain
+        else:
+            rest.append(token)
+    name, overrides, own, words = split_tokens(rest, *OWN)
+    mistakes = [
+        Mistake(
+            where="command line",
+            found=word,
+            allowed="KEY=VALUE",
+            nearest=nearest_name(word, OWN),
+            fix="medtest train further --help lists the keys",
+        )
+        for word in words
+    ]
+    for key, what in (("model", "a network (pranet, ssformer, …)"), ("data", "the folder of training pairs")):
+        if not own.get(key):
+            mistakes.append(Mistake(where="command line", key=key, found="nothing", allowed=what))
+    test = own.get("test")
+    for key in ("data", "test"):
+        if own.get(key) and not Path(own[key]).expanduser().is_dir():
+            mistakes.append(Mistake(where="command line", key=key, found=own[key], allowed="a folder that is there"))
+    if own.get("compare", "true").lower() not in ("true", "false"):
+        mistakes.append(Mistake(where="command line", key="compare", found=own["compare"], allowed="true or false"))
+    if mistakes:
+        raise UserMistakes(mistakes)
+    data, found_test = _parted(Path(own["data"]).expanduser().resolve())
+    return Request(
+        suite=name,
+        overrides=tuple(overrides),
+        model=own["model"],
+        data=data,
+        test=Path(test).expanduser().resolve() if test else found_test,
+        start=own.get("from") or "compact",
+        recipe=own.get("recipe") or "compact",
+        changes=changes,
+        out=Path(own["out"]).expanduser().resolve() if own.get("out") else None,
+        store="" if own.get("store", "").lower() in ("none", "null", "false") else own.get("store"),
+        label_vectors=own.get("label_vectors"),
+        compare=own.get("compare", "true").lower() == "true",
+    )
+
+
+def _number(text: str) -> Any:
+    """Return a number that YAML 1.1 takes for text ("1e-4"), else the text."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _parted(root: Path) -> tuple[Path, Path | None]:
+    """Return the training folder and the test folder of a root that holds both, else the root and None."""
+    inside = {path.name.lower().replace("_", "").replace("-", ""): path for path in root.iterdir() if path.is_dir()}
+    train = next((inside[name] for name in TRAIN_NAMES if name in inside), None)
+    test = next((inside[name] for name in TEST_NAMES if name in inside), None)
+    return (train, test) if train is not None and test is not None else (root, None)
+
+
+def command_of(request: Request) -> str:
+    """Return the command without paths of this machine."""
+    words = ["medtest train further", f"model={request.model}", f"suite={Path(request.suite).stem}", "data=PATH"]
+    words += ["test=PATH"] if request.test else []
+    words.append("from=compact" if request.start == "compact" else "from=CHECKPOINT")
+    words.append(
+        f"recipe={Path(request.recipe).stem if request.recipe.endswith(('.yaml', '.yml')) else request.recipe}"
+    )
+    words += [f"recipe.{key}={value}" for key, value in request.changes.items()]
+    words += [
+        override for override in request.overrides if not any(mark in override.partition("=")[2] for mark in "/\\~:")
+    ]
+    return " ".join(words)

@@ -1,0 +1,57 @@
+"""Colour exchange: a training image takes the colours of another one.
+
+Wei et al., "Shallow Attention Network for Polyp Segmentation", MICCAI 2021, section 2.1: both images are taken to LAB,
+and each channel of the first is moved to the mean and standard deviation of the second.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+Pixels = NDArray[np.uint8]
+FLAT = 1e-3
+"""Standard deviations below this (in LAB's 8-bit steps) are not divided by: the channel has one value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Colours:
+    """Colour statistics of an image in OpenCV's 8-bit LAB.
+
+    Attributes:
+        mean: Mean of the three channels.
+        std: Standard deviation of the three channels.
+    """
+
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]
+
+
+def colours_of(image: Pixels) -> Colours:
+    """Return the colour statistics of an image, uint8 RGB."""
+    mean, std = cv2.meanStdDev(cv2.cvtColor(image, cv2.COLOR_RGB2LAB))
+    (a, b, c), (d, e, f) = mean[:, 0].tolist(), std[:, 0].tolist()
+    return Colours(mean=(a, b, c), std=(d, e, f))
+
+
+def exchange_colours(image: Pixels, donor: Colours, *, wrap: bool = False) -> Pixels:
+    """Return an image with the colours of another.
+
+    Args:
+        image: uint8 H×W×3 RGB.
+        donor: Statistics of the other.
+        wrap: Whether values outside of 0 to 255 wrap around, as they do in the published training by an oversight,
+            which gives speckles; else they are clipped.
+
+    Returns:
+        uint8 H×W×3 RGB.
+    """  # noqa: RUF002
+    lab = cv2.cvtColor(image, cv2.COLOR_RGB2LAB).astype(np.float32)
+    own = colours_of(image)
+    scale = np.array([t / s if s > FLAT else 1.0 for s, t in zip(own.std, donor.std, strict=True)], np.float32)
+    moved = (lab - np.array(own.mean, np.float32)) * scale + np.array(donor.mean, np.float32)
+    whole = moved.astype(np.int64) % 256 if wrap else np.clip(np.rint(moved), 0, 255)
+    return np.asarray(cv2.cvtColor(whole.astype(np.uint8), cv2.COLOR_LAB2RGB), np.uint8)

@@ -1,0 +1,157 @@
+"""Which training images are held out, and which follow-ups are drawn: pure functions of seeds, sizes and names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import Address, SeedRef
+from medtest.errors import MedtestError
+
+_SPLIT, _DRAW, _HELD = 3, 7, 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slot:
+    """A place for one perturbed image.
+
+    Attributes:
+        index: Which of the images it is made from.
+        candidates: Cases of that image in the order they are tried; later ones where a relation has no room.
+    """
+
+    index: int
+    candidates: tuple[Address, ...]
+
+
+def split(
+    refs: Sequence[SeedRef], prints: Sequence[str], *, held_out: float, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the indices that are trained on, and those held out for validation.
+
+    Images of one patient or video (their cluster), and equal pictures, stay on one side. Where each image stands
+    alone, the held-out ones are those that ``medtest train segmentation`` with the same seed holds out.
+
+    Args:
+        refs: All images.
+        prints: What each picture is known by.
+        held_out: How many are held out, or a share of them all below 1; never more than a quarter, never none.
+        seed: Shuffles.
+
+    Raises:
+        MedtestError: There are too few images or groups of images to hold any out.
+    """
+    count = len(refs)
+    wanted = min(round(held_out * count) if held_out < 1 else round(held_out), count // 4)
+    wanted = max(1, wanted)
+    groups = _groups(refs, prints)
+    order = np.random.Generator(np.random.PCG64([seed, _SPLIT])).permutation(count)
+    held: set[int] = set()
+    for index in order:
+        members = groups[int(index)]
+        if int(index) in held or len(held) + len(members) > max(wanted, count // 3):
+            continue
+        if len(held) >= wanted:
+            break
+        held |= set(members)
+    if not held or len(held) == count:
+        raise MedtestError(
+            f"{count} training images in {len({tuple(g) for g in groups})} groups (patients, videos, equal pictures) "
+            "are too few to hold any out for validation"
+        )
+    kept = np.array([int(index) for index in order if int(index) not in held], np.int64)
+    return kept, np.array([int(index) for index in order if int(index) in held], np.int64)
+
+
+def _groups(refs: Sequence[SeedRef], prints: Sequence[str]) -> list[list[int]]:
+    """Return for each image all images that share its cluster or its picture, directly or through others."""
+    parent = list(range(len(refs)))
+
+    def root(index: int) -> int:
+        while parent[index] != index:
+            parent[index] = parent[parent[index]]
+            index = parent[index]
+        return index
+
+    first: dict[tuple[str, str], int] = {}
+    for index, (ref, known_by) in enumerate(zip(refs, prints, strict=True)):
+        for key in ((f"cluster of {ref.dataset}", ref.cluster), ("picture", known_by)):
+            other = first.setdefault(key, index)
+            parent[root(index)] = root(other)
+    members: dict[int, list[int]] = {}
+    for index in range(len(refs)):
+        members.setdefault(root(index), []).append(index)
+    return [members[root(index)] for index in range(len(refs))]
+
+
+def draw_slots(
+    refs: Mapping[int, SeedRef],
+    shape: Sequence[tuple[str, int, int]],
+    *,
+    count: int,
+    how: str,
+    seed: int,
+    held: bool = False,
+) -> list[Slot]:
+    """Draw the perturbed images.
+
+    Args:
+        refs: The images they are made from, by index.
+        shape: Relation, severity and repeat of every follow-up of an image, as a plan lists them.
+        count: How many.
+        how: ``random``: every follow-up of every image alike, none twice while there are others. ``balanced``: every
+            image and every relation alike often, severities at random.
+        seed: Draws them.
+        held: Whether these are the validation's, which are drawn apart.
+    """
+    if not refs or not shape or count <= 0:
+        return []
+    rng = np.random.Generator(np.random.PCG64([seed, _HELD if held else _DRAW]))
+    indices = list(refs)
+    picks = (
+        _random(rng, len(indices), len(shape), count) if how == "random" else _balanced(rng, len(indices), shape, count)
+    )
+    relations = list(dict.fromkeys(relation for relation, _, _ in shape))
+    slots: list[Slot] = []
+    for image, case in picks:
+        rest = [int(one) for one in rng.permutation(len(shape)) if int(one) != case]
+        if how == "balanced":  # another relation is tried before another severity of the one that had no room
+            rest.sort(key=lambda one: shape[one][0] == shape[case][0])
+        ref = refs[indices[image]]
+        tried = (case, *rest[: 3 * len(relations)])
+        slots.append(Slot(index=indices[image], candidates=tuple(_address(ref, shape[one]) for one in tried)))
+    return slots
+
+
+def _address(ref: SeedRef, case: tuple[str, int, int]) -> Address:
+    relation, severity, repeat = case
+    return Address(dataset=ref.dataset, seed_id=ref.seed_id, relation=relation, severity=severity, repeat=repeat)
+
+
+def _random(rng: np.random.Generator, images: int, cases: int, count: int) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    while len(found) < count:
+        flat = rng.permutation(images * cases)[: count - len(found)]
+        found += [divmod(int(one), cases) for one in flat]
+    return found
+
+
+def _balanced(
+    rng: np.random.Generator, images: int, shape: Sequence[tuple[str, int, int]], count: int
+) -> list[tuple[int, int]]:
+    relations = list(dict.fromkeys(relation for relation, _, _ in shape))
+    of = {name: [number for number, case in enumerate(shape) if case[0] == name] for name in relations}
+    found: list[tuple[int, int]] = []
+    image_order: list[int] = []
+    relation_order: list[str] = []
+    for _ in range(count):
+        if not image_order:
+            image_order = [int(one) for one in rng.permutation(images)]
+        if not relation_order:
+            relation_order = [relations[int(one)] for one in rng.permutation(len(relations))]
+        choices = of[relation_order.pop()]
+        found.append((image_order.pop(), choices[int(rng.integers(len(choices)))]))
+    return found

@@ -1,0 +1,150 @@
+"""Follow-ups of training images in the store of follow-ups: taken from there where they are, kept there once made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from medtest.cases import Address, Effect, FollowUp, Image, Mask, Params, PreparedSeed, image_sha256
+from medtest.followups.entry import Entry
+from medtest.followups.files import DamagedFile, mask_sha256
+from medtest.followups.recipe import Recipe
+from medtest.followups.store import FollowUpStore
+from medtest.oracles.masks import move_mask
+from medtest.runner.parts import Made, Parts
+from medtest.runner.privacy import Names
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Perturbed:
+    """A perturbed training image.
+
+    Attributes:
+        image: uint8 H×W×3 RGB at the prepared size.
+        mask: bool H×W, its expected mask.
+        params: What the relation drew.
+        sha256: Of the image.
+    """  # noqa: RUF002
+
+    image: Image
+    mask: Mask
+    params: Params
+    sha256: str
+
+
+class Kept:
+    """Makes follow-ups of training images, through a store where there is one.
+
+    Args:
+        parts: The training suite's parts.
+        folder: The store's folder, made where it is missing; None makes every follow-up anew and keeps none.
+
+    Attributes:
+        made: Follow-ups that were made.
+        reused: Follow-ups that were in the store.
+    """
+
+    def __init__(self, parts: Parts, folder: Path | None) -> None:
+        self._parts = parts
+        self._store = None if folder is None else FollowUpStore.open(folder, create=True)
+        self._recipe = Recipe(parts.suite, parts.relations, Names(None))
+        self._part_of = {plan.id: plan.info.name for plan in parts.suite.relations}
+        self._fresh: list[Entry] = []
+        self._seed: PreparedSeed | None = None
+        self._key = ""
+        self._original = ""
+        self.made = 0
+        self.reused = 0
+
+    def begin(self, seed: PreparedSeed, original: Image) -> None:
+        """Turn to the next training image.
+
+        Args:
+            seed: It, prepared.
+            original: It, as its file holds it.
+        """
+        self.flush()
+        self._seed = seed
+        if self._store is not None:
+            self._key = self._recipe.source_key(seed)
+            self._original = image_sha256(original)
+
+    def take(self, address: Address) -> Perturbed | None:
+        """Return a follow-up of the image; None where the relation has no room or broke.
+
+        Args:
+            address: Its case.
+        """
+        seed = self._seed
+        if seed is None or seed.mask is None:
+            return None
+        key = self._recipe.followup_key(self._key, address) if self._store is not None else ""
+        known = self._stored(key)
+        if known is not None:
+            self.reused += 1
+            return known
+        made = self._parts.make(seed, address)
+        if made.follow is None:
+            return None
+        self.made += 1
+        follow = made.follow
+        mask = _moved(seed.mask, follow.effect)
+        if self._store is not None:
+            self._fresh.append(self._entry(self._store, key, seed, made, follow, mask))
+        return Perturbed(image=follow.image, mask=mask, params=follow.params, sha256=made.sha256)
+
+    def _stored(self, key: str) -> Perturbed | None:
+        entry = self._store.by_key(key) if self._store is not None else None
+        if self._store is None or entry is None or entry.skipped or not entry.mask_sha256:
+            return None
+        try:
+            image = self._store.image(entry.followup_sha256)
+            mask = self._store.mask(entry.mask_sha256)
+        except DamagedFile:
+            return None  # it is made again, and written over
+        return Perturbed(image=image, mask=mask, params=entry.params, sha256=entry.followup_sha256)
+
+    def _entry(
+        self, store: FollowUpStore, key: str, seed: PreparedSeed, made: Made, follow: FollowUp, mask: Mask
+    ) -> Entry:
+        relation = self._parts.relations[made.address.relation]
+        source_mask = seed.mask
+        for image in (seed.image, follow.image):
+            store.put_image(image)
+        for one in (source_mask, mask):
+            if one is not None:
+                store.put_mask(one)
+        return Entry(
+            key=key,
+            address=made.address,
+            cluster=seed.ref.cluster,
+            strata=seed.ref.strata,
+            part=self._part_of[made.address.relation],
+            revision=type(relation).revision,
+            group=relation.group,
+            params=dict(follow.params),
+            scale=float(follow.scale),
+            effect=follow.effect,
+            facts={name: float(value) for name, value in follow.facts.items()},
+            original_sha256=self._original,
+            source_sha256=seed.sha256,
+            source_mask_sha256="" if source_mask is None else mask_sha256(source_mask),
+            followup_sha256=made.sha256,
+            mask_sha256=mask_sha256(mask),
+        )
+
+    def flush(self) -> None:
+        """Note in the index what was made of the last image."""
+        if self._store is not None and self._fresh:
+            self._store.put(self._key, self._fresh)
+        self._fresh = []
+
+    def close(self) -> None:
+        """Note the last image's follow-ups and close the store."""
+        self.flush()
+        if self._store is not None:
+            self._store.close()
+
+
+def _moved(mask: Mask, effect: Effect) -> Mask:
+    return move_mask(mask, effect.data["matrix"]) if effect.kind == "move" else mask

@@ -1,0 +1,91 @@
+"""Training images must not be among the images that the network is tested on: compared by their pixels, not by name.
+
+Two pictures are the same when they decode to the same pixels, whatever their format and name, or when they are the same
+once resized as the suite prepares them (a copy stored at 512×512 is still that picture).
+"""  # noqa: RUF002
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from medtest.cases import Image, SeedRef, image_sha256
+from medtest.errors import Mistake, UserMistakes
+from medtest.preparation.prepare import resize_image
+from medtest.seeds.base import SeedSource
+
+SHOWN = 200
+"""At most this many shared images are named on the terminal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Print:
+    """What a picture is known by.
+
+    Attributes:
+        native: SHA-256 of its pixels as its file holds them.
+        prepared: SHA-256 of its pixels at the suite's size.
+    """
+
+    native: str
+    prepared: str
+
+
+def print_of(image: Image, size: int | None) -> Print:
+    """Return what a picture is known by.
+
+    Args:
+        image: uint8 H×W×3 RGB.
+        size: Side at which the suite prepares images; None for their own.
+    """  # noqa: RUF002
+    return Print(native=image_sha256(image), prepared=image_sha256(resize_image(image, size)))
+
+
+def prints_of(sources: Iterable[SeedSource], *, size: int | None) -> Iterator[tuple[SeedRef, Print]]:
+    """Yield every seed of some sources with what its picture is known by, one picture in memory at a time."""
+    for source in sources:
+        for ref in source.refs():
+            yield ref, print_of(source.load(ref).image, size)
+
+
+def shared_images(training: Mapping[str, Print], tested: Iterable[tuple[SeedRef, Print]]) -> list[tuple[str, str]]:
+    """Return (training image, test seed) for every test seed that is a training image.
+
+    Args:
+        training: Prints by name.
+        tested: Test seeds.
+    """
+    native = {one.native: name for name, one in training.items()}
+    prepared = {one.prepared: name for name, one in training.items()}
+    found: list[tuple[str, str]] = []
+    for ref, one in tested:
+        name = native.get(one.native) or prepared.get(one.prepared)
+        if name is not None:
+            found.append((name, f"{ref.dataset}/{ref.seed_id}"))
+    return found
+
+
+def refuse_shared(found: Sequence[tuple[str, str]]) -> None:
+    """Refuse training images that are test seeds.
+
+    Raises:
+        UserMistakes: There are some; every one is named (the first 200 of very many).
+    """
+    if not found:
+        return
+    mistakes = [
+        Mistake(where="data", key=name, found=f"the same picture as test seed {tested}")
+        for name, tested in found[:SHOWN]
+    ]
+    if len(found) > SHOWN:
+        mistakes.append(Mistake(where="data", found=f"{len(found) - SHOWN} further pictures"))
+    mistakes.append(
+        Mistake(
+            where="data",
+            allowed="training pictures that the suite does not test on",
+            fix="take them out of the folder of data=, or test on others",
+        )
+    )
+    count = len(found)
+    verb = "picture is a test seed" if count == 1 else "pictures are test seeds"
+    raise UserMistakes(mistakes, heading=f"{count} training {verb}; nothing was trained")

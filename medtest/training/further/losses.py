@@ -1,0 +1,138 @@
+"""Losses of the recipes: what a network gives, what it is compared with, and the published code's quirks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from medtest.training.further.recipe import Loss, Quirks
+from medtest.training.losses import BOX, batch_dice_loss, dice_loss
+from medtest.training.steps import Outputs, number_and_size
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Answers:
+    """A network's outputs, sorted.
+
+    Attributes:
+        maps: Logits of the mask, B×1×h×w each; the answer is the last, the others are side maps.
+        judgements: Logits of number B×2 and size B×3, for networks that judge them.
+    """  # noqa: RUF002
+
+    maps: tuple[Tensor, ...]
+    judgements: tuple[Tensor, ...] = ()
+
+
+def answers_of(family: str, outputs: Outputs) -> Answers:
+    """Sort a network's outputs, in float32.
+
+    Args:
+        family: ``pranet``, ``sanet``, ``tganet`` or ``ssformer``.
+        outputs: What its ``forward`` gave.
+    """
+    given = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
+    whole = tuple(one.float() for one in given)
+    if family == "tganet":
+        return Answers(maps=whole[:1], judgements=whole[1:])
+    return Answers(maps=whole)
+
+
+def border_weights(masks: Tensor) -> Tensor:
+    """Return per-pixel weights 1 + 5·|mean(m) - m|, high near a mask's border, for masks of values in [0, 1].
+
+    Wei et al., "F3Net", AAAI 2020, eq. 8, adopted by PraNet: means over 31×31 pixels, zeros beyond the border counted.
+    One axis after the other, which is the same mean and thirty times cheaper.
+
+    Args:
+        masks: float [B, 1, H, W].
+    """  # noqa: RUF002
+    rows = functional.avg_pool2d(masks, (BOX, 1), stride=1, padding=(BOX // 2, 0))
+    means = functional.avg_pool2d(rows, (1, BOX), stride=1, padding=(0, BOX // 2))
+    return 1.0 + 5.0 * (means - masks).abs()
+
+
+def recipe_loss(answers: Answers, truth: Tensor, loss: Loss, quirks: Quirks, *, family: str) -> Tensor:
+    """Return the loss of one step.
+
+    Args:
+        answers: What the network gave.
+        truth: float [B, 1, H, W], 0 or 1, or between under ``soft_masks``.
+        loss: What is compared.
+        quirks: Oddities of the published code that are repeated.
+        family: SANet's maps are resized with corners aligned.
+    """
+    size = (int(truth.shape[2]), int(truth.shape[3]))
+    weights = border_weights(truth) if loss.map == "structure" else None
+    total = _map_loss(_at(answers.maps[-1], size, family), truth, weights, loss, quirks)
+    if loss.auxiliary > 0:
+        for side in answers.maps[:-1]:
+            total = total + loss.auxiliary * _map_loss(_at(side, size, family), truth, weights, loss, quirks)
+    if answers.judgements and loss.judgements > 0:
+        total = total + loss.judgements * judgement_loss(answers.judgements, truth, double=quirks.double_softmax)
+    return total
+
+
+def _at(logits: Tensor, size: tuple[int, int], family: str) -> Tensor:
+    if (int(logits.shape[2]), int(logits.shape[3])) == size:
+        return logits
+    return functional.interpolate(logits, size=size, mode="bilinear", align_corners=family == "sanet")
+
+
+def _map_loss(logits: Tensor, truth: Tensor, weights: Tensor | None, loss: Loss, quirks: Quirks) -> Tensor:
+    if quirks.double_sigmoid:
+        logits = torch.sigmoid(logits)
+    if weights is not None:
+        return structure_loss(logits, truth, weights, mean_cross_entropy=quirks.mean_cross_entropy)
+    entropy = functional.binary_cross_entropy_with_logits(logits, truth)
+    if loss.map == "bce_dice":
+        return entropy + dice_loss(logits, truth)
+    if loss.map == "bce_batch_dice":
+        return entropy + batch_dice_loss(logits, truth)
+    return entropy + pixel_dice_loss(logits, truth)
+
+
+def structure_loss(logits: Tensor, truth: Tensor, weights: Tensor, *, mean_cross_entropy: bool) -> Tensor:
+    """Return weighted cross-entropy plus weighted IoU, each averaged over the batch.
+
+    Args:
+        logits: [B, 1, H, W].
+        truth: In [0, 1], same shape.
+        weights: From :func:`border_weights`.
+        mean_cross_entropy: The cross-entropy is the batch's plain mean, as PraNet's published code has it.
+    """
+    entropy = functional.binary_cross_entropy_with_logits(logits, truth, reduction="none")
+    if mean_cross_entropy:
+        first = entropy.mean()
+    else:
+        first = ((weights * entropy).sum(dim=(2, 3)) / weights.sum(dim=(2, 3))).mean()
+    probability = torch.sigmoid(logits)
+    both = (probability * truth * weights).sum(dim=(2, 3))
+    either = ((probability + truth) * weights).sum(dim=(2, 3)) - both
+    return first + (1.0 - (both + 1.0) / (either + 1.0)).mean()
+
+
+def pixel_dice_loss(logits: Tensor, truth: Tensor) -> Tensor:
+    """Return the mean over pixels of 1 - (2pm + 1)/(p + m + 1), as SSFormer's training has it."""
+    probability = torch.sigmoid(logits)
+    return (1.0 - (2.0 * probability * truth + 1.0) / (probability + truth + 1.0)).mean()
+
+
+def judgement_loss(judgements: Sequence[Tensor], truth: Tensor, *, double: bool) -> Tensor:
+    """Return the cross-entropy of TGANet's number and size; see :func:`medtest.training.steps.number_and_size`.
+
+    Args:
+        judgements: Logits of number [B, 2] and size [B, 3].
+        truth: [B, 1, H, W].
+        double: Whether a softmax comes before the cross-entropy, which applies one itself.
+    """
+    known = [number_and_size(mask) for mask in (truth[:, 0] > 0.5).cpu().numpy()]
+    total = torch.zeros((), device=truth.device)
+    for place, logits in enumerate(judgements):
+        targets = torch.tensor([one[place] for one in known], device=logits.device)
+        given = torch.softmax(logits, dim=1) if double else logits
+        total = total + functional.cross_entropy(given, targets)
+    return total

@@ -1,0 +1,204 @@
+"""The network that training starts from, and how what comes out of it is written so that suites can test it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from medtest.errors import MedtestError, Mistake, UserMistakes, nearest_name
+from medtest.plugins import part, parts
+from medtest.systems.files import file_mistakes, file_sha256, user_path
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from medtest.systems.segmentation.weights import WeightsInfo
+
+COMPACT = "compact"
+"""What ``from=`` calls the network that ships with medtest."""
+ENCODERS = ("resnet.", "bkbone.", "backbone.", "layer0.", "layer1.", "layer2.", "layer3.")
+"""How the names of the encoders' parameters begin."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Start:
+    """A network to be trained further.
+
+    Attributes:
+        family: ``pranet``, ``sanet``, ``tganet`` or ``ssformer``.
+        name: Which network of the family ("pranet-compact", "ssformer_l").
+        network: The network with its weights, in evaluation mode.
+        size: Side in pixels that it takes.
+        threshold: Probability above which a pixel is lesion.
+        sha256: Of the weights' file.
+        checkpoint: What the system's setting of that name is before training; None for the bundled network.
+        info: What a compact network's file says about it; None for published ones.
+        labels: TGANet's word vectors, float32 [5, D], where its weights do not carry them; else None.
+    """
+
+    family: str
+    name: str
+    network: nn.Module
+    size: int
+    threshold: float
+    sha256: str
+    checkpoint: str | None
+    info: WeightsInfo | None
+    labels: Tensor | None = None
+
+
+def families() -> tuple[str, ...]:
+    """Return the names of networks that can be trained: those whose class says how its family is called."""
+    from medtest.systems.segmentation.networks import registry
+
+    return tuple(name for name in registry.COMPACT if name in parts("systems"))
+
+
+def open_start(model: str, source: str, *, settings: Mapping[str, Any] | None = None) -> Start:
+    """Return the network that training starts from.
+
+    Args:
+        model: Name of the network, as ``model=`` has it.
+        source: ``compact`` for the one that ships, else the path of weights: a .safetensors file of medtest's, a
+            published checkpoint, or the folder of an earlier further training.
+        settings: Further settings of the system (``label_vectors`` of TGANet).
+
+    Raises:
+        UserMistakes: There is no such network or file.
+        MedtestError: The weights do not fit.
+    """
+    if model not in families():
+        raise UserMistakes(
+            [
+                Mistake(
+                    where="command line",
+                    key="model",
+                    found=repr(model),
+                    allowed=", ".join(families()),
+                    nearest=nearest_name(model, families()),
+                )
+            ]
+        )
+    from medtest.systems.segmentation.weights import load_network
+
+    kind = part("systems", model).load()
+    if source == COMPACT:
+        path = Path(kind(model, kind.Settings()).compact_weights)
+        if not path.is_file():
+            raise MedtestError(f"{model}-compact does not ship with this medtest: give from=CHECKPOINT")
+        network, info = load_network(path)
+        return _compact(model, network, info, path, checkpoint=None)
+    path = _weights_file(source)
+    if is_ours(path):
+        network, info = load_network(path)
+        if info.network.get("family") != model:
+            raise MedtestError(f"{path.name}: these are weights of {info.network.get('family')}, not of {model}")
+        return _compact(model, network, info, path, checkpoint=str(path))
+    return _published(model, kind, path, dict(settings or {}))
+
+
+def _compact(model: str, network: nn.Module, info: WeightsInfo, path: Path, *, checkpoint: str | None) -> Start:
+    return Start(
+        family=model,
+        name=f"{model}-compact",
+        network=network,
+        size=info.size,
+        threshold=info.threshold,
+        sha256=file_sha256(path),
+        checkpoint=checkpoint,
+        info=info,
+    )
+
+
+def _published(model: str, kind: Any, path: Path, settings: dict[str, Any]) -> Start:
+    from medtest.systems.segmentation.checkpoint import load_published
+
+    name, network = load_published(path, tuple(kind.published))
+    labels = None
+    if model == "tganet":
+        labels = _word_vectors(kind, path, settings)
+    return Start(
+        family=model,
+        name=name,
+        network=network,
+        size=256 if model == "tganet" else 352,
+        threshold=0.5,
+        sha256=file_sha256(path),
+        checkpoint=str(path),
+        info=None,
+        labels=labels,
+    )
+
+
+def _word_vectors(kind: Any, path: Path, settings: dict[str, Any]) -> Tensor:
+    """Return the word vectors that the system reads beside a published checkpoint."""
+    system = kind("tganet", kind.Settings(checkpoint=str(path), **settings))
+    mistakes = system.check()
+    if mistakes:
+        raise UserMistakes(mistakes)
+    system.open(device="cpu", threads=1)
+    found: Tensor = system.labels.detach().clone().float()
+    system.close()
+    return found
+
+
+def _weights_file(source: str) -> Path:
+    path = user_path(source)
+    if path.is_dir():
+        files = sorted(path.glob("*.safetensors"))
+        if len(files) != 1:
+            found = f"{path.name}, a folder with {len(files)} .safetensors files"
+            raise UserMistakes(
+                [Mistake(where="command line", key="from", found=found, allowed="a folder with one, or a file")]
+            )
+        return files[0]
+    mistakes = file_mistakes(source, where="command line", key="from")
+    if mistakes:
+        raise UserMistakes([replace(one, fix=one.fix or "from=compact takes the bundled one") for one in mistakes])
+    return path
+
+
+def is_ours(path: Path) -> bool:
+    """Whether a file is a compact network as medtest writes it."""
+    from medtest.systems.segmentation.weights import read_info
+
+    if path.suffix.lower() != ".safetensors":
+        return False
+    try:
+        read_info(path)
+    except MedtestError:
+        return False
+    return True
+
+
+def write_weights(path: Path, start: Start, state: Mapping[str, Tensor], *, note: str) -> None:
+    """Write trained weights in the form they came in, atomically.
+
+    A compact network keeps medtest's form (half precision, its description in the header); a published one is written
+    under its official names in float32, so that whatever read the checkpoint before reads it after.
+
+    Args:
+        path: A .safetensors file.
+        start: What training started from.
+        state: The weights.
+        note: What a reader of the file is told about them.
+    """
+    import os
+
+    from safetensors.torch import save
+
+    from medtest.systems.segmentation.weights import save_weights
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if start.info is not None:
+        save_weights(path, state, replace(start.info, note=note))
+        return
+    kept = {name: value.detach().cpu().contiguous().clone() for name, value in state.items()}
+    partial = path.with_name(path.name + ".partial")
+    with partial.open("wb") as file:
+        file.write(save(kept, metadata={"note": note}))
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)

@@ -1,0 +1,361 @@
+"""Recipes: how a network is trained further, as data. The four papers' and ``compact`` lie in ``recipes/``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from medtest.errors import Mistake, UserMistakes, nearest_name
+
+FOLDER = Path(__file__).parent / "recipes"
+_MAX_BYTES = 200_000
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Optimizer(_Data):
+    """How weights are moved.
+
+    Attributes:
+        name: ``adam``, ``adamw`` or ``sgd``.
+        rate: Learning rate before the schedule.
+        backbone_rate: That of the encoder's parameters; as ``rate`` where null.
+        decay: Weight decay (AdamW's is decoupled).
+        decay_all: Whether norms and biases decay too, as they do where every parameter is in one group.
+        momentum: SGD's.
+        nesterov: SGD's.
+    """
+
+    name: Literal["adam", "adamw", "sgd"]
+    rate: float = Field(gt=0)
+    backbone_rate: float | None = Field(default=None, gt=0)
+    decay: float = Field(default=0.0, ge=0)
+    decay_all: bool = True
+    momentum: float = Field(default=0.9, ge=0, lt=1)
+    nesterov: bool = False
+
+
+class Constant(_Data):
+    """The rate times ``factor`` for every ``every`` epochs begun (0: never), after a linear warm-up."""
+
+    kind: Literal["steps"]
+    every: int = Field(default=0, ge=0)
+    factor: float = Field(default=0.1, gt=0, le=1)
+    warmup_epochs: float = Field(default=0.0, ge=0)
+
+
+class Milestones(_Data):
+    """The rate times ``factor`` at the start of each of these epochs, counted from 1."""
+
+    kind: Literal["milestones"]
+    at: list[int] = Field(min_length=1)
+    factor: float = Field(gt=0, le=1)
+
+
+class Plateau(_Data):
+    """The rate times ``factor`` after more than ``patience`` validations in a row without a lower validation loss.
+
+    A loss counts as lower by a relative ``threshold``.
+    """
+
+    kind: Literal["plateau"]
+    patience: int = Field(ge=0)
+    factor: float = Field(gt=0, lt=1)
+    threshold: float = Field(default=1e-4, ge=0)
+
+
+class Cosine(_Data):
+    """A linear warm-up of some steps, then half a cosine down to ``last`` times the rate."""
+
+    kind: Literal["cosine"]
+    warmup_steps: int = Field(default=0, ge=0)
+    last: float = Field(default=0.01, ge=0, le=1)
+
+
+Schedule = Annotated[Constant | Milestones | Plateau | Cosine, Field(discriminator="kind")]
+
+
+class Scales(_Data):
+    """Sides at which a batch is shown.
+
+    Attributes:
+        kind: ``one`` (the recipe's size); ``each`` (an optimizer step at every factor of the size, rounded to a
+            multiple of 32); ``draw`` (one of ``sizes`` per step, with ``weights``).
+        factors: For ``each``.
+        sizes: For ``draw``.
+        weights: For ``draw``; equal where empty.
+        corners: Whether images are resized with their corners aligned.
+        mask: ``bilinear`` or ``nearest``.
+    """
+
+    kind: Literal["one", "each", "draw"] = "one"
+    factors: list[float] = []
+    sizes: list[int] = []
+    weights: list[float] = []
+    corners: bool = False
+    mask: Literal["bilinear", "nearest"] = "nearest"
+
+    @model_validator(mode="after")
+    def _fits(self) -> Scales:
+        if self.kind == "each" and not self.factors:
+            raise ValueError("kind: each needs factors")
+        if self.kind == "draw" and not self.sizes:
+            raise ValueError("kind: draw needs sizes")
+        if any(size <= 0 or size % 32 for size in self.sizes):
+            raise ValueError("sizes must be multiples of 32")
+        if self.weights and len(self.weights) != len(self.sizes):
+            raise ValueError("weights and sizes must be of one length")
+        return self
+
+
+class Augment(_Data):
+    """Random changes of a pair before it is resized to the recipe's size; probabilities of 0 switch a change off.
+
+    Attributes:
+        own: medtest's own augmentation (:mod:`medtest.training.augment`) in place of everything below.
+        flip: Probability of a mirror image left to right.
+        flip_vertical: Probability of a mirror image top to bottom.
+        quarter_turns: Probability of one to three quarter turns.
+        rotate: Probability of a rotation by at most ``angle`` degrees; what comes in is black.
+        angle: Degrees.
+        zoom: Probability of a crop or of more field around, ``zoom_range`` times the image's side.
+        zoom_range: Smallest and largest factor.
+        dropout: Probability of one to ``holes`` black rectangles with sides of at most ``hole_side`` pixels; masks
+            stay.
+        holes: See there.
+        hole_side: See there.
+        tone: Probability of each of contrast, sharpness and brightness times 1 to ``tone_factor``.
+        tone_factor: See there.
+        morph: Probability that the mask grows or shrinks by an ellipse of 2 to 4 pixels.
+        exchange: Probability that the image takes the colours of another training image.
+    """
+
+    own: bool = False
+    flip: float = Field(default=0.0, ge=0, le=1)
+    flip_vertical: float = Field(default=0.0, ge=0, le=1)
+    quarter_turns: float = Field(default=0.0, ge=0, le=1)
+    rotate: float = Field(default=0.0, ge=0, le=1)
+    angle: float = Field(default=0.0, ge=0, le=360)
+    zoom: float = Field(default=0.0, ge=0, le=1)
+    zoom_range: tuple[float, float] = (1.0, 1.0)
+    dropout: float = Field(default=0.0, ge=0, le=1)
+    holes: int = Field(default=0, ge=0)
+    hole_side: int = Field(default=0, ge=0)
+    tone: float = Field(default=0.0, ge=0, le=1)
+    tone_factor: float = Field(default=1.0, ge=1)
+    morph: float = Field(default=0.0, ge=0, le=1)
+    exchange: float = Field(default=0.0, ge=0, le=1)
+
+
+class Loss(_Data):
+    """What outputs are compared by.
+
+    Attributes:
+        map: ``structure`` (PraNet: cross-entropy and border-weighted IoU), ``bce_dice`` (SANet: cross-entropy and Dice
+            per image), ``bce_batch_dice`` (TGANet: cross-entropy and Dice over the batch), ``bce_pixel_dice``
+            (SSFormer: cross-entropy and a Dice of every single pixel).
+        auxiliary: Weight of side maps, for networks that give several.
+        judgements: Weight of the cross-entropy of number and size, for networks that judge them.
+    """
+
+    map: Literal["structure", "bce_dice", "bce_batch_dice", "bce_pixel_dice"] = "structure"
+    auxiliary: float = Field(default=1.0, ge=0)
+    judgements: float = Field(default=1.0, ge=0)
+
+
+class Quirks(_Data):
+    """What the published training code does otherwise than its paper says; true repeats it.
+
+    Attributes:
+        mean_cross_entropy: PraNet: the cross-entropy of the structure loss is the batch's plain mean, without border
+            weights, because a reduction is passed to an outdated argument.
+        soft_masks: PraNet: masks are resized like images and hold values between 0 and 1.
+        wrapping_colours: SANet: exchanged colours outside of 0 to 255 wrap around.
+        double_softmax: TGANet: number and size go through a softmax before a cross-entropy that applies one.
+        double_sigmoid: SSFormer: the map goes through a sigmoid before a loss that applies one; it is tested
+            through one.
+    """
+
+    mean_cross_entropy: bool = False
+    soft_masks: bool = False
+    wrapping_colours: bool = False
+    double_softmax: bool = False
+    double_sigmoid: bool = False
+
+
+class Validation(_Data):
+    """How training is watched, on training pairs that are held out.
+
+    Attributes:
+        held_out: Pairs held out of training; a share of them all if below 1.
+        perturbed: Perturbed images of each held-out pair, of relations and severities drawn at random.
+        every_steps: Steps between validations; an epoch where null.
+        keep: ``best`` (highest mean of clean and perturbed Dice) or ``last``.
+        clean_floor: With ``best``: largest loss of mean Dice on clean held-out images, against the start, at which
+            weights may be kept. Null for no floor.
+        patience: Validations without a better score after which training stops; null never stops early.
+    """
+
+    held_out: float = Field(default=40, gt=0)
+    perturbed: int = Field(default=3, ge=0)
+    every_steps: int | None = Field(default=None, ge=1)
+    keep: Literal["best", "last"] = "best"
+    clean_floor: float | None = Field(default=None, ge=0, le=1)
+    patience: int | None = Field(default=None, ge=1)
+
+
+class Recipe(_Data):
+    """One way of training a network further.
+
+    Attributes:
+        name: Its name.
+        summary: One line.
+        source: Where its facts come from.
+        size: Side in pixels; the network's own where null.
+        batch: Pairs of a batch.
+        epochs: Passes over the training set (originals and perturbed).
+        steps: Optimizer steps; in place of ``epochs``.
+        perturbed: Perturbed images for each original one.
+        draw: ``random`` (over all follow-ups alike) or ``balanced`` (every original and every relation alike often).
+        mix: ``shuffled`` (one set) or ``half`` (every batch half of each).
+        optimizer: How weights are moved.
+        schedule: How the rate changes.
+        clip_value: Largest absolute value of a gradient's element.
+        clip_norm: Largest norm of the gradient.
+        scales: Sides of a batch.
+        augment: Random changes.
+        loss: What is compared.
+        average: Decay of averaged weights, which are then what is validated and kept; 0 for none.
+        frozen_norms: Batch norms keep their statistics.
+        precision: ``fp32``, ``bf16`` (autocast), ``amp`` (float16 with a gradient scaler, CUDA only) or ``auto``
+            (``amp`` on CUDA, else ``fp32``).
+        seed: Draws perturbed images, order, changes and dropout.
+        validation: How it is watched.
+        quirks: Oddities of the published code.
+        notes: What is known of the published training and not repeated here.
+    """
+
+    name: str = ""
+    summary: str = ""
+    source: str = ""
+    size: int | None = Field(default=None, ge=64, le=1024, multiple_of=32)
+    batch: int = Field(ge=2, le=512)
+    epochs: float | None = Field(default=None, gt=0)
+    steps: int | None = Field(default=None, ge=1)
+    perturbed: float = Field(default=1.0, ge=0, le=20)
+    draw: Literal["random", "balanced"] = "random"
+    mix: Literal["shuffled", "half"] = "shuffled"
+    optimizer: Optimizer
+    schedule: Schedule
+    clip_value: float | None = Field(default=None, gt=0)
+    clip_norm: float | None = Field(default=None, gt=0)
+    scales: Scales = Scales()
+    augment: Augment = Augment()
+    loss: Loss = Loss()
+    average: float = Field(default=0.0, ge=0, lt=1)
+    frozen_norms: bool = False
+    precision: Literal["auto", "fp32", "bf16", "amp"] = "fp32"
+    seed: int = Field(default=0, ge=0)
+    validation: Validation = Validation()
+    quirks: Quirks = Quirks()
+    notes: list[str] = []
+
+    @model_validator(mode="after")
+    def _fits(self) -> Recipe:
+        if (self.epochs is None) == (self.steps is None):
+            raise ValueError("give epochs or steps, one of them")
+        if self.schedule.kind == "milestones" and self.epochs is None:
+            raise ValueError("milestones are counted in epochs: give epochs")
+        return self
+
+
+def recipe_names() -> tuple[str, ...]:
+    """Return the names of the recipes that ship with medtest."""
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.yaml")))
+
+
+def load_recipe(name: str, changes: Mapping[str, Any] | None = None) -> Recipe:
+    """Return a recipe by its name or from a file.
+
+    Args:
+        name: One of :func:`recipe_names`, or the path of a YAML file of this form.
+        changes: Dotted keys and values laid over it (``{"optimizer.rate": 1e-4}``); setting ``steps`` takes ``epochs``
+            out and the other way round.
+
+    Raises:
+        UserMistakes: There is no such recipe, or a key or value does not fit.
+    """
+    path = Path(name).expanduser()
+    own = path.suffix.lower() in (".yaml", ".yml")
+    if not own:
+        if name not in recipe_names():
+            raise _mistake(
+                "recipe",
+                repr(name),
+                f"{', '.join(recipe_names())}, or the path of a YAML file",
+                nearest=nearest_name(name, recipe_names()),
+            )
+        path = FOLDER / f"{name}.yaml"
+    values = _read(path)
+    for key, value in (changes or {}).items():
+        _lay(values, key, value)
+    values.setdefault("name", path.stem)
+    try:
+        return Recipe.model_validate(values)
+    except ValidationError as error:
+        raise UserMistakes(_rephrased(error.errors(), where=path.name if own else f"recipe {name}")) from error
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            raise _mistake("recipe", f"{path.name}, {path.stat().st_size} bytes", f"at most {_MAX_BYTES} bytes")
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise _mistake("recipe", f"{path.name} ({error})", "a YAML file that can be read") from error
+    except yaml.YAMLError as error:
+        raise _mistake("recipe", f"{path.name}: {' '.join(str(error).split())[:200]}", "YAML") from error
+    if not isinstance(content, dict):
+        raise _mistake("recipe", f"{path.name} holds {type(content).__name__}", "a table of keys and values")
+    return {str(key): value for key, value in content.items()}
+
+
+def _lay(values: dict[str, Any], key: str, value: Any) -> None:
+    steps = key.split(".")
+    inner = values
+    for step in steps[:-1]:
+        below = inner.get(step)
+        inner[step] = dict(below) if isinstance(below, dict) else {}
+        inner = inner[step]
+    inner[steps[-1]] = value
+    if key in ("steps", "epochs") and value is not None:
+        values.pop("epochs" if key == "steps" else "steps", None)
+
+
+def _rephrased(errors: Iterable[Any], *, where: str) -> list[Mistake]:
+    found: list[Mistake] = []
+    for one in errors:
+        location: Sequence[Any] = [
+            step for step in one["loc"] if step not in ("steps", "milestones", "plateau", "cosine")
+        ]
+        unknown = one["type"] == "extra_forbidden"
+        found.append(
+            Mistake(
+                where=where,
+                key=".".join(str(step) for step in (location or one["loc"])),
+                found="" if not location and not one["loc"] else repr(one["input"])[:120],
+                allowed="no such key" if unknown else str(one["msg"]).removeprefix("Value error, "),
+                nearest=nearest_name(str(one["loc"][-1]), Recipe.model_fields) if unknown else None,
+            )
+        )
+    return found
+
+
+def _mistake(key: str, found: str, allowed: str, nearest: str | None = None) -> UserMistakes:
+    return UserMistakes([Mistake(where="command line", key=key, found=found, allowed=allowed, nearest=nearest)])

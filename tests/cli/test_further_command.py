@@ -1,0 +1,188 @@
+"""``medtest train further`` as typed: what is refused in words, and one whole training with its comparison."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import cv2
+import pandas as pd
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "training" / "further"))
+from conftest import small_pairs, write_start
+
+from medtest.cli.app import run_app
+from medtest.cli.further_tokens import command_of, parse
+from medtest.errors import UserMistakes
+
+SMALL = [
+    "prepare.size=96",
+    "relations=[blur,saturation]",
+    "relations.blur.severities=[3]",
+    "relations.saturation.severities=[1,3]",
+    "steps=4",
+    "batch=4",
+    "recipe.size=64",
+    "recipe.scales.kind=one",
+    "recipe.validation.every_steps=2",
+    "recipe.validation.keep=last",
+    "held_out=2",
+    "device=cpu",
+    "workers=1",
+]
+
+
+def _write(root: Path, count: int, random: int) -> None:
+    pairs = small_pairs(count, 96, random)
+    for name in ("images", "masks"):
+        (root / name).mkdir(parents=True)
+    for name, image, mask in zip(pairs.names, pairs.images, pairs.masks, strict=True):
+        cv2.imwrite(str(root / "images" / f"{name}.png"), image)
+        cv2.imwrite(str(root / "masks" / f"{name}.png"), mask)
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("MEDTEST_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    (tmp_path / "home").mkdir()
+    _write(tmp_path / "data" / "train", 10, 1)
+    _write(tmp_path / "data" / "test", 4, 2)
+    return tmp_path
+
+
+def _typed(home: Path, *more: str) -> list[str]:
+    start = write_start(home / "start.safetensors")
+    words = ["train", "further", "model=pranet", "suite=polyp_seg_folder", f"data={home / 'data'}", f"from={start}"]
+    return [*words, f"out={home / 'out'}", "--threads", "1", *SMALL, *more]
+
+
+def test_a_root_with_train_and_test_is_parted(home):
+    request = parse(["model=pranet", "suite=polyp_seg", f"data={home / 'data'}", "rate=1e-4", "recipe.batch=6"])
+    assert (request.data.name, request.test.name) == ("train", "test")
+    assert request.changes == {"optimizer.rate": 1e-4, "batch": 6}
+    assert (request.start, request.recipe, request.compare) == ("compact", "compact", True)
+    alone = parse(
+        ["model=pranet", "suite=polyp_seg", f"data={home / 'data' / 'train'}", f"test={home / 'data' / 'test'}"]
+    )
+    assert (alone.data, alone.test) == (request.data, request.test)
+    words = command_of(parse(["model=pranet", "suite=polyp_seg", f"data={home}", f"from={home}/secret.pth", "limit=2"]))
+    assert str(home) not in words and "secret" not in words and "limit=2" in words
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [
+        (["suite=polyp_seg", "data=."], "model"),
+        (["model=pranet", "suite=polyp_seg"], "the folder of training pairs"),
+        (["model=pranet", "suite=polyp_seg", "data=/nowhere"], "a folder that is there"),
+        (["model=pranet", "suite=polyp_seg", "data=.", "compare=perhaps"], "true or false"),
+        (["model=pranet", "suite=polyp_seg", "data=.", "formm"], "did you mean: from"),
+        (["model=pranet", "data=."], "suite=NAME"),
+    ],
+)
+def test_what_is_missing_is_told(tokens, expected):
+    with pytest.raises(UserMistakes) as caught:
+        parse(tokens)
+    assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        (["model=pranett"], "did you mean: pranet"),
+        (["recipe=pranett"], "did you mean: pranet"),
+        (["from=nothing.pth"], "there is no such file"),
+        (["relations.blurr.severities=[1]"], "blur"),
+    ],
+)
+def test_mistakes_end_before_anything_is_trained(home, more, expected):
+    with pytest.raises(UserMistakes) as caught:
+        run_app([*_typed(home), *more])
+    assert expected in str(caught.value)
+    assert not (home / "out").exists()
+
+
+def test_training_pictures_among_test_seeds_are_refused(home):
+    image = cv2.imread(str(home / "data" / "train" / "images" / "p1-4.png"))
+    mask = cv2.imread(str(home / "data" / "train" / "masks" / "p1-4.png"))
+    cv2.imwrite(str(home / "data" / "test" / "images" / "renamed.bmp"), image)
+    cv2.imwrite(str(home / "data" / "test" / "masks" / "renamed.png"), mask)
+    with pytest.raises(UserMistakes) as caught:
+        run_app(_typed(home))
+    words = str(caught.value)
+    assert "training/p1-4" in words and "renamed" in words and "nothing was trained" in words
+    assert not (home / "out").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_trained_tested_and_tracked(home, capsys):
+    assert run_app(_typed(home)) == 0
+    out = home / "out"
+    said = capsys.readouterr().out
+    assert "none of them is among the 4 test seeds" in said and "held-out Dice clean" in said
+    assert "Mean of relations" in said and "Average with originals" in said  # whole on 80 columns
+    table = pd.read_csv(out / "before_after.csv")
+    assert list(table.loc[table["score"] == "dice", "relation"]) == [
+        "original",
+        "blur",
+        "saturation",
+        "relations",
+        "average",
+    ]
+    assert (table["seeds"] == 4).all() and not table["before"].isna().any()
+    facts = json.loads((out / "training.json").read_text())
+    assert facts["kept_step"] == 4 and facts["pairs"]["originals"] == facts["pairs"]["perturbed"] == 8
+    links = json.loads((out / "before_after.json").read_text())
+    for when in ("before", "after"):
+        assert (out / links[when] / "records.parquet").is_file()
+        assert not Path(links[when]).is_absolute()
+    page = (out / "before_after.html").read_text()
+    assert "before and after further training" in page and str(home) not in page
+    assert (home / "home" / "followups").is_dir()
+    _check_mlflow(home / "home", out)
+    # the tables come from records alone
+    for name in ("before_after.csv", "before_after.md", "before_after.html"):
+        (out / name).unlink()
+    assert run_app(["train", "table", str(home)]) == 0
+    assert pd.read_csv(out / "before_after.csv").equals(table)
+    assert (out / "before_after.html").read_text() == page
+    # again: nothing is trained and no case is run
+    capsys.readouterr()
+    assert run_app(_typed(home)) == 0
+    assert pd.read_csv(out / "before_after.csv").equals(table)
+
+
+def _check_mlflow(home: Path, out: Path) -> None:
+    from mlflow import MlflowClient
+
+    client = MlflowClient(tracking_uri=f"sqlite:///{home}/mlruns/mlflow.db")
+    experiment = client.get_experiment_by_name("polyp_seg_folder")
+    runs = {run.info.run_name: run for run in client.search_runs([experiment.experiment_id])}
+    kept = json.loads((out / "mlflow.json").read_text())
+    parent = client.get_run(kept["parent"])
+    children = [run for run in runs.values() if run.data.tags.get("mlflow.parentRunId") == kept["parent"]]
+    assert {run.info.run_name for run in children} >= {"pranet-compact training"}
+    assert len(children) == 3, sorted(runs)  # training, before, after
+    assert all(run.info.status == "FINISHED" for run in [parent, *children])
+    training = client.get_run(kept["run"])
+    assert training.data.params["optimizer.name"] == "adamw" and training.data.params["pairs_perturbed"] == "8"
+    assert training.data.tags["medtest.suite_run"] == kept["parent"]
+    steps = [point.step for point in client.get_metric_history(kept["run"], "val_dice_perturbed")]
+    assert sorted(steps) == [0, 2, 4]
+    assert "before_after/dice/relations/difference" in parent.data.metrics
+    names = {artifact.path for artifact in client.list_artifacts(kept["parent"])}
+    assert {"before_after.html", "before_after.csv", "tables"} <= names
+
+
+@pytest.mark.slow
+def test_without_test_seeds_it_only_trains(home, capsys):
+    typed = [word for word in _typed(home, "track=false", "store=none") if not word.startswith("data=")]
+    assert run_app([*typed, f"data={home / 'data' / 'train'}"]) == 0
+    said = capsys.readouterr().out
+    assert "Add test=FOLDER to this command" in said
+    assert (home / "out" / "pranet.safetensors").is_file() and not (home / "out" / "before_after.csv").exists()
+    assert not (home / "home" / "mlruns").exists() and not (home / "home" / "followups").exists()

@@ -1,0 +1,88 @@
+"""What is held out and what is drawn."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from medtest.cases import SeedRef
+from medtest.errors import MedtestError
+from medtest.training.further.draw import draw_slots, split
+
+RELATIONS = ("saturation", "contrast", "white_balance", "specularity", "blur", "instrument", "feces", "blood", "text")
+SHAPE = [(relation, severity, 0) for relation in RELATIONS for severity in range(1, 6)]
+
+
+def _refs(count: int, clusters: int | None = None) -> list[SeedRef]:
+    return [
+        SeedRef(dataset="training", seed_id=f"s{i:03d}", cluster="" if clusters is None else f"p{i % clusters}")
+        for i in range(count)
+    ]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    count=st.integers(4, 80),
+    clusters=st.one_of(st.none(), st.integers(4, 20)),
+    held=st.sampled_from([0.1, 1, 5, 40]),
+    seed=st.integers(0, 1000),
+)
+def test_split_parts_whole_clusters(count, clusters, held, seed):
+    refs = _refs(count, clusters)
+    prints = [f"picture {i}" for i in range(count)]
+    try:
+        trained, watched = split(refs, prints, held_out=held, seed=seed)
+    except MedtestError:
+        assert clusters is not None  # one patient may be more than a third of the images
+        return
+    assert sorted([*trained, *watched]) == list(range(count))
+    assert len(watched) >= 1 and len(trained) >= len(watched)
+    assert not {refs[i].cluster for i in trained} & {refs[i].cluster for i in watched}
+
+
+def test_split_holds_out_what_the_bundled_training_did():
+    trained, watched = split(_refs(600), [str(i) for i in range(600)], held_out=40, seed=0)
+    order = np.random.Generator(np.random.PCG64([0, 3])).permutation(600)
+    assert list(watched) == list(order[:40]) and list(trained) == list(order[40:])
+
+
+def test_equal_pictures_stay_together():
+    prints = [f"picture {i // 2}" for i in range(40)]
+    trained, watched = split(_refs(40), prints, held_out=10, seed=1)
+    assert not {prints[i] for i in trained} & {prints[i] for i in watched}
+
+
+def test_one_patient_alone_cannot_be_parted():
+    with pytest.raises(MedtestError, match="too few to hold any out"):
+        split(_refs(10, 1), [str(i) for i in range(10)], held_out=2, seed=0)
+
+
+def test_balanced_draws_take_every_image_and_relation_alike():
+    refs = dict(enumerate(_refs(90)))
+    slots = draw_slots(refs, SHAPE, count=90, how="balanced", seed=0)
+    assert Counter(slot.index for slot in slots) == Counter(range(90))
+    assert set(Counter(slot.candidates[0].relation for slot in slots).values()) == {10}
+    assert {slot.candidates[0].severity for slot in slots} == {1, 2, 3, 4, 5}
+
+
+def test_random_draws_are_without_repetition_and_reproducible():
+    refs = dict(enumerate(_refs(20)))
+    slots = draw_slots(refs, SHAPE, count=200, how="random", seed=3)
+    first = [slot.candidates[0] for slot in slots]
+    assert len(set(first)) == 200
+    assert {address.relation for address in first} == set(RELATIONS)
+    again = draw_slots(refs, SHAPE, count=200, how="random", seed=3)
+    assert slots == again and slots != draw_slots(refs, SHAPE, count=200, how="random", seed=4)
+    assert slots != draw_slots(refs, SHAPE, count=200, how="random", seed=3, held=True)
+    assert all(len(set(slot.candidates)) == len(slot.candidates) > 5 for slot in slots)
+    assert all(address.seed_id == refs[slot.index].seed_id for slot in slots for address in slot.candidates)
+
+
+def test_more_than_there_are_begins_again():
+    slots = draw_slots(dict(enumerate(_refs(2))), SHAPE[:3], count=10, how="random", seed=0)
+    assert Counter(slot.candidates[0] for slot in slots).most_common(1)[0][1] == 2
+    assert draw_slots({}, SHAPE, count=3, how="random", seed=0) == []

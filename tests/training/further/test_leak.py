@@ -1,0 +1,68 @@
+"""Training pictures are never test seeds: by pixels, whatever the file's name, format or stored size."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from conftest import write_folder
+
+from medtest.cases import SeedRef
+from medtest.errors import UserMistakes
+from medtest.runner.parts import Parts
+from medtest.suite.compose import load
+from medtest.training.further.leak import SHOWN, print_of, prints_of, refuse_shared, shared_images
+from medtest.training.further.material import training_prints, training_suite
+
+
+def _suite(*overrides: str):
+    return load("polyp_seg_folder", ["model=pranet", *overrides]).suite
+
+
+def _prints(root: Path, suite):
+    return training_prints(Parts(training_suite(suite), root, 8))
+
+
+def test_shared_pictures_are_found_under_other_names_and_formats(tmp_path):
+    train = write_folder(tmp_path / "train", 6, random=1)
+    test = write_folder(tmp_path / "test", 4, random=2)
+    suite = _suite()
+    sources = suite.build_seeds(test)
+    assert shared_images(_prints(train, suite), prints_of(sources, size=512)) == []
+    copied = cv2.imread(str(train / "images" / "p1-3.png"))
+    cv2.imwrite(str(test / "images" / "other name.bmp"), copied)
+    mask = cv2.imread(str(train / "masks" / "p1-3.png"))
+    cv2.imwrite(str(test / "masks" / "other name.png"), mask)
+    found = shared_images(_prints(train, suite), prints_of(suite.build_seeds(test), size=512))
+    assert [name for name, _ in found] == ["training/p1-3"]
+    assert found[0][1].endswith("other_name")
+    with pytest.raises(UserMistakes) as caught:
+        refuse_shared(found)
+    words = str(caught.value)
+    assert "1 training picture is a test seed; nothing was trained" in words
+    assert "training/p1-3" in words and "other_name" in words
+
+
+def test_a_copy_at_the_prepared_size_is_the_same_picture():
+    image = np.random.default_rng(0).integers(0, 255, (300, 400, 3)).astype(np.uint8)
+    from medtest.preparation.prepare import resize_image
+
+    stored = resize_image(image, 512)
+    assert print_of(image, 512).native != print_of(stored, 512).native
+    tested = [(SeedRef(dataset="test", seed_id="a"), print_of(stored, 512))]
+    assert shared_images({"training/x": print_of(image, 512)}, tested) == [("training/x", "test/a")]
+    assert shared_images({"training/x": print_of(image[::-1], 512)}, tested) == []
+
+
+def test_every_shared_picture_is_named():
+    found = [(f"training/{i}", f"test/{i}") for i in range(SHOWN + 7)]
+    with pytest.raises(UserMistakes) as caught:
+        refuse_shared(found)
+    words = str(caught.value)
+    assert all(f"test/{i}\n" in words for i in range(SHOWN)) and "7 further pictures" in words
+    refuse_shared([])

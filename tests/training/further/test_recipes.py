@@ -1,0 +1,143 @@
+"""Recipes: the published settings as models.md states them, and mistakes told in words."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from medtest.errors import UserMistakes
+from medtest.training.further.recipe import load_recipe, recipe_names
+from medtest.training.further.schedule import Rates, make_optimizer
+
+
+def test_there_are_the_four_papers_and_compact():
+    assert set(recipe_names()) == {"compact", "pranet", "sanet", "ssformer", "tganet"}
+
+
+def test_pranet_as_published():
+    recipe = load_recipe("pranet")
+    assert (recipe.size, recipe.batch, recipe.epochs) == (352, 16, 19)
+    assert (recipe.optimizer.name, recipe.optimizer.rate, recipe.clip_value) == ("adam", 1e-4, 0.5)
+    assert recipe.scales.kind == "each" and recipe.scales.factors == [0.75, 1.0, 1.25] and recipe.scales.corners
+    assert recipe.quirks.mean_cross_entropy and recipe.quirks.soft_masks
+    rates = Rates(recipe, steps=300, steps_per_epoch=10)
+    assert all(rates.factor(step) == 1.0 for step in range(190))  # the decay of every 50 epochs is never reached
+
+
+def test_sanet_as_published():
+    recipe = load_recipe("sanet")
+    how = recipe.optimizer
+    assert (how.name, how.rate, how.backbone_rate, how.momentum, how.nesterov, how.decay) == (
+        "sgd",
+        0.4,
+        0.04,
+        0.9,
+        True,
+        5e-4,
+    )
+    assert (recipe.batch, recipe.epochs) == (64, 128)
+    assert dict(zip(recipe.scales.sizes, recipe.scales.weights, strict=True)) == {
+        256: 0.1,
+        288: 0.2,
+        320: 0.3,
+        352: 0.4,
+    }
+    assert recipe.quirks.wrapping_colours and recipe.augment.exchange == 1.0
+    rates = Rates(recipe, steps=1280, steps_per_epoch=10)
+    assert [rates.factor(10 * (epoch - 1)) for epoch in (1, 63, 64, 95, 96, 128)] == [1, 1, 0.5, 0.5, 0.25, 0.25]
+
+
+def test_tganet_as_published():
+    recipe = load_recipe("tganet")
+    assert (recipe.optimizer.name, recipe.optimizer.rate, recipe.batch, recipe.epochs) == ("adam", 1e-4, 16, 500)
+    assert (recipe.seed, recipe.size, recipe.validation.patience) == (42, 256, 50)
+    assert recipe.schedule.kind == "plateau" and recipe.quirks.double_softmax
+    augment = recipe.augment
+    assert (augment.rotate, augment.angle, augment.flip, augment.flip_vertical) == (0.3, 35, 0.3, 0.3)
+    assert (augment.dropout, augment.holes, augment.hole_side) == (0.3, 10, 32)
+
+
+def test_ssformer_as_published():
+    recipe = load_recipe("ssformer")
+    how = recipe.optimizer
+    assert (how.name, how.rate, how.decay, how.decay_all, recipe.batch) == ("adamw", 1e-4, 0.01, True, 32)
+    assert recipe.quirks.double_sigmoid and recipe.loss.map == "bce_pixel_dice"
+    rates = Rates(recipe, steps=10**6, steps_per_epoch=8)
+    assert [rates.factor(step) for step in (0, 3, 7, 8, 8 * 199)] == [1 / 8, 0.5, 1.0, 1.0, 1.0]
+    assert rates.factor(8 * 200) == pytest.approx(0.1) and rates.factor(8 * 400) == pytest.approx(0.01)
+
+
+def test_plateau_is_torchs():
+    recipe = load_recipe("tganet", {"schedule.patience": 2})
+    rates = Rates(recipe, steps=100, steps_per_epoch=1)
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    optimizer = torch.optim.SGD([parameter], lr=1.0)
+    theirs = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=2, factor=0.1)
+    losses = [1.0, 0.9, 0.95, 0.92, 0.91, 0.90, 0.89, 0.89, 0.889999, 0.8899, 0.9, 0.7, 0.71, 0.72, 0.73, 0.74]
+    for number, loss in enumerate(losses):
+        theirs.step(loss)
+        rates.validated(loss)
+        assert rates.factor(number) == pytest.approx(optimizer.param_groups[0]["lr"]), number
+        state = rates.state()
+        rates = Rates(recipe, steps=100, steps_per_epoch=1)
+        rates.resume(state)
+    assert rates.factor(0) < 0.05
+
+
+def test_cosine_begins_with_a_warm_up_and_ends_low():
+    rates = Rates(load_recipe("compact", {"steps": 200}), steps=200, steps_per_epoch=50)
+    assert rates.factor(0) == pytest.approx(1 / 20)
+    assert rates.factor(20) == pytest.approx(1.0)
+    assert rates.factor(200) == pytest.approx(0.02)
+
+
+def test_encoders_and_heads_have_their_own_rates():
+    class Two(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.bkbone = torch.nn.Conv2d(3, 4, 1)
+            self.head = torch.nn.Conv2d(4, 1, 1)
+
+    optimizer = make_optimizer(Two(), load_recipe("sanet").optimizer)
+    assert sorted(group["top"] for group in optimizer.param_groups) == [0.04, 0.4]
+    assert isinstance(optimizer, torch.optim.SGD)
+    groups = make_optimizer(Two(), load_recipe("compact").optimizer).param_groups
+    assert sorted((group["weight_decay"], len(group["params"])) for group in groups) == [(0.0, 2), (0.01, 2)]
+
+
+def test_steps_take_the_place_of_epochs():
+    recipe = load_recipe("pranet", {"steps": 12, "optimizer.rate": 1e-5, "quirks.soft_masks": False})
+    assert (recipe.steps, recipe.epochs, recipe.optimizer.rate, recipe.quirks.soft_masks) == (12, None, 1e-5, False)
+    assert load_recipe("compact", {"epochs": 2}).steps is None
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "expected"),
+    [
+        ("pranett", {}, "did you mean: pranet"),
+        ("pranet", {"optimizer.rates": 1}, "no such key"),
+        ("pranet", {"batch": 1}, "greater than or equal to 2"),
+        ("pranet", {"optimizer.name": "lion"}, "'adam', 'adamw' or 'sgd'"),
+        ("sanet", {"scales.sizes": [250, 288, 320, 352]}, "multiples of 32"),
+        ("sanet", {"steps": 5}, "milestones are counted in epochs"),
+        ("nowhere.yaml", {}, "a YAML file that can be read"),
+    ],
+)
+def test_mistakes_are_told_in_words(name, changes, expected):
+    with pytest.raises(UserMistakes) as caught:
+        load_recipe(name, changes)
+    assert expected in str(caught.value)
+
+
+def test_a_recipe_of_ones_own(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "batch: 4\nsteps: 10\noptimizer: {name: adam, rate: 1.0e-3}\nschedule: {kind: steps}\n", encoding="utf-8"
+    )
+    assert load_recipe(str(path)).name == "mine"
+    path.write_text("[]", encoding="utf-8")
+    with pytest.raises(UserMistakes, match="mistake"):
+        load_recipe(str(path))
+    path.write_text("!!python/object/apply:os.system [ls]", encoding="utf-8")
+    with pytest.raises(UserMistakes, match="mistake"):
+        load_recipe(str(path))
