@@ -1,0 +1,191 @@
+"""``medtest study``: people judge follow-ups. Make a study, serve it to annotators, report what they said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from medtest.study.make import MadeStudy
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+Folder = Annotated[Path, typer.Argument(help="The study's folder, as study make wrote it.")]
+Url = Annotated[str, typer.Option(help="What annotators type, where a proxy stands between: https://study.example.org")]
+Port = Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")]
+DEFAULT_PORT = 8765
+
+
+@app.callback()
+def study() -> None:
+    """The human study: do follow-ups keep the diagnosis, and could they occur?"""
+
+
+@app.command("make")
+def make(
+    tokens: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="suite=NAME data=PATH kind=pairs|artefacts per_relation=100 frames=200 annotators=3 raters=N "
+            "repeat=0.1 catch=0.05 training=4 draw=N to=FOLDER, and anything a run takes (limit=, only=, relations.…)"
+        ),
+    ] = None,
+    review: Annotated[
+        Path | None, typer.Option(help="A finished study: a second look at what it flagged, by other annotators.")
+    ] = None,
+    config_dir: Annotated[list[Path] | None, typer.Option("--config-dir", help="A folder like conf/.")] = None,
+) -> None:
+    """Draw source and follow-up pairs (or single frames) and write a study's folder."""
+    from medtest.cli.images import split_tokens
+    from medtest.cli.jobs import invocation_of
+    from medtest.paths import home
+    from medtest.study.make import make_study
+    from medtest.study.options import KEYS, study_options
+    from medtest.suite.compose import load
+
+    typed = list(tokens or [])
+    if review is not None:
+        from medtest.study.review import make_review
+
+        own = dict(token.partition("=")[::2] for token in typed)
+        to = own.pop("to", "")
+        options = study_options({"annotators": "1", "repeat": "0", "training": "0", "catch": "0", **own})
+        made = make_review(review, options, _target(to, home(), f"{review.name}-review"))
+    else:
+        name, overrides, own, _ = split_tokens(typed, *KEYS, "to")
+        to = own.pop("to", "")
+        options = study_options(own)
+        loaded = load(name, overrides, config_dirs=config_dir or [])
+        target = _target(to, home(), f"{loaded.suite.name}-{options.kind.value}")
+        made = make_study(loaded.suite, invocation_of(loaded), options, target)
+    _tell(made, _console())
+
+
+def _target(typed: str, home: Path, name: str) -> Path:
+    if typed:
+        return Path(typed).expanduser()
+    folder = home / "studies"
+    number = 1
+    while (folder / (name if number == 1 else f"{name}-{number}")).exists():
+        number += 1
+    return folder / (name if number == 1 else f"{name}-{number}")
+
+
+def _tell(made: MadeStudy, console: Console) -> None:
+    from medtest.study.questions import Kind
+
+    total = sum(made.items.values())
+    counted = ", ".join(f"{name} {count}" for name, count in made.items.items())
+    what = "pairs" if made.kind is Kind.PAIRS else "frames"
+    console.print(
+        f"{_near(made.folder)}: {total:,} {what} ({counted}), {made.catches} catch items, {made.training} for "
+        f"training; {made.annotators} annotators, up to {made.longest:,} items each with the repeated ones.",
+        markup=False,
+        soft_wrap=True,
+    )
+    for notice in made.notices:
+        console.print(f"  {notice}", markup=False, soft_wrap=True)
+    console.print(f"Next:  medtest study serve {_near(made.folder)}", markup=False, soft_wrap=True)
+
+
+@app.command("serve")
+def serve(
+    folder: Folder,
+    port: Port = DEFAULT_PORT,
+    host: Annotated[str, typer.Option(help="Loopback by default: frames may be patients'.")] = "127.0.0.1",
+    url: Url = "",
+) -> None:
+    """Serve a study to annotators; prints each one's link the first time, and never again."""
+    from medtest.study.guard import site_of
+    from medtest.study.serve import make_links
+    from medtest.study.serve import serve as serve_study
+    from medtest.study.store import StudyStore
+
+    console = _console()
+    site = site_of(host, port, url)
+    with StudyStore(folder) as store:
+        links = make_links(store, site)
+        _tell_links([(link.annotator, link.url) for link in links], console)
+        old = len(store.annotators()) - len(links)
+        if old:
+            console.print(
+                f"{old} annotators had their links before; new ones: medtest study links {_near(folder)}",
+                markup=False,
+                soft_wrap=True,
+            )
+        console.print(f"The study is served at {site.url} (Ctrl-C stops it).", markup=False, soft_wrap=True)
+        console.file.flush()
+        serve_study(store, site, host=host, port=port)
+
+
+@app.command("links")
+def links(
+    folder: Folder,
+    who: Annotated[list[int] | None, typer.Option("--for", help="An annotator's number; all without it.")] = None,
+    port: Port = DEFAULT_PORT,
+    host: Annotated[str, typer.Option(help="As for study serve.")] = "127.0.0.1",
+    url: Url = "",
+) -> None:
+    """Give new links; the old ones of the same annotators end, their answers stay."""
+    from medtest.study.guard import site_of
+    from medtest.study.serve import make_links
+    from medtest.study.store import StudyStore
+
+    with StudyStore(folder) as store:
+        chosen = who or [number for number, _ in store.annotators()]
+        made = make_links(store, site_of(host, port, url), chosen)
+    _tell_links([(link.annotator, link.url) for link in made], _console())
+
+
+def _tell_links(found: list[tuple[int, str]], console: Console) -> None:
+    if not found:
+        return
+    console.print("Links, shown this once; each lets in whoever has it:", markup=False)
+    for number, link in found:
+        console.print(f"  annotator {number}:  {link}", markup=False, soft_wrap=True)
+
+
+@app.command("report")
+def report(
+    folder: Folder,
+    leave_out: Annotated[
+        list[int] | None, typer.Option(help="An annotator's number whose answers are left out, counted.")
+    ] = None,
+    mlflow: Annotated[bool, typer.Option(help="Track the report in MLflow.")] = True,
+) -> None:
+    """Means, agreement, catch items, time, disagreements and flagged follow-ups: tables, report.html, MLflow."""
+    from medtest.paths import home
+    from medtest.study.report import report_study
+
+    console = _console()
+    made = report_study(folder, home=home(), leave_out=tuple(leave_out or ()), track=mlflow)
+    for item in made.renderables:
+        console.print(item)
+    console.print(f"Report:  {_near(made.page)}", markup=False, soft_wrap=True)
+    if made.flagged:
+        console.print(
+            f"Second look:  medtest study make --review {_near(folder)}   ·   leave them out of a suite: "
+            f"exclude.study={_near(made.flagged)}",
+            markup=False,
+            soft_wrap=True,
+        )
+    for problem in made.problems:
+        console.print(problem, markup=False, soft_wrap=True)
+    raise typer.Exit(int(made.code))
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+def _near(path: Path) -> str:
+    import os
+
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("..") else relative

@@ -1,0 +1,118 @@
+"""Randolph's free-marginal multirater kappa, its interval, and intervals of means: pure functions of counts.
+
+J. J. Randolph (2005), Free-marginal multirater kappa: an alternative to Fleiss' fixed-marginal multirater kappa. With
+``n`` raters, ``k`` categories and ``c_ij`` of item i's ratings in category j,
+``P_i = (Σ_j c_ij² - n) / (n (n - 1))`` and ``κ = (mean P - 1/k) / (1 - 1/k)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.results import statistics
+
+Counts = NDArray[np.int64]
+
+_WORDS = ((0.0, "poor"), (0.2, "slight"), (0.4, "fair"), (0.6, "moderate"), (0.8, "substantial"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kappa:
+    """A kappa.
+
+    Attributes:
+        value: κ; NaN where there is no item with two raters.
+        low: Lower end of the 95 % interval, bootstrap over items.
+        high: Upper end.
+        items: Items with the full number of ratings, which it rests on.
+        left_out: Items with fewer.
+        raters: Ratings of each.
+    """
+
+    value: float
+    low: float
+    high: float
+    items: int
+    left_out: int
+    raters: int
+
+    @property
+    def words(self) -> str:
+        """How J. R. Landis and G. G. Koch (1977) name its strength."""
+        if self.value != self.value:  # noqa: PLR0124 - NaN is unlike itself
+            return ""
+        return next((word for bound, word in _WORDS if self.value <= bound), "almost perfect")
+
+
+def item_agreement(counts: Counts) -> NDArray[np.float64]:
+    """Return each item's share of agreeing pairs of raters; NaN for items with fewer than two ratings.
+
+    Args:
+        counts: int64 items × categories.
+    """
+    raters = counts.sum(1).astype(np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = ((counts.astype(np.float64) ** 2).sum(1) - raters) / (raters * (raters - 1))
+    return np.where(raters > 1, share, np.nan)
+
+
+def randolph(counts: Counts, name: str = "") -> Kappa:
+    """Return Randolph's κ of the items that all raters judged, with a bootstrap interval over items.
+
+    Args:
+        counts: int64 items × categories, every category a column even where nobody chose it.
+        name: Fixes the bootstrap's random numbers.
+    """
+    raters = counts.sum(1)
+    full = int(raters.max()) if raters.size else 0
+    whole = counts[raters == full] if full > 1 else counts[:0]
+    if not len(whole):
+        nothing = float("nan")
+        return Kappa(value=nothing, low=nothing, high=nothing, items=0, left_out=len(counts), raters=full)
+    from statsmodels.stats.inter_rater import fleiss_kappa
+
+    value = float(fleiss_kappa(whole, method="randolph"))
+    chance = 1 / counts.shape[1]
+    drawn = resampled_means(item_agreement(whole), np.ones(len(whole)), name)
+    low, high = statistics.percentile_interval((drawn - chance) / (1 - chance))
+    return Kappa(
+        value=value,
+        low=float(low),
+        high=float(high),
+        items=len(whole),
+        left_out=len(counts) - len(whole),
+        raters=full,
+    )
+
+
+def resampled_means(sums: NDArray[np.float64], weights: NDArray[np.float64], name: str) -> NDArray[np.float64]:
+    """Return means over resampled items: ``Σ sums / Σ weights``, one for each replicate.
+
+    Args:
+        sums: float64 N, one sum for each item.
+        weights: float64 N, how many values each sum holds.
+        name: Fixes the random numbers.
+    """
+    rows = np.stack([sums, weights], axis=1).astype(np.float32)
+    drawn = statistics.Resampler(len(rows), f"study {name}").sums(rows).astype(np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(drawn[:, 1] > 0, drawn[:, 0] / drawn[:, 1], np.nan)
+
+
+def mean_interval(counts: Counts, name: str) -> tuple[float, float, float]:
+    """Return the mean level over all ratings and its 95 % interval, bootstrap over items.
+
+    Args:
+        counts: int64 items × 5.
+        name: Fixes the random numbers.
+    """
+    levels = np.arange(1, counts.shape[1] + 1)
+    sums, weights = (counts * levels).sum(1).astype(np.float64), counts.sum(1).astype(np.float64)
+    total = float(weights.sum())
+    if total == 0:
+        return float("nan"), float("nan"), float("nan")
+    low, high = statistics.percentile_interval(resampled_means(sums, weights, name))
+    return float(sums.sum()) / total, float(low), float(high)

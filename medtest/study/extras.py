@@ -1,0 +1,201 @@
+"""Items whose right answer is known: the training round, and catch items hidden among the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+
+from medtest.cases import Address
+from medtest.study.erase import erase_lesion, unnatural
+from medtest.study.plan import generator, preferred
+from medtest.study.questions import AGREE, ARTEFACTS, LEVELS, REJECT, Kind, Role
+from medtest.study.store import Item
+from medtest.study.workshop import Picture, Workshop, picture_of
+
+_YES = [AGREE, LEVELS]
+_NO = [1, REJECT]
+_TRIES = 60
+
+_MILD = (
+    "The frame was changed ({name}), the lesion was not: the same finding is still there at the same place, so the "
+    "diagnosis is the same."
+)
+_ERASED = (
+    "The lesion is gone from the follow-up: Outline shows where it was, Flicker shows it coming and going. From this "
+    "frame nobody would report it, so the diagnosis is another one."
+)
+_UNNATURAL = "The lesion is still there, but no examination shows tissue in such colours: this could not occur."
+_MARKED = "This frame was made to show: {name} ({looks}). Other artefacts may be in it too."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extras:
+    """What the makers below share.
+
+    Attributes:
+        workshop: Makes images.
+        kind: What the study asks.
+        seed: The study's seed.
+        numbers: Gives every item its number.
+        trained: Seeds of the training round.
+    """
+
+    workshop: Workshop
+    kind: Kind
+    seed: int
+    numbers: Iterator[int]
+    trained: list[Address] = field(default_factory=list)
+
+
+def training_items(extras: Extras, count: int) -> list[Item]:
+    """Return up to ``count`` training items; their seeds are kept out of the study where it has enough others."""
+    items = _marked(extras, count, "training") if extras.kind is Kind.ARTEFACTS else _training_pairs(extras, count)
+    if len(extras.workshop.sources) > 4 * len(extras.trained):
+        extras.workshop.leave_out(extras.trained)
+    return items
+
+
+def _drawn(extras: Extras, name: str, count: int) -> Iterator[Address]:
+    return islice(preferred(extras.workshop.sources, generator(extras.seed, "extras", name)), count)
+
+
+def _training_pairs(extras: Extras, count: int) -> list[Item]:
+    """Return in turn: a mild change, an erased lesion, impossible colours, another mild change, and so on."""
+    items: list[Item] = []
+    makers = (_mild, _erased, _unnatural, _mild)
+    for turn, source in enumerate(_drawn(extras, "training", count)):
+        item = makers[turn % len(makers)](extras, source, turn) or _mild(extras, source, turn)
+        if item is not None:
+            items.append(item)
+            extras.trained.append(source)
+    return items
+
+
+def _mild(extras: Extras, source: Address, turn: int) -> Item | None:
+    """Return a follow-up of the lowest severity, one relation after the other."""
+    shop = extras.workshop
+    names = list(shop.addresses)
+    for step in range(len(names)):
+        name = names[(2 * turn + step) % len(names)]
+        own = [a for a in shop.addresses[name] if (a.dataset, a.seed_id) == (source.dataset, source.seed_id)]
+        address = min(own, key=lambda a: (a.severity, a.repeat), default=None)
+        shown = None if address is None else shop.picture(address)
+        if address is not None and shown is not None:
+            words = _MILD.format(name=ARTEFACTS.get(shop.parts[name], (name,))[0].lower())
+            known = {"diagnosis": _YES, "words": words}
+            return shop.item(next(extras.numbers), address, shown, phase="training", expected=known)
+    return None
+
+
+def _erased(extras: Extras, source: Address, _: int) -> Item | None:
+    shop = extras.workshop
+    seed = shop.seed(source)
+    rng = generator(extras.seed, "erase", source)
+    gone = None if seed.mask is None else erase_lesion(seed.image, seed.mask, seed.frame, rng)
+    if gone is None:
+        return None
+    return shop.item(
+        next(extras.numbers),
+        source,
+        picture_of(gone, seed.mask),
+        role=Role.ERASED,
+        phase="training",
+        expected={"diagnosis": _NO, "words": _ERASED},
+    )
+
+
+def _unnatural(extras: Extras, source: Address, _: int) -> Item | None:
+    shop = extras.workshop
+    seed = shop.seed(source)
+    return shop.item(
+        next(extras.numbers),
+        source,
+        picture_of(unnatural(seed.image, seed.frame), seed.mask),
+        role=Role.UNNATURAL,
+        phase="training",
+        expected={"realism": _NO, "words": _UNNATURAL},
+    )
+
+
+def _marked(extras: Extras, count: int, name: str) -> list[Item]:
+    """Return follow-ups of the highest severity, one artefact after the other: it has to be marked."""
+    shop = extras.workshop
+    names = [r for r in shop.addresses if shop.parts[r] in ARTEFACTS]
+    rng = generator(extras.seed, "extras", name)
+    items: list[Item] = []
+    order = [names[i] for i in rng.permutation(len(names))]
+    for turn in range(count if order else 0):
+        relation = order[turn % len(order)]
+        top = max(a.severity for a in shop.addresses[relation])
+        candidates = [a for a in shop.addresses[relation] if a.severity == top]
+        for address in islice(preferred(candidates, rng), _TRIES):
+            shown = shop.picture(address)
+            if shown is not None:
+                part = shop.parts[relation]
+                title, looks = ARTEFACTS[part]
+                expected = {"marks": [part], "words": _MARKED.format(name=title.lower(), looks=looks)}
+                if name == "training":
+                    extras.trained.append(address)
+                items.append(
+                    shop.item(
+                        next(extras.numbers),
+                        address,
+                        shown,
+                        role=Role.MARKED,
+                        phase="training" if name == "training" else "main",
+                        expected=expected,
+                    )
+                )
+                break
+    return items
+
+
+def catch_items(extras: Extras, count: int, notices: list[str]) -> list[Item]:
+    """Return ``count`` catch items; half are identical pairs, half follow-ups whose lesion was erased."""
+    if count == 0:
+        return []
+    if extras.kind is Kind.ARTEFACTS:
+        return _marked(extras, count, "catch")
+    erased = _erased_followups(extras, count // 2)
+    if len(erased) < count // 2:
+        notices.append(
+            f"{len(erased)} of {count // 2} catch items with an erased lesion: the others' seeds have no mask, or no "
+            "room for tissue in its place; identical pairs stand in for them."
+        )
+    return [*erased, *_identical(extras, count - len(erased))]
+
+
+def _identical(extras: Extras, count: int) -> list[Item]:
+    shop = extras.workshop
+    items = []
+    for source in _drawn(extras, "identical", count):
+        seed = shop.seed(source)
+        shown = Picture(image=seed.image, mask=seed.mask, sha256=seed.sha256)
+        number = next(extras.numbers)
+        items.append(shop.item(number, source, shown, role=Role.IDENTICAL, expected={"diagnosis": _YES}))
+    return items
+
+
+def _erased_followups(extras: Extras, count: int) -> list[Item]:
+    shop = extras.workshop
+    mild: list[Address] = []
+    for cases in shop.addresses.values():
+        low = min((a.severity for a in cases), default=0)
+        mild += [a for a in cases if a.severity == low]
+    items: list[Item] = []
+    used: set[str] = set()
+    for address in islice(preferred(mild, generator(extras.seed, "extras", "erased")), count * _TRIES):
+        if len(items) == count:
+            break
+        shown = shop.picture(address)
+        if shown is None or shown.mask is None or address.seed_id in used:
+            continue
+        frame = shop.seed(address).frame
+        gone = erase_lesion(shown.image, shown.mask, frame, generator(extras.seed, "erase", address))
+        if gone is None:
+            continue
+        used.add(address.seed_id)
+        picture = picture_of(gone, shown.mask)
+        items.append(shop.item(next(extras.numbers), address, picture, role=Role.ERASED, expected={"diagnosis": _NO}))
+    return items

@@ -1,0 +1,257 @@
+"""Makes a study's folder: draws follow-ups, adds training, repeated and catch items, and writes everyone's list."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+import medtest
+from medtest.errors import Mistake, OutputProblem, UserMistakes
+from medtest.study.extras import Extras, catch_items, training_items
+from medtest.study.options import StudyOptions
+from medtest.study.plan import arrange, assign, generator, preferred, share
+from medtest.study.questions import ARTEFACTS, Kind
+from medtest.study.store import Item, StudyStore, now
+from medtest.study.workshop import Workshop
+from medtest.suite.model import Invocation, Suite
+
+FRAMES = "frames"
+"""Name of the group of source frames in a study of artefacts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MadeStudy:
+    """What was made.
+
+    Attributes:
+        folder: The study's folder.
+        kind: What it asks.
+        items: Items to judge by relation, catch and training items left out.
+        catches: Catch items.
+        training: Training items.
+        annotators: How many people take part.
+        longest: Places in the longest list, repeated and catch items among them.
+        notices: What the maker should know.
+    """
+
+    folder: Path
+    kind: Kind
+    items: Mapping[str, int]
+    catches: int
+    training: int
+    annotators: int
+    longest: int
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(kw_only=True)
+class _Draft:
+    items: dict[str, list[Item]] = field(default_factory=dict)
+    catches: list[Item] = field(default_factory=list)
+    training: list[Item] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+
+
+def make_study(suite: Suite, invocation: Invocation, options: StudyOptions, to: Path) -> MadeStudy:
+    """Write a study into a new folder; an interrupted call leaves nothing behind under its name.
+
+    Args:
+        suite: Whose seeds and relations are shown; its systems do not matter.
+        invocation: ``data``, ``limit`` and ``only`` count.
+        options: How many of what.
+        to: The folder; it must not exist, or be empty.
+
+    Raises:
+        UserMistakes: The suite keeps its images to itself, there is nothing to draw, or the folder is taken.
+        OutputProblem: The folder cannot be written.
+    """
+    _check_privacy(suite)
+    with new_folder(to) as draft_folder:
+        seed = suite.seed if options.draw is None else options.draw
+        with closing(Workshop(suite, invocation, draft_folder.path)) as workshop:
+            draft = _draw(workshop, options, seed)
+        if not any(draft.items.values()):
+            raise UserMistakes([Mistake(where="suite", found="nothing to show", allowed="follow-ups that can be made")])
+        meta = {
+            "kind": options.kind.value,
+            "suite": suite.name,
+            "suite_version": suite.version,
+            "created": now(),
+            "medtest": medtest.__version__,
+            "seed": seed,
+            "hashed": suite.privacy.seed_ids == "hashed",
+            "phantom": any(plan.info.load().phantom for plan in suite.seeds),
+            "options": options.model_dump(mode="json"),
+            "relations": dict.fromkeys(draft.items, ""),
+        }
+        longest = write_study(draft_folder.path, meta, draft.items, draft.catches, draft.training, options, seed)
+        draft_folder.keep()
+    return MadeStudy(
+        folder=to,
+        kind=options.kind,
+        items={name: len(items) for name, items in draft.items.items() if items},
+        catches=len(draft.catches),
+        training=len(draft.training),
+        annotators=options.annotators,
+        longest=longest,
+        notices=tuple(draft.notices),
+    )
+
+
+def _check_privacy(suite: Suite) -> None:
+    if suite.privacy.images == "none":
+        raise UserMistakes(
+            [
+                Mistake(
+                    where="suite",
+                    key="privacy.images",
+                    found="none",
+                    allowed="samples",
+                    fix="A study shows images to people; this suite forbids that.",
+                )
+            ]
+        )
+
+
+def write_study(
+    folder: Path,
+    meta: Mapping[str, object],
+    groups: Mapping[str, Sequence[Item]],
+    catches: Sequence[Item],
+    training: Sequence[Item],
+    options: StudyOptions,
+    seed: int,
+) -> int:
+    """Write the database: items, and everyone's list. Returns the length of the longest list."""
+    items = [item for members in groups.values() for item in members]
+    sources = {item.id: item.source for item in (*items, *catches)}
+    own = assign(
+        {name: [item.id for item in members] for name, members in groups.items()},
+        annotators=options.annotators,
+        raters=options.seen_by,
+        rng=generator(seed, "assign"),
+    )
+    longest = 0
+    with StudyStore.create(folder, meta, options.annotators) as store:
+        store.add_items([*items, *catches, *training])
+        for number, mine in enumerate(own, start=1):
+            count = sum(len(members) for members in mine.values())
+            slots = arrange(
+                mine,
+                catches=[item.id for item in catches],
+                repeats=share(count, options.repeat, least=1),
+                sources=sources,
+                rng=generator(seed, "order", number),
+            )
+            longest = max(longest, len(slots))
+            store.add_places(number, "main", [(slot.item, slot.showing) for slot in slots])
+            store.add_places(number, "training", [(item.id, 1) for item in training])
+    return longest
+
+
+# --- drawing --------------------------------------------------------------------------------------------------------
+
+
+def _draw(workshop: Workshop, options: StudyOptions, seed: int) -> _Draft:
+    draft = _Draft()
+    numbers = iter(range(1, 10_000_000))
+    extras = Extras(workshop=workshop, kind=options.kind, seed=seed, numbers=numbers)
+    if options.training:
+        draft.training = training_items(extras, options.training)
+    draft.items = {name: [] for name in workshop.addresses} if options.drawn else {}
+    if options.kind is Kind.ARTEFACTS:
+        draft.items = {FRAMES: [], **draft.items}
+        _draw_frames(workshop, options, seed, draft, numbers)
+    _draw_followups(workshop, options, seed, draft, numbers)
+    count = sum(map(len, draft.items.values())) * options.seen_by // options.annotators
+    draft.catches = catch_items(extras, share(count, options.catch, least=2), draft.notices)
+    if options.training and not draft.training:
+        draft.notices.append("There is no training round: nothing with a known answer could be made of these seeds.")
+    return draft
+
+
+def _draw_frames(workshop: Workshop, options: StudyOptions, seed: int, draft: _Draft, numbers: Iterator[int]) -> None:
+    order = preferred(workshop.sources, generator(seed, "draw", FRAMES))
+    for address in islice(order, options.frames):
+        shown = workshop.picture(address)
+        if shown is not None:
+            draft.items[FRAMES].append(workshop.item(next(numbers), address, shown))
+    found = len(draft.items[FRAMES])
+    if found < options.frames:
+        draft.notices.append(f"{found} frames: the suite has no more than these ({options.frames} were asked for).")
+
+
+def _draw_followups(
+    workshop: Workshop, options: StudyOptions, seed: int, draft: _Draft, numbers: Iterator[int]
+) -> None:
+    """Draw wave by wave: what does not apply to its seed is replaced by the relation's next candidate."""
+    names = [name for name in workshop.addresses if options.kind is Kind.PAIRS or workshop.parts[name] in ARTEFACTS]
+    orders = {name: preferred(workshop.addresses[name], generator(seed, "draw", name)) for name in names}
+    while True:
+        wave = [
+            (name, address)
+            for name in names
+            for address in islice(orders[name], options.drawn - len(draft.items.get(name, ())))
+        ]
+        if not wave:
+            break
+        # each seed is prepared once a wave
+        for name, address in sorted(wave, key=lambda pair: (pair[1].dataset, pair[1].seed_id)):
+            shown = workshop.picture(address)
+            if shown is not None:
+                draft.items[name].append(workshop.item(next(numbers), address, shown))
+    for name in names:
+        found = len(draft.items.get(name, ()))
+        if found < options.drawn:
+            draft.notices.append(f"{name}: {found} follow-ups; the suite has no more ({options.drawn} were asked for).")
+
+
+# --- the folder -----------------------------------------------------------------------------------------------------
+
+
+class new_folder:  # noqa: N801 - used as a context manager, like a function
+    """A folder that appears under its name when :meth:`keep` was called, and not at all otherwise.
+
+    Args:
+        to: Its name.
+
+    Raises:
+        UserMistakes: There is something of that name.
+        OutputProblem: It cannot be made.
+    """
+
+    def __init__(self, to: Path) -> None:
+        if to.exists() and not (to.is_dir() and not any(to.iterdir())):
+            raise UserMistakes(
+                [Mistake(where="command line", key="to", found=f"{to.name}, which is there", allowed="a new folder")]
+            )
+        self._to = to
+        self.path = to.with_name(f".{to.name}.{secrets.token_hex(4)}.part")
+        self._kept = False
+
+    def __enter__(self) -> new_folder:
+        try:
+            self._to.parent.mkdir(parents=True, exist_ok=True)
+            self.path.mkdir(mode=0o700)
+        except OSError as error:
+            raise OutputProblem(f"{self._to.name} cannot be made: {error.strerror}") from error
+        return self
+
+    def keep(self) -> None:
+        """Give the folder its name."""
+        try:
+            if self._to.exists():
+                self._to.rmdir()
+            self.path.rename(self._to)
+        except OSError as error:
+            raise OutputProblem(f"{self._to.name} cannot be made: {error.strerror}") from error
+        self._kept = True
+
+    def __exit__(self, *_: object) -> None:
+        if not self._kept:
+            shutil.rmtree(self.path, ignore_errors=True)

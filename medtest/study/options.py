@@ -1,0 +1,76 @@
+"""What can be chosen when a study is made, checked at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from medtest.errors import Mistake, UserMistakes, nearest_name
+from medtest.study.questions import Kind
+
+Share = Annotated[float, Field(ge=0, le=0.5)]
+
+
+class StudyOptions(BaseModel):
+    """Choices of ``medtest study make``, typed as ``key=value``.
+
+    Attributes:
+        kind: pairs (source and follow-up, two questions) or artefacts (one frame, nine boxes).
+        per_relation: Follow-ups drawn of each relation: 100 for pairs, none for artefacts unless asked for.
+        frames: Source frames drawn in a study of artefacts.
+        annotators: How many people take part; each gets a link.
+        raters: How many of them see each item; all, unless it is said.
+        repeat: Share of an annotator's items that come back, for agreement with himself.
+        catch: Share of hidden catch items.
+        training: Items of the training round; 0 leaves it out.
+        draw: Number that fixes the draw and the orders; the suite's own seed, unless it is said.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Kind = Kind.PAIRS
+    per_relation: Annotated[int, Field(ge=0, le=100_000)] | None = None
+    frames: Annotated[int, Field(ge=0, le=1_000_000)] = 200
+    annotators: Annotated[int, Field(ge=1, le=1000)] = 3
+    raters: Annotated[int, Field(ge=1, le=1000)] | None = None
+    repeat: Share = 0.1
+    catch: Share = 0.05
+    training: Annotated[int, Field(ge=0, le=20)] = 4
+    draw: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
+
+    @property
+    def drawn(self) -> int:
+        """Follow-ups of each relation."""
+        if self.per_relation is not None:
+            return self.per_relation
+        return 100 if self.kind is Kind.PAIRS else 0
+
+    @property
+    def seen_by(self) -> int:
+        """Annotators that see an item."""
+        return self.annotators if self.raters is None else min(self.raters, self.annotators)
+
+
+KEYS: tuple[str, ...] = tuple(StudyOptions.model_fields)
+
+
+def study_options(given: Mapping[str, str]) -> StudyOptions:
+    """Return the options that were typed.
+
+    Raises:
+        UserMistakes: A value cannot be used; all are told at once.
+    """
+    try:
+        return StudyOptions.model_validate(dict(given))
+    except ValidationError as error:
+        mistakes = []
+        for detail in error.errors(include_url=False):
+            key = str(detail["loc"][0])
+            allowed = ", ".join(Kind) if key == "kind" else str(detail["msg"]).removeprefix("Input should be ")
+            nearest = nearest_name(given.get(key, ""), list(Kind)) if key == "kind" else None
+            mistakes.append(
+                Mistake(where="command line", key=key, found=given.get(key, ""), allowed=allowed, nearest=nearest)
+            )
+        raise UserMistakes(dict.fromkeys(mistakes)) from error

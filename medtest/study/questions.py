@@ -1,0 +1,113 @@
+"""What annotators are asked, in our words, and the figures of the published study beside which answers are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+LEVELS = 5
+"""Answers run from 1 (strongly disagree) to 5 (strongly agree): MedTest report, RQ1."""
+
+AGREE = 4
+"""From this level on an answer counts as agreement."""
+
+REJECT = 2
+"""Up to this level an answer counts as disagreement that calls for a second look."""
+
+LEVEL_WORDS = ("strongly disagree", "disagree", "undecided", "agree", "strongly agree")
+
+
+class Kind(StrEnum):
+    """What a study asks."""
+
+    PAIRS = "pairs"
+    ARTEFACTS = "artefacts"
+
+
+class Role(StrEnum):
+    """What an item is there for; annotators never see it."""
+
+    ITEM = "item"
+    IDENTICAL = "identical"
+    ERASED = "erased"
+    UNNATURAL = "unnatural"
+    MARKED = "marked"
+
+
+CATCHES: tuple[Role, ...] = (Role.IDENTICAL, Role.ERASED, Role.MARKED)
+"""Roles whose right answer is known: hidden among the items."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """One of the two questions on a pair.
+
+    Attributes:
+        name: Column of the answer.
+        text: What the annotator reads.
+        hint: One line more.
+        published: Mean of the published study (MedTest report, RQ1: 900 pairs, three annotators).
+    """
+
+    name: str
+    text: str
+    hint: str
+    published: float
+
+
+QUESTIONS: tuple[Question, ...] = (
+    Question(
+        name="diagnosis",
+        text="The follow-up keeps the same diagnosis as the source.",
+        hint="Would you report the same finding, at the same place, from both?",
+        published=4.5,
+    ),
+    Question(
+        name="realism",
+        text="The follow-up could occur in the clinic.",
+        hint="Could a frame with this change come from a real examination?",
+        published=4.79,
+    ),
+)
+
+PUBLISHED_FRAMES = 2553
+"""Frames of the published pilot (MedTest report, 3.1), judged by ten annotators."""
+
+PUBLISHED_WITH_ARTEFACT = 1199
+"""Of them, frames with any artefact by consensus."""
+
+ARTEFACTS: Mapping[str, tuple[str, str]] = {
+    "saturation": ("Saturation", "too much light: bright, washed-out or glaring colours"),
+    "contrast": ("Contrast", "too little light: dark, flat, structures hard to tell apart"),
+    "white_balance": ("White balance", "a green, purple or other colour cast over the frame"),
+    "specularity": ("Specularity", "small white mirror-like reflections on wet tissue"),
+    "blur": ("Blur", "the frame is out of focus or smeared by motion"),
+    "instrument": ("Instrument", "forceps, snare, needle or another tool in view"),
+    "feces": ("Feces", "stool or residue: the bowel is not clean"),
+    "blood": ("Blood", "bleeding, pools or streaks of blood"),
+    "text": ("Text", "letters or numbers written on the frame"),
+}
+"""The nine artefacts of the report's table 1: name and what it looks like, by the id of the relation that makes it."""
+
+GUIDELINES: Mapping[Kind, tuple[str, ...]] = {
+    Kind.PAIRS: (
+        "You see two frames: a source, and a follow-up that was made from it by a computer. Some follow-ups differ "
+        "much, some hardly at all.",
+        "First question: would you make the same diagnosis from both? Judge the finding alone: the same lesion, at the "
+        "same place, still to be seen. A worse picture of the same finding keeps the diagnosis.",
+        "Second question: could the follow-up come from a real examination? Judge what was changed (light, focus, "
+        "objects, letters), not whether you like the picture.",
+        "1 stands for strongly disagree, 5 for strongly agree. Use the whole scale, and 3 when you cannot decide.",
+        "Look at every pair afresh. Some come back later on purpose, so do not try to remember what you said.",
+        "Flicker (hold F) shows the source in the follow-up's place: the eye then finds any difference at once. O "
+        "draws the outline of the lesion as it is known for the source.",
+    ),
+    Kind.ARTEFACTS: (
+        "You see one frame at a time. Mark every artefact that you can see in it; there may be none, one or several.",
+        "Mark an artefact when it is plainly there, even if it does no harm. Reflections on wet tissue, for instance, "
+        "are artefacts wherever they are.",
+        "If the frame shows none of the nine, say so with the last box.",
+        "Some frames come back later on purpose, so do not try to remember what you said.",
+    ),
+}

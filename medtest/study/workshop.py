@@ -1,0 +1,233 @@
+"""Brings the images of a study together and writes them under names that say nothing.
+
+Follow-ups come from the store of follow-ups (:mod:`medtest.followups`); what it lacks is made and kept there, so that
+people judge the very images that systems were tested with.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from medtest.cases import SOURCE, UNCHANGED, Address, Image, Mask, PreparedSeed, SeedRef, image_sha256
+from medtest.errors import OutputProblem
+from medtest.followups import DamagedFile, Entry, FollowUpStore
+from medtest.followups.recipe import Recipe
+from medtest.followups.store import FOLDER
+from medtest.oracles.masks import move_mask
+from medtest.preparation import prepare
+from medtest.runner.parts import Made, Parts
+from medtest.runner.privacy import Names, Scrubber, load_key
+from medtest.study.erase import outlines, png
+from medtest.study.questions import Role
+from medtest.study.store import IMAGES, Item, Phase
+from medtest.suite.model import Invocation, Suite
+from medtest.suite.plan import Plan, is_chosen
+
+_KEPT_SEEDS = 16
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Picture:
+    """An image with the lesion that is known on it.
+
+    Attributes:
+        image: uint8 H×W×3 RGB.
+        mask: bool H×W, or None where nothing is known.
+        sha256: Of the image, as in records.
+    """
+
+    image: Image
+    mask: Mask | None
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Loaded:
+    """A prepared seed with its key in the store and the SHA-256 of the image as its file holds it."""
+
+    seed: PreparedSeed
+    key: str
+    original: str
+
+
+class Workshop:
+    """The suite's seeds and relations, and the folder into which a study is written.
+
+    Args:
+        suite: The suite.
+        invocation: ``data``, ``limit`` and ``only`` count.
+        folder: The study's folder; its ``images/`` is made.
+
+    Attributes:
+        addresses: Every follow-up that may be drawn, by relation; the floor relation is left out.
+        sources: The seeds they come from.
+        parts: Name of each relation's part by the relation's id.
+    """
+
+    def __init__(self, suite: Suite, invocation: Invocation, folder: Path) -> None:
+        self._suite = suite
+        self._folder = folder
+        self._making = Parts(suite, invocation.data, invocation.batch_size)
+        self._names = Names(load_key(invocation.home) if suite.privacy.seed_ids == "hashed" else None)
+        self._refs: dict[tuple[str, str], tuple[int, SeedRef]] = {}
+        for number, source in enumerate(self._making.sources):
+            self._refs |= {(ref.dataset, ref.seed_id): (number, ref) for ref in source.refs()}
+        self._prepared: OrderedDict[tuple[str, str], _Loaded] = OrderedDict()
+        self._recipe = Recipe(suite, self._making.relations, self._names)
+        self._scrub = Scrubber(self._names)
+        self._store = FollowUpStore.open(invocation.home / FOLDER, create=True)
+        self._files: dict[str, str] = {}
+        self.parts = {plan.id: plan.info.name for plan in suite.relations}
+        self.addresses: dict[str, list[Address]] = {name: [] for name in self.parts if name != UNCHANGED}
+        self.sources: list[Address] = []
+        self._choose(invocation)
+        (folder / IMAGES).mkdir(parents=True, exist_ok=True)
+
+    def _choose(self, invocation: Invocation) -> None:
+        plan = Plan([ref for _, ref in self._refs.values()], self._making.relations, invocation.batch_size)
+        for unit in plan.units():
+            chosen = [
+                case
+                for case in unit.cases
+                if is_chosen(case, unit.position, limit=invocation.limit, only=invocation.only)
+            ]
+            for case in chosen:
+                if case.is_source:
+                    self.sources.append(case)
+                elif case.relation in self.addresses:
+                    self.addresses[case.relation].append(case)
+        only = invocation.only.relations
+        self.addresses = {name: cases for name, cases in self.addresses.items() if cases and (not only or name in only)}
+
+    def leave_out(self, seeds: Iterable[Address]) -> None:
+        """Keep these seeds out of what is drawn from now on."""
+        out = {(address.dataset, address.seed_id) for address in seeds}
+        self.sources = [case for case in self.sources if (case.dataset, case.seed_id) not in out]
+        self.addresses = {
+            name: [case for case in cases if (case.dataset, case.seed_id) not in out]
+            for name, cases in self.addresses.items()
+        }
+
+    def close(self) -> None:
+        """Close the store of follow-ups."""
+        self._store.close()
+
+    def seed(self, address: Address) -> PreparedSeed:
+        """Return a seed, prepared; the last few are kept."""
+        return self._loaded(address).seed
+
+    def _loaded(self, address: Address) -> _Loaded:
+        key = (address.dataset, address.seed_id)
+        if key not in self._prepared:
+            number, ref = self._refs[key]
+            loaded = self._making.sources[number].load(ref)
+            seed = prepare(loaded, size=self._suite.prepare.size)
+            found = _Loaded(seed=seed, key=self._recipe.source_key(seed), original=image_sha256(loaded.image))
+            self._prepared[key] = found
+            if len(self._prepared) > _KEPT_SEEDS:
+                self._prepared.popitem(last=False)
+        self._prepared.move_to_end(key)
+        return self._prepared[key]
+
+    def picture(self, address: Address) -> Picture | None:
+        """Return the image of a case, or None where the relation does not apply."""
+        loaded = self._loaded(address)
+        seed = loaded.seed
+        if address.is_source:
+            return Picture(image=seed.image, mask=seed.mask, sha256=seed.sha256)
+        key = self._recipe.followup_key(loaded.key, address)
+        entry = self._store.by_key(key)
+        if entry is not None:
+            if entry.skipped:
+                return None
+            with suppress(DamagedFile):  # made again below, and put in its place
+                mask = self._store.mask(entry.mask_sha256) if entry.mask_sha256 else None
+                return Picture(image=self._store.image(entry.followup_sha256), mask=mask, sha256=entry.followup_sha256)
+        made = self._making.make(seed, address)
+        if made.follow is None:
+            return None
+        effect = made.follow.effect
+        moves = effect.kind == "move" and seed.mask is not None
+        mask = move_mask(seed.mask, effect.data["matrix"]) if moves and seed.mask is not None else seed.mask
+        self._keep(loaded, key, made, mask)
+        return Picture(image=made.follow.image, mask=mask, sha256=made.sha256)
+
+    def _keep(self, loaded: _Loaded, key: str, made: Made, mask: Mask | None) -> None:
+        """Put a follow-up that was made into the store."""
+        seed, follow, store = loaded.seed, made.follow, self._store
+        relation = self._making.relations[made.address.relation]
+        if follow is None or type(relation).needs_gradients:
+            return
+        entry = Entry(
+            key=key,
+            address=self._recipe.shown(made.address),
+            cluster=self._names.cluster(seed.ref),
+            strata=seed.ref.strata,
+            part=self.parts[made.address.relation],
+            revision=type(relation).revision,
+            group=relation.group,
+            params=self._scrub.params(dict(follow.params), seed.ref),
+            scale=float(follow.scale),
+            effect=follow.effect,
+            facts={name: float(value) for name, value in follow.facts.items()},
+            original_sha256=loaded.original,
+            source_sha256=store.put_image(seed.image),
+            source_mask_sha256="" if seed.mask is None else store.put_mask(seed.mask),
+            followup_sha256=store.put_image(follow.image),
+            mask_sha256="" if mask is None else store.put_mask(mask),
+        )
+        store.put(loaded.key, [entry])
+
+    def item(
+        self,
+        number: int,
+        address: Address,
+        shown: Picture,
+        *,
+        role: Role = Role.ITEM,
+        phase: Phase = "main",
+        expected: Mapping[str, object] | None = None,
+    ) -> Item:
+        """Write the images of an item and return it; ``shown`` stands beside the address's source."""
+        seed = self.seed(address)
+        height, width = shown.image.shape[:2]
+        return Item(
+            id=number,
+            phase=phase,
+            role=role,
+            dataset=address.dataset,
+            seed_id=self._names.seed_id(address.dataset, address.seed_id),
+            relation=address.relation,
+            severity=address.severity,
+            frame=address.frame,
+            repeat=address.repeat,
+            part=self.parts.get(address.relation, SOURCE),
+            source_sha256=seed.sha256,
+            followup_sha256=shown.sha256,
+            source_file=self._write(seed.image, seed.sha256),
+            followup_file=self._write(shown.image, shown.sha256),
+            width=width,
+            height=height,
+            outlines={"source": outlines(seed.mask), "followup": outlines(shown.mask)},
+            expected=expected or {},
+        )
+
+    def _write(self, image: Image, sha256: str) -> str:
+        if sha256 not in self._files:
+            name = f"{secrets.token_hex(16)}.png"
+            try:
+                (self._folder / IMAGES / name).write_bytes(png(image))
+            except OSError as error:
+                raise OutputProblem(f"the study's images cannot be written: {error.strerror}") from error
+            self._files[sha256] = name
+        return self._files[sha256]
+
+
+def picture_of(image: Image, mask: Mask | None) -> Picture:
+    """Return an image that medtest made for the study alone."""
+    return Picture(image=image, mask=mask, sha256=image_sha256(image))

@@ -1,0 +1,85 @@
+"""Kappa against hand computation and statsmodels; means and their intervals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from statsmodels.stats.inter_rater import fleiss_kappa
+
+from medtest.study.agreement import item_agreement, mean_interval, randolph
+from medtest.study.ratings import agree_counts, level_counts
+
+# three raters on three items: 5 5 5, 5 5 4, 1 3 5
+BY_HAND = level_counts([[5, 5, 5], [5, 5, 4], [1, 3, 5]])
+
+
+def test_counts() -> None:
+    assert BY_HAND.tolist() == [[0, 0, 0, 0, 3], [0, 0, 0, 1, 2], [1, 0, 1, 0, 1]]
+    assert agree_counts(BY_HAND).tolist() == [[0, 3], [0, 3], [2, 1]]
+    assert level_counts([]).shape == (0, 5)
+
+
+def test_kappa_by_hand() -> None:
+    # five levels: P = 1, (1 + 4 - 3) / 6 = 1/3, 0; mean 4/9; (4/9 - 1/5) / (4/5) = 11/36
+    assert item_agreement(BY_HAND).tolist() == pytest.approx([1, 1 / 3, 0])
+    assert randolph(BY_HAND).value == pytest.approx(11 / 36)
+    # agree or not: P = 1, 1, (4 + 1 - 3) / 6 = 1/3; mean 7/9; (7/9 - 1/2) / (1/2) = 5/9
+    assert randolph(agree_counts(BY_HAND)).value == pytest.approx(5 / 9)
+
+
+def test_empty_categories_count() -> None:
+    """Nobody chose 1 to 3: κ is free-marginal, so its chance level stays 1/5."""
+    counts = level_counts([[5, 4], [5, 5], [4, 4], [5, 4]])
+    assert randolph(counts).value == pytest.approx((0.5 - 0.2) / 0.8)
+
+
+@given(
+    st.integers(2, 6).flatmap(
+        lambda raters: st.lists(st.lists(st.integers(1, 5), min_size=raters, max_size=raters), min_size=1, max_size=20)
+    )
+)
+@settings(max_examples=40, deadline=None)
+def test_kappa_is_statsmodels_and_the_formula(levels: list[list[int]]) -> None:
+    counts = level_counts(levels)
+    kappa = randolph(counts)
+    assert kappa.value == pytest.approx(fleiss_kappa(counts, method="randolph"))
+    assert kappa.value == pytest.approx((item_agreement(counts).mean() - 0.2) / 0.8)
+    assert kappa.low - 1e-6 <= kappa.value <= kappa.high + 1e-6 or len(levels) < 4
+    assert -0.25 - 1e-9 <= kappa.value <= 1 + 1e-9
+
+
+def test_items_without_all_raters_are_left_out_and_counted() -> None:
+    kappa = randolph(level_counts([[5, 5, 5], [5, 5, 4], [1, 3, 5], [4, 4], [2]]))
+    assert (kappa.items, kappa.left_out, kappa.raters) == (3, 2, 3)
+    assert kappa.value == pytest.approx(11 / 36)
+
+
+@pytest.mark.parametrize("levels", [[], [[5], [4]]])
+def test_no_agreement_without_two_raters(levels: list[list[int]]) -> None:
+    kappa = randolph(level_counts(levels))
+    assert np.isnan(kappa.value)
+    assert kappa.words == ""
+
+
+def test_perfect_agreement() -> None:
+    kappa = randolph(level_counts([[5] * 3] * 8))
+    assert (kappa.value, kappa.low, kappa.high, kappa.words) == (1.0, 1.0, 1.0, "almost perfect")
+
+
+def test_mean_and_interval() -> None:
+    mean, low, high = mean_interval(BY_HAND, "x")
+    assert mean == pytest.approx(38 / 9)
+    assert 3.0 <= low < mean < high <= 5.0
+    assert mean_interval(BY_HAND, "x") == (mean, low, high)
+
+
+def test_interval_against_the_textbook() -> None:
+    """Four hundred items of one rating: the bootstrap interval is the normal one within a few percent."""
+    rng = np.random.default_rng(5)
+    levels = rng.choice([3, 4, 5], size=400, p=[0.2, 0.3, 0.5])
+    mean, low, high = mean_interval(level_counts([[int(v)] for v in levels]), "y")
+    half = 1.96 * levels.std() / np.sqrt(len(levels))
+    assert mean == pytest.approx(levels.mean())
+    assert (high - low) / 2 == pytest.approx(half, rel=0.08)

@@ -1,0 +1,153 @@
+"""``exclude: {study: FILE}``: what people flagged leaves every rate, counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from medtest.errors import UserMistakes
+from medtest.results.exclusion import leave_out
+from medtest.results.records_io import Records
+from medtest.suite.compose import load_suite
+from medtest.suite.exclusion import Exclusion, read_exclusion
+
+SUITE = 'extends: polyp_seg\nversion: "1"\nexclude: {{study: {file}}}\n'
+
+
+def _sha(number: int) -> str:
+    return f"{number:064x}"
+
+
+def _list(path: Path, *cases: tuple[str, int]) -> Path:
+    rows = "".join(f"phantoms/p/{relation},{relation},{_sha(number)},why\n" for relation, number in cases)
+    path.write_text(f"address,relation,followup_sha256,reason\n{rows}", encoding="utf-8")
+    return path
+
+
+def _records() -> Records:
+    rows = [
+        {
+            "dataset": "d",
+            "relation": relation,
+            "severity": severity,
+            "verdict": "PASS",
+            "followup_sha256": _sha(10 * severity + index),
+        }
+        for index, relation in enumerate(("blur", "text"))
+        for severity in (1, 2)
+    ]
+    return Records.of(pd.DataFrame([*rows, {**rows[0], "relation": "source"}]))
+
+
+def test_listed_follow_ups_leave_and_are_counted() -> None:
+    exclusion = Exclusion(
+        file="flagged.csv",
+        cases=frozenset({("blur", _sha(10)), ("text", _sha(10)), ("text", _sha(21)), ("x", _sha(5))}),
+    )
+    kept, excluded = leave_out(_records(), exclusion)
+    assert list(zip(kept.followups["relation"], kept.followups["severity"], strict=True)) == [("blur", 2), ("text", 1)]
+    assert len(kept.sources) == 1
+    assert (excluded.listed, excluded.found, excluded.cases) == (4, 2, 2)
+    assert excluded.table.to_numpy().tolist() == [
+        ["d", "blur", "1", 1, 1],
+        ["d", "text", "2", 1, 1],
+        ["all", "all", "all", 2, 4],
+    ]
+    assert "2 follow-ups" in excluded.words
+    assert "2 of the 4" in excluded.words
+    nothing = leave_out(_records(), Exclusion(file="x.csv", cases=frozenset()))[1]
+    assert nothing.table["excluded"].tolist() == [0]
+
+
+def test_a_list_reads_back(tmp_path: Path) -> None:
+    first = read_exclusion(_list(tmp_path / "flagged.csv", ("blur", 1), ("text", 2)))
+    (tmp_path / "copy.csv").write_text(first.text(), encoding="utf-8")
+    assert read_exclusion(tmp_path / "copy.csv").cases == first.cases == {("blur", _sha(1)), ("text", _sha(2))}
+
+
+def test_beside_the_suite_and_from_the_command_line(tmp_path: Path) -> None:
+    folder = tmp_path / "suites"
+    folder.mkdir()
+    _list(folder / "flagged.csv", ("blur", 1))
+    (folder / "mine.yaml").write_text(SUITE.format(file="flagged.csv"), encoding="utf-8")
+    suite = load_suite(folder / "mine.yaml")
+    assert suite.exclude is not None
+    assert suite.exclude.cases == {("blur", _sha(1))}
+    assert suite.composed["exclude"] == {"study": "excluded_by_study.csv"}
+    other = _list(tmp_path / "other list.csv", ("text", 2), ("text", 3))
+    typed = load_suite("polyp_seg", [f"exclude.study={other}"])
+    assert typed.exclude is not None
+    assert len(typed.exclude.cases) == 2
+    assert load_suite("polyp_seg").exclude is None
+
+
+@pytest.mark.parametrize(
+    "file", ["../flagged.csv", "/etc/passwd", "sub/flagged.csv", "flagged.txt", "missing.csv", ".csv"]
+)
+def test_a_suite_names_no_other_file(tmp_path: Path, file: str) -> None:
+    folder = tmp_path / "suites"
+    (folder / "sub").mkdir(parents=True)
+    for path in (tmp_path / "flagged.csv", folder / "sub" / "flagged.csv", folder / "flagged.txt"):
+        _list(path, ("blur", 1))
+    (folder / "mine.yaml").write_text(SUITE.format(file=file), encoding="utf-8")
+    with pytest.raises(UserMistakes, match=r"exclude\.study"):
+        load_suite(folder / "mine.yaml")
+
+
+def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
+    folder = tmp_path / "suites"
+    folder.mkdir()
+    (folder / "flagged.csv").symlink_to(_list(tmp_path / "secret.csv", ("blur", 1)))
+    (folder / "mine.yaml").write_text(SUITE.format(file="flagged.csv"), encoding="utf-8")
+    with pytest.raises(UserMistakes, match="not there"):
+        load_suite(folder / "mine.yaml")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"address\nx\n", "lacks the column relation"),
+        (b"relation,followup_sha256\nblur,abc\n", "line 2"),
+        (b"\xff\xfe\x00", "no CSV"),
+        (b"", "lacks the column"),
+        (b"relation,followup_sha256\nblur\n", "line 2"),
+    ],
+)
+def test_what_is_no_list(tmp_path: Path, content: bytes, reason: str) -> None:
+    (tmp_path / "flagged.csv").write_bytes(content)
+    with pytest.raises(UserMistakes, match=reason):
+        load_suite("polyp_seg", [f"exclude.study={tmp_path / 'flagged.csv'}"])
+
+
+@pytest.mark.slow
+def test_a_run_leaves_them_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A whole run on two seeds: one flagged follow-up leaves cases, records keep it, tables can be made again."""
+    from medtest.cli.launch import main
+    from medtest.report.finish import remake
+
+    monkeypatch.setenv("MEDTEST_HOME", str(tmp_path))
+    command = ["suite=polyp_seg", "relations=[blur]", "model=pranet", "limit=2", "only=severity:5", "track=false"]
+    command += ["prepare.size=96", "quiet=true", "workers=1"]
+    assert main(command) == 0
+    (folder,) = (p.parent for p in tmp_path.glob("outputs/*/*/*/records.parquet"))
+    records = pd.read_parquet(folder / "records.parquet")
+    one = records.loc[(records["relation"] == "blur").to_numpy()].iloc[0]
+    listed = tmp_path / "flagged.csv"
+    listed.write_text(f"relation,followup_sha256\nblur,{one['followup_sha256']}\n", encoding="utf-8")
+    assert main([*command, f"exclude.study={listed}"]) == 0
+    for _ in range(2):
+        table = pd.read_csv(folder / "tables" / "efr.csv")
+        blur = table.loc[(table["relation"] == "blur") & (table["severity"] == "all") & (table["dataset"] == "all")]
+        assert set(blur["generated"]) == {1}
+        counted = pd.read_csv(folder / "tables" / "excluded.csv")
+        assert counted["excluded"].iloc[-1] == 1
+        assert "1 follow-ups that people flagged" in (folder / "report.html").read_text(encoding="utf-8")
+        remake(folder)
+    assert np.array_equal(pd.read_parquet(folder / "records.parquet")["verdict"], records["verdict"])
+    assert main(command) == 0
+    table = pd.read_csv(folder / "tables" / "efr.csv")
+    assert table.loc[(table["relation"] == "blur").to_numpy(), "generated"].max() == 2
+    assert not (folder / "tables" / "excluded.csv").exists()

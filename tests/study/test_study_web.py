@@ -1,0 +1,294 @@
+"""The web application over ASGI: who gets in, what is served, what is taken."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from medtest.errors import UserMistakes
+from medtest.study.guard import HEADERS, MAX_BODY, site_of
+from medtest.study.store import StudyStore
+from medtest.study.web import STATIC, build_app
+
+PORT = 8765
+
+
+@dataclass
+class Reply:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class Browser:
+    """Talks ASGI to the application."""
+
+    def __init__(self, store: StudyStore, url: str = "") -> None:
+        self.app = build_app(store, site_of("127.0.0.1", PORT, url))
+        self.cookie = ""
+        self.seal = ""
+
+    def ask(self, method: str, path: str, body: bytes = b"", **headers: str) -> Reply:
+        named = {"host": f"127.0.0.1:{PORT}", **({"cookie": self.cookie} if self.cookie else {})}
+        named |= {name.replace("_", "-"): value for name, value in headers.items()}
+        named.setdefault("content-length", str(len(body)))
+        sent: list[dict[str, Any]] = []
+        path_only, _, query = path.partition("?")
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": method,
+            "scheme": "http",
+            "path": path_only,
+            "raw_path": path_only.encode(),
+            "query_string": query.encode(),
+            "root_path": "",
+            "headers": [(k.encode(), v.encode()) for k, v in named.items()],
+            "server": ("127.0.0.1", PORT),
+            "client": ("127.0.0.1", 5000),
+        }
+        asyncio.run(self.app(scope, receive, send))  # type: ignore[arg-type]
+        head = {k.decode(): v.decode() for k, v in sent[0]["headers"]}
+        return Reply(sent[0]["status"], head, b"".join(m.get("body", b"") for m in sent[1:]))
+
+    def enter(self, token: str) -> Reply:
+        reply = self.ask("GET", f"/a/{token}")
+        if reply.status == 303:
+            self.cookie = reply.headers["set-cookie"].partition(";")[0]
+            self.seal = self.ask("GET", "/api/study").json["seal"]
+        return reply
+
+    def answer(self, content: dict[str, Any], **headers: str) -> Reply:
+        named = {"content_type": "application/json", "x_study_seal": self.seal, **headers}
+        return self.ask("POST", "/api/answer", json.dumps(content).encode(), **named)
+
+
+def said(phase: str = "training", position: int = 1, **more: Any) -> dict[str, Any]:
+    number = f"request-{phase}-{position}"
+    return {"phase": phase, "position": position, "diagnosis": 5, "realism": 4, "request": number, **more}
+
+
+@pytest.fixture
+def browser(store: StudyStore) -> Browser:
+    found = Browser(store)
+    found.enter(store.new_token(1))
+    return found
+
+
+def test_a_link_lets_in_and_leaves_the_address_bar(store: StudyStore) -> None:
+    browser = Browser(store)
+    reply = browser.enter(store.new_token(1))
+    assert (reply.status, reply.headers["location"]) == (303, "/")
+    cookie = reply.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=lax" in cookie
+    page = browser.ask("GET", "/")
+    assert page.status == 200
+    assert b"keeps the same diagnosis" in page.body
+    assert browser.ask("GET", "/api/study").json["annotator"] == 1
+
+
+@pytest.mark.parametrize("path", ["/", "/api/study", "/api/item/main/1", "/image/" + "0" * 32])
+def test_nothing_without_a_link(store: StudyStore, path: str) -> None:
+    browser = Browser(store)
+    assert browser.ask("GET", path).status == 401
+    browser.cookie = f"study_{store.meta['secret'][:8]}=wrong"
+    assert browser.ask("GET", path).status == 401
+    assert browser.enter("wrong").status == 403
+
+
+def test_every_answer_has_the_headers(browser: Browser) -> None:
+    for path in ("/", "/static/study.js", "/api/study", "/nowhere", "/image/zzz"):
+        reply = browser.ask("GET", path)
+        for name, value in HEADERS.items():
+            assert reply.headers[name] == value
+    policy = HEADERS["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "http" not in policy
+
+
+def test_pages_hold_nothing_inline_or_foreign(browser: Browser) -> None:
+    page = browser.ask("GET", "/").body.decode()
+    assert "<style" not in page
+    assert " style=" not in page
+    assert " onclick" not in page
+    assert page.count("<script") == 1
+    for name in STATIC:
+        body = browser.ask("GET", f"/static/{name}").body.decode()
+        outside = body.replace("http://www.w3.org/2000/svg", "")
+        assert "http://" not in outside
+        assert "https://" not in outside
+        assert "innerHTML" not in body
+        assert "eval(" not in body
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/static/",
+        "/static/..%2fweb.py",
+        "/static/../web.py",
+        "/static/page.html.j2",
+        "/image/",
+        "/image/../study.db",
+        "/images/",
+        "/study.db",
+        "/image/..%2f..%2fstudy.db",
+    ],
+)
+def test_no_listing_and_no_other_file(browser: Browser, path: str) -> None:
+    assert browser.ask("GET", path).status == 404
+
+
+def test_images_are_ones_own(store: StudyStore, browser: Browser) -> None:
+    mine = [p for p in store.places(1) if p.phase == "main"][0]
+    other = [p for p in store.places(2) if p.phase == "main"][0]
+    reply = browser.ask("GET", f"/image/{mine.source_key}")
+    assert (reply.status, reply.headers["content-type"]) == (200, "image/png")
+    assert reply.body.startswith(b"\x89PNG")
+    assert browser.ask("GET", f"/image/{other.source_key}").status == 404
+
+
+def test_items_tell_nothing_of_what_they_are(store: StudyStore, browser: Browser) -> None:
+    text = browser.ask("GET", "/api/item/training/1").body.decode()
+    place = next(p for p in store.places(1) if p.phase == "training")
+    item = store.item(place.item)
+    for secret in (item.seed_id, item.relation, item.role.value, item.followup_sha256, item.source_file, "showing"):
+        assert secret not in text.replace('"source"', "")
+
+
+def test_answers_are_saved_in_order_and_training_comes_first(store: StudyStore, browser: Browser) -> None:
+    assert browser.answer(said("main", 1)).status == 409
+    assert browser.answer(said("training", 3)).status == 409
+    for position in (1, 2, 3, 4):
+        reply = browser.answer(said("training", position))
+        assert reply.status == 200
+        assert reply.json["saved"]
+        assert reply.json["feedback"]["words"]
+    assert browser.ask("GET", "/api/item/main/2").status == 409
+    reply = browser.answer(said("main", 1, comment=" a <b>note</b> ", elapsed_ms=4321))
+    assert "feedback" not in reply.json
+    assert reply.json["progress"]["next"] == 2
+    kept = store.answer(1, "main", 1)
+    assert kept is not None
+    assert (kept.comment, kept.elapsed_ms) == ("a <b>note</b>", 4321)
+    assert browser.ask("GET", "/api/item/main/1").json["answer"]["diagnosis"] == 5
+    assert browser.answer(said("main", 1)).status == 200  # the same request again
+    assert len([a for a in store.answers(history=True) if a.phase == "main"]) == 1
+    assert browser.answer(said("main", 2, request="request-main-1")).status == 409
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"origin": "https://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+        ({"sec_fetch_site": "cross-site"}, 403),
+        ({"sec_fetch_site": "same-site"}, 403),
+        ({"x_study_seal": ""}, 403),
+        ({"x_study_seal": "0" * 64}, 403),
+        ({"content_type": "text/plain"}, 415),
+        ({"host": "evil.example"}, 421),
+        ({"content_length": str(MAX_BODY + 1)}, 413),
+        ({"origin": f"http://127.0.0.1:{PORT}", "sec_fetch_site": "same-origin"}, 200),
+    ],
+)
+def test_answers_come_from_our_own_page(
+    store: StudyStore, browser: Browser, headers: dict[str, str], status: int
+) -> None:
+    assert browser.answer(said(), **headers).status == status
+    assert len(store.answers()) == (status == 200)
+
+
+def test_another_annotators_seal_is_refused(store: StudyStore, browser: Browser) -> None:
+    """A page that stays open while a second link is opened must not answer in the second one's name."""
+    seal = browser.seal
+    browser.enter(store.new_token(2))
+    assert browser.answer(said(), x_study_seal=seal).status == 403
+    assert store.answers() == []
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"diagnosis": 6},
+        {"diagnosis": 0},
+        {"diagnosis": "5"},
+        {"diagnosis": 4.5},
+        {"realism": None},
+        {"marks": ["blood"]},
+        {"comment": "x" * 2001},
+        {"phase": "other"},
+        {"position": 0},
+        {"elapsed_ms": -1},
+        {"request": "short"},
+        {"request": "no spaces or ' quotes"},
+        {"role": "item"},
+    ],
+)
+def test_what_is_no_answer_is_refused(store: StudyStore, browser: Browser, more: dict[str, Any]) -> None:
+    assert browser.answer(said(**more)).status == 422
+    assert store.answers() == []
+
+
+def test_bodies_that_are_no_json(browser: Browser) -> None:
+    for body in (b"", b"[" * 9000, b"\xff\xfe", b"null"):
+        reply = browser.ask("POST", "/api/answer", body, content_type="application/json", x_study_seal=browser.seal)
+        assert reply.status == 422
+    longer = b" " * (MAX_BODY + 5)
+    reply = browser.ask("POST", "/api/answer", longer, content_type="application/json", content_length="10")
+    assert reply.status == 413
+
+
+def test_long_addresses_are_refused(browser: Browser) -> None:
+    assert browser.ask("GET", "/a/" + "x" * 5000).status == 414
+
+
+def test_leaving_clears_the_cookie(browser: Browser) -> None:
+    reply = browser.ask("POST", "/leave", b"{}", x_study_seal=browser.seal, content_type="application/json")
+    assert reply.status == 200
+    assert "max-age=0" in reply.headers["set-cookie"].lower()
+
+
+def test_artefacts_want_marks(frames_folder: Any) -> None:
+    with StudyStore(frames_folder) as store:
+        browser = Browser(store)
+        browser.enter(store.new_token(1))
+        assert "source" not in browser.ask("GET", "/api/item/training/1").json
+        assert browser.answer(said()).status == 422
+        base = {"phase": "training", "position": 1, "request": "request-1"}
+        assert browser.answer({**base, "marks": ["unknown"]}).status == 422
+        assert browser.answer({**base, "marks": []}).status == 200
+
+
+def test_where_a_study_is_reached(store: StudyStore) -> None:
+    assert site_of("127.0.0.1", 80).url == "http://127.0.0.1:80"
+    site = site_of("0.0.0.0", 8765, "https://study.example.org")  # noqa: S104
+    assert site.secure
+    assert site.url == "https://study.example.org"
+    with pytest.raises(UserMistakes, match="--url"):
+        site_of("0.0.0.0", 8765)  # noqa: S104
+    with pytest.raises(UserMistakes, match="--url"):
+        site_of("127.0.0.1", 8765, "ftp://x")
+    proxied = Browser(store, "https://study.example.org")
+    proxied.cookie = ""
+    reply = proxied.ask("GET", f"/a/{store.new_token(1)}", host="study.example.org")
+    assert reply.status == 303
+    assert "secure" in reply.headers["set-cookie"].lower()
