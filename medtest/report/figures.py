@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from math import ceil, floor
 
 from markupsafe import Markup
 
@@ -266,6 +267,46 @@ def odds_panel(title: str, odds: Sequence[Odds], *, width: int = 520) -> Markup:
         parts.append(f'<circle cx="{across(each.value):.1f}" cy="{y:.1f}" r="4.5" fill="{colour}" stroke="#fff"/>')
         words = f"{each.value:.2f} ({each.low:.2f} to {each.high:.2f})"
         parts.append(_text(width - right + 8, y + 4, words, size=10, colour=_INK if clear else _FAINT))
+    parts.append("</svg>")
+    return Markup("".join(parts))  # noqa: S704 - every text went through escape()
+
+
+def difference_panel(title: str, bars: Sequence[Bar], *, unit: str = "points", width: int = 560) -> Markup:
+    """Return differences one below another, a dot with its interval each, with a line at 0.
+
+    Args:
+        title: Its heading.
+        bars: What is drawn.
+        unit: Of the values.
+        width: In user units.
+    """
+    left, right, top, row = 160, 150, 34, 24
+    height = top + row * len(bars) + 26
+    ends = [0.0, *(end for bar in bars for end in (bar.low, bar.high))]
+    step = next(s for s in (0.5, 1, 2, 5, 10, 20, 50, 100, 1e9) if max(ends) - min(ends) <= 8 * s)
+    least, most = step * floor(min(ends) / step), step * ceil(max(ends) / step)
+    most = max(most, least + step)
+
+    def across(value: float) -> float:
+        return left + (width - left - right) * (value - least) / (most - least)
+
+    parts = [_open(width, height, title), _text(4, 16, title, bold=True)]
+    for number in range(round((most - least) / step) + 1):
+        value = least + number * step
+        parts.append(_line(across(value), top - 6, across(value), height - 20, _INK if abs(value) < 1e-9 else _GRID))
+        mark = f"{value:+g}" if value else "0"
+        parts.append(_text(across(value), height - 6, mark, anchor="middle", size=10, colour=_FAINT))
+    for number, bar in enumerate(bars):
+        y = top + row * number + row / 2 - 4
+        colour = GREEN if bar.low > 0 else VERMILION if bar.high < 0 else _FAINT
+        parts.append(_text(left - 8, y + 4, bar.label, anchor="end", size=11))
+        parts.append(_line(across(bar.low), y, across(bar.high), y, colour, 2.5))
+        words = f"{bar.value:+.1f} ({bar.low:+.1f} to {bar.high:+.1f})"
+        parts.append(
+            f'<circle cx="{across(bar.value):.1f}" cy="{y:.1f}" r="4.5" fill="{colour}" stroke="#fff">'
+            f"<title>{escape(f'{bar.label}: {words} {unit}')}</title></circle>"
+        )
+        parts.append(_text(width - right + 10, y + 4, words, size=10, colour=_INK if colour != _FAINT else _FAINT))
     parts.append("</svg>")
     return Markup("".join(parts))  # noqa: S704 - every text went through escape()
 

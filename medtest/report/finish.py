@@ -22,6 +22,7 @@ from medtest.results.tables import make_tables
 from medtest.results.wanted import RUN_FILE, SUITE_FILE, Wanted
 from medtest.runner.folder import output_problems, write_manifest, writing_text
 from medtest.runner.outcome import RunOutcome, SystemOutcome
+from medtest.suite.exclusion import COPY as EXCLUDED
 from medtest.suite.model import Invocation, Suite
 from medtest.tracking import Parents, Tracker
 
@@ -140,7 +141,8 @@ def remake(folder: Path) -> Material:
     wanted = Wanted.from_folder(folder)
     tables = make_tables(folder, wanted)
     tables.write(folder)
-    material = Material(folder=folder, wanted=wanted, tables=tables, run=read_run(folder))
+    run = read_run(folder)
+    material = Material(folder=folder, wanted=wanted, tables=tables, run=run, command=str(run.get("command", "")))
     _write_text(folder / REPORT, report_html(material))
     write_manifest(folder)
     return material
@@ -167,22 +169,36 @@ def _system(
     wanted = Wanted.of(suite, one.system)
     with output_problems(target / REPORT):
         target.mkdir(parents=True, exist_ok=True)
+    if suite.exclude is not None:
+        _write_text(target / EXCLUDED, suite.exclude.text())
     tables = make_tables(one.folder, wanted)
     tables.write(target)
     if view:
         _write_text(target / SUITE_FILE, yaml.safe_dump(json.loads(json.dumps(suite.composed)), sort_keys=False))
-    run = {**read_run(one.folder), "error_percent": one.error_percent}
+    run = read_run(one.folder)
+    if run and not view:  # for the report that medtest tables makes from the folder alone
+        run["command"] = invocation.command
+        _write_text(one.folder / RUN_FILE, _run_text(run))
+    run["error_percent"] = one.error_percent
     material = Material(
         folder=one.folder,
         wanted=wanted,
         tables=tables,
         run=run,
-        notices=[line for line in outcome.notices if line not in {other.notice for other in outcome.systems}],
+        notices=[line for line in outcome.notices if not _of_a_system(line, outcome, but=one)],
         command=invocation.command,
         view=view,
     )
     _write_text(target / REPORT, report_html(material))
     return material, target
+
+
+def _of_a_system(line: str, outcome: RunOutcome, *, but: SystemOutcome) -> bool:
+    """Whether a notice is shown elsewhere in the report, or speaks of another system than ``but``."""
+    others = (other for other in outcome.systems if other is not but)
+    return line in {system.notice for system in outcome.systems} or any(
+        line.startswith(f"{other.record_name}: ") for other in others
+    )
 
 
 def _comparison(suite: Suite, invocation: Invocation, results: _Results, view: str) -> Path | None:
@@ -245,7 +261,11 @@ def _keep_id(target: Path, folder: Path, run_id: str) -> None:
     """Note the run's id in ``run.json`` of the folder, or of the view."""
     content: dict[str, Any] = read_run(folder) if target == folder else {"view": target.name}
     content["mlflow_run_id"] = run_id
-    _write_text(target / RUN_FILE, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    _write_text(target / RUN_FILE, _run_text(content))
+
+
+def _run_text(content: dict[str, Any]) -> str:
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 
 def _parent_name(suite: Suite, outcome: RunOutcome, sweep: bool) -> str:

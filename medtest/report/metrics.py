@@ -58,6 +58,8 @@ def _counts(material: Material) -> dict[str, float]:
     if row is not None:
         for name in ("generated", "cases", "violations", "errors", "skipped", "source_failed"):
             found[f"count/{name}"] = float(row[name])
+    if material.tables.excluded is not None:
+        found["count/excluded"] = float(material.tables.excluded.cases)
     gates = material.tables.gates
     if gates:
         found["gates/set"] = float(len(gates))

@@ -13,6 +13,7 @@ from medtest.cases import UNCHANGED
 from medtest.report import figures, sections
 from medtest.report.heat import Rates, beside, heat, interval, percent
 from medtest.report.material import Material, sample_index, strips
+from medtest.report.paper import paper
 from medtest.results import efr, pivot
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ SECTIONS = (
     ("factors", "Factors"),
     ("alpha-sigma", "(α,σ)"),
     ("cases", "Cases"),
+    ("paper", "The study's tables"),
     ("published", "Published figures"),
     ("again", "Do it again"),
 )
@@ -73,6 +75,7 @@ def report_page(material: Material) -> dict[str, Any]:
         "description": wanted.description,
         "phantom": phantom_words(material),
         "partial": material.partial,
+        "excluded": "" if tables.excluded is None else tables.excluded.words,
         "view": view_words(material),
         "trained_on": any(pivot.marked(name, wanted.trained_on) != name for name in rates.datasets),
         "criterion_words": criterion_words(material),
@@ -92,6 +95,7 @@ def report_page(material: Material) -> dict[str, Any]:
         **sections.factors(material),
         **sections.robustness(material),
         **sections.strata(material),
+        **paper(material),
         **sections.published(material, rates),
         **_cases(material),
     }
@@ -99,6 +103,7 @@ def report_page(material: Material) -> dict[str, Any]:
         "severity": page["curves"],
         "factors": page["factor_panels"],
         "alpha-sigma": page["alpha_sigma"],
+        "paper": page["paper"],
         "published": page["published"],
     }
     page["sections"] = [(name, title) for name, title in SECTIONS if shown.get(name, True)]
@@ -323,20 +328,25 @@ def _origin(material: Material) -> list[tuple[str, str]]:
     return [(name, value) for name, value in facts if value]
 
 
+_MAKES_THE_CASE = ("suite", "suite_dir", "data", "seed", "seeds", "relations", "prepare", "privacy")
+"""First parts of the keys that change an address or what is made at it."""
+
+
 def replay_command(material: Material, address: str) -> str:
-    """Return the command that makes one case again."""
+    """Return the command that makes one case again, with all that was typed of its seeds and relations."""
+    typed = shlex.split(material.command)
+    sweep = bool({"-m", "--multirun"} & set(typed))
     kept = [
         token
-        for token in material.command.split()
-        if token.split("=", 1)[0].lstrip("+") in {"suite", "data", "suite_dir", "prepare.size"}
-        and "," not in token
-        and "glob(" not in token
+        for token in typed
+        if token.lstrip("+~").split("=", 1)[0].split(".")[0] in _MAKES_THE_CASE
+        and not (sweep and ("," in token or "(" in token))  # which of several it was stands in suite.yaml
     ]
     if not any(token.startswith("suite=") for token in kept):
         kept.insert(0, f"suite={material.wanted.suite}")
     if material.wanted.needs_root and not any(token.startswith("data=") for token in kept):
         kept.append("data=PATH")
-    return " ".join(["medtest replay", *kept, shlex.quote(address)])
+    return " ".join(["medtest replay", *map(shlex.quote, [*kept, address])])
 
 
 def _cases(material: Material) -> dict[str, Any]:

@@ -14,6 +14,8 @@ from medtest.errors import OutputProblem
 from medtest.oracles import criteria
 from medtest.records import CASE_FACTORS, SEED_FACTORS
 from medtest.results import alpha_sigma, curves, efr, factors, gates, pivot
+from medtest.results.exclusion import Excluded, leave_out
+from medtest.results.paper import Paper, paper_of
 from medtest.results.records_io import Records, column_names
 from medtest.results.wanted import Wanted
 from medtest.suite.model import Criterion, Suite
@@ -79,6 +81,8 @@ class Tables:
         gates: What became of the suite's gates.
         seeds: The seeds that were used, one row each.
         counts: Verdicts and seeds.
+        paper: The MedTest report's own tables, where the suite repeats its study.
+        excluded: What of the follow-ups people judged unfit, where the suite leaves them out.
     """
 
     system: str
@@ -94,6 +98,8 @@ class Tables:
     seeds: pd.DataFrame
     counts: Counts
     gates: tuple[gates.GateResult, ...] = field(default=())
+    paper: Paper | None = None
+    excluded: Excluded | None = None
 
     def frames(self) -> dict[str, pd.DataFrame]:
         """Return every table by its file name, those without a row left out."""
@@ -108,11 +114,13 @@ class Tables:
             "worst.csv": self.worst,
             "gates.csv": gates.gates_table(self.gates),
             "seeds.csv": self.seeds,
+            **(self.paper.frames() if self.paper is not None else {}),
+            **({"excluded.csv": self.excluded.table} if self.excluded is not None else {}),
         }
         return {name: frame for name, frame in named.items() if name == "efr.csv" or not frame.empty}
 
     def write(self, folder: Path) -> tuple[Path, ...]:
-        """Write ``tables/*.csv`` below a folder and remove tables that no longer exist.
+        """Write ``tables/*.csv`` (the report's as LaTeX too) below a folder and remove tables that no longer exist.
 
         Raises:
             OutputProblem: A file cannot be written.
@@ -125,7 +133,10 @@ class Tables:
                 draft = target / f".{name}.tmp"
                 frame.to_csv(draft, index=False, lineterminator="\n")
                 written.append(draft.replace(target / name))
-            for path in target.glob("*.csv"):
+            for name, text in (self.paper.latex() if self.paper is not None else {}).items():
+                (target / f".{name}.tmp").write_text(text, encoding="utf-8")
+                written.append((target / f".{name}.tmp").replace(target / name))
+            for path in (*target.glob("*.csv"), *target.glob("*.tex")):
                 if path not in written:
                     path.unlink()
         except OSError as error:
@@ -148,11 +159,16 @@ def make_tables(folder: Path, suite: Suite | Wanted | None = None, *, system_id:
         wanted = Wanted.from_folder(folder)
     else:
         wanted = Wanted.of(suite, system_id) if isinstance(suite, Suite) else suite
-    return tables_of(Records.read(folder, _columns(folder)), wanted)
+    extra = ["followup_sha256"] if wanted.exclude is not None else []
+    return tables_of(Records.read(folder, [*_columns(folder), *extra]), wanted)
 
 
 def tables_of(records: Records, wanted: Wanted) -> Tables:
     """Make every table from records that are read already."""
+    counts = counts_of(records)
+    excluded = None
+    if wanted.exclude is not None:
+        records, excluded = leave_out(records, wanted.exclude)
     primary, shown = wanted.primary, wanted.criteria
     order = list(wanted.relations)
     place = efr.axes(records, order)
@@ -166,8 +182,9 @@ def tables_of(records: Records, wanted: Wanted) -> Tables:
         for against in dict.fromkeys(rates["against"])
         for threshold in shown.thresholds
     }
+    system = str(records.followups["system"].iloc[0]) if not records.followups.empty else ""
     return Tables(
-        system=str(records.followups["system"].iloc[0]) if not records.followups.empty else "",
+        system=system,
         trained_on=wanted.trained_on,
         efr=rates,
         pivots=pivots,
@@ -178,8 +195,12 @@ def tables_of(records: Records, wanted: Wanted) -> Tables:
         strata=curves.strata_table(records, primary, order),
         worst=worst_table(records, primary),
         seeds=seeds_table(records),
-        counts=counts_of(records),
+        counts=counts,
         gates=gates.evaluate(wanted.gates, rates),
+        paper=paper_of(
+            rates, system=system, seeds=counts.seeds, relations=wanted.relations, thresholds=shown.thresholds
+        ),
+        excluded=excluded,
     )
 
 

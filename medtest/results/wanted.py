@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import yaml
 from medtest.errors import MedtestError, OutputProblem
 from medtest.plugins import parts
 from medtest.results.efr import Criteria
+from medtest.suite.exclusion import COPY, BadListError, Exclusion, read_exclusion
 from medtest.suite.model import Criterion, Gate, Suite
 
 SUITE_FILE = "suite.yaml"
@@ -38,6 +39,7 @@ class Wanted:
         max_error_percent: Above it the run ends with exit code 3.
         images: ``samples`` or ``none``.
         hashed: Whether seed ids are hashed.
+        exclude: Follow-ups that people judged unfit.
     """
 
     suite: str
@@ -54,6 +56,7 @@ class Wanted:
     max_error_percent: float = 1.0
     images: str = "samples"
     hashed: bool = False
+    exclude: Exclusion | None = None
 
     @classmethod
     def of(cls, suite: Suite, system_id: str | None = None) -> Wanted:
@@ -83,6 +86,7 @@ class Wanted:
             max_error_percent=suite.max_error_percent,
             images=suite.privacy.images,
             hashed=suite.privacy.seed_ids == "hashed",
+            exclude=suite.exclude,
         )
 
     @classmethod
@@ -97,7 +101,10 @@ class Wanted:
         """
         try:
             content = yaml.safe_load((folder / SUITE_FILE).read_text(encoding="utf-8"))
-            return cls._of_composed(content, _trained_on(content, folder))
+            wanted = cls._of_composed(content, _trained_on(content, folder))
+            return replace(wanted, exclude=read_exclusion(folder / COPY)) if content.get("exclude") else wanted
+        except BadListError as error:
+            raise OutputProblem(f"{folder.name}/{COPY} {error}") from error
         except OSError as error:
             raise OutputProblem(f"{folder.name}/{SUITE_FILE} cannot be read: {error.strerror}") from error
         except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -13,8 +14,10 @@ from medtest.errors import ExitCode
 from medtest.report.figures import shade
 from medtest.report.finish import finish, remake
 from medtest.report.heat import percent
+from medtest.report.page import replay_command
 from medtest.suite.model import Gate
 
+COMMAND = "python run.py suite=synthetic"
 EVIL = "<script>alert('x')</script>\"'&{{ 7*7 }}"
 
 
@@ -111,7 +114,9 @@ def test_remaking_a_folder_gives_the_same_tables(finished):
     before = (folder / "tables" / "efr.csv").read_bytes()
     (folder / "tables" / "efr.csv").unlink()
     (folder / "report.html").unlink()
-    remake(folder)
+    again = remake(folder)
+    assert again.command == json.loads((folder / "run.json").read_text())["command"] == COMMAND
+    assert COMMAND in (folder / "report.html").read_text()
     assert (folder / "tables" / "efr.csv").read_bytes() == before
     assert (folder / "report.html").stat().st_size > 10_000
 
@@ -179,3 +184,34 @@ def test_shades_darken_with_the_rate_and_text_stays_readable():
         assert (other + 0.05) / (one + 0.05) >= 4.5, tenth / 10  # WCAG 2.2, AA
         assert light(background) <= before + 1e-9
         before = light(background)
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("python run.py suite=synthetic limit=2 device=cpu", "suite=synthetic"),
+        (
+            "medtest run suite=synthetic seed=7 seeds.phantoms.count=3 'relations=[blur,text]' '~relations.text'",
+            "suite=synthetic seed=7 seeds.phantoms.count=3 'relations=[blur,text]' '~relations.text'",
+        ),
+        (
+            "python run.py 'suite=my suite/synthetic.yaml' 'data=my images'",
+            "'suite=my suite/synthetic.yaml' 'data=my images'",
+        ),
+        ("python run.py -m suite=synthetic,other seed=1,2", "suite=synthetic"),
+        ("python run.py suite=synthetic privacy.seed_ids=hashed", "suite=synthetic privacy.seed_ids=hashed"),
+    ],
+)
+def test_replaying_keeps_what_makes_the_case(finished, command: str, expected: str) -> None:
+    result, _ = finished
+    material = replace(result.materials[0], command=command)
+    assert replay_command(material, "phantoms/a/blur_s1_f0_r0") == f"medtest replay {expected} phantoms/a/blur_s1_f0_r0"
+
+
+def test_a_report_holds_no_notice_of_another_system(tmp_path):
+    suite = make_suite()
+    outcome = leave_run(tmp_path, suite, ("alpha", "beta"), seeds=6)
+    words = [f"{one.record_name}: 7 finished cases are used again." for one in outcome.systems]
+    shown = finish(suite, invocation(tmp_path), replace(outcome, notices=(*words, "for all")))
+    for own, material in enumerate(shown.materials):
+        assert list(material.notices) == [words[own], "for all"]

@@ -1,0 +1,331 @@
+"""What further training changed: the same follow-ups asked of a network before and after, paired by case.
+
+The table has the form of the MedTest slides (RQ2): mean Dice and IoU on the originals, on each relation, and the
+average of both (the slides' Average rows include the original). A row ``relations`` holds the mean over the relations
+alone. Intervals are 95 % percentile bootstraps of the *difference* that resample seeds (clusters where there are
+patients or videos) within each data set, so that before and after always share their images (Davison and Hinkley,
+Bootstrap Methods, 1997, section 3.8; the pairing is that of Koehn, EMNLP 2004).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import UNCHANGED
+from medtest.errors import OutputProblem
+from medtest.records import KEY_COLUMNS
+from medtest.results import retraining, statistics
+from medtest.results.efr import ALL
+from medtest.results.records_io import Records
+from medtest.results.retraining import AVERAGE, ORIGINAL
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats: TypeAlias = NDArray[np.float64]
+
+RELATIONS = "relations"
+"""Row of the mean over the relations, without the originals."""
+SCORES = ("dice", "iou")
+COLUMNS: tuple[str, ...] = (
+    "dataset",
+    "relation",
+    "score",
+    "before",
+    "after",
+    "difference",
+    "ci_low",
+    "ci_high",
+    "seeds",
+    "cases",
+    "published_before",
+    "published_after",
+    "published_difference",
+    "published_mean_difference",
+)
+"""Columns of the long table. Scores and differences lie in [-1, 1]. ``published_before`` and ``published_after`` are
+there where the slides have this data set; ``published_mean_difference`` is the mean over the slides' data sets."""
+
+_HASH = "followup_sha256"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Paired:
+    """Cases that were scored both before and after.
+
+    Attributes:
+        datasets: Data sets in order.
+        rows: ``original`` and the relations in order.
+        dataset: Index into ``datasets``, one for each case.
+        row: Index into ``rows``.
+        cluster: Number of the cluster within its data set.
+        clusters: Number of clusters of each data set.
+        before: Score before by name.
+        after: Score after by name.
+        unpaired: Cases left out because one of the two had no score (ERROR, or SKIP of one side).
+    """
+
+    datasets: tuple[str, ...]
+    rows: tuple[str, ...]
+    dataset: NDArray[np.int64]
+    row: NDArray[np.int64]
+    cluster: NDArray[np.int64]
+    clusters: tuple[int, ...]
+    before: dict[str, Floats]
+    after: dict[str, Floats]
+    unpaired: int
+
+
+def compare_folders(
+    before: Path, after: Path, *, family: str = "", order: Sequence[str] = (), scores: Sequence[str] = SCORES
+) -> pd.DataFrame:
+    """Return the table of two runs' folders, from their records alone.
+
+    Args:
+        before: Folder of the run before.
+        after: Folder of the run after, of the same suite on the same seeds.
+        family: Network whose published figures stand beside (``pranet`` …); none where the slides have none.
+        order: Relation ids in the suite's order; the records' order without.
+        scores: Score columns.
+
+    Raises:
+        OutputProblem: Records are missing, or the two did not see the same images.
+    """
+    names = [*KEY_COLUMNS, "cluster", "verdict", _HASH, *scores]
+    return table_of(pair(Records.read(before, names), Records.read(after, names), order=order, scores=scores), family)
+
+
+def pair(before: Records, after: Records, *, order: Sequence[str] = (), scores: Sequence[str] = SCORES) -> Paired:
+    """Bring the cases of two systems together.
+
+    Args:
+        before: Records of the network before.
+        after: Records of the network after.
+        order: Relation ids in the order wanted.
+        scores: Score columns.
+
+    Raises:
+        OutputProblem: They share no case, or an image differs between them.
+    """
+    keys = list(KEY_COLUMNS)
+    sides = [_cases(side, scores) for side in (before, after)]
+    both = sides[0].merge(sides[1], on=keys, how="inner", suffixes=("_before", "_after"), sort=False)
+    if both.empty:
+        raise OutputProblem("before and after have no case in common: were they run under the same suite and seeds?")
+    same = (both[f"{_HASH}_before"] == both[f"{_HASH}_after"]).to_numpy(dtype=bool)
+    if not same.all():
+        first = both.loc[~same].iloc[0]
+        raise OutputProblem(
+            f"before and after did not see the same images: {int((~same).sum())} cases differ, the first is "
+            f"{first['dataset']}/{first['seed_id']}/{first['relation']}_s{first['severity']}"
+        )
+    values = {
+        when: {score: both[f"{score}_{when}"].to_numpy(dtype=np.float64, na_value=np.nan) for score in scores}
+        for when in ("before", "after")
+    }
+    known = ~np.isnan(np.stack([column for side in values.values() for column in side.values()])).any(axis=0)
+    kept = both.loc[known]
+    unjudged = both.loc[~known]
+    neither = (unjudged["verdict_before"] == "SKIP") & (unjudged["verdict_after"] == "SKIP")
+    datasets, dataset = _numbered(kept["dataset"])
+    names = list(dict.fromkeys(kept["relation"]))
+    chosen = [name for name in order if name in names]
+    rows = [ORIGINAL, *chosen, *(name for name in names if name != ORIGINAL and name not in chosen)]
+    place = {name: index for index, name in enumerate(rows)}
+    cluster = np.zeros(len(kept), np.int64)
+    counts: list[int] = []
+    for number in range(len(datasets)):
+        here = dataset == number
+        cluster[here], count = statistics.group_numbers(kept["cluster_before"].to_numpy()[here].astype(str))
+        counts.append(count)
+    return Paired(
+        datasets=datasets,
+        rows=tuple(rows),
+        dataset=dataset,
+        row=np.array([place[name] for name in kept["relation"]], np.int64),
+        cluster=cluster,
+        clusters=tuple(counts),
+        before={score: values["before"][score][known] for score in scores},
+        after={score: values["after"][score][known] for score in scores},
+        unpaired=len(unjudged) - int(neither.sum()) + abs(len(sides[0]) - len(sides[1])),
+    )
+
+
+def _cases(records: Records, scores: Sequence[str]) -> pd.DataFrame:
+    """Return originals and follow-ups as one frame of plain types; ``unchanged`` is left out."""
+    import pandas as pd
+
+    frame = pd.concat([records.sources.assign(relation=ORIGINAL), records.followups], ignore_index=True)
+    frame = frame.loc[(frame["relation"].astype(str) != UNCHANGED).to_numpy()].copy()
+    for name in ("dataset", "seed_id", "item", "relation", "cluster", "verdict", _HASH):
+        frame[name] = frame[name].astype(object).where(frame[name].notna(), "").astype(str)
+    missing = [score for score in scores if score not in frame.columns]
+    if missing:
+        raise OutputProblem(f"the records hold no {' and no '.join(missing)}: the seeds have no expected masks")
+    return frame[[*KEY_COLUMNS, "cluster", "verdict", _HASH, *scores]]
+
+
+def _numbered(column: pd.Series) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    names = tuple(dict.fromkeys(str(name) for name in column))
+    place = {name: index for index, name in enumerate(names)}
+    return names, np.array([place[str(name)] for name in column], np.int64)
+
+
+def table_of(paired: Paired, family: str = "") -> pd.DataFrame:
+    """Return the long table: one row for each data set (and ``all`` where there are several), row and score.
+
+    Args:
+        paired: The cases.
+        family: Network whose published figures stand beside.
+    """
+    import pandas as pd
+
+    found = [row for score in paired.before for row in _rows(paired, score, family)]
+    return pd.DataFrame(found, columns=list(COLUMNS))
+
+
+def _rows(paired: Paired, score: str, family: str) -> Iterator[dict[str, object]]:
+    totals: list[Floats] = []
+    draws: list[Floats] = []
+    for number, dataset in enumerate(paired.datasets):
+        total, drawn = _sums(paired, score, number)
+        totals.append(total)
+        draws.append(drawn)
+        yield from _cells(paired, score, family, dataset, total, drawn, paired.clusters[number])
+    if len(totals) > 1:
+        total, drawn = sum(totals[1:], totals[0]), sum(draws[1:], draws[0])
+        yield from _cells(paired, score, family, ALL, total, drawn, sum(paired.clusters))
+
+
+def _sums(paired: Paired, score: str, number: int) -> tuple[Floats, Floats]:
+    """Return 3 × rows (cases, before, after) and replicates × 2 × rows (cases, difference) of one data set."""  # noqa: RUF002
+    here = paired.dataset == number
+    size, rows = paired.clusters[number], len(paired.rows)
+    flat = paired.cluster[here] * rows + paired.row[here]
+    before, after = paired.before[score][here], paired.after[score][here]
+    per_cluster = np.stack(
+        [
+            np.bincount(flat, weights=weights, minlength=size * rows).reshape(size, rows)
+            for weights in (np.ones(len(flat)), before, after, after - before)
+        ]
+    )
+    resampled = statistics.Resampler(size, paired.datasets[number]).sums(
+        np.concatenate([per_cluster[0], per_cluster[3]], axis=1).astype(np.float32)
+    )
+    return per_cluster[:3].sum(axis=1), resampled.astype(np.float64).reshape(-1, 2, rows)
+
+
+def _cells(
+    paired: Paired, score: str, family: str, dataset: str, total: Floats, drawn: Floats, clusters: int
+) -> Iterator[dict[str, object]]:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        before, after = total[1] / total[0], total[2] / total[0]
+        differences = drawn[:, 1] / drawn[:, 0]
+    rows = [(name, [index]) for index, name in enumerate(paired.rows)]
+    relations = list(range(1, len(paired.rows)))
+    rows += [(RELATIONS, relations), (AVERAGE, [0, *relations])]
+    for name, members in rows:
+        there = [index for index in members if total[0, index] > 0]
+        if not there:
+            continue
+        low, high = statistics.percentile_interval(differences[:, there].mean(axis=1))
+        published = retraining.figure(family, dataset, name, score)
+        elsewhere = retraining.mean_difference(family, name, score)
+        yield {
+            "dataset": dataset,
+            "relation": name,
+            "score": score,
+            "before": round(float(before[there].mean()), 6),
+            "after": round(float(after[there].mean()), 6),
+            "difference": round(float((after[there] - before[there]).mean()), 6),
+            "ci_low": None if clusters < 2 else round(float(low), 6),
+            "ci_high": None if clusters < 2 else round(float(high), 6),
+            "seeds": clusters,
+            "cases": int(total[0, there].sum()),
+            "published_before": None if published is None else published.before,
+            "published_after": None if published is None else published.after,
+            "published_difference": None if published is None else published.difference,
+            "published_mean_difference": None if elsewhere is None else round(elsewhere, 6),
+        }
+
+
+def row_of(table: pd.DataFrame, relation: str, *, score: str = "dice", dataset: str | None = None) -> pd.Series | None:
+    """Return one row of the long table, or None.
+
+    Args:
+        table: The long table.
+        relation: Relation id, ``original``, ``relations`` or ``average``.
+        score: Score.
+        dataset: Data set; None for the pool, which is the only data set where there is one.
+    """
+    names = list(dict.fromkeys(table["dataset"]))
+    wanted = dataset if dataset is not None else (ALL if ALL in names else (names[0] if names else ""))
+    chosen = (table["dataset"] == wanted) & (table["relation"] == relation) & (table["score"] == score)
+    return None if not chosen.any() else table.loc[chosen].iloc[0]
+
+
+def slides_table(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table in the slides' form: relations down; data set, score, before, after and difference across."""
+    import pandas as pd
+
+    names = list(dict.fromkeys(table["relation"]))
+    found: dict[str, list[object]] = {"relation": list(names)}
+    for (dataset, score), part in table.groupby(["dataset", "score"], sort=False):
+        indexed = part.set_index("relation")
+        for column in ("before", "after", "difference", "ci_low", "ci_high"):
+            values = [indexed[column].get(name) for name in names]
+            found[f"{dataset} {score} {column}"] = values
+    return pd.DataFrame(found)
+
+
+def markdown(table: pd.DataFrame, *, title: str = "") -> str:
+    """Return the table as Markdown: scores with three decimals, differences in points with their intervals.
+
+    Args:
+        table: The long table.
+        title: A line in bold above; none when empty.
+    """
+    pairs = list(dict.fromkeys(zip(table["dataset"], table["score"], strict=True)))
+    head = ["", *(f"{dataset} {_score(score)} before | after | points (95 %)" for dataset, score in pairs)]
+    published = table["published_mean_difference"].notna().any()
+    head += ["published, points of Dice"] if published else []
+    lines = [f"**{title}**", ""] if title else []
+    lines += ["| " + " | ".join(head) + " |", "|" + "---|" * (1 + 3 * len(pairs) + published)]
+    for relation in dict.fromkeys(table["relation"]):
+        cells = [str(relation).replace("_", " ")]
+        for dataset, score in pairs:
+            row = row_of(table, relation, score=score, dataset=dataset)
+            cells += ["", "", ""] if row is None else [f"{row.before:.3f}", f"{row.after:.3f}", points(row)]
+        if published:
+            beside = retraining_points(table, str(relation))
+            cells.append("" if beside is None else f"{beside:+.1f}")
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def retraining_points(table: pd.DataFrame, relation: str) -> float | None:
+    """Return the slides' mean difference of Dice in points for a row; None where they have none."""
+    chosen = table.loc[(table["relation"] == relation) & (table["score"] == "dice"), "published_mean_difference"]
+    known = chosen.dropna()
+    return None if known.empty else 100 * float(known.iloc[0])
+
+
+def points(row: pd.Series) -> str:
+    """Return a difference in points (hundredths of the score) with its interval."""
+    if row.ci_low is None or row.ci_low != row.ci_low:
+        return _signed(row.difference)
+    return f"{_signed(row.difference)} ({_signed(row.ci_low)} to {_signed(row.ci_high)})"
+
+
+def _signed(value: float) -> str:
+    return f"{round(100 * value, 1) + 0.0:+.1f}"
+
+
+def _score(name: str) -> str:
+    return {"dice": "Dice", "iou": "IoU"}.get(name, name)
