@@ -5,7 +5,8 @@ PORT   ?= 5000
 DEMO   ?=
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.medtest-installed
-PYTEST ?= $(BIN)/python -m pytest -q
+# Tests run over all cores; one worker a file, since tests of a file share what they made.
+PYTEST ?= $(BIN)/python -m pytest -q -n auto --dist loadfile
 
 .PHONY: help demo test slow lint ui bench install clean
 help:

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import yaml
 from pydantic import BaseModel, ConfigDict
+from pydantic_core import PydanticCustomError
 
 from medtest.errors import MedtestError, Mistake, UserMistakes, nearest_name
 from medtest.paths import conf_folder
@@ -42,6 +43,20 @@ class PartSettings(BaseModel):
 
 TRUSTED: dict[str, Any] = {"trusted": True}
 """``json_schema_extra`` of a settings field that a suite may not set."""
+
+
+AT_KEY = "at_key"
+"""Type of the error that :func:`wrong_at` makes."""
+
+
+def wrong_at(key: str, text: str) -> PydanticCustomError:
+    """Return what a model validator of settings raises when one key of several that it looks at is to blame.
+
+    Args:
+        key: Name of the field, whose file and line the message then shows.
+        text: What is allowed.
+    """
+    return PydanticCustomError(AT_KEY, "{text}", {"key": key, "text": text})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -83,7 +83,13 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
             base = home / "data" / folder
             Image.fromarray(phantom.image).save(base / "images" / f"case {index}.png")
             Image.fromarray(phantom.mask.astype("uint8") * 255).save(base / "masks" / f"case {index}.png")
+        for name in ("CVC-300", "Kvasir"):  # as PraNet's authors pack them
+            for kind in ("images", "masks"):
+                packed = home / "data" / "sets" / "TestDataset" / name / kind
+                packed.mkdir(parents=True, exist_ok=True)
+                shutil.copy(home / "data" / "polyp" / kind / f"case {index}.png", packed / f"{index}.png")
     _write_networks(home / "nets")
+    _write_families(home / "nets")
     (home / "suites").mkdir()
     blocks = re.findall(
         r"```yaml\n(.*?)```", (ROOT / "docs" / "write-a-suite.md").read_text(encoding="utf-8"), flags=re.DOTALL
@@ -104,10 +110,28 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
+def _write_checkpoints(folder: Path) -> None:
+    """Write untrained published networks under the names their authors give them."""
+    import argparse
+
+    import numpy as np
+    import torch
+
+    from medtest.systems import build_network
+
+    torch.manual_seed(0)
+    sanet = build_network("sanet").state_dict()
+    torch.save(sanet, folder / "model-128.pth")
+    torch.save({"state_dict": sanet, "args": argparse.Namespace(lr=0.4)}, folder / "old.pth")
+    torch.save(build_network("tganet").state_dict(), folder / "checkpoint.pth")
+    np.save(folder / "words.npy", np.random.default_rng(0).standard_normal((5, 300)).astype(np.float32))
+
+
 def _write_networks(folder: Path) -> None:
     import torch
 
     folder.mkdir()
+    _write_checkpoints(folder)
     text = (ROOT / "docs" / "bring-your-network.md").read_text(encoding="utf-8")
     (folder / "my_net.py").write_text(
         re.findall(r"```python\n(# my_net.py.*?)```", text, flags=re.DOTALL)[0], encoding="utf-8"
@@ -126,6 +150,18 @@ def _write_networks(folder: Path) -> None:
     )
 
 
+def _write_families(folder: Path) -> None:
+    """Write what transformers, segmentation_models_pytorch and MONAI save, as tiny networks."""
+    import torch
+
+    sys.path.insert(0, str(ROOT / "tests" / "systems"))
+    from tiny_networks import segformer, unet, write_bundle
+
+    segformer(folder / "segformer")
+    write_bundle(folder / "bundle")
+    torch.save(unet(folder / "unet").state_dict(), folder / "unet.pth")
+
+
 def _smaller(command: str) -> str:
     """Return the command at reduced size: fewer seeds, one severity, no more than a few steps of training."""
     if command.startswith(("python run.py", "medtest run")) and "plan=true" not in command and "--help" not in command:
@@ -133,10 +169,16 @@ def _smaller(command: str) -> str:
             command += " limit=1"
         if "only=" not in command:
             command += " only=severity:3"
+    if command.startswith("python run.py") and "checkpoint=" in command:
+        command += " relations=[blur]"
     if command.startswith("make demo"):
         command += " DEMO='limit=1 only=severity:3'"
+    if command.startswith("medtest study make suite"):
+        command += " limit=3 per_relation=1 frames=3"
     if command.startswith("medtest train segmentation"):
         command += " --steps 2 --batch 2 --phantoms 4 --no-mlflow"
+    if command.startswith("medtest train further"):
+        command += " steps=2 batch=2 limit=1 relations=[blur] relations.blur.severities=[3]"
     return command
 
 
@@ -157,7 +199,7 @@ def _environment(home: Path) -> dict[str, str]:
 @pytest.mark.parametrize(("page", "command"), COMMANDS, ids=lambda value: str(value)[:90])
 def test_command(reader: Path, page: str, command: str) -> None:
     environment = _environment(reader)
-    if re.match(r"(make ui|medtest ui|mlflow server|mlflow ui)", command):
+    if re.match(r"(make ui|medtest ui|medtest study serve|mlflow server|mlflow ui)", command):
         _ask_server(command, reader, environment)
         return
     if command.startswith("make") and not (Path(sys.prefix) / ".medtest-installed").exists():
@@ -194,7 +236,7 @@ def _ask_server(command: str, home: Path, environment: dict[str, str]) -> None:
         start_new_session=True,
     )
     try:
-        for _ in range(120):
+        for _ in range(360):
             try:
                 with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2) as answer:  # noqa: S310
                     assert answer.status == 200
@@ -202,7 +244,7 @@ def _ask_server(command: str, home: Path, environment: dict[str, str]) -> None:
             except OSError:
                 assert process.poll() is None, f"{command} ended with {process.returncode}"
                 time.sleep(0.5)
-        pytest.fail(f"{command} did not answer within a minute")
+        pytest.fail(f"{command} did not answer within three minutes")
     finally:
         os.killpg(process.pid, 15)
         process.wait(timeout=20)

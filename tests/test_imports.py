@@ -27,17 +27,19 @@ LAYERS: dict[str, int] = {
     "suite": 4,
     "runner": 5,
     "results": 6,
-    "training": 6,
-    "tracking": 7,
-    "tracking_store": 7,
-    "report": 7,
-    "cli": 8,
-    "__main__": 9,
+    "followups": 6,
+    "training": 7,
+    "study": 7,
+    "tracking": 8,
+    "report": 8,
+    "cli": 9,
+    "__main__": 10,
 }
 FOUR_PARTS = {"seeds", "relations", "systems", "oracles"}
 LAZY_ALLOWED = {
     ("report", "tracking"),  # finish() tracks after it has reported
     ("training", "tracking"),  # training logs to the same store
+    ("study", "tracking"),  # so does a study's report
 }
 HEAVY = {
     "torch",

@@ -175,10 +175,20 @@ def _root(
 
 def _mount() -> None:
     """Add the commands that other rooms bring; their modules import nothing heavy."""
+    from medtest.cli.data import app as data
+    from medtest.cli.followups import app as followups
+    from medtest.cli.further import app as further
     from medtest.cli.objects import app as objects
+    from medtest.cli.study import app as study
+    from medtest.cli.weights import app as weights
     from medtest.training.app import app as train
 
+    train.registered_commands += [one for one in further.registered_commands if one not in train.registered_commands]
+    app.add_typer(weights, name="weights", help="Checkpoints: what is in them, and old ones converted.")
     app.add_typer(train, name="train", help="Train the bundled networks again, or others; evaluate them.")
+    app.add_typer(study, name="study", help="The human study: make, serve, report.")
+    app.add_typer(data, name="data", help="Data sets: what is there, is it whole, and how to run on it.")
+    app.add_typer(followups, name="followups", help="Keep follow-ups: make, verify, export.")
     app.add_typer(objects, name="objects", help="Libraries of cut-outs: build one from images and masks.")
 
 

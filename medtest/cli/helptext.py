@@ -19,6 +19,8 @@ Start here:
 
 Your network:
   model=ssformer checkpoint=FILE                   a published network with your weights
+  model=tganet checkpoint=FILE label_vectors=FILE  its word vectors (label_pieces=FILE: BPEmb's other file)
+  model=huggingface|monai|smp path=FOLDER          networks of transformers, MONAI, segmentation_models_pytorch
   model=onnx path=FILE.onnx | model=torchscript path=FILE.pt
   model=callable target=package.module:function    any Python function: images in, masks out
   model=predictions folder=DIR                     masks made elsewhere (medtest export writes the follow-ups)
@@ -35,6 +37,7 @@ What to run:
 
 How to run it (changes no result):
   device=auto|cpu|cuda:N  workers=N  threads=N  batch_size=N  batch_seconds=N  quiet=true
+  followups=store              take follow-ups that "medtest followups make" kept
   fresh=true                   move earlier results aside; without it, finished cases are not run again
   track=false                  no MLflow      privacy.seed_ids=hashed   privacy.images=none
 

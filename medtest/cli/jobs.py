@@ -18,7 +18,7 @@ from medtest.errors import SEVERITY_ORDER, ExitCode, MedtestError
 from medtest.paths import home
 from medtest.suite.compose import Loaded, needs_data, settle, task_overrides
 from medtest.suite.hydra_source import Places
-from medtest.suite.model import Invocation
+from medtest.suite.model import Invocation, KeptFollowUps
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -142,6 +142,8 @@ class Job:
 def invocation_of(loaded: Loaded, command: str = "") -> Invocation:
     """Return how a call runs its suite."""
     options = loaded.options
+    if loaded.suite.privacy.seed_ids == "hashed":  # the command stands in reports and in MLflow
+        command = re.sub(r"seed:[^,'\"\]]*", "seed:…", command)
     return Invocation(
         home=home(),
         data=None if options.data is None else Path(options.data).expanduser().resolve(),
@@ -157,7 +159,16 @@ def invocation_of(loaded: Loaded, command: str = "") -> Invocation:
         track=options.track and options.tracking.enabled,
         quiet=options.quiet,
         command=command,
+        kept=_kept(loaded),
     )
+
+
+def _kept(loaded: Loaded) -> KeptFollowUps | None:
+    if loaded.options.followups != "store":
+        return None
+    from medtest.followups import StoredFollowUps
+
+    return StoredFollowUps.of(loaded.suite, home())
 
 
 def gravest(codes: Iterable[int]) -> int:
@@ -186,7 +197,8 @@ def show_summary(results: list[JobResult]) -> None:
 
 
 def _label(overrides: Iterable[str]) -> str:
-    shown = [re.sub(r"^\+\+(chosen\.)?", "", str(override)) for override in overrides]
+    plain = [re.sub(r"^\+\+(chosen\.)?", "", str(override)) for override in overrides]
+    shown = [re.sub(r"='([\w.-]+)'$", r"=\1", override) for override in plain]
     return " ".join(shown) or "(no overrides)"
 
 

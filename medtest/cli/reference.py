@@ -33,11 +33,14 @@ def print_reference(*, model: str, dataset: str, threshold: float | None, consol
 
 def _table(model: str, threshold: float, datasets: tuple[str, ...]) -> Table:
     title = f"{model}, t = {threshold}"
-    table = Table(title=title, title_justify="left", box=None, header_style="bold", pad_edge=False)
+    table = Table(
+        title=title, title_justify="left", box=None, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0)
+    )
     table.add_column("relation", no_wrap=True)
     for dataset in datasets:
-        table.add_column(f"{dataset}\nDice", justify="right", no_wrap=True)
-        table.add_column("\nIoU", justify="right")
+        # rich cuts columns that may shrink; a figure that is cut is a wrong one
+        table.add_column(f"{dataset}\nDice", justify="right", no_wrap=True, min_width=len("100.0"))
+        table.add_column("\nIoU", justify="right", no_wrap=True, min_width=len("100.0"))
     published = {
         (c.relation, c.dataset, c.score): c.efr_percent
         for c in reference.cells()

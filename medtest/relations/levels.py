@@ -8,7 +8,7 @@ from typing import Generic, Self, TypeVar, cast
 from pydantic import Field, model_validator
 
 from medtest.cases import Params
-from medtest.plugins import PartSettings
+from medtest.plugins import PartSettings, wrong_at
 from medtest.relations.base import RelationSettings
 
 
@@ -37,18 +37,19 @@ class LeveledSettings(RelationSettings, Generic[L]):
     def _check_levels(self) -> Self:
         low = [severity for severity in self.levels if severity < 1]
         if low:
-            raise ValueError(f"levels start at 1 (0 is kept for published mode), found {low[0]}")
+            raise wrong_at("levels", f"severities from 1 (0 is kept for published mode); not {low[0]}")
         missing = [severity for severity in self.severities if severity not in self.levels]
         if missing:
             known = ", ".join(str(severity) for severity in sorted(self.levels))
-            raise ValueError(f"severity {missing[0]} has no level; there are {known}")
+            raise wrong_at("severities", f"severities that have a level: {known}; not {missing[0]}")
         if len(set(self.severities)) != len(self.severities):
-            raise ValueError("a severity is listed twice")
+            raise wrong_at("severities", "each severity once")
         ordered = sorted(self.levels.items())
         for (lower, mild), (upper, severe) in zip(ordered, ordered[1:], strict=False):
             if not 0.0 < mild.scale < severe.scale:
-                raise ValueError(
-                    f"levels must grow: level {lower} has scale {mild.scale:.6g}, level {upper} has {severe.scale:.6g}"
+                raise wrong_at(
+                    "levels",
+                    f"levels must grow: level {lower} has scale {mild.scale:.6g}, level {upper} has {severe.scale:.6g}",
                 )
         return self
 

@@ -196,8 +196,11 @@ def _premultiply(library: ObjectLibrary, info: ObjectInfo) -> _Source:
     first[..., :3] = (picture[..., :3] * alpha + 127) // 255
     height, width = picture.shape[:2]
     faint = (picture[..., 3] >= FAINT).astype(np.uint8)
-    places = cv2.findNonZero(faint)
-    if places is None:  # Cannot be: the library holds no object without solid pixels.
+    # The hull of all visible pixels is that of their outlines, which are far fewer.
+    outlines = cv2.findContours(faint, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)[0]
+    if outlines:
+        places = np.concatenate(outlines)
+    else:  # Cannot be: the library holds no object without solid pixels.
         places = np.array([[[0, 0]], [[width - 1, height - 1]]], np.int32)
     hull = cv2.convexHull(places).reshape(-1, 2).astype(np.float64) + 0.5
     return _Source(

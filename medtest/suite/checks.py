@@ -5,18 +5,21 @@ Part classes are imported here for their ``Settings``; nothing heavy is, for the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from medtest.cases import ID_PATTERN, SOURCE, UNCHANGED
 from medtest.errors import MedtestError, Mistake, nearest_name
 from medtest.plugins import Family, PartInfo, parts
 from medtest.suite.composed import with_composed, without
+from medtest.suite.exclusion import PLAIN_NAME, BadListError, Exclusion, find_list, read_exclusion
 from medtest.suite.library import Origin
 from medtest.suite.model import Criterion, Gate, OraclePlan, PartPlan, Prepare, Privacy, Suite
 from medtest.suite.safety import Key, dotted, short
 from medtest.suite.schema import (
+    ExcludeBlock,
     GateBlock,
     Head,
     PrepareBlock,
@@ -44,6 +47,7 @@ class Draft:
         on_command_line: Whether the command line set a key.
         systems: Every system that can be named.
         mistakes: Is added to.
+        folders: Where suites lie, for files that stand beside them.
     """
 
     values: Mapping[str, Any]
@@ -52,6 +56,7 @@ class Draft:
     on_command_line: Callable[[Key], bool]
     systems: Mapping[str, PartInfo]
     mistakes: list[Mistake] = field(default_factory=list)
+    folders: Sequence[Path] = ()
 
     def wrong(self, key: Key, *, found: object, allowed: str, nearest: str | None = None, fix: str = "") -> None:
         """Note a mistake at a key."""
@@ -95,6 +100,7 @@ def check(draft: Draft) -> Suite | None:
     oracle = _oracle(draft, kind)
     gates = _gates(draft, oracle, [plan.id for plan in relations])
     privacy = _privacy(draft)
+    exclude = _exclude(draft)
     prepare = validate(
         PrepareBlock, draft.block("prepare"), at=("prepare",), origin=draft.origin, mistakes=draft.mistakes
     )
@@ -113,6 +119,7 @@ def check(draft: Draft) -> Suite | None:
         privacy=privacy,
         prepare=Prepare(size=None if prepare.size == "native" else prepare.size),
         max_error_percent=head.max_error_percent,
+        exclude=exclude,
         composed={},
     )
     return with_composed(suite)
@@ -357,18 +364,55 @@ def _gates(draft: Draft, oracle: OraclePlan | None, relations: list[str]) -> tup
             continue
         filled = {"score": primary.score, "threshold": primary.threshold, "against": primary.against, **item}
         block = validate(GateBlock, filled, at=at, origin=draft.origin, mistakes=draft.mistakes)
-        if block is None:
-            continue
-        names = [*relations, "overall", "overall_cells"]
-        if block.relation not in names:
-            nearest = nearest_name(block.relation, names)
-            draft.wrong((*at, "relation"), found=block.relation, allowed=", ".join(names), nearest=nearest)
-        if oracle is not None:
-            _check_score(draft, (*at, "score"), block.score, criterion_names(oracle.part.info))
-        if not ID_PATTERN.fullmatch(block.dataset):
-            draft.wrong((*at, "dataset"), found=block.dataset, allowed="all, or the id of a data set")
-        gates.append(Gate(**{**block.model_dump(), "severity": str(block.severity)}))
+        _check_gate_names(draft, at, filled, oracle, relations)
+        if block is not None:
+            gates.append(Gate(**{**block.model_dump(), "severity": str(block.severity)}))
     return tuple(gates)
+
+
+def _check_gate_names(
+    draft: Draft, at: Key, gate: Mapping[str, Any], oracle: OraclePlan | None, relations: list[str]
+) -> None:
+    """Check what a gate names, where it is text at all; wrong types are noted already."""
+    relation, score, dataset = gate.get("relation"), gate.get("score"), gate.get("dataset")
+    names = [*relations, "overall", "overall_cells"]
+    if isinstance(relation, str) and relation not in names:
+        nearest = nearest_name(relation, names)
+        draft.wrong((*at, "relation"), found=relation, allowed=", ".join(names), nearest=nearest)
+    if isinstance(score, str) and oracle is not None:
+        _check_score(draft, (*at, "score"), score, criterion_names(oracle.part.info))
+    if isinstance(dataset, str) and not ID_PATTERN.fullmatch(dataset):
+        draft.wrong((*at, "dataset"), found=dataset, allowed="all, or the id of a data set")
+
+
+# --- what people judged unfit -----------------------------------------------------------------------------------
+
+
+def _exclude(draft: Draft) -> Exclusion | None:
+    """Return the follow-ups that a study flagged: a file beside the suites, or any file from the command line."""
+    given = draft.block("exclude")
+    if not given:
+        return None
+    block = validate(ExcludeBlock, given, at=("exclude",), origin=draft.origin, mistakes=draft.mistakes)
+    if block is None:
+        return None
+    key: Key = ("exclude", "study")
+    if draft.on_command_line(key):
+        path: Path | None = Path(block.study).expanduser()
+    elif not PLAIN_NAME.fullmatch(block.study):
+        draft.wrong(key, found=block.study, allowed="the name of a CSV file beside the suite, without a folder")
+        return None
+    else:
+        path = find_list(block.study, draft.folders)
+    if path is None or not path.is_file():
+        fix = "medtest study report writes it as flagged.csv; put it beside the suite, or type exclude.study=PATH"
+        draft.wrong(key, found=f"{short(block.study)}, which is not there", allowed="a file that is there", fix=fix)
+        return None
+    try:
+        return read_exclusion(path)
+    except BadListError as error:
+        draft.wrong(key, found=f"{path.name}, which {error}", allowed="flagged.csv of a study's report")
+        return None
 
 
 # --- privacy ------------------------------------------------------------------------------

@@ -155,8 +155,10 @@ def settle(cfg: DictConfig, hydra: DictConfig, places: Places, *, for_run: bool 
         on_command_line=source.on_command_line,
         systems=infos,
         mistakes=mistakes,
+        folders=places.suite_folders(),
     )
     suite = check(draft)
+    draft.mistakes[:] = _without_echoes(draft.mistakes, tree)
     if options is not None and options.data is not None and not Path(options.data).expanduser().is_dir():
         draft.mistakes.append(
             Mistake(where="command line", key="data", found=short(options.data), allowed="a folder that is there")
@@ -201,6 +203,16 @@ def _fit_to_run(suite: Suite, options: RunBlock, mistakes: list[Mistake]) -> Non
         )
     for system in suite.build_systems().values():
         mistakes.extend(system.check())
+
+
+def _without_echoes(mistakes: Iterable[Mistake], tree: SuiteTree) -> list[Mistake]:
+    """Leave out "missing" where something stood and was refused, or stands in a file that could not be read whole."""
+    refused = {mistake.key for mistake in tree.mistakes}
+    return [
+        mistake
+        for mistake in mistakes
+        if mistake in tree.mistakes or mistake.found != "nothing" or not (tree.incomplete or mistake.key in refused)
+    ]
 
 
 def _in_order(mistakes: Iterable[Mistake]) -> list[Mistake]:

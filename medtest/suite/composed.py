@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from medtest.suite.exclusion import COPY
 from medtest.suite.model import PartPlan, Suite
 from medtest.suite.safety import Key
 from medtest.suite.schema import trusted_keys
@@ -45,6 +46,7 @@ def with_composed(suite: Suite) -> Suite:
         **({"gates": [_fields(gate) for gate in suite.gates]} if suite.gates else {}),
         "privacy": _fields(suite.privacy),
         "prepare": {"size": "native" if suite.prepare.size is None else suite.prepare.size},
+        **({"exclude": {"study": COPY}} if suite.exclude is not None else {}),
         "max_error_percent": suite.max_error_percent,
     }
     return replace(suite, composed=composed)

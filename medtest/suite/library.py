@@ -53,6 +53,7 @@ class SuiteTree:
         values: Plain data; ``seeds``, ``relations`` and ``systems`` are mappings of id to mapping, or to False.
         origins: Where every key stands.
         mistakes: What was refused on the way.
+        incomplete: Whether a file of it could not be read whole, so that what is missing here may stand there.
     """
 
     name: str
@@ -60,6 +61,7 @@ class SuiteTree:
     values: dict[str, Any] = field(default_factory=dict)
     origins: dict[Key, Origin] = field(default_factory=dict)
     mistakes: list[Mistake] = field(default_factory=list)
+    incomplete: bool = False
 
     def origin(self, key: Key) -> Origin:
         """Return where a key stands, or where the nearest key around it does."""
@@ -130,6 +132,7 @@ def _load_into(
     path = find_suite(name, folders)
     key = "extends" if chain else "suite"
     if path is None:
+        tree.incomplete = True
         names = suite_names(folders)
         tree.mistakes.append(
             Mistake(
@@ -144,23 +147,26 @@ def _load_into(
         return
     where = shown(path)
     if name in chain or len(read) >= MAX_PARENTS:
+        tree.incomplete = True
         circle = " → ".join((*chain, name))
         allowed = f"suites that do not extend themselves, {MAX_PARENTS} at most"
         tree.mistakes.append(Mistake(where=origin.where, line=origin.line, key=key, found=circle, allowed=allowed))
         return
     read.append(name)
     if path.resolve().parent != path.parent.resolve():
+        tree.incomplete = True
         fix = "put the file itself there"
         tree.mistakes.append(Mistake(where=where, found="a link out of its folder", allowed="a file", fix=fix))
         return
     document = read_suite(path, where)
+    tree.incomplete |= document.swollen or (bool(document.mistakes) and not document.values)
     for parent in document.parents:
         line = document.lines.get(("extends",), document.lines.get(("defaults",)))
         _load_into(tree, parent, folders, chain=(*chain, name), origin=Origin(where=where, line=line), read=read)
+    _spread_lists(document)
     for mistake in document.mistakes:
         if mistake not in tree.mistakes:
             tree.mistakes.append(mistake)
-    _spread_lists(document)
     _merge(tree, document)
 
 

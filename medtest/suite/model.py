@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
+from medtest.cases import Address, FollowUp, PreparedSeed
 from medtest.oracles.base import Oracle
 from medtest.plugins import PartInfo
 from medtest.relations.base import Relation
 from medtest.seeds.base import SeedSource
+from medtest.suite.exclusion import Exclusion
 from medtest.systems.base import System
 
 Against = Literal["truth", "source"]
@@ -102,6 +104,7 @@ class Suite:
     privacy: Privacy = Privacy()
     prepare: Prepare = Prepare()
     max_error_percent: float = 1.0
+    exclude: Exclusion | None = None
     composed: Mapping[str, Any] = field(default_factory=dict)
     """The composed YAML as plain data, for ``suite.yaml``; never holds a path or a key."""
 
@@ -135,6 +138,13 @@ class Selection:
     seeds: frozenset[str] = frozenset()
 
 
+class KeptFollowUps(Protocol):
+    """Where follow-ups may be taken from instead of being made; workers get it by pickle."""
+
+    def find(self, seed: PreparedSeed, address: Address) -> FollowUp | str | None:
+        """Return the follow-up, the reason why there is none (a SKIP), or None: it has to be made."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Invocation:
     """How this call runs the suite; nothing here enters the digest of a run.
@@ -154,6 +164,7 @@ class Invocation:
         track: False switches MLflow off.
         quiet: No progress bar.
         command: The command line as typed, for the report ("python run.py suite=…"), without secrets.
+        kept: Where follow-ups may be taken from instead of being made; records are the same either way.
     """
 
     home: Path
@@ -170,3 +181,4 @@ class Invocation:
     track: bool = True
     quiet: bool = False
     command: str = ""
+    kept: KeptFollowUps | None = None

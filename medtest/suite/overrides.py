@@ -22,7 +22,21 @@ from medtest.suite.library import MAPS
 from medtest.suite.safety import short
 
 GROUPS: tuple[str, ...] = ("suite", "model", "tracking")
-PATH_KEYS: frozenset[str] = frozenset({"data", "checkpoint", "target", "path", "folder", "avoid", "uri", "suite_dir"})
+PATH_KEYS: frozenset[str] = frozenset(
+    {
+        "data",
+        "checkpoint",
+        "target",
+        "path",
+        "folder",
+        "avoid",
+        "uri",
+        "suite_dir",
+        "study",
+        "label_vectors",
+        "label_pieces",
+    }
+)
 """Last part of the keys whose values are taken as typed."""
 PATH_ENDINGS: tuple[str, ...] = ("_folder", "_file", "_path")
 """… and endings of such parts: settings of parts that hold paths (``relations.instrument.library_folder``)."""
@@ -31,6 +45,9 @@ WHOLE_KEYS: frozenset[str] = frozenset({"only"})
 
 _TOKEN = re.compile(r"(?P<sign>\+\+|\+|~)?(?P<key>[^\s=+~][^=]*?)(?:=(?P<value>.*))?", re.DOTALL)
 _KEEP = re.compile(r"null|\$\{.*\}", re.DOTALL)
+_NOT_READ_AS_TEXT = re.compile(r"null|true|false|nan|inf|[0-9][0-9_]*(?:e[-+]?[0-9_]+)?", re.IGNORECASE)
+_DIGIT_ID = re.compile(r"[0-9]+[A-Za-z_-][A-Za-z0-9_-]*")
+_ONLY_PAIR = re.compile(r"\{(?P<key>[A-Za-z0-9_-]+):(?P<value>\S.*)\}", re.DOTALL)
 _PAIR = re.compile(r"\s*(?P<key>[A-Za-z_]\w*)\s*:\s*(?P<value>.*)", re.DOTALL)
 
 
@@ -100,14 +117,17 @@ def _one(token: str, ready: Prepared, without: list[str], *, multirun: bool) -> 
         ready.keys.append(key)
     elif key == "suite_dir":
         ready.suite_folders.append(Path(unquoted(value)).expanduser())
+    elif key == "model" and re.fullmatch(r"\[\s*\]", value):
+        _refuse_empty(key, value, ready)
     elif key in GROUPS:
-        _accept(token, f"{key}={_suite_name(value, ready) if key == 'suite' else value}", ready)
+        named = _suite_name(value, ready) if key == "suite" else value
+        _accept(token, f"{key}={_as_names(key, named)}", ready)
     elif key in MAPS and not value.lstrip().startswith("{"):
         ready.keys.append(key)
         _accept(token, f"++chosen.{key}={value}", ready)
     else:
         ready.keys.append(key)
-        _accept(token, f"++{key}={_value(key, value, multirun=multirun)}", ready)
+        _accept(token, _nested(key, _value(key, value, multirun=multirun)), ready)
 
 
 def _suite_name(value: str, ready: Prepared) -> str:
@@ -121,6 +141,51 @@ def _suite_name(value: str, ready: Prepared) -> str:
     elif path.is_file():
         ready.suite_folders.append(Path.cwd())
     return path.name.removesuffix(".yaml")
+
+
+def _as_names(key: str, value: str) -> str:
+    """Quote names that Hydra would read as numbers or nothing: a suite may be called ``2024`` or ``null``."""
+    return ",".join(
+        quote(name) if _NOT_READ_AS_TEXT.fullmatch(name) and (key, name) != ("model", "null") else name
+        for name in _split(value)
+    )
+
+
+def _refuse_empty(key: str, value: str, ready: Prepared) -> None:
+    ready.mistakes.append(
+        Mistake(
+            where="command line",
+            key=key,
+            found=value,
+            allowed="at least one name",
+            fix=f"leave {key}= out for what the suite names",
+        )
+    )
+
+
+def _nested(key: str, value: str) -> str:
+    """Write a key as mappings from its first part on that Hydra's grammar takes for no name (``relations.3d``)."""
+    parts = key.split(".")
+    odd = next((n for n, part in enumerate(parts) if n and _DIGIT_ID.fullmatch(part)), len(parts))
+    if odd == len(parts):
+        return f"++{key}={value}"
+    opened = "".join(f"{{{part}:" for part in parts[odd:])
+    return f"++{'.'.join(parts[:odd])}={opened}{value}{'}' * len(parts[odd:])}"
+
+
+def set_key(override: str) -> tuple[str, ...]:
+    """Return the parts of the key that a prepared override sets, () where it sets none."""
+    match = re.match(r"(?:\+\+|\+|~)?([^=@]+)=", override)
+    if match is None:
+        return ()
+    parts = [part for part in re.split(r"[.\[\]]", match[1]) if part]
+    value = override[match.end() :]
+    while inner := _ONLY_PAIR.fullmatch(value):  # what _nested wrote
+        if len(_split(value[1:-1])) > 1 or not (_DIGIT_ID.fullmatch(inner["key"]) or _DIGIT_ID.search(".".join(parts))):
+            break
+        parts.append(inner["key"])
+        value = inner["value"]
+    return tuple(parts)
 
 
 def unquoted(value: str) -> str:

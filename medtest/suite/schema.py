@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from medtest.errors import Mistake, nearest_name
+from medtest.plugins import AT_KEY
 from medtest.suite.library import Origin
 from medtest.suite.safety import Key, dotted, short
 
@@ -31,6 +32,7 @@ SUITE_KEYS: tuple[str, ...] = (
     "gates",
     "privacy",
     "prepare",
+    "exclude",
     "max_error_percent",
     "extends",
 )
@@ -95,6 +97,12 @@ class PrepareBlock(Block):
     size: Literal["native"] | Annotated[int, Field(ge=64, le=4096)] = 512
 
 
+class ExcludeBlock(Block):
+    """``exclude``."""
+
+    study: str = Field(min_length=1)
+
+
 class TrackingBlock(Block):
     """The group ``tracking``."""
 
@@ -109,6 +117,8 @@ class RunBlock(Block):
     target: str | None = None
     path: str | None = None
     folder: str | None = None
+    label_vectors: str | None = None
+    label_pieces: str | None = None
     data: str | None = None
     limit: Annotated[int, Field(ge=1)] | None = None
     only: str | list[str] | None = None
@@ -119,6 +129,7 @@ class RunBlock(Block):
     threads: Annotated[int, Field(ge=1, le=512)] | None = None
     batch_size: int = Field(default=8, ge=1, le=4096)
     batch_seconds: float = Field(default=300.0, gt=0, le=86_400)
+    followups: Literal["make", "store"] = "make"
     track: bool = True
     quiet: bool = False
     tracking: TrackingBlock = TrackingBlock()
@@ -197,6 +208,8 @@ def _mistakes(
     for detail in error.errors(include_url=False):
         grouped.setdefault(_location(model, detail["loc"]), []).append(detail)
     for location, details in grouped.items():
+        if not location and details[0]["type"] == AT_KEY:
+            location = (str(details[0]["ctx"]["key"]),)  # noqa: PLW2901
         key = (*at, *location)
         place = origin(key)
         first = details[0]
@@ -207,12 +220,19 @@ def _mistakes(
             found, allowed = f"the key {location[-1]}", ", ".join(names) or "no keys here"
             nearest = nearest_name(str(location[-1]), names)
         else:
-            found = "nothing" if missing else short(_found(first["input"] if location else dict(given)))
+            found = "nothing" if missing else short(_found(_blamed(first, location, given)))
             allowed = " or ".join(dict.fromkeys(_allowed(detail) for detail in details))
             nearest = _nearest_literal(details)
         yield Mistake(
             where=place.where, line=place.line, key=dotted(key), found=found, allowed=allowed, nearest=nearest
         )
+
+
+def _blamed(detail: ErrorDetails, location: Key, given: Mapping[str, Any]) -> object:
+    """Return what the user wrote where an error stands."""
+    if detail["type"] == AT_KEY:
+        return given.get(str(location[0]), "its default")
+    return detail["input"] if location else dict(given)
 
 
 def _found(value: object) -> str:
@@ -232,7 +252,8 @@ def _allowed(detail: ErrorDetails) -> str:
         bound = context.get(name, "?")
         return _PLAIN_PATTERNS.get(str(bound), text.format(bound))
     if kind in ("literal_error", "enum"):
-        return str(context.get("expected", "")).replace("'", "").replace(" or ", ", ")
+        names = str(context.get("expected", "")).replace("'", "").replace(" or ", ", ").split(", ")
+        return ", ".join(dict.fromkeys(names))  # 1 and "1" are one to people
     if kind in _ALLOWED:
         return _ALLOWED[kind]
     return str(detail["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")

@@ -9,10 +9,11 @@ from typing import Any
 from medtest.errors import Mistake, nearest_name
 from medtest.suite.checks import USES
 from medtest.suite.library import COMMAND_LINE, Origin, SuiteTree
+from medtest.suite.overrides import set_key
 from medtest.suite.safety import Key, dotted, short
 from medtest.suite.schema import SUITE_KEYS, RunBlock
 
-SYSTEM_KEYS = ("checkpoint", "target", "path", "folder")
+SYSTEM_KEYS = ("checkpoint", "target", "path", "folder", "label_vectors", "label_pieces")
 """Options that set a key of the only chosen system."""
 _INTERNAL = ("without", "chosen", "suite_privacy")
 
@@ -33,8 +34,11 @@ class Sources:
         """Return where a key, or the nearest one around it, was written."""
         if self.on_command_line(key) or (key not in self.tree.origins and self._inside_typed(key)):
             return COMMAND_LINE
-        if any(key[:end] in self.tree.origins for end in range(1, len(key) + 1)):
-            return self.tree.origin(key)
+        for end in range(len(key), 0, -1):
+            if key[:end] in self.tree.origins:
+                return self.tree.origins[key[:end]]
+            if self._inside_typed(key[:end]):
+                return COMMAND_LINE
         return Origin(where=self.tree.where)
 
     def _inside_typed(self, key: Key) -> bool:
@@ -55,10 +59,7 @@ class Sources:
 
 def key_of(override: str) -> Key:
     """Return the suite's key that a prepared override sets, () for one of Hydra's own."""
-    match = re.match(r"(?:\+\+|\+|~)?([^=@]+)=", override)
-    if match is None:
-        return ()
-    parts = tuple(part for part in re.split(r"[.\[\]]", match[1]) if part)
+    parts = set_key(override)
     return parts[1:] if parts[:1] == ("chosen",) else parts
 
 
@@ -73,7 +74,7 @@ def take_out(values: dict[str, Any], source: Sources, mistakes: list[Mistake]) -
             if parts[0] not in ("seed", "name"):
                 del block[parts[-1]]
             continue
-        names = [str(name) for name in block] if isinstance(block, dict) else []
+        names = [str(name) for name in block if name not in _INTERNAL] if isinstance(block, dict) else []
         mistakes.append(
             Mistake(
                 where="command line",

@@ -149,7 +149,7 @@ def test_a_sweep_lists_every_job_and_ends_with_the_gravest(work: Path, capsys: p
 def test_every_suite_of_a_folder(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (work.parent / "suites" / "bad.yaml").unlink()
     assert run("-m", "suite=glob(*)", "suite_dir=../suites", "plan=true", "limit=1") == 0
-    summary = capsys.readouterr().out.partition("6 jobs")[2]
+    summary = capsys.readouterr().out.partition("7 jobs")[2]
     assert re.search(r"suite=folder .*not run.*data=PATH", summary)
     assert re.search(r"suite=good .*done", summary)
     assert re.search(r"suite=polyp_seg_folder .*not run", summary)

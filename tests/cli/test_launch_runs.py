@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 
 from medtest.cli.launch import main
 
@@ -217,3 +218,30 @@ def test_mlflow_holds_no_path_and_no_environment(work: Path) -> None:
         held = f"{found.data.params} {found.data.tags} {found.data.metrics}"
         assert str(work) not in held
         assert CANARY not in held
+
+
+@pytest.mark.parametrize("hashed", [False, True])
+def test_files_that_are_skipped_are_counted_and_named(
+    work: Path, capsys: pytest.CaptureFixture[str], hashed: bool
+) -> None:
+    (work / "d" / "images").mkdir(parents=True)
+    (work / "d" / "masks").mkdir()
+    for name, with_mask in (("mueller-1", True), ("mueller-2", False)):
+        picture = Image.new("RGB", (160, 128), (150, 90, 80))
+        picture.save(work / "d" / "images" / f"{name}.png")
+        if with_mask:
+            mask = Image.new("L", picture.size)
+            mask.paste(255, (40, 30, 90, 80))
+            mask.save(work / "d" / "masks" / f"{name}.png")
+    (work / "tiny.yaml").write_text(
+        SUITE.replace("phantoms: {count: 3}", "d: {source: image_mask_folders, on_bad_seed: skip}")
+    )
+    typed = ["data=d", *(["privacy.seed_ids=hashed"] if hashed else [])]
+    assert run(*typed) == 0
+    shown = capsys.readouterr().out
+    (folder,) = folders(work)
+    report = (folder / "report.html").read_text()
+    for text in (shown, report):
+        assert "1 file of d left out as unusable seeds." in text
+        assert ("images/mueller-2.png has no mask" in text) is not hashed
+        assert "mueller" not in text or not hashed

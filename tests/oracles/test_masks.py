@@ -158,3 +158,16 @@ def test_verdict_is_that_of_the_primary_criterion():
     judge = oracle()
     assert judge.verdict({"dice": 0.6, "source_dice": 0.9})[0] is Verdict.FAIL
     assert judge.verdict({"dice": 0.6, "source_dice": 0.8})[0] is Verdict.PASS
+
+
+@pytest.mark.parametrize("shape", [(7, 5), (128, 64), (129, 300), (400, 513)])
+def test_levels_are_counted_as_one_by_one(shape: tuple[int, int]) -> None:
+    from medtest.oracles.masks import _box, _histogram, _histogram_inside
+
+    rng = np.random.default_rng(3)
+    for density in (0.0, 0.001, 0.3, 1.0):
+        levels = (rng.integers(0, 256, shape) * (rng.random(shape) < density)).astype(np.uint8)
+        where = (rng.random(shape) < density).astype(np.uint8)
+        assert _histogram(levels).tolist() == np.bincount(levels.ravel(), minlength=256).tolist()
+        inside = np.bincount(levels[where > 0], minlength=256)
+        assert _histogram_inside(levels, where, _box(where)).tolist() == inside.tolist()

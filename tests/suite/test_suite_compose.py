@@ -470,3 +470,64 @@ def test_folders_with_any_sign_in_their_name(team: Path) -> None:
     (odd / "model" / "ours.yaml").write_text("use: pranet\n")
     assert load_suite("odd", ["model=ours"], suite_dirs=[odd], config_dirs=[odd]).seed == 7
     assert load_suite("odd", ["model=ours", f"suite_dir={odd}"], config_dirs=[odd]).seed == 7
+
+
+# --- every mistake once, at its own key -------------------------------------------------------------------------
+
+
+def keys_of(mistakes: UserMistakes) -> set[str]:
+    return {mistake.key for mistake in mistakes.mistakes}
+
+
+def test_a_parent_that_is_not_there_is_the_only_mistake(team: Path) -> None:
+    assert keys_of(refused(add(team, "orphan", "extends: nosuch\n"))) == {"extends"}
+    add(team, "one", "extends: two\n")
+    assert keys_of(refused(add(team, "two", "extends: one\n"))) == {"extends"}
+
+
+def test_what_was_refused_is_not_missing_too(team: Path) -> None:
+    given = refused(add(team, "odd", BASE.replace("seed: 7", "seed: ${nosuch}").replace('version: "1"\n', "")))
+    assert [(m.key, m.found) for m in given.mistakes if m.key == "seed"] == [("seed", "${nosuch}")]
+    assert ("version", "nothing") in [(m.key, m.found) for m in given.mistakes]
+
+
+def test_all_mistakes_of_a_gate_are_told_at_once(team: Path) -> None:
+    gate = "gates: [{score: dize, relation: blurr, severity: 9, bound: x, dataset: A b}]\n"
+    given = refused(add(team, "gated", BASE + gate))
+    named = {"score", "relation", "severity", "bound", "dataset", "max_percent"}
+    assert keys_of(given) == {f"gates[0].{name}" for name in named}
+    allowed = {mistake.key: mistake.allowed for mistake in given.mistakes}
+    assert allowed["gates[0].severity"] == "all, 0, 1, 2, 3, 4, 5"
+
+
+@pytest.mark.parametrize("severities", ["[1, 9]", "[2, 2]"])
+def test_severities_that_do_not_fit_are_shown_at_their_own_line(team: Path, severities: str) -> None:
+    text = BASE.replace("blur: {severities: [1, 2, 3]}", f"blur:\n    repeats: 1\n    severities: {severities}")
+    (mistake,) = refused(add(team, "odd", text)).mistakes
+    assert (mistake.key, mistake.line, mistake.found) == ("relations.blur.severities", 9, severities)
+
+
+def test_an_item_listed_twice_is_a_mistake(team: Path) -> None:
+    (mistake,) = refused(add(team, "twice", BASE.replace("systems: [pranet]", "systems: [pranet, pranet]"))).mistakes
+    assert mistake.key == "systems[1]"
+    assert mistake.found == "pranet a second time"
+
+
+@pytest.mark.parametrize("name", ["2024", "1e5", "null", "nan", "true"])
+def test_suites_may_have_names_that_yaml_reads_as_something_else(team: Path, name: str) -> None:
+    add(team, name, BASE)
+    assert load_suite(f"{name}.yaml").name == "base"
+    assert load_suite(name, suite_dirs=[team]).seed == 7
+
+
+def test_ids_may_begin_with_a_digit_on_the_command_line() -> None:
+    suite = load_suite("polyp_seg", ["relations=[text]", "+relations.3d={relation: blur}", "relations.3d.repeats=2"])
+    assert ids(suite.relations) == ["unchanged", "text", "3d"]
+    assert settings_of(suite, "3d").repeats == 2
+    (mistake,) = refused("polyp_seg", ["relations.3d.relation=bluur"]).mistakes
+    assert (mistake.where, mistake.key, mistake.nearest) == ("command line", "relations.3d.relation", "blur")
+
+
+def test_what_a_typed_block_lacks_is_missing_on_the_command_line() -> None:
+    (mistake,) = refused("polyp_seg", ["relations.blur.levels.9.sigma=4"]).mistakes
+    assert (mistake.where, mistake.key) == ("command line", "relations.blur.levels.9.noise")

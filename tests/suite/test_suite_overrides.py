@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from medtest.suite.overrides import prepare, quote, unquoted
+from medtest.suite.overrides import prepare, quote, set_key, unquoted
 
 paths = st.text(
     st.one_of(
@@ -143,3 +143,23 @@ def test_paths_in_the_settings_of_parts_arrive_as_typed(key: str) -> None:
     for name in key.split("."):
         found = found[name]
     assert found == path
+
+
+def test_a_list_without_a_system_is_a_mistake() -> None:
+    (mistake,) = prepare(["model=[]"]).mistakes
+    assert (mistake.key, mistake.found) == ("model", "[]")
+    assert prepare(["model=null"]).overrides == ["model=null"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "key"),
+    [
+        ("systems.2nd.checkpoint=/a b/{c}: d.pth", ("systems", "2nd", "checkpoint")),
+        ("+relations.3d={relation: blur}", ("relations", "3d")),
+        ("relations.blur.severities=[1,2]", ("relations", "blur", "severities")),
+        ("relations={3d: {relation: blur}, text: {}}", ("relations",)),
+    ],
+)
+def test_keys_are_known_again_after_they_were_written_for_hydra(typed: str, key: tuple[str, ...]) -> None:
+    (override,) = prepare([typed]).overrides
+    assert set_key(override) == key
