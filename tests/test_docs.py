@@ -42,6 +42,13 @@ def test_pages_have_commands() -> None:
     assert len(COMMANDS) > 15
 
 
+def test_trainings_have_folders_of_their_own() -> None:
+    """Whoever types two of our commands must not have the second refused for the state that the first left."""
+    folders = [found[1] for _, c in COMMANDS if (found := re.search(r"^medtest train .*?\bout[= ](\S+)", c))]
+    assert len(folders) > 1
+    assert len(set(folders)) == len(folders), folders
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_links_and_pictures_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
