@@ -14,7 +14,8 @@ Make and read::
 
 from medtest.followups.entry import Entry, SuiteEntry
 from medtest.followups.files import DamagedFile
-from medtest.followups.make import StoreReport, make_followups
+from medtest.followups.make import make_followups
+from medtest.followups.report import StoreReport
 from medtest.followups.reuse import StoredFollowUps
 from medtest.followups.store import FollowUpStore, default_folder
 
