@@ -83,11 +83,12 @@ class BundlePlan:
     channels: int
 
 
-def plan_bundle(files: BundleFiles, *, trust: bool, preprocessing: Wanted) -> BundlePlan:
+def plan_bundle(files: BundleFiles, *, system: str, trust: bool, preprocessing: Wanted) -> BundlePlan:
     """Decide what of a bundle is run.
 
     Args:
         files: The bundle's files.
+        system: The system's id, for messages.
         trust: Whether the user lets the bundle run code.
         preprocessing: ``bundle`` insists on its transforms, ``default`` leaves them.
 
@@ -100,7 +101,7 @@ def plan_bundle(files: BundleFiles, *, trust: bool, preprocessing: Wanted) -> Bu
     config = files.table(name)
     metadata_name = files.first(METADATA)
     metadata = files.table(metadata_name) if metadata_name else {}
-    key, network, weights = _network(files, config, trust=trust)
+    key, network, weights = _network(files, config, system=system, trust=trust)
     before = _before(config, preprocessing, trust=trust)
     inferer, inferer_reason = _inferer(config)
     _flat(files, network, metadata)
@@ -119,7 +120,7 @@ def plan_bundle(files: BundleFiles, *, trust: bool, preprocessing: Wanted) -> Bu
     )
 
 
-def _network(files: BundleFiles, config: Mapping[str, Any], *, trust: bool) -> tuple[str, Any, str]:
+def _network(files: BundleFiles, config: Mapping[str, Any], *, system: str, trust: bool) -> tuple[str, Any, str]:
     """Return the network's entry, its plain description and the file of weights."""
     state, script = files.first(STATE), files.first(SCRIPT)
     key = next((one for one in NETWORKS if one in config), "")
@@ -144,7 +145,7 @@ def _network(files: BundleFiles, config: Mapping[str, Any], *, trust: bool) -> t
         reason = f"its network is a TorchScript archive ({SCRIPT[0]}), which is a program"
     raise MedtestError(
         f"{files.path.name}: medtest runs no code of a bundle unless you say so: {reason}. If you trust its authors as "
-        "you trust a program you install, add trust=true"
+        f"you trust a program you install, add systems.{system}.trust=true"
     )
 
 

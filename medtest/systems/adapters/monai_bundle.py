@@ -79,7 +79,7 @@ class MonaiBundle(TorchNetwork):
         own = any(getattr(self.settings, key) is not None for key in ("size", "mean", "std"))
         if own and wanted == "auto":
             wanted = "default"
-        return plan_bundle(self._files(), trust=self.settings.trust, preprocessing=wanted)
+        return plan_bundle(self._files(), system=self.name, trust=self.settings.trust, preprocessing=wanted)
 
     def _files(self) -> BundleFiles:
         return BundleFiles(user_path(self.settings.path))
