@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from medtest.errors import ExitCode
+from medtest.seeds.folder_layout import shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -76,7 +77,7 @@ def _tell(console: Console, typed: str, found: Inspection) -> None:
         _tell_suite(console, typed, line, counts)
     if found.ignored:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.ignored.items()))
-        console.print(f"Passed over: {kinds}.")
+        console.print(shown(f"Passed over: {kinds}."), soft_wrap=True)
     for note in found.notes:
         console.print(f"Note: {note}.")
     if not found.looked and not any((found.archives or {}).values()):
@@ -88,17 +89,17 @@ def _tell_set(console: Console, looked: Looked) -> None:
     name = facts.title if facts is not None else found.title or "images"
     part = f", {found.part}" if found.part else ""
     where = "" if str(found.where) == "." else f"  in {found.where}/"
-    console.print(f"{name}{part}{where}", style="bold", soft_wrap=True)
+    console.print(shown(f"{name}{part}{where}"), style="bold", soft_wrap=True)
     images = f"{found.count:,}" + (f" of {facts.images:,} published" if facts is not None else "")
     what = {"masks": "image files", "images": "image files, no masks", "labels": "image files with labels"}[found.holds]
-    console.print(f"  images:  {images} ({what}; {found.layout})", soft_wrap=True)
+    console.print(shown(f"  images:  {images} ({what}; {found.layout})"), soft_wrap=True)
     if looked.pairs is not None and found.holds == "masks":
         rule = f", masks are named {looked.rule}" if looked.rule else ""
         console.print(f"  pairs:   {looked.pairs:,} with a mask{rule}")
     if looked.sizes:
         console.print("  sizes:   " + "\n           ".join(_histogram(looked.sizes)), soft_wrap=True)
     for note in looked.notes:
-        console.print(f"  note:    {note}", soft_wrap=True)
+        console.print(shown(f"  note:    {note}"), soft_wrap=True)
     if looked.problems:
         files = len({problem.file for problem in looked.problems})
         console.print(f"  problem: {files:,} file{'' if files == 1 else 's'} that a run would refuse", style="red")
@@ -122,7 +123,7 @@ def _histogram(sizes: tuple[tuple[str, int], ...]) -> list[str]:
 
 def _tell_archive(console: Console, typed: str, name: str, inside: tuple[Looked, ...]) -> None:
     path = typed if name == "." else f"{typed.rstrip('/')}/{name}"
-    console.print(f"Archive {path}", style="bold", soft_wrap=True)
+    console.print(shown(f"Archive {path}"), style="bold", soft_wrap=True)
     if not inside:
         console.print("  holds no images that medtest can read\n")
         return
@@ -131,16 +132,17 @@ def _tell_archive(console: Console, typed: str, name: str, inside: tuple[Looked,
         title = facts.title if facts is not None else looked.found.title
         of = f" of {facts.images:,} published" if facts is not None else ""
         part = f", {looked.found.part}" if looked.found.part else ""
-        console.print(f"  {title}{part}: {looked.found.count:,} images{of} ({looked.found.layout})", soft_wrap=True)
+        text = f"  {title}{part}: {looked.found.count:,} images{of} ({looked.found.layout})"
+        console.print(shown(text), soft_wrap=True)
         for note in looked.notes:
-            console.print(f"    note: {note}", soft_wrap=True)
+            console.print(shown(f"    note: {note}"), soft_wrap=True)
     folder = str(Path(path).with_suffix("")).removesuffix(".tar")
     if path.lower().endswith(".zip"):
         unpack = shlex.join(["unzip", "-q", path, "-d", folder])
     else:
         unpack = f"mkdir -p {shlex.quote(folder)} && {shlex.join(['tar', '-xf', path, '-C', folder])}"
-    console.print(f"  unpack:  {unpack}", soft_wrap=True)
-    console.print(f"  then:    medtest data inspect {shlex.quote(folder)}\n", soft_wrap=True)
+    console.print(shown(f"  unpack:  {unpack}"), soft_wrap=True)
+    console.print(shown(f"  then:    medtest data inspect {shlex.quote(folder)}"), end="\n\n", soft_wrap=True)
 
 
 def _tell_suite(console: Console, typed: str, line: SuiteLine, counts: dict[str, int] | object) -> None:
@@ -155,4 +157,4 @@ def _tell_suite(console: Console, typed: str, line: SuiteLine, counts: dict[str,
 
 def _command(line: SuiteLine, typed: str) -> str:
     start = "python run.py" if Path("run.py").is_file() else "medtest run"
-    return f"{start} {shlex.join(line.tokens(typed))}"
+    return shown(f"{start} {shlex.join(line.tokens(typed))}")

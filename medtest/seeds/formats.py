@@ -52,9 +52,14 @@ def kind_of(name: str) -> Kind:
     return kind_of_name(name) or "dicom"
 
 
+def has_no_suffix(name: str) -> bool:
+    """Say whether a name has no suffix, or one of digits alone, as DICOM files from archives do."""
+    return bool(_WITHOUT_SUFFIX.fullmatch(name))
+
+
 def is_unnamed_dicom(path: Path) -> bool:
     """Say whether a file without suffix is DICOM (by the four letters at byte 128); directories of DICOM are not."""
-    if not _WITHOUT_SUFFIX.fullmatch(path.name) or path.name.upper() == "DICOMDIR" or not path.is_file():
+    if not has_no_suffix(path.name) or path.name.upper() == "DICOMDIR" or not path.is_file():
         return False
     try:
         with path.open("rb") as file:

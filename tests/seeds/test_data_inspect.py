@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import os
+import resource
 import shlex
 import shutil
 import tarfile
+import time
 import zipfile
 from pathlib import Path
 
@@ -177,3 +180,69 @@ def test_real_folder():
     assert pairs.found.dataset == "kvasir"  # told by the names of its files
     assert sum(count for _, count in pairs.sizes) == 50
     assert not pairs.problems
+
+
+def test_files_without_suffix_are_images_only_if_they_are_dicom(tmp_path, capsys):
+    """LICENSE and README beside an archive's folders were taken for two images."""
+    for name in ("LICENSE", "README", "Makefile"):
+        (tmp_path / "all" / "Kvasir-SEG").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "all" / "Kvasir-SEG" / name).write_text("text")
+    kvasir_archive(tmp_path / "all" / "Kvasir-SEG")
+    shutil.make_archive(str(tmp_path / "packed"), "zip", tmp_path / "all")
+    (looked,) = inspect_path(tmp_path / "all").looked
+    assert (looked.found.dataset, looked.found.count) == ("kvasir", 3)
+    (inside,) = inspect_path(tmp_path / "packed.zip").archives["."]
+    assert (inside.found.dataset, inside.found.count) == ("kvasir", 3)
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "LICENSE").write_text("text")
+    assert inspect_path(tmp_path / "one").looked == ()
+
+
+def test_names_cannot_steer_the_terminal(tmp_path, capsys):
+    name = "set\x1b]0;owned\x07\x1b[2J"
+    picture(tmp_path / "root" / name / "images" / "a.png")
+    mask(tmp_path / "root" / name / "masks" / "a.png")
+    (tmp_path / "root" / ".\x1b[31mjunk").write_text("x")
+    shutil.make_archive(str(tmp_path / "packed"), "zip", tmp_path / "root")
+    for path in (tmp_path / "root", tmp_path / "packed.zip"):
+        run_app(["data", "inspect", str(path)])
+        shown = capsys.readouterr()
+        assert "\x1b" not in shown.out + shown.err
+        assert "\x07" not in shown.out + shown.err
+        assert "set" in shown.out
+
+
+def test_many_folders_take_no_longer_than_their_number(tmp_path):
+    """DICOM archives have a folder for each study; twelve thousand of them took minutes."""
+    with zipfile.ZipFile(tmp_path / "studies.zip", "w") as packed:
+        for number in range(12_000):
+            packed.writestr(f"studies/{number // 100}/{number}/image.png", b"")
+    began = time.monotonic()
+    found = inspect_path(tmp_path / "studies.zip")
+    assert sum(one.found.count for one in found.archives["."]) == 12_000
+    assert time.monotonic() - began < 20
+
+
+def test_a_header_that_claims_a_lot_is_not_read(tmp_path):
+    """A few hundred kilobytes unpack to one header of 300 MB, which tarfile would keep whole."""
+    info = tarfile.TarInfo("pax")
+    info.type, info.size = tarfile.XHDTYPE, 300 * 2**20
+    with gzip.open(tmp_path / "bomb.tar.gz", "wb", compresslevel=1) as packed:
+        packed.write(info.tobuf(tarfile.USTAR_FORMAT))
+        for _ in range(300):
+            packed.write(bytes(2**20))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(UserMistakes, match="mistake") as caught:
+        inspect_path(tmp_path / "bomb.tar.gz")
+    assert "is no archive that can be read" in str(caught.value)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kilobytes
+
+
+@pytest.mark.parametrize("kind", ["", "gz", "bz2", "xz"])
+def test_every_kind_of_tar_is_looked_into(kind, tmp_path):
+    kvasir_archive(tmp_path / "all" / "Kvasir-SEG")
+    path = tmp_path / (f"data.tar.{kind}" if kind else "data.tar")
+    with tarfile.open(path, f"w:{kind}") as tar:
+        tar.add(tmp_path / "all", "all")
+    (inside,) = inspect_path(path).archives["."]
+    assert (inside.found.dataset, inside.found.count) == ("kvasir", 3)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import PurePosixPath
 
 from medtest.seeds.datasets.facts import by_alias, known, plain
 from medtest.seeds.datasets.tree import Tree
-from medtest.seeds.formats import kind_of_name
+from medtest.seeds.formats import has_no_suffix, kind_of_name, without_suffix
 
 _KVASIR_NAMES = re.compile(r"cju[a-z0-9]{15,}", re.I)
 """Kvasir-SEG's files are named by keys of the tool they were drawn with."""
@@ -53,10 +53,13 @@ def _sign_of(signs: Collection[str], names: Collection[str]) -> bool:
 
 def image_stems(tree: Tree, folder: PurePosixPath) -> list[str]:
     """Return the names of the image files below a folder, without folders and suffix, lower case."""
-    from medtest.seeds.formats import without_suffix
+    return stems_of(path.name for path in tree.files(folder))
 
+
+def stems_of(names: Iterable[str]) -> list[str]:
+    """Return those of a tree's names that are image files', without suffix, lower case."""
     return [
-        without_suffix(path).name.casefold()
-        for path in tree.files(folder)
-        if kind_of_name(path.name) is not None or (not path.suffix and path.name.upper() != "DICOMDIR")
+        without_suffix(PurePosixPath(name)).name.casefold()
+        for name in names
+        if kind_of_name(name) is not None or (has_no_suffix(name) and name.upper() != "DICOMDIR")
     ]

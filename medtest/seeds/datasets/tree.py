@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
 import os
 import stat
 import tarfile
 import zipfile
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path, PurePosixPath
+from typing import IO, Any
 
 from medtest.imagefile import BadFileError
-from medtest.seeds.formats import is_ignored
+from medtest.seeds.formats import has_no_suffix, is_ignored, is_unnamed_dicom
 
 DEEPEST = 10
 MOST_FILES = 1_000_000
 MOST_MEMBERS = 2_000_000
 MOST_UNPACKED = 100 * 2**30
 """A packed tar is read to its end for its names; more than this (or a hundred times its size) is no data set."""
+
+MOST_HEADER = 2**20
+"""Bound on one header of a tar; a path takes a few hundred bytes."""
+
+_PACKERS: tuple[tuple[bytes, Callable[[Any], Any]], ...] = (
+    (b"\x1f\x8b", lambda file: gzip.GzipFile(fileobj=file)),
+    (b"BZh", bz2.BZ2File),
+    (b"\xfd7zXZ\x00", lzma.LZMAFile),
+)
 
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 UNREAD_ARCHIVES = (".rar", ".7z")
@@ -32,7 +46,8 @@ class Tree:
 
     Attributes:
         name: Name of the root folder, or of the archive without its suffix.
-        folders: Names of files in each folder, by the folder's path below the root; what systems leave is not there.
+        folders: Names of files in each folder, by the folder's path below the root; what systems leave is not there,
+            nor what has no suffix and is no DICOM file.
         ignored: Paths of what was passed over, and how many files of each name or kind.
         unreadable: Folders that cannot be read, and links that are not followed.
     """
@@ -41,25 +56,32 @@ class Tree:
     folders: Mapping[PurePosixPath, tuple[str, ...]]
     ignored: Mapping[str, int] = field(default_factory=dict)
     unreadable: tuple[str, ...] = ()
+    _children: Mapping[PurePosixPath, list[PurePosixPath]] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
+
+    def __post_init__(self) -> None:
+        # Looked up for every folder by every recogniser; archives of DICOM have tens of thousands of folders.
+        found: dict[PurePosixPath, set[PurePosixPath]] = defaultdict(set)
+        for path in self.folders:
+            for inner, outer in pairwise((path, *path.parents)):
+                if inner in found[outer]:
+                    break
+                found[outer].add(inner)
+        object.__setattr__(self, "_children", {outer: sorted(inner) for outer, inner in found.items()})
 
     def below(self, folder: PurePosixPath) -> Iterator[PurePosixPath]:
         """Yield the sub-folders right below a folder that hold files somewhere."""
-        depth = len(folder.parts)
-        seen = set()
-        for path in self.folders:
-            if len(path.parts) > depth and path.parts[:depth] == folder.parts:
-                seen.add(PurePosixPath(*path.parts[: depth + 1]))
-        yield from sorted(seen)
+        yield from self._children.get(folder, ())
 
     def files(self, folder: PurePosixPath) -> list[PurePosixPath]:
         """Return every file below a folder, relative to it."""
-        depth = len(folder.parts)
-        return [
-            path.relative_to(folder) / name
-            for path, names in self.folders.items()
-            if path.parts[:depth] == folder.parts
-            for name in names
-        ]
+        found, waiting = [], [folder]
+        while waiting:
+            here = waiting.pop()
+            found += [here.relative_to(folder) / name for name in self.folders.get(here, ())]
+            waiting += self.below(here)
+        return found
 
     def all_folders(self) -> list[PurePosixPath]:
         """Return every folder that holds files, and those above them, the root first."""
@@ -112,7 +134,8 @@ def tree_of_folder(root: Path) -> Tree:
                 else:
                     waiting.append((here / entry.name, depth + 1))
             elif entry.is_file():
-                names.append(entry.name)
+                if not has_no_suffix(entry.name) or is_unnamed_dicom(Path(entry.path)):  # LICENSE is no image
+                    names.append(entry.name)
             elif entry.is_dir():
                 unreadable.append(f"{here / entry.name} (a linked folder)")
         if names:
@@ -148,10 +171,37 @@ def tree_of_archive(path: Path) -> Tree:
         if path.name.lower().endswith(".zip"):
             with zipfile.ZipFile(path) as packed:
                 return _tree_of_names(path, (i.filename for i in packed.infolist() if not i.is_dir()))
-        with tarfile.open(path) as tar:
+        with _opened_tar(path) as tar:
             return _tree_of_names(path, _members(tar, status.st_size))
-    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError, ValueError, RuntimeError) as error:
+    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError) as error:
         raise BadFileError("is no archive that can be read, or is damaged") from error
+    except (ValueError, RuntimeError, MemoryError) as error:
+        raise BadFileError("is no archive that can be read, or is damaged") from error
+
+
+class _Bounded:
+    """A file of which no one read is large: a header in a packed tar may claim gigabytes, which would be kept whole."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.seek, self.tell = file.seek, file.tell
+
+    def read(self, size: int = -1) -> bytes:
+        if not 0 <= size <= MOST_HEADER:
+            raise tarfile.ReadError("a header is too long")
+        return self._file.read(size)
+
+
+@contextmanager
+def _opened_tar(path: Path) -> Iterator[tarfile.TarFile]:
+    with path.open("rb") as plain:
+        start = plain.read(6)
+        plain.seek(0)
+        opener = next((opener for magic, opener in _PACKERS if start.startswith(magic)), None)
+        with nullcontext(plain) if opener is None else opener(plain) as unpacked:
+            bounded: Any = _Bounded(unpacked)
+            with tarfile.TarFile(fileobj=bounded) as tar:
+                yield tar
 
 
 def _members(tar: tarfile.TarFile, size: int) -> Iterator[str]:
@@ -178,7 +228,8 @@ def _tree_of_names(path: Path, names: Iterable[str]) -> Tree:
         junk = next((part for part in parts if is_ignored(part)), None)
         if junk is not None:
             ignored[_junk(junk)] += 1
-        elif len(parts) <= DEEPEST + 1:
+        elif len(parts) <= DEEPEST + 1 and not (has_no_suffix(parts[-1]) and not any(map(str.isdigit, parts[-1]))):
+            # What lies in an archive is not opened: DICOM files without suffix carry numbers, LICENSE does not.
             folders[PurePosixPath(*parts[:-1])].append(parts[-1])
     stem = path.name
     for suffix in sorted(ARCHIVES, key=len, reverse=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from medtest.seeds.datasets.base import Found, Recogniser
-from medtest.seeds.datasets.identify import image_stems
+from medtest.seeds.datasets.identify import stems_of
 from medtest.seeds.datasets.tree import Tree
 from medtest.seeds.folder_pairing import mask_of
 
@@ -20,7 +20,7 @@ class Flat(Recogniser):
         """Return each folder with image files of its own."""
         found = []
         for where in tree.folders:
-            stems = set(image_stems(Tree(tree.name, {where: tree.folders[where]}), where))
+            stems = set(stems_of(tree.folders[where]))
             if not stems:
                 continue
             masks = {stem for stem in stems if any(base in stems for base in mask_of(stem))}
