@@ -9,7 +9,6 @@ reads PNG, so that an export is a copy.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import secrets
@@ -24,7 +23,7 @@ import numpy as np
 
 from medtest.cases import Image, Mask, image_sha256
 from medtest.errors import MedtestError
-from medtest.imagefile import MOST_PIXELS
+from medtest.imagefile import MOST_PIXELS, BadFileError, read_bytes
 
 Kind = Literal["images", "masks"]
 KINDS: Final[tuple[Kind, ...]] = ("images", "masks")
@@ -206,13 +205,7 @@ class Files:
             DamagedFile: It is missing, or holds something else.
         """
         try:
-            content = self.path(kind, sha256).read_bytes()
-        except OSError as error:
-            name = relative_path(kind, sha256)
-            raise _damaged(name, f"cannot be read ({error.strerror or error})") from error
+            content = read_bytes(self.path(kind, sha256), max_pixels=MOST_PIXELS).content
+        except BadFileError as error:
+            raise _damaged(relative_path(kind, sha256), str(error)) from error
         return decode(kind, sha256, content)
-
-
-def content_sha256(content: bytes) -> str:
-    """Return the SHA-256 of a file's bytes."""
-    return hashlib.sha256(content).hexdigest()

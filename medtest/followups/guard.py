@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,8 @@ from pathlib import Path
 from medtest.errors import FolderInUse, OutputProblem
 
 LOCK = ".lock"
+_TRIES = 10
+_PAUSE_SECONDS = 0.03
 
 
 class StoreLock:
@@ -67,10 +70,20 @@ class StoreLock:
         except OSError as error:
             raise OutputProblem(f"{self._name} cannot be written: {error.strerror or error}") from error
         try:
-            try:
-                fcntl.flock(handle, kind | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise FolderInUse(words) from None
+            if not _taken(handle, kind):
+                raise FolderInUse(words)
             yield
         finally:
             os.close(handle)
+
+
+def _taken(handle: int, kind: int) -> bool:
+    """Take the lock, patiently: :meth:`StoreLock.is_free` of another process holds it for an instant."""
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(handle, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_PAUSE_SECONDS)
+        else:
+            return True
+    return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -197,6 +198,8 @@ def _check(folder: Path, kind: Kind, sha256: str, size: int) -> Finding | None:
         return Finding(trouble="index", file="", detail=str(error))
     path = folder / name
     try:
+        if not stat.S_ISREG(os.lstat(path).st_mode):  # a pipe would hang, a link lead elsewhere
+            return Finding(trouble="altered", file=name, detail="is not a regular file")
         with path.open("rb") as file:
             content = file.read(size + 1)
     except FileNotFoundError:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import fcntl
 import json
 import os
 import shutil
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from medtest.cli.app import run_app
 from medtest.errors import FolderInUse, MedtestError, UserMistakes
 from medtest.followups import FollowUpStore, make_followups
 from medtest.followups.export import COLUMNS, export_store
-from medtest.followups.guard import StoreLock
+from medtest.followups.guard import LOCK, StoreLock
 from medtest.followups.verify import repair_store, verify_store
 from medtest.imagefile import read_mask, read_rgb
 from medtest.seeds.image_mask_folders import ImageMaskFolders
@@ -96,6 +98,17 @@ def test_every_kind_of_damage_is_found_named_and_repaired(folder: Path) -> None:
     assert verify_store(store).whole
 
 
+def test_a_pipe_among_the_pictures_does_not_hang(folder: Path) -> None:
+    store = FollowUpStore.open(folder, create=True)
+    picture = store.image_path(next(store.entries()).followup_sha256)
+    picture.unlink()
+    os.mkfifo(picture)
+    (finding,) = verify_store(store).findings
+    assert (finding.trouble, finding.detail) == ("altered", "is not a regular file")
+    repair_store(store)
+    assert verify_store(store).whole
+
+
 def test_make_alone_mends_what_is_missing_or_short(folder: Path) -> None:
     store = FollowUpStore.open(folder)
     one, other = list(store.entries(relations={"shift"}))[:2]
@@ -127,6 +140,17 @@ def test_files_of_a_process_that_adds_are_no_orphans(folder: Path) -> None:
         with pytest.raises(FolderInUse):
             repair_store(store)
     assert [f.trouble for f in verify_store(store).findings] == ["orphaned"]
+
+
+def test_looking_whether_a_store_is_free_stops_nobody(folder: Path) -> None:
+    """verify takes the lock for an instant to see whether somebody adds; make must not take that for a repair."""
+    handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    instant = threading.Timer(0.1, os.close, [handle])
+    instant.start()
+    with StoreLock(folder).shared():
+        pass
+    instant.join()
 
 
 def test_a_torn_index_is_told(folder: Path) -> None:

@@ -497,6 +497,10 @@ def test_strangers_files(tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(DamagedFile, match="cannot be read"):
         files.read("images", name)
+    os.mkfifo(path)  # to open one waits for a writer, for ever
+    with pytest.raises(DamagedFile, match="is not a regular file"):
+        files.read("images", name)
+    path.unlink()
     for bad in ("../../etc/passwd", "", name.upper(), name[:-1], name + "\n"):
         with pytest.raises(ValueError, match="SHA-256"):
             relative_path("images", bad)
