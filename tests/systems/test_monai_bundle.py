@@ -202,6 +202,24 @@ def test_networks_fetch_nothing() -> None:
         make_network({"spatial_dims": 2})
 
 
+def test_networks_that_fetch_unless_told_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """EfficientNetBN downloads by default; Transchex loads a repository or file that the description names."""
+    import socket
+
+    def refused(*_: Any) -> None:
+        pytest.fail("a connection was opened")
+
+    monkeypatch.setattr(socket.socket, "connect", refused)
+    monkeypatch.setattr(socket, "getaddrinfo", refused)
+    network = make_network({"_target_": "EfficientNetBN", "model_name": "efficientnet-b0", "in_channels": 3})
+    assert sum(p.numel() for p in network.parameters()) > 1e6
+    described = {"_target_": "monai.networks.nets.Transchex", "in_channels": 3, "img_size": [32, 32], "num_classes": 1}
+    described |= {"patch_size": [32, 32], "num_language_layers": 1, "num_vision_layers": 1, "num_mixed_layers": 1}
+    for more in ({}, {"path_or_repo_id": "stranger/network"}):
+        with pytest.raises(NotPlain, match="reads files of its own"):
+            make_network({**described, **more})
+
+
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [

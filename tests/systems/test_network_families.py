@@ -294,6 +294,9 @@ def test_smp_folders_that_are_no_networks_are_mistakes(tmp_path: Path) -> None:
         ({"checkpoint_path": "/etc/passwd"}, "checkpoint_path"),
         ({"decoder_channels": "x"}, "cannot be built"),
         ({"decoder_channels": [4, 4, 4, 4, 4]}, "not those of Unet"),
+        # timm takes addresses for names, and would ask the hub
+        ({"encoder_name": "tu-hf-hub:stranger/network"}, r"no encoder 'tu-hf-hub:stranger/network'\. It has"),
+        ({"encoder_name": "tu-local-dir:/etc"}, "no encoder"),
     ):
         (tmp_path / "config.json").write_text(json.dumps({**config, **changed}), encoding="utf-8")
         with pytest.raises(MedtestError, match=reason):

@@ -7,6 +7,7 @@ What is not on the lists is not made. Networks are classes of ``monai.networks``
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -49,6 +50,8 @@ OLD_NAMES = {"AsChannelFirst": "EnsureChannelFirst"}
 INFERERS = frozenset({"SimpleInferer", "SlidingWindowInferer"})
 _FETCHES = re.compile(r"pretrain|download|url", re.IGNORECASE)
 _READS = re.compile(r"(^|_)(path|file|dir|folder|checkpoint|ckpt)s?$", re.IGNORECASE)
+_SOURCES = re.compile(r"(^|_)(repo|filename|checkpoint|ckpt)s?(_|$)|^path(_|$)|_file$", re.IGNORECASE)
+"""Parameters of classes that read files or repositories whatever else they are told (monai's Transchex)."""
 _LARGEST = 100_000
 _SIZES = frozenset({"spatial_size", "k", "repeats"})
 _LARGEST_SIDE = 8192
@@ -115,11 +118,24 @@ def _component(value: Any, at: str) -> Any:
         return made
     if value.get("_disabled_") in (True, "true", "True"):
         return None
-    # All weights come from the bundle: what would fetch some is told not to.
-    for key in made:
-        if _FETCHES.search(key):
-            made[key] = False if isinstance(made[key], bool) else None
-    return _network_class(str(value[TARGET]), at)(**made)
+    found = _network_class(str(value[TARGET]), at)
+    return found(**_unfetched(found, made, at))
+
+
+def _unfetched(found: type[Any], made: dict[str, Any], at: str) -> dict[str, Any]:
+    """Return a class's arguments, told not to fetch weights: all of them come from the bundle.
+
+    Raises:
+        NotPlain: The class reads a file or a repository of its own choice.
+    """
+    told = dict(made)
+    for name, parameter in inspect.signature(found).parameters.items():
+        if _SOURCES.search(name):
+            raise NotPlain(f"{at} names {found.__name__}, which reads files of its own ({name})")
+        value = told.get(name, parameter.default)
+        if _FETCHES.search(name) and value is not inspect.Parameter.empty:  # EfficientNetBN fetches unless told
+            told[name] = False if isinstance(value, bool) else None
+    return told
 
 
 def _network_class(target: str, at: str) -> Any:

@@ -268,6 +268,8 @@ def _weights(folder: Path) -> list[Path]:
     if not name.endswith(".index.json"):
         return [folder / name]
     try:
+        if (folder / name).stat().st_size > MOST_BYTES:
+            return []
         shards = json.loads((folder / name).read_text(encoding="utf-8"))["weight_map"].values()
         return [folder / Path(str(shard)).name for shard in sorted(set(shards))]
     except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):

@@ -99,7 +99,7 @@ def _index(one: int | str, names: Sequence[str], system: str) -> int:
     if lower.count(wanted) > 1:
         raise MedtestError(f"{system}: several classes are called {one!r}; give an index: {_listed(names)}")
     near = nearest_name(wanted, lower)
-    hint = f"; did you mean {names[lower.index(near)]!r}?" if near else ""
+    hint = f"; did you mean {names[lower.index(near)]!r}?" if near else "."
     raise MedtestError(f"{system}: there is no class {one!r}{hint} The classes are {_listed(names)}")
 
 

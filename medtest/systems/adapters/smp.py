@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -125,7 +125,7 @@ class Smp(TorchNetwork):
         if kind is None:
             raise MedtestError(_unknown("architecture", architecture, [one.__name__ for one in known.values()]))
         encoder = str(described.get("encoder_name", ""))
-        if not encoder.startswith("tu-") and encoder not in library.encoders.encoders:
+        if not _is_encoder(encoder, library.encoders.encoders):
             raise MedtestError(_unknown("encoder", encoder, library.encoders.get_encoder_names()))
         trained = described.get("encoder_weights")
         arguments = _arguments(kind, described, file.name)
@@ -154,6 +154,15 @@ class Smp(TorchNetwork):
         given = network(torch.from_numpy(encode(images, self._input, size)).to(self._device))
         # with a classification head the masks come first
         yield checked_scores(given[0] if isinstance(given, tuple) else given, len(images), None)
+
+
+def _is_encoder(name: str, own: Collection[str]) -> bool:
+    """Say whether the library or timm has an encoder; timm's names may be addresses too (``hf-hub:``), which fetch."""
+    if not name.startswith("tu-"):
+        return name in own
+    import timm
+
+    return bool(timm.models.is_model(name.removeprefix("tu-")))
 
 
 def pretraining(encoder: str, weights: str | None) -> tuple[Sequence[float], Sequence[float]]:
@@ -229,5 +238,5 @@ def _arguments(kind: type[Any], described: Mapping[str, Any], file: str) -> dict
 def _unknown(what: str, name: str, known: Sequence[str]) -> str:
     near = nearest_name(name, {one.lower() for one in known})
     shown = next((one for one in known if one.lower() == near), None)
-    hint = f"; did you mean {shown}?" if shown else ""
+    hint = f"; did you mean {shown}?" if shown else "."
     return f"segmentation_models_pytorch has no {what} {name[:60]!r}{hint} It has {', '.join(list(known)[:80])}"
