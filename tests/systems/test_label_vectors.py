@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import io
 import struct
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +52,21 @@ def test_what_is_no_word_vectors_is_refused(name: str, content: bytes, tmp_path:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(MedtestError, match=name):
         read_label_vectors(tmp_path / name)
+
+
+def test_a_header_that_promises_more_than_word_vectors_allocates_nothing(tmp_path: Path) -> None:
+    """NumPy would ask for the whole array before it reads: here 8 TB."""
+    for version in ((1, 0), (2, 0)):
+        head = io.BytesIO()
+        facts = {"descr": "<f8", "fortran_order": False, "shape": (5, 200_000_000_000)}
+        write = np.lib.format.write_array_header_1_0 if version == (1, 0) else np.lib.format.write_array_header_2_0
+        write(head, facts)
+        (tmp_path / "v.npy").write_bytes(head.getvalue())
+        with zipfile.ZipFile(tmp_path / "v.npz", "w") as archive:
+            archive.writestr("labels.npy", head.getvalue() + bytes(40))
+        for name in ("v.npy", "v.npz"):
+            with pytest.raises(MedtestError, match="1,000,000,000,000 numbers"):
+                read_label_vectors(tmp_path / name)
 
 
 def test_other_shapes_pickles_and_nan_are_refused(vectors: np.ndarray, tmp_path: Path) -> None:

@@ -14,9 +14,12 @@ Their order is that of Tomar et al.'s code: one, multiple, small, medium, large.
 from __future__ import annotations
 
 import hashlib
+import math
 import mmap
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +32,8 @@ ORDER = ("one", "multiple", "small", "medium", "large")
 SIZE = 300
 MAX_TEXT = 10_000_000
 MAX_BINARY = 2_000_000_000
+MOST_NUMBERS = 100_000
+"""Bound on an array that is read: the header of a small file may promise any."""
 BEGIN = "\N{LOWER ONE EIGHTH BLOCK}"
 """What sentencepiece writes where a word begins."""
 
@@ -54,7 +59,7 @@ def read_label_vectors(path: Path, pieces: Path | None = None) -> Vectors:
         raise MedtestError(f"{path.name}: there is no such file")
     try:
         vectors = _read(path, pieces)
-    except (OSError, ValueError, EOFError, KeyError) as error:
+    except (OSError, ValueError, EOFError, KeyError, NotImplementedError, RuntimeError, zipfile.BadZipFile) as error:
         raise MedtestError(f"{path.name}: no word vectors can be read from it: {str(error)[:200]}") from error
     if vectors.shape != (len(ORDER), SIZE):
         shape = "×".join(str(n) for n in vectors.shape)  # noqa: RUF001
@@ -78,7 +83,8 @@ def _read(path: Path, pieces: Path | None) -> NDArray[np.floating]:
     if suffix == ".bin":
         return _from_bpemb(path, pieces)
     if suffix == ".npy":
-        return _floats(np.load(path, allow_pickle=False))
+        with path.open("rb") as file:
+            return _floats(_array(file))
     if suffix == ".npz":
         return _from_npz(path)
     if suffix in (".csv", ".txt"):
@@ -94,12 +100,33 @@ def _floats(array: NDArray[np.generic]) -> NDArray[np.floating]:
 
 
 def _from_npz(path: Path) -> NDArray[np.floating]:
-    with np.load(path, allow_pickle=False) as kept:
-        if set(ORDER) <= set(kept.files):
-            return np.stack([_floats(kept[word]) for word in ORDER])
-        if len(kept.files) != 1:
-            raise ValueError(f"arrays {', '.join(kept.files[:8])}; one array, or one per word is expected")
-        return _floats(kept[kept.files[0]])
+    with zipfile.ZipFile(path) as archive:
+        names = [name.removesuffix(".npy") for name in archive.namelist()]
+        if set(ORDER) <= set(names):
+            chosen: Sequence[str] = ORDER
+        elif len(names) == 1:
+            chosen = names
+        else:
+            raise ValueError(f"arrays {', '.join(names[:8])}; one array, or one per word is expected")
+        arrays = []
+        for name in chosen:
+            with archive.open(f"{name}.npy") as file:
+                arrays.append(_floats(_array(file)))
+        return np.stack(arrays) if len(arrays) > 1 else arrays[0]
+
+
+def _array(file: IO[bytes]) -> NDArray[np.generic]:
+    """Read an array of NumPy's format whose header promises no more than word vectors can be."""
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, columns_first, kind = read(file)
+    count = math.prod(shape)
+    if kind.hasobject or kind.kind not in "fiu":
+        raise ValueError(f"an array of {kind}")
+    if count > MOST_NUMBERS:
+        raise ValueError(f"{count:,} numbers; {len(ORDER)} times {SIZE} are expected")
+    content = file.read(count * kind.itemsize)
+    return np.frombuffer(content, kind).reshape(shape, order="F" if columns_first else "C")
 
 
 def _from_text(text: str) -> NDArray[np.floating]:
