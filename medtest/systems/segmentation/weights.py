@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 
 FORMAT = "medtest-network-1"
 HEADER = "medtest"
+SIDES = range(64, 2049, 32)
+"""Sides in pixels at which a network may take its images."""
+MOST_LAYERS = 1000
+WIDEST = 16_384
+"""Bounds on the numbers of a description: a stranger's file may name any, and it is built before it is filled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +66,12 @@ def save_weights(path: Path, state: Mapping[str, Tensor], info: WeightsInfo) -> 
     partial.replace(path)
 
 
-def read_info(path: Path) -> WeightsInfo:
-    """Return what a weights file of ours says about itself, without loading it.
+def _header(path: Path) -> Any:
+    """Return what stands in our entry of a file's header: an object, or an empty one where there is none.
 
     Raises:
-        MedtestError: It is not one.
+        MedtestError: It is no file of this format.
+        ValueError, RecursionError: The entry is no JSON.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -74,18 +80,29 @@ def read_info(path: Path) -> WeightsInfo:
             header = file.metadata() or {}
     except (OSError, SafetensorError) as error:
         raise MedtestError(f"{path.name}: not a safetensors file that can be read: {error}") from error
+    return json.loads(header.get(HEADER, "{}"))
+
+
+def read_info(path: Path) -> WeightsInfo:
+    """Return what a weights file of ours says about itself, without loading it.
+
+    Raises:
+        MedtestError: It is not one.
+    """
     try:
-        facts = json.loads(header.get(HEADER, "{}"))
+        facts = _header(path)
         if facts.get("format") != FORMAT:
             raise MedtestError(f"{path.name}: these weights do not say which network they belong to")
         threshold = float(facts.get("threshold", 0.5))
         if not 0 < threshold < 1:
             raise ValueError(f"threshold {threshold}")
-        return WeightsInfo(
-            network=dict(facts["network"]), size=int(facts["size"]), threshold=threshold, note=str(facts["note"])
-        )
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise MedtestError(f"{path.name}: the description of the network cannot be read: {error}") from error
+        size = int(facts["size"])
+        if size not in SIDES:
+            raise ValueError(f"size {size}; {SIDES.start} to {SIDES[-1]} in steps of {SIDES.step} are possible")
+        return WeightsInfo(network=dict(facts["network"]), size=size, threshold=threshold, note=str(facts["note"]))
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        reason = str(error)[:200]
+        raise MedtestError(f"{path.name}: the description of the network cannot be read: {reason}") from error
 
 
 def is_ours(path: Path) -> bool:
@@ -93,10 +110,9 @@ def is_ours(path: Path) -> bool:
     if path.suffix.lower() != ".safetensors" or not path.is_file():
         return False
     try:
-        read_info(path)
-    except MedtestError:
+        return bool(_header(path).get("format") == FORMAT)
+    except (MedtestError, AttributeError, ValueError, RecursionError):
         return False
-    return True
 
 
 def load_network(path: Path) -> tuple[nn.Module, WeightsInfo]:
@@ -108,13 +124,48 @@ def load_network(path: Path) -> tuple[nn.Module, WeightsInfo]:
     import torch
     from safetensors.torch import load_file
 
+    info = read_info(path)
+    state = {name: v.to(torch.float32) if v.is_floating_point() else v for name, v in load_file(path).items()}
+    with torch.device("meta"):  # takes no memory, so that only what has its weights in the file is built
+        draft = _described(info, path)
+    _compare(draft, state, path)
+    network = _described(info, path)
+    network.load_state_dict(state)
+    return network.eval(), info
+
+
+def _described(info: WeightsInfo, path: Path) -> nn.Module:
+    """Build the network of a description that may be anybody's."""
     from medtest.systems.segmentation.networks import registry
 
-    info = read_info(path)
-    network = registry.make(registry.from_description(info.network))
-    state = {name: v.to(torch.float32) if v.is_floating_point() else v for name, v in load_file(path).items()}
     try:
-        network.load_state_dict(state)
-    except RuntimeError as error:
-        raise MedtestError(f"{path.name}: the weights do not fit the network they describe: {error}") from error
-    return network.eval(), info
+        _check_numbers(info.network)
+        return registry.make(registry.from_description(info.network))
+    except MedtestError:
+        raise
+    except Exception as error:  # noqa: BLE001 - values of a wrong kind make torch raise anything
+        reason = f"{type(error).__name__}: {str(error)[:200]}"
+        raise MedtestError(f"{path.name}: the network it describes cannot be built: {reason}") from error
+
+
+def _check_numbers(value: Any, key: str = "network") -> None:
+    """Check that no number of a description is beyond any network, and none of the layers together."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            _check_numbers(inner, str(name))
+    elif isinstance(value, list | tuple):
+        if len(value) > MOST_LAYERS or (key in ("blocks", "depths") and sum(value) > MOST_LAYERS):
+            raise MedtestError(f"the weights describe a network with too many layers ({key})")
+        for inner in value:
+            _check_numbers(inner, key)
+    elif isinstance(value, int | float) and not 0 <= value <= WIDEST:
+        raise MedtestError(f"the weights describe a network with {key} {value}; 0 to {WIDEST:,} are possible")
+
+
+def _compare(network: nn.Module, state: Mapping[str, Tensor], path: Path) -> None:
+    wanted = {name: tuple(value.shape) for name, value in network.state_dict().items()}
+    given = {name: tuple(value.shape) for name, value in state.items()}
+    other = sorted(name for name in wanted.keys() | given.keys() if wanted.get(name) != given.get(name))
+    if other:
+        named = f"{', '.join(other[:6])}{', …' if len(other) > 6 else ''}"
+        raise MedtestError(f"{path.name}: the weights do not fit the network they describe: {named}")
