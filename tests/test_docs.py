@@ -35,7 +35,9 @@ def _commands() -> list[tuple[str, str]]:
     return found
 
 
-COMMANDS = [(p, c) for p, c in _commands() if not c.startswith(LEFT_OUT + SETUP)]
+FIRST = {command: page for page, command in reversed(_commands())}
+"""The page on which each command stands first; what stands on several is run once."""
+COMMANDS = [(p, c) for p, c in dict.fromkeys(_commands()) if FIRST[c] == p and not c.startswith(LEFT_OUT + SETUP)]
 
 
 def test_pages_have_commands() -> None:
@@ -128,7 +130,7 @@ def _write_checkpoints(folder: Path) -> None:
 
     torch.manual_seed(0)
     sanet = build_network("sanet").state_dict()
-    torch.save(sanet, folder / "model-128.pth")
+    torch.save(sanet, folder / "model-128")
     torch.save({"state_dict": sanet, "args": argparse.Namespace(lr=0.4)}, folder / "old.pth")
     torch.save(build_network("tganet").state_dict(), folder / "checkpoint.pth")
     np.save(folder / "words.npy", np.random.default_rng(0).standard_normal((5, 300)).astype(np.float32))

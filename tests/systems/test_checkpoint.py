@@ -41,8 +41,10 @@ def _same(one: State, other: State) -> bool:
         lambda state: {**state, "resnet.total_ops": torch.zeros(1), "total_params": torch.zeros(1)},
         lambda state: {key: value for key, value in state.items() if not key.endswith("num_batches_tracked")},
         lambda state: {key: v.half() if v.is_floating_point() else v for key, v in state.items()},
+        lambda state: {"model": {f"_orig_mod.module.{key}": value for key, value in state.items()}},
+        lambda state: {f"module.{key}": value for key, value in state.items()} | {"n_averaged": torch.tensor(3)},
     ],
-    ids=["plain", "module", "wrapped", "wrapped module", "profiled", "no counters", "half"],
+    ids=["plain", "module", "wrapped", "wrapped module", "profiled", "no counters", "half", "compiled", "averaged"],
 )
 def test_checkpoints_load_in_the_forms_people_have(
     wrap: Callable[[State], Any], small: torch.nn.Module, tmp_path: Path
@@ -117,6 +119,38 @@ def test_damaged_files_are_mistakes(content: bytes, tmp_path: Path) -> None:
         path.write_bytes(content)
         with pytest.raises(MedtestError):
             read_state(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"<!DOCTYPE html><html><title>Google Drive - Virus scan warning</title></html>", "web page"),
+        (b"\n <HTML lang=en>", "web page"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 9\n", "git lfs pull"),
+    ],
+)
+def test_what_servers_give_instead_of_a_checkpoint_is_named(content: bytes, said: str, tmp_path: Path) -> None:
+    """A page saved as PraNet-19.pth is the commonest broken download; converting it is no advice."""
+    for suffix in (".pth", ".safetensors"):
+        path = tmp_path / f"PraNet-19{suffix}"
+        path.write_bytes(content)
+        with pytest.raises(MedtestError, match=said) as caught:
+            read_state(path)
+        assert "convert" not in str(caught.value)
+
+
+def test_a_file_without_weights_says_what_it_holds(tmp_path: Path) -> None:
+    torch.save({"epoch": 3, "optimizer": {"lr": 0.1}}, tmp_path / "c.pth")
+    with pytest.raises(MedtestError, match="no weights were found in this file; it holds epoch, optimizer"):
+        read_state(tmp_path / "c.pth")
+
+
+def test_what_is_no_plain_array_is_refused(tmp_path: Path) -> None:
+    torch.save({"a.weight": torch.eye(3).to_sparse()}, tmp_path / "sparse.pth")
+    torch.save({"a.weight": torch.empty(3, device="meta")}, tmp_path / "meta.pth")
+    for name in ("sparse.pth", "meta.pth"):
+        with pytest.raises(MedtestError, match=r"a\.weight is no plain array"):
+            read_state(tmp_path / name)
 
 
 @pytest.mark.slow

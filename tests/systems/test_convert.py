@@ -89,6 +89,43 @@ def test_a_model_pickled_whole_needs_none_of_its_authors_code(tmp_path: Path, mo
     assert _same(tmp_path / "new.pth")
 
 
+class _Chatty:
+    """Prints without end of line when it is read, as code of a training script may."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (exec, ("import sys; sys.stdout.write('loading')",))
+
+
+class _Settings(dict[str, Any]):
+    """Settings as yacs and easydict have them: a dictionary of a class of its own."""
+
+
+class _History(list[float]):
+    """A list of a class of its own."""
+
+
+def test_settings_of_a_training_script_are_dropped_without_its_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    yacs = ModuleType("some_config_lib")
+    for kind in (_Settings, _History):
+        monkeypatch.setattr(kind, "__module__", "some_config_lib")
+        setattr(yacs, kind.__name__, kind)
+    monkeypatch.setitem(sys.modules, "some_config_lib", yacs)
+    content = {"state_dict": STATE, "cfg": _Settings(lr=0.1), "losses": _History([1.0, 0.5]), "log": _Chatty()}
+    torch.save(content, tmp_path / "old.pth")
+    done = convert(str(tmp_path / "old.pth"), str(tmp_path / "new.safetensors"), trusted=_yes)
+    assert done.entries == 2
+    assert _same(tmp_path / "new.safetensors")
+
+
+def test_a_few_bytes_that_claim_to_be_large_are_not_written_out(tmp_path: Path) -> None:
+    torch.save({"a.weight": torch.zeros(1).expand(1 << 40)}, tmp_path / "old.pth")
+    with pytest.raises(MedtestError, match="claims 1,099,511,627,776 numbers and holds 4 bytes"):
+        convert(str(tmp_path / "old.pth"), str(tmp_path / "new.safetensors"), trusted=_no)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["old.pth"]
+
+
 def test_mistakes_are_named(tmp_path: Path) -> None:
     torch.save(STATE, tmp_path / "old.pth")
     old = str(tmp_path / "old.pth")

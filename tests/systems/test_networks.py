@@ -14,7 +14,8 @@ from medtest.systems.segmentation.networks import registry
 sys.path.insert(0, str(Path(__file__).parent))
 import parity_rule  # noqa: E402
 
-PARITY = Path(__file__).parents[1] / "data" / "parity"
+ROOT = Path(__file__).parents[2]
+PARITY = ROOT / "tests" / "data" / "parity"
 PARAMETERS = {
     "pranet": 32_547_319,
     "sanet": 23_899_497,
@@ -73,6 +74,17 @@ def test_compact_networks_are_small_and_give_maps_of_the_published_form(family: 
     assert all(output.shape == (2, 1, *side) for output in maps)
     assert len(maps) == (4 if family == "pranet" else 1)
     assert [tuple(o.shape) for o in outputs if o.ndim == 2] == ([(2, 2), (2, 3)] if family == "tganet" else [])
+
+
+@pytest.mark.parametrize("family", registry.COMPACT)
+def test_the_page_on_published_networks_says_what_the_cards_say(family: str) -> None:
+    page = (ROOT / "docs" / "published-networks.md").read_text(encoding="utf-8")
+    card = (ROOT / "medtest" / "weights" / f"{family}-compact.md").read_text(encoding="utf-8")
+    row = next(line for line in page.splitlines() if line.startswith(f"| {family}-compact |"))
+    parameters = sum(p.numel() for p in registry.make(registry.COMPACT[family]).parameters())
+    figures = next(line for line in card.splitlines() if line.startswith("| test (real pairs) | 50 |"))
+    dice, between = figures.split("|")[3:5]
+    assert row == f"| {family}-compact | {parameters:,} | {dice.strip()} ({between.strip()}) |"
 
 
 @pytest.mark.parametrize("config", [*registry.PUBLISHED.values(), *registry.COMPACT.values()])

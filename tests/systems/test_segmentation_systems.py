@@ -104,6 +104,14 @@ def test_a_checkpoint_that_is_not_there_is_a_mistake(tmp_path: Path) -> None:
     (tmp_path / "PraNet-19.pth").touch()
     (mistake,) = _system("pranet", checkpoint=str(tmp_path / "PraNet-19.pth")).check()
     assert "empty" in mistake.found
+    (tmp_path / "PraNet-19.pth").write_bytes(b"<!DOCTYPE html><title>Sign in</title>")
+    (mistake,) = _system("pranet", checkpoint=str(tmp_path / "PraNet-19.pth")).check()
+    assert "web page" in mistake.found
+
+
+def test_sanets_own_checkpoint_has_no_suffix(tmp_path: Path) -> None:
+    torch.save({"predict.bias": torch.zeros(1)}, tmp_path / "model-128")
+    assert not _system("sanet", checkpoint=str(tmp_path / "model-128")).check()
 
 
 def _bilinear(logits: np.ndarray, size: tuple[int, int], *, corners: bool) -> np.ndarray:
@@ -247,6 +255,12 @@ def test_a_published_tganet_needs_its_word_vectors(tmp_path: Path) -> None:
     assert "4×300 found" in mistake.found  # noqa: RUF001
     (mistake,) = _system("tganet", label_vectors=str(tmp_path / "v.npy")).check()
     assert "carries its word vectors itself" in mistake.found
+    (mistake,) = _system("tganet", checkpoint=str(path), label_vectors=str(tmp_path / "w.npy")).check()
+    assert (mistake.key, mistake.nearest) == ("label_vectors", "v.npy")
+    given = {"label_vectors": str(tmp_path / "v.npy"), "label_pieces": str(tmp_path / "bpe.model")}
+    (mistake,) = _system("tganet", checkpoint=str(path), **given).check()
+    assert mistake.key == "label_pieces"
+    assert "no such file" in mistake.found
 
 
 @pytest.mark.slow

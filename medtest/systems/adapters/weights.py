@@ -4,34 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 from medtest.errors import MedtestError, Mistake
-from medtest.systems.segmentation.checkpoint import COUNTER, LEFTOVERS, PREFIXES, WRAPPERS, load_strictly
+from medtest.systems.segmentation.checkpoint import COUNTER, PREFIXES, load_strictly, unwrapped, what_instead
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-_POINTER = b"version https://git-lfs"
 _DEEPEST = 4
 
 
 def pointer_mistakes(path: Path, *, where: str, key: str) -> list[Mistake]:
-    """Return the mistake that a file is a pointer of Git LFS, which clones without git-lfs leave."""
-    try:
-        with path.open("rb") as file:
-            if file.read(len(_POINTER)) != _POINTER:
-                return []
-    except OSError as error:
-        return [Mistake(where=where, key=key, found=f"{path.name} cannot be read: {error.strerror}")]
-    return [
-        Mistake(
-            where=where,
-            key=key,
-            found=f"{path.name} is a pointer of Git LFS, not the weights",
-            fix="git lfs pull, in that folder",
-        )
-    ]
+    """Return the mistake that a file is what stands in for weights: a pointer of Git LFS, a server's web page."""
+    other = what_instead(path)
+    return [Mistake(where=where, key=key, found=f"{path.name} {other}")] if other else []
 
 
 def read_weights(file: Path | IO[bytes], *, name: str) -> dict[str, Tensor]:
@@ -52,7 +39,7 @@ def read_weights(file: Path | IO[bytes], *, name: str) -> dict[str, Tensor]:
             loaded: dict[str, Tensor] = load_file(file)
         except (OSError, SafetensorError, ValueError) as error:
             raise MedtestError(f"{name}: not a safetensors file that can be read: {error}") from error
-        return _table(loaded, name)
+        return unwrapped(loaded, name)
     import pickle
 
     import torch
@@ -66,27 +53,7 @@ def read_weights(file: Path | IO[bytes], *, name: str) -> dict[str, Tensor]:
         ) from error
     except Exception as error:  # noqa: BLE001 - a stranger's damaged file may raise anything in torch's reader
         raise MedtestError(f"{name}: not a file of weights that can be read: {str(error)[:300]}") from error
-    return _table(found, name)
-
-
-def _table(found: Any, name: str) -> dict[str, Tensor]:
-    import torch
-
-    for _ in range(_DEEPEST):
-        inner = [found[key] for key in WRAPPERS if isinstance(found, Mapping) and isinstance(found.get(key), Mapping)]
-        if not inner:
-            break
-        found = inner[0]
-    if not isinstance(found, Mapping):
-        raise MedtestError(f"{name}: a table of weights is expected, {type(found).__name__} found")
-    table = {
-        str(key): value
-        for key, value in found.items()
-        if isinstance(value, torch.Tensor) and not str(key).endswith(LEFTOVERS)
-    }
-    if not table:
-        raise MedtestError(f"{name}: no weights were found in this file")
-    return table
+    return unwrapped(found, name)
 
 
 def fill(build: Callable[[], nn.Module], state: Mapping[str, Tensor], *, name: str, file: str) -> nn.Module:

@@ -10,22 +10,27 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from medtest.errors import MedtestError
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+Entry = TypeVar("Entry")
+
 WRAPPERS = ("state_dict", "model_state_dict", "model", "net", "network")
 """Keys under which training scripts put the weights."""
-PREFIXES = ("module.", "model.", "net.", "network.")
-"""Prefixes that DataParallel and wrapper classes leave on every name."""
-LEFTOVERS = ("total_ops", "total_params")
-"""Ends of the names that the profiler thop leaves behind."""
+PREFIXES = ("module.", "model.", "net.", "network.", "_orig_mod.")
+"""Prefixes that DataParallel, wrapper classes and torch.compile leave on every name."""
+LEFTOVERS = ("total_ops", "total_params", "n_averaged")
+"""Ends of the names that the profiler thop and torch's averaging of weights leave behind."""
 COUNTER = "num_batches_tracked"
 """Counters of batch norms, absent from checkpoints older than PyTorch 0.4.1; they do not affect evaluation."""
 SHOWN = 12
+_POINTER = b"version https://git-lfs"
+_PAGE = (b"<!doctype html", b"<html")
+_DEEPEST = 4
 
 
 class NeedsTrust(MedtestError):
@@ -43,6 +48,9 @@ def read_state(path: Path) -> dict[str, Tensor]:
         NeedsTrust: It needs more than ``weights_only`` allows; the message names the command that converts it.
         MedtestError: It cannot be read, or holds no weights.
     """
+    other = what_instead(path)
+    if other:
+        raise MedtestError(f"{path.name}: {other}")
     if path.suffix.lower() == ".safetensors":
         return clean_state(_read_safetensors(path), path)
     import pickle
@@ -63,6 +71,20 @@ def read_state(path: Path) -> dict[str, Tensor]:
     return clean_state(found, path)
 
 
+def what_instead(path: Path) -> str:
+    """Return what a downloaded file is where it is no checkpoint at all but what servers give in its place, or ""."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(512)
+    except OSError as error:
+        return f"cannot be read: {error.strerror or error}"
+    if head.startswith(_POINTER):
+        return "is a pointer of Git LFS, not the weights; git lfs pull, in that folder, fetches them"
+    if head.lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith(_PAGE):
+        return "is a web page, not the weights: the server asked something back; download it in a browser"
+    return ""
+
+
 def _read_safetensors(path: Path) -> dict[str, Tensor]:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
@@ -80,43 +102,96 @@ def clean_state(found: Any, path: Path) -> dict[str, Tensor]:
     Raises:
         MedtestError: There are none.
     """
+    return without_prefixes(unwrapped(found, path.name))
+
+
+def without_prefixes(state: Mapping[str, Entry]) -> dict[str, Entry]:
+    """Return a table without the prefixes that all of its names share."""
+    plain = dict(state)
+    while prefix := next((p for p in PREFIXES if all(name.startswith(p) for name in plain)), None):
+        plain = {name.removeprefix(prefix): value for name, value in plain.items()}
+    return plain
+
+
+def unwrapped(found: Any, name: str) -> dict[str, Tensor]:
+    """Return the weights among what a file holds under the names they have there.
+
+    Args:
+        found: What was read.
+        name: What messages call the file.
+
+    Raises:
+        MedtestError: There are none, or some are not plain numbers.
+    """
     import torch
 
-    for _ in range(4):
-        inner = (
-            next((found[key] for key in WRAPPERS if isinstance(found.get(key), Mapping)), None)
-            if isinstance(found, Mapping)
-            else None
-        )
-        if inner is None:
-            break
-        found = inner
-    if not isinstance(found, Mapping):
-        raise MedtestError(f"{path.name}: a table of weights is expected, {type(found).__name__} found")
-    state = {
-        str(name): value
-        for name, value in found.items()
-        if isinstance(value, torch.Tensor) and not str(name).endswith(LEFTOVERS)
-    }
-    if not state:
-        raise MedtestError(f"{path.name}: no weights were found in this file")
-    while prefix := next((p for p in PREFIXES if all(name.startswith(p) for name in state)), None):
-        state = {name.removeprefix(prefix): value for name, value in state.items()}
+    state = entries_of(found, name, torch.Tensor)
+    for key, value in state.items():
+        if value.layout is not torch.strided or value.is_quantized or value.device.type != "cpu":
+            raise MedtestError(f"{name}: {key[:80]} is no plain array of numbers (sparse, quantised or without data)")
     return state
 
 
+def entries_of(found: Any, name: str, kind: type[Entry]) -> dict[str, Entry]:
+    """Return the table of weights among what a file holds, without wrappers and leftovers.
+
+    Args:
+        found: What was read.
+        name: What messages call the file.
+        kind: What a weight is.
+
+    Raises:
+        MedtestError: There are none.
+    """
+    for _ in range(_DEEPEST):
+        if not isinstance(found, Mapping):
+            break
+        inner = [found[key] for key in WRAPPERS if isinstance(found.get(key), Mapping)]
+        if not inner:
+            break
+        found = inner[0]
+    if not isinstance(found, Mapping):
+        raise MedtestError(f"{name}: a table of weights is expected, {type(found).__name__} found")
+    entries = {
+        str(key): value for key, value in found.items() if isinstance(value, kind) and not str(key).endswith(LEFTOVERS)
+    }
+    if not entries:
+        held = ", ".join(str(key)[:40] for key in list(found)[:SHOWN]) or "nothing"
+        raise MedtestError(f"{name}: no weights were found in this file; it holds {held}")
+    return entries
+
+
+def draft_of(path: Path) -> Path:
+    """Return the name under which a file is written before it takes its place."""
+    return path.with_name(path.name + ".partial")
+
+
 def write_state(path: Path, state: Mapping[str, Tensor]) -> None:
-    """Write weights and nothing else, as .safetensors or .pth, atomically."""
+    """Write weights and nothing else, as .safetensors or .pth, atomically.
+
+    Raises:
+        MedtestError: They cannot be written, or are too large for this machine.
+    """
     import torch
     from safetensors.torch import save
 
-    plain = {name: value.detach().cpu().contiguous().clone() for name, value in state.items()}
-    partial = path.with_name(path.name + ".partial")
-    if path.suffix.lower() == ".safetensors":
-        partial.write_bytes(save(plain))
-    else:
-        torch.save(plain, partial)
-    partial.replace(path)
+    for name, value in state.items():
+        held = value.untyped_storage().nbytes()
+        if value.numel() * value.element_size() > max(held, 1):
+            # A few bytes that claim to be an array of any size: written out they would fill memory and disk.
+            raise MedtestError(f"{name[:80]} claims {value.numel():,} numbers and holds {held:,} bytes")
+    partial = draft_of(path)
+    try:
+        plain = {name: value.detach().cpu().contiguous().clone() for name, value in state.items()}
+        if path.suffix.lower() == ".safetensors":
+            partial.write_bytes(save(plain))
+        else:
+            torch.save(plain, partial)
+        partial.replace(path)
+    except (OSError, MemoryError) as error:
+        partial.unlink(missing_ok=True)
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise MedtestError(f"{path.name} cannot be written: {reason}") from error
 
 
 def load_strictly(network: nn.Module, state: Mapping[str, Tensor], *, name: str, file: str) -> nn.Module:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from medtest.errors import MedtestError, Mistake, UserMistakes
 from medtest.systems.files import file_mistakes, file_sha256, user_path
+from medtest.systems.segmentation.checkpoint import draft_of
+from medtest.systems.segmentation.unpickle import MARK
 
 TARGETS = (".safetensors", ".pth")
 SECONDS = 600
@@ -99,15 +101,18 @@ def _in_process(old: Path, new: Path) -> None:
                 cwd=folder,
                 capture_output=True,
                 text=True,
+                errors="replace",
                 timeout=SECONDS,
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
             raise MedtestError(f"{old.name}: reading it took more than {SECONDS} s") from error
+        finally:
+            draft_of(new).unlink(missing_ok=True)  # what a process that died left
+    answers = [line.removeprefix(MARK) for line in done.stdout.splitlines() if line.startswith(MARK)]
     try:
-        # What the file's own code printed comes before.
-        answer = json.loads(done.stdout.splitlines()[-1])
-    except (IndexError, ValueError):
+        answer = dict(json.loads(answers[-1]))
+    except (IndexError, TypeError, ValueError):
         answer = {"error": f"{old.name}: reading it ended with code {done.returncode}: {done.stderr[-300:].strip()}"}
     if "error" in answer:
         raise MedtestError(str(answer["error"]))

@@ -30,6 +30,7 @@ from medtest.plugins import TRUSTED
 from medtest.systems.base import RawAnswer, System, SystemSettings
 from medtest.systems.border import CUT, resize_probability
 from medtest.systems.files import file_mistakes, file_sha256, user_path
+from medtest.systems.segmentation.checkpoint import what_instead
 from medtest.systems.segmentation.networks.inputs import INPUTS
 
 if TYPE_CHECKING:
@@ -138,18 +139,8 @@ class SegmentationNetwork(System):
         return f"{self.family}-compact" if self.is_compact else f"{self.family}-compact-trained"
 
     def _published_name(self) -> str:
-        """Return which of the family's published networks the checkpoint is."""
-        if len(self.published) == 1:
-            return self.published[0]
-        if self._kept_name is None:
-            from medtest.systems.segmentation.checkpoint import looks_like, read_state
-
-            try:
-                near = looks_like(read_state(user_path(self.settings.checkpoint)), share=0.3)
-            except MedtestError:
-                near = None  # the same mistake is reported, with its reason, when the network is opened
-            self._kept_name = near if near in self.published else self.published[0]
-        return self._kept_name
+        """Return which of the family's published networks the checkpoint is; asked in the parent, without torch."""
+        return self._kept_name or self.published[0]
 
     def notice(self) -> str:
         """Say that the compact network runs."""
@@ -167,7 +158,13 @@ class SegmentationNetwork(System):
             return [Mistake(where=self.name, key="checkpoint", found="nothing", allowed="a file", fix=fix)]
         if self.is_compact:
             return ()
-        return file_mistakes(self.settings.checkpoint, where=self.name, key="checkpoint", suffixes=SUFFIXES)
+        # SANet's authors call theirs model-128.
+        suffixes = SUFFIXES if user_path(self.settings.checkpoint).suffix else ()
+        found = file_mistakes(self.settings.checkpoint, where=self.name, key="checkpoint", suffixes=suffixes)
+        other = "" if found else what_instead(user_path(self.settings.checkpoint))
+        if other:
+            found.append(Mistake(where=self.name, key="checkpoint", found=f"{self.settings.checkpoint} {other}"))
+        return found
 
     def fingerprint(self) -> dict[str, Json]:
         """Return the SHA-256 of the weights."""

@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from medtest.cases import Probability
+from medtest.errors import MedtestError
+from medtest.systems.files import user_path
 from medtest.systems.segmentation.network import SegmentationNetwork
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+THIRD_STAGE = "backbone.block3."
+BLOCKS_OF_S = 6
+"""Blocks of that stage in MiT-B2, on which S stands; MiT-B4, on which L does, has 27."""
 
 
 class SSFormerSystem(SegmentationNetwork):
@@ -33,6 +40,18 @@ class SSFormerSystem(SegmentationNetwork):
 
     family = "ssformer"
     published: ClassVar[tuple[str, ...]] = ("ssformer_s", "ssformer_l")
+
+    def _published_name(self) -> str:
+        if self._kept_name is None and len(self.published) > 1:
+            from medtest.systems.segmentation.glance import names_in
+
+            try:
+                names = names_in(user_path(self.settings.checkpoint))
+            except MedtestError:
+                names = frozenset()  # the same mistake is reported, with its reason, when the network is opened
+            blocks = {name.split(".")[2] for name in names if name.startswith(THIRD_STAGE)}
+            self._kept_name = self.published[len(blocks) > BLOCKS_OF_S]
+        return super()._published_name()
 
     def _official(self, logits: Tensor, shape: tuple[int, int]) -> Probability:
         import torch

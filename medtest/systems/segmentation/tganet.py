@@ -11,7 +11,7 @@ from pydantic import Field
 from medtest.cases import Json, Probability
 from medtest.errors import MedtestError, Mistake
 from medtest.plugins import TRUSTED
-from medtest.systems.files import user_path
+from medtest.systems.files import file_mistakes, user_path
 from medtest.systems.segmentation.label_vectors import ORDER, read_label_vectors, vectors_sha256
 from medtest.systems.segmentation.network import NetworkSettings, SegmentationNetwork
 
@@ -78,6 +78,12 @@ class TGANetSystem(SegmentationNetwork):
             return ()
         if not given:
             return [Mistake(where=self.name, key="label_vectors", found=f"nothing; {WHY}", allowed=HOW)]
+        for key in ("label_vectors", "label_pieces"):
+            typed = getattr(self.settings, key)
+            if typed and not (key == "label_vectors" and user_path(typed).is_dir()):
+                mistakes += file_mistakes(typed, where=self.name, key=key)
+        if mistakes:
+            return mistakes
         try:
             self._vectors()
         except MedtestError as error:

@@ -1,7 +1,8 @@
 """Reads an old checkpoint whole, which runs what is in it, and writes its weights alone. A process of its own.
 
 ``python -m medtest.systems.segmentation.unpickle IN OUT`` is started by :mod:`medtest.systems.segmentation.convert`
-after the user has said that he trusts the file; nothing else starts it. It prints one JSON object.
+after the user has said that he trusts the file; nothing else starts it. Its answer is one line: :data:`MARK` and a JSON
+object.
 """
 
 from __future__ import annotations
@@ -18,17 +19,36 @@ from typing import Any
 from medtest.errors import MedtestError
 
 DEPTH = 4
+MARK = "medtest-answer: "
+"""Begins the line with the answer; code of the file may print before and after."""
 
 
 def stand_in(module: str, name: str) -> type[Any]:
     """Return a class that takes the place of one whose code is not here.
 
     A model that was pickled whole names the classes of its authors' code. Its parameters do not need that code: they
-    lie in the attributes that every ``torch.nn.Module`` has.
+    lie in the attributes that every ``torch.nn.Module`` has. Beside the weights lie settings of the training script
+    (yacs, easydict and the like), which unpickle as calls, as dictionaries or as lists; what they hold is of no use.
     """
     from torch import nn
 
-    return type(name, (nn.Module,), {"__module__": module})
+    def begin(self: nn.Module, *_: Any, **__: Any) -> None:
+        nn.Module.__init__(self)
+
+    def restore(self: nn.Module, state: Any) -> None:
+        if isinstance(state, dict):
+            nn.Module.__setstate__(self, state)
+
+    def ignore(_: nn.Module, *__: Any) -> None:
+        """Take an item and drop it."""
+
+    def new(cls: type[nn.Module], *_: Any, **__: Any) -> nn.Module:
+        made: nn.Module = object.__new__(cls)
+        nn.Module.__init__(made)
+        return made
+
+    body: dict[str, Any] = {"__module__": module, "__new__": new, "__init__": begin, "__setstate__": restore}
+    return type(name, (nn.Module,), body | dict.fromkeys(("__setitem__", "append", "extend", "add", "update"), ignore))
 
 
 class TolerantUnpickler(pickle.Unpickler):
@@ -69,7 +89,7 @@ def plain(found: Any, depth: int = DEPTH) -> Any:
     from torch import nn
 
     if isinstance(found, nn.Module):
-        return dict(found.state_dict())
+        return dict(found.state_dict()) if "_parameters" in vars(found) else {}
     if isinstance(found, np.ndarray) and found.dtype.kind in "fiub":
         return torch.from_numpy(np.ascontiguousarray(found))
     if isinstance(found, Mapping) and depth:
@@ -87,13 +107,17 @@ def main(arguments: list[str]) -> int:
         state = clean_state(plain(read_whole(source)), source)
         write_state(target, state)
     except MedtestError as error:
-        sys.stdout.write(json.dumps({"error": str(error)}))
-        return 1
+        return _tell({"error": str(error)})
     except Exception as error:  # noqa: BLE001 - a stranger's pickle may raise anything
-        sys.stdout.write(json.dumps({"error": f"{source.name}: {type(error).__name__}: {str(error)[:300]}"}))
-        return 1
-    sys.stdout.write(json.dumps({"entries": len(state)}))
-    return 0
+        return _tell({"error": f"{source.name}: {type(error).__name__}: {str(error)[:300]}"})
+    return _tell({"entries": len(state)})
+
+
+def _tell(answer: dict[str, Any]) -> int:
+    """Print the answer on a line of its own, whatever the file's own code printed before."""
+    sys.stdout.write(f"\n{MARK}{json.dumps(answer)}\n")
+    sys.stdout.flush()
+    return int("error" in answer)
 
 
 if __name__ == "__main__":

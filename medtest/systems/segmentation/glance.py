@@ -1,0 +1,108 @@
+"""Names of a checkpoint's tensors, read without torch and without running anything of the file.
+
+The parent process asks which network a checkpoint is before any worker loads it, and must not import torch. A file of
+``torch.save`` is a pickle beside its numbers; here the pickle is read with every class replaced by one that does
+nothing, so that names come out and code does not run, whatever the file holds.
+"""
+
+from __future__ import annotations
+
+import pickle
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from medtest.errors import MedtestError
+from medtest.systems.segmentation.checkpoint import COUNTER, entries_of, without_prefixes
+
+MOST_BYTES = 64 << 20
+"""Bound on a zip's pickle, which holds names and shapes alone: ten thousand of them take a megabyte."""
+_FIRST_OF_OLD = 4
+"""Files older than PyTorch 1.6 are pickles one after another: magic number, version, machine, then the table."""
+
+
+class _Tensor:
+    """Stands for a tensor."""
+
+
+class _Nothing:
+    """Stands for an object of any other class: takes what unpickling gives it and keeps nothing."""
+
+    def __new__(cls, *_: Any, **__: Any) -> _Nothing:
+        return super().__new__(cls)
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        """Keep nothing."""
+
+    def __setstate__(self, _: Any) -> None:
+        """Keep nothing."""
+
+    def __setitem__(self, _: Any, __: Any) -> None:
+        """Keep nothing."""
+
+    def __call__(self, *_: Any, **__: Any) -> _Nothing:
+        """Stand for what a method of it would give."""
+        return self
+
+    def append(self, _: Any) -> None:
+        """Keep nothing."""
+
+    extend = add = update = append
+
+
+def _tensor(*_: Any) -> _Tensor:
+    return _Tensor()
+
+
+class _NamesAlone(pickle._Unpickler):
+    # The one in Python, not the one in C, in which a few bytes may ask for a memo of many gigabytes.
+    def find_class(self, module: str, name: str) -> Any:
+        if module == "collections" and name == "OrderedDict":
+            return dict
+        return _tensor if module == "torch._utils" and name.startswith("_rebuild_") else _Nothing
+
+    def persistent_load(self, _: Any) -> None:
+        return None
+
+
+def names_in(path: Path) -> frozenset[str]:
+    """Return the names of a checkpoint's weights, without wrappers, prefixes, leftovers and batch counters.
+
+    Args:
+        path: A file of ``torch.save`` or a ``.safetensors`` file.
+
+    Raises:
+        MedtestError: It cannot be read, or holds no weights.
+    """
+    try:
+        found = _named(path)
+    except Exception as error:  # noqa: BLE001 - a stranger's pickle may make unpickling raise anything
+        raise MedtestError(f"{path.name}: not a checkpoint that can be read: {str(error)[:200]}") from error
+    names = without_prefixes(entries_of(found, path.name, _Tensor))
+    return frozenset(name for name in names if not name.endswith(COUNTER))
+
+
+def _named(path: Path) -> Mapping[Any, Any]:
+    if path.suffix.lower() == ".safetensors":
+        from safetensors import safe_open
+
+        with safe_open(path, framework="np") as file:
+            return dict.fromkeys(file.keys(), _Tensor())  # noqa: SIM118 - it is no dictionary
+    with path.open("rb") as file:
+        if not zipfile.is_zipfile(file):
+            file.seek(0)
+            return _mapping([_NamesAlone(file).load() for _ in range(_FIRST_OF_OLD)][-1])
+    with zipfile.ZipFile(path) as archive:
+        member = next(one for one in archive.infolist() if one.filename.endswith("/data.pkl"))
+        if member.file_size > MOST_BYTES:
+            raise ValueError("its table of names is too large")
+        opened: IO[bytes]
+        with archive.open(member) as opened:
+            return _mapping(_NamesAlone(opened).load())
+
+
+def _mapping(found: Any) -> Mapping[Any, Any]:
+    if not isinstance(found, Mapping):
+        raise ValueError("it holds no table of weights")
+    return found
