@@ -12,11 +12,13 @@ from pathlib import Path
 
 import medtest
 from medtest.errors import Mistake, OutputProblem, UserMistakes
+from medtest.study.database import now
 from medtest.study.extras import Extras, catch_items, training_items
+from medtest.study.model import Item
 from medtest.study.options import StudyOptions
 from medtest.study.plan import arrange, assign, generator, preferred, share
 from medtest.study.questions import ARTEFACTS, Kind
-from medtest.study.store import Item, StudyStore, now
+from medtest.study.store import StudyStore
 from medtest.study.workshop import Workshop
 from medtest.suite.model import Invocation, Suite
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.study.model import Answer, Item
 from medtest.study.questions import AGREE, LEVELS, Role
-from medtest.study.store import Answer, Item, StudyStore
+from medtest.study.store import StudyStore
 
 
 @dataclass(frozen=True, kw_only=True)

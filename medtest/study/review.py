@@ -7,11 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from medtest.errors import Mistake, OutputProblem, UserMistakes
+from medtest.study.database import now
 from medtest.study.make import MadeStudy, new_folder, write_study
+from medtest.study.model import Item
 from medtest.study.options import StudyOptions
 from medtest.study.questions import Kind
 from medtest.study.ratings import read_ratings
-from medtest.study.store import IMAGES, Item, StudyStore, now
+from medtest.study.store import IMAGES, StudyStore
 from medtest.study.tables import second_look
 
 

@@ -23,8 +23,9 @@ from medtest.preparation import prepare
 from medtest.runner.parts import Made, Parts
 from medtest.runner.privacy import Names, Scrubber, load_key
 from medtest.study.erase import outlines, png
+from medtest.study.model import Item, Phase
 from medtest.study.questions import Role
-from medtest.study.store import IMAGES, Item, Phase
+from medtest.study.store import IMAGES
 from medtest.suite.model import Invocation, Suite
 from medtest.suite.plan import Plan, is_chosen
 

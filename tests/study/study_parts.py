@@ -17,9 +17,10 @@ from typing import Any
 
 from medtest.cli.jobs import invocation_of
 from medtest.study.make import MadeStudy, make_study
+from medtest.study.model import Given, Item
 from medtest.study.options import study_options
 from medtest.study.questions import Kind, Role
-from medtest.study.store import Given, Item, StudyStore
+from medtest.study.store import StudyStore
 from medtest.suite.compose import load
 
 ROOT = Path(__file__).parents[2]

@@ -28,7 +28,7 @@ def _trained(folder: Path) -> None:
 
 def answer_all_training(store: StudyStore) -> None:
     items = {item.id: item for item in store.items()}
-    from medtest.study.store import Given
+    from medtest.study.model import Given
 
     for place in store.places():
         if place.phase == "training":

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from medtest.errors import UserMistakes
-from medtest.study.store import DATABASE, IMAGES, Given, StudyStore
+from medtest.errors import OutputProblem, UserMistakes
+from medtest.study.model import Given
+from medtest.study.store import DATABASE, IMAGES, StudyStore
 
 
 def test_tokens_are_kept_as_hashes_alone(store: StudyStore) -> None:
@@ -28,6 +29,15 @@ def test_tokens_are_kept_as_hashes_alone(store: StudyStore) -> None:
     assert store.seal(1, first) != store.seal(1, newer) != store.seal(2, second)
     with pytest.raises(UserMistakes, match="1 to 3"):
         store.new_token(9)
+
+
+def test_new_links_are_given_to_all_or_to_none(store: StudyStore) -> None:
+    """A link is told once: where one of several numbers is wrong, nobody's old one may end untold."""
+    old = store.new_token(1)
+    with pytest.raises(UserMistakes) as caught:
+        store.new_tokens([1, 9, 12])
+    assert [mistake.found for mistake in caught.value.mistakes] == ["9", "12"]
+    assert store.annotator_of(old) == 1
 
 
 def test_answers_are_durable_settings(store: StudyStore) -> None:
@@ -73,9 +83,31 @@ def test_image_ids_are_opaque_and_everyones_own(store: StudyStore) -> None:
     )
 
 
+def test_names_of_images_lead_nowhere_else(store: StudyStore) -> None:
+    """A study's folder may come from a stranger."""
+    place = store.places(1)[0]
+    with store._connection:
+        store._connection.execute("UPDATE items SET source_file = '../study.db' WHERE id = ?", (place.item,))
+    assert store.picture(1, place.source_key) is None
+    with pytest.raises(OutputProblem, match="no image of a study"):
+        store.items()
+
+
 def test_only_the_owner_reads_the_folder(store: StudyStore) -> None:
     assert store.folder.stat().st_mode & 0o077 == 0
     assert (store.folder / DATABASE).stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("content", [b"no database at all, but text" * 40, b"", None])
+def test_a_file_that_is_no_study(tmp_path: Path, content: bytes | None) -> None:
+    if content is None:
+        with sqlite3.connect(tmp_path / DATABASE) as connection:
+            connection.execute("CREATE TABLE other (x)")
+        connection.close()
+    else:
+        (tmp_path / DATABASE).write_bytes(content)
+    with pytest.raises(OutputProblem, match="cannot be read"):
+        StudyStore(tmp_path)
 
 
 def test_no_study(tmp_path: Path, folder: Path) -> None:
