@@ -6,6 +6,7 @@ then refuses whatever a comment or a file name might smuggle in.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -38,6 +39,8 @@ HEADERS: Mapping[str, str] = {
 }
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_PORTS = {"http": 80, "https": 443}
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,17 +72,13 @@ def site_of(host: str, port: int, url: str = "") -> Site:
         UserMistakes: The address is open to others and no ``url`` says under which name.
     """
     if url:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.netloc or parts.path.strip("/") or parts.query:
-            allowed = "https://host or https://host:port, without a path"
-            raise UserMistakes([Mistake(where="command line", key="--url", found=url, allowed=allowed)])
-        origin = f"{parts.scheme}://{parts.netloc.lower()}"
-        own = {f"{name}:{port}" for name in _LOOPBACK}
+        scheme, name = _typed(url)
+        own = {f"{loopback}:{port}" for loopback in _LOOPBACK}
         return Site(
-            url=origin,
-            hosts=frozenset({parts.netloc.lower(), *own}),
-            origins=frozenset({origin}),
-            secure=parts.scheme == "https",
+            url=f"{scheme}://{name}",
+            hosts=frozenset({name, *own}),
+            origins=frozenset({f"{scheme}://{name}"}),
+            secure=scheme == "https",
         )
     if host not in ("127.0.0.1", "localhost", "::1"):
         fix = "say what annotators type: --url https://study.example.org (a proxy with TLS in front, see docs)"
@@ -92,6 +91,25 @@ def site_of(host: str, port: int, url: str = "") -> Site:
         origins=frozenset(f"http://{name}" for name in hosts),
         secure=False,
     )
+
+
+def _typed(url: str) -> tuple[str, str]:
+    """Return scheme and host of what annotators type, as browsers send them: in small letters, without the usual port.
+
+    Raises:
+        UserMistakes: It is no address of a host.
+    """
+    try:
+        parts = urlsplit(url.strip())
+        good = parts.scheme in _PORTS and bool(parts.hostname) and _HOST.fullmatch(parts.netloc) is not None
+        port = parts.port
+    except ValueError:  # "https://[", a port that is no number
+        good, port = False, None
+    if not good or parts.path.strip("/") or parts.query or parts.fragment:
+        allowed = "https://host or https://host:port, without a path"
+        raise UserMistakes([Mistake(where="command line", key="--url", found=url, allowed=allowed)])
+    name = parts.netloc.lower()
+    return parts.scheme, name.rpartition(":")[0] if port == _PORTS[parts.scheme] else name
 
 
 class Guard:

@@ -11,6 +11,7 @@ import pytest
 
 from medtest.errors import UserMistakes
 from medtest.study.guard import HEADERS, MAX_BODY, site_of
+from medtest.study.model import MAX_ELAPSED_MS
 from medtest.study.store import StudyStore
 from medtest.study.web import STATIC, build_app
 
@@ -278,6 +279,32 @@ def test_artefacts_want_marks(frames_folder: Any) -> None:
         assert browser.answer({**base, "marks": []}).status == 200
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://x",
+        "study.example.org",
+        "https://",
+        "https://[",
+        "https://host:port",
+        "https://host:99999",
+        "https://name:word@host",
+        "https://host/path",
+        "https://host?x",
+        "https://host#x",
+        "https://ho st",
+    ],
+)
+def test_what_annotators_cannot_type(url: str) -> None:
+    with pytest.raises(UserMistakes, match="--url"):
+        site_of("127.0.0.1", 8765, url)
+
+
+def test_an_item_that_was_open_overnight_can_still_be_answered(store: StudyStore, browser: Browser) -> None:
+    assert browser.answer(said(elapsed_ms=50_000_000)).status == 200
+    assert [a.elapsed_ms for a in store.answers()] == [MAX_ELAPSED_MS]
+
+
 def test_where_a_study_is_reached(store: StudyStore) -> None:
     assert site_of("127.0.0.1", 80).url == "http://127.0.0.1:80"
     site = site_of("0.0.0.0", 8765, "https://study.example.org")  # noqa: S104
@@ -285,8 +312,8 @@ def test_where_a_study_is_reached(store: StudyStore) -> None:
     assert site.url == "https://study.example.org"
     with pytest.raises(UserMistakes, match="--url"):
         site_of("0.0.0.0", 8765)  # noqa: S104
-    with pytest.raises(UserMistakes, match="--url"):
-        site_of("127.0.0.1", 8765, "ftp://x")
+    assert site_of("127.0.0.1", 8765, "HTTPS://Study.Example.org:443/").hosts >= {"study.example.org"}
+    assert site_of("127.0.0.1", 8765, "http://[::1]:9000").url == "http://[::1]:9000"
     proxied = Browser(store, "https://study.example.org")
     proxied.cookie = ""
     reply = proxied.ask("GET", f"/a/{store.new_token(1)}", host="study.example.org")
