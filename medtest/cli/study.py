@@ -42,27 +42,43 @@ def make(
     """Draw source and follow-up pairs (or single frames) and write a study's folder."""
     from medtest.cli.images import split_tokens
     from medtest.cli.jobs import invocation_of
+    from medtest.cli.own_keys import own_keys
     from medtest.paths import home
     from medtest.study.make import make_study
-    from medtest.study.options import KEYS, study_options
+    from medtest.study.options import KEYS, review_options, study_options
     from medtest.suite.compose import load
 
     typed = list(tokens or [])
     if review is not None:
         from medtest.study.review import make_review
 
-        own = dict(token.partition("=")[::2] for token in typed)
-        to = own.pop("to", "")
-        options = study_options({"annotators": "1", "repeat": "0", "training": "0", "catch": "0", **own})
+        options, to = review_options(typed)
         made = make_review(review, options, _target(to, home(), f"{review.name}-review"))
     else:
-        name, overrides, own, _ = split_tokens(typed, *KEYS, "to")
+        name, overrides, own, words = split_tokens(typed, *KEYS, "to")
+        _refuse_words(words, (*KEYS, "to"))
         to = own.pop("to", "")
         options = study_options(own)
-        loaded = load(name, overrides, config_dirs=config_dir or [])
+        with own_keys(*KEYS, "to"):
+            loaded = load(name, overrides, config_dirs=config_dir or [])
         target = _target(to, home(), f"{loaded.suite.name}-{options.kind.value}")
         made = make_study(loaded.suite, invocation_of(loaded), options, target)
     _tell(made, _console())
+
+
+def _refuse_words(words: list[str], keys: tuple[str, ...]) -> None:
+    """Refuse words without a value.
+
+    Raises:
+        UserMistakes: There are some.
+    """
+    from medtest.errors import Mistake, UserMistakes, nearest_name
+
+    if words:
+        raise UserMistakes(
+            Mistake(where="command line", found=word, allowed="KEY=VALUE", nearest=nearest_name(word, keys))
+            for word in words
+        )
 
 
 def _target(typed: str, home: Path, name: str) -> Path:
@@ -101,14 +117,14 @@ def serve(
 ) -> None:
     """Serve a study to annotators; prints each one's link the first time, and never again."""
     from medtest.study.guard import site_of
-    from medtest.study.serve import make_links
+    from medtest.study.serve import listening, make_links
     from medtest.study.serve import serve as serve_study
     from medtest.study.store import StudyStore
 
     console = _console()
     site = site_of(host, port, url)
-    with StudyStore(folder) as store:
-        links = make_links(store, site)
+    with StudyStore(folder) as store, listening(host, port) as listener:
+        links = make_links(store, site)  # told once, so not before they can be opened
         _tell_links([(link.annotator, link.url) for link in links], console)
         old = len(store.annotators()) - len(links)
         if old:
@@ -119,7 +135,7 @@ def serve(
             )
         console.print(f"The study is served at {site.url} (Ctrl-C stops it).", markup=False, soft_wrap=True)
         console.file.flush()
-        serve_study(store, site, host=host, port=port)
+        serve_study(store, site, listener)
 
 
 @app.command("links")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
+import numpy as np
+
 from medtest.cases import Address
 from medtest.study.erase import erase_lesion, unnatural
+from medtest.study.model import Item
 from medtest.study.plan import generator, preferred
 from medtest.study.questions import AGREE, ARTEFACTS, LEVELS, REJECT, Kind, Role
-from medtest.study.store import Item
 from medtest.study.workshop import Picture, Workshop, picture_of
 
 _YES = [AGREE, LEVELS]
@@ -125,11 +127,10 @@ def _marked(extras: Extras, count: int, name: str) -> list[Item]:
     rng = generator(extras.seed, "extras", name)
     items: list[Item] = []
     order = [names[i] for i in rng.permutation(len(names))]
+    left = {relation: _severest(shop.addresses[relation], rng) for relation in order}
     for turn in range(count if order else 0):
         relation = order[turn % len(order)]
-        top = max(a.severity for a in shop.addresses[relation])
-        candidates = [a for a in shop.addresses[relation] if a.severity == top]
-        for address in islice(preferred(candidates, rng), _TRIES):
+        for address in islice(left[relation], _TRIES):
             shown = shop.picture(address)
             if shown is not None:
                 part = shop.parts[relation]
@@ -151,19 +152,31 @@ def _marked(extras: Extras, count: int, name: str) -> list[Item]:
     return items
 
 
+def _severest(cases: Sequence[Address], rng: np.random.Generator) -> Iterator[Address]:
+    """Yield a relation's follow-ups of its highest severity, none twice."""
+    top = max((a.severity for a in cases), default=0)
+    return preferred([a for a in cases if a.severity == top], rng)
+
+
 def catch_items(extras: Extras, count: int, notices: list[str]) -> list[Item]:
     """Return ``count`` catch items; half are identical pairs, half follow-ups whose lesion was erased."""
     if count == 0:
         return []
     if extras.kind is Kind.ARTEFACTS:
-        return _marked(extras, count, "catch")
+        return _told(_marked(extras, count, "catch"), count, notices)
     erased = _erased_followups(extras, count // 2)
     if len(erased) < count // 2:
         notices.append(
             f"{len(erased)} of {count // 2} catch items with an erased lesion: the others' seeds have no mask, or no "
             "room for tissue in its place; identical pairs stand in for them."
         )
-    return [*erased, *_identical(extras, count - len(erased))]
+    return _told([*erased, *_identical(extras, count - len(erased))], count, notices)
+
+
+def _told(items: list[Item], count: int, notices: list[str]) -> list[Item]:
+    if len(items) < count:
+        notices.append(f"{len(items)} of {count} catch items: the suite has seeds for no more.")
+    return items
 
 
 def _identical(extras: Extras, count: int) -> list[Item]:

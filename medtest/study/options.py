@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -54,6 +54,8 @@ class StudyOptions(BaseModel):
 
 
 KEYS: tuple[str, ...] = tuple(StudyOptions.model_fields)
+REVIEW_KEYS: tuple[str, ...] = ("annotators", "raters", "repeat", "draw")
+"""What counts for a second look, which draws no follow-ups and has neither training nor catch items."""
 
 
 def study_options(given: Mapping[str, str]) -> StudyOptions:
@@ -63,7 +65,7 @@ def study_options(given: Mapping[str, str]) -> StudyOptions:
         UserMistakes: A value cannot be used; all are told at once.
     """
     try:
-        return StudyOptions.model_validate(dict(given))
+        options = StudyOptions.model_validate(dict(given))
     except ValidationError as error:
         mistakes = []
         for detail in error.errors(include_url=False):
@@ -74,3 +76,35 @@ def study_options(given: Mapping[str, str]) -> StudyOptions:
                 Mistake(where="command line", key=key, found=given.get(key, ""), allowed=allowed, nearest=nearest)
             )
         raise UserMistakes(dict.fromkeys(mistakes)) from error
+    if options.raters is not None and options.raters > options.annotators:
+        allowed = f"1 to {options.annotators}, as many as there are annotators"
+        raise UserMistakes([Mistake(where="command line", key="raters", found=str(options.raters), allowed=allowed)])
+    return options
+
+
+def review_options(tokens: Sequence[str]) -> tuple[StudyOptions, str]:
+    """Return what was typed for a second look: the options, and the folder or "".
+
+    Args:
+        tokens: ``key=value``.
+
+    Raises:
+        UserMistakes: A key does not belong to it, or a value cannot be used.
+    """
+    allowed = (*REVIEW_KEYS, "to")
+    given = dict(token.partition("=")[::2] for token in tokens)
+    wrong = [
+        Mistake(
+            where="command line",
+            key=key,
+            found=given[key],
+            allowed=f"with --review: {', '.join(allowed)}",
+            nearest=nearest_name(key, allowed),
+        )
+        for key in given
+        if key not in allowed
+    ]
+    if wrong:
+        raise UserMistakes(wrong)
+    to = given.pop("to", "")
+    return study_options({"annotators": "1", "repeat": "0", "training": "0", "catch": "0", **given}), to

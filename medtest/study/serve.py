@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from socket import AF_INET, AF_INET6, create_server, socket
 
-from medtest.errors import MedtestError
+from medtest.errors import Mistake, UserMistakes
 from medtest.study.guard import Site
 from medtest.study.store import StudyStore
 from medtest.study.web import build_app
 
 _CONCURRENCY = 512
 _KEEP_ALIVE_SECONDS = 30
+_BACKLOG = 2048
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,27 +39,45 @@ def make_links(store: StudyStore, site: Site, annotators: Sequence[int] | None =
         annotators: Whose; None for all that never had one.
     """
     chosen = [n for n, has_link in store.annotators() if not has_link] if annotators is None else annotators
-    return [Link(annotator=n, url=f"{site.url}/a/{store.new_token(n)}") for n in chosen]
+    tokens = store.new_tokens(chosen)
+    return [Link(annotator=n, url=f"{site.url}/a/{token}") for n, token in zip(chosen, tokens, strict=True)]
 
 
-def serve(store: StudyStore, site: Site, *, host: str, port: int) -> None:
+@contextmanager
+def listening(host: str, port: int) -> Iterator[socket]:
+    """Give a socket that listens, before anything is promised to annotators.
+
+    Args:
+        host: Address to listen on.
+        port: Port to listen on.
+
+    Raises:
+        UserMistakes: The port is taken, may not be listened on, or the address is none of this machine.
+    """
+    try:
+        found = create_server((host, port), family=AF_INET6 if ":" in host else AF_INET, backlog=_BACKLOG)
+    except OSError as error:
+        wrong = f"{host}:{port} ({(error.strerror or str(error)).lower()})"
+        fix = f"another --port, e.g. {port + 1 if port < 65535 else 8765}"
+        raise UserMistakes(
+            [Mistake(where="command line", key="--port", found=wrong, allowed="a free port of this machine", fix=fix)]
+        ) from error
+    with found:
+        yield found
+
+
+def serve(store: StudyStore, site: Site, listener: socket) -> None:
     """Serve until Ctrl-C or SIGTERM.
 
     Args:
         store: The open study.
         site: Where it is reached.
-        host: Address to listen on.
-        port: Port to listen on.
-
-    Raises:
-        MedtestError: The port is taken, or may not be listened on.
+        listener: From :func:`listening`.
     """
     import uvicorn
 
     config = uvicorn.Config(
         build_app(store, site),
-        host=host,
-        port=port,
         lifespan="off",
         ws="none",
         log_level="warning",
@@ -69,8 +90,4 @@ def serve(store: StudyStore, site: Site, *, host: str, port: int) -> None:
         h11_max_incomplete_event_size=16 * 1024,
         http="h11",
     )
-    server = uvicorn.Server(config)
-    try:
-        server.run()
-    except SystemExit as stop:  # uvicorn's way to say that it could not start
-        raise MedtestError(f"The study could not be served on {host}:{port}; is the port in use?") from stop
+    uvicorn.Server(config).run(sockets=[listener])

@@ -14,7 +14,7 @@ from medtest.cases import image_sha256
 from medtest.errors import UserMistakes
 from medtest.followups import FollowUpStore
 from medtest.study.erase import erase_lesion, outlines, unnatural
-from medtest.study.options import StudyOptions, study_options
+from medtest.study.options import StudyOptions, review_options, study_options
 from medtest.study.questions import Kind, Role
 from medtest.study.review import make_review
 from medtest.study.store import IMAGES, StudyStore
@@ -86,6 +86,17 @@ def test_artefacts(made_frames: Path) -> None:
         assert all(i.expected["marks"] == [i.part] for i in caught)
 
 
+def test_no_artefact_is_caught_twice(tmp_path: Path) -> None:
+    """Where plain follow-ups run out there are fewer catch items, and that is told; none is shown twice."""
+    made = make_small(
+        tmp_path, tmp_path / "caught", ("limit=3",), kind="artefacts", frames="3", per_relation="9", catch="0.5"
+    )
+    with StudyStore(made.folder) as store:
+        caught = [i.address for i in store.items("main") if i.role is Role.MARKED]
+    assert len(set(caught)) == len(caught) == made.catches <= 6
+    assert any("catch items" in notice for notice in made.notices)
+
+
 def test_fewer_follow_ups_than_asked_for_are_told(tmp_path: Path) -> None:
     made = make_small(tmp_path, tmp_path / "few", ("only=severity:3",), per_relation="50", training="0")
     assert made.items["blur"] == 8
@@ -118,6 +129,11 @@ def test_options_are_checked_all_at_once() -> None:
     assert "did you mean: artefacts" in text
     assert text.count("command line") == 3
     assert StudyOptions(annotators=2, raters=5).seen_by == 2
+    with pytest.raises(UserMistakes, match="as many as there are annotators"):
+        study_options({"annotators": "2", "raters": "5"})
+    with pytest.raises(UserMistakes, match="annotators, raters, repeat, draw, to"):
+        review_options(["suite=polyp_seg"])
+    assert review_options(["to=there", "annotators=2"])[1] == "there"
 
 
 def test_review_takes_flagged_and_disputed_items(folder: Path, tmp_path: Path) -> None:

@@ -1,0 +1,24 @@
+"""Keys that a command takes beside those of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from medtest.errors import Mistake, UserMistakes, nearest_name
+
+
+@contextmanager
+def own_keys(*keys: str) -> Iterator[None]:
+    """Let what is told of a mistyped key propose the command's own keys too, which the suite's check does not know."""
+    try:
+        yield
+    except UserMistakes as error:
+        told = [one if one.key in keys else _proposing(one, keys) for one in error.mistakes]
+        raise UserMistakes(told, heading=error.heading) from error
+
+
+def _proposing(mistake: Mistake, keys: Sequence[str]) -> Mistake:
+    known = [mistake.nearest] if mistake.nearest else []
+    return replace(mistake, nearest=nearest_name(mistake.key, [*known, *keys]) or mistake.nearest)
