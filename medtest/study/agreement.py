@@ -1,5 +1,8 @@
 """Randolph's free-marginal multirater kappa, its interval, and intervals of means: pure functions of counts.
 
+Intervals are 95 % percentile bootstraps that resample seeds with all their items: several follow-ups of one image are
+not independent.
+
 J. J. Randolph (2005), Free-marginal multirater kappa: an alternative to Fleiss' fixed-marginal multirater kappa. With
 ``n`` raters, ``k`` categories and ``c_ij`` of item i's ratings in category j,
 ``P_i = (Σ_j c_ij² - n) / (n (n - 1))`` and ``κ = (mean P - 1/k) / (1 - 1/k)``.
@@ -7,6 +10,7 @@ J. J. Randolph (2005), Free-marginal multirater kappa: an alternative to Fleiss'
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +20,7 @@ from medtest.results import statistics
 
 Counts = NDArray[np.int64]
 
-_WORDS = ((0.0, "poor"), (0.2, "slight"), (0.4, "fair"), (0.6, "moderate"), (0.8, "substantial"))
+_WORDS = ((0.2, "slight"), (0.4, "fair"), (0.6, "moderate"), (0.8, "substantial"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +29,7 @@ class Kappa:
 
     Attributes:
         value: κ; NaN where there is no item with two raters.
-        low: Lower end of the 95 % interval, bootstrap over items.
+        low: Lower end of the 95 % interval.
         high: Upper end.
         items: Items with the full number of ratings, which it rests on.
         left_out: Items with fewer.
@@ -44,6 +48,8 @@ class Kappa:
         """How J. R. Landis and G. G. Koch (1977) name its strength."""
         if self.value != self.value:  # noqa: PLR0124 - NaN is unlike itself
             return ""
+        if self.value < 0:
+            return "poor"
         return next((word for bound, word in _WORDS if self.value <= bound), "almost perfect")
 
 
@@ -59,16 +65,18 @@ def item_agreement(counts: Counts) -> NDArray[np.float64]:
     return np.where(raters > 1, share, np.nan)
 
 
-def randolph(counts: Counts, name: str = "") -> Kappa:
-    """Return Randolph's κ of the items that all raters judged, with a bootstrap interval over items.
+def randolph(counts: Counts, name: str = "", seeds: Sequence[str] | None = None) -> Kappa:
+    """Return Randolph's κ of the items that all raters judged, with its bootstrap interval.
 
     Args:
         counts: int64 items × categories, every category a column even where nobody chose it.
         name: Fixes the bootstrap's random numbers.
+        seeds: The seed of each item; each item is one of its own without.
     """
     raters = counts.sum(1)
     full = int(raters.max()) if raters.size else 0
-    whole = counts[raters == full] if full > 1 else counts[:0]
+    judged = raters == full if full > 1 else np.zeros(len(counts), bool)
+    whole = counts[judged]
     if not len(whole):
         nothing = float("nan")
         return Kappa(value=nothing, low=nothing, high=nothing, items=0, left_out=len(counts), raters=full)
@@ -76,7 +84,8 @@ def randolph(counts: Counts, name: str = "") -> Kappa:
 
     value = float(fleiss_kappa(whole, method="randolph"))
     chance = 1 / counts.shape[1]
-    drawn = resampled_means(item_agreement(whole), np.ones(len(whole)), name)
+    groups = None if seeds is None else [seed for seed, chosen in zip(seeds, judged, strict=True) if chosen]
+    drawn = resampled_means(item_agreement(whole), np.ones(len(whole)), name, groups)
     low, high = statistics.percentile_interval((drawn - chance) / (1 - chance))
     return Kappa(
         value=value,
@@ -88,31 +97,36 @@ def randolph(counts: Counts, name: str = "") -> Kappa:
     )
 
 
-def resampled_means(sums: NDArray[np.float64], weights: NDArray[np.float64], name: str) -> NDArray[np.float64]:
-    """Return means over resampled items: ``Σ sums / Σ weights``, one for each replicate.
+def resampled_means(
+    sums: NDArray[np.float64], weights: NDArray[np.float64], name: str, seeds: Sequence[str] | None = None
+) -> NDArray[np.float64]:
+    """Return means over resampled seeds: ``Σ sums / Σ weights``, one for each replicate.
 
     Args:
         sums: float64 N, one sum for each item.
         weights: float64 N, how many values each sum holds.
         name: Fixes the random numbers.
+        seeds: The seed of each item, resampled with all its items; each item is one of its own without.
     """
-    rows = np.stack([sums, weights], axis=1).astype(np.float32)
+    numbers, count = (np.arange(len(sums)), len(sums)) if seeds is None else statistics.group_numbers(list(seeds))
+    rows = np.stack([np.bincount(numbers, part, count) for part in (sums, weights)], axis=1).astype(np.float32)
     drawn = statistics.Resampler(len(rows), f"study {name}").sums(rows).astype(np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(drawn[:, 1] > 0, drawn[:, 0] / drawn[:, 1], np.nan)
 
 
-def mean_interval(counts: Counts, name: str) -> tuple[float, float, float]:
-    """Return the mean level over all ratings and its 95 % interval, bootstrap over items.
+def mean_interval(counts: Counts, name: str, seeds: Sequence[str] | None = None) -> tuple[float, float, float]:
+    """Return the mean level over all ratings and its 95 % bootstrap interval.
 
     Args:
         counts: int64 items × 5.
         name: Fixes the random numbers.
+        seeds: The seed of each item; each item is one of its own without.
     """
     levels = np.arange(1, counts.shape[1] + 1)
     sums, weights = (counts * levels).sum(1).astype(np.float64), counts.sum(1).astype(np.float64)
     total = float(weights.sum())
     if total == 0:
         return float("nan"), float("nan"), float("nan")
-    low, high = statistics.percentile_interval(resampled_means(sums, weights, name))
+    low, high = statistics.percentile_interval(resampled_means(sums, weights, name, seeds))
     return float(sums.sum()) / total, float(low), float(high)

@@ -13,9 +13,10 @@ import medtest
 from medtest.errors import ExitCode, NotTracked, OutputProblem
 from medtest.runner.folder import output_problems, writing_text
 from medtest.study.frequencies import ANY, frame_tables
+from medtest.study.model import Item
 from medtest.study.questions import ARTEFACTS, QUESTIONS, Kind
 from medtest.study.ratings import Ratings, read_ratings
-from medtest.study.store import IMAGES, Item, StudyStore
+from medtest.study.store import IMAGES, StudyStore
 from medtest.study.tables import OVERALL, pair_tables
 
 if TYPE_CHECKING:
@@ -60,10 +61,11 @@ def report_study(folder: Path, *, home: Path, leave_out: Sequence[int] = (), tra
         track: Whether MLflow is told.
 
     Raises:
-        UserMistakes: The folder holds no study.
+        UserMistakes: The folder holds no study, or there is no such annotator.
         OutputProblem: The files cannot be written.
     """
     with StudyStore(folder) as store:
+        store.check_annotators("--leave-out", leave_out)
         ratings = read_ratings(store, leave_out)
         meta, kind = dict(store.meta), store.kind
     tables = pair_tables(ratings) if kind is Kind.PAIRS else frame_tables(ratings)
@@ -72,7 +74,7 @@ def report_study(folder: Path, *, home: Path, leave_out: Sequence[int] = (), tra
         target.mkdir(exist_ok=True)
         for name, table in tables.items():
             with writing_text(target / name) as file:
-                table.to_csv(file, index=False, lineterminator="\n")
+                _without_formulas(table).to_csv(file, index=False, lineterminator="\n")
     page = target / PAGE
     with writing_text(page) as file:
         file.write(report_html(folder, meta, kind, ratings, tables))
@@ -91,6 +93,17 @@ def report_study(folder: Path, *, home: Path, leave_out: Sequence[int] = (), tra
         renderables=tuple(_terminal(kind, tables)),
         problems=tuple(problems),
     )
+
+
+def _without_formulas(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose comments no spreadsheet takes for formulas: an apostrophe stands before what looks like one.
+
+    Annotators write what they like, and whoever opens ``answers.csv`` did not (OWASP, CSV Injection).
+    """
+    if "comment" not in table:
+        return table
+    written = table["comment"].astype(str)
+    return table.assign(comment=written.where(~written.str.match(r"[=+\-@\t\r]"), "'" + written))
 
 
 # --- the page -------------------------------------------------------------------------------------------------------

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from medtest.study.agreement import mean_interval, randolph
+from medtest.study.model import Item
 from medtest.study.questions import AGREE, CATCHES, LEVELS, QUESTIONS, REJECT, Role
 from medtest.study.ratings import Rating, Ratings, agree_counts, is_expected, level_counts
-from medtest.study.store import Item
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,12 +56,13 @@ def _levels(groups: Iterable[Sequence[Rating]], question: str) -> list[list[int]
 
 
 def means_table(ratings: Ratings) -> pd.DataFrame:
-    """Return the mean of each question by relation and over all, with its bootstrap interval over items."""
+    """Return the mean of each question by relation and over all, with its bootstrap interval over seeds."""
     rows = []
     for name, groups in _pools(ratings):
+        seeds = [group[0].item.source for group in groups]
         for question in QUESTIONS:
             counts = level_counts(_levels(groups, question.name))
-            mean, low, high = mean_interval(counts, f"{name} {question.name}")
+            mean, low, high = mean_interval(counts, f"{name} {question.name}", seeds)
             agree = agree_counts(counts).sum(0)
             rows.append(
                 {
@@ -85,10 +86,11 @@ def agreement_table(ratings: Ratings) -> pd.DataFrame:
     """Return Randolph's κ between annotators: by relation and over all, per question, on 5 levels and on agree/not."""
     rows = []
     for name, groups in _pools(ratings):
+        seeds = [group[0].item.source for group in groups]
         for question in QUESTIONS:
             counts = level_counts(_levels(groups, question.name))
             for scale, table in (("5 levels", counts), ("agree or not", agree_counts(counts))):
-                kappa = randolph(table, f"{name} {question.name} {scale}")
+                kappa = randolph(table, f"{name} {question.name} {scale}", seeds)
                 rows.append(
                     {
                         "relation": name,

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.inter_rater import fleiss_kappa
 
-from medtest.study.agreement import item_agreement, mean_interval, randolph
+from medtest.study.agreement import Kappa, item_agreement, mean_interval, randolph
 from medtest.study.ratings import agree_counts, level_counts
 
 # three raters on three items: 5 5 5, 5 5 4, 1 3 5
@@ -68,11 +68,37 @@ def test_perfect_agreement() -> None:
     assert (kappa.value, kappa.low, kappa.high, kappa.words) == (1.0, 1.0, 1.0, "almost perfect")
 
 
+@pytest.mark.parametrize(
+    ("value", "word"),
+    [(-0.01, "poor"), (0.0, "slight"), (0.2, "slight"), (0.21, "fair"), (0.6, "moderate"), (0.81, "almost perfect")],
+)
+def test_words_are_those_of_landis_and_koch(value: float, word: str) -> None:
+    assert Kappa(value=value, low=0, high=0, items=1, left_out=0, raters=2).words == word
+
+
 def test_mean_and_interval() -> None:
     mean, low, high = mean_interval(BY_HAND, "x")
     assert mean == pytest.approx(38 / 9)
     assert 3.0 <= low < mean < high <= 5.0
     assert mean_interval(BY_HAND, "x") == (mean, low, high)
+
+
+def test_follow_ups_of_one_seed_are_resampled_together() -> None:
+    """Nine follow-ups of a seed that all share its level hold no more than one: the interval is as wide as of one."""
+    rng = np.random.default_rng(2)
+    levels = rng.choice([3, 4, 5], size=60)
+    counts = level_counts([[int(v)] for v in np.repeat(levels, 9)])
+    seeds = [f"d/{i}" for i in range(60) for _ in range(9)]
+    one, alone, together = (
+        np.diff(mean_interval(*given)[1:]).item()
+        for given in ((level_counts([[int(v)] for v in levels]), "z"), (counts, "z"), (counts, "z", seeds))
+    )
+    assert together == pytest.approx(one, rel=0.05)
+    assert together == pytest.approx(3 * alone, rel=0.15)
+    pairs = np.repeat(level_counts([[5, 5] if v > 3 else [5, 1] for v in levels]), 9, axis=0)
+    wide, narrow = randolph(pairs, "z", seeds), randolph(pairs, "z")
+    assert wide.value == narrow.value
+    assert wide.high - wide.low == pytest.approx(3 * (narrow.high - narrow.low), rel=0.15)
 
 
 def test_interval_against_the_textbook() -> None:

@@ -10,10 +10,11 @@ import pandas as pd
 import pytest
 from study_parts import answer_all, right
 
+from medtest.study.model import Given, Item
 from medtest.study.questions import Role
 from medtest.study.ratings import read_ratings
 from medtest.study.report import report_study
-from medtest.study.store import Given, Item, StudyStore
+from medtest.study.store import StudyStore
 from medtest.study.tables import pair_tables
 
 NASTY = '<script>alert(1)</script> & "quoted"'
@@ -134,6 +135,18 @@ def test_the_page_escapes_and_opens_alone(answered: Path, tmp_path: Path) -> Non
         rows = list(csv.DictReader(file))
     assert len(rows) == 36 + 12
     assert any(row["comment"] == NASTY for row in rows)
+
+
+def test_comments_are_no_formulas_of_a_spreadsheet(folder: Path, tmp_path: Path) -> None:
+    said = ["=1+1", "+1", "-1", "@x", "fine = fine"]
+    with StudyStore(folder) as store:
+        for position, comment in enumerate(said, start=1):
+            given = Given(diagnosis=5, realism=5, comment=comment, request=f"request-{position}")
+            store.save(1, "main", position, given)
+    made = report_study(folder, home=tmp_path, track=False)
+    with (made.page.parent / "answers.csv").open(encoding="utf-8", newline="") as file:
+        written = [row["comment"] for row in csv.DictReader(file)]
+    assert written == ["'=1+1", "'+1", "'-1", "'@x", "fine = fine"]
 
 
 @pytest.mark.slow
