@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
+from pydantic import BaseModel
 from rich.console import Console
+
+from medtest.training.options import SegmentationOptions
 
 if TYPE_CHECKING:
     from medtest.training.segmentation import Point
@@ -14,89 +19,47 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
+Command: TypeAlias = Callable[..., None]
+
+
+def with_options(options: type[BaseModel]) -> Callable[[Command], Command]:
+    """Give a command an option for each field of a model, with its type, default and description.
+
+    The command takes them as ``**given`` and makes the model of them, which then says what is wrong with any.
+
+    Args:
+        options: The model.
+    """
+
+    def decorate(command: Command) -> Command:
+        own = inspect.signature(command, eval_str=True).parameters.values()
+        parameters = [one for one in own if one.kind is not one.VAR_KEYWORD]
+        for name, field in options.model_fields.items():
+            default = inspect.Parameter.empty if field.is_required() else field.get_default(call_default_factory=True)
+            kind = Annotated[field.annotation, typer.Option(help=field.description)]
+            parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind))
+        command.__dict__["__signature__"] = inspect.Signature(parameters)
+        return command
+
+    return decorate
+
+
 @app.command("segmentation")
+@with_options(SegmentationOptions)
 def segmentation(
-    network: Annotated[str, typer.Option(help="Compact network: pranet, sanet, tganet or ssformer.")],
+    *,
     out: Annotated[Path, typer.Option(help="Folder of this training: state, weights, history.")],
-    data: Annotated[
-        list[Path] | None, typer.Option(help="Folder of images and masks with training pairs; may be repeated.")
-    ] = None,
-    phantoms: Annotated[int, typer.Option(min=0, help="Number of phantoms to make beside them.")] = 0,
-    phantom_negatives: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Share of phantoms without a polyp; their own by default.")
-    ] = None,
-    phantom_seed: Annotated[int, typer.Option(help="Suite seed the phantoms are drawn from.")] = 20_000,
-    phantom_share: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of phantoms in a batch, where there are both.")
-    ] = 0.4,
-    held_out: Annotated[int, typer.Option(min=0, help="Real pairs kept for validation.")] = 40,
-    steps: Annotated[int, typer.Option(min=1, help="Optimizer steps.")] = 4000,
-    batch: Annotated[int, typer.Option(min=2, help="Pairs in a step.")] = 8,
-    size: Annotated[int, typer.Option(help="Side in pixels that the trained network takes; a multiple of 32.")] = 256,
-    sizes: Annotated[
-        list[int] | None, typer.Option(help="Sides that steps draw from; may be repeated. Only --size without.")
-    ] = None,
-    rate: Annotated[float, typer.Option(help="Highest learning rate.")] = 1e-3,
-    last_rate: Annotated[float, typer.Option(help="Share of it left at the end of the cosine.")] = 0.01,
-    warmup: Annotated[int, typer.Option(min=0, help="Steps of linear warm-up.")] = 100,
-    decay: Annotated[float, typer.Option(min=0, help="Weight decay.")] = 0.05,
-    clip: Annotated[float, typer.Option(help="Largest norm of the gradient.")] = 1.0,
-    auxiliary: Annotated[float, typer.Option(min=0, help="Weight of the auxiliary maps in the loss.")] = 0.5,
-    average: Annotated[float, typer.Option(min=0, max=0.99999, help="Decay of the averaged weights.")] = 0.998,
-    seed: Annotated[int, typer.Option(help="Initial weights, order, changes and dropout.")] = 0,
-    start_from: Annotated[
-        Path | None, typer.Option(help="Weights to start from: a training's folder or a .safetensors file.")
-    ] = None,
-    backbone_from: Annotated[
-        Path | None, typer.Option(help="Weights of ours whose backbone alone to start from, likewise.")
-    ] = None,
-    exchange: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, help="Share of images that take another's colours; 0.8 with sanet, else 0."),
-    ] = None,
     resume: Annotated[bool, typer.Option(help="Go on where an interrupted training of this folder stopped.")] = True,
-    bf16: Annotated[bool, typer.Option(help="bfloat16 autocast; slower on CPUs without AVX-512.")] = False,
-    device: Annotated[str, typer.Option(help="cpu or cuda:N.")] = "cpu",
-    threads: Annotated[int, typer.Option(min=0, help="Threads of torch; 0 leaves its choice.")] = 0,
-    validate_every: Annotated[int, typer.Option(min=1, help="Steps between validations and saved states.")] = 200,
-    mlflow: Annotated[bool, typer.Option(help="Log to MLflow (MLFLOW_TRACKING_URI, else ./mlruns).")] = True,
+    **given: Any,
 ) -> None:
     """Train a compact segmentation network on folders of images and masks, on phantoms, or on both."""
     from pydantic import ValidationError
 
     from medtest.errors import Mistake, UserMistakes
-    from medtest.training.segmentation import SegmentationOptions, train_segmentation
+    from medtest.training.segmentation import train_segmentation
 
     try:
-        options = SegmentationOptions(
-            network=network,
-            data=list(data or []),
-            phantoms=phantoms,
-            phantom_share=phantom_share,
-            phantom_negatives=phantom_negatives,
-            phantom_seed=phantom_seed,
-            held_out=held_out,
-            steps=steps,
-            batch=batch,
-            size=size,
-            sizes=list(sizes or []),
-            rate=rate,
-            last_rate=last_rate,
-            warmup=warmup,
-            decay=decay,
-            clip=clip,
-            auxiliary=auxiliary,
-            average=average,
-            seed=seed,
-            start_from=start_from,
-            backbone_from=backbone_from,
-            exchange=exchange,
-            bf16=bf16,
-            device=device,
-            threads=threads,
-            validate_every=validate_every,
-            mlflow=mlflow,
-        )
+        options = SegmentationOptions.model_validate(given)
     except ValidationError as error:
         raise UserMistakes(
             Mistake(

@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
 
 from medtest.errors import MedtestError
 from medtest.training.data import Pairs, pairs_from_folder
 from medtest.training.made import phantom_pairs
+from medtest.training.options import SegmentationOptions
 
 CACHE_SCALE = 1.25
 """Pairs are kept in memory this much larger than the network takes them, so that a crop loses little sharpness."""
@@ -29,75 +28,6 @@ VALIDATION_SEED = 7
 """Validation phantoms come from a suite seed of their own and are never trained on."""
 
 Progress = Callable[["Point"], None]
-
-
-class SegmentationOptions(BaseModel):
-    """What a training of a segmentation network may be told.
-
-    Attributes:
-        network: Name of a compact network.
-        data: Folders of images and masks with real pairs.
-        phantoms: Number of phantoms to make beside them.
-        phantom_seed: Suite seed of these phantoms.
-        phantom_negatives: Probability of a phantom without a polyp; None for the phantoms' own.
-        phantom_share: Share of phantoms in a batch, where there are both; 0 with none.
-        held_out: Number of real pairs kept for validation.
-        steps: Optimizer steps.
-        batch: Pairs in a step.
-        size: Side in pixels that the trained network takes.
-        sizes: Sides that training steps use, one drawn per step; only ``size`` when empty. Multiples of 32.
-        rate: Highest learning rate.
-        last_rate: Share of it left at the end.
-        warmup: Steps of linear warm-up.
-        decay: Weight decay.
-        clip: Largest norm of the gradient.
-        auxiliary: Weight of the auxiliary maps in the loss; for TGANet half of that of its two judgements.
-        average: Decay of the averaged weights.
-        seed: Determines initial weights, order, changes and dropout.
-        start_from: Weights to start from (the folder of an earlier training, or a .safetensors file).
-        backbone_from: Weights of ours whose backbone alone to start from, likewise.
-        exchange: Probability that an image takes the colours of another; None for 0.8 with SANet, else 0.
-        bf16: Run the forward pass under bfloat16 autocast.
-        device: "cpu" or "cuda:N".
-        threads: Intra-op threads; 0 leaves torch's choice.
-        validate_every: Steps between validations, each of which also writes the state.
-        mlflow: Whether to log to MLflow.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    network: str
-    data: list[Path] = []
-    phantoms: int = Field(default=0, ge=0)
-    phantom_seed: int = 20_000
-    phantom_negatives: float | None = Field(default=None, ge=0, le=1)
-    phantom_share: float = Field(default=0.4, ge=0, le=1)
-    held_out: int = Field(default=40, ge=0)
-    steps: int = Field(default=4000, ge=1)
-    batch: int = Field(default=8, ge=2)
-    size: int = Field(default=256, ge=64, multiple_of=32)
-    sizes: list[int] = []
-    rate: float = Field(default=1e-3, gt=0)
-    last_rate: float = Field(default=0.01, ge=0, le=1)
-    warmup: int = Field(default=100, ge=0)
-    decay: float = Field(default=0.05, ge=0)
-    clip: float = Field(default=1.0, gt=0)
-    auxiliary: float = Field(default=0.5, ge=0)
-    average: float = Field(default=0.998, ge=0, lt=1)
-    seed: int = 0
-    start_from: Path | None = None
-    backbone_from: Path | None = None
-    exchange: float | None = Field(default=None, ge=0, le=1)
-    bf16: bool = False
-    device: str = "cpu"
-    threads: int = Field(default=0, ge=0)
-    validate_every: int = Field(default=200, ge=1)
-    mlflow: bool = True
-
-    def identity(self) -> dict[str, Any]:
-        """Return the options that a resumed training must share, as JSON values."""
-        apart = {"data", "device", "threads", "mlflow", "start_from", "backbone_from"}
-        return self.model_dump(mode="json", exclude=apart)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

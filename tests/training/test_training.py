@@ -19,8 +19,9 @@ from medtest.training.augment import Augmentation, augment
 from medtest.training.data import Batches, Pairs, normalise
 from medtest.training.loop import Recipe, learning_rate
 from medtest.training.losses import border_weights, deep_loss, structure_loss
+from medtest.training.options import SegmentationOptions
 from medtest.training.scores import bootstrap, dice_and_iou
-from medtest.training.segmentation import SegmentationOptions, train_segmentation
+from medtest.training.segmentation import train_segmentation
 
 
 def _pairs(count: int, size: int = 40) -> Pairs:

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from medtest.errors import UserMistakes
 from medtest.training.app import app
 from medtest.training.evaluate import folder_images, phantom_images
+from medtest.training.options import SegmentationOptions
 
 
 def _folder(root: Path, count: int = 6) -> Path:
@@ -40,6 +41,17 @@ def test_a_short_training_from_the_command_line(tmp_path: Path) -> None:
     assert "validation Dice real" in output
     assert (tmp_path / "out" / "pranet.safetensors").is_file()
     assert "step 1/2" not in _run(*given, "--out", str(tmp_path / "out"))  # finished: nothing is left to do
+
+
+def test_every_option_of_a_training_can_be_typed() -> None:
+    from typer.main import get_command
+
+    command = get_command(app).commands["segmentation"]  # type: ignore[attr-defined]
+    typed = {one.name: one for one in command.params}
+    for name, field in SegmentationOptions.model_fields.items():
+        assert typed[name].required == field.is_required()
+        assert typed[name].help == field.description
+    assert set(typed) == {*SegmentationOptions.model_fields, "out", "resume"}
 
 
 def test_wrong_options_are_all_listed(tmp_path: Path) -> None:
