@@ -10,7 +10,7 @@ import medtest
 from medtest.oracles import criteria
 from medtest.report.material import SAMPLES, Material, picture_of, sample_index
 from medtest.results import efr
-from medtest.results.tables import FOLDER, overall_row
+from medtest.results.tables import FOLDER, SEED_FACTS, overall_row
 from medtest.tracking import Child, Picture, flat_params
 
 if TYPE_CHECKING:
@@ -69,8 +69,7 @@ def _counts(material: Material) -> dict[str, float]:
 
 def _scores(material: Material) -> dict[str, float]:
     seeds = material.tables.seeds
-    skip = {"dataset", "seed_id", "cluster", "source_sha256", "verdict"}
-    names = [name for name in seeds.columns if name not in skip and seeds[name].notna().any()]
+    names = [name for name in seeds.columns if name not in SEED_FACTS and seeds[name].notna().any()]
     return {f"source/{name}": float(seeds[name].mean()) for name in names}
 
 

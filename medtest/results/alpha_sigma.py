@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from medtest.cases import UNCHANGED
 from medtest.results import efr, statistics
+from medtest.results.cells import Axes, axes
 from medtest.results.records_io import Records
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def _steepest(sigma: Floats, curves: Floats) -> tuple[Floats, NDArray[np.int64]]
 
 
 def alpha_sigma_table(
-    records: Records, scores: Sequence[str], against: Sequence[str], place: efr.Axes | None = None
+    records: Records, scores: Sequence[str], against: Sequence[str], place: Axes | None = None
 ) -> pd.DataFrame:
     """Return (α,σ) for every data set (and all of them), relation, score and reference, with :data:`COLUMNS`.
 
@@ -116,14 +117,14 @@ def alpha_sigma_table(
         records: Records of one system.
         scores: Score columns.
         against: ``truth`` and ``source``.
-        place: What :func:`medtest.results.efr.axes` gave for these records; None makes it.
+        place: What :func:`medtest.results.cells.axes` gave for these records; None makes it.
     """
     import pandas as pd
 
     rows: list[dict[str, object]] = []
     if records.followups.empty:
         return pd.DataFrame(columns=list(COLUMNS))
-    found = efr.axes(records) if place is None else place
+    found = axes(records) if place is None else place
     leveled = np.array([level > 0 for level in found.severities], dtype=bool)
     for reference in against:
         for score in scores:
@@ -158,7 +159,7 @@ class _Curves:
         before: Quality of its source.
     """
 
-    def __init__(self, place: efr.Axes, rows: NDArray[np.int64], scale: Floats, after: Floats, before: Floats) -> None:
+    def __init__(self, place: Axes, rows: NDArray[np.int64], scale: Floats, after: Floats, before: Floats) -> None:
         self._place = place
         severity = place.severity[rows]
         levels = np.unique(severity)

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.cases import UNCHANGED
-from medtest.results import efr, statistics
+from medtest.results import columns, efr, statistics
+from medtest.results.cells import Axes, axes
 from medtest.results.records_io import Records
 from medtest.suite.model import Criterion
 
@@ -19,39 +20,12 @@ if TYPE_CHECKING:
 Floats: TypeAlias = NDArray[np.float64]
 Bools: TypeAlias = NDArray[np.bool_]
 
-SEVERITY_COLUMNS: tuple[str, ...] = (
-    "dataset",
-    "relation",
-    "group",
-    "severity",
-    "scale",
-    "score",
-    "against",
-    "cases",
-    "mean",
-    "ci_low",
-    "ci_high",
-    "source_mean",
-)
-STRATA_COLUMNS: tuple[str, ...] = (
-    "stratum",
-    "value",
-    "dataset",
-    "relation",
-    "score",
-    "threshold",
-    "against",
-    "cases",
-    "violations",
-    "efr_percent",
-    "ci_low",
-    "ci_high",
-    "ci_method",
-)
+SEVERITY_COLUMNS = columns.SEVERITY
+STRATA_COLUMNS = columns.STRATA
 
 
 def severity_table(
-    records: Records, scores: Sequence[str], against: Sequence[str], place: efr.Axes | None = None
+    records: Records, scores: Sequence[str], against: Sequence[str], place: Axes | None = None
 ) -> pd.DataFrame:
     """Return the mean of each score at each severity, with a bootstrap interval over clusters.
 
@@ -61,13 +35,13 @@ def severity_table(
         records: Records of one system.
         scores: Score columns.
         against: ``truth`` (the score itself) and ``source`` (``self_<score>``, where the source's mean is 1).
-        place: What :func:`medtest.results.efr.axes` gave for these records; None makes it.
+        place: What :func:`medtest.results.cells.axes` gave for these records; None makes it.
     """
     import pandas as pd
 
     if records.followups.empty:
         return pd.DataFrame(columns=list(SEVERITY_COLUMNS))
-    found = efr.axes(records) if place is None else place
+    found = axes(records) if place is None else place
     scale = records.floats("scale")
     rows: list[dict[str, object]] = []
     for reference in against:
@@ -84,7 +58,7 @@ def severity_table(
 class _Sums:
     """Sums over the cells of every data set, and over resampled clusters."""
 
-    def __init__(self, place: efr.Axes, known: Bools, values: tuple[Floats, Floats, Floats]) -> None:
+    def __init__(self, place: Axes, known: Bools, values: tuple[Floats, Floats, Floats]) -> None:
         self._place = place
         self._known = known
         self._values = values
@@ -160,7 +134,7 @@ def strata_table(records: Records, primary: Criterion, relation_order: Sequence[
             )
             if chosen.followups.empty:
                 continue
-            table = efr.efr_table(chosen, wanted, efr.axes(chosen, relation_order))
+            table = efr.efr_table(chosen, wanted, axes(chosen, relation_order))
             kept = table.loc[((table["severity"] == efr.ALL) & (table["relation"] != UNCHANGED)).to_numpy()]
             parts.append(kept.assign(stratum=stratum, value=value or "(empty)"))
     if not parts:

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from medtest.cases import UNCHANGED
 from medtest.oracles import criteria
-from medtest.results import efr, statistics
+from medtest.results import columns, efr, statistics
+from medtest.results.cells import Axes, axes, status
 from medtest.results.records_io import Records
 from medtest.suite.model import Criterion
 
@@ -26,36 +27,8 @@ if TYPE_CHECKING:
 Floats: TypeAlias = NDArray[np.float64]
 Bools: TypeAlias = NDArray[np.bool_]
 
-COLUMNS: tuple[str, ...] = (
-    "factor",
-    "unit",
-    "quartile",
-    "from",
-    "to",
-    "score",
-    "threshold",
-    "against",
-    "cases",
-    "clusters",
-    "violations",
-    "efr_percent",
-    "ci_low",
-    "ci_high",
-    "ci_method",
-)
-MODEL_COLUMNS: tuple[str, ...] = (
-    "term",
-    "kind",
-    "unit",
-    "odds_ratio",
-    "ci_low",
-    "ci_high",
-    "p_value",
-    "cases",
-    "violations",
-    "clusters",
-    "note",
-)
+COLUMNS = columns.FACTORS
+MODEL_COLUMNS = columns.FACTOR_MODEL
 EVENTS_PER_TERM = 5
 """The model is not fitted with fewer violations (or cases without one) for each of its terms: too little to tell."""
 
@@ -122,13 +95,13 @@ class _Cases:
     violated: Bools
     cluster: NDArray[np.int64]
     dataset: NDArray[np.int64]
-    place: efr.Axes
+    place: Axes
     criterion: dict[str, object]
 
 
-def _cases(records: Records, primary: Criterion, given: efr.Axes | None) -> _Cases:
-    place = efr.axes(records) if given is None else given
-    found = efr.status(records, score=primary.score, threshold=primary.threshold, against=primary.against)
+def _cases(records: Records, primary: Criterion, given: Axes | None) -> _Cases:
+    place = axes(records) if given is None else given
+    found = status(records, score=primary.score, threshold=primary.threshold, against=primary.against)
     chosen = found.case & (records.followups["relation"] != UNCHANGED).to_numpy(dtype=bool)
     rows = records.followups.loc[chosen]
     return _Cases(
@@ -146,7 +119,7 @@ def _original(primary: Criterion) -> str:
     return criteria.components(primary.score)[0]
 
 
-def factor_table(records: Records, primary: Criterion, place: efr.Axes | None = None) -> pd.DataFrame:
+def factor_table(records: Records, primary: Criterion, place: Axes | None = None) -> pd.DataFrame:
     """Return rates by quartile of each factor, with :data:`COLUMNS`; factors without two values are left out."""
     import pandas as pd
 
@@ -219,7 +192,7 @@ def _counts(cases: _Cases, inside: Bools, number: int) -> Floats:
     ).astype(np.float64)
 
 
-def factor_model(records: Records, primary: Criterion, place: efr.Axes | None = None) -> pd.DataFrame:
+def factor_model(records: Records, primary: Criterion, place: Axes | None = None) -> pd.DataFrame:
     """Return one logistic model of a violation on all factors, with :data:`MODEL_COLUMNS`.
 
     Factors are standardised: an odds ratio is that of one standard deviation. A factor that some cases lack (object

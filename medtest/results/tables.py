@@ -14,6 +14,7 @@ from medtest.errors import OutputProblem
 from medtest.oracles import criteria
 from medtest.records import CASE_FACTORS, SEED_FACTORS
 from medtest.results import alpha_sigma, curves, efr, factors, gates, pivot
+from medtest.results.cells import axes, status
 from medtest.results.exclusion import Excluded, leave_out
 from medtest.results.paper import Paper, paper_of
 from medtest.results.records_io import Records, column_names
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FOLDER = "tables"
+COUNTED = ("missed_lesions", "false_regions")
+"""Scores that count what went wrong; of the others, higher is better."""
+SEED_FACTS = ("dataset", "seed_id", "cluster", "source_sha256", "verdict")
+"""Columns of ``seeds.csv`` before the scores."""
 
 _KEYS = (
     "suite",
@@ -171,10 +176,9 @@ def tables_of(records: Records, wanted: Wanted) -> Tables:
         records, excluded = leave_out(records, wanted.exclude)
     primary, shown = wanted.primary, wanted.criteria
     order = list(wanted.relations)
-    place = efr.axes(records, order)
+    place = axes(records, order)
     rates = efr.efr_table(records, shown, place)
-    counted = ("missed_lesions", "false_regions")
-    curve_scores = [s for s in dict.fromkeys((*records.scores, *records.self_scores)) if s not in counted]
+    curve_scores = [s for s in dict.fromkeys((*records.scores, *records.self_scores)) if s not in COUNTED]
     pivots = {
         pivot.file_name(threshold, against): pivot.pivot_table(
             rates, threshold=threshold, against=against, scores=_across(shown.scores), trained_on=wanted.trained_on
@@ -188,7 +192,7 @@ def tables_of(records: Records, wanted: Wanted) -> Tables:
         trained_on=wanted.trained_on,
         efr=rates,
         pivots=pivots,
-        severity=curves.severity_table(records, [*curve_scores, *counted], shown.against, place),
+        severity=curves.severity_table(records, [*curve_scores, *COUNTED], shown.against, place),
         alpha_sigma=alpha_sigma.alpha_sigma_table(records, curve_scores, shown.against, place),
         factors=factors.factor_table(records, primary, place),
         model=factors.factor_model(records, primary, place),
@@ -229,7 +233,7 @@ def worst_table(records: Records, primary: Criterion, most: int = 30) -> pd.Data
     import pandas as pd
 
     score = criteria.components(primary.score)[0]
-    found = efr.status(records, score=primary.score, threshold=primary.threshold, against=primary.against)
+    found = status(records, score=primary.score, threshold=primary.threshold, against=primary.against)
     if primary.against == "source":
         after = records.floats(f"self_{score}")
         before = np.ones_like(after)
@@ -260,7 +264,7 @@ def worst_table(records: Records, primary: Criterion, most: int = 30) -> pd.Data
 
 def seeds_table(records: Records) -> pd.DataFrame:
     """Return one row for each source case: what was tested, for MLflow's data set and for readers."""
-    names = ["dataset", "seed_id", "cluster", "source_sha256", "verdict", *records.scores]
+    names = [*SEED_FACTS, *records.scores]
     frame = records.sources
     kept = frame[[name for name in names if name in frame.columns]].copy()
     for name in kept.columns:

@@ -1,0 +1,53 @@
+"""The columns of the tables, in their order; what several tables share stands here once."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+Columns: TypeAlias = tuple[str, ...]
+
+CRITERION: Columns = ("score", "threshold", "against")
+"""When a case counts as a violation."""
+INTERVAL: Columns = ("ci_low", "ci_high")
+COUNTS: Columns = ("cases", "violations")
+RATE: Columns = ("efr_percent", *INTERVAL, "ci_method")
+
+EFR: Columns = (
+    "dataset",
+    "relation",
+    "group",
+    "severity",
+    *CRITERION,
+    *COUNTS,
+    *RATE,
+    "generated",
+    "efr_generated_percent",
+    "errors",
+    "skipped",
+    "source_failed",
+)
+"""``tables/efr.csv``: the contract of the results."""
+
+STRATA: Columns = ("stratum", "value", "dataset", "relation", *CRITERION, *COUNTS, *RATE)
+"""``tables/strata.csv``."""
+
+SEVERITY: Columns = (
+    "dataset",
+    "relation",
+    "group",
+    "severity",
+    "scale",
+    "score",
+    "against",
+    "cases",
+    "mean",
+    *INTERVAL,
+    "source_mean",
+)
+"""``tables/severity.csv``."""
+
+FACTORS: Columns = ("factor", "unit", "quartile", "from", "to", *CRITERION, "cases", "clusters", "violations", *RATE)
+"""``tables/factors.csv``."""
+
+FACTOR_MODEL: Columns = ("term", "kind", "unit", "odds_ratio", *INTERVAL, "p_value", *COUNTS, "clusters", "note")
+"""``tables/factors_model.csv``."""
