@@ -11,12 +11,16 @@ from rich.text import Text
 from medtest.cases import UNCHANGED
 from medtest.report.heat import SUMS, Rates, beside, percent
 from medtest.report.material import Material
-from medtest.report.page import criterion_keys, criterion_words
+from medtest.report.words import criterion_keys, criterion_words
 from medtest.results import efr
+from medtest.results.tables import COUNTED, SEED_FACTS
 
 
 def efr_view(materials: Sequence[Material]) -> RenderableType:
-    """Return one table: relations down, systems across, rate and interval in each cell, errors and skips below."""
+    """Return one table: relations down, systems across, rate and interval in each cell.
+
+    Below it stand errors and skips, and how good each system is on the unchanged images.
+    """
     first = materials[0]
     keys = criterion_keys(first)
     rates = [Rates(material.tables.efr) for material in materials]
@@ -37,6 +41,7 @@ def efr_view(materials: Sequence[Material]) -> RenderableType:
         cells = [Text(_cell(rate, name, material), style=style) for rate, material in _pairs(rates, materials)]
         table.add_row(Text(f"{name} (floor)" if name == UNCHANGED else name, style=style), *cells)
     lines = [_left_out(rate, material) for rate, material in _pairs(rates, materials)]
+    lines += [on_sources(material) for material in materials]
     # not the table's own title: that would be wrapped to the table's width
     return Group(Text(title, style="bold"), table, *[Text(line, style="dim") for line in lines if line])
 
@@ -57,6 +62,18 @@ def _left_out(rates: Rates, material: Material) -> str:
     if row is None:
         return f"{material.system}: no case could be judged."
     return f"{material.system}: {row['violations']:,} violations of {row['cases']:,} cases; {beside(row)}."
+
+
+def on_sources(material: Material) -> str:
+    """Return the mean scores on the source images in one line, "" without an expected answer."""
+    seeds = material.tables.seeds
+    names = [name for name in seeds.columns if name not in {*SEED_FACTS, *COUNTED}]
+    judged = [name for name in names if seeds[name].notna().any()]
+    if not judged:
+        return ""
+    count = int(seeds[judged[0]].notna().sum())
+    means = ", ".join(f"{name} {float(seeds[name].mean()):.3f}" for name in judged)
+    return f"{material.system}: mean of {count:,} source images: {means}."
 
 
 def gates_view(materials: Sequence[Material]) -> RenderableType | None:

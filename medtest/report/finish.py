@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,10 +15,11 @@ import yaml
 from rich.console import RenderableType
 
 from medtest.errors import SEVERITY_ORDER, ExitCode, NotTracked
+from medtest.report.comparison import comparison_html
 from medtest.report.console import efr_view, gates_view, one_line
 from medtest.report.material import Material, read_run
 from medtest.report.metrics import child_of
-from medtest.report.page import comparison_html, report_html
+from medtest.report.page import report_html
 from medtest.results.tables import make_tables
 from medtest.results.wanted import RUN_FILE, SUITE_FILE, Wanted
 from medtest.runner.folder import output_problems, write_manifest, writing_text
@@ -176,8 +178,8 @@ def _system(
     if view:
         _write_text(target / SUITE_FILE, yaml.safe_dump(json.loads(json.dumps(suite.composed)), sort_keys=False))
     run = read_run(one.folder)
-    if run and not view:  # for the report that medtest tables makes from the folder alone
-        run["command"] = invocation.command
+    if run and not (view and run.get("command")):  # for the report that medtest tables makes from the folder alone
+        run["command"] = _without_oracle(invocation.command) if view else invocation.command
         _write_text(one.folder / RUN_FILE, _run_text(run))
     run["error_percent"] = one.error_percent
     material = Material(
@@ -193,10 +195,15 @@ def _system(
     return material, target
 
 
+def _without_oracle(command: str) -> str:
+    """Return the command that judges as the suite does."""
+    return shlex.join(token for token in shlex.split(command) if not token.lstrip("+~").startswith("oracles"))
+
+
 def _of_a_system(line: str, outcome: RunOutcome, *, but: SystemOutcome) -> bool:
     """Whether a notice is shown elsewhere in the report, or speaks of another system than ``but``."""
     others = (other for other in outcome.systems if other is not but)
-    return line in {system.notice for system in outcome.systems} or any(
+    return line in {but.reuse, *(system.notice for system in outcome.systems)} or any(
         line.startswith(f"{other.record_name}: ") for other in others
     )
 
@@ -279,7 +286,7 @@ def _parent_tags(suite: Suite, invocation: Invocation) -> dict[str, str]:
     found = {
         "suite": suite.name,
         "suite_version": suite.version,
-        "command": invocation.command,
+        "command": invocation.sweep_command or invocation.command,
         "mlflow.note.content": suite.description,
     }
     return {key: value for key, value in found.items() if value}

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import medtest
 from medtest.cases import UNCHANGED
-from medtest.report import figures, sections
+from medtest.report import sections
+from medtest.report.cases import cases
 from medtest.report.heat import Rates, beside, heat, interval, percent
-from medtest.report.material import Material, sample_index, strips
+from medtest.report.material import Material
 from medtest.report.paper import paper
+from medtest.report.words import (
+    cluster_word,
+    criterion_keys,
+    criterion_words,
+    phantom_words,
+    score_words,
+    view_words,
+)
 from medtest.results import efr, pivot
 
 if TYPE_CHECKING:
@@ -97,7 +105,7 @@ def report_page(material: Material) -> dict[str, Any]:
         **sections.strata(material),
         **paper(material),
         **sections.published(material, rates),
-        **_cases(material),
+        **cases(material),
     }
     shown = {
         "severity": page["curves"],
@@ -108,60 +116,6 @@ def report_page(material: Material) -> dict[str, Any]:
     }
     page["sections"] = [(name, title) for name, title in SECTIONS if shown.get(name, True)]
     return page
-
-
-def criterion_keys(material: Material) -> dict[str, Any]:
-    """Return score, threshold and reference of the primary criterion."""
-    primary = material.wanted.primary
-    return {"score": primary.score, "threshold": primary.threshold, "against": primary.against}
-
-
-def score_words(score: str) -> str:
-    """Return a score or a rule as people say it."""
-    return {
-        "dice": "Dice",
-        "iou": "IoU",
-        "both": "Dice and IoU both",
-        "either": "Dice or IoU",
-        "mean_dice_256": "mean Dice over 256 thresholds",
-        "mean_iou_256": "mean IoU over 256 thresholds",
-    }.get(score, score.replace("_", " "))
-
-
-def criterion_words(material: Material) -> str:
-    """Return when a case is a violation, in words."""
-    primary = material.wanted.primary
-    if primary.against == "source":
-        return (
-            f"{score_words(primary.score)} between the answers to the follow-up and to its source falls more than "
-            f"{100 * primary.threshold:g} % below 1"
-        )
-    return (
-        f"{score_words(primary.score)} against the expected mask falls by more than {100 * primary.threshold:g} % "
-        "of what it was on the source image"
-    )
-
-
-def phantom_words(material: Material) -> str:
-    """Return which data sets are phantoms, or ""."""
-    wanted = material.wanted
-    return ", ".join(wanted.seeds) if wanted.phantom else ""
-
-
-def cluster_word(material: Material) -> str:
-    """Return what intervals resample."""
-    seeds = material.tables.seeds
-    if seeds.empty or "cluster" not in seeds.columns:
-        return "source cases"
-    alone = (seeds["cluster"].astype(str) == seeds["seed_id"].astype(str)).all()
-    return "source cases" if alone else "clusters of source cases (patients, videos)"
-
-
-def view_words(material: Material) -> str:
-    """Return that the oracle is not the suite's own, or ""."""
-    if not material.view:
-        return ""
-    return f"The same records, judged otherwise ({criterion_words(material)}); view {material.view}."
 
 
 def _gates(material: Material) -> dict[str, Any]:
@@ -326,124 +280,3 @@ def _origin(material: Material) -> list[tuple[str, str]]:
     facts = [("digest of inputs and system", str(run.get("digest", "")))]
     facts += [(str(name), str(version)) for name, version in versions.items()]
     return [(name, value) for name, value in facts if value]
-
-
-_MAKES_THE_CASE = ("suite", "suite_dir", "data", "seed", "seeds", "relations", "prepare", "privacy")
-"""First parts of the keys that change an address or what is made at it."""
-
-
-def replay_command(material: Material, address: str) -> str:
-    """Return the command that makes one case again, with all that was typed of its seeds and relations."""
-    typed = shlex.split(material.command)
-    sweep = bool({"-m", "--multirun"} & set(typed))
-    kept = [
-        token
-        for token in typed
-        if token.lstrip("+~").split("=", 1)[0].split(".")[0] in _MAKES_THE_CASE
-        and not (sweep and ("," in token or "(" in token))  # which of several it was stands in suite.yaml
-    ]
-    if not any(token.startswith("suite=") for token in kept):
-        kept.insert(0, f"suite={material.wanted.suite}")
-    if material.wanted.needs_root and not any(token.startswith("data=") for token in kept):
-        kept.append("data=PATH")
-    return " ".join(["medtest replay", *map(shlex.quote, [*kept, address])])
-
-
-def _cases(material: Material) -> dict[str, Any]:
-    worst = [
-        {
-            "address": str(row["address"]),
-            "before": f"{row['source_score']:.3f}",
-            "after": f"{row['score_after']:.3f}",
-            "loss": percent(row["loss_percent"]),
-            "verdict": "violation" if row["violated"] else "held",
-        }
-        for row in material.tables.worst.to_dict("records")
-    ]
-    if material.wanted.images == "none":
-        return {"strips": [], "worst": worst, "no_strips": "The suite's privacy settings keep images out of reports."}
-    found = strips(material.folder, sample_index(material.folder))
-    return {
-        "strips": [
-            {
-                **_strip_words(strip.facts),
-                "command": replay_command(material, str(strip.facts.get("address", ""))),
-                "data": strip.data,
-                "width": strip.width,
-                "height": strip.height,
-            }
-            for strip in found
-        ],
-        "worst": worst,
-        "no_strips": "No sample strips lie beside this report.",
-    }
-
-
-def _strip_words(facts: Mapping[str, Any]) -> dict[str, Any]:
-    before, after = facts.get("source_score"), facts.get("score")
-    if isinstance(before, int | float) and isinstance(after, int | float):
-        name = str(facts.get("score_name", "score"))
-        words = f"{score_words(name.removeprefix('self_'))} {before:.3f} → {after:.3f}, {facts.get('verdict', '')}"
-    else:
-        words = f"{facts.get('verdict', '')} {facts.get('reason', '')}"
-    return {
-        "kind": str(facts.get("kind", "")),
-        "relation": str(facts.get("relation", "")),
-        "severity": facts.get("severity", 0),
-        "address": str(facts.get("address", "")),
-        "words": words.strip(),
-        "alt": f"{facts.get('relation', '')}: source, follow-up, expected mask, answers before and after",
-    }
-
-
-def comparison_html(materials: Sequence[Material], links: Sequence[str]) -> str:
-    """Return the page that sets several systems of one run side by side.
-
-    Args:
-        materials: One for each system.
-        links: Address of each system's report, relative to the page.
-    """
-    first = materials[0]
-    rates = [Rates(material.tables.efr) for material in materials]
-    primary = criterion_keys(first)
-    return render(
-        "comparison.html.j2",
-        {
-            "suite": first.wanted.suite,
-            "version": first.wanted.version,
-            "description": first.wanted.description,
-            "phantom": phantom_words(first),
-            "criterion_words": criterion_words(first),
-            "mean_name": "mean " + score_words(sections.curve_score(first)),
-            "systems": [
-                _system_line(material, rate, link) for material, rate, link in zip(materials, rates, links, strict=True)
-            ],
-            "heats": sections.comparison_heats(materials, rates, primary),
-            "curves": sections.comparison_curves(materials),
-            "curve_legend": [
-                (material.system, figures.SERIES[number % len(figures.SERIES)])
-                for number, material in enumerate(materials)
-            ],
-            "medtest": medtest.__version__,
-        },
-    )
-
-
-def _system_line(material: Material, rates: Rates, link: str) -> dict[str, Any]:
-    row = rates.get(relation=efr.OVERALL, **criterion_keys(material))
-    results = material.tables.gates
-    held = sum(result.held for result in results)
-    return {
-        "name": material.system,
-        "trained_on": ", ".join(material.wanted.trained_on),
-        "partial": f"partial: {material.partial}" if material.partial else "",
-        "efr": percent(row["efr_percent"]) if row is not None else "none",
-        "range": interval(row) if row is not None else "",
-        "counts": f"{row['violations']:,} of {row['cases']:,}" if row is not None else "",
-        "errors": f"{row['errors']:,}" if row is not None else "",
-        "skipped": f"{row['skipped']:,}" if row is not None else "",
-        "source_failed": f"{row['source_failed']:,}" if row is not None else "",
-        "mean": sections.mean_on_sources(material),
-        "gates": f"{held} of {len(results)} held" if results else "none set",
-        "link": link,
-    }

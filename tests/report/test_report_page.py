@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
+import pandas as pd
 import pytest
 from report_parts import invocation, leave_run, make_suite
+from rich.console import Console
 
 from medtest.errors import ExitCode
+from medtest.report.cases import replay_command
+from medtest.report.console import efr_view, on_sources
 from medtest.report.figures import shade
 from medtest.report.finish import finish, remake
 from medtest.report.heat import percent
-from medtest.report.page import replay_command
 from medtest.suite.model import Gate
 
 COMMAND = "python run.py suite=synthetic"
@@ -139,6 +143,8 @@ def test_a_view_leaves_the_suites_own_results_alone(tmp_path):
     assert result.reports == (folder / "views" / "0123456789abcdef" / "report.html",)
     assert (folder / "report.html").read_bytes() == own
     assert "Another oracle than the suite" in result.reports[0].read_text()
+    assert "Dice 0.900 → 0.200, FAIL" in (folder / "report.html").read_text()
+    assert "Dice 0.900 → 0.200<" in result.reports[0].read_text()  # the verdict on the strip is the suite's own
     assert (folder / "views" / "0123456789abcdef" / "tables" / "efr.csv").is_file()
 
 
@@ -198,7 +204,6 @@ def test_shades_darken_with_the_rate_and_text_stays_readable():
             "python run.py 'suite=my suite/synthetic.yaml' 'data=my images'",
             "'suite=my suite/synthetic.yaml' 'data=my images'",
         ),
-        ("python run.py -m suite=synthetic,other seed=1,2", "suite=synthetic"),
         ("python run.py suite=synthetic privacy.seed_ids=hashed", "suite=synthetic privacy.seed_ids=hashed"),
     ],
 )
@@ -206,6 +211,35 @@ def test_replaying_keeps_what_makes_the_case(finished, command: str, expected: s
     result, _ = finished
     material = replace(result.materials[0], command=command)
     assert replay_command(material, "phantoms/a/blur_s1_f0_r0") == f"medtest replay {expected} phantoms/a/blur_s1_f0_r0"
+
+
+def test_notices_stand_with_what_was_tested_and_reuse_is_told_once(tmp_path):
+    suite = make_suite()
+    outcome = leave_run(tmp_path, suite, seeds=6)
+    one = replace(outcome.systems[0], cases_reused=7, reused_from="2026-01-01T00:00:00Z")
+    run = json.loads((one.folder / "run.json").read_text())
+    run |= {"cases_reused": 7, "reused_from": one.reused_from}
+    (one.folder / "run.json").write_text(json.dumps(run))
+    outcome = replace(outcome, systems=(one,), notices=(one.reuse, "A worker was replaced."))
+    page = finish(suite, invocation(tmp_path), outcome).reports[0].read_text()
+    tested = page.partition('<section id="tested">')[2].partition("</section>")[0]
+    judged = page.partition('<section id="errors">')[2].partition("</section>")[0]
+    assert "A worker was replaced." in tested
+    assert "replaced" not in judged and "used again" not in judged
+    assert "7 cases of earlier runs, last 2026-01-01T00:00:00Z" in tested
+    assert one.reuse == "alpha: 7 finished cases of 2026-01-01T00:00:00Z are used again."
+    assert one.reuse not in page
+
+
+def test_the_terminal_says_how_good_a_system_is_on_the_source_images(finished):
+    result, outcome = finished
+    frame = pd.read_parquet(outcome.systems[0].folder / "records.parquet")
+    sources = frame[(frame.relation == "source") & frame.dice.notna()]
+    line = on_sources(result.materials[0])
+    assert line.startswith(f"alpha: mean of {len(sources)} source images: dice {sources.dice.mean():.3f}, iou ")
+    console = Console(width=140, record=True, file=io.StringIO())
+    console.print(efr_view(result.materials))
+    assert line in console.export_text()
 
 
 def test_a_report_holds_no_notice_of_another_system(tmp_path):

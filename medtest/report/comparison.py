@@ -1,0 +1,67 @@
+"""``comparison.html``: the page that sets the systems of one run side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import medtest
+from medtest.report import figures, sections
+from medtest.report.heat import Rates, interval, percent
+from medtest.report.material import Material
+from medtest.report.page import render
+from medtest.report.words import criterion_keys, criterion_words, phantom_words, score_words
+from medtest.results import efr
+
+
+def comparison_html(materials: Sequence[Material], links: Sequence[str]) -> str:
+    """Return the page that sets several systems of one run side by side.
+
+    Args:
+        materials: One for each system.
+        links: Address of each system's report, relative to the page.
+    """
+    first = materials[0]
+    rates = [Rates(material.tables.efr) for material in materials]
+    primary = criterion_keys(first)
+    return render(
+        "comparison.html.j2",
+        {
+            "suite": first.wanted.suite,
+            "version": first.wanted.version,
+            "description": first.wanted.description,
+            "phantom": phantom_words(first),
+            "criterion_words": criterion_words(first),
+            "mean_name": "mean " + score_words(sections.curve_score(first)),
+            "systems": [
+                _system_line(material, rate, link) for material, rate, link in zip(materials, rates, links, strict=True)
+            ],
+            "heats": sections.comparison_heats(materials, rates, primary),
+            "curves": sections.comparison_curves(materials),
+            "curve_legend": [
+                (material.system, figures.SERIES[number % len(figures.SERIES)])
+                for number, material in enumerate(materials)
+            ],
+            "medtest": medtest.__version__,
+        },
+    )
+
+
+def _system_line(material: Material, rates: Rates, link: str) -> dict[str, Any]:
+    row = rates.get(relation=efr.OVERALL, **criterion_keys(material))
+    results = material.tables.gates
+    held = sum(result.held for result in results)
+    return {
+        "name": material.system,
+        "trained_on": ", ".join(material.wanted.trained_on),
+        "partial": f"partial: {material.partial}" if material.partial else "",
+        "efr": percent(row["efr_percent"]) if row is not None else "none",
+        "range": interval(row) if row is not None else "",
+        "counts": f"{row['violations']:,} of {row['cases']:,}" if row is not None else "",
+        "errors": f"{row['errors']:,}" if row is not None else "",
+        "skipped": f"{row['skipped']:,}" if row is not None else "",
+        "source_failed": f"{row['source_failed']:,}" if row is not None else "",
+        "mean": sections.mean_on_sources(material),
+        "gates": f"{held} of {len(results)} held" if results else "none set",
+        "link": link,
+    }

@@ -1,0 +1,61 @@
+"""What the report says of a run in words: its criterion, its seeds, what its intervals resample."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from medtest.report.material import Material
+
+
+def criterion_keys(material: Material) -> dict[str, Any]:
+    """Return score, threshold and reference of the primary criterion."""
+    primary = material.wanted.primary
+    return {"score": primary.score, "threshold": primary.threshold, "against": primary.against}
+
+
+def score_words(score: str) -> str:
+    """Return a score or a rule as people say it."""
+    return {
+        "dice": "Dice",
+        "iou": "IoU",
+        "both": "Dice and IoU both",
+        "either": "Dice or IoU",
+        "mean_dice_256": "mean Dice over 256 thresholds",
+        "mean_iou_256": "mean IoU over 256 thresholds",
+    }.get(score, score.replace("_", " "))
+
+
+def criterion_words(material: Material) -> str:
+    """Return when a case is a violation, in words."""
+    primary = material.wanted.primary
+    if primary.against == "source":
+        return (
+            f"{score_words(primary.score)} between the answers to the follow-up and to its source falls more than "
+            f"{100 * primary.threshold:g} % below 1"
+        )
+    return (
+        f"{score_words(primary.score)} against the expected mask falls by more than {100 * primary.threshold:g} % "
+        "of what it was on the source image"
+    )
+
+
+def phantom_words(material: Material) -> str:
+    """Return which data sets are phantoms, or ""."""
+    wanted = material.wanted
+    return ", ".join(wanted.seeds) if wanted.phantom else ""
+
+
+def cluster_word(material: Material) -> str:
+    """Return what intervals resample."""
+    seeds = material.tables.seeds
+    if seeds.empty or "cluster" not in seeds.columns:
+        return "source cases"
+    alone = (seeds["cluster"].astype(str) == seeds["seed_id"].astype(str)).all()
+    return "source cases" if alone else "clusters of source cases (patients, videos)"
+
+
+def view_words(material: Material) -> str:
+    """Return that the oracle is not the suite's own, or ""."""
+    if not material.view:
+        return ""
+    return f"The same records, judged otherwise ({criterion_words(material)}); view {material.view}."
