@@ -7,7 +7,7 @@ import sys
 
 def main() -> None:
     """Run the command line and end the process with its exit code; the user's mistakes show no traceback."""
-    from medtest.cli.bootstrap import quiet_libraries, require_opencv
+    from medtest.cli.bootstrap import quiet_libraries, require_opencv, tell_defect
     from medtest.errors import ExitCode, MedtestError
 
     quiet_libraries()
@@ -27,6 +27,8 @@ def main() -> None:
         code = int(ExitCode.INTERRUPTED)
     except BrokenPipeError:
         code = 0
+    except Exception:  # noqa: BLE001 - Python's own exit code for it is 1, which says that a gate was not held
+        code = tell_defect()
     sys.exit(code)
 
 

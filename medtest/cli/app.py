@@ -67,6 +67,7 @@ def run(context: typer.Context) -> None:
 def list_parts(
     kind: Annotated[Kind, typer.Argument(help="What to list.")],
     suite_dir: Annotated[list[Path] | None, typer.Option(help="A team's folder of suites.")] = None,
+    config_dir: ConfigDirs = None,
 ) -> None:
     """List suites, or the parts that a suite can name."""
     from medtest.cli.listing import parts_table, suites_table
@@ -74,7 +75,7 @@ def list_parts(
     if kind is Kind.SUITES:
         _console().print(suites_table(list(suite_dir or [])))
     else:
-        _console().print(parts_table(_FAMILIES[kind]))
+        _console().print(parts_table(_FAMILIES[kind], config_dir or []))
 
 
 @app.command("check")
@@ -85,9 +86,17 @@ def check(
     """Check suites whole, without running anything; exit code 2 if one has mistakes."""
     from medtest.cli.checking import check_suites
 
-    names = [token.removeprefix("suite=") for token in suites if "=" not in token or token.startswith("suite=")]
-    overrides = [token for token in suites if "=" in token and not token.startswith("suite=")]
+    named = [token for token in suites if _names_suite(token)]
+    names = [token.removeprefix("suite=") for token in named]
+    overrides = [token for token in suites if token not in named]
     raise typer.Exit(check_suites(names, overrides, config_dirs=config_dir or [], console=_console()))
+
+
+def _names_suite(token: str) -> bool:
+    """Whether a token of ``medtest check`` is a suite and no setting: a file may lie in a folder with = in its name."""
+    if token.startswith("~"):
+        return False
+    return "=" not in token or token.startswith("suite=") or Path(token).expanduser().is_file()
 
 
 @app.command("sheet")

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
+import traceback
 from pathlib import Path
 
 from medtest.errors import MissingSystemLibrary
+
+DEFECT = 70
+"""Exit code of an error that is medtest's own (sysexits' EX_SOFTWARE); no result of a run is told by it."""
 
 _QUIET = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -24,6 +29,13 @@ _PACKAGES: tuple[tuple[tuple[str, ...], str], ...] = (
     (("arch", "manjaro"), "pacman -S libglvnd glib2"),
     (("opensuse", "suse", "sles"), "zypper install Mesa-libGL1 libglib-2_0-0"),
 )
+
+
+def tell_defect() -> int:
+    """Print the error that is being handled as a defect of ours, and return its exit code."""
+    traceback.print_exc()
+    sys.stderr.write("This is a defect of medtest, not a mistake of yours; please report it with these lines.\n")
+    return DEFECT
 
 
 def quiet_libraries() -> None:

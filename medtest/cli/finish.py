@@ -19,6 +19,7 @@ from medtest.suite.outline import write_timings
 if TYPE_CHECKING:
     from medtest.report.finish import Finished
     from medtest.runner import RunOutcome
+    from medtest.suite.compose import Loaded
     from medtest.tracking import Parents
 
 _TIMED_CASES = 50
@@ -49,14 +50,15 @@ class Ended:
 
 
 def run_and_finish(
-    suite: Suite, invocation: Invocation, *, view: str = "", parents: Parents | None = None, sweep: bool = False
+    loaded: Loaded, invocation: Invocation, *, parents: Parents | None = None, sweep: bool = False
 ) -> Ended:
     """Run a suite, write tables, report and MLflow under the folders' locks, and print what came out.
 
+    The folder's records follow the suite's own oracle; tables and report the one that the command line asks for.
+
     Args:
-        suite: The checked suite.
+        loaded: The checked suite.
         invocation: How it is run.
-        view: Digest of the oracle where the command line changed it, else "".
         parents: What an earlier job of the sweep gave.
         sweep: Whether this is a job of a sweep.
 
@@ -66,12 +68,12 @@ def run_and_finish(
     from medtest.report.finish import finish
     from medtest.runner import run_suite
 
-    out = console()
+    out, suite = console(), loaded.suite
     with ExitStack() as locks:
         try:
-            outcome = run_suite(suite, invocation, hold=locks)
+            outcome = run_suite(loaded.own, invocation, hold=locks)
             _keep_timing(invocation, outcome)
-            ended = finish(suite, invocation, outcome, view=view, parents=parents, sweep=sweep)
+            ended = finish(suite, invocation, outcome, view=loaded.view, parents=parents, sweep=sweep)
         except (UserMistakes, FolderInUse):
             raise  # nothing was run
         except MedtestError as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 from rich.table import Table
 
+from medtest.cli.bootstrap import DEFECT, tell_defect
 from medtest.cli.plan_view import console, plan_view
+from medtest.cli.typed import job_tokens, typed_command
 from medtest.errors import SEVERITY_ORDER, ExitCode, MedtestError
 from medtest.paths import home
 from medtest.suite.compose import Loaded, needs_data, settle, task_overrides
@@ -22,9 +23,6 @@ from medtest.suite.model import Invocation, KeptFollowUps
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
-
-DEFECT = 70
-"""Exit code of an error that is medtest's own (sysexits' EX_SOFTWARE); no result of a run is told by it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +60,8 @@ class Job:
 
     Attributes:
         places: Where suites and systems are looked for.
-        command: The command as typed, for the report.
+        called: How the command is called.
+        typed: What was typed after it.
         listed: The suites come from a ``glob``: one that needs ``data=`` is not run, which is no failure.
         alone: No sweep.
         results: What the jobs of this process gave.
@@ -70,7 +69,8 @@ class Job:
     """
 
     places: Places
-    command: str
+    called: str = ""
+    typed: tuple[str, ...] = ()
     listed: bool = False
     alone: bool = True
     results: list[JobResult] = field(default_factory=list)
@@ -105,8 +105,8 @@ class Job:
             return
         from medtest.cli.finish import close_parents
 
-        bad = (int(ExitCode.OK), int(ExitCode.GATE_NOT_HELD))
-        if not close_parents(home(), self.parents, failed=any(result.code not in bad for result in self.results)):
+        good = (int(ExitCode.OK), int(ExitCode.GATE_NOT_HELD))
+        if not close_parents(home(), self.parents, failed=any(result.code not in good for result in self.results)):
             sys.stderr.write("MLflow could not be reached to end the sweep's parent run; results are whole on disk.\n")
 
     def _guarded(self, cfg: DictConfig, hydra: Any, label: str) -> JobResult:
@@ -116,17 +116,13 @@ class Job:
             sys.stderr.write(f"{error}\n")
             return _result(label, int(error.exit_code), str(error).splitlines()[0])
         except Exception as error:  # noqa: BLE001 - a defect of ours must not take the other jobs of a sweep with it
-            traceback.print_exc()
-            sys.stderr.write(
-                "This is a defect of medtest, not a mistake of yours; please report it with these lines.\n"
-            )
-            return _result(label, DEFECT, type(error).__name__)
+            return _result(label, tell_defect(), type(error).__name__)
 
     def _do(self, cfg: DictConfig, hydra: Any, label: str) -> JobResult:
         loaded = settle(cfg, hydra, self.places, for_run=not self.listed)
         if self.listed and loaded.options.data is None and needs_data(loaded.suite):
             return JobResult(label=label, code=int(ExitCode.OK), status="not run", note="it needs data=PATH")
-        invocation = invocation_of(loaded, self.command)
+        invocation = self._invocation(loaded, hydra)
         if loaded.options.plan:
             from medtest.suite.outline import outline
 
@@ -134,16 +130,29 @@ class Job:
             return _result(label, int(ExitCode.OK), "planned")
         from medtest.cli.finish import run_and_finish
 
-        ended = run_and_finish(loaded.suite, invocation, view=loaded.view, parents=self.parents, sweep=not self.alone)
+        ended = run_and_finish(loaded, invocation, parents=self.parents, sweep=not self.alone)
         self.parents = ended.parents or self.parents
         return _result(label, int(ended.code), ended.note)
 
+    def _invocation(self, loaded: Loaded, hydra: Any) -> Invocation:
+        whole = typed_command(self.called, self.typed)
+        if self.alone:
+            return invocation_of(loaded, whole)
+        own = typed_command(self.called, job_tokens(self.typed, task_overrides(hydra)))
+        return invocation_of(loaded, own, sweep_command=whole)
 
-def invocation_of(loaded: Loaded, command: str = "") -> Invocation:
-    """Return how a call runs its suite."""
+
+def invocation_of(loaded: Loaded, command: str = "", *, sweep_command: str = "") -> Invocation:
+    """Return how a call runs its suite.
+
+    Args:
+        loaded: The suite and its options.
+        command: The command of this run, for its report.
+        sweep_command: The command of the sweep that it is a job of.
+    """
     options = loaded.options
     if loaded.suite.privacy.seed_ids == "hashed":  # the command stands in reports and in MLflow
-        command = re.sub(r"seed:[^,'\"\]]*", "seed:…", command)
+        command, sweep_command = (re.sub(r"seed:[^,'\"\]]*", "seed:…", text) for text in (command, sweep_command))
     return Invocation(
         home=home(),
         data=None if options.data is None else Path(options.data).expanduser().resolve(),
@@ -159,6 +168,7 @@ def invocation_of(loaded: Loaded, command: str = "") -> Invocation:
         track=options.track and options.tracking.enabled,
         quiet=options.quiet,
         command=command,
+        sweep_command=sweep_command,
         kept=_kept(loaded),
     )
 
@@ -197,7 +207,7 @@ def show_summary(results: list[JobResult]) -> None:
 
 
 def _label(overrides: Iterable[str]) -> str:
-    plain = [re.sub(r"^\+\+(chosen\.)?", "", str(override)) for override in overrides]
+    plain = [re.sub(r"^\+\+(chosen\.)?|(?<=\.)_id_(?=\d)", "", str(override)) for override in overrides]
     shown = [re.sub(r"='([\w.-]+)'$", r"=\1", override) for override in plain]
     return " ".join(shown) or "(no overrides)"
 

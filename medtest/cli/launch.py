@@ -8,7 +8,6 @@ sweep takes the others with it.
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 import tempfile
 import uuid
@@ -17,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from medtest.cli.bootstrap import quiet_libraries, require_opencv
+from medtest.cli.bootstrap import quiet_libraries, require_opencv, tell_defect
 from medtest.errors import ExitCode, MedtestError, Mistake, UserMistakes, nearest_name
 
 if TYPE_CHECKING:
@@ -62,6 +61,8 @@ def main(argv: Sequence[str] | None = None, *, command: str = "") -> int:
     except BrokenPipeError:  # | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
+    except Exception:  # noqa: BLE001 - Python's own exit code for it is 1, which says that a gate was not held
+        return tell_defect()
 
 
 def _called_as() -> str:
@@ -88,7 +89,8 @@ def _main(typed: list[str], called: str) -> int:
 
     job = Job(
         places=places,
-        command=typed_command(called, typed),
+        called=called,
+        typed=tuple(typed),
         listed=any(token.startswith("suite=glob(") for token in args.overrides) and sweep,
         alone=not sweep,
     )
@@ -131,27 +133,6 @@ def _folders(key: str, given: Sequence[str], mistakes: list[Mistake]) -> tuple[P
         else:
             mistakes.append(Mistake(where="command line", key=key, found=text, allowed="a folder that is there"))
     return tuple(folders)
-
-
-def typed_command(called: str, typed: Sequence[str]) -> str:
-    """Return the command as typed, for reports: paths of this machine and addresses of servers taken out."""
-    from medtest.suite.overrides import PATH_KEYS, unquoted
-
-    shown: list[str] = []
-    for token in typed:
-        key, equals, value = token.partition("=")
-        plain = unquoted(value) if equals else value
-        last = key.rpartition(".")[2]
-        local = plain.startswith(("/", "~", "\\")) or ":" in plain[:3] or ".." in plain
-        if equals and last == "uri":
-            shown.append(f"{key}=URI")
-        elif equals and (last in PATH_KEYS or key == "--config-dir") and last != "target" and local:
-            shown.append(f"{key}=PATH")
-        elif "://" in token or (local and equals) or token.startswith(("/", "~")) or "{" in token and "/" in token:
-            shown.append(f"{key}=…" if equals else "PATH")
-        else:
-            shown.append(token)
-    return " ".join([called, *(token if token.endswith(("=PATH", "=URI")) else shlex.quote(token) for token in shown)])
 
 
 # --- Hydra ------------------------------------------------------------------------------------------------------
@@ -222,6 +203,8 @@ def _sweep(job: Job, ready: Prepared, places: Places) -> list[JobResult]:
                 places, lambda: hydra.multirun(config_name="config", task_function=job, overrides=overrides)
             )
             results = [item.return_value for batch in returned for item in batch]
+        except UserMistakes as error:  # what Hydra refuses before the first job
+            raise UserMistakes(error.mistakes, f"{error.heading}, no job was run") from error
         except KeyboardInterrupt:
             results = job.interrupted()
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,23 @@ from rich.table import Table
 from medtest.paths import suites_folder
 from medtest.plugins import Family, parts
 from medtest.suite.library import SuiteTree, find_suite, load_tree, suite_folders, suite_names
+from medtest.suite.systems import system_infos
 
 
-def parts_table(family: Family) -> Table:
-    """Return the parts of a family: name, what it is, the settings a suite may give, who brings it."""
+def parts_table(family: Family, config_dirs: Sequence[Path] = ()) -> Table:
+    """Return the parts of a family: name, what it is, the settings a suite may give, who brings it.
+
+    Args:
+        family: Which parts.
+        config_dirs: Folders like ``conf/`` of a team, whose systems are listed too.
+    """
     table = Table(title=family, title_justify="left", box=None, header_style="bold", pad_edge=False)
     table.add_column("name", style="bold", no_wrap=True)
     table.add_column("what it is", ratio=3)
     table.add_column("settings and defaults", ratio=3)
     table.add_column("from", no_wrap=True)
-    for info in parts(family).values():
+    known = system_infos(config_dirs) if family == "systems" else parts(family)
+    for info in known.values():
         table.add_row(info.name, escape(info.summary), escape(_settings(info.defaults)), escape(info.origin))
     return table
 

@@ -8,7 +8,8 @@ from rich.console import Console
 
 from medtest.errors import ExitCode, Mistake, UserMistakes
 from medtest.report.console import efr_view, gates_view
-from medtest.report.finish import remake
+from medtest.report.finish import VIEWS, remake
+from medtest.results.records_io import RECORDS, SHARDS
 from medtest.results.wanted import RUN_FILE
 
 
@@ -47,6 +48,12 @@ def remake_tables(folder: Path, *, console: Console) -> ExitCode:
 
 
 def _runs(folder: Path) -> list[Path]:
-    """Return run folders; views and folders moved aside by ``fresh=true`` are left out."""
+    """Return run folders; views, MLflow's copies and folders moved aside by ``fresh=true`` are left out."""
     found = [path.parent for path in folder.rglob(RUN_FILE)] if folder.is_dir() else []
-    return sorted(p for p in found if "views" not in p.relative_to(folder).parts and ".old-" not in p.name)
+    return sorted(
+        path
+        for path in found
+        if not {VIEWS, "mlruns"} & set(path.relative_to(folder).parts)
+        and ".old-" not in path.name
+        and ((path / RECORDS).is_file() or any((path / SHARDS).glob("shard-*.parquet")))
+    )

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from medtest.runner.export import export_followups
     from medtest.runner.folder import write_manifest
     from medtest.runner.outcome import Count, Limits, Progress, RunOutcome, SystemOutcome
+    from medtest.runner.prepared import PreparedRun, prepare_run
     from medtest.runner.replay import Replay, replay_case, replay_strips
-    from medtest.runner.run import PreparedRun, prepare_run, run_suite
+    from medtest.runner.run import run_suite
 
 __all__ = [
     "Count",
@@ -38,8 +39,8 @@ _HOMES = {
     "Replay": "replay",
     "replay_case": "replay",
     "replay_strips": "replay",
-    "PreparedRun": "run",
-    "prepare_run": "run",
+    "PreparedRun": "prepared",
+    "prepare_run": "prepared",
     "run_suite": "run",
 }
 

@@ -22,10 +22,10 @@ from medtest.runner.ledger import Ledger, Places
 from medtest.runner.messages import Strip, StripTask
 from medtest.runner.outcome import Limits, SystemOutcome
 from medtest.runner.shards import Code
-from medtest.suite.model import Criterion, Invocation
+from medtest.suite.model import Invocation
 
 if TYPE_CHECKING:
-    from medtest.runner.run import PreparedRun
+    from medtest.runner.prepared import PreparedRun
 
 RUN_FILE = "run.json"
 SUITE_FILE = "suite.yaml"
@@ -112,10 +112,9 @@ class Finisher:
             notice=system.notice(),
         )
 
-    def _judge(self, table: pa.Table, criterion: Criterion) -> pa.Table:
-        """Make verdicts anew under another criterion; what was not judged by scores stays as it is."""
-        plan = self.prepared.suite.oracle
-        oracle = plan.part.info.load()(plan.part.settings, primary=criterion)
+    def _judge(self, table: pa.Table) -> pa.Table:
+        """Make verdicts anew under the suite's criterion; what was not judged by scores stays as it is."""
+        oracle = self.prepared.suite.build_oracle()
         names = [*oracle.scores, *(f"self_{s}" for s in oracle.self_scores)]
         columns = [*names, *(f"source_{s}" for s in oracle.scores)]
         verdicts, reasons = [], []
@@ -185,6 +184,7 @@ class Finisher:
             "error_percent": outcome.error_percent,
             "seeds": len(self.prepared.plan.refs),
             "notice": outcome.notice,
+            "command": earlier.get("command", ""),
             "device": device if ran else earlier.get("device", device),
             "workers": layout.workers if ran else earlier.get("workers", 0),
             "threads": layout.threads if ran else earlier.get("threads", 0),

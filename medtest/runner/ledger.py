@@ -78,7 +78,7 @@ class Ledger:
         folder: Its folder; made here.
         schema: What records look like.
         digest: The run's.
-        primary: The criterion that this invocation's verdicts follow.
+        primary: The criterion that verdicts follow: the suite's own. Records judged by another are judged anew.
         places: Where records stand.
         chosen: bool, the places that this invocation is to execute.
         limits: When shards are closed.
@@ -110,7 +110,6 @@ class Ledger:
         self._primary = json.dumps(asdict(primary), sort_keys=True)
         found = scan(folder, schema, digest, places.find)
         self._old: list[Part] = found.parts
-        self._folder_primary = found.primary or self._primary
         self.reused_from = found.written
         self.set_aside = found.set_aside
         self._codes = np.full(places.total, Code.NONE, dtype=np.uint8)
@@ -174,11 +173,11 @@ class Ledger:
         """Records that earlier invocations made and that stand."""
         return int(np.count_nonzero((self._codes != Code.NONE) & ~self._executed))
 
-    def merge(self, judge: Callable[[pa.Table, Criterion], pa.Table]) -> NDArray[np.int64]:
+    def merge(self, judge: Callable[[pa.Table], pa.Table]) -> NDArray[np.int64]:
         """Write the merged records if there is anything new.
 
         Args:
-            judge: Makes the verdicts of a table anew under a criterion.
+            judge: Makes the verdicts of a table anew under the suite's criterion.
 
         Returns:
             As :meth:`counts`.
@@ -186,16 +185,16 @@ class Ledger:
         self._writer.flush()
         parts = self._old + self._writer.parts
         records = self.folder / RECORDS
-        if records.exists() and (self.folder / RECORDS_CSV).exists() and all(part.path == records for part in parts):
+        whole = all(part.path == records and part.primary == self._primary for part in parts)
+        if records.exists() and (self.folder / RECORDS_CSV).exists() and whole:
             return self.counts()
-        criterion = Criterion(**json.loads(self._folder_primary))
         counts = merge(
             self.folder,
             self._schema,
-            Stamp(digest=self._digest, primary=self._folder_primary),
+            Stamp(digest=self._digest, primary=self._primary),
             parts,
             written=utc_now() if self._writer.parts else self.reused_from,
-            judge=lambda table: judge(table, criterion),
+            judge=judge,
         )
         counts[Code.NONE] = self._codes.size - int(counts.sum())
         return counts

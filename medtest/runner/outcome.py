@@ -93,6 +93,13 @@ class SystemOutcome:
     notice: str = ""
 
     @property
+    def reuse(self) -> str:
+        """The line that says which cases are used again, or ""."""
+        if not self.cases_reused:
+            return ""
+        return f"{self.record_name}: {self.cases_reused:,} finished cases of {self.reused_from} are used again."
+
+    @property
     def partial(self) -> bool:
         """Whether cases of the suite are still to be run."""
         return self.finished < self.planned

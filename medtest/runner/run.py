@@ -5,37 +5,28 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
 
-from medtest.cases import SeedRef
-from medtest.errors import MedtestError, Mistake, UserMistakes
+from medtest.errors import MedtestError
 from medtest.runner import finish
 from medtest.runner.dispatch import Callbacks, Dispatcher
-from medtest.runner.folder import FolderLock, system_folder
+from medtest.runner.folder import FolderLock
 from medtest.runner.layout import Layout, choose_layout, device_is_certain
-from medtest.runner.ledger import Ledger, Places, seeds_twice
+from medtest.runner.ledger import Ledger, Places
 from medtest.runner.messages import Job, StripTask, Task, UnitTask
 from medtest.runner.outcome import Count, Limits, Progress, RunOutcome, SystemOutcome
-from medtest.runner.privacy import Names, key_fingerprint, load_key
+from medtest.runner.prepared import PreparedRun, prepare_run
 from medtest.runner.progress import choose_progress
-from medtest.runner.rows import records_schema, strata_of
 from medtest.runner.shards import Code
-from medtest.suite.digest import Digest, digest_of, run_digest
-from medtest.suite.model import Invocation, Selection, Suite
-from medtest.suite.plan import Plan, is_chosen
-from medtest.systems.base import System
+from medtest.suite.model import Invocation, Suite
 
-_LISTED = 50
-"""At most this many unusable files are named in what the user reads."""
 _PROGRESS_SECONDS = 0.1
 
 
@@ -81,126 +72,6 @@ def run_suite(
         shown.close()
 
 
-@dataclass(frozen=True, kw_only=True)
-class PreparedRun:
-    """A suite with everything that the parent process knows of it; no system is loaded.
-
-    Attributes:
-        suite: The suite.
-        plan: All its cases.
-        owners: Which seed source each seed comes from.
-        names: How ids are shown.
-        systems: The systems, in order, not opened.
-        digests: Theirs.
-        folders: Theirs.
-        schema: What records look like.
-        strata: Columns that stratify tables.
-        notices: Lines for the user.
-    """
-
-    suite: Suite
-    plan: Plan
-    owners: NDArray[np.int32]
-    names: Names
-    systems: tuple[System, ...]
-    digests: tuple[Digest, ...]
-    folders: tuple[Path, ...]
-    schema: pa.Schema
-    strata: tuple[str, ...]
-    notices: tuple[str, ...]
-
-
-def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
-    """List seeds, check systems, and find the folders, loading nothing heavy and writing nothing.
-
-    Raises:
-        UserMistakes: Seeds or systems cannot be used.
-    """
-    sources = suite.build_seeds(invocation.data)
-    refs: list[SeedRef] = []
-    owners: list[int] = []
-    notices: list[str] = []
-    for number, source in enumerate(sources):
-        found = source.refs()
-        refs += found
-        owners += [number] * len(found)
-        notices += source.notices()
-        left_out = source.problems()
-        if left_out:
-            count = len(left_out)
-            files = "file" if count == 1 else "files"
-            notices.append(f"{count} {files} of {source.dataset} left out as unusable seeds.")
-            if suite.privacy.seed_ids != "hashed":  # names of files may be names of patients
-                notices += [f"Left out: {problem.file} {problem.reason}" for problem in left_out[:_LISTED]]
-                if count > _LISTED:
-                    notices.append(f"… and {count - _LISTED} more; on_bad_seed: stop names them all.")
-    _check_seeds(refs)
-    relations = suite.build_relations()
-    systems = suite.build_systems()
-    mistakes = [mistake for system in systems.values() for mistake in system.check()]
-    if mistakes:
-        raise UserMistakes(mistakes)
-    key = load_key(invocation.home) if suite.privacy.seed_ids == "hashed" else None
-    digests = tuple(
-        _with_privacy(run_digest(suite, name, seeds=sources, relations=relations, system=system), key)
-        for name, system in systems.items()
-    )
-    folders = tuple(
-        system_folder(invocation.home, suite.name, system.record_name, digest.value)
-        for system, digest in zip(systems.values(), digests, strict=True)
-    )
-    _check_folders(list(systems), folders)
-    strata = strata_of(refs)
-    return PreparedRun(
-        suite=suite,
-        plan=Plan(refs, relations, invocation.batch_size),
-        owners=np.array(owners, dtype=np.int32),
-        names=Names(key),
-        systems=tuple(systems.values()),
-        digests=digests,
-        folders=folders,
-        schema=records_schema(suite.build_oracle(), strata),
-        strata=strata,
-        notices=tuple(notices),
-    )
-
-
-def _check_seeds(refs: Sequence[SeedRef]) -> None:
-    if not refs:
-        raise UserMistakes([Mistake(where="suite", key="seeds", found="no seed at all", allowed="at least one")])
-    twice = seeds_twice(refs)
-    if twice:
-        raise UserMistakes(
-            Mistake(where="suite", key="seeds", found=f"{dataset}/{seed_id} twice", fix="Give each source another id.")
-            for dataset, seed_id in twice[:20]
-        )
-
-
-def _check_folders(names: Sequence[str], folders: Sequence[Path]) -> None:
-    seen: dict[Path, str] = {}
-    for name, folder in zip(names, folders, strict=True):
-        if folder in seen:
-            raise UserMistakes(
-                [
-                    Mistake(
-                        where="suite",
-                        key=f"systems.{name}",
-                        found=f"the same system as systems.{seen[folder]}",
-                        fix="Take one of them out.",
-                    )
-                ]
-            )
-        seen[folder] = name
-
-
-def _with_privacy(digest: Digest, key: bytes | None) -> Digest:
-    """Give hashed records a folder of their own: one that holds plain ids is never gone on with under hashed ones."""
-    if key is None:
-        return digest
-    covers = {**digest.covers, "seed_ids": f"hashed with key {key_fingerprint(key)}"}
-    return Digest(value=digest_of(covers), covers=covers)
-
-
 @dataclass
 class _Run:
     """One call of :func:`run_suite`."""
@@ -238,7 +109,6 @@ class _Run:
         """Read what earlier runs left."""
         prepared = self.prepared
         places = Places(prepared.plan, prepared.names)
-        chosen = _chosen(prepared.plan, self.invocation, prepared.names)
         for system, digest, folder in zip(prepared.systems, prepared.digests, prepared.folders, strict=True):
             ledger = Ledger(
                 folder=folder,
@@ -246,16 +116,12 @@ class _Run:
                 digest=digest.value,
                 primary=prepared.suite.oracle.primary,
                 places=places,
-                chosen=chosen,
+                chosen=prepared.chosen,
                 limits=self.limits,
             )
             self.ledgers.append(ledger)
             for problem in ledger.set_aside:
                 self.notices.append(f"{system.record_name}: {problem}; it was set aside, its cases are run again.")
-            if ledger.reused:
-                self.notices.append(
-                    f"{system.record_name}: {ledger.reused} finished cases of {ledger.reused_from} are used again."
-                )
         self._finisher = finish.Finisher(
             prepared=prepared, invocation=self.invocation, ledgers=self.ledgers, places=places, limits=self.limits
         )
@@ -296,15 +162,16 @@ class _Run:
         layout = self.layout or Layout(workers=0, threads=0)
         if not self.interrupted:
             finisher.close(device=self.device, layout=layout)
+        systems = finisher.outcomes()
         return RunOutcome(
-            systems=finisher.outcomes(),
+            systems=systems,
             interrupted=self.interrupted,
             device=self.device,
             workers=self.workers,
             threads=layout.threads,
             seconds=seconds,
             running_seconds=0.0 if self._dispatcher is None else self._dispatcher.running_seconds,
-            notices=tuple(self.notices),
+            notices=(*(system.reuse for system in systems if system.reuse), *self.notices),
         )
 
     def _job(self, device: str) -> Job:
@@ -381,28 +248,6 @@ class _Run:
             return None
         tasks: list[StripTask] = self._finisher.merge()
         return iter(tasks) if tasks else None
-
-
-def _chosen(plan: Plan, invocation: Invocation, names: Names) -> NDArray[np.bool_]:
-    """Return which places this invocation is to execute."""
-    only = _plain_seeds(plan, invocation.only, names)
-    chosen = np.zeros((len(plan.refs), plan.cases_per_seed), dtype=np.bool_)
-    for unit in plan.units():
-        chosen[unit.index] = [
-            is_chosen(address, unit.position, limit=invocation.limit, only=only) for address in unit.cases
-        ]
-    # a source goes with its follow-ups: where none is chosen it is not either, unless the suite has nothing else
-    if plan.cases_per_seed > 1:
-        chosen[:, 0] &= chosen[:, 1:].any(axis=1)
-    return chosen.reshape(-1)
-
-
-def _plain_seeds(plan: Plan, only: Selection, names: Names) -> Selection:
-    """Let ``only=seed:…`` name seeds as a report with hashed ids shows them."""
-    if names.key is None or not only.seeds:
-        return only
-    shown = {names.seed_id(ref.dataset, ref.seed_id): ref.seed_id for ref in plan.refs}
-    return replace(only, seeds=frozenset(shown.get(seed, seed) for seed in only.seeds))
 
 
 @contextmanager

@@ -119,13 +119,11 @@ class Scan:
         parts: Row groups from the oldest to the newest.
         written: When the newest file was closed, "" where there is none.
         set_aside: Files that could not be used.
-        primary: The criterion of the oldest file, "" where there is none.
     """
 
     parts: list[Part]
     written: str
     set_aside: list[str]
-    primary: str
 
 
 def read_file(path: Path, schema: pa.Schema, digest: str) -> tuple[pq.ParquetFile, str, str]:
@@ -161,7 +159,7 @@ def scan(folder: Path, schema: pa.Schema, digest: str, find: Find) -> Scan:
         digest: The run's.
         find: Places of rows in the plan.
     """
-    result = Scan(parts=[], written="", set_aside=[], primary="")
+    result = Scan(parts=[], written="", set_aside=[])
     for draft in (folder / SHARDS).glob(".*.tmp"):
         draft.unlink(missing_ok=True)
     shards = sorted(p for p in (folder / SHARDS).iterdir() if p.suffix == ".parquet")
@@ -170,7 +168,7 @@ def scan(folder: Path, schema: pa.Schema, digest: str, find: Find) -> Scan:
         try:
             if path is not records and not _SHARD.fullmatch(path.name):
                 raise ForeignFile("with a foreign name")
-            parts, primary, written = _read_parts(path, schema, digest, find)
+            parts, written = _read_parts(path, schema, digest, find)
         except ForeignFile as reason:
             aside = path.with_name(f"{path.name}.aside-{time.time_ns()}")
             with output_problems(path):
@@ -179,11 +177,10 @@ def scan(folder: Path, schema: pa.Schema, digest: str, find: Find) -> Scan:
             continue
         result.parts += parts
         result.written = max(result.written, written)
-        result.primary = result.primary or primary
     return result
 
 
-def _read_parts(path: Path, schema: pa.Schema, digest: str, find: Find) -> tuple[list[Part], str, str]:
+def _read_parts(path: Path, schema: pa.Schema, digest: str, find: Find) -> tuple[list[Part], str]:
     file, primary, written = read_file(path, schema, digest)
     parts: list[Part] = []
     with file:
@@ -197,7 +194,7 @@ def _read_parts(path: Path, schema: pa.Schema, digest: str, find: Find) -> tuple
             if (places < 0).any():
                 raise ForeignFile("with cases that this suite does not have")
             parts.append(Part(path=path, group=group, places=places, codes=codes, primary=primary))
-    return parts, primary, written
+    return parts, written
 
 
 class ShardWriter:

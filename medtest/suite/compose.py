@@ -16,13 +16,16 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from medtest.errors import Mistake, UserMistakes
-from medtest.suite.checks import Draft, check, oracle_of
+from medtest.suite.checks import check
+from medtest.suite.composed import with_composed
 from medtest.suite.digest import oracle_digest
+from medtest.suite.draft import Draft
 from medtest.suite.hydra_source import Places, search_path
 from medtest.suite.hydra_words import rephrase
+from medtest.suite.judging import gates_of, oracle_of
 from medtest.suite.library import COMMAND_LINE, MAPS, SuiteTree, load_tree
 from medtest.suite.model import Selection, Suite
-from medtest.suite.overrides import prepare
+from medtest.suite.overrides import as_typed, prepare
 from medtest.suite.safety import short
 from medtest.suite.schema import RunBlock, validate
 from medtest.suite.selection import selection_of
@@ -35,7 +38,9 @@ class Loaded:
     """A checked suite and what this call is to do with it.
 
     Attributes:
-        suite: The suite.
+        suite: The suite, judged as the command line says.
+        own: The suite under its own oracle, whose verdicts, samples and ``suite.yaml`` a run's folder holds; ``suite``
+            itself unless there is a view.
         options: Options of the run.
         selection: ``only=``.
         view: "" under the suite's own oracle; the oracle's digest when the command line changed it, whose tables,
@@ -43,6 +48,7 @@ class Loaded:
     """
 
     suite: Suite
+    own: Suite
     options: RunBlock
     selection: Selection
     view: str = ""
@@ -140,7 +146,7 @@ def settle(cfg: DictConfig, hydra: DictConfig, places: Places, *, for_run: bool 
     source = Sources(tree=tree, typed=[key for key in map(key_of, task_overrides(hydra)) if key])
     infos = system_infos(places.configs)
     take_out(values, source, mistakes)
-    chosen = keep_chosen(values, source, mistakes)
+    chosen = keep_chosen(values, source, mistakes, infos)
     options = _options(values, source, mistakes)
     if options is not None:
         to_only_system(values, options, chosen, source, mistakes)
@@ -167,7 +173,8 @@ def settle(cfg: DictConfig, hydra: DictConfig, places: Places, *, for_run: bool 
         _fit_to_run(suite, options, draft.mistakes)
     if draft.mistakes or suite is None or options is None:
         raise UserMistakes(_in_order(draft.mistakes))
-    return Loaded(suite=suite, options=options, selection=selection, view=_view(suite, draft, source))
+    own, view = _view(suite, draft, source)
+    return Loaded(suite=suite, own=own, options=options, selection=selection, view=view)
 
 
 def task_overrides(hydra: DictConfig) -> list[str]:
@@ -176,13 +183,18 @@ def task_overrides(hydra: DictConfig) -> list[str]:
     return [str(item) for item in given] if isinstance(given, list) else []
 
 
-def _view(suite: Suite, draft: Draft, source: Sources) -> str:
+def _view(suite: Suite, draft: Draft, source: Sources) -> tuple[Suite, str]:
+    """Return the suite under its own oracle, and the digest of the typed one where that judges otherwise, else ""."""
     if not any(key[:1] == ("oracles",) for key in source.typed):
-        return ""
+        return suite, ""
     alone = replace(draft, values={**draft.values, "oracles": source.tree.values.get("oracles")}, mistakes=[])
-    own = oracle_of(alone, suite)
+    oracle = oracle_of(alone, suite)
     digest = oracle_digest(suite).value
-    return "" if own is not None and oracle_digest(replace(suite, oracle=own)).value == digest else digest
+    if oracle is None:  # the suite's own has mistakes that the command line mends
+        return suite, digest
+    gates = gates_of(alone, oracle, [plan.id for plan in suite.relations])
+    own = with_composed(replace(suite, oracle=oracle, gates=gates))
+    return (suite, "") if oracle_digest(own).value == digest else (own, digest)
 
 
 def needs_data(suite: Suite) -> bool:
@@ -232,11 +244,12 @@ def _plain(cfg: DictConfig, mistakes: list[Mistake]) -> dict[str, Any]:
         values = OmegaConf.to_container(content, resolve=False)
     if not isinstance(values, dict):
         return {}
+    values = as_typed({str(key): value for key, value in values.items()})
     for key in MAPS:
         block = values.get(key)
         if isinstance(block, dict):
             values[key] = {str(name): {} if item is None or item is True else item for name, item in block.items()}
-    return {str(key): value for key, value in values.items()}
+    return values
 
 
 def _laid_over(tree: SuiteTree, values: Mapping[str, Any]) -> dict[str, Any]:

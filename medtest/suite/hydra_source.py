@@ -4,12 +4,14 @@
   that :mod:`medtest.suite.safety` has let through, with ``extends`` already worked out. A suite with mistakes gives
   nothing; the job reports them, so that one bad file does not keep the others of a sweep from running.
 - ``medtest-systems``: the group ``model``; ``model=ssformer`` becomes ``systems: {ssformer: {use: ssformer}}``, so
-  that ``model=[pranet,ssformer]`` merges into two systems instead of one mixture.
+  that ``model=[pranet,ssformer]`` merges into two systems instead of one mixture. Names that no system has are let
+  through and reported by the job, as with suites.
 - ``medtest-conf``: ``conf/`` without the folders that hold the parts' defaults, which are no choices of Hydra's.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,13 +24,14 @@ from hydra.core.plugins import Plugins
 from hydra.plugins.config_source import ConfigLoadError, ConfigResult, ConfigSource
 from omegaconf import OmegaConf
 
-from medtest.cases import ID_PATTERN
 from medtest.paths import conf_folder
 from medtest.suite.library import load_tree, suite_folders, suite_names
 from medtest.suite.systems import system_infos
 
 _SEPARATOR = "\0"
 """Joins folders in a source's path: the one sign that no folder's name can hold."""
+_NAME = re.compile(r"[A-Za-z0-9_][\w-]{0,99}(?:\.yaml)?")
+"""What may be the name of a suite or system, or a misspelling of one; nothing that leads out of a folder."""
 _PARTS = ("relations", "seeds", "oracles", "model")
 
 
@@ -94,6 +97,11 @@ class _GroupSource(ConfigSource):
         )
 
 
+def _is_name_in(group: str, config_path: str) -> bool:
+    found, _, name = config_path.strip("/").partition("/")
+    return found == group and _NAME.fullmatch(name) is not None
+
+
 class SuiteSource(_GroupSource):
     """``suite=NAME``; the path is the team's folders, joined; ours are always added."""
 
@@ -112,9 +120,8 @@ class SuiteSource(_GroupSource):
         return suite_names(self._folders())
 
     def is_config(self, config_path: str) -> bool:
-        """Tell whether the name is well formed: one that no folder has is a mistake that the job reports."""
-        group, _, name = config_path.strip("/").partition("/")
-        return group == self.group and ID_PATTERN.fullmatch(name.removesuffix(".yaml")) is not None
+        """Tell whether the path is a name at all: one that no folder has is a mistake that the job reports."""
+        return _is_name_in(self.group, config_path)
 
     def make(self, name: str) -> dict[str, Any]:
         """Return a suite's content, or nothing when it has mistakes."""
@@ -140,6 +147,10 @@ class SystemSource(_GroupSource):
     def names(self) -> Sequence[str]:
         """Return the systems that can be named."""
         return sorted(system_infos(tuple(Path(folder) for folder in self.path.split(_SEPARATOR) if folder)))
+
+    def is_config(self, config_path: str) -> bool:
+        """Tell whether the path is a name at all: one that no system has is a mistake that the job reports."""
+        return _is_name_in(self.group, config_path)
 
     def make(self, name: str) -> dict[str, Any]:
         """Return the system's entry, and that it was chosen."""

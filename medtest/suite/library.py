@@ -54,6 +54,7 @@ class SuiteTree:
         origins: Where every key stands.
         mistakes: What was refused on the way.
         incomplete: Whether a file of it could not be read whole, so that what is missing here may stand there.
+        extends: Whether it extends another suite.
     """
 
     name: str
@@ -62,6 +63,7 @@ class SuiteTree:
     origins: dict[Key, Origin] = field(default_factory=dict)
     mistakes: list[Mistake] = field(default_factory=list)
     incomplete: bool = False
+    extends: bool = False
 
     def origin(self, key: Key) -> Origin:
         """Return where a key stands, or where the nearest key around it does."""
@@ -120,8 +122,8 @@ def load_tree(name: str, folders: Sequence[Path]) -> SuiteTree:
     path = find_suite(name, folders)
     if path is not None:
         tree.where = shown(path)
-    if "name" not in tree.values or tree.origin(("name",)).where != tree.where:
-        tree.values["name"] = name
+    if tree.extends and ("name" not in tree.values or tree.origin(("name",)).where != tree.where):
+        tree.values["name"] = name  # the parent's would mix the results of the two
     _resolve(tree)
     return tree
 
@@ -160,6 +162,7 @@ def _load_into(
         return
     document = read_suite(path, where)
     tree.incomplete |= document.swollen or (bool(document.mistakes) and not document.values)
+    tree.extends |= bool(document.parents)
     for parent in document.parents:
         line = document.lines.get(("extends",), document.lines.get(("defaults",)))
         _load_into(tree, parent, folders, chain=(*chain, name), origin=Origin(where=where, line=line), read=read)

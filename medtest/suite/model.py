@@ -163,7 +163,8 @@ class Invocation:
         tracking_uri: MLflow store; None for the default under ``home``.
         track: False switches MLflow off.
         quiet: No progress bar.
-        command: The command line as typed, for the report ("python run.py suite=…"), without secrets.
+        command: The command line that gives this run, for its report ("python run.py suite=…"), without secrets.
+        sweep_command: The command line of the sweep that this run is a job of, or "".
         kept: Where follow-ups may be taken from instead of being made; records are the same either way.
     """
 
@@ -181,4 +182,5 @@ class Invocation:
     track: bool = True
     quiet: bool = False
     command: str = ""
+    sweep_command: str = ""
     kept: KeptFollowUps | None = None

@@ -10,6 +10,7 @@ from pathlib import Path
 from medtest.cases import UNCHANGED
 from medtest.suite.model import Invocation, Suite
 from medtest.suite.plan import Plan, is_chosen
+from medtest.suite.selection import check_selection, nothing_chosen
 
 DEFAULT_MS = 30.0
 """Milliseconds a case assumed for a system that was never timed here. A case of a compact network costs 44 ms of
@@ -96,11 +97,13 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
         The counts and an estimate of the time; earlier results that would be reused are not looked up.
 
     Raises:
-        UserMistakes: Seeds cannot be used.
+        UserMistakes: Seeds cannot be used, or ``only=`` chooses nothing.
     """
     relations = suite.build_relations()
     refs = [ref for source in suite.build_seeds(invocation.data) for ref in source.refs()]
     plan = Plan(refs, relations, invocation.batch_size)
+    if suite.privacy.seed_ids == "plain":  # else seeds may be named as reports show them
+        check_selection(invocation.only, refs)
     seeds: dict[str, int] = {}
     cells: dict[tuple[str, str, int], int] = {}
     clusters: dict[tuple[str, str, int], set[str]] = {}
@@ -129,6 +132,8 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
         for name, relation in relations.items()
         if any(cell[0] == name for cell in cells)
     )
+    if not follow_ups:
+        raise nothing_chosen(invocation.only)
     timings = read_timings(invocation.home)
     systems = tuple(
         SystemOutline(

@@ -9,9 +9,10 @@ with all other mistakes, and with the nearest name.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, QuotedString
@@ -46,8 +47,9 @@ WHOLE_KEYS: frozenset[str] = frozenset({"only"})
 _TOKEN = re.compile(r"(?P<sign>\+\+|\+|~)?(?P<key>[^\s=+~][^=]*?)(?:=(?P<value>.*))?", re.DOTALL)
 _KEEP = re.compile(r"null|\$\{.*\}", re.DOTALL)
 _NOT_READ_AS_TEXT = re.compile(r"null|true|false|nan|inf|[0-9][0-9_]*(?:e[-+]?[0-9_]+)?", re.IGNORECASE)
+_ODD = "_id_"
+"""Stands before ids that begin with a digit on their way through Hydra; no id begins so itself."""
 _DIGIT_ID = re.compile(r"[0-9]+[A-Za-z_-][A-Za-z0-9_-]*")
-_ONLY_PAIR = re.compile(r"\{(?P<key>[A-Za-z0-9_-]+):(?P<value>\S.*)\}", re.DOTALL)
 _PAIR = re.compile(r"\s*(?P<key>[A-Za-z_]\w*)\s*:\s*(?P<value>.*)", re.DOTALL)
 
 
@@ -127,7 +129,7 @@ def _one(token: str, ready: Prepared, without: list[str], *, multirun: bool) -> 
         _accept(token, f"++chosen.{key}={value}", ready)
     else:
         ready.keys.append(key)
-        _accept(token, _nested(key, _value(key, value, multirun=multirun)), ready)
+        _accept(token, f"++{_grammatical(key)}={_value(key, value, multirun=multirun)}", ready)
 
 
 def _suite_name(value: str, ready: Prepared) -> str:
@@ -163,29 +165,55 @@ def _refuse_empty(key: str, value: str, ready: Prepared) -> None:
     )
 
 
-def _nested(key: str, value: str) -> str:
-    """Write a key as mappings from its first part on that Hydra's grammar takes for no name (``relations.3d``)."""
+def _grammatical(key: str) -> str:
+    """Write ids that begin with a digit (``relations.3d``), which Hydra's grammar takes for no name, as it takes them.
+
+    Each key stays one of its own: Hydra's sweeper keeps one override of a key.
+    """
     parts = key.split(".")
-    odd = next((n for n, part in enumerate(parts) if n and _DIGIT_ID.fullmatch(part)), len(parts))
-    if odd == len(parts):
-        return f"++{key}={value}"
-    opened = "".join(f"{{{part}:" for part in parts[odd:])
-    return f"++{'.'.join(parts[:odd])}={opened}{value}{'}' * len(parts[odd:])}"
+    return ".".join(f"{_ODD}{part}" if n and _DIGIT_ID.fullmatch(part) else part for n, part in enumerate(parts))
+
+
+def as_typed(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return composed values with the ids that :func:`prepare` wrote for Hydra laid over those of the suite."""
+    inner = {name: as_typed(item) if isinstance(item, dict) else item for name, item in values.items()}
+    plain = {name: item for name, item in inner.items() if not str(name).startswith(_ODD)}
+    for name in [name for name in inner if name not in plain]:
+        real = str(name).removeprefix(_ODD)
+        plain[real] = _over(plain.get(real), inner[name])
+    return plain
+
+
+def _over(below: Any, above: Any) -> Any:
+    if isinstance(below, dict) and isinstance(above, dict):
+        return {**below, **{name: _over(below.get(name), item) for name, item in above.items()}}
+    return above
+
+
+def is_sweep(override: str) -> bool:
+    """Whether a prepared override gives several values, one for each job."""
+    return bool(OverridesParser.create().parse_override(override).is_sweep_override())
+
+
+def typed_key(token: str) -> tuple[str, ...]:
+    """Return the parts of the key that a typed token sets, as :func:`set_value` returns them of its override."""
+    key = token.partition("=")[0].lstrip("+").strip()
+    return ("chosen", key) if key in MAPS else tuple(part for part in re.split(r"[.\[\]]", key) if part)
 
 
 def set_key(override: str) -> tuple[str, ...]:
     """Return the parts of the key that a prepared override sets, () where it sets none."""
+    found = set_value(override)
+    return () if found is None else found[0]
+
+
+def set_value(override: str) -> tuple[tuple[str, ...], str] | None:
+    """Return the parts of the key that a prepared override sets, and the value; None where it sets none."""
     match = re.match(r"(?:\+\+|\+|~)?([^=@]+)=", override)
     if match is None:
-        return ()
-    parts = [part for part in re.split(r"[.\[\]]", match[1]) if part]
-    value = override[match.end() :]
-    while inner := _ONLY_PAIR.fullmatch(value):  # what _nested wrote
-        if len(_split(value[1:-1])) > 1 or not (_DIGIT_ID.fullmatch(inner["key"]) or _DIGIT_ID.search(".".join(parts))):
-            break
-        parts.append(inner["key"])
-        value = inner["value"]
-    return tuple(parts)
+        return None
+    parts = (part.removeprefix(_ODD) for part in re.split(r"[.\[\]]", match[1]) if part)
+    return tuple(parts), override[match.end() :]
 
 
 def unquoted(value: str) -> str:

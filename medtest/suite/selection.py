@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from medtest.cases import UNCHANGED
-from medtest.errors import Mistake, nearest_name
+from medtest.cases import UNCHANGED, SeedRef
+from medtest.errors import Mistake, UserMistakes, nearest_name
 from medtest.suite.model import Selection
 from medtest.suite.safety import short
 
@@ -65,3 +65,58 @@ def selection_of(only: Any, values: Mapping[str, Any], mistakes: list[Mistake]) 
             )
         )
     return Selection(**{name: frozenset(chosen) for name, chosen in found.items()})
+
+
+def check_selection(
+    only: Selection, refs: Iterable[SeedRef], shown: Callable[[SeedRef], str] = lambda ref: ref.seed_id
+) -> None:
+    """Check what ``only=`` says of data sets and seeds, which are known once they are listed.
+
+    Args:
+        only: The selection, seeds by their plain ids.
+        refs: All seeds.
+        shown: How a seed's id may be shown.
+
+    Raises:
+        UserMistakes: There is no such data set or seed.
+    """
+    if not only.datasets and not only.seeds:
+        return
+    listed = list(refs)
+    there = {"dataset": {ref.dataset: ref.dataset for ref in listed}, "seed": {r.seed_id: shown(r) for r in listed}}
+    wanted = {"dataset": only.datasets, "seed": only.seeds}
+    mistakes = [
+        Mistake(
+            where="command line",
+            key="only",
+            found=short(f"{kind}:{name}"),
+            allowed=short(", ".join(there[kind].values()), 200),
+            nearest=nearest_name(name, there[kind].values()),
+        )
+        for kind, names in wanted.items()
+        for name in sorted(names - set(there[kind]))
+    ]
+    if mistakes:
+        raise UserMistakes(mistakes)
+
+
+def nothing_chosen(only: Selection) -> UserMistakes:
+    """Return the mistake of a selection that leaves no case."""
+    given = [
+        *(f"relation:{name}" for name in sorted(only.relations)),
+        *(f"severity:{level}" for level in sorted(only.severities)),
+        *(f"dataset:{name}" for name in sorted(only.datasets)),
+        *(f"seed:{name}" for name in sorted(only.seeds)),
+    ]
+    fix = "plan=true without only= shows relations and severities; relations in published mode have severity 0"
+    return UserMistakes(
+        [
+            Mistake(
+                where="command line",
+                key="only",
+                found=", ".join(given) or "nothing",
+                allowed="a selection that the suite has a case of",
+                fix=fix,
+            )
+        ]
+    )

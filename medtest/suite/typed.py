@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,11 +87,19 @@ def take_out(values: dict[str, Any], source: Sources, mistakes: list[Mistake]) -
         )
 
 
-def keep_chosen(values: dict[str, Any], source: Sources, mistakes: list[Mistake]) -> list[str]:
+def keep_chosen(values: dict[str, Any], source: Sources, mistakes: list[Mistake], known: Collection[str]) -> list[str]:
     """``model=`` and ``relations=[…]`` take exactly these; what the suite says of them stays.
 
     What the command line itself adds with a key of its own (``+systems.v2={use: ssformer, …}``) stays beside them.
-    Returns the systems that were chosen, none when the suite's own are run.
+
+    Args:
+        values: The composed suite, changed in place.
+        source: What was typed.
+        mistakes: Is added to.
+        known: Every system that ``model=`` can name.
+
+    Returns:
+        The systems that were chosen, none when the suite's own are run.
     """
     chosen = values.pop("chosen", None) or {}
     systems: list[str] = []
@@ -103,6 +112,8 @@ def keep_chosen(values: dict[str, Any], source: Sources, mistakes: list[Mistake]
             continue
         block = values.get(family)
         block = block if isinstance(block, dict) else {}
+        if family == "systems":
+            names = _that_exist(names, known, mistakes)
         kept = {name: block.get(name) or {} for name in names}
         systems = list(kept) if family == "systems" else systems
         for key in source.typed:
@@ -123,6 +134,22 @@ def keep_chosen(values: dict[str, Any], source: Sources, mistakes: list[Mistake]
                 )
         values[family] = kept
     return systems
+
+
+def _that_exist(names: list[str], known: Collection[str], mistakes: list[Mistake]) -> list[str]:
+    """Return the names of systems that exist; the others are mistakes of ``model=``."""
+    for name in names:
+        if name not in known:
+            mistakes.append(
+                Mistake(
+                    where="command line",
+                    key="model",
+                    found=short(name),
+                    allowed=", ".join(known),
+                    nearest=nearest_name(name, known),
+                )
+            )
+    return [name for name in names if name in known]
 
 
 def _names_part(settings: Any, family: str) -> bool:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from medtest.cli.bootstrap import opencv_advice
-from medtest.cli.jobs import DEFECT, gravest
-from medtest.cli.launch import main, typed_command
+from medtest.cli.bootstrap import DEFECT, opencv_advice
+from medtest.cli.jobs import gravest
+from medtest.cli.launch import main
+from medtest.cli.typed import job_tokens, typed_command
 
 ROOT = Path(__file__).parents[2]
 HEAVY = (
@@ -29,6 +30,7 @@ HEAVY = (
     "yaml",
 )
 SUITE = """\
+name: good
 version: "1"
 seed: 1
 seeds: {phantoms: {count: 4}}
@@ -94,7 +96,6 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["suite=polyp_seg", "model=pranet", "checkpoint=nowhere.pth"], "nowhere.pth"),
         (["suite=polyp_seg", "device=gpu"], "cuda"),
         (["suite=polyp_seg", "only=blur"], "relation:ID"),
-        (["-m", "suite=polyp_seg", "model=pranet,ssformr"], "ssformer"),
     ],
 )
 def test_mistakes_end_with_2_and_one_message(
@@ -164,6 +165,48 @@ def test_sweeps_over_models_and_thresholds(work: Path, capsys: pytest.CaptureFix
     assert shown.count("falls by more than 0.5 ") == 2
 
 
+def test_one_misspelt_system_keeps_no_other_job_from_running(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("-m", "suite=good", "suite_dir=../suites", "plan=true", "model=pranet,ssformr,PraNet") == 2
+    shown = capsys.readouterr()
+    assert "did you mean: ssformer" in shown.err
+    assert "did you mean: pranet" in shown.err
+    summary = shown.out.partition("3 jobs")[2]
+    assert re.search(r"0\s+.*model=pranet\s+done", summary)
+    assert re.search(r"1\s+.*model=ssformr\s+mistake", summary)
+    assert re.search(r"2\s+.*model=PraNet\s+mistake", summary)
+
+
+def test_a_misspelt_system_is_one_mistake_of_model(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("suite=good", "suite_dir=../suites", "model=[pranet,ssformr]") == 2
+    told = capsys.readouterr().err
+    assert told.startswith("1 mistake:\ncommand line: model\n  found:   ssformr\n")
+    assert run("suite=good", "suite_dir=../suites", "model=ssformr") == 2
+    assert capsys.readouterr().err.startswith("1 mistake:\ncommand line: model\n")
+
+
+def test_ids_that_begin_with_a_digit_are_swept_over(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    suite = SUITE.replace("blur: {severities: [1, 2]}", "3d: {relation: blur, severities: [1, 2]}")
+    (work.parent / "suites" / "good.yaml").write_text(suite)
+    typed = ["-m", "suite=good", "suite_dir=../suites", "plan=true"]
+    assert run(*typed, "relations.3d.severities=[1],[1,3,5]", "relations.3d.repeats=choice(1,2)") == 0
+    shown = capsys.readouterr().out
+    assert "4 jobs" in shown
+    cells = [line.split()[2:-1] for line in shown.splitlines() if re.match(r"3d +motion", line)]
+    assert [line[: line.index("0")] for line in cells] == [
+        ["1", "1", "4", "4"],
+        ["1", "2", "8", "8"],
+        ["1", "3", "5", "1", "12", "4"],
+        ["1", "3", "5", "2", "24", "8"],
+    ]
+
+
+def test_a_sweep_that_cannot_begin_says_that_nothing_was_run(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("-m", "suite=good", "suite_dir=../suites", "plan=true", "tracking=local,nowhere") == 2
+    shown = capsys.readouterr()
+    assert "did you mean" in shown.err or "local, none" in shown.err
+    assert "no job was run" in shown.err
+
+
 def test_a_job_never_writes_hydra_s_folders(work: Path) -> None:
     assert run("suite=good", "suite_dir=../suites", "plan=true") == 0
     assert run("-m", "suite=good", "suite_dir=../suites", "plan=true", "limit=1,2") == 0
@@ -216,6 +259,32 @@ def test_the_command_in_reports_holds_no_path_of_this_machine(typed: list[str], 
 
 
 @pytest.mark.parametrize(
+    ("typed", "overrides", "own"),
+    [
+        (
+            ["-m", "suite=a,b", "model=[pranet,ssformer]", "seed=1,2"],
+            ["suite=b", "model=[pranet,ssformer]", "++seed=2"],
+            ["suite=b", "model=[pranet,ssformer]", "seed=2"],
+        ),
+        (
+            ["--multirun", "suite=glob(*)", "relations=[blur,text],[blur]", "~relations.text"],
+            ["suite=polyp_seg", "++chosen.relations=[blur]", "++without=['relations.text']"],
+            ["suite=polyp_seg", "relations=[blur]", "~relations.text"],
+        ),
+        (
+            ["-m", "relations.3d.severities=[1],[2,3]", "data=/a b,/c", "hydra.sweep.dir=x", "limit=2"],
+            ["++relations._id_3d.severities=[2,3]", "++data='/a b'", "++limit=2"],
+            ["relations.3d.severities=[2,3]", "data=/a b", "limit=2"],
+        ),
+        (["-m", "only=relation:blur,relation:text"], ["++only='relation:text'"], ["only=relation:text"]),
+        (["-m", "--config-dir", "mine", "seed=1"], ["++seed=1"], ["--config-dir", "mine", "seed=1"]),
+    ],
+)
+def test_each_job_of_a_sweep_has_a_command_of_its_own(typed: list[str], overrides: list[str], own: list[str]) -> None:
+    assert job_tokens(typed, overrides) == own
+
+
+@pytest.mark.parametrize(
     ("distribution", "command"),
     [
         ("debian", "apt-get install libgl1 libglib2.0-0"),
@@ -248,6 +317,26 @@ def test_a_missing_system_library_is_told_and_not_thrown(tmp_path: Path) -> None
     assert done.returncode == 2
     assert "libGL.so.1" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", [["run", "suite=polyp_seg", "plan=true"], ["list", "suites"]])
+def test_a_defect_of_ours_is_told_as_one_and_is_no_gate(command: list[str], tmp_path: Path) -> None:
+    """Python ends with 1 for an error that nobody caught, and 1 says that a gate was not held."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import medtest.paths\ndef broken():\n    raise LookupError('a bug')\nmedtest.paths.suites_folder = broken\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "medtest", *command],
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == DEFECT
+    assert "LookupError: a bug" in done.stderr
+    assert "please report it" in done.stderr
 
 
 def test_telemetry_is_off(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -9,10 +10,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from html import unescape
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from PIL import Image
 
 from medtest.cli.launch import main
@@ -20,6 +23,7 @@ from medtest.cli.launch import main
 ROOT = Path(__file__).parents[2]
 CANARY = "canary-9c1d-value-of-the-environment"
 SUITE = """\
+name: tiny
 version: "1"
 seed: 1
 seeds: {phantoms: {count: 3}}
@@ -57,6 +61,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("MEDTEST_HOME", raising=False)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     monkeypatch.setenv("MEDTEST_CANARY", CANARY)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))  # where the key of hashed ids is made
     (tmp_path / "tiny.yaml").write_text(SUITE)
     (tmp_path / "net.py").write_text(NET)
     return tmp_path
@@ -134,6 +139,49 @@ def test_a_sweep_over_thresholds_runs_no_system_again(work: Path, capsys: pytest
     assert all((view / "report.html").is_file() and (view / "tables" / "efr.csv").is_file() for view in views)
 
 
+def kept(folder: Path) -> dict[str, bytes]:
+    """Everything in a run's folder that follows the suite's own oracle."""
+    files = [folder / "records.parquet", folder / "suite.yaml", *folder.glob("samples/*"), *folder.glob("tables/*")]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def test_another_oracle_leaves_the_folder_as_the_suites_own_made_it(work: Path) -> None:
+    assert run(function="brittle") == 0
+    (folder,) = folders(work)
+    before = kept(folder)
+    command = json.loads((folder / "run.json").read_text())["command"]
+    strict = ["oracles.primary.threshold=0.01", "oracles.primary.against=source", "oracles.thresholds=[0.01]"]
+    assert run(*strict, function="brittle") == 0
+    assert folders(work) == [folder]
+    assert kept(folder) == before
+    assert json.loads((folder / "run.json").read_text())["command"] == command
+    assert command.startswith("python run.py suite=tiny.yaml model=callable")
+
+
+def test_a_folder_made_under_another_oracle_is_still_the_suites_own(work: Path) -> None:
+    strict = ["oracles.primary.threshold=0.01", "oracles.primary.against=source", "seeds.phantoms.count=3"]
+    assert run(*strict, function="brittle") == 0
+    (folder,) = folders(work)
+    assert yaml.safe_load((folder / "suite.yaml").read_text())["oracles"]["primary"]["threshold"] == 0.25
+    command = json.loads((folder / "run.json").read_text())["command"]
+    assert "oracles" not in command
+    assert "seeds.phantoms.count=3" in command
+    assert not (folder / "report.html").exists()
+    first = pq.read_table(folder / "records.parquet")
+    assert run("seeds.phantoms.count=3", function="brittle") == 0
+    assert pq.read_table(folder / "records.parquet").equals(first)
+
+
+def test_jobs_of_a_sweep_are_replayed_by_commands_of_their_own(work: Path) -> None:
+    assert run("-m", "relations.contrast.severities=[1],[1,5]", "seed=3", "limit=1") == 0
+    found = {json.loads((folder / "run.json").read_text())["command"]: folder for folder in folders(work)}
+    for levels in ("1", "1,5"):
+        (folder,) = (found[c] for c in found if f"'relations.contrast.severities=[{levels}]' seed=3 limit=1" in c)
+        command = (folder / "report.html").read_text().partition("medtest replay ")[2].partition("<")[0]
+        assert unescape(command).startswith("suite=tiny.yaml 'relations.contrast.severities=[" + levels + "]' seed=3 ")
+    assert len(found) == 2 and not any(" -m " in command for command in found)
+
+
 @pytest.mark.slow
 def test_a_sweep_ends_with_the_gravest_and_runs_every_job(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gate = "gates=[{relation: contrast, severity: 5, max_percent: 0, bound: efr_percent}]"
@@ -159,6 +207,29 @@ def test_paths_with_any_sign(work: Path) -> None:
     (odd / "it's net.py").write_text(NET)
     typed = ["suite=tiny.yaml", "model=callable", f"target={odd}/it's net.py:all_of_it", "tracking=none", "workers=1"]
     assert main([*typed, "limit=1"], command="python run.py") == 0
+
+
+@pytest.mark.parametrize(
+    ("only", "words"),
+    [
+        ("dataset:fantoms", "did you mean: phantoms"),
+        ("seed:phantom-00002", "did you mean: phantom-0002"),
+        ("severity:3", "found:   severity:3"),  # contrast has the severities 1 and 5
+        ("relation:unchanged,severity:5", "found:   relation:unchanged, severity:5"),
+    ],
+)
+@pytest.mark.parametrize("plan", ["true", "false"])
+def test_a_selection_without_a_case_is_a_mistake(
+    work: Path, capsys: pytest.CaptureFixture[str], only: str, words: str, plan: str
+) -> None:
+    assert run(f"only={only}", f"plan={plan}") == 2
+    assert words in capsys.readouterr().err
+    assert not (work / "outputs").exists()
+
+
+def test_a_selection_that_finds_nothing_names_no_patient(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("only=seed:phantom-00002", "privacy.seed_ids=hashed") == 2
+    assert "phantom-0002" not in capsys.readouterr().err.replace("seed:phantom-00002", "")
 
 
 def test_a_folder_that_cannot_be_written(work: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -115,6 +115,31 @@ def test_unchanged_belongs_to_every_suite(team: Path) -> None:
     assert ids(load_suite("base.yaml").relations) == ["unchanged", "blur", "contrast"]
 
 
+def test_a_suite_states_its_name_or_extends_another(team: Path) -> None:
+    """Without a parent a name that is missing is a mistake; a child's is its file's, never its parent's."""
+    add(team, "nameless", BASE.replace("name: base\n", ""))
+    (mistake,) = refused("nameless.yaml").mistakes
+    assert (mistake.where, mistake.key, mistake.found) == ("nameless.yaml", "name", "nothing")
+    add(team, "child", 'extends: base\nversion: "2"\n')
+    assert load_suite("child.yaml").name == "child"
+    add(team, "named", "extends: base\nname: another\n")
+    assert load_suite("named.yaml").name == "another"
+
+
+def test_the_suites_own_oracle_stands_beside_what_was_typed(team: Path) -> None:
+    add(team, "gated", BASE + "oracles: {primary: {threshold: 0.3}}\ngates: [{max_percent: 10}]\n")
+    loaded = load("gated.yaml", ["oracles.primary.threshold=0.5", "oracles.primary.against=source"])
+    assert loaded.view
+    assert (loaded.suite.oracle.primary.threshold, loaded.suite.oracle.primary.against) == (0.5, "source")
+    assert loaded.suite.gates[0].threshold == 0.5
+    assert (loaded.own.oracle.primary.threshold, loaded.own.oracle.primary.against) == (0.3, "truth")
+    assert (loaded.own.gates[0].threshold, loaded.own.gates[0].against) == (0.3, "truth")
+    assert loaded.own.composed["oracles"]["primary"]["threshold"] == 0.3
+    assert loaded.own.relations == loaded.suite.relations
+    plain = load("gated.yaml", ["oracles.primary.threshold=0.3"])
+    assert plain.view == "" and plain.own == plain.suite
+
+
 def test_a_list_is_short_for_defaults(team: Path) -> None:
     add(team, "listed", BASE.replace("  blur: {severities: [1, 2, 3]}\n  contrast: {}\n", "  - blur\n  - contrast\n"))
     add(team, "mapped", BASE.replace("  blur: {severities: [1, 2, 3]}\n  contrast: {}\n", "  blur:\n  contrast: {}\n"))

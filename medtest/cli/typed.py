@@ -1,0 +1,58 @@
+"""What was typed, as reports and MLflow show it: without paths of this machine, and for each job of a sweep its own."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+_MULTIRUN = ("-m", "--multirun")
+
+
+def typed_command(called: str, typed: Sequence[str]) -> str:
+    """Return the command as typed, for reports: paths of this machine and addresses of servers taken out."""
+    from medtest.suite.overrides import PATH_KEYS, unquoted
+
+    shown: list[str] = []
+    for token in typed:
+        key, equals, value = token.partition("=")
+        plain = unquoted(value) if equals else value
+        last = key.rpartition(".")[2]
+        local = plain.startswith(("/", "~", "\\")) or ":" in plain[:3] or ".." in plain
+        if equals and last == "uri":
+            shown.append(f"{key}=URI")
+        elif equals and (last in PATH_KEYS or key == "--config-dir") and last != "target" and local:
+            shown.append(f"{key}=PATH")
+        elif "://" in token or (local and equals) or token.startswith(("/", "~")) or "{" in token and "/" in token:
+            shown.append(f"{key}=…" if equals else "PATH")
+        else:
+            shown.append(token)
+    return " ".join([called, *(token if token.endswith(("=PATH", "=URI")) else shlex.quote(token) for token in shown)])
+
+
+def job_tokens(typed: Sequence[str], overrides: Sequence[str]) -> list[str]:
+    """Return what one would type to have one job of a sweep alone.
+
+    Args:
+        typed: The sweep as typed, flags among it.
+        overrides: The job's overrides, as Hydra wrote them.
+    """
+    from medtest.suite.overrides import set_value
+
+    values = dict(found for override in overrides if (found := set_value(override)) is not None)
+    kept: list[str] = []
+    for token in typed:
+        if token in _MULTIRUN or token.lstrip("+").startswith(("hydra.", "hydra/")):
+            continue
+        kept.append(_of_the_job(token, values))
+    return kept
+
+
+def _of_the_job(token: str, values: dict[tuple[str, ...], str]) -> str:
+    """Return the token with the value that the job has, where it names several."""
+    from medtest.suite.overrides import is_sweep, prepare, typed_key, unquoted
+
+    overrides = [] if token.startswith("-") or "=" not in token else prepare([token], multirun=True).overrides
+    if not any(is_sweep(override) for override in overrides):
+        return token
+    value = values.get(typed_key(token))
+    return token if value is None else f"{token.partition('=')[0]}={unquoted(value)}"

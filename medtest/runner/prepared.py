@@ -1,0 +1,175 @@
+"""What the parent process knows of a run before anything heavy loads: seeds, systems, digests, folders, the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from medtest.cases import SeedRef
+from medtest.errors import Mistake, UserMistakes
+from medtest.runner.folder import system_folder
+from medtest.runner.ledger import seeds_twice
+from medtest.runner.privacy import Names, key_fingerprint, load_key
+from medtest.runner.rows import records_schema, strata_of
+from medtest.suite.digest import Digest, digest_of, run_digest
+from medtest.suite.model import Invocation, Selection, Suite
+from medtest.suite.plan import Plan, is_chosen
+from medtest.suite.selection import check_selection, nothing_chosen
+from medtest.systems.base import System
+
+_LISTED = 50
+"""At most this many unusable files are named in what the user reads."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreparedRun:
+    """A suite with everything that the parent process knows of it; no system is loaded.
+
+    Attributes:
+        suite: The suite.
+        plan: All its cases.
+        chosen: bool, one for each case of the plan: this invocation is to have it finished.
+        owners: Which seed source each seed comes from.
+        names: How ids are shown.
+        systems: The systems, in order, not opened.
+        digests: Theirs.
+        folders: Theirs.
+        schema: What records look like.
+        strata: Columns that stratify tables.
+        notices: Lines for the user.
+    """
+
+    suite: Suite
+    plan: Plan
+    chosen: NDArray[np.bool_]
+    owners: NDArray[np.int32]
+    names: Names
+    systems: tuple[System, ...]
+    digests: tuple[Digest, ...]
+    folders: tuple[Path, ...]
+    schema: pa.Schema
+    strata: tuple[str, ...]
+    notices: tuple[str, ...]
+
+
+def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
+    """List seeds, check systems, and find the folders, loading nothing heavy and writing nothing.
+
+    Raises:
+        UserMistakes: Seeds or systems cannot be used, or ``only=`` chooses nothing.
+    """
+    sources = suite.build_seeds(invocation.data)
+    refs: list[SeedRef] = []
+    owners: list[int] = []
+    notices: list[str] = []
+    for number, source in enumerate(sources):
+        found = source.refs()
+        refs += found
+        owners += [number] * len(found)
+        notices += source.notices()
+        left_out = source.problems()
+        if left_out:
+            count = len(left_out)
+            files = "file" if count == 1 else "files"
+            notices.append(f"{count} {files} of {source.dataset} left out as unusable seeds.")
+            if suite.privacy.seed_ids != "hashed":  # names of files may be names of patients
+                notices += [f"Left out: {problem.file} {problem.reason}" for problem in left_out[:_LISTED]]
+                if count > _LISTED:
+                    notices.append(f"… and {count - _LISTED} more; on_bad_seed: stop names them all.")
+    _check_seeds(refs)
+    relations = suite.build_relations()
+    systems = suite.build_systems()
+    mistakes = [mistake for system in systems.values() for mistake in system.check()]
+    if mistakes:
+        raise UserMistakes(mistakes)
+    key = load_key(invocation.home) if suite.privacy.seed_ids == "hashed" else None
+    digests = tuple(
+        _with_privacy(run_digest(suite, name, seeds=sources, relations=relations, system=system), key)
+        for name, system in systems.items()
+    )
+    folders = tuple(
+        system_folder(invocation.home, suite.name, system.record_name, digest.value)
+        for system, digest in zip(systems.values(), digests, strict=True)
+    )
+    _check_folders(list(systems), folders)
+    strata = strata_of(refs)
+    plan, names = Plan(refs, relations, invocation.batch_size), Names(key)
+    return PreparedRun(
+        suite=suite,
+        plan=plan,
+        chosen=_chosen_places(plan, invocation, names),
+        owners=np.array(owners, dtype=np.int32),
+        names=names,
+        systems=tuple(systems.values()),
+        digests=digests,
+        folders=folders,
+        schema=records_schema(suite.build_oracle(), strata),
+        strata=strata,
+        notices=tuple(notices),
+    )
+
+
+def _check_seeds(refs: Sequence[SeedRef]) -> None:
+    if not refs:
+        raise UserMistakes([Mistake(where="suite", key="seeds", found="no seed at all", allowed="at least one")])
+    twice = seeds_twice(refs)
+    if twice:
+        raise UserMistakes(
+            Mistake(where="suite", key="seeds", found=f"{dataset}/{seed_id} twice", fix="Give each source another id.")
+            for dataset, seed_id in twice[:20]
+        )
+
+
+def _check_folders(names: Sequence[str], folders: Sequence[Path]) -> None:
+    seen: dict[Path, str] = {}
+    for name, folder in zip(names, folders, strict=True):
+        if folder in seen:
+            raise UserMistakes(
+                [
+                    Mistake(
+                        where="suite",
+                        key=f"systems.{name}",
+                        found=f"the same system as systems.{seen[folder]}",
+                        fix="Take one of them out.",
+                    )
+                ]
+            )
+        seen[folder] = name
+
+
+def _with_privacy(digest: Digest, key: bytes | None) -> Digest:
+    """Give hashed records a folder of their own: one that holds plain ids is never gone on with under hashed ones."""
+    if key is None:
+        return digest
+    covers = {**digest.covers, "seed_ids": f"hashed with key {key_fingerprint(key)}"}
+    return Digest(value=digest_of(covers), covers=covers)
+
+
+def _chosen_places(plan: Plan, invocation: Invocation, names: Names) -> NDArray[np.bool_]:
+    """Return which places this invocation is to execute."""
+    only = _plain_seeds(plan, invocation.only, names)
+    check_selection(only, plan.refs, lambda ref: names.seed_id(ref.dataset, ref.seed_id))
+    chosen = np.zeros((len(plan.refs), plan.cases_per_seed), dtype=np.bool_)
+    for unit in plan.units():
+        chosen[unit.index] = [
+            is_chosen(address, unit.position, limit=invocation.limit, only=only) for address in unit.cases
+        ]
+    # a source goes with its follow-ups: where none is chosen it is not either, unless the suite has nothing else
+    if plan.cases_per_seed > 1:
+        chosen[:, 0] &= chosen[:, 1:].any(axis=1)
+    if not chosen.any():
+        raise nothing_chosen(only)
+    return chosen.reshape(-1)
+
+
+def _plain_seeds(plan: Plan, only: Selection, names: Names) -> Selection:
+    """Let ``only=seed:…`` name seeds as a report with hashed ids shows them."""
+    if names.key is None or not only.seeds:
+        return only
+    shown = {names.seed_id(ref.dataset, ref.seed_id): ref.seed_id for ref in plan.refs}
+    return replace(only, seeds=frozenset(shown.get(seed, seed) for seed in only.seeds))

@@ -1,0 +1,123 @@
+"""A composed suite while it is checked: its values, where each was written, and what was found wrong so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from medtest.errors import MedtestError, Mistake
+from medtest.plugins import PartInfo
+from medtest.suite.composed import without
+from medtest.suite.library import Origin
+from medtest.suite.safety import Key, dotted, short
+from medtest.suite.schema import trusted_keys, validate
+
+
+@dataclass(kw_only=True)
+class Draft:
+    """What is checked, and what was found wrong with it.
+
+    Attributes:
+        values: Composed plain data: suite and command line.
+        origin: Tells where a key stands.
+        from_suite: Whether a key was written by the suite (and not by the command line or ``conf/``).
+        on_command_line: Whether the command line set a key.
+        systems: Every system that can be named.
+        mistakes: Is added to.
+        folders: Where suites lie, for files that stand beside them.
+    """
+
+    values: Mapping[str, Any]
+    origin: Callable[[Key], Origin]
+    from_suite: Callable[[Key], bool]
+    on_command_line: Callable[[Key], bool]
+    systems: Mapping[str, PartInfo]
+    mistakes: list[Mistake] = field(default_factory=list)
+    folders: Sequence[Path] = ()
+
+    def wrong(self, key: Key, *, found: object, allowed: str, nearest: str | None = None, fix: str = "") -> None:
+        """Note a mistake at a key."""
+        place = self.origin(key)
+        self.mistakes.append(
+            Mistake(
+                where=place.where,
+                line=place.line,
+                key=dotted(key),
+                found=short(found),
+                allowed=allowed,
+                nearest=nearest,
+                fix=fix,
+            )
+        )
+
+    def block(self, key: str) -> dict[str, Any]:
+        """Return a mapping, or an empty one and a mistake when something else stands there."""
+        given = self.values.get(key)
+        if given is None:
+            return {}
+        if not isinstance(given, dict):
+            self.wrong((key,), found=given, allowed="keys and values")
+            return {}
+        return given
+
+
+def settings_of(draft: Draft, key: Key, info: PartInfo, given: Mapping[str, Any]) -> Any:
+    """Return a part's validated settings, its defaults below what was given; None with the mistakes noted.
+
+    Args:
+        draft: Takes the mistakes.
+        key: Where the settings stand.
+        info: The part.
+        given: What suite and command line say.
+    """
+    try:
+        model = info.load().Settings
+    except MedtestError as error:
+        draft.wrong(key, found=info.name, allowed="an installed part that works", fix=str(error))
+        return None
+    for trusted in trusted_keys(model):
+        if _holds(given, trusted) and draft.from_suite((*key, *trusted)):
+            draft.wrong(
+                (*key, *trusted),
+                found="a value in a suite",
+                allowed="conf/ and the command line alone",
+                fix=f"take it out and type {dotted((*key, *trusted))}=…",
+            )
+            given = without(given, trusted)
+    merged = deep_merge(info.defaults, given)
+
+    def origin(place: Key) -> Origin:
+        inner = place[len(key) :]
+        if inner and not _holds(given, inner) and _holds(info.defaults, inner) and info.file is not None:
+            return Origin(where=f"{info.file.parent.name}/{info.file.name}")
+        return draft.origin(place)
+
+    return validate(model, merged, at=key, origin=origin, mistakes=draft.mistakes, given=given)
+
+
+def _holds(values: Any, key: Key) -> bool:
+    for part in key:
+        items = list(enumerate(values)) if isinstance(values, list) else []
+        items = list(values.items()) if isinstance(values, Mapping) else items
+        inner = [value for name, value in items if str(name) == str(part)]
+        if not inner:
+            return False
+        values = inner[0]
+    return True
+
+
+def deep_merge(defaults: Mapping[Any, Any], given: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Merge mappings, replace anything else; ``levels.3`` of the command line means the level 3 of the defaults."""
+    merged = dict(defaults)
+    for name, value in given.items():
+        if isinstance(name, str) and name.isdecimal() and name not in merged:
+            numbers = any(isinstance(k, int) for k in merged)
+            name = int(name) if numbers and len(name) < 10 else name  # noqa: PLW2901
+        before = merged.get(name)
+        if isinstance(value, Mapping) and isinstance(before, Mapping):
+            merged[name] = deep_merge(before, value)
+        else:
+            merged[name] = value
+    return merged

@@ -1,0 +1,145 @@
+"""Checks of what judges the answers: the oracle with its criterion and what tables show, and the gates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from medtest.cases import ID_PATTERN
+from medtest.errors import nearest_name
+from medtest.plugins import PartInfo, parts
+from medtest.suite.draft import Draft, deep_merge, settings_of
+from medtest.suite.model import Criterion, Gate, OraclePlan, PartPlan, Suite
+from medtest.suite.safety import Key
+from medtest.suite.schema import GateBlock, PrimaryBlock, ShownBlock, validate
+
+_SHOWN = ("scores", "thresholds", "against")
+
+
+def oracle_plan(draft: Draft, kind: str | None) -> OraclePlan | None:
+    """Return the oracle of a draft for seeds of a kind (None: of no kind known yet); None with the mistakes noted."""
+    given = draft.block("oracles")
+    known = parts("oracles")
+    named = given.get("oracle")
+    if named is not None and (not isinstance(named, str) or named not in known):
+        draft.wrong(
+            ("oracles", "oracle"), found=named, allowed=", ".join(known), nearest=nearest_name(str(named), known)
+        )
+        return None
+    info = known[named] if named is not None else _oracle_for(kind, known)
+    if info is None:
+        if kind is not None:
+            draft.wrong(("oracles",), found=f"no oracle for a {kind}", allowed=", ".join(known))
+        return None
+    if kind is not None and info.load().output_kind != kind:
+        draft.wrong(("oracles", "oracle"), found=info.name, allowed=f"an oracle that judges a {kind}")
+    defaults = dict(info.defaults)
+    own = PartInfo(
+        family="oracles",
+        name=info.name,
+        target=info.target,
+        summary=info.summary,
+        defaults={k: v for k, v in defaults.items() if k not in ("primary", *_SHOWN)},
+        origin=info.origin,
+        file=info.file,
+    )
+    rest = {k: v for k, v in given.items() if k not in ("oracle", "primary", *_SHOWN)}
+    settings = settings_of(draft, ("oracles",), own, rest)
+    primary_given = given.get("primary") or {}
+    if not isinstance(primary_given, dict):
+        draft.wrong(("oracles", "primary"), found=primary_given, allowed="score, threshold and against")
+        primary_given = {}
+    primary = validate(
+        PrimaryBlock,
+        deep_merge(defaults.get("primary", {}), primary_given),
+        at=("oracles", "primary"),
+        origin=draft.origin,
+        mistakes=draft.mistakes,
+    )
+    shown = validate(
+        ShownBlock,
+        {k: given.get(k, defaults.get(k)) for k in _SHOWN if k in given or k in defaults},
+        at=("oracles",),
+        origin=draft.origin,
+        mistakes=draft.mistakes,
+    )
+    if primary is None or shown is None or settings is None:
+        return None
+    names = criterion_names(info)
+    _check_score(draft, ("oracles", "primary", "score"), primary.score, names)
+    for index, score in enumerate(shown.scores):
+        _check_score(draft, ("oracles", "scores", index), score, names)
+    return OraclePlan(
+        part=PartPlan(id=info.name, info=own, settings=settings),
+        primary=Criterion(score=primary.score, threshold=primary.threshold, against=primary.against),
+        scores=_with_first(shown.scores, primary.score),
+        thresholds=tuple(sorted({*shown.thresholds, primary.threshold})),
+        against=tuple(dict.fromkeys((*shown.against, primary.against))),
+    )
+
+
+def oracle_of(draft: Draft, suite: Suite) -> OraclePlan | None:
+    """Return the oracle that a draft describes for a suite's kind of seeds, or None with its mistakes filled."""
+    return oracle_plan(draft, str(suite.seeds[0].info.load().output_kind))
+
+
+def criterion_names(info: PartInfo) -> tuple[str, ...]:
+    """Return what an oracle's criteria may name: its score columns and the rules over them."""
+    oracle = info.load()
+    named = getattr(oracle, "criteria", None)
+    if isinstance(named, tuple):
+        return named
+    scores = tuple(str(score) for score in oracle.scores)
+    return (*scores, "both", "either") if {"dice", "iou"} <= set(scores) else scores
+
+
+def _oracle_for(kind: str | None, known: Mapping[str, PartInfo]) -> PartInfo | None:
+    return next((info for info in known.values() if kind is None or info.load().output_kind == kind), None)
+
+
+def _check_score(draft: Draft, key: Key, score: str, names: tuple[str, ...]) -> None:
+    if score not in names:
+        draft.wrong(key, found=score, allowed=", ".join(names), nearest=nearest_name(score, names))
+
+
+def _with_first(scores: Iterable[str], primary: str) -> tuple[str, ...]:
+    given = tuple(dict.fromkeys(scores))
+    return given if primary in given else (primary, *given)
+
+
+def gates_of(draft: Draft, oracle: OraclePlan | None, relations: list[str]) -> tuple[Gate, ...]:
+    """Return the gates of a draft; what one leaves out of its criterion is the primary one's."""
+    given = draft.values.get("gates")
+    if given is None:
+        return ()
+    if not isinstance(given, list):
+        draft.wrong(("gates",), found=given, allowed="a list, one item for each bound")
+        return ()
+    primary = Criterion() if oracle is None else oracle.primary
+    gates: list[Gate] = []
+    for index, item in enumerate(given):
+        at: Key = ("gates", index)
+        if not isinstance(item, dict):
+            draft.wrong(at, found=item, allowed="keys and values, as {relation: overall, max_percent: 10}")
+            continue
+        filled = {"score": primary.score, "threshold": primary.threshold, "against": primary.against, **item}
+        block = validate(GateBlock, filled, at=at, origin=draft.origin, mistakes=draft.mistakes)
+        _check_gate_names(draft, at, filled, oracle, relations)
+        if block is not None:
+            gates.append(Gate(**{**block.model_dump(), "severity": str(block.severity)}))
+    return tuple(gates)
+
+
+def _check_gate_names(
+    draft: Draft, at: Key, gate: Mapping[str, Any], oracle: OraclePlan | None, relations: list[str]
+) -> None:
+    """Check what a gate names, where it is text at all; wrong types are noted already."""
+    relation, score, dataset = gate.get("relation"), gate.get("score"), gate.get("dataset")
+    names = [*relations, "overall", "overall_cells"]
+    if isinstance(relation, str) and relation not in names:
+        nearest = nearest_name(relation, names)
+        draft.wrong((*at, "relation"), found=relation, allowed=", ".join(names), nearest=nearest)
+    if isinstance(score, str) and oracle is not None:
+        _check_score(draft, (*at, "score"), score, criterion_names(oracle.part.info))
+    if isinstance(dataset, str) and not ID_PATTERN.fullmatch(dataset):
+        draft.wrong((*at, "dataset"), found=dataset, allowed="all, or the id of a data set")

@@ -1,0 +1,114 @@
+"""The commands around a run, as people type them: check, list, sheet, replay, tables."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from medtest.cli.app import run_app
+from medtest.errors import UserMistakes
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
+from report_parts import invocation, leave_run, make_suite  # noqa: E402
+
+from medtest.report.finish import finish  # noqa: E402
+
+SUITE = """\
+name: team
+version: "1"
+seed: 1
+seeds: {mine: {source: image_mask_folders}}
+relations: {blur: {severities: [1, 3]}, text: {severities: [2]}}
+systems: [pranet]
+"""
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a suite and two images with masks, all with signs in their names that settings use."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MEDTEST_HOME", raising=False)
+    odd = tmp_path / "a=b"
+    odd.mkdir()
+    (odd / "team.yaml").write_text(SUITE)
+    for kind in ("images", "masks"):
+        (tmp_path / "data" / kind).mkdir(parents=True)
+    for name in ("frame=1", "frame=2"):
+        image = Image.effect_noise((160, 128), 40).convert("RGB")
+        mask = Image.new("L", image.size)
+        mask.paste(255, (40, 30, 90, 80))
+        image.save(tmp_path / "data" / "images" / f"{name}.png")
+        mask.save(tmp_path / "data" / "masks" / f"{name}.png")
+    return tmp_path
+
+
+def test_check_takes_files_in_folders_with_any_sign_and_settings(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_app(["check", "a=b/team.yaml"]) == 0
+    assert "team 1: 3 relations, 4 cells, systems pranet" in capsys.readouterr().out
+    assert run_app(["check", "a=b/team.yaml", "polyp_seg", "~relations.text", "relations.blur.severities=[1]"]) == 0
+    shown = capsys.readouterr().out
+    assert "team 1: 2 relations, 2 cells" in shown
+    assert "polyp_seg 1.0: 9 relations, 37 cells" in shown
+
+
+def test_check_ends_with_2_and_names_every_mistake_of_every_suite(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (work / "worse.yaml").write_text(SUITE.replace("blur", "blurr").replace("version", "verzion"))
+    assert run_app(["check", "worse.yaml", "polyp_seg", "polyp_sag"]) == 2
+    shown = capsys.readouterr().out
+    for words in ("did you mean: blur", "did you mean: version", "✓ polyp_seg", "did you mean: polyp_seg"):
+        assert words in shown
+
+
+def test_a_team_s_systems_are_listed(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (work / "conf" / "model").mkdir(parents=True)
+    (work / "conf" / "model" / "ours.yaml").write_text("use: pranet\nsummary: the third release\n")
+    assert run_app(["list", "systems", "--config-dir", "conf"]) == 0
+    shown = capsys.readouterr().out
+    assert "ours" in shown and "release" in shown and "ssformer" in shown
+
+
+def test_a_case_is_replayed_from_its_address(work: Path) -> None:
+    address = "mine/frame_2/blur_s3_f0_r0"
+    assert run_app(["replay", "suite=a=b/team.yaml", "data=data", address, "--out", "again"]) == 0
+    assert json.loads((work / "again" / "params.json").read_text())["address"] == address
+    with pytest.raises(UserMistakes, match="mistake") as caught:
+        run_app(["replay", "suite=a=b/team.yaml", "data=data", "mine/frame_3/blur_s3_f0_r0"])
+    assert "mine/frame_1" in str(caught.value)
+
+
+def test_a_sheet_of_any_seed(work: Path) -> None:
+    typed = ["sheet", "suite=a=b/team.yaml", "data=data", "--out", "sheet.png", "--cell", "64"]
+    assert run_app([*typed, "--seed", "mine/frame_2"]) == 0
+    with Image.open("sheet.png") as sheet:
+        assert min(sheet.size) > 3 * 64
+    with pytest.raises(UserMistakes, match="mistake"):
+        run_app([*typed, "--index", "2"])
+
+
+def test_tables_are_made_again_of_runs_and_of_no_copy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    suite = make_suite()
+    outcome = leave_run(tmp_path, suite, ("alpha", "beta"), seeds=6)
+    finish(suite, invocation(tmp_path), outcome)
+    finish(suite, invocation(tmp_path), outcome, view="0123456789abcdef")
+    folder = outcome.systems[0].folder
+    copy = tmp_path / "mlruns" / "1" / "2" / "artifacts"  # as MLflow keeps what a run logged
+    copy.mkdir(parents=True)
+    for name in ("records.parquet", "run.json", "suite.yaml"):
+        (copy / name).write_bytes((folder / name).read_bytes())
+    (tmp_path / "outputs" / "a training").mkdir()
+    (tmp_path / "outputs" / "a training" / "run.json").write_text("{}")
+    before = {path: path.read_bytes() for path in (folder / "tables").glob("*.csv")}
+    for path in before:
+        path.unlink()
+    assert run_app(["tables", str(tmp_path)]) == 0
+    assert {path: path.read_bytes() for path in (folder / "tables").glob("*.csv")} == before
+    assert sorted(path.name for path in copy.iterdir()) == ["records.parquet", "run.json", "suite.yaml"]
+    assert capsys.readouterr().out.count("report.html") == 2
