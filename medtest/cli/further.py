@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from medtest.cli.further_tokens import Request, command_of, parse
+from medtest.cli.further_tokens import OWN, SHORT, Request, command_of, parse
 from medtest.errors import ExitCode, MedtestError, Mistake, NotTracked, UserMistakes
 
 if TYPE_CHECKING:
     from medtest.cli.further_compare import Compared
+    from medtest.runner.folder import FolderLock
     from medtest.suite.compose import Loaded
     from medtest.suite.model import Invocation
     from medtest.training.further.leak import Print
@@ -75,13 +76,15 @@ def run(request: Request, *, config_dirs: Sequence[Path], threads: int | None, c
         MedtestError: Training could not be done; what was finished is kept.
     """
     from medtest.cli.jobs import invocation_of
+    from medtest.cli.own_keys import own_keys
     from medtest.suite.compose import load, needs_data
     from medtest.training.further.networks import open_start
     from medtest.training.further.recipe import load_recipe
 
     recipe = load_recipe(request.recipe, request.changes)
     overrides = [*request.overrides, f"model={request.model}", *([f"data={request.test}"] if request.test else [])]
-    loaded = load(request.suite, overrides, config_dirs=config_dirs)
+    with own_keys(*OWN, *SHORT):
+        loaded = load(request.suite, overrides, config_dirs=config_dirs)
     settings = {"label_vectors": request.label_vectors} if request.label_vectors else {}
     start = open_start(request.model, request.start, settings=settings)
     invocation = invocation_of(loaded, command_of(request))
@@ -121,7 +124,7 @@ class _Job:
 
     def run(self) -> ExitCode:
         """Check, train, compare."""
-        from medtest.runner.folder import FolderLock
+        from medtest.runner.folder import FolderLock, output_problems
         from medtest.runner.parts import Parts
         from medtest.training.further.material import training_prints, training_suite
 
@@ -129,17 +132,18 @@ class _Job:
         parts = Parts(training_suite(self.loaded.suite), self.request.data, self.invocation.batch_size)
         prints = training_prints(parts)
         say(f"{len(prints)} training pictures; {self._apart(prints)}", markup=False)
-        self.out.mkdir(parents=True, exist_ok=True)
         lock = FolderLock(self.out)
         lock.acquire()
         try:
+            if self.invocation.fresh:
+                self._begin_anew(lock)
+            with output_problems(self.out):
+                self.out.mkdir(parents=True, exist_ok=True)
             return self._locked(parts, prints)
         finally:
             lock.release()
 
     def _locked(self, parts: Any, prints: Mapping[str, Print]) -> ExitCode:
-        if self.invocation.fresh:
-            self._begin_anew()
         log = self._log()
         try:
             trained = self._train(parts, prints, log)
@@ -161,9 +165,11 @@ class _Job:
         refuse_shared(shared_images(prints, tested))
         return f"none of them is among the {len(tested)} test seeds."
 
-    def _begin_anew(self) -> None:
-        for path in (*self.out.glob("state.pt*"), *self.out.glob("*.safetensors*"), self.out / "mlflow.json"):
-            path.unlink(missing_ok=True)
+    def _begin_anew(self, lock: FolderLock) -> None:
+        """Move an earlier training aside, whole: hours of work are never deleted."""
+        moved = lock.move_aside()
+        if moved is not None:
+            self.console.print(f"The earlier training was moved to {moved.name}.", markup=False)
 
     def _log(self) -> FurtherLog | None:
         if not self.invocation.track:

@@ -148,12 +148,18 @@ def make(out: Path) -> pd.DataFrame:
     """
     from medtest.report.before_after import Page, before_after_html
     from medtest.results import before_after
+    from medtest.results.exclusion import leave_out
     from medtest.results.records_io import Records
     from medtest.results.wanted import Wanted
 
     facts = _facts(out)
     before, after = (out / facts["before"], out / facts["after"])
     records = [Records.read(folder) for folder in (before, after)]
+    wanted = Wanted.from_folder(after)
+    left_out = ""
+    if wanted.exclude is not None:
+        parted = [leave_out(one, wanted.exclude) for one in records]
+        records, left_out = [kept for kept, _ in parted], parted[1][1].words
     paired = before_after.pair(*records, order=list(facts["relations"]))
     table = before_after.table_of(paired, str(facts["family"]))
     training = _json(out / "training.json")
@@ -165,8 +171,9 @@ def make(out: Path) -> pd.DataFrame:
         training=training,
         command=str(facts.get("command", "")),
         links=[(name, quote(f"{facts[name]}/report.html", safe="/.")) for name in ("before", "after")],
-        phantom=Wanted.from_folder(after).phantom,
+        phantom=wanted.phantom,
         unpaired=paired.unpaired,
+        excluded=left_out,
     )
     _write(out / LONG, table.to_csv(index=False))
     _write(out / WIDE, before_after.slides_table(table).to_csv(index=False))

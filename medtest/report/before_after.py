@@ -34,6 +34,7 @@ class Page:
         links: Names and relative addresses of the two runs' reports.
         phantom: Whether the test seeds are made images.
         unpaired: Cases left out because only one side answered.
+        excluded: What of the follow-ups people judged unfit, in words; "" where the suite leaves none out.
     """
 
     network: str
@@ -45,6 +46,7 @@ class Page:
     links: Sequence[tuple[str, str]] = ()
     phantom: bool = False
     unpaired: int = 0
+    excluded: str = ""
 
 
 def before_after_html(page: Page) -> str:
@@ -61,6 +63,7 @@ def before_after_html(page: Page) -> str:
             "forest": _forest(table),
             "unit": _unit(table),
             "unpaired": page.unpaired,
+            "excluded": page.excluded,
             "parts": [_part(table, dataset, page.family) for dataset in dict.fromkeys(table["dataset"])],
             "facts": _facts(page.training),
             "history": _history(page.training),

@@ -68,7 +68,7 @@ class Paired:
         clusters: Number of clusters of each data set.
         before: Score before by name.
         after: Score after by name.
-        unpaired: Cases left out because one of the two had no score (ERROR, or SKIP of one side).
+        unpaired: Cases left out because one of the two had no score (ERROR, or SKIP of one side) or no record.
     """
 
     datasets: tuple[str, ...]
@@ -153,7 +153,7 @@ def pair(before: Records, after: Records, *, order: Sequence[str] = (), scores: 
         clusters=tuple(counts),
         before={score: values["before"][score][known] for score in scores},
         after={score: values["after"][score][known] for score in scores},
-        unpaired=len(unjudged) - int(neither.sum()) + abs(len(sides[0]) - len(sides[1])),
+        unpaired=len(unjudged) - int(neither.sum()) + len(sides[0]) + len(sides[1]) - 2 * len(both),
     )
 
 

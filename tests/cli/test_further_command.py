@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "training" / "further"))
-from conftest import small_pairs, write_start
+from further_parts import small_pairs, write_start
 
 from medtest.cli.app import run_app
 from medtest.cli.further_tokens import command_of, parse
@@ -95,6 +95,8 @@ def test_what_is_missing_is_told(tokens, expected):
         (["model=pranett"], "did you mean: pranet"),
         (["recipe=pranett"], "did you mean: pranet"),
         (["from=nothing.pth"], "there is no such file"),
+        (["recpe=pranet"], "did you mean: recipe"),
+        (["recipe.optimiser.rate=1"], "did you mean: optimizer"),
         (["relations.blurr.severities=[1]"], "blur"),
     ],
 )
@@ -154,6 +156,27 @@ def test_trained_tested_and_tracked(home, capsys):
     capsys.readouterr()
     assert run_app(_typed(home)) == 0
     assert pd.read_csv(out / "before_after.csv").equals(table)
+    _check_exclusion(home, out, table)
+    # anew: the earlier training is moved aside, whole
+    before = (out / "training.json").read_text()
+    assert run_app(_typed(home, "fresh=true", "compare=false", "track=false")) == 0
+    (aside,) = home.glob("out.old-*")
+    assert (aside / "training.json").read_text() == before and (aside / "pranet.safetensors").is_file()
+    assert json.loads((out / "training.json").read_text())["kept_step"] == 4
+
+
+def _check_exclusion(home: Path, out: Path, table: pd.DataFrame) -> None:
+    """Follow-ups that people flagged leave both sides of the table."""
+    links = json.loads((out / "before_after.json").read_text())
+    records = pd.read_parquet(out / links["after"] / "records.parquet")
+    flagged = records.loc[(records["relation"] == "blur").to_numpy()].head(1)
+    listed = home / "flagged.csv"
+    flagged[["relation", "followup_sha256"]].to_csv(listed, index=False)
+    assert run_app(_typed(home, f"exclude.study={listed}")) == 0
+    fewer = pd.read_csv(out / "before_after.csv")
+    blur = (fewer["relation"] == "blur").to_numpy()
+    assert (fewer.loc[blur, "cases"] == table.loc[blur, "cases"] - 1).all()
+    assert "1 follow-ups that people flagged" in (out / "before_after.html").read_text()
 
 
 def _check_mlflow(home: Path, out: Path) -> None:

@@ -148,6 +148,13 @@ def test_cases_that_only_one_side_answered_are_left_out_of_both():
     assert row.difference == pytest.approx(0.1, abs=1e-6)
 
 
+def test_cases_that_only_one_side_has_are_counted():
+    before = make_records(seeds=20, errors=0.0, skips=0.0)
+    blur = before.index[before["relation"] == "blur"]
+    paired = before_after.pair(Records.of(before.drop(blur[:3])), Records.of(before.drop(blur[3:6])))
+    assert paired.unpaired == 6
+
+
 def test_two_data_sets_are_pooled_by_case():
     before = make_records(seeds={"cvc-300": 10, "cvc-colondb": 30}, errors=0.0, skips=0.0)
     after = before.copy()

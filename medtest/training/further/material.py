@@ -77,7 +77,7 @@ def labelled(parts: Parts, data: str) -> list[tuple[int, SeedRef]]:
     """Return every training image with the number of its source.
 
     Raises:
-        MedtestError: There are fewer than four.
+        MedtestError: There are fewer than two.
     """
     found = [(number, ref) for number, source in enumerate(parts.sources) for ref in source.refs()]
     if len(found) < 2:

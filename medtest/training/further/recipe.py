@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -95,9 +96,9 @@ class Scales(_Data):
     """
 
     kind: Literal["one", "each", "draw"] = "one"
-    factors: list[float] = []
+    factors: list[Annotated[float, Field(gt=0, le=8)]] = []
     sizes: list[int] = []
-    weights: list[float] = []
+    weights: list[Annotated[float, Field(gt=0, allow_inf_nan=False)]] = []
     corners: bool = False
     mask: Literal["bilinear", "nearest"] = "nearest"
 
@@ -112,6 +113,9 @@ class Scales(_Data):
         if self.weights and len(self.weights) != len(self.sizes):
             raise ValueError("weights and sizes must be of one length")
         return self
+
+
+_Zoom = Annotated[float, Field(ge=0.1, le=10)]
 
 
 class Augment(_Data):
@@ -143,7 +147,7 @@ class Augment(_Data):
     rotate: float = Field(default=0.0, ge=0, le=1)
     angle: float = Field(default=0.0, ge=0, le=360)
     zoom: float = Field(default=0.0, ge=0, le=1)
-    zoom_range: tuple[float, float] = (1.0, 1.0)
+    zoom_range: tuple[_Zoom, _Zoom] = (1.0, 1.0)
     dropout: float = Field(default=0.0, ge=0, le=1)
     holes: int = Field(default=0, ge=0)
     hole_side: int = Field(default=0, ge=0)
@@ -151,6 +155,12 @@ class Augment(_Data):
     tone_factor: float = Field(default=1.0, ge=1)
     morph: float = Field(default=0.0, ge=0, le=1)
     exchange: float = Field(default=0.0, ge=0, le=1)
+
+    @model_validator(mode="after")
+    def _fits(self) -> Augment:
+        if self.zoom_range[0] > self.zoom_range[1]:
+            raise ValueError("zoom_range wants the smaller factor first")
+        return self
 
 
 class Loss(_Data):
@@ -214,7 +224,7 @@ class Recipe(_Data):
     """One way of training a network further.
 
     Attributes:
-        name: Its name.
+        name: Its name: a word, for folders are called by it; the file's where it is not said.
         summary: One line.
         source: Where its facts come from.
         size: Side in pixels; the network's own where null.
@@ -241,7 +251,7 @@ class Recipe(_Data):
         notes: What is known of the published training and not repeated here.
     """
 
-    name: str = ""
+    name: str = Field(default="", pattern=r"^([A-Za-z0-9][A-Za-z0-9_.-]{0,63})?$")
     summary: str = ""
     source: str = ""
     size: int | None = Field(default=None, ge=64, le=1024, multiple_of=32)
@@ -305,7 +315,7 @@ def load_recipe(name: str, changes: Mapping[str, Any] | None = None) -> Recipe:
     values = _read(path)
     for key, value in (changes or {}).items():
         _lay(values, key, value)
-    values.setdefault("name", path.stem)
+    values.setdefault("name", re.sub(r"[^A-Za-z0-9_.-]+", "-", path.stem).strip("-._")[:64] or "recipe")
     try:
         return Recipe.model_validate(values)
     except ValidationError as error:
@@ -345,16 +355,34 @@ def _rephrased(errors: Iterable[Any], *, where: str) -> list[Mistake]:
             step for step in one["loc"] if step not in ("steps", "milestones", "plateau", "cosine")
         ]
         unknown = one["type"] == "extra_forbidden"
+        known = _keys_at(one["loc"][:-1]) if unknown else ()
+        allowed = f"no such key; {', '.join(known)}" if known else "no such key"
         found.append(
             Mistake(
                 where=where,
                 key=".".join(str(step) for step in (location or one["loc"])),
                 found="" if not location and not one["loc"] else repr(one["input"])[:120],
-                allowed="no such key" if unknown else str(one["msg"]).removeprefix("Value error, "),
-                nearest=nearest_name(str(one["loc"][-1]), Recipe.model_fields) if unknown else None,
+                allowed=allowed if unknown else str(one["msg"]).removeprefix("Value error, "),
+                nearest=nearest_name(str(one["loc"][-1]), known) if unknown else None,
             )
         )
     return found
+
+
+def _keys_at(steps: Sequence[Any]) -> tuple[str, ...]:
+    """Return the keys that a table of a recipe may have, by the steps to it."""
+    model: type[BaseModel] = Recipe
+    for step in steps:
+        kinds = get_args(get_args(Schedule)[0]) if model is Recipe and step == "schedule" else ()
+        if kinds:  # the step after it is the kind's name
+            kind = str(steps[-1])
+            chosen = [one for one in kinds if kind in get_args(one.model_fields["kind"].annotation)]
+            return tuple(chosen[0].model_fields) if chosen else ()
+        found = model.model_fields.get(str(step))
+        if found is None or not isinstance(found.annotation, type) or not issubclass(found.annotation, BaseModel):
+            return ()
+        model = found.annotation
+    return tuple(model.model_fields)
 
 
 def _mistake(key: str, found: str, allowed: str, nearest: str | None = None) -> UserMistakes:

@@ -1,62 +1,9 @@
-"""Small pairs, a small network's start and material, shared by the tests of further training."""
+"""Torch runs on one thread here, as trainings that are compared bit for bit do."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import cv2
-import numpy as np
 import pytest
 import torch
-
-from medtest.systems.segmentation.networks import registry
-from medtest.systems.segmentation.weights import WeightsInfo, save_weights
-from medtest.training.data import Pairs
-from medtest.training.further.material import Material
-from medtest.training.loop import initialise
-
-
-def small_pairs(count: int, size: int, random: int = 1) -> Pairs:
-    """Return bright discs on noise."""
-    rng = np.random.default_rng(random)
-    masks = np.zeros((count, size, size), np.uint8)
-    for mask in masks:
-        x, y = rng.integers(size // 4, 3 * size // 4, 2)
-        cv2.circle(mask, (int(x), int(y)), size // 5, 255, -1)
-    images = np.repeat(masks[..., None] // 2, 3, axis=3) + rng.integers(0, 90, (count, size, size, 3)).astype(np.uint8)
-    return Pairs(images=images, masks=masks, names=tuple(f"p{random}-{i}" for i in range(count)))
-
-
-def small_material() -> Material:
-    """Return material of 64 pixels."""
-    held = {"clean": small_pairs(2, 64, 3), "perturbed": small_pairs(3, 64, 4)}
-    return Material(
-        originals=small_pairs(6, 96, 1),
-        perturbed=small_pairs(6, 96, 2),
-        held_out=held,
-        counts={"originals": 6, "perturbed": 6},
-        digest="small",
-    )
-
-
-def write_start(path: Path, family: str = "pranet", seed: int = 0, size: int = 64) -> Path:
-    """Write weights of an untrained compact network in medtest's form."""
-    config = registry.COMPACT[family]
-    network = registry.make(config)
-    initialise(network, seed)
-    save_weights(path, network.state_dict(), WeightsInfo(network=registry.describe(config), size=size))
-    return path
-
-
-def write_folder(root: Path, count: int, random: int = 1, size: int = 96) -> Path:
-    """Write a folder of images and masks."""
-    pairs = small_pairs(count, size, random)
-    for name in ("images", "masks"):
-        (root / name).mkdir(parents=True)
-    for name, image, mask in zip(pairs.names, pairs.images, pairs.masks, strict=True):
-        cv2.imwrite(str(root / "images" / f"{name}.png"), image)
-        cv2.imwrite(str(root / "masks" / f"{name}.png"), mask)
-    return root
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
-from conftest import small_material, write_start
+from further_parts import small_material, write_start
 
 from medtest.errors import Interrupted, MedtestError
 from medtest.systems.segmentation.weights import load_network, read_info

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from conftest import write_folder
+from further_parts import write_folder
 
 from medtest.cases import SeedRef
 from medtest.errors import UserMistakes

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from conftest import write_folder
+from further_parts import write_folder
 
 from medtest.followups import FollowUpStore
 from medtest.runner.parts import Parts

@@ -120,6 +120,13 @@ def test_steps_take_the_place_of_epochs():
         ("pranet", {"optimizer.name": "lion"}, "'adam', 'adamw' or 'sgd'"),
         ("sanet", {"scales.sizes": [250, 288, 320, 352]}, "multiples of 32"),
         ("sanet", {"steps": 5}, "milestones are counted in epochs"),
+        ("sanet", {"scales.weights": [1, 1, 1, -1]}, "greater than 0"),
+        ("ssformer", {"augment.zoom_range": [0.0, 1.0]}, "greater than or equal to 0.1"),
+        ("ssformer", {"augment.zoom_range": [1.2, 0.8]}, "the smaller factor first"),
+        ("pranet", {"quirks.soft_mask": True}, "did you mean: soft_masks"),
+        ("pranet", {"schedule.evry": 3}, "did you mean: every"),
+        ("pranet", {"bach": 8}, "did you mean: batch"),
+        ("pranet", {"name": "../../elsewhere"}, "should match pattern"),
         ("nowhere.yaml", {}, "a YAML file that can be read"),
     ],
 )
@@ -135,6 +142,9 @@ def test_a_recipe_of_ones_own(tmp_path):
         "batch: 4\nsteps: 10\noptimizer: {name: adam, rate: 1.0e-3}\nschedule: {kind: steps}\n", encoding="utf-8"
     )
     assert load_recipe(str(path)).name == "mine"
+    named = tmp_path / ".. my own (2).yaml"
+    named.write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
+    assert load_recipe(str(named)).name == "my-own-2"
     path.write_text("[]", encoding="utf-8")
     with pytest.raises(UserMistakes, match="mistake"):
         load_recipe(str(path))
