@@ -219,6 +219,51 @@ def test_an_answer_waits_for_the_server(chromium: Any, folder: Path) -> None:
             assert len(store.answers(history=True)) == 1
 
 
+def test_what_is_changed_while_an_answer_is_on_its_way_is_not_lost(chromium: Any, folder: Path) -> None:
+    with serving(folder) as served:
+        one = Annotator(chromium, served.links[1], DESKTOP)
+        one.shown("welcome")
+        one.page.click("#begin")
+        one.at("Training", 1, 4)
+        one.context.set_offline(True)
+        for key in ("5", "5", "Enter"):
+            one.page.keyboard.press(key)
+        one.expect("#status").to_contain_text("Not saved yet")
+        one.page.click("label:has([name=realism][value='1'])")
+        one.context.set_offline(False)
+        one.expect("#status").to_contain_text("Saved as it was")
+        assert one.page.is_checked("[name=realism][value='1']")
+        one.page.keyboard.press("Enter")
+        one.page.wait_for_selector("#feedback:not([hidden])")
+        with StudyStore(folder) as store:
+            assert [a.realism for a in store.answers(history=True)] == [5, 1]
+            assert [a.realism for a in store.answers()] == [1]
+
+
+def test_the_next_item_waits_for_the_server(chromium: Any, folder: Path) -> None:
+    """Neither an item nor a frame that is lost on its way ends the page."""
+    with serving(folder) as served:
+        one = Annotator(chromium, served.links[1], DESKTOP)
+        one.shown("welcome")
+        lost: list[str] = []
+
+        def lose(route: Any) -> None:
+            name = "item" if "/api/item/" in route.request.url else "image"
+            if lost.count(name) < 2:
+                lost.append(name)
+                route.abort()
+            else:
+                route.continue_()
+
+        one.context.route("**/api/item/**", lose)
+        one.context.route("**/image/**", lose)
+        one.page.click("#begin")
+        one.at("Training", 1, 4)
+        assert sorted(lost) == ["image", "image", "item", "item"]
+        assert one.page.inner_text("#status") == ""
+        assert one.page.evaluate("[...document.querySelectorAll('.view img')].every(i => i.naturalWidth > 0)")
+
+
 def test_artefacts_by_keyboard(chromium: Any, tmp_path: Path) -> None:
     made = make_small(
         tmp_path,

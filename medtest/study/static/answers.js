@@ -42,18 +42,23 @@ function post(path, content) {
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-// The same request id goes out each time, so that the server keeps one row however often it arrives.
-export async function save(answer, waiting) {
-  const content = { ...answer, request: requestId() };
+// Does what needs the server until it succeeds; what the server has refused is not tried again.
+export async function persist(act, waiting) {
   for (let turn = 0; ; turn += 1) {
     try {
-      return await post("/api/answer", content);
+      return await act();
     } catch (problem) {
       if (problem instanceof Ended) throw problem;
-      waiting(turn);
+      waiting();
       await pause(Math.min(15000, 700 * 2 ** Math.min(turn, 5)));
     }
   }
+}
+
+// The same request id goes out each time, so that the server keeps one row however often it arrives.
+export function save(answer, waiting) {
+  const content = { ...answer, request: requestId() };
+  return persist(() => post("/api/answer", content), waiting);
 }
 
 export function leave() {

@@ -62,8 +62,11 @@ export async function show(item) {
   outlined = false; // on request: it may lead the eye
   reset();
   draw();
-  await Promise.all(images.map((image) => image.decode()));
-  kept.clear();
+  try {
+    await Promise.all(images.map((image) => image.decode()));
+  } finally {
+    kept.clear(); // a frame that could not be loaded stays broken: another try needs another element
+  }
   for (const address of item.ahead) {
     const image = new Image();
     image.src = address;

@@ -7,7 +7,7 @@ const $ = (id) => document.getElementById(id);
 const pairs = document.body.dataset.kind === "pairs";
 const questions = pairs ? ["diagnosis", "realism"] : [];
 const form = $("form");
-const state = { phases: null, item: null, busy: false, answered: false, current: 0, dirty: false };
+const state = { phases: null, item: null, busy: false, saving: false, answered: false, current: 0, dirty: false };
 const clock = { shown: 0, since: null };
 
 // --- time in view --------------------------------------------------------------------------------------------------
@@ -70,11 +70,8 @@ async function open(phase, position) {
   form.inert = true;
   ready();
   try {
-    const item = await answers.item(phase, position);
-    section("judge");
-    bar(phase, position);
-    fill(item);
-    await panes.show(item);
+    const item = await answers.persist(() => load(phase, position), () => late("The server does not answer. Trying again …"));
+    say(item.answer ? `Saved ${time(item.answer.at)}` : "", "good");
     form.inert = false;
     state.item = item;
     clock.shown = 0;
@@ -89,6 +86,21 @@ async function open(phase, position) {
   }
 }
 
+async function load(phase, position) {
+  const item = await answers.item(phase, position);
+  section("judge");
+  bar(phase, position);
+  fill(item);
+  await panes.show(item);
+  return item;
+}
+
+function late(words) {
+  if ($("judge").hidden) section("loading");
+  $("loading").textContent = words;
+  say(words, "bad");
+}
+
 function fill(item) {
   form.reset();
   state.dirty = false;
@@ -100,7 +112,6 @@ function fill(item) {
     if (!pairs) $("no-marks").checked = given.marks.length === 0;
     $("comment").value = given.comment;
   }
-  say(given ? `Saved ${time(given.at)}` : "", "good");
   feedback(item.feedback);
   mark(given ? questions.length : 0);
   $("back").disabled = item.position === 1;
@@ -163,12 +174,18 @@ async function save() {
   say("Saving …");
   try {
     const content = { phase: item.phase, position: item.position, ...given(), comment: $("comment").value, elapsed_ms: Math.round(clock.shown) };
+    state.dirty = false; // what is changed from here on is not in it
+    state.saving = true;
     const saved = await answers.save(content, () => say("Not saved yet: the server does not answer. Trying again …", "bad"));
+    state.saving = false;
     state.phases[item.phase] = saved.progress;
     state.answered = true;
-    state.dirty = false;
-    say(`Saved ${time(saved.at)}`, "good");
     bar(item.phase, item.position);
+    if (state.dirty) {
+      say("Saved as it was; what you changed meanwhile is not saved yet.", "bad");
+      return;
+    }
+    say(`Saved ${time(saved.at)}`, "good");
     if (saved.feedback) {
       feedback(saved.feedback);
       $("feedback").focus({ preventScroll: true });
@@ -181,6 +198,7 @@ async function save() {
     stopped(problem);
   } finally {
     state.busy = false;
+    state.saving = false;
     ready();
   }
 }
@@ -274,7 +292,7 @@ form.addEventListener("input", (event) => {
   }
 });
 window.addEventListener("beforeunload", (event) => {
-  if (state.dirty) event.preventDefault();
+  if (state.dirty || state.saving) event.preventDefault();
 });
 
 // --- dialogs and tools ---------------------------------------------------------------------------------------------
