@@ -51,21 +51,30 @@ def relief(shape: Shape, side: int) -> tuple[Field, Field, Field]:
     """Return height (1 at a summit, 0 on the outline, negative outside) and the slope's x and y, each side×side."""
     axis = (np.arange(side, dtype=np.float32) + np.float32(0.5)) * np.float32(2 * REACH / side) - np.float32(REACH)
     ax, ay = as_field(axis[None, :]), as_field(axis[:, None])
-    warp_x = resize(shape.warp[0], (side, side))
-    warp_y = resize(shape.warp[1], (side, side))
-    px, py = ax + warp_x, ay + warp_y
+    px, py = resize(shape.warp[0], (side, side)), resize(shape.warp[1], (side, side))
+    px, py = np.add(ax, px, out=px), np.add(ay, py, out=py)
     best = np.full((side, side), -9.0, np.float32)
     sx = np.zeros((side, side), np.float32)
     sy = np.zeros((side, side), np.float32)
-    for x, y, cosine, sine, ia, ib, height in shape.lobes:
-        dx, dy = px - np.float32(x), py - np.float32(y)
-        u = (dx * np.float32(cosine) + dy * np.float32(sine)) * np.float32(ia)
-        v = (dy * np.float32(cosine) - dx * np.float32(sine)) * np.float32(ib)
-        h = np.float32(height) - u * u - v * v
+    # A polyp may fill the image: everything is computed in place, so that a worker's peak stays that of a small one.
+    dx, dy, u, spare = (np.empty_like(best) for _ in range(4))
+    for lobe in shape.lobes:
+        x, y, cosine, sine, ia, ib, height = (np.float32(value) for value in lobe)
+        np.subtract(px, x, out=dx)
+        np.subtract(py, y, out=dy)
+        np.add(np.multiply(dx, cosine, out=u), np.multiply(dy, sine, out=spare), out=u)
+        u *= ia
+        np.multiply(dx, sine, out=dx)
+        v = np.subtract(np.multiply(dy, cosine, out=dy), dx, out=dy)
+        v *= ib
+        h = np.subtract(height, np.multiply(u, u, out=spare), out=spare)
+        h -= np.multiply(v, v, out=dx)
         upper = h > best
-        best = np.where(upper, h, best)
-        sx = np.where(upper, u * np.float32(cosine) - v * np.float32(sine), sx)
-        sy = np.where(upper, u * np.float32(sine) + v * np.float32(cosine), sy)
+        np.copyto(best, h, where=upper)
+        np.subtract(np.multiply(u, cosine, out=dx), np.multiply(v, sine, out=spare), out=dx)
+        np.copyto(sx, dx, where=upper)
+        np.add(np.multiply(u, sine, out=dx), np.multiply(v, cosine, out=spare), out=dx)
+        np.copyto(sy, dx, where=upper)
     return best, as_field(sx), as_field(sy)
 
 
@@ -159,21 +168,30 @@ def draw_patch(
     """
     side = max(8, round(2 * REACH * scale))
     height, sx, sy = relief(shape, side)
-    up = np.sqrt(np.clip(height, 0.0, 1.0))
-    lean = np.float32(look.bulge)
-    # Half a sphere's, half a paraboloid's: a scope's light is near, so domes darken from the summit on.
-    dome = 0.4 * up + 0.6 * np.clip(height, 0.0, 1.0)
-    facing = 0.12 + 0.88 * ((1.0 - lean) + lean * dome)
-    facing = facing + lean * (sx * np.float32(light[0]) + sy * np.float32(light[1])) * 0.7 * (0.3 + 0.7 * up)
-    around = np.clip(1.0 + height * 2.2, 0.0, 1.0)
-    side_of = np.clip(0.7 - (sx * np.float32(light[0]) + sy * np.float32(light[1])), 0.15, 1.6)
-    depth = np.float32(0.42 * look.bulge)
-    shade = 1.0 - depth * around * around * side_of
+    towards = sx * np.float32(light[0]) + sy * np.float32(light[1])
+    del sx, sy  # the patch may be as large as the image
     corner = scale * REACH
     return Patch(
         left=round(centre[0] - shape.centre[0] * scale - corner),
         top=round(centre[1] - shape.centre[1] * scale - corner),
         height=height,
-        light=as_field(np.clip(facing, 0.08, 1.4)),
-        shade=as_field(np.clip(shade, 0.2, 1.0)),
+        light=_own_shading(height, towards, look),
+        shade=_contact_shadow(height, towards, look),
     )
+
+
+def _own_shading(height: Field, towards: Field, look: Look) -> Field:
+    up = np.sqrt(np.clip(height, 0.0, 1.0))
+    lean = np.float32(look.bulge)
+    # Half a sphere's, half a paraboloid's: a scope's light is near, so domes darken from the summit on.
+    dome = 0.4 * up + 0.6 * np.clip(height, 0.0, 1.0)
+    facing = 0.12 + 0.88 * ((1.0 - lean) + lean * dome)
+    facing = facing + lean * towards * 0.7 * (0.3 + 0.7 * up)
+    return as_field(np.clip(facing, 0.08, 1.4))
+
+
+def _contact_shadow(height: Field, towards: Field, look: Look) -> Field:
+    around = np.clip(1.0 + height * 2.2, 0.0, 1.0)
+    depth = np.float32(0.42 * look.bulge)
+    shade = 1.0 - depth * around * around * np.clip(0.7 - towards, 0.15, 1.6)
+    return as_field(np.clip(shade, 0.2, 1.0))
