@@ -31,7 +31,7 @@ def data() -> None:
 def inspect(
     path: Annotated[Path, typer.Argument(help="A folder, or an archive (.zip, .tar, .tar.gz), which is not unpacked.")],
 ) -> None:
-    """Say which data sets are there, beside what is published of them; exit code 2 if files cannot be used."""
+    """Say which data sets are there, beside what is published; exit code 2 if none is or files cannot be used."""
     from rich.console import Console
     from rich.progress import Progress
 
@@ -44,7 +44,7 @@ def inspect(
             path.expanduser(), progress=lambda done, total: bar.update(task, completed=done, total=total)
         )
     _tell(console, str(path), found)
-    if not found.usable:
+    if found.empty or not found.usable:
         raise typer.Exit(int(ExitCode.MISTAKE))
 
 
@@ -79,9 +79,10 @@ def _tell(console: Console, typed: str, found: Inspection) -> None:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.ignored.items()))
         console.print(shown(f"Passed over: {kinds}."), soft_wrap=True)
     for note in found.notes:
-        console.print(f"Note: {note}.")
-    if not found.looked and not any((found.archives or {}).values()):
-        console.print("No images were found that medtest can read (PNG, JPEG, BMP, TIFF, WebP, DICOM, NIfTI).")
+        console.print(f"Note: {note}.", soft_wrap=True)
+    if found.empty:
+        formats = "PNG, JPEG, BMP, TIFF, WebP, DICOM, NIfTI"
+        console.print(f"No images were found that medtest can read ({formats}).", soft_wrap=True)
 
 
 def _tell_set(console: Console, looked: Looked) -> None:

@@ -246,3 +246,23 @@ def test_every_kind_of_tar_is_looked_into(kind, tmp_path):
         tar.add(tmp_path / "all", "all")
     (inside,) = inspect_path(path).archives["."]
     assert (inside.found.dataset, inside.found.count) == ("kvasir", 3)
+
+
+def test_nothing_found_is_exit_code_2_and_says_why(tmp_path, capsys):
+    kvasir_archive(tmp_path / "elsewhere")
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "images").symlink_to(tmp_path / "elsewhere" / "images")
+    assert run_app(["data", "inspect", str(tmp_path / "linked")]) == 2
+    said = capsys.readouterr().out
+    assert "images (a link that leads out of the folder) is not looked into" in said
+    assert "No images were found" in said
+
+
+def test_a_hundred_other_sizes_are_not_named_one_by_one(tmp_path):
+    base = tmp_path / "CVC-ClinicDB"
+    for number in range(30):
+        picture(base / "images" / f"{number}.png", number, (40, 40 + number))
+        mask(base / "masks" / f"{number}.png", number, (40, 40 + number))
+    (looked,) = inspect_path(tmp_path).looked
+    (note,) = (note for note in looked.notes if "a resized copy" in note)
+    assert note == "40x40, 41x40, 42x40, 43x40 and others where 384x288 is published: a resized copy"

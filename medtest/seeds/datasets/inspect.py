@@ -21,6 +21,9 @@ from medtest.seeds.frames import Reading, opened_frames
 MOST_ARCHIVES = 20
 """More archives in one folder are listed by name alone."""
 
+MOST_SIZES = 4
+"""More sizes that nobody published are not named one by one."""
+
 Progress = Callable[[int, int], None]
 
 
@@ -86,6 +89,11 @@ class Inspection:
     notes: tuple[str, ...] = ()
     archives: Mapping[str, tuple[Looked, ...]] | None = None
     suites: tuple[tuple[SuiteLine, Mapping[str, int]], ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Whether no image was found anywhere."""
+        return not self.looked and not any((self.archives or {}).values())
 
     @property
     def usable(self) -> bool:
@@ -257,7 +265,8 @@ def _size_notes(found: Found, sizes: Counter[str]) -> tuple[str, ...]:
     published = (*facts.sizes, *facts.other_sizes)
     if facts.sizes:
         other = [size for size in sizes if size not in published]
-        notes = [f"{', '.join(other)} where {' or '.join(published)} is published: a resized copy"] if other else []
+        named = ", ".join(other[:MOST_SIZES]) + (" and others" if len(other) > MOST_SIZES else "")
+        notes = [f"{named} where {' or '.join(published)} is published: a resized copy"] if other else []
         copies = sorted(size for size in sizes if size in published)
         if len(copies) > 1:
             notes.append(f"mixes copies of {' and '.join(copies)}: masks of one do not fit images of the other")
