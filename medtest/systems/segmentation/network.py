@@ -15,6 +15,7 @@ the picture file: ``prepare.size=native`` hands it on as it is.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -65,6 +66,18 @@ class NetworkSettings(SystemSettings):
     fuse_norms: bool = True
     precision: Literal["float32", "bfloat16"] = "float32"
     compile: bool = False
+
+
+@cache
+def _levels(mean: tuple[float, ...], std: tuple[float, ...], *, blue_first: bool) -> NDArray[np.float32]:
+    """Return what each of 256 levels of each channel is to the network, float32 1×256×3.
+
+    A pixel has no other levels, so that looking them up gives what computing would give, in a third of the time.
+    """
+    order = slice(None, None, -1 if blue_first else 1)
+    middle, spread = (np.asarray(values[order], np.float32) * np.float32(255) for values in (mean, std))
+    levels = np.arange(256, dtype=np.float32)[None, :, None]
+    return np.ascontiguousarray((levels - middle) * (np.float32(1) / spread), dtype=np.float32)
 
 
 class SegmentationNetwork(System):
@@ -246,14 +259,12 @@ class SegmentationNetwork(System):
         import torch
 
         kind = INPUTS[self.family]
-        stacked = np.empty((len(images), self._size, self._size, 3), np.uint8)
+        normalised = _levels(kind.mean, kind.std, blue_first=kind.blue_first)
+        stacked = np.empty((len(images), self._size, self._size, 3), np.float32)
         for place, image in zip(stacked, images, strict=True):
-            place[...] = self._resized(image)[..., :: -1 if kind.blue_first else 1]
-        order = (2, 1, 0) if kind.blue_first else (0, 1, 2)
-        mean = torch.tensor([kind.mean[i] for i in order], device=self._device) * 255
-        scale = 1 / (torch.tensor([kind.std[i] for i in order], device=self._device) * 255)
-        pixels = torch.from_numpy(stacked).to(self._device).to(torch.float32)
-        batch = pixels.sub_(mean).mul_(scale).permute(0, 3, 1, 2)
+            resized = self._resized(image)
+            cv2.LUT(np.ascontiguousarray(resized[..., ::-1]) if kind.blue_first else resized, normalised, dst=place)
+        batch = torch.from_numpy(stacked).to(self._device).permute(0, 3, 1, 2)
         return batch if self._keeps_channels_last() else batch.contiguous()
 
     def _resized(self, image: Image) -> NDArray[np.uint8]:
@@ -294,9 +305,12 @@ class SegmentationNetwork(System):
         threshold = np.float32(self._threshold)
         if threshold == np.float32(CUT):
             return probability
-        below = probability * (np.float32(0.5) / threshold)
-        above = np.float32(1) - (np.float32(1) - probability) * (np.float32(0.5) / (np.float32(1) - threshold))
-        return np.where(probability <= threshold, np.minimum(below, np.float32(0.5)), above).astype(np.float32)
+        cut = probability * (np.float32(0.5) / threshold)
+        np.minimum(cut, np.float32(0.5), out=cut)
+        lesion = probability > threshold
+        steep = np.float32(0.5) / (np.float32(1) - threshold)
+        cut[lesion] = np.float32(1) - (np.float32(1) - probability[lesion]) * steep
+        return cut
 
     def close(self) -> None:
         """Let go of the network."""
