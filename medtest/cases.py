@@ -100,12 +100,30 @@ class ImageSpec:
         low: Smallest meaningful value.
         high: Largest meaningful value.
         spacing: Size of a pixel or voxel in millimetres per axis; empty where unknown.
+        axes: What the axes are: ``z`` or ``t`` before ``y`` and ``x`` for volumes and films; a last ``c`` is RGB.
+        marks: Points that a person clicked, in index coordinates of the spatial axes, for semi-automatic methods.
     """
 
     dtype: str = "uint8"
     low: float = 0.0
     high: float = 255.0
     spacing: tuple[float, ...] = ()
+    axes: str = "yxc"
+    marks: tuple[tuple[float, ...], ...] = ()
+
+    @property
+    def coloured(self) -> bool:
+        """Whether the last axis is colour."""
+        return self.axes.endswith("c")
+
+    @property
+    def span(self) -> float:
+        """The meaningful range, high minus low."""
+        return self.high - self.low
+
+    def spatial(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of an image without its colours."""
+        return shape[:-1] if self.coloured else shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,8 +172,37 @@ class MaskOutput:
     kind: str = field(default="mask", init=False)
 
 
-Output: TypeAlias = MaskOutput
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ImageOutput:
+    """A processed image, answered by an algorithm that maps images to images.
+
+    Attributes:
+        image: Of the input's shape and dtype.
+        given: The image it was asked about, so that an oracle can say whether the answer is worse.
+    """
+
+    image: Image
+    given: Image
+    kind: str = field(default="image", init=False)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RegionOutput:
+    """A segmentation of an image of any dimension (volumes, films).
+
+    Attributes:
+        region: bool, of the input's spatial shape.
+    """
+
+    region: NDArray[np.bool_]
+    kind: str = field(default="region", init=False)
+
+
+Output: TypeAlias = MaskOutput | ImageOutput | RegionOutput
 """What a system answers and what is expected. Labels and typed answers will join this union."""
+
+SERIES_KINDS: frozenset[str] = frozenset({"image", "region"})
+"""Kinds of answers of series: images of any dtype, range and dimension, neither resized nor otherwise prepared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,16 +225,21 @@ class Seed:
     Attributes:
         ref: Where it comes from.
         image: H×W×3 uint8 RGB unless ``spec`` says otherwise.
-        expected: bool H×W mask of the same size, or None for an unlabelled case.
+        expected: bool H×W mask of the same size, or None for an unlabelled case. Of kind ``region`` a bool array of the
+            image's spatial shape; of kind ``image`` the clean image, None where the image itself is clean.
         avoid: bool H×W rough mask that objects and text keep off, given by the user; None where there is none.
         spec: What the image's numbers mean.
+        kind: What answer is expected: ``mask``, ``image`` or ``region``.
+        properties: What was measured of it by name, e.g. ``{"liver_variability": 3.74}``.
     """
 
     ref: SeedRef
     image: Image
-    expected: Mask | None = None
+    expected: Mask | Image | None = None
     avoid: Mask | None = None
     spec: ImageSpec = ImageSpec()
+    kind: str = "mask"
+    properties: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -205,6 +257,9 @@ class PreparedSeed:
         grey: float32 H×W in [0, 1], sigmoid of local brightness; scales what is pasted.
         avoid: The user's rough mask at the prepared size, or None.
         spec: What the image's numbers mean.
+        kind: What answer is expected: ``mask``, ``image`` or ``region`` (its truth is ``mask``, of the spatial shape).
+        clean: The clean image of kind ``image``; None for other kinds.
+        properties: What was measured of the seed, by name.
     """
 
     ref: SeedRef
@@ -215,6 +270,9 @@ class PreparedSeed:
     grey: Probability
     avoid: Mask | None = None
     spec: ImageSpec = ImageSpec()
+    kind: str = "mask"
+    clean: Image | None = None
+    properties: Mapping[str, float] = field(default_factory=dict)
     _memo: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property

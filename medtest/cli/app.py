@@ -156,6 +156,28 @@ def reference(
     print_reference(model=model, dataset=dataset, threshold=threshold, console=_console())
 
 
+@app.command("alpha-sigma")
+def alpha_sigma(
+    files: Annotated[list[Path], typer.Argument(help="FILE.dat, FILE.csv, records.parquet, or a folder of runs.")],
+    out: Annotated[Path | None, typer.Option(help="Folder for the files; the working directory without.")] = None,
+    lower_is_better: Annotated[bool, typer.Option("--lower-is-better", help="The numbers are errors.")] = False,
+    min_step: Annotated[float | None, typer.Option(min=0.0, help="Merge scales nearer than this.")] = None,
+    score: Annotated[str | None, typer.Option(help="Score column of records; the suite's own without.")] = None,
+    csv: Annotated[
+        bool, typer.Option("--csv", help="Write alpha_sigma.csv, agreement.csv and paired.csv too.")
+    ] = False,
+    svg: Annotated[bool, typer.Option("--svg", help="Write fig_rob.svg too.")] = False,
+    track: Annotated[bool, typer.Option("--track", help="Log to MLflow.")] = False,
+) -> None:
+    """Compute (alpha,sigma)-robustness: prints the table, writes tab_rob.tex and fig_rob.pdf."""
+    from medtest.cli.alpha_sigma import Options, run_alpha_sigma
+
+    options = Options(
+        out=out, lower_is_better=lower_is_better, min_step=min_step, score=score, csv=csv, svg=svg, track=track
+    )
+    run_alpha_sigma(files, options, console=_console())
+
+
 @app.command("ui")
 def ui(
     port: Annotated[int, typer.Option(min=1, max=65535)] = 5000,

@@ -86,10 +86,17 @@ def _systems(found: Outline) -> Table:
     return table
 
 
+_AGAINST = {
+    "truth": "the expected answer",
+    "source": "the system's own answer to the source",
+    "input": "the image it was given",
+}
+
+
 def _criterion(found: Outline) -> str:
     primary = found.suite.oracle.primary
     gates = len(found.suite.gates)
-    against = "the expected answer" if primary.against == "truth" else "the system's own answer to the source"
+    against = _AGAINST[primary.against]
     text = f"Violation: {primary.score} falls by more than {primary.threshold:g} of itself, against {against}"
     return text + (f"; {gates} gate{'s' if gates > 1 else ''}" if gates else "; no gate")
 

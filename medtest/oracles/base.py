@@ -20,6 +20,7 @@ class Oracle(Part, ABC):
     Attributes:
         output_kind: The kind of answer it judges.
         scores: Names of the score columns, in order; ``source_<score>`` is filled by the runner.
+        references: What a criterion may be ``against``.
         self_scores: Scores that also exist as ``self_<score>`` (follow-up's output against the source's).
     """
 
@@ -27,6 +28,7 @@ class Oracle(Part, ABC):
     output_kind: ClassVar[str] = "mask"
     scores: ClassVar[tuple[str, ...]] = ()
     self_scores: ClassVar[tuple[str, ...]] = ()
+    references: ClassVar[tuple[str, ...]] = ("truth", "source")
 
     def __init__(self, settings: Any, *, primary: Any) -> None:
         self.settings = settings

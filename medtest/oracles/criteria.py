@@ -2,7 +2,9 @@
 
 A case violates its relation when ``(original - artefact) / original > t``, strictly (MedTest report, section 4.3,
 equation 6). Against ``truth`` both scores compare with the expected answer; against ``source`` the artefact score
-compares with the system's own answer to the source image (moved as expected) and the original score is 1.
+compares with the system's own answer to the source image (moved as expected) and the original score is 1. Against
+``input`` the original score is that of the image which the system was given (``input_<score>``): with t = 0 an answer
+violates when it is worse than what went in.
 
 The rules ``both`` (the report's prose: "both Dice and IoU") and ``either`` combine Dice and IoU.
 """
@@ -20,7 +22,7 @@ from medtest.cases import Verdict
 
 Floats: TypeAlias = NDArray[np.float64]
 Bools: TypeAlias = NDArray[np.bool_]
-Against: TypeAlias = Literal["truth", "source"]
+Against: TypeAlias = Literal["truth", "source", "input"]
 
 RULES: dict[str, tuple[str, ...]] = {"both": ("dice", "iou"), "either": ("dice", "iou")}
 """Rules over several scores, and the scores they look at."""
@@ -33,6 +35,7 @@ this slack ``>`` is exactly the strict comparison of the fractions (0.8 → 0.6 
 NO_SOURCE = "the system failed on the source image"
 NO_TRUTH = "no expected answer to compare with"
 ZERO_SOURCE = "source score is zero"
+ZERO_INPUT = "the input's score is zero or below"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +63,8 @@ def columns_needed(score: str, against: str) -> tuple[str, ...]:
     """Return the record columns that a criterion reads."""
     if against == "source":
         return tuple(f"self_{name}" for name in components(score))
+    if against == "input":
+        return tuple(column for name in components(score) for column in (name, f"input_{name}"))
     return tuple(column for name in components(score) for column in (name, f"source_{name}"))
 
 
@@ -81,8 +86,9 @@ def _pair(columns: Mapping[str, ArrayLike], name: str, against: str) -> tuple[Fl
     if against == "source":
         artefact = np.asarray(columns[f"self_{name}"], dtype=np.float64)
         return np.ones_like(artefact), artefact
+    before = "input" if against == "input" else "source"
     return (
-        np.asarray(columns[f"source_{name}"], dtype=np.float64),
+        np.asarray(columns[f"{before}_{name}"], dtype=np.float64),
         np.asarray(columns[name], dtype=np.float64),
     )
 
@@ -128,7 +134,7 @@ def verdict(row: Mapping[str, Any], *, score: str, threshold: float, against: st
         row: Score columns by name; None or NaN where undefined.
         score: A score column, or a rule.
         threshold: t of equation 6.
-        against: ``truth`` or ``source``.
+        against: ``truth``, ``source`` or ``input``.
     """
     wanted = columns_needed(score, against)
     columns = {name: np.array([_number(row.get(name))]) for name in wanted}
@@ -140,6 +146,8 @@ def verdict(row: Mapping[str, Any], *, score: str, threshold: float, against: st
     names = components(score)
     if any(np.isnan(columns[name][0]) for name in names):
         return Verdict.SKIP, NO_TRUTH
+    if against == "input":
+        return Verdict.SKIP, ZERO_INPUT
     if any(np.isnan(columns[f"source_{name}"][0]) for name in names):
         return Verdict.SKIP, NO_SOURCE
     return Verdict.SKIP, ZERO_SOURCE

@@ -25,7 +25,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Effect, Mask, Output, PreparedSeed, Probability, Verdict
+from medtest.cases import Effect, Mask, MaskOutput, Output, PreparedSeed, Probability, Verdict
 from medtest.oracles import criteria
 from medtest.oracles.base import Oracle
 
@@ -178,6 +178,8 @@ class Masks(Oracle):
         self, *, answer: Output, source: Output | None, seed: PreparedSeed, effect: Effect
     ) -> dict[str, float | None]:
         """Return the score columns of one case; None where there is no truth or no source answer."""
+        if not isinstance(answer, MaskOutput) or not isinstance(source, MaskOutput | None):
+            raise TypeError(f"masks judges masks, not an answer of kind {answer.kind}")
         columns: dict[str, float | None] = dict.fromkeys(self.scores)
         columns |= dict.fromkeys((f"self_{name}" for name in self.self_scores), None)
         if source is answer:
@@ -195,7 +197,7 @@ class Masks(Oracle):
             row, score=self.primary.score, threshold=self.primary.threshold, against=self.primary.against
         )
 
-    def _against_truth(self, answer: Output, seed: PreparedSeed, effect: Effect) -> dict[str, float | None]:
+    def _against_truth(self, answer: MaskOutput, seed: PreparedSeed, effect: Effect) -> dict[str, float | None]:
         truth = _truth(seed, effect)
         shared_map = np.asarray(cv2.bitwise_and(_bytes(answer.mask), truth.mask), dtype=np.uint8)
         shared = cv2.countNonZero(shared_map)
@@ -279,7 +281,7 @@ def _sizes(labels: NDArray[Any], count: int, where: Bytes | None) -> NDArray[np.
     return np.bincount(chosen, minlength=count).astype(np.int64)
 
 
-def _levels(answer: Output, shape: tuple[int, ...]) -> Bytes:
+def _levels(answer: MaskOutput, shape: tuple[int, ...]) -> Bytes:
     """Return the probability map as 8-bit levels at the original mask's size."""
     answered: Probability | None = answer.native if answer.native is not None else answer.probability
     if answered is None:

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import PreparedSeed
+from medtest.cases import SERIES_KINDS, PreparedSeed
 
 MIN_LESION = 1e-4
 """Smallest part of the image that counts as a lesion of its own; less is noise of a JPEG mask's edge."""
@@ -20,8 +20,10 @@ def seed_factors(prepared: PreparedSeed) -> dict[str, float | None]:
     field's area, both axes measured in pixels of the prepared image; brightness and contrast are mean and standard
     deviation of grey levels (0-255, ITU-R BT.601 luma) in the field; visible area is the field's part of the image.
     The first three are None without a mask, the distance also with an empty one, and all but the visible area are None
-    where there is no field.
+    where there is no field. Series (denoising, volumes) have no such factors.
     """
+    if prepared.kind in SERIES_KINDS:
+        return {}
     field = ~prepared.frame
     pixels = int(np.count_nonzero(field))
     factors: dict[str, float | None] = {

@@ -8,9 +8,10 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Image, Mask, PreparedSeed, Seed
+from medtest.cases import SERIES_KINDS, Image, Mask, PreparedSeed, Seed
 from medtest.preparation.frame import fit_field
 from medtest.preparation.grey import grey_mask
+from medtest.preparation.series import prepare_series
 
 REVISION = 1
 """Raised whenever preparation gives other bytes for the same seed; enters a run's digest."""
@@ -22,12 +23,14 @@ def prepare(seed: Seed, *, size: int | None) -> PreparedSeed:
     """Resize a seed and compute the masks that every relation shares.
 
     Args:
-        seed: The loaded source case, uint8 H×W×3.
+        seed: The loaded source case, uint8 H×W×3; a series is as :func:`prepare_series` says.
         size: Side of the square in pixels (the report uses 512), or None to keep the native size.
 
     Returns:
         The prepared seed; its arrays are contiguous and read-only.
     """
+    if seed.kind in SERIES_KINDS:
+        return prepare_series(seed)
     image = resize_image(seed.image, size)
     height, width = seed.image.shape[:2]
     # The shape is fitted on the resized image, which has more pixels than the fit uses and is cheaper to shrink.

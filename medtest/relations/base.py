@@ -46,14 +46,16 @@ class Relation(Part, ABC):
         output_kinds: Kinds of answers it is meant for.
         scale_unit: Unit of :attr:`FollowUp.scale`, for axes of figures.
         touches_frame: True when it may change pixels on the black frame (text alone).
+        any_image: True when it takes images of every dtype, range and dimension (noise), not 8-bit RGB alone.
     """
 
     Settings: ClassVar[type[RelationSettings]] = RelationSettings
     group: ClassVar[str] = "other"
     needs_gradients: ClassVar[bool] = False
-    output_kinds: ClassVar[frozenset[str]] = frozenset({"mask", "label", "answer"})
+    output_kinds: ClassVar[frozenset[str]] = frozenset({"mask", "label", "answer", "image", "region"})
     scale_unit: ClassVar[str] = ""
     touches_frame: ClassVar[bool] = False
+    any_image: ClassVar[bool] = False
 
     def __init__(self, settings: Any) -> None:
         self.settings = settings

@@ -24,7 +24,7 @@ def efr_view(materials: Sequence[Material]) -> RenderableType:
     first = materials[0]
     keys = criterion_keys(first)
     rates = [Rates(material.tables.efr) for material in materials]
-    against = "" if keys["against"] == "truth" else ", against the source's answer"
+    against = {"truth": "", "source": ", against the source's answer", "input": ", against the input"}[keys["against"]]
     title = f"EFR in percent [95 % interval]: {keys['score']}, t = {keys['threshold']:g}{against}"
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("relation", no_wrap=True)

@@ -77,7 +77,7 @@ def _robustness(material: Material) -> dict[str, float]:
     score = criteria.components(material.wanted.primary.score)[0]
     found: dict[str, float] = {}
     for row in material.tables.alpha_sigma.to_dict("records"):
-        chosen = (row["dataset"], row["score"], row["against"]) == (efr.ALL, score, material.wanted.primary.against)
+        chosen = (row["dataset"], row["score"], row["against"]) == (efr.ALL, score, material.wanted.curve_against)
         if chosen and row["seeds"]:
             found[f"alpha/{score}/{row['relation']}"] = float(row["alpha"])
             found[f"sigma/{score}/{row['relation']}"] = float(row["sigma"])

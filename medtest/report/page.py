@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _AGAINST = {
     "truth": "Every score and threshold, against the expected mask",
     "source": "Every score and threshold, against the system's own answer to the source image",
+    "input": "Every score and threshold, against the image that the system was given",
 }
 TEMPLATES = Path(__file__).parent / "templates"
 SECTIONS = (

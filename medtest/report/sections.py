@@ -27,7 +27,7 @@ def curve_score(material: Material) -> str:
 
 def _mean_rows(material: Material) -> pd.DataFrame:
     table = material.tables.severity
-    against = material.wanted.primary.against
+    against = material.wanted.curve_against
     return table.loc[
         (
             (table["score"] == curve_score(material)) & (table["against"] == against) & (table["dataset"] == efr.ALL)
@@ -121,7 +121,7 @@ def mean_cards(material: Material) -> list[dict[str, Any]]:
     after = _mean_rows(material)
     after = after.loc[(after["relation"] != UNCHANGED).to_numpy(dtype=bool)]
     lines = [f"mean {score} of {judged:,} source cases"]
-    if not after.empty and material.wanted.primary.against == "truth":
+    if not after.empty and material.wanted.curve_against == "truth":
         weighted = float((after["mean"] * after["cases"]).sum() / after["cases"].sum())
         lines.append(f"{weighted:.3f} over all follow-ups")
     return [{"name": "On source images", "value": mean, "lines": lines}]
@@ -185,7 +185,7 @@ def _model(model: pd.DataFrame, label: Mapping[str, str]) -> dict[str, Any]:
 def robustness(material: Material) -> dict[str, Any]:
     """Return the (α,σ) table over all data sets, for the drawn score."""
     table = material.tables.alpha_sigma
-    score, against = curve_score(material), material.wanted.primary.against
+    score, against = curve_score(material), material.wanted.curve_against
     rows = []
     for row in table.to_dict("records"):
         if (row["dataset"], row["score"], row["against"]) != (efr.ALL, score, against):

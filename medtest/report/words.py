@@ -22,6 +22,9 @@ def score_words(score: str) -> str:
         "either": "Dice or IoU",
         "mean_dice_256": "mean Dice over 256 thresholds",
         "mean_iou_256": "mean IoU over 256 thresholds",
+        "ssim": "SSIM",
+        "psnr": "PSNR",
+        "f_measure": "F-measure",
     }.get(score, score.replace("_", " "))
 
 
@@ -33,6 +36,9 @@ def criterion_words(material: Material) -> str:
             f"{score_words(primary.score)} between the answers to the follow-up and to its source falls more than "
             f"{100 * primary.threshold:g} % below 1"
         )
+    if primary.against == "input":
+        more = f" by more than {100 * primary.threshold:g} %" if primary.threshold else ""
+        return f"{score_words(primary.score)} of the answer is below that of the image which the system was given{more}"
     return (
         f"{score_words(primary.score)} against the expected mask falls by more than {100 * primary.threshold:g} % "
         "of what it was on the source image"

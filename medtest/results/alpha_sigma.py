@@ -92,11 +92,11 @@ def alpha_sigma(scales: ArrayLike, qualities: ArrayLike) -> AlphaSigma:
     sigma, quality = sigma[order], quality[order]
     if (np.diff(sigma) <= 0).any():
         raise ValueError("scales must be distinct")
-    alphas, steps = _steepest(sigma, quality[None])
+    alphas, steps = steepest(sigma, quality[None])
     return AlphaSigma(alpha=float(alphas[0]), sigma=float(sigma[steps[0]]), step=int(steps[0]))
 
 
-def _steepest(sigma: Floats, curves: Floats) -> tuple[Floats, NDArray[np.int64]]:
+def steepest(sigma: Floats, curves: Floats) -> tuple[Floats, NDArray[np.int64]]:
     """Return α and the step's number of many curves (N×m) over the same ascending scales."""
     slopes = -np.diff(curves, axis=1) / np.diff(sigma)
     alphas = slopes.max(axis=1)
@@ -107,17 +107,24 @@ def _steepest(sigma: Floats, curves: Floats) -> tuple[Floats, NDArray[np.int64]]
 
 
 def alpha_sigma_table(
-    records: Records, scores: Sequence[str], against: Sequence[str], place: Axes | None = None
+    records: Records,
+    scores: Sequence[str],
+    against: Sequence[str],
+    place: Axes | None = None,
+    *,
+    include_source: bool = False,
 ) -> pd.DataFrame:
     """Return (α,σ) for every data set (and all of them), relation, score and reference, with :data:`COLUMNS`.
 
-    ``unchanged`` and relations in published mode (whose scales differ from seed to seed) are left out.
+    ``unchanged`` and relations in published mode (whose scales differ from seed to seed) are left out; measured
+    properties are in :mod:`medtest.results.measured`.
 
     Args:
         records: Records of one system.
         scores: Score columns.
         against: ``truth`` and ``source``.
         place: What :func:`medtest.results.cells.axes` gave for these records; None makes it.
+        include_source: The source's quality, at scale 0, is the first point of the curves.
     """
     import pandas as pd
 
@@ -137,7 +144,8 @@ def alpha_sigma_table(
                 if relation == UNCHANGED or rows_here.size == 0:
                     continue
                 head = {"relation": relation, "group": found.groups[number], "score": score, "against": reference}
-                curves = _Curves(found, rows_here, records.floats("scale"), after, before)
+                values = (records.floats("scale"), after, before)
+                curves = _Curves(found, rows_here, *values, include_source=include_source)
                 rows += [{**head, **row} for row in curves.rows()]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
@@ -157,9 +165,19 @@ class _Curves:
         scale: Scale of every follow-up.
         after: Quality of every follow-up.
         before: Quality of its source.
+        include_source: Whether curves begin with the source, at scale 0.
     """
 
-    def __init__(self, place: Axes, rows: NDArray[np.int64], scale: Floats, after: Floats, before: Floats) -> None:
+    def __init__(
+        self,
+        place: Axes,
+        rows: NDArray[np.int64],
+        scale: Floats,
+        after: Floats,
+        before: Floats,
+        *,
+        include_source: bool = False,
+    ) -> None:
         self._place = place
         severity = place.severity[rows]
         levels = np.unique(severity)
@@ -178,6 +196,9 @@ class _Curves:
         whole = (seen > 0).all(1) & ~np.isnan(source)
         self._curves = sums[whole] / seen[whole]
         self._sources = source[whole]
+        if include_source:
+            self._scales = np.concatenate([[0.0], self._scales])
+            self._curves = np.concatenate([self._sources[:, None], self._curves], axis=1)
         self._dataset = place.dataset[first][whole]
         self._cluster = place.cluster[first][whole]
         self._present = [n for n in range(len(place.datasets)) if (place.dataset[rows] == n).any()]
@@ -219,7 +240,7 @@ class _Curves:
         means = means[~np.isnan(means).any(1)]
         if len(means) == 0:
             return {}
-        alphas, steps = _steepest(self._scales, means)
+        alphas, steps = steepest(self._scales, means)
         sigmas = self._scales[steps]
         low, high = statistics.percentile_interval(alphas)
         sigma_low, sigma_high = np.quantile(sigmas, (0.025, 0.975), method="nearest")

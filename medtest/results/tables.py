@@ -16,8 +16,10 @@ from medtest.records import CASE_FACTORS, SEED_FACTORS
 from medtest.results import alpha_sigma, curves, efr, factors, gates, pivot
 from medtest.results.cells import axes, status
 from medtest.results.exclusion import Excluded, leave_out
+from medtest.results.measured import measured_rows
 from medtest.results.paper import Paper, paper_of
 from medtest.results.records_io import Records, column_names
+from medtest.results.series_records import Shape
 from medtest.results.wanted import Wanted
 from medtest.suite.model import Criterion, Suite
 
@@ -178,7 +180,9 @@ def tables_of(records: Records, wanted: Wanted) -> Tables:
     order = list(wanted.relations)
     place = axes(records, order)
     rates = efr.efr_table(records, shown, place)
+    references = [name for name in shown.against if name in wanted.references] or list(wanted.references)
     curve_scores = [s for s in dict.fromkeys((*records.scores, *records.self_scores)) if s not in COUNTED]
+    measured = [row for score in curve_scores for row in measured_rows(records, score, Shape(min_step=wanted.min_step))]
     pivots = {
         pivot.file_name(threshold, against): pivot.pivot_table(
             rates, threshold=threshold, against=against, scores=_across(shown.scores), trained_on=wanted.trained_on
@@ -192,8 +196,13 @@ def tables_of(records: Records, wanted: Wanted) -> Tables:
         trained_on=wanted.trained_on,
         efr=rates,
         pivots=pivots,
-        severity=curves.severity_table(records, [*curve_scores, *COUNTED], shown.against, place),
-        alpha_sigma=alpha_sigma.alpha_sigma_table(records, curve_scores, shown.against, place),
+        severity=curves.severity_table(records, [*curve_scores, *COUNTED], references, place),
+        alpha_sigma=_with_measured(
+            alpha_sigma.alpha_sigma_table(
+                records, curve_scores, references, place, include_source=wanted.include_source
+            ),
+            measured,
+        ),
         factors=factors.factor_table(records, primary, place),
         model=factors.factor_model(records, primary, place),
         strata=curves.strata_table(records, primary, order),
@@ -206,6 +215,16 @@ def tables_of(records: Records, wanted: Wanted) -> Tables:
         ),
         excluded=excluded,
     )
+
+
+def _with_measured(table: pd.DataFrame, rows: list[dict[str, object]]) -> pd.DataFrame:
+    """Append the rows of measured properties."""
+    import pandas as pd
+
+    if not rows:
+        return table
+    more = pd.DataFrame(rows, columns=list(alpha_sigma.COLUMNS))
+    return more if table.empty else pd.concat([table, more], ignore_index=True)
 
 
 def _across(scores: tuple[str, ...]) -> list[str]:
@@ -238,7 +257,8 @@ def worst_table(records: Records, primary: Criterion, most: int = 30) -> pd.Data
         after = records.floats(f"self_{score}")
         before = np.ones_like(after)
     else:
-        after, before = records.floats(score), records.floats(f"source_{score}")
+        origin = "input" if primary.against == "input" else "source"
+        after, before = records.floats(score), records.floats(f"{origin}_{score}")
     with np.errstate(invalid="ignore", divide="ignore"):
         loss = (before - after) / before
     chosen = np.flatnonzero(found.case & (records.followups["relation"] != UNCHANGED).to_numpy(dtype=bool))

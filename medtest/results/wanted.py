@@ -40,6 +40,8 @@ class Wanted:
         images: ``samples`` or ``none``.
         hashed: Whether seed ids are hashed.
         exclude: Follow-ups that people judged unfit.
+        include_source: Curves over scales begin with the source, at scale 0.
+        min_step: Neighbouring scales of a measured property that are nearer are merged.
     """
 
     suite: str
@@ -57,6 +59,8 @@ class Wanted:
     images: str = "samples"
     hashed: bool = False
     exclude: Exclusion | None = None
+    include_source: bool = False
+    min_step: float = 0.0
 
     @classmethod
     def of(cls, suite: Suite, system_id: str | None = None) -> Wanted:
@@ -87,6 +91,8 @@ class Wanted:
             images=suite.privacy.images,
             hashed=suite.privacy.seed_ids == "hashed",
             exclude=suite.exclude,
+            include_source=bool(getattr(oracle.part.settings, "include_source", False)),
+            min_step=float(getattr(oracle.part.settings, "min_step", 0.0)),
         )
 
     @classmethod
@@ -128,6 +134,8 @@ class Wanted:
             max_error_percent=float(content.get("max_error_percent", 1.0)),
             images=str(content.get("privacy", {}).get("images", "samples")),
             hashed=content.get("privacy", {}).get("seed_ids") == "hashed",
+            include_source=bool(oracles.get("include_source", False)),
+            min_step=float(oracles.get("min_step", 0.0)),
         )
 
     @property
@@ -139,6 +147,19 @@ class Wanted:
             thresholds=tuple(sorted({*self.thresholds, primary.threshold, *(gate.threshold for gate in self.gates)})),
             against=tuple(dict.fromkeys([*self.against, primary.against, *(gate.against for gate in self.gates)])),
         )
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """What curves of mean scores are against; a criterion against the input is a verdict and no curve."""
+        kept = tuple(
+            dict.fromkeys("truth" if name == "input" else name for name in (self.primary.against, *self.against))
+        )
+        return tuple(name for name in ("truth", "source") if name in kept)
+
+    @property
+    def curve_against(self) -> str:
+        """What the curves of the primary criterion are against."""
+        return "truth" if self.primary.against == "input" else self.primary.against
 
     @property
     def phantom(self) -> bool:

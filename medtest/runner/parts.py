@@ -10,18 +10,30 @@ from pathlib import Path
 
 import numpy as np
 
-from medtest.cases import Address, FollowUp, MaskOutput, Output, PreparedSeed, SeedRef, Verdict, image_sha256
+from medtest.cases import (
+    SERIES_KINDS,
+    Address,
+    FollowUp,
+    ImageSpec,
+    Output,
+    PreparedSeed,
+    SeedRef,
+    Verdict,
+    image_sha256,
+)
 from medtest.errors import BadOutput, NotApplicable
 from medtest.oracles.base import Oracle
 from medtest.preparation import prepare
 from medtest.records import NO_PREDICTION
 from medtest.relations.base import Relation
+from medtest.relations.series import follow_up
 from medtest.runner.rows import params_text
 from medtest.seeds.base import SeedSource
 from medtest.suite.model import KeptFollowUps, Suite
 from medtest.suite.plan import Plan, Unit
 from medtest.systems.base import Missing, RawAnswer, System
 from medtest.systems.border import check_mask
+from medtest.systems.series_border import check_image, check_region
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +46,8 @@ class Made:
         sha256: Its image's.
         verdict: SKIP or ERROR where there is none, else PASS.
         reason: Why there is none.
+        kind: What answer is expected.
+        spec: What the image's numbers mean.
     """
 
     address: Address
@@ -41,6 +55,8 @@ class Made:
     sha256: str = ""
     verdict: Verdict = Verdict.PASS
     reason: str = ""
+    kind: str = "mask"
+    spec: ImageSpec = ImageSpec()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,13 +105,14 @@ class Parts:
     def make(self, seed: PreparedSeed, address: Address) -> Made:
         """Make one case's image; whatever a relation does becomes a verdict."""
         if address.is_source:
-            return Made(address=address, follow=FollowUp(image=seed.image, params={}, scale=0.0), sha256=seed.sha256)
+            follow = FollowUp(image=seed.image, params={}, scale=0.0)
+            return Made(address=address, follow=follow, sha256=seed.sha256, kind=seed.kind, spec=seed.spec)
         relation = self.relations[address.relation]
         try:
             kept = None if self._kept is None else self._kept.find(seed, address)
             if isinstance(kept, str):
                 raise NotApplicable(kept)
-            follow = kept or relation.follow_up(seed, address.severity, address.generator(self.suite.seed))
+            follow = kept or follow_up(relation, seed, address.severity, address.generator(self.suite.seed))
             check_follow_up(follow, seed)
         except NotApplicable as reason:
             return Made(address=address, follow=None, verdict=Verdict.SKIP, reason=str(reason) or "not applicable")
@@ -103,7 +120,7 @@ class Parts:
             return Made(address=address, follow=None, verdict=Verdict.ERROR, reason=f"relation: {describe(error)}")
         follow.image.setflags(write=False)  # all systems share it
         sha256 = seed.sha256 if follow.image is seed.image else image_sha256(follow.image)
-        return Made(address=address, follow=follow, sha256=sha256)
+        return Made(address=address, follow=follow, sha256=sha256, kind=seed.kind, spec=seed.spec)
 
 
 def check_follow_up(follow: object, seed: PreparedSeed) -> None:
@@ -156,7 +173,11 @@ def _ask(system: System, cases: Sequence[Made], began: Callable[[], None]) -> li
     images = [case.follow.image for case in cases if case.follow is not None]
     began()
     started = time.perf_counter()
-    given = system.predict(images, [case.address for case in cases])
+    addresses = [case.address for case in cases]
+    if cases[0].kind in SERIES_KINDS:
+        given = system.process(images, [case.spec for case in cases], addresses)
+    else:
+        given = system.predict(images, addresses)
     elapsed = 1000.0 * (time.perf_counter() - started) / len(cases)
     try:
         count = len(given)
@@ -164,18 +185,30 @@ def _ask(system: System, cases: Sequence[Made], began: Callable[[], None]) -> li
         raise BadOutput(f"gave {type(given).__name__} where one answer per image is expected") from None
     if count != len(cases):
         raise BadOutput(f"gave {count} answers for {len(cases)} images")
-    return [_checked(answer, image.shape[:2], elapsed) for answer, image in zip(given, images, strict=True)]
+    asked = [case for case in cases if case.follow is not None]
+    return [_checked(answer, case, elapsed) for answer, case in zip(given, asked, strict=True)]
 
 
-def _checked(answer: RawAnswer, shape: tuple[int, int], elapsed_ms: float) -> Answer:
+def _checked(answer: RawAnswer, case: Made, elapsed_ms: float) -> Answer:
     if isinstance(answer, Missing):
         reason = answer.reason if answer.reason.startswith(NO_PREDICTION) else f"{NO_PREDICTION}: {answer.reason}"
         return Answer(output=None, verdict=Verdict.SKIP, reason=reason)
     try:
-        output: MaskOutput = check_mask(answer, shape)
+        output = _output(answer, case)
     except BadOutput as error:
         return Answer(output=None, verdict=Verdict.ERROR, reason=str(error), elapsed_ms=elapsed_ms)
     return Answer(output=output, elapsed_ms=elapsed_ms)
+
+
+def _output(answer: RawAnswer, case: Made) -> Output:
+    if case.follow is None:
+        raise BadOutput("answered a case that has no image")
+    image = case.follow.image
+    if case.kind == "image":
+        return check_image(answer, image)
+    if case.kind == "region":
+        return check_region(answer, image, case.spec)
+    return check_mask(answer, image.shape[:2])
 
 
 def describe(error: BaseException) -> str:

@@ -45,6 +45,7 @@ class Sample:
         source_score: Score of the source case (1 when answers are compared with the source's).
         score: Score of the follow-up.
         scale: Physical distance from identity.
+        compared: What ``source_score`` is of: the ``source``, or the ``input`` that the system was given.
     """
 
     kind: str
@@ -62,6 +63,7 @@ class Sample:
     source_score: float | None
     score: float | None
     scale: float | None
+    compared: str = "source"
 
     @property
     def address(self) -> str:
@@ -77,6 +79,8 @@ class Sample:
             return title, self.reason
         name = self.score_name.removeprefix("self_")
         against = " (compared with its own answer to the source)" if self.score_name.startswith("self_") else ""
+        if self.compared == "input":
+            return title, f"{self.kind}: {name} {self.source_score:.3f} of the input, {self.score:.3f} of the answer"
         return (
             title,
             f"{self.kind}: {name} {self.source_score:.3f} on the source, {self.score:.3f} on the follow-up{against}",
@@ -126,7 +130,7 @@ def _scores(oracle: Oracle, primary: Criterion) -> tuple[str | None, str]:
     name = primary.score if primary.score in oracle.scores else oracle.scores[0]
     if primary.against == "source":
         return None, f"self_{name}" if name in oracle.self_scores else f"self_{oracle.self_scores[0]}"
-    return f"source_{name}", name
+    return f"{'input' if primary.against == 'input' else 'source'}_{name}", name
 
 
 class _Candidates:
@@ -226,6 +230,7 @@ def _sample(number: int, kind: str, place: int, record: Mapping[str, Any], names
         score_name=after,
         source_score=1.0 if before is None else record[before],
         score=record[after],
+        compared="input" if before is not None and before.startswith("input_") else "source",
         **{key: record[key] for key in _COLUMNS},
     )
 
@@ -242,7 +247,8 @@ def kept(folder: Path, samples: list[Sample]) -> bool:
 
 def index(samples: list[Sample]) -> list[dict[str, Any]]:
     """Return what ``samples/index.json`` holds: a list of samples with their address."""
-    return [{**{k: v for k, v in asdict(s).items() if k != "place"}, "address": s.address} for s in samples]
+    hidden = {"place", "compared"}
+    return [{**{k: v for k, v in asdict(s).items() if k not in hidden}, "address": s.address} for s in samples]
 
 
 def clear(folder: Path) -> None:

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from PIL import Image as PillowImage
 from PIL import ImageDraw, ImageFont
 
-from medtest.cases import Image, Mask, PreparedSeed
+from medtest.cases import SERIES_KINDS, Image, Mask, MaskOutput, PreparedSeed
 from medtest.runner.folder import writing
 from medtest.runner.messages import Strip, StripTask
 from medtest.runner.parts import Answer, Made, Parts, answers, describe
+from medtest.runner.series_strips import answer_view, view
 from medtest.systems.base import System
 
 Picture: TypeAlias = NDArray[np.uint8]
@@ -91,6 +92,9 @@ def draw_strip(seed: PreparedSeed, case: Made, before: Answer, after: Answer, *,
         uint8 RGB picture.
     """
     changed = None if case.follow is None else case.follow.image
+    if seed.kind in SERIES_KINDS:
+        panels = _series_panels(seed, case, before, after)
+        return _assemble(panels, title, detail, with_truth=seed.mask is not None, outlines=seed.kind == "region")
     panels = [("source", _panel(seed.image)), ("follow-up", _panel(changed, case.reason))]
     if seed.mask is not None:
         panels.append(("expected", _panel(seed.image, truth=seed.mask)))
@@ -99,8 +103,28 @@ def draw_strip(seed: PreparedSeed, case: Made, before: Answer, after: Answer, *,
     return _assemble(panels, title, detail, with_truth=seed.mask is not None)
 
 
+def _series_panels(seed: PreparedSeed, case: Made, before: Answer, after: Answer) -> list[tuple[str, Picture]]:
+    """Return the panels of a series: the clean image where it is another, and answers as images or outlines."""
+    changed = None if case.follow is None else case.follow.image
+    truth = None if seed.mask is None else view(seed, seed.image, seed.mask).region
+    panels = [("source", _panel(view(seed, seed.image).image, truth=truth))]
+    panels.append(("follow-up", _panel(None if changed is None else view(seed, changed).image, case.reason)))
+    if seed.clean is not None and seed.clean is not seed.image:
+        panels.insert(1, ("clean", _panel(view(seed, seed.clean).image)))
+    for name, image, answer in (
+        ("answer to the source", seed.image, before),
+        ("answer to the follow-up", changed, after),
+    ):
+        if answer.output is None or image is None:
+            panels.append((name, _panel(None, answer.reason or "not asked")))
+            continue
+        shown = answer_view(seed, image, answer.output)
+        panels.append((name, _panel(shown.image, truth=truth, answer=shown.region)))
+    return panels
+
+
 def _answer_panel(image: Image | None, answer: Answer, truth: Mask | None) -> Picture:
-    if answer.output is None:
+    if not isinstance(answer.output, MaskOutput):
         return _panel(None if image is None else image // 3, answer.reason or "not asked", truth=truth)
     return _panel(image, truth=truth, answer=answer.output.mask)
 
@@ -160,12 +184,14 @@ def _wrap(draw: ImageDraw.ImageDraw, words: str, width: int) -> list[str]:
     return lines
 
 
-def _assemble(panels: list[tuple[str, Picture]], title: str, detail: str, *, with_truth: bool) -> Picture:
+def _assemble(
+    panels: list[tuple[str, Picture]], title: str, detail: str, *, with_truth: bool, outlines: bool = True
+) -> Picture:
     width = sum(picture.shape[1] for _, picture in panels) + _GAP * (len(panels) + 1)
     canvas = PillowImage.new("RGB", (width, _HEAD + PANEL + _FOOT), _PAPER)
     draw = ImageDraw.Draw(canvas)
     draw.text((_GAP, 5), _fitted(draw, title, _TITLE, width - 2 * _GAP), fill=_INK, font=_TITLE)
-    legend = _legend(draw, width, with_truth=with_truth)
+    legend = _legend(draw, width, with_truth=with_truth) if outlines else width
     draw.text((_GAP, 28), _fitted(draw, detail, _TEXT, legend - 3 * _GAP), fill=_FAINT, font=_TEXT)
     left = _GAP
     for name, picture in panels:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from medtest.cases import ID_PATTERN, SOURCE, UNCHANGED
+from medtest.cases import ID_PATTERN, SERIES_KINDS, SOURCE, UNCHANGED
 from medtest.errors import nearest_name
 from medtest.plugins import Family, PartInfo, parts
 from medtest.suite.composed import with_composed
@@ -42,9 +42,7 @@ def check(draft: Draft) -> Suite | None:
     gates = gates_of(draft, oracle, [plan.id for plan in relations])
     privacy = _privacy(draft)
     exclude = _exclude(draft)
-    prepare = validate(
-        PrepareBlock, draft.block("prepare"), at=("prepare",), origin=draft.origin, mistakes=draft.mistakes
-    )
+    prepare = _prepare(draft, kind)
     if draft.mistakes or head is None or oracle is None or prepare is None:
         return None
     suite = Suite(
@@ -132,11 +130,10 @@ def _kinds_agree(draft: Draft, seeds: list[PartPlan], relations: list[PartPlan],
         if other != kind:
             draft.wrong(("seeds", name), found=f"seeds that expect a {other}", allowed=f"seeds that expect a {kind}")
     for plan in systems:
-        answers = plan.info.load().output_kind
-        if answers != kind:
-            draft.wrong(
-                ("systems", plan.id), found=f"a system that answers a {answers}", allowed=f"one that answers a {kind}"
-            )
+        system = plan.info.load()
+        if kind != system.output_kind and kind not in system.other_kinds:
+            found = f"a system that answers a {system.output_kind}"
+            draft.wrong(("systems", plan.id), found=found, allowed=f"one that answers a {kind}")
     for plan in relations:
         meant = plan.info.load().output_kinds
         if kind not in meant:
@@ -173,6 +170,22 @@ def _exclude(draft: Draft) -> Exclusion | None:
     except BadListError as error:
         draft.wrong(key, found=f"{path.name}, which {error}", allowed="flagged.csv of a study's report")
         return None
+
+
+# --- preparation ------------------------------------------------------------------------------------------------
+
+
+def _prepare(draft: Draft, kind: str | None) -> PrepareBlock | None:
+    """Return how images are prepared; series are taken as they are, and no other size goes with them."""
+    given = draft.block("prepare")
+    series = kind in SERIES_KINDS
+    filled = {"size": "native", **given} if series else given
+    block = validate(PrepareBlock, filled, at=("prepare",), origin=draft.origin, mistakes=draft.mistakes)
+    if block is not None and series and block.size != "native":
+        draft.wrong(
+            ("prepare", "size"), found=block.size, allowed=f"native (seeds that expect a {kind} keep their size)"
+        )
+    return block
 
 
 # --- privacy ------------------------------------------------------------------------------

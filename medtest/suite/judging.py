@@ -67,6 +67,7 @@ def oracle_plan(draft: Draft, kind: str | None) -> OraclePlan | None:
         return None
     names = criterion_names(info)
     _check_score(draft, ("oracles", "primary", "score"), primary.score, names)
+    _check_references(draft, info, primary.against, shown.against)
     for index, score in enumerate(shown.scores):
         _check_score(draft, ("oracles", "scores", index), score, names)
     return OraclePlan(
@@ -95,6 +96,15 @@ def criterion_names(info: PartInfo) -> tuple[str, ...]:
 
 def _oracle_for(kind: str | None, known: Mapping[str, PartInfo]) -> PartInfo | None:
     return next((info for info in known.values() if kind is None or info.load().output_kind == kind), None)
+
+
+def _check_references(draft: Draft, info: PartInfo, primary: str, shown: Iterable[str]) -> None:
+    references = info.load().references
+    stated: list[tuple[Key, str]] = [(("oracles", "primary", "against"), primary)]
+    stated += [(("oracles", "against", index), name) for index, name in enumerate(shown)]
+    for key, name in stated:
+        if name not in references:
+            draft.wrong(key, found=name, allowed=", ".join(references), nearest=nearest_name(name, references))
 
 
 def _check_score(draft: Draft, key: Key, score: str, names: tuple[str, ...]) -> None:

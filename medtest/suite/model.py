@@ -15,7 +15,7 @@ from medtest.seeds.base import SeedSource
 from medtest.suite.exclusion import Exclusion
 from medtest.systems.base import System
 
-Against = Literal["truth", "source"]
+Against = Literal["truth", "source", "input"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,8 @@ class Criterion:
     Attributes:
         score: Score column, or a rule over several (``both``, ``either``).
         threshold: t of the report's equation 6, in [0, 1).
-        against: ``truth`` (the expected answer) or ``source`` (the system's own answer to the source).
+        against: ``truth`` (the expected answer), ``source`` (the system's own answer to the source) or, where answers
+            are images, ``input`` (what the system was given: is its answer worse than that?).
     """
 
     score: str = "dice"

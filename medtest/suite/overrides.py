@@ -28,6 +28,7 @@ PATH_KEYS: frozenset[str] = frozenset(
         "data",
         "checkpoint",
         "target",
+        "command",
         "path",
         "folder",
         "avoid",

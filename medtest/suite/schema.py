@@ -17,7 +17,7 @@ from medtest.suite.safety import Key, dotted, short
 M = TypeVar("M", bound=BaseModel)
 Percent = Annotated[float, Field(ge=0, le=100)]
 Threshold = Annotated[float, Field(ge=0, lt=1)]
-AgainstName = Literal["truth", "source"]
+AgainstName = Literal["truth", "source", "input"]
 Originator = Callable[[Key], Origin]
 
 SUITE_KEYS: tuple[str, ...] = (
@@ -117,6 +117,7 @@ class RunBlock(Block):
     target: str | None = None
     path: str | None = None
     folder: str | None = None
+    command: str | None = None
     label_vectors: str | None = None
     label_pieces: str | None = None
     data: str | None = None

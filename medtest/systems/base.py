@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeAlias
 from numpy.typing import NDArray
 from pydantic import Field
 
-from medtest.cases import Address, Image, Json
+from medtest.cases import Address, Image, ImageSpec, Json
 from medtest.errors import Mistake
 from medtest.plugins import Part, PartSettings
 
@@ -28,7 +28,8 @@ class Missing:
 
 
 RawAnswer: TypeAlias = "NDArray[Any] | Missing"
-"""For segmentation: h×w, bool (a mask) or float (probability in [0, 1]) or uint8 (probability × 255), of any size."""
+"""For segmentation: h×w, bool (a mask) or float (probability in [0, 1]) or uint8 (probability × 255), of any size.
+For series see :mod:`medtest.systems.series_border`."""
 
 
 class SystemSettings(PartSettings):
@@ -49,12 +50,14 @@ class System(Part, ABC):
         settings: An instance of the class's ``Settings``.
 
     Attributes:
-        output_kind: What it answers ("mask").
+        output_kind: What it answers ("mask", "image", "region").
+        other_kinds: What else it can answer, where the answer's form is the user's to choose (a function, a folder).
         needs_device: Whether ``device=`` matters to it.
     """
 
     Settings: ClassVar[type[SystemSettings]] = SystemSettings
     output_kind: ClassVar[str] = "mask"
+    other_kinds: ClassVar[frozenset[str]] = frozenset()
     needs_device: ClassVar[bool] = False
 
     def __init__(self, name: str, settings: Any) -> None:
@@ -98,6 +101,18 @@ class System(Part, ABC):
         Returns:
             One answer per image. An exception makes every case of the batch an ERROR, retried one by one once.
         """
+
+    def process(
+        self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
+    ) -> Sequence[RawAnswer]:
+        """Answer one batch of a series; by default as :meth:`predict`, which does not know what the numbers mean.
+
+        Args:
+            images: Of any dtype, range and dimension; read-only.
+            specs: What each image's numbers and axes mean.
+            addresses: As in :meth:`predict`.
+        """
+        return self.predict(images, addresses)
 
     def close(self) -> None:
         """Free what :meth:`open` took."""

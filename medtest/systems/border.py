@@ -43,7 +43,7 @@ def check_mask(raw: Any, shape: tuple[int, int]) -> MaskOutput:
     Raises:
         BadOutput: It is not an answer; the message says why.
     """
-    own = _probability(_plane(_array(raw)))
+    own = _probability(_plane(as_array(raw)))
     if own.shape == tuple(shape):
         return MaskOutput(mask=own > CUT, probability=own)
     resized = resize_probability(own, shape)
@@ -58,12 +58,20 @@ def resize_probability(probability: Probability, shape: tuple[int, int]) -> Prob
     return np.clip(np.asarray(cv2.resize(probability, (width, height), interpolation=how), np.float32), 0.0, 1.0)
 
 
-def _array(raw: Any) -> NDArray[Any]:
-    """Return the answer as a NumPy array; tensors of torch and what else knows ``__array__`` are taken too."""
+def as_array(raw: Any, what: str = "a mask") -> NDArray[Any]:
+    """Return the answer as a NumPy array; tensors of torch and what else knows ``__array__`` are taken too.
+
+    Args:
+        raw: What a system gave.
+        what: What is expected, for the message.
+
+    Raises:
+        BadOutput: It is no array of numbers.
+    """
     if raw is None:
-        raise BadOutput("gave None where a mask is expected")
+        raise BadOutput(f"gave None where {what} is expected")
     if isinstance(raw, str | bytes | dict):
-        raise BadOutput(f"gave {type(raw).__name__} where a mask is expected")
+        raise BadOutput(f"gave {type(raw).__name__} where {what} is expected")
     for method in ("detach", "cpu"):
         if hasattr(raw, method):
             raw = getattr(raw, method)()

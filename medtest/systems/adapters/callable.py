@@ -10,12 +10,12 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import Field
 
-from medtest.cases import Address, Image, Json
+from medtest.cases import Address, Image, ImageSpec, Json
 from medtest.errors import BadOutput, MedtestError, Mistake, nearest_name
 from medtest.plugins import TRUSTED
 from medtest.systems.base import RawAnswer, System, SystemSettings
@@ -43,16 +43,19 @@ class CallableSystem(System):
     It is called with one uint8 RGB image, H×W×3 (a copy of its own), or with a batch of them, and gives what
     :mod:`medtest.systems.border` describes. A class is made once per worker, which is the place to load weights; if its
     ``__init__`` takes ``device``, it gets ``"cpu"`` or ``"cuda:N"``. What it raises becomes the ERROR of that case; a
-    call that never returns is stopped by the runner's time limit. The SHA-256 of its file enters the run's digest;
+    call that never returns is stopped by the runner's time limit. In a series it gets the image as it is (grey, 16 bit,
+    floats, volumes) and gives an image or a region; if it takes ``spec``, it gets the image's
+    :class:`medtest.cases.ImageSpec` (range, spacing, axes). The SHA-256 of its file enters the run's digest;
     files it imports do not.
     """
 
     Settings = CallableSettings
+    other_kinds: ClassVar[frozenset[str]] = frozenset({"image", "region"})
     needs_device = True
 
     def __init__(self, name: str, settings: Any) -> None:
         super().__init__(name, settings)
-        self._function: Callable[[Any], Any] | None = None
+        self._function: Callable[..., Any] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_function": None}
@@ -112,6 +115,14 @@ class CallableSystem(System):
             return [self._one(self._function(image[None].copy()), 1)[0] for image in images]
         return self._one(self._function(np.stack(images)), len(images))
 
+    def process(
+        self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
+    ) -> Sequence[RawAnswer]:
+        """Return what the function makes of each image of a series, unchecked."""
+        if self._function is None or self.settings.batch or not _takes_spec(self._function):
+            return self.predict(images, addresses)
+        return [self._function(image.copy(), spec=spec) for image, spec in zip(images, specs, strict=True)]
+
     @staticmethod
     def _one(given: Any, count: int) -> Sequence[RawAnswer]:
         """Return the answers of a batch as a list of the expected length."""
@@ -126,6 +137,13 @@ class CallableSystem(System):
     def close(self) -> None:
         """Let go of the function."""
         self._function = None
+
+
+def _takes_spec(function: Callable[..., Any]) -> bool:
+    try:
+        return "spec" in inspect.signature(function).parameters
+    except (TypeError, ValueError):  # builtins and C extensions may have none
+        return False
 
 
 def _is_file(left: str) -> bool:

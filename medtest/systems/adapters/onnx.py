@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, ClassVar
 
-from medtest.cases import Address, Image, Json
-from medtest.errors import MedtestError, Mistake
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import Address, Image, ImageSpec, Json
+from medtest.errors import BadOutput, MedtestError, Mistake
+from medtest.systems.adapters.graph_images import processed
 from medtest.systems.adapters.tensors import GraphSettings, decode, encode
 from medtest.systems.base import RawAnswer, System
 from medtest.systems.files import file_mistakes, file_sha256, user_path
@@ -33,6 +37,7 @@ class Onnx(System):
     """
 
     Settings = OnnxSettings
+    other_kinds: ClassVar[frozenset[str]] = frozenset({"image"})
     needs_device = True
 
     def __init__(self, name: str, settings: Any) -> None:
@@ -42,6 +47,7 @@ class Onnx(System):
         self._dtype = "float32"
         self._size: tuple[int, int] | None = None
         self._batch: int | None = None
+        self._channels = 3
 
     def check(self) -> Sequence[Mistake]:
         """Return what is wrong with the path, or that onnxruntime is missing."""
@@ -87,7 +93,9 @@ class Onnx(System):
         if only.type not in _DTYPES:
             raise MedtestError(f"{file}: the input is {only.type}; {', '.join(_DTYPES)} can be given")
         channels = only.shape[1 if self.settings.layout == "nchw" else 3]
-        if isinstance(channels, int) and channels != 3:
+        self._channels = 1 if channels == 1 else 3
+        allowed = (1, 3) if self.settings.gives == "image" else (3,)
+        if isinstance(channels, int) and channels not in allowed:
             other = {"nchw": "nhwc", "nhwc": "nchw"}[self.settings.layout]
             elsewhere = only.shape[3 if self.settings.layout == "nchw" else 1] == 3
             fix = f"layout={other} is what fits" if elsewhere else "medtest gives RGB images, of three channels"
@@ -112,6 +120,26 @@ class Onnx(System):
             given = self._session.run(None, {self._input: encode(padded, self.settings, self._size, self._dtype)})
             answers.extend(decode(given, self.settings, len(padded))[: len(group)])
         return answers
+
+    def process(
+        self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
+    ) -> Sequence[RawAnswer]:
+        """Return each image of a series as the graph processes it (``gives: image``)."""
+        if self._session is None:
+            raise MedtestError(f"{self.name} was asked before it was opened")
+        if self.settings.gives != "image":
+            raise BadOutput(f"gives={self.settings.gives} is for masks; gives=image is what this suite needs")
+        return [
+            processed(image, spec, self.settings, self._channels, self._run)
+            for image, spec in zip(images, specs, strict=True)
+        ]
+
+    def _run(self, batch: NDArray[np.float32]) -> Sequence[NDArray[Any]]:
+        """Run the graph on a batch of one, padded where its batch size is fixed."""
+        padded = np.repeat(batch, self._batch or 1, axis=0)
+        padded = np.clip(np.rint(padded), 0, 255).astype(np.uint8) if self._dtype == "uint8" else padded
+        padded = padded.astype(self._dtype)
+        return [np.asarray(one)[:1] for one in self._session.run(None, {self._input: padded})]
 
     def close(self) -> None:
         """Let go of the session."""

@@ -67,10 +67,10 @@ class Predictions(System):
 
     def _answer(self, address: Address) -> RawAnswer:
         root = user_path(self.settings.folder)
-        for candidate in _candidates(address):
+        for candidate in candidates(address):
             for suffix in (*SUFFIXES, *(one.upper() for one in SUFFIXES)):
                 path = root / f"{candidate}{suffix}"
-                if path.is_file() and _inside(root, path):
+                if path.is_file() and is_inside(root, path):
                     return read_map(path, max_pixels=self.settings.max_pixels, labels=self.settings.values == "labels")
         return Missing(NO_PREDICTION)
 
@@ -79,13 +79,13 @@ def _is_map(path: Path) -> bool:
     return path.suffix.lower() in SUFFIXES and path.is_file()
 
 
-def _candidates(address: Address) -> Iterator[str]:
+def candidates(address: Address) -> Iterator[str]:
     """Yield paths without suffix, below the folder, where an address's map may lie."""
     name = address.seed_id if address.is_source else f"{address.seed_id}/{address.stem}"
     yield f"{address.dataset}/{name}"
     yield name
 
 
-def _inside(root: Path, path: Path) -> bool:
+def is_inside(root: Path, path: Path) -> bool:
     """Say whether a path stays in the folder; seed ids come from file names and could climb."""
     return path.resolve().is_relative_to(root.resolve())

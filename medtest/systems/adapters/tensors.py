@@ -27,27 +27,27 @@ class GraphSettings(SystemSettings):
         path: Its file.
         size: Height and width in pixels it takes; null for what the graph says, else the image's own.
         layout: ``nchw`` or ``nhwc``.
-        channels: Order of the colours, ``rgb`` or ``bgr``.
+        channels: Order of the colours, ``rgb`` or ``bgr``; ``grey`` is one channel, where it ``gives`` images.
         scale: Pixel values are divided by this (1 leaves 0 to 255).
         mean: Subtracted per channel after scaling, in the order of ``channels``.
         std: Divided by per channel after that.
         antialias: Average areas when the image shrinks; false is plain bilinear, as OpenCV's default.
         output: Which of several outputs is the answer, by position; negative counts from the end.
-        gives: ``probability`` (0 to 1), ``logits`` (sigmoid, or softmax over several channels) or ``classes``
-            (a label per pixel).
+        gives: ``probability`` (0 to 1), ``logits`` (sigmoid, or softmax over several channels), ``classes`` (a label
+            per pixel), or ``image`` (a processed image; see :mod:`medtest.systems.adapters.graph_images`).
         channel: Which channel or class is the lesion, where there are several.
     """
 
     path: str = Field(default="", json_schema_extra=TRUSTED)
     size: list[int] | None = Field(default=None, min_length=2, max_length=2)
     layout: Literal["nchw", "nhwc"] = "nchw"
-    channels: Literal["rgb", "bgr"] = "rgb"
+    channels: Literal["rgb", "bgr", "grey"] = "rgb"
     scale: float = Field(default=255.0, gt=0)
     mean: list[float] = Field(default=[0.485, 0.456, 0.406], min_length=3, max_length=3)
     std: list[float] = Field(default=[0.229, 0.224, 0.225], min_length=3, max_length=3)
     antialias: bool = True
     output: int = -1
-    gives: Literal["probability", "logits", "classes"] = "logits"
+    gives: Literal["probability", "logits", "classes", "image"] = "logits"
     channel: int = Field(default=1, ge=0)
 
 
@@ -62,6 +62,8 @@ def encode(
         size: Height and width, or None for the images' own (all alike).
         dtype: Type of the graph's input; ``uint8`` gets the pixels as they are.
     """
+    if settings.channels == "grey":
+        raise BadOutput("channels=grey is for suites whose answers are images; here RGB images are given")
     pixels = [image if size is None else _resize(image, size, antialias=settings.antialias) for image in images]
     batch = np.stack(pixels)
     if settings.channels == "bgr":
@@ -94,6 +96,8 @@ def decode(outputs: Sequence[NDArray[Any]], settings: GraphSettings, count: int)
     Raises:
         BadOutput: There is no such output, or its shape fits none of these.
     """
+    if settings.gives == "image":
+        raise BadOutput("gives=image is for suites whose answers are images; here maps are expected")
     if not -len(outputs) <= settings.output < len(outputs):
         raise BadOutput(f"gave {len(outputs)} outputs; output={settings.output} is none of them")
     answer = outputs[settings.output]

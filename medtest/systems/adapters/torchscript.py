@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Address, Image, Json
+from medtest.cases import Address, Image, ImageSpec, Json
 from medtest.errors import BadOutput, MedtestError, Mistake
+from medtest.systems.adapters.graph_images import processed
 from medtest.systems.adapters.tensors import GraphSettings, decode, encode
 from medtest.systems.base import RawAnswer, System
 from medtest.systems.files import file_mistakes, file_sha256, user_path
@@ -30,6 +31,7 @@ class TorchScript(System):
     """A network saved by ``torch.jit.save``. The archive is a program: only run one whose origin you trust."""
 
     Settings = TorchScriptSettings
+    other_kinds: ClassVar[frozenset[str]] = frozenset({"image"})
     needs_device = True
 
     def __init__(self, name: str, settings: Any) -> None:
@@ -80,6 +82,25 @@ class TorchScript(System):
                 given = self._module(torch.from_numpy(encode(group, self.settings, size)).to(self._device))
             answers.extend(decode(_arrays(given), self.settings, len(group)))
         return answers
+
+    def process(
+        self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
+    ) -> Sequence[RawAnswer]:
+        """Return each image of a series as the network processes it (``gives: image``)."""
+        if self.settings.gives != "image":
+            raise BadOutput(f"gives={self.settings.gives} is for masks; gives=image is what this suite needs")
+        return [
+            processed(image, spec, self.settings, 1 if self.settings.channels == "grey" else 3, self._run)
+            for image, spec in zip(images, specs, strict=True)
+        ]
+
+    def _run(self, batch: NDArray[np.float32]) -> Sequence[NDArray[Any]]:
+        import torch
+
+        if self._module is None:
+            raise MedtestError(f"{self.name} was asked before it was opened")
+        with torch.inference_mode():
+            return _arrays(self._module(torch.from_numpy(batch).to(self._device)))
 
     def close(self) -> None:
         """Let go of the network."""

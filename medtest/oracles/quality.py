@@ -1,0 +1,156 @@
+"""The oracle of processed images: how near an answer is to the clean image, and whether it is worse than its input.
+
+Scores of a case (``x`` is the answer, ``y`` the clean image, L the meaningful range of the image, high minus low):
+
+- ``ssim``: structural similarity (Z. Wang, A. C. Bovik, H. R. Sheikh, E. P. Simoncelli, "Image quality assessment: from
+  error visibility to structural similarity", IEEE TIP 13(4), 2004, equation 13): Gaussian window of 11 × 11 with σ 1.5,
+  K1 0.01, K2 0.03, covariances of the population, the mean over the map without the window's margin; the mean over
+  colours. Volumes and films are judged plane by plane. The paper's program cuts the margin off too.
+- ``psnr``: 10 log10(L² / mean squared error) in decibels, at most :data:`PSNR_LIMIT` (equal images have no error).
+- ``input_ssim``, ``input_psnr``: the same of the image that the system was given.
+
+The usual criterion is ``{score: ssim, threshold: 0, against: input}``: an answer that is worse than its input FAILs.
+Nothing is clipped before scoring: a filter that leaves the range pays for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from medtest.cases import Effect, Image, ImageOutput, ImageSpec, Output, PreparedSeed, Verdict
+from medtest.oracles import criteria
+from medtest.oracles.base import Oracle
+from medtest.plugins import PartSettings
+
+PSNR_LIMIT = 100.0
+"""Decibels given to answers that are (nearly) the clean image itself; rounding to 8 bits alone costs 58.9 dB."""
+
+_SIDE, _SIGMA = 11, 1.5
+_MARGIN = _SIDE // 2
+_K1, _K2 = 0.01, 0.03
+_MEMO = "medtest.oracles.quality:"
+_KEPT = 16
+"""Inputs whose scores are remembered: more than a batch, for systems are asked batch by batch."""
+
+
+class SeriesSettings(PartSettings):
+    """What tables make of a series; changing it runs no system again.
+
+    Attributes:
+        include_source: The source case, at scale 0, is the first point of a curve of quality over scales.
+        min_step: Neighbouring scales nearer than this are merged to their mean (measured properties, whose scales are
+            irregular).
+    """
+
+    include_source: bool = False
+    min_step: float = Field(default=0.0, ge=0.0)
+
+
+class Quality(Oracle):
+    """Judges processed images; see the module for what each score means."""
+
+    Settings: ClassVar[type[PartSettings]] = SeriesSettings
+    output_kind: ClassVar[str] = "image"
+    scores: ClassVar[tuple[str, ...]] = ("ssim", "psnr", "input_ssim", "input_psnr")
+    self_scores: ClassVar[tuple[str, ...]] = ("ssim",)
+    references: ClassVar[tuple[str, ...]] = ("input", "truth", "source")
+    criteria: ClassVar[tuple[str, ...]] = ("ssim", "psnr")
+    revision: ClassVar[int] = 1
+
+    def score(
+        self, *, answer: Output, source: Output | None, seed: PreparedSeed, effect: Effect
+    ) -> dict[str, float | None]:
+        """Return the score columns of one case; ``self_ssim`` compares with the answer to the source."""
+        if not isinstance(answer, ImageOutput) or not isinstance(source, ImageOutput | None):
+            raise TypeError(f"quality judges images, not an answer of kind {answer.kind}")
+        columns: dict[str, float | None] = dict.fromkeys(self.scores)
+        columns["self_ssim"] = None
+        spec = seed.spec
+        if source is not None:
+            columns["self_ssim"] = 1.0 if source is answer else ssim(answer.image, source.image, spec)
+        if seed.clean is not None:
+            columns["ssim"] = ssim(answer.image, seed.clean, spec)
+            columns["psnr"] = psnr(answer.image, seed.clean, spec)
+            columns["input_ssim"], columns["input_psnr"] = _of_input(answer.given, seed.clean, seed)
+        return columns
+
+    def verdict(self, row: Mapping[str, Any]) -> tuple[Verdict, str]:
+        """Return the verdict under the suite's primary criterion."""
+        return criteria.verdict(
+            row, score=self.primary.score, threshold=self.primary.threshold, against=self.primary.against
+        )
+
+
+def _of_input(given: Image, clean: Image, seed: PreparedSeed) -> tuple[float, float]:
+    """Return SSIM and PSNR of what a system was given; all systems are given the same, so it is judged once."""
+    kept: dict[int, tuple[Image, float, float]] = seed.memo(f"{_MEMO}inputs", dict)
+    found = kept.get(id(given))
+    if found is None:
+        found = (given, ssim(given, clean, seed.spec), psnr(given, clean, seed.spec))
+        while len(kept) >= _KEPT:
+            del kept[next(iter(kept))]
+        kept[id(given)] = found  # holds the image, so that no other can get its id
+    return found[1], found[2]
+
+
+def psnr(image: Image, clean: Image, spec: ImageSpec) -> float:
+    """Return the peak signal-to-noise ratio in decibels, at most :data:`PSNR_LIMIT`.
+
+    Args:
+        image: The answer, of any dimension.
+        clean: The clean image, of the same shape.
+        spec: Its range.
+    """
+    error = float(np.mean((image.astype(np.float64) - clean.astype(np.float64)) ** 2))
+    if error <= 0:
+        return PSNR_LIMIT
+    return min(PSNR_LIMIT, 10.0 * float(np.log10(spec.span**2 / error)))
+
+
+def ssim(image: Image, clean: Image, spec: ImageSpec) -> float:
+    """Return the mean structural similarity in [-1, 1].
+
+    Args:
+        image: The answer.
+        clean: The clean image, of the same shape.
+        spec: Its range and axes.
+
+    Raises:
+        ValueError: A plane is smaller than the window.
+    """
+    first, second = _planes(image, spec), _planes(clean, spec)
+    if min(first.shape[1:]) < _SIDE:
+        raise ValueError(f"an image of {first.shape[1]} by {first.shape[2]} is smaller than SSIM's window of {_SIDE}")
+    return float(np.mean([_plane_ssim(a, b, spec.span) for a, b in zip(first, second, strict=True)]))
+
+
+def _planes(image: Image, spec: ImageSpec) -> NDArray[Any]:
+    """Return an image as N × height × width: its colours and slices one after the other."""
+    if spec.coloured:
+        image = np.moveaxis(image, -1, 0)
+    return image.reshape(-1, *image.shape[-2:])
+
+
+def _plane_ssim(image: NDArray[Any], clean: NDArray[Any], span: float) -> float:
+    x = np.ascontiguousarray(image, dtype=np.float64)
+    y = np.ascontiguousarray(clean, dtype=np.float64)
+    mean_x, mean_y = _window(x), _window(y)
+    var_x = _window(x * x) - mean_x * mean_x
+    var_y = _window(y * y) - mean_y * mean_y
+    both = _window(x * y) - mean_x * mean_y
+    c1, c2 = (_K1 * span) ** 2, (_K2 * span) ** 2
+    above = (2 * mean_x * mean_y + c1) * (2 * both + c2)
+    below = (mean_x**2 + mean_y**2 + c1) * (var_x + var_y + c2)
+    return float((above / below).mean())
+
+
+def _window(plane: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the weighted local means, without the margin where the window leaves the image."""
+    blurred = np.asarray(cv2.GaussianBlur(plane, (_SIDE, _SIDE), _SIGMA, borderType=cv2.BORDER_REFLECT), np.float64)
+    return blurred[_MARGIN:-_MARGIN, _MARGIN:-_MARGIN]

@@ -1,0 +1,81 @@
+"""Preparation of series: images of any dtype, range and dimension are taken as they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import PreparedSeed, Seed
+from medtest.preparation.frame import fit_field
+from medtest.preparation.grey import grey_mask
+
+
+def prepare_series(seed: Seed) -> PreparedSeed:
+    """Check a seed of a series and give it the masks that relations of other suites ask for.
+
+    Nothing is resized and no byte of the image changes. A flat 8-bit RGB image gets its black frame and grey mask, so
+    that the relations on such images apply; everything else has no frame (arrays that take no memory).
+
+    Args:
+        seed: Of kind ``image`` or ``region``.
+
+    Raises:
+        ValueError: Image, truth and spec do not fit one another; the seed becomes an ERROR with this reason.
+    """
+    image, spec = seed.image, seed.spec
+    _check(seed)
+    spatial = spec.spatial(image.shape)
+    if is_flat_rgb(seed):
+        height, width = spatial
+        frame = fit_field(image, aspect=width / height).frame(height, width)
+        grey = grey_mask(image, frame)
+    else:
+        frame = np.broadcast_to(np.False_, spatial)
+        grey = np.broadcast_to(np.float32(0), spatial)
+    truth = None if seed.expected is None else np.ascontiguousarray(seed.expected)
+    clean = (image if truth is None else truth) if seed.kind == "image" else None
+    return PreparedSeed(
+        ref=seed.ref,
+        image=_locked(np.ascontiguousarray(image)),
+        mask=None if truth is None or seed.kind != "region" else _locked(truth),
+        original_mask=None,
+        frame=_locked(frame),
+        grey=_locked(grey),
+        spec=spec,
+        kind=seed.kind,
+        clean=None if clean is None else _locked(clean),
+        properties=dict(seed.properties),
+    )
+
+
+def is_flat_rgb(seed: Seed | PreparedSeed) -> bool:
+    """Whether the image is the house's own kind: 8-bit RGB, height by width."""
+    image = seed.image
+    return seed.spec.axes == "yxc" and image.dtype == np.uint8 and image.ndim == 3 and image.shape[2] == 3
+
+
+def _check(seed: Seed) -> None:
+    image, spec = seed.image, seed.spec
+    if image.ndim != len(spec.axes) or image.size == 0:
+        raise ValueError(f"the image has shape {image.shape}; its axes are {spec.axes}")
+    if spec.coloured and image.shape[-1] != 3:
+        raise ValueError(f"the image has {image.shape[-1]} colours where 3 are expected")
+    if image.dtype != np.dtype(spec.dtype):
+        raise ValueError(f"the image is {image.dtype}; {spec.dtype} was announced")
+    if not (np.isfinite(spec.low) and np.isfinite(spec.high) and spec.low < spec.high):
+        raise ValueError(f"the range from {spec.low} to {spec.high} is empty")
+    if np.issubdtype(image.dtype, np.floating) and not np.isfinite(image).all():
+        raise ValueError("the image holds NaN or infinite values")
+    if seed.expected is None:
+        return
+    if seed.kind == "region" and (seed.expected.dtype != np.bool_ or seed.expected.shape != spec.spatial(image.shape)):
+        raise ValueError(f"the expected region is {seed.expected.dtype} {seed.expected.shape}; the image {image.shape}")
+    if seed.kind == "image" and (seed.expected.dtype != image.dtype or seed.expected.shape != image.shape):
+        raise ValueError(f"the clean image is {seed.expected.dtype} {seed.expected.shape}; the image {image.shape}")
+
+
+def _locked(array: NDArray[Any]) -> NDArray[Any]:
+    array.setflags(write=False)
+    return array

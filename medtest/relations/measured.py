@@ -1,0 +1,57 @@
+"""A measured property as a scale of uncertainty: nothing is changed, and each seed stands where it was measured."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from medtest.cases import FollowUp, Params, PreparedSeed
+from medtest.errors import NotApplicable
+from medtest.relations.base import PUBLISHED_SEVERITY, Relation, RelationSettings
+from medtest.relations.levels import number
+
+
+class MeasuredSettings(RelationSettings):
+    """Settings of ``measured``.
+
+    Attributes:
+        property: Name of the property that the seed source measured.
+        mode: ``levels``; it means nothing here.
+    """
+
+    property: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")
+    mode: Literal["levels"] = "levels"
+
+
+class Measured(Relation):
+    """Gives the source image again; the follow-up's scale is the property's value.
+
+    Vacavant et al., "(α,σ)-robustness", section 4: uncertainty that cannot be added to an image, as the variability of
+    a liver's shape (equation 4), is measured on it.
+    """
+
+    Settings = MeasuredSettings
+    group: ClassVar[str] = "measured"
+    any_image: ClassVar[bool] = True
+
+    def severities(self) -> tuple[int, ...]:
+        """Return ``(0,)``: a measurement has no levels."""
+        return (PUBLISHED_SEVERITY,)
+
+    def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
+        """Return the property and its value; nothing is drawn.
+
+        Raises:
+            NotApplicable: It was not measured on this seed.
+        """
+        name = self.settings.property
+        if name not in seed.properties:
+            known = ", ".join(sorted(seed.properties)) or "nothing"
+            raise NotApplicable(f"{name} was not measured on this seed ({known} was)")
+        return {"property": name, "value": float(seed.properties[name])}
+
+    def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
+        """Return the source image itself, at the scale of its property."""
+        return FollowUp(image=seed.image, params=params, scale=number(params, "value"))

@@ -1,0 +1,84 @@
+"""Noise that is added: white Gaussian noise, and Rician noise of magnitude images in magnetic resonance imaging."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from medtest.cases import Image, ImageSpec, Params
+from medtest.relations.levels import Level, number
+from medtest.relations.noise.base import Noise, NoiseSettings, as_float, normal
+
+
+class SigmaLevel(Level):
+    """One severity.
+
+    Attributes:
+        sigma: Standard deviation, in the image's numbers or in grey levels of 255 (``units``).
+    """
+
+    sigma: float = Field(gt=0.0, le=1e6)
+
+    @property
+    def scale(self) -> float:
+        """The standard deviation."""
+        return self.sigma
+
+
+class GaussianNoiseSettings(NoiseSettings[SigmaLevel]):
+    """Settings of ``gaussian_noise``."""
+
+
+class GaussianNoise(Noise):
+    """Additive white Gaussian noise: y = x + σ n, n standard normal, drawn for every pixel and colour on its own.
+
+    Vacavant et al., "(α,σ)-robustness", section 3: σ = 5, 10, 15, 20, 25 on 8-bit images.
+    """
+
+    Settings = GaussianNoiseSettings
+    scale_unit: ClassVar[str] = "standard deviation of the noise"
+
+    def disturbed(
+        self, image: Image, spec: ImageSpec, params: Params, rng: np.random.Generator
+    ) -> NDArray[np.floating]:
+        """Add the noise."""
+        pixels = as_float(image)
+        noise = normal(rng, pixels)
+        noise *= number(params, "sigma") * self.unit(spec)
+        pixels += noise
+        return pixels
+
+
+class RicianNoiseSettings(NoiseSettings[SigmaLevel]):
+    """Settings of ``rician_noise``."""
+
+
+class RicianNoise(Noise):
+    """Rician noise: y = √((x + σ n₁)² + (σ n₂)²), the magnitude of a complex signal with noise in both channels.
+
+    H. Gudbjartsson and S. Patz, "The Rician distribution of noisy MRI data", Magnetic Resonance in Medicine 34(6),
+    1995, equation 1. Where x is 0 it is Rayleigh noise of mean σ √(π/2); at x ≥ 3σ it is nearly Gaussian. The signal x
+    counts from the low end of the image's range.
+    """
+
+    Settings = RicianNoiseSettings
+    scale_unit: ClassVar[str] = "standard deviation in each channel"
+
+    def disturbed(
+        self, image: Image, spec: ImageSpec, params: Params, rng: np.random.Generator
+    ) -> NDArray[np.floating]:
+        """Add the noise to both channels and take the magnitude."""
+        sigma = number(params, "sigma") * self.unit(spec)
+        real = as_float(image)
+        real -= spec.low
+        noise = normal(rng, real)
+        noise *= sigma
+        real += noise
+        imaginary = normal(rng, real)
+        imaginary *= sigma
+        magnitude: NDArray[np.floating] = np.hypot(real, imaginary, out=real)
+        magnitude += spec.low
+        return magnitude

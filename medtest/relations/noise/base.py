@@ -1,0 +1,103 @@
+"""What the noise relations share: units, the seeded field, and what becomes of values outside of the range.
+
+Noise is computed in floating point on images of any dtype and dimension, grey and RGB. What follows is stated by
+``clip``:
+
+- ``none``: values may leave the range. Images in floating point keep them; integers cannot, so that their values are
+  rounded and kept within the dtype (an 8-bit image is clipped whatever one wants, a 16-bit one seldom).
+- ``range``: values are clipped to the image's meaningful range first, as a camera or an 8-bit file does.
+
+Parameters are in the image's own numbers (``units: own``: grey levels, Hounsfield units) or in grey levels of an 8-bit
+picture over its range (``units: of_255``), so that one suite can hold images of several ranges.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import FollowUp, Image, ImageSpec, Params, PreparedSeed
+from medtest.relations.base import Relation
+from medtest.relations.levels import Level, LeveledSettings, number
+
+WHITE = 255.0
+_SEEDS = 2**53
+"""Noise seeds stay below this, so that any JSON reader keeps them exact."""
+
+L = TypeVar("L", bound=Level)
+
+
+class NoiseSettings(LeveledSettings[L], Generic[L]):
+    """Settings of every noise relation.
+
+    Attributes:
+        mode: ``levels`` alone; there is no published range.
+        clip: ``none`` or ``range``; see the module.
+        units: ``own`` or ``of_255``; see the module.
+    """
+
+    mode: Literal["levels"] = "levels"
+    clip: Literal["none", "range"] = "none"
+    units: Literal["own", "of_255"] = "own"
+
+
+class Noise(Relation):
+    """Base of the noise relations. Subclasses write :meth:`disturbed`, in floating point and unclipped."""
+
+    group: ClassVar[str] = "noise"
+    any_image: ClassVar[bool] = True
+    touches_frame: ClassVar[bool] = True
+
+    def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
+        """Return the level's parameters and draw the seed of the noise."""
+        level: Level = self.settings.levels[severity]
+        return {**level.model_dump(mode="json"), "scale": level.scale, "noise_seed": int(rng.integers(_SEEDS))}
+
+    def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
+        """Disturb the image; the same parameters give the same bytes."""
+        rng = np.random.Generator(np.random.PCG64(int(number(params, "noise_seed"))))
+        field = self.disturbed(seed.image, seed.spec, params, rng)
+        image = finished(field, seed.image.dtype, seed.spec, clip=self.settings.clip)
+        return FollowUp(image=image, params=params, scale=number(params, "scale"))
+
+    @abstractmethod
+    def disturbed(
+        self, image: Image, spec: ImageSpec, params: Params, rng: np.random.Generator
+    ) -> NDArray[np.floating]:
+        """Return the disturbed image as floats of the same shape, neither clipped nor rounded.
+
+        Args:
+            image: Read-only.
+            spec: What its numbers and axes mean.
+            params: What :meth:`sample` gave.
+            rng: Seeded by ``noise_seed``.
+        """
+
+    def unit(self, spec: ImageSpec) -> float:
+        """Return what one unit of the parameters is in the image's own numbers."""
+        return spec.span / WHITE if self.settings.units == "of_255" else 1.0
+
+
+def finished(field: NDArray[np.floating], dtype: np.dtype[Any], spec: ImageSpec, *, clip: str) -> Image:
+    """Return a disturbed image in the dtype of its source: clipped if asked, integers rounded and kept in the dtype."""
+    if clip == "range":
+        field = np.clip(field, spec.low, spec.high)
+    if np.issubdtype(dtype, np.integer):
+        limits = np.iinfo(dtype)
+        return np.asarray(np.clip(np.rint(field), limits.min, limits.max).astype(dtype))
+    return np.ascontiguousarray(field, dtype=dtype)
+
+
+def as_float(image: Image) -> NDArray[np.floating]:
+    """Return an image as float32; as float64 where float32 would round it (32-bit integers, doubles)."""
+    small = image.dtype.itemsize <= 2 or image.dtype == np.float32
+    return image.astype(np.float32 if small else np.float64)
+
+
+def normal(rng: np.random.Generator, like: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return standard normal numbers of an array's shape and dtype."""
+    single = like.dtype == np.float32
+    return rng.standard_normal(like.shape, dtype=np.float32 if single else np.float64)

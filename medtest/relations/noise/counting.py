@@ -1,0 +1,124 @@
+"""Noise that follows the signal or replaces it: Poisson, speckle, salt and pepper."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from medtest.cases import Image, ImageSpec, Params
+from medtest.relations.levels import Level, number
+from medtest.relations.noise.base import Noise, NoiseSettings, as_float, normal
+
+
+class PoissonLevel(Level):
+    """One severity.
+
+    Attributes:
+        gain: Grey levels that one photon adds, in the image's numbers or in grey levels of 255 (``units``). A picture
+            of 255 grey levels has 255 / gain photons where it is white.
+    """
+
+    gain: float = Field(gt=0.0, le=1e6)
+
+    @property
+    def scale(self) -> float:
+        """The gain: noise has the variance gain · x."""
+        return self.gain
+
+
+class PoissonNoiseSettings(NoiseSettings[PoissonLevel]):
+    """Settings of ``poisson_noise``."""
+
+
+class PoissonNoise(Noise):
+    """Photon noise: y = g · Poisson(x / g), of mean x and variance g x; x counts from the low end of the range."""
+
+    Settings = PoissonNoiseSettings
+    scale_unit: ClassVar[str] = "grey levels per photon"
+
+    def disturbed(
+        self, image: Image, spec: ImageSpec, params: Params, rng: np.random.Generator
+    ) -> NDArray[np.floating]:
+        """Count photons."""
+        gain = number(params, "gain") * self.unit(spec)
+        signal = np.maximum(as_float(image).astype(np.float64) - spec.low, 0.0)
+        return rng.poisson(signal / gain).astype(np.float64) * gain + spec.low
+
+
+class SpeckleLevel(Level):
+    """One severity.
+
+    Attributes:
+        sigma: Standard deviation of the factor, a fraction of the signal.
+    """
+
+    sigma: float = Field(gt=0.0, le=10.0)
+
+    @property
+    def scale(self) -> float:
+        """The standard deviation of the factor."""
+        return self.sigma
+
+
+class SpeckleNoiseSettings(NoiseSettings[SpeckleLevel]):
+    """Settings of ``speckle_noise``; ``units`` changes nothing, for the noise is a fraction of the signal."""
+
+
+class SpeckleNoise(Noise):
+    """Multiplicative noise: y = x + x σ n, n standard normal; x counts from the low end of the range."""
+
+    Settings = SpeckleNoiseSettings
+    scale_unit: ClassVar[str] = "standard deviation as a fraction of the signal"
+
+    def disturbed(
+        self, image: Image, spec: ImageSpec, params: Params, rng: np.random.Generator
+    ) -> NDArray[np.floating]:
+        """Multiply the signal."""
+        signal = as_float(image)
+        signal -= spec.low
+        factor = normal(rng, signal)
+        factor *= number(params, "sigma")
+        factor += 1
+        signal *= factor
+        signal += spec.low
+        return signal
+
+
+class SaltPepperLevel(Level):
+    """One severity.
+
+    Attributes:
+        percent: Share of pixels that are replaced, in per cent; half become white, half black.
+    """
+
+    percent: float = Field(gt=0.0, le=100.0)
+
+    @property
+    def scale(self) -> float:
+        """The share in per cent."""
+        return self.percent
+
+
+class SaltPepperNoiseSettings(NoiseSettings[SaltPepperLevel]):
+    """Settings of ``salt_pepper_noise``; ``units`` and ``clip`` change nothing."""
+
+
+class SaltPepperNoise(Noise):
+    """Impulses: a share of the pixels becomes the low or the high end of the range, all colours of a pixel together."""
+
+    Settings = SaltPepperNoiseSettings
+    scale_unit: ClassVar[str] = "replaced pixels in per cent"
+
+    def disturbed(
+        self, image: Image, spec: ImageSpec, params: Params, rng: np.random.Generator
+    ) -> NDArray[np.floating]:
+        """Replace pixels."""
+        pixels = as_float(image)
+        share = number(params, "percent") / 100.0
+        drawn = rng.random(spec.spatial(image.shape), dtype=np.float32)
+        pixels[drawn < share / 2] = spec.low
+        pixels[drawn >= 1 - share / 2] = spec.high
+        return pixels

@@ -1,0 +1,54 @@
+"""Relations made for flat 8-bit RGB images, used as scales of uncertainty on grey ones.
+
+A relation that says ``any_image`` takes images of every dtype and dimension. The others (lighting, motion, objects …)
+know 8-bit RGB images of height by width alone: such a seed goes to them as it is, an 8-bit grey one as three equal
+colours, of whose result the luma is kept. Everything else is not applicable, and says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import cv2
+import numpy as np
+
+from medtest.cases import SERIES_KINDS, FollowUp, ImageSpec, PreparedSeed
+from medtest.errors import NotApplicable
+from medtest.relations.base import Relation
+
+_MEMO = "medtest.relations.series:rgb"
+
+
+def follow_up(relation: Relation, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> FollowUp:
+    """Make a follow-up of any seed.
+
+    Raises:
+        NotApplicable: The seed has no room for it, or is no image that this relation knows.
+    """
+    image = seed.image
+    if relation.any_image or seed.kind not in SERIES_KINDS:
+        return relation.follow_up(seed, severity, rng)
+    if image.dtype != np.uint8 or seed.spec.axes not in ("yxc", "yx"):
+        raise NotApplicable(f"it changes 8-bit pictures; this image is {image.dtype} with the axes {seed.spec.axes}")
+    if seed.spec.axes == "yxc":
+        return relation.follow_up(seed, severity, rng)
+    made = relation.follow_up(seed.memo(_MEMO, lambda: _coloured(seed)), severity, rng)
+    return replace(made, image=cv2.cvtColor(made.image, cv2.COLOR_RGB2GRAY))
+
+
+def _coloured(seed: PreparedSeed) -> PreparedSeed:
+    """Return a grey seed as one of three equal colours, with frame and grey mask of its own."""
+    from medtest.preparation.frame import fit_field
+    from medtest.preparation.grey import grey_mask
+
+    image = cv2.cvtColor(seed.image, cv2.COLOR_GRAY2RGB)
+    frame = fit_field(image, aspect=seed.width / seed.height).frame(seed.height, seed.width)
+    return replace(
+        seed,
+        image=image,
+        frame=frame,
+        grey=grey_mask(image, frame),
+        mask=None,
+        spec=ImageSpec(low=seed.spec.low, high=seed.spec.high),
+        _memo={},
+    )

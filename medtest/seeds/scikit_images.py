@@ -1,0 +1,67 @@
+"""Well-known pictures that come with scikit-image: a default set for filters, without a download.
+
+Only files inside scikit-image's own wheel are named; its other pictures are fetched from the network when asked for,
+which medtest never does.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.errors import MedtestError
+from medtest.imagefile import BadFileError, read_rgb
+
+_FILES: dict[str, str] = {
+    "astronaut": "astronaut.png",
+    "brick": "brick.png",
+    "camera": "camera.png",
+    "cell": "cell.png",
+    "chelsea": "chelsea.png",
+    "coffee": "coffee.png",
+    "coins": "coins.png",
+    "grass": "grass.png",
+    "gravel": "gravel.png",
+    "ihc": "ihc.png",
+    "moon": "moon.png",
+    "retina": "retina.jpg",
+    "rocket": "rocket.jpg",
+}
+
+NAMES: tuple[str, ...] = tuple(_FILES)
+"""Thirteen pictures: people, things, textures, and three of medicine and biology (cell, ihc, retina)."""
+
+MOST_SIDE = 512
+"""A larger picture (cell, retina, rocket) is cut to its middle, not scaled: scaling would take away its own noise."""
+
+
+def load_image(name: str) -> NDArray[np.uint8]:
+    """Return one picture as uint8, H×W where it is grey and H×W×3 RGB where it has colours.
+
+    Args:
+        name: One of :data:`NAMES`.
+
+    Raises:
+        MedtestError: scikit-image is not installed, or its installation lacks the file.
+        KeyError: There is no such picture.
+    """
+    path = _folder() / _FILES[name]
+    try:
+        image = read_rgb(path)
+    except (BadFileError, OSError) as error:
+        raise MedtestError(f"scikit-image's picture {path.name} {error}") from error
+    height, width = image.shape[:2]
+    top, left = max(0, (height - MOST_SIDE) // 2), max(0, (width - MOST_SIDE) // 2)
+    image = image[top : top + MOST_SIDE, left : left + MOST_SIDE]
+    grey = (image[..., 0] == image[..., 1]).all() and (image[..., 1] == image[..., 2]).all()
+    return np.ascontiguousarray(image[..., 0] if grey else image)
+
+
+def _folder() -> Path:
+    try:
+        import skimage
+    except ImportError as error:
+        raise MedtestError("the default pictures come with scikit-image: pip install scikit-image") from error
+    return Path(skimage.__file__).parent / "data"

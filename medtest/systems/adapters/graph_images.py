@@ -1,0 +1,68 @@
+"""Exported graphs that map images to images: how a picture of a series becomes a tensor, and its answer a picture.
+
+Pixels go in as grey levels (the image's range at 0 to 255) over ``scale``, in the order of ``channels`` and ``layout``;
+``mean``, ``std`` and ``size`` do not apply, for they would have to be undone. What comes out is multiplied by ``scale``
+again. A graph of one channel gets the colours one by one; a graph of three gets a grey image three times, and the mean
+of its answer counts. Volumes and films go in slice by slice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import Image, ImageSpec
+from medtest.errors import BadOutput
+from medtest.systems.adapters.tensors import GraphSettings
+
+Run: TypeAlias = "Callable[[NDArray[np.float32]], Sequence[NDArray[Any]]]"
+WHITE = 255.0
+
+
+def processed(image: Image, spec: ImageSpec, settings: GraphSettings, channels: int, run: Run) -> Image:
+    """Return what a graph makes of one image, in the image's own numbers.
+
+    Args:
+        image: Of any dtype and dimension.
+        spec: Its range and axes.
+        settings: How the graph takes pictures.
+        channels: Channels it takes: 1 or 3.
+        run: Gives the graph's outputs for a float32 batch of one picture.
+
+    Raises:
+        BadOutput: Its answer is no picture of that size.
+    """
+    inner = 3 if spec.coloured else 2
+    levels = (image.astype(np.float32) - np.float32(spec.low)) * np.float32(WHITE / spec.span / settings.scale)
+    stack = levels.reshape(-1, *levels.shape[-inner:])
+    answers = [_picture(picture, settings, channels, run) for picture in stack]
+    whole = np.stack(answers).reshape(levels.shape).astype(np.float64)
+    return np.asarray(whole * (settings.scale * spec.span / WHITE) + spec.low)
+
+
+def _picture(picture: NDArray[np.float32], settings: GraphSettings, channels: int, run: Run) -> NDArray[Any]:
+    if picture.ndim == 2:
+        answer = _one(np.repeat(picture[..., None], channels, axis=2), settings, run)
+        return np.asarray(answer.mean(axis=2))
+    if channels == 1:
+        colours = [_one(picture[..., [colour]], settings, run) for colour in range(3)]
+        return np.concatenate(colours, axis=2)
+    turned = settings.channels == "bgr"
+    answer = _one(picture[..., ::-1] if turned else picture, settings, run)
+    return answer[..., ::-1] if turned else answer
+
+
+def _one(picture: NDArray[np.float32], settings: GraphSettings, run: Run) -> NDArray[Any]:
+    """Ask about one H×W×C picture and return H×W×C."""
+    nchw = settings.layout == "nchw"
+    batch = np.ascontiguousarray(picture.transpose(2, 0, 1) if nchw else picture)[None]
+    outputs = run(batch)
+    if not -len(outputs) <= settings.output < len(outputs):
+        raise BadOutput(f"gave {len(outputs)} outputs; output={settings.output} is none of them")
+    found = np.asarray(outputs[settings.output])
+    if found.shape != batch.shape:
+        raise BadOutput(f"gave shape {found.shape} for a picture of shape {batch.shape}; the same is expected")
+    return np.asarray(found[0].transpose(1, 2, 0) if nchw else found[0])

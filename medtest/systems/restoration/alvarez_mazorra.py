@@ -1,0 +1,84 @@
+"""The enhanced shock filter: edges are found in a smoothed copy, and contours diffuse along themselves."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from pydantic import Field as Setting
+
+from medtest.systems.base import SystemSettings
+from medtest.systems.restoration.base import ImageFilter
+from medtest.systems.restoration.grid import (
+    TINY,
+    Field,
+    along_and_across,
+    around,
+    blur,
+    in_bands,
+    minmod_slope,
+    reach_of,
+    within_neighbours,
+)
+
+
+def enhanced_shock(
+    image: Field, *, iterations: int = 10, step: float = 0.1, sigma: float = 1.0, diffusion: float = 1.0
+) -> Field:
+    """Filter by u_t = -sign(G_σ * u_ηη) |∇u| + c u_ξξ.
+
+    Alvarez, Mazorra: Signal and image restoration using shock filters and anisotropic diffusion. SIAM J. Numerical
+    Analysis 31 (1994), in two dimensions; η is the direction of the smoothed gradient, ξ the one along the contour.
+    Slopes by minmod, u_ξξ by central differences with each step kept within the range of the 3×3 neighbourhood: the
+    maximum principle that the paper proves for its scheme holds for this one too.
+
+    Args:
+        image: Float H×W or H×W×C in grey levels; channels are filtered one by one.
+        iterations: Steps.
+        step: Time step, at most 0.25.
+        sigma: Standard deviation of G, pixels.
+        diffusion: c, weight of the diffusion along contours.
+
+    Returns:
+        The same shape and type.
+    """
+
+    def once(u: Field) -> Field:
+        smooth = blur(u, sigma)
+        n = around(u)
+        edges = np.sign(along_and_across(smooth, around(smooth))[0])
+        _, change, squared = along_and_across(u, n)
+        squared += TINY
+        change /= squared
+        change *= diffusion
+        change -= edges * minmod_slope(u, n)
+        change *= step
+        change += u
+        return within_neighbours(change, u)
+
+    u = image
+    for _ in range(iterations):
+        u = in_bands(once, u, reach_of(sigma) + 1)
+    return u
+
+
+class EnhancedShockSettings(SystemSettings):
+    """Settings; see :func:`enhanced_shock`."""
+
+    iterations: int = Setting(default=10, ge=1, le=1000)
+    step: float = Setting(default=0.1, gt=0.0, le=0.25)
+    sigma: float = Setting(default=1.0, ge=0.0, le=20.0)
+    diffusion: float = Setting(default=1.0, ge=0.0, le=2.0)
+
+
+class EnhancedShock(ImageFilter):
+    """Alvarez and Mazorra's shock filter."""
+
+    Settings: ClassVar[type[SystemSettings]] = EnhancedShockSettings
+
+    def filter(self, pixels: Field) -> Field:
+        """Filter one image."""
+        one = self.settings
+        return enhanced_shock(
+            pixels, iterations=one.iterations, step=one.step, sigma=one.sigma, diffusion=one.diffusion
+        )

@@ -1,0 +1,97 @@
+"""Background subtraction: OpenCV's two mixture models, one film in, what moves out."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from medtest.cases import Image, ImageSpec
+from medtest.errors import BadOutput
+from medtest.systems.base import SystemSettings
+from medtest.systems.restoration.base import to_levels
+from medtest.systems.restoration.segmenter import Segmenter
+
+
+class SubtractorSettings(SystemSettings):
+    """Settings of both.
+
+    Attributes:
+        history: Frames that the background's model remembers.
+        warmup: First frames, while the model is learnt: nothing is answered there.
+        opening: Side of the square with which specks are opened away, in pixels; 1 leaves them.
+    """
+
+    history: int = Field(default=60, ge=1, le=100_000)
+    warmup: int = Field(default=10, ge=0, le=100_000)
+    opening: int = Field(default=3, ge=1, le=31)
+
+
+class Subtractor(Segmenter):
+    """A model of the background that goes through a film once, frame by frame, as 8-bit grey or RGB."""
+
+    def segment(self, volume: Image, spec: ImageSpec) -> NDArray[np.bool_]:
+        """Return what moves.
+
+        Raises:
+            BadOutput: The image is no film.
+        """
+        if not spec.axes.startswith("t"):
+            raise BadOutput(f"it answers films; this image has the axes {spec.axes}")
+        model = self.model()
+        kernel = np.ones((self.settings.opening, self.settings.opening), np.uint8)
+        found = np.zeros(spec.spatial(volume.shape), np.bool_)
+        for number, frame in enumerate(volume):
+            levels = np.clip(np.rint(to_levels(frame, spec)), 0, 255).astype(np.uint8)
+            moving = np.asarray(model.apply(levels), np.uint8)
+            if number >= self.settings.warmup:
+                found[number] = cv2.morphologyEx(moving, cv2.MORPH_OPEN, kernel) > 127
+        return found
+
+    @abstractmethod
+    def model(self) -> Any:
+        """Return a fresh model with ``apply(frame) -> uint8 H×W`` (255 moving, 127 shadow, 0 background)."""
+
+
+class Mog2Settings(SubtractorSettings):
+    """Settings of MOG2.
+
+    Attributes:
+        threshold: Squared Mahalanobis distance above which a pixel is no background (OpenCV's ``varThreshold``).
+    """
+
+    threshold: float = Field(default=16.0, gt=0)
+
+
+class Mog2(Subtractor):
+    """Adaptive mixture of Gaussians: Z. Zivkovic, ICPR 2004; Z. Zivkovic and F. van der Heijden, 2006 (OpenCV's)."""
+
+    Settings: ClassVar[type[SystemSettings]] = Mog2Settings
+
+    def model(self) -> Any:
+        """Return OpenCV's model."""
+        return cv2.createBackgroundSubtractorMOG2(self.settings.history, self.settings.threshold, False)
+
+
+class KnnSettings(SubtractorSettings):
+    """Settings of KNN.
+
+    Attributes:
+        threshold: Squared distance in grey levels within which a sample is a neighbour (OpenCV's ``dist2Threshold``).
+    """
+
+    threshold: float = Field(default=400.0, gt=0)
+
+
+class Knn(Subtractor):
+    """K nearest neighbours: Z. Zivkovic and F. van der Heijden, Pattern Recognition Letters 27(7), 2006 (OpenCV's)."""
+
+    Settings: ClassVar[type[SystemSettings]] = KnnSettings
+
+    def model(self) -> Any:
+        """Return OpenCV's model."""
+        return cv2.createBackgroundSubtractorKNN(self.settings.history, self.settings.threshold, False)

@@ -1,0 +1,74 @@
+"""What a bundled image filter is: one function on grey levels; dtype, range and slices are dealt with here."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import Address, Image, ImageSpec, Json
+from medtest.systems.base import RawAnswer, System
+
+WHITE = 255.0
+"""Filters work in the grey levels of an 8-bit picture, in which their parameters are published."""
+
+
+class ImageFilter(System):
+    """An algorithm that gives an image for an image. Subclasses write :meth:`filter` and have no state."""
+
+    output_kind: ClassVar[str] = "image"
+
+    @abstractmethod
+    def filter(self, pixels: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Filter one picture.
+
+        Args:
+            pixels: float32, H×W or H×W×3 (RGB), contiguous and writable, in grey levels: the image's range is 0 to
+                255, which noise may leave.
+
+        Returns:
+            The same shape, any float dtype, in grey levels.
+        """
+
+    def fingerprint(self) -> dict[str, Json]:
+        """Return nothing: settings and revision say it all."""
+        return {}
+
+    def open(self, *, device: str, threads: int) -> None:
+        """Do nothing: there is nothing to load."""
+
+    def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
+        """Filter 8-bit RGB images."""
+        return self.process(images, [ImageSpec()] * len(images), addresses)
+
+    def process(
+        self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
+    ) -> Sequence[RawAnswer]:
+        """Filter images of any dtype and range; volumes and films slice by slice."""
+        return [self._one(image, spec) for image, spec in zip(images, specs, strict=True)]
+
+    def _one(self, image: Image, spec: ImageSpec) -> Image:
+        levels = to_levels(image, spec)
+        inner = 3 if spec.coloured else 2
+        stack = levels.reshape(-1, *levels.shape[-inner:])
+        filtered = np.stack([self.filter(np.ascontiguousarray(picture)) for picture in stack])
+        return from_levels(filtered.reshape(levels.shape), spec)
+
+
+def to_levels(image: Image, spec: ImageSpec) -> NDArray[np.float32]:
+    """Return an image in grey levels, float32, its range at 0 to 255; a copy."""
+    if (spec.low, spec.high) == (0.0, WHITE):
+        return np.array(image, dtype=np.float32, order="C")
+    scaled: NDArray[np.float32] = ((image.astype(np.float64) - spec.low) * (WHITE / spec.span)).astype(np.float32)
+    return scaled
+
+
+def from_levels(levels: NDArray[np.floating], spec: ImageSpec) -> Image:
+    """Return grey levels in an image's own numbers, as floats: the border rounds them where they are integers."""
+    if (spec.low, spec.high) == (0.0, WHITE):
+        return levels
+    own: Image = levels.astype(np.float64) * (spec.span / WHITE) + spec.low
+    return own

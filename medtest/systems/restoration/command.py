@@ -1,0 +1,165 @@
+"""A command-line tool of the user's as a system under test: files in, files out, no shell."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from medtest.cases import Address, Image, ImageSpec, Json
+from medtest.errors import BadOutput, Mistake
+from medtest.plugins import TRUSTED
+from medtest.systems.base import RawAnswer, System, SystemSettings
+from medtest.systems.files import file_sha256
+from medtest.systems.restoration.image_files import SUFFIXES, read_image, write_image
+
+INPUT, OUTPUT = "{input}", "{output}"
+FORM = "a program and its arguments with {input} and {output}, as 'mytool --denoise {input} {output}'"
+_POLL_SECONDS = 0.02
+_LAST_WORDS = 400
+"""Bytes of what a failing tool said that enter the reason."""
+
+
+class CommandSettings(SystemSettings):
+    """Settings of a command-line tool.
+
+    Attributes:
+        command: Program and arguments; ``{input}`` and ``{output}`` stand for the two files. It is split as a shell
+            would split it and run without one: no pipes, no wildcards, no variables.
+        format: Form of both files: ``png`` (8 and 16 bit, flat), ``npy`` or ``nii`` (everything).
+        seconds: Time limit of one image; the tool and its children are killed.
+        gives: What the output holds: an ``image``, or a ``region`` (labels; 0 is outside).
+        max_megabytes: Limit of everything that it writes beside the input; it is killed above.
+    """
+
+    command: str = Field(default="", json_schema_extra=TRUSTED)
+    format: Literal["png", "npy", "nii"] = "png"
+    gives: Literal["image", "region"] = "image"
+    seconds: float = Field(default=60.0, gt=0, le=86_400)
+    max_megabytes: float = Field(default=256.0, gt=0, le=1_000_000)
+
+
+class Command(System):
+    """A program that reads an image file and writes another.
+
+    It is run once an image, in a folder of its own that is removed afterwards, with an empty standard input. A
+    non-zero exit code, a missing or unreadable output, and a limit that was passed are the ERROR of that case. The
+    digest of a run covers the command's words and the SHA-256 of the program and of every argument that is a file.
+    """
+
+    Settings: ClassVar[type[SystemSettings]] = CommandSettings
+    output_kind: ClassVar[str] = "image"
+    other_kinds: ClassVar[frozenset[str]] = frozenset({"region"})
+
+    def check(self) -> Sequence[Mistake]:
+        """Return what is wrong with the command, without running it."""
+        given = self.settings.command
+        try:
+            words = shlex.split(given)
+        except ValueError as error:
+            return [Mistake(where=self.name, key="command", found=f"{given!r} ({error})", allowed=FORM)]
+        if not words:
+            fix = "type it on the command line: command='mytool {input} {output}'"
+            return [Mistake(where=self.name, key="command", found="nothing", allowed=FORM, fix=fix)]
+        missing = [sign for sign in (INPUT, OUTPUT) if not any(sign in word for word in words[1:])]
+        if missing:
+            return [Mistake(where=self.name, key="command", found=f"no {' and no '.join(missing)}", allowed=FORM)]
+        if shutil.which(words[0]) is None:
+            found = f"{words[0]}, which is no program that can be run"
+            return [Mistake(where=self.name, key="command", found=found, allowed="a program on PATH, or its path")]
+        return ()
+
+    def fingerprint(self) -> dict[str, Json]:
+        """Return the command's words, files among them by their SHA-256 alone."""
+        words: list[Json] = []
+        for number, word in enumerate(shlex.split(self.settings.command)):
+            found = shutil.which(word) if number == 0 else word
+            path = None if found is None else Path(found).expanduser()
+            is_file = path is not None and path.is_file()
+            words.append(f"sha256:{file_sha256(path)}" if is_file and path is not None else word)
+        return {"command": words}
+
+    def open(self, *, device: str, threads: int) -> None:
+        """Do nothing: the tool is started for each image."""
+
+    def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
+        """Run the tool on 8-bit RGB images."""
+        return self.process(images, [ImageSpec()] * len(images), addresses)
+
+    def process(
+        self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
+    ) -> Sequence[RawAnswer]:
+        """Run the tool on each image; the first failure raises, and the runner asks again one by one."""
+        return [self._one(image, spec) for image, spec in zip(images, specs, strict=True)]
+
+    def _one(self, image: Image, spec: ImageSpec) -> Any:
+        with tempfile.TemporaryDirectory(prefix="medtest-") as name:
+            folder = Path(name)
+            suffix = SUFFIXES[self.settings.format]
+            given, wanted = folder / f"input{suffix}", folder / f"output{suffix}"
+            write_image(given, image, spec)
+            words = [
+                word.replace(INPUT, str(given)).replace(OUTPUT, str(wanted))
+                for word in shlex.split(self.settings.command)
+            ]
+            self._run(words, folder, given)
+            if not wanted.is_file():
+                raise BadOutput("the tool ended well and wrote no output")
+            most = int(self.settings.max_megabytes * 1e6)
+            region = self.settings.gives == "region"
+            return read_image(wanted, spec, max_bytes=most, max_values=4 * image.size, region=region)
+
+    def _run(self, words: list[str], folder: Path, given: Path) -> None:
+        said = folder / "said.txt"
+        with said.open("wb") as out:
+            try:
+                process = subprocess.Popen(  # noqa: S603 - the user's own command, typed by the user, without a shell
+                    words, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
+                )
+            except OSError as error:
+                raise BadOutput(f"the tool cannot be started: {error.strerror}") from error
+            try:
+                self._watch(process, folder, given)
+            finally:
+                _kill(process)  # its children too, whatever became of it
+        if process.returncode:
+            raise BadOutput(f"the tool ended with exit code {process.returncode}{_last_words(said, folder)}")
+
+    def _watch(self, process: subprocess.Popen[bytes], folder: Path, given: Path) -> None:
+        """Wait for the end of a process within the limits."""
+        end = time.monotonic() + self.settings.seconds
+        wait = _POLL_SECONDS
+        while process.poll() is None:
+            if time.monotonic() > end:
+                raise BadOutput(f"the tool was stopped after {self.settings.seconds:g} s")
+            written = sum(path.stat().st_size for path in _files(folder) if path != given)
+            if written > self.settings.max_megabytes * 1e6:
+                raise BadOutput(f"the tool was stopped: it wrote more than {self.settings.max_megabytes:g} MB")
+            time.sleep(wait)
+            wait = min(0.25, 1.5 * wait)
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError, PermissionError):  # the whole group is gone already
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _last_words(said: Path, folder: Path) -> str:
+    text = said.read_bytes()[-_LAST_WORDS:].decode("utf-8", "replace").replace(str(folder), "…").strip()
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return f": {lines[-1]}" if lines else ""

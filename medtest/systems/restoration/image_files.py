@@ -1,0 +1,156 @@
+"""Images of series as files: what a command-line tool reads and writes, and what a folder of results holds.
+
+- ``.png``: 8 and 16 bit, grey and RGB, flat. Images in floating point are rounded and clipped to 8 bits of their range,
+  which loses what lies outside; choose ``npy`` or ``nii`` where that matters.
+- ``.npy``: any array, as it is.
+- ``.nii``, ``.nii.gz``: NIfTI (nibabel), axes reversed to x, y, z, with the spacing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image as Pillow
+
+from medtest.cases import Image, ImageSpec
+from medtest.errors import BadOutput
+
+SUFFIXES: Mapping[str, str] = {"png": ".png", "npy": ".npy", "nii": ".nii.gz"}
+"""File endings by format."""
+READABLE: tuple[str, ...] = (".npy", ".nii.gz", ".nii", ".png", ".tif", ".tiff", ".bmp", ".jpg", ".jpeg")
+"""Endings that :func:`read_image` knows, in the order in which a folder is searched."""
+_PICTURES = ("PNG", "TIFF", "BMP", "DIB", "JPEG")
+
+
+def write_image(path: Path, image: Image, spec: ImageSpec) -> None:
+    """Write one image in the form that the file's ending says.
+
+    Raises:
+        BadOutput: A volume or film cannot be a PNG.
+        ImportError: nibabel is not installed.
+    """
+    if path.suffix == ".npy":
+        np.save(path, image, allow_pickle=False)
+    elif path.suffix == ".png":
+        path.write_bytes(_png(image, spec))
+    else:
+        _write_nifti(path, image, spec)
+
+
+def read_image(path: Path, spec: ImageSpec, *, max_bytes: int, max_values: int, region: bool = False) -> NDArray[Any]:
+    """Read one image; sizes are bounded before decoding.
+
+    Args:
+        path: The file, one of :data:`READABLE`.
+        spec: What the image it answers was like: an 8- or 16-bit picture that answers an image of another dtype is put
+            back into its range.
+        max_bytes: Largest file.
+        max_values: Most pixels or voxels, colours counted.
+        region: Whether it holds labels (0 is outside), which no range is meant for.
+
+    Raises:
+        BadOutput: It is no readable image within the bounds.
+    """
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise BadOutput(f"{path.name} cannot be read: {error.strerror}") from error
+    if size > max_bytes:
+        raise BadOutput(f"{path.name} has {size / 1e6:.1f} MB; the bound is {max_bytes / 1e6:g}")
+    name = path.name.lower()
+    try:
+        if name.endswith(".npy"):
+            return _read_npy(path, max_values)
+        if name.endswith((".nii", ".nii.gz")):
+            return _read_nifti(path, spec, max_values)
+        return _read_picture(path, spec, max_values, region=region)
+    except BadOutput:
+        raise
+    except ImportError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a damaged or hostile file may raise anything in a decoder
+        raise BadOutput(f"{path.name} cannot be read: {str(error)[:120]}") from error
+
+
+def to_png_range(image: Image, spec: ImageSpec) -> Image:
+    """Return an image as 8 or 16 bit: floats are put on 0 to 255 over their range, rounded and clipped."""
+    if image.dtype in (np.uint8, np.uint16):
+        return image
+    levels = (image.astype(np.float64) - spec.low) * (255.0 / spec.span)
+    return np.asarray(np.clip(np.rint(levels), 0, 255), np.uint8)
+
+
+def _png(image: Image, spec: ImageSpec) -> bytes:
+    if spec.axes not in ("yx", "yxc"):
+        raise BadOutput(f"an image with the axes {spec.axes} cannot be a PNG; choose format: npy or nii")
+    pixels = to_png_range(image, spec)
+    if spec.coloured:
+        pixels = cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR)
+    good, data = cv2.imencode(".png", pixels)
+    if not good:
+        raise BadOutput("the image could not be encoded as PNG")
+    return data.tobytes()
+
+
+def _write_nifti(path: Path, image: Image, spec: ImageSpec) -> None:
+    import nibabel
+
+    spacing = tuple(reversed(spec.spacing)) or (1.0,) * len(spec.spatial(image.shape))
+    affine = np.diag([*[*spacing, 1.0, 1.0, 1.0][:3], 1.0])
+    colours = (image.ndim - 1,) if spec.coloured else ()
+    axes = (*reversed(range(len(spec.spatial(image.shape)))), *colours)
+    made = nibabel.Nifti1Image(np.transpose(image, axes), affine)  # type: ignore[no-untyped-call]
+    nibabel.save(made, path)
+
+
+def _read_nifti(path: Path, spec: ImageSpec, max_values: int) -> NDArray[Any]:
+    import nibabel
+
+    opened: Any = nibabel.load(path)
+    count = int(np.prod(opened.shape, dtype=np.int64))
+    if count > max_values:
+        raise BadOutput(f"{path.name} holds {count:,} values; the bound is {max_values:,}")
+    values = np.asarray(opened.dataobj)
+    colours = (values.ndim - 1,) if spec.coloured and values.ndim == len(spec.axes) else ()
+    spatial = values.ndim - len(colours)
+    return np.ascontiguousarray(np.transpose(values, (*reversed(range(spatial)), *colours)))
+
+
+def _read_npy(path: Path, max_values: int) -> NDArray[Any]:
+    mapped = np.load(path, allow_pickle=False, mmap_mode="r")
+    if mapped.size > max_values:
+        raise BadOutput(f"{path.name} holds {mapped.size:,} values; the bound is {max_values:,}")
+    return np.array(mapped)
+
+
+def _read_picture(path: Path, spec: ImageSpec, max_values: int, *, region: bool) -> NDArray[Any]:
+    with Pillow.open(path, formats=_PICTURES) as picture:
+        if picture.width * picture.height > max_values:
+            raise BadOutput(f"{path.name} is {picture.width} by {picture.height}; the bound is {max_values:,} values")
+    # Pillow keeps no 16-bit colours, so that it only looks at the size
+    found = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
+    if found is None:
+        raise BadOutput(f"{path.name} is no picture that can be read")
+    if found.ndim == 3:
+        found = found[..., :3]
+        if region:
+            return np.asarray(found.any(axis=-1))
+        found = found[..., ::-1] if spec.coloured else _grey(found)
+    if region or np.issubdtype(found.dtype, np.floating) or found.dtype == np.dtype(spec.dtype):
+        return np.ascontiguousarray(found)
+    if spec.dtype in ("uint8", "uint16"):
+        raise BadOutput(f"{path.name} holds {found.dtype} where {spec.dtype} is expected")
+    white = 255.0 if found.dtype.itemsize == 1 else 65535.0
+    return np.asarray(found.astype(np.float64) * (spec.span / white) + spec.low)
+
+
+def _grey(found: NDArray[Any]) -> NDArray[Any]:
+    """Return a colour picture of equal colours as grey, as many tools write grey pictures."""
+    if (found[..., 0] == found[..., 1]).all() and (found[..., 0] == found[..., 2]).all():
+        return found[..., 0]
+    return found

@@ -1,0 +1,92 @@
+"""A folder of finished results as a system under test: images or regions that were made elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from medtest.cases import Address, Image, ImageSpec, Json
+from medtest.errors import Mistake
+from medtest.plugins import TRUSTED
+from medtest.systems.adapters.predictions import NO_PREDICTION, candidates, is_inside
+from medtest.systems.base import Missing, RawAnswer, System, SystemSettings
+from medtest.systems.files import folder_mistakes, folder_sha256, user_path
+from medtest.systems.restoration.image_files import READABLE, read_image
+
+_BYTES_A_VALUE = 16
+_SPARE_BYTES = 1 << 24
+
+
+class ResultsSettings(SystemSettings):
+    """Settings of a folder of results.
+
+    Attributes:
+        folder: The folder.
+        gives: What its files hold: an ``image``, or a ``region`` (labels; 0 is outside).
+    """
+
+    folder: str = Field(default="", json_schema_extra=TRUSTED)
+    gives: Literal["image", "region"] = "image"
+
+
+class Results(System):
+    """Results found by the case's address.
+
+    A source's is ``<dataset>/<seed_id>.png``, a follow-up's
+    ``<dataset>/<seed_id>/<relation>_s<severity>_f<frame>_r<repeat>.png``, the names under which ``medtest export``
+    writes the images (or ``.npy``, ``.nii.gz``, ``.tif`` …); a single data set may leave its folder out. A file that is
+    not there makes its case SKIP.
+    """
+
+    Settings: ClassVar[type[SystemSettings]] = ResultsSettings
+    output_kind: ClassVar[str] = "image"
+    other_kinds: ClassVar[frozenset[str]] = frozenset({"region"})
+
+    def check(self) -> Sequence[Mistake]:
+        """Return what is wrong with the folder."""
+        found = folder_mistakes(self.settings.folder, where=self.name, key="folder")
+        if found or any(_is_result(path) for path in user_path(self.settings.folder).rglob("*")):
+            return found
+        what = f"{self.settings.folder} (no result lies in it)"
+        fix = "medtest export writes images under the names that results shall have"
+        return [Mistake(where=self.name, key="folder", found=what, allowed=", ".join(READABLE), fix=fix)]
+
+    def fingerprint(self) -> dict[str, Json]:
+        """Return a SHA-256 over the names and contents of all results."""
+        suffixes = frozenset({*READABLE, ".gz"})
+        return {"folder_sha256": folder_sha256(user_path(self.settings.folder), suffixes)}
+
+    def open(self, *, device: str, threads: int) -> None:
+        """Do nothing: results are read one by one."""
+
+    def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
+        """Return each address's result, or ``Missing``."""
+        return self.process(images, [ImageSpec()] * len(images), addresses)
+
+    def process(
+        self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
+    ) -> Sequence[RawAnswer]:
+        """Return each address's result, or ``Missing``."""
+        return [self._answer(*case) for case in zip(images, specs, addresses, strict=True)]
+
+    def _answer(self, image: Image, spec: ImageSpec, address: Address) -> RawAnswer:
+        root = user_path(self.settings.folder)
+        for candidate in candidates(address):
+            for suffix in READABLE:
+                path = root / f"{candidate}{suffix}"
+                if path.is_file() and is_inside(root, path):
+                    return read_image(
+                        path,
+                        spec,
+                        max_bytes=image.size * _BYTES_A_VALUE + _SPARE_BYTES,
+                        max_values=4 * image.size,
+                        region=self.settings.gives == "region",
+                    )
+        return Missing(NO_PREDICTION)
+
+
+def _is_result(path: Path) -> bool:
+    return path.name.lower().endswith(READABLE) and path.is_file()
