@@ -135,7 +135,10 @@ def serve(
             )
         console.print(f"The study is served at {site.url} (Ctrl-C stops it).", markup=False, soft_wrap=True)
         console.file.flush()
-        serve_study(store, site, listener)
+        try:
+            serve_study(store, site, listener)
+        except KeyboardInterrupt:
+            console.print("Stopped. Answers and links stay as they are; the same command serves on.", markup=False)
 
 
 @app.command("links")
