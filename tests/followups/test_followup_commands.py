@@ -248,7 +248,11 @@ def test_an_interrupted_export_goes_on(folder: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "set" / "followups.csv").exists()
     some = sorted((tmp_path / "set" / "images").iterdir())
     some[0].write_bytes(b"torn")
+    other = bytearray(some[1].read_bytes())
+    whole, other[-20] = bytes(other), other[-20] ^ 0xFF
+    some[1].write_bytes(other)  # as long as it was, as a picture that was made anew may be
     export_store(store, tmp_path / "set")
+    assert some[1].read_bytes() == whole
     assert len(rows_of(tmp_path / "set")) == 30
     for path in (tmp_path / "set" / "images").iterdir():
         read_rgb(path)
