@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import shutil
+import sqlite3
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -160,6 +161,14 @@ def test_a_torn_index_is_told(folder: Path) -> None:
     index.write_bytes(bytes(content))
     with pytest.raises(MedtestError, match="damaged"):
         verify_store(FollowUpStore.open(folder))
+
+
+@pytest.mark.parametrize("column", ["params", "effect", "facts"])
+def test_an_altered_index_is_a_message(folder: Path, column: str) -> None:
+    with sqlite3.connect(folder / "index.sqlite") as connection:
+        connection.execute(f"UPDATE followups SET {column} = '[1'")  # noqa: S608 - our own words
+    with pytest.raises(MedtestError, match="cannot be read"):
+        list(FollowUpStore.open(folder).entries())
 
 
 # ------------------------------------------------------------------------------------------------------------ export
