@@ -99,6 +99,12 @@ def test_every_kind_of_damage_is_found_named_and_repaired(folder: Path) -> None:
     assert verify_store(store).whole
 
 
+def test_names_of_strangers_files_cannot_steer_the_terminal(folder: Path) -> None:
+    (folder / "images" / "\x1b[2J.png").write_bytes(b"x")
+    (finding,) = verify_store(FollowUpStore.open(folder)).findings
+    assert str(finding) == r"orphaned: images/\x1b[2J.png (the index does not name it)"
+
+
 def test_a_pipe_among_the_pictures_does_not_hang(folder: Path) -> None:
     store = FollowUpStore.open(folder, create=True)
     picture = store.image_path(next(store.entries()).followup_sha256)
