@@ -131,7 +131,7 @@ class _Job:
         say = self.console.print
         parts = Parts(training_suite(self.loaded.suite), self.request.data, self.invocation.batch_size)
         prints = training_prints(parts)
-        say(f"{len(prints)} training pictures; {self._apart(prints)}", markup=False)
+        say(f"{len(prints)} training pictures; {self._apart(prints)}", markup=False, soft_wrap=True)
         lock = FolderLock(self.out)
         lock.acquire()
         try:
@@ -169,7 +169,7 @@ class _Job:
         """Move an earlier training aside, whole: hours of work are never deleted."""
         moved = lock.move_aside()
         if moved is not None:
-            self.console.print(f"The earlier training was moved to {moved.name}.", markup=False)
+            self.console.print(f"The earlier training was moved to {moved.name}.", markup=False, soft_wrap=True)
 
     def _log(self) -> FurtherLog | None:
         if not self.invocation.track:
@@ -222,6 +222,7 @@ class _Job:
             f"({counts['made']} follow-ups made, {counts['reused']} from the store, {counts['replaced']} draws without "
             "room replaced).",
             markup=False,
+            soft_wrap=True,
         )
         if log is not None:
             options = self.recipe.model_dump(mode="json", exclude={"notes", "summary", "source"})
@@ -243,16 +244,21 @@ class _Job:
         self.console.print(
             f"{how}{trained.steps} steps; the weights of step {trained.step} are kept: {trained.weights.name}",
             markup=False,
+            soft_wrap=True,
         )
         if trained.step == 0:
-            self.console.print("Nothing was better on held-out pairs than the start, which is kept.", markup=False)
+            self.console.print(
+                "Nothing was better on held-out pairs than the start, which is kept.", markup=False, soft_wrap=True
+            )
         return trained
 
     def _compare(self, trained: Trained, log: FurtherLog | None) -> Compared | None:
         if not self.request.compare:
             return None
         if not self.testable:
-            self.console.print("Add test=FOLDER to this command and it tests before and after.", markup=False)
+            self.console.print(
+                "Add test=FOLDER to this command and it tests before and after.", markup=False, soft_wrap=True
+            )
             return None
         from medtest.cli.further_compare import compare
 
@@ -277,7 +283,7 @@ class _Job:
                 log.end_training(failed=True)
             log.close(failed=failed)
         except NotTracked as problem:
-            self.console.print(str(problem), markup=False)
+            self.console.print(str(problem), markup=False, soft_wrap=True)
 
 
 def flat(options: Mapping[str, Any], above: str = "") -> dict[str, Any]:
@@ -310,7 +316,7 @@ class _Reporter:
     def drawing(self, done: int, total: int) -> None:
         """Tell how far making the perturbed images is."""
         if self._console.is_terminal and (done % 20 == 0 or done == total):
-            self._console.print(f"perturbed images of {done}/{total} pictures", markup=False)
+            self._console.print(f"perturbed images of {done}/{total} pictures", markup=False, soft_wrap=True)
 
     def __call__(self, point: Point) -> None:
         if point.validation:
@@ -319,7 +325,7 @@ class _Reporter:
             scores = ", ".join(f"{kind} {found[f'dice_{kind}']:.3f}" for kind in kinds)
             head = f"step {point.step}/{point.steps}" + ("" if point.step == 0 else f"  loss {point.loss:.3f}")
             tail = f"best {point.best_score:.3f} at step {point.best_step}"
-            self._console.print(f"{head}  held-out Dice {scores}  {tail}", markup=False)
+            self._console.print(f"{head}  held-out Dice {scores}  {tail}", markup=False, soft_wrap=True)
         elif point.step % 20 == 0 and self._console.is_terminal:
             self._console.print(
                 f"step {point.step}/{point.steps}  loss {point.loss:.3f}  rate {point.rate:.2e}", markup=False

@@ -31,6 +31,7 @@ def plan_view(found: Outline) -> RenderableType:
             else f" ({DEFAULT_MS:.0f} ms a case assumed until a run was timed)"
         ),
         _criterion(found),
+        *(escape(notice) for notice in found.notices),
         *(escape(system.notice) for system in found.systems if system.notice),
     ]
     return Group(*head, "", _relations(found), "", _systems(found), "", *lines)

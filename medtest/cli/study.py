@@ -40,6 +40,7 @@ def make(
     config_dir: Annotated[list[Path] | None, typer.Option("--config-dir", help="A folder like conf/.")] = None,
 ) -> None:
     """Draw source and follow-up pairs (or single frames) and write a study's folder."""
+    from medtest.cli.bar import bar
     from medtest.cli.images import split_tokens
     from medtest.cli.jobs import invocation_of
     from medtest.cli.own_keys import own_keys
@@ -48,7 +49,7 @@ def make(
     from medtest.study.options import KEYS, review_options, study_options
     from medtest.suite.compose import load
 
-    typed = list(tokens or [])
+    typed, console = list(tokens or []), _console()
     if review is not None:
         from medtest.study.review import make_review
 
@@ -62,8 +63,9 @@ def make(
         with own_keys(*KEYS, "to"):
             loaded = load(name, overrides, config_dirs=config_dir or [])
         target = _target(to, home(), f"{loaded.suite.name}-{options.kind.value}")
-        made = make_study(loaded.suite, invocation_of(loaded), options, target)
-    _tell(made, _console())
+        with bar(console, "drawing") as progress:
+            made = make_study(loaded.suite, invocation_of(loaded), options, target, progress)
+    _tell(made, console)
 
 
 def _refuse_words(words: list[str], keys: tuple[str, ...]) -> None:
@@ -135,7 +137,10 @@ def serve(
             )
         console.print(f"The study is served at {site.url} (Ctrl-C stops it).", markup=False, soft_wrap=True)
         console.file.flush()
-        serve_study(store, site, listener)
+        try:
+            serve_study(store, site, listener)
+        except KeyboardInterrupt:
+            console.print("Stopped. Answers and links stay as they are; the same command serves on.", markup=False)
 
 
 @app.command("links")

@@ -8,6 +8,7 @@ The folder holds ``images/`` and ``masks/`` (same names, PNG: 8-bit RGB; 8-bit g
 from __future__ import annotations
 
 import csv
+import filecmp
 import hashlib
 import re
 import shutil
@@ -220,7 +221,7 @@ class _Writer:
         source = self._store.files.path(kind, sha256)
         target = self._to / name
         size = self._store.files.size(kind, sha256)
-        if size is None or not (target.is_file() and target.stat().st_size == size):
+        if size is None or not _is_copy(source, target):
             size = self._write(kind, sha256, source, target)
         self.counts["bytes"] += size
         return name
@@ -233,6 +234,14 @@ class _Writer:
             shutil.copyfile(source, draft)
             draft.replace(target)
         return target.stat().st_size
+
+
+def _is_copy(source: Path, target: Path) -> bool:
+    """Say whether a file of an earlier call holds the same bytes; what made it anew may have the same size."""
+    try:
+        return target.is_file() and filecmp.cmp(source, target, shallow=False)
+    except OSError:
+        return False
 
 
 def _check_choice(store: FollowUpStore, suite: str, chosen: dict[str, Any]) -> None:

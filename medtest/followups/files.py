@@ -14,6 +14,7 @@ import re
 import secrets
 import stat
 import struct
+import zlib
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Literal
@@ -127,6 +128,19 @@ def _check_head(kind: Kind, name: str, content: bytes) -> None:
         raise _damaged(name, f"claims {width}×{height} pixels")
     if depth != 8 or colour != _COLOURS[kind]:
         raise _damaged(name, f"is a PNG of another kind (depth {depth}, colour type {colour})")
+    _check_chunks(name, content)
+
+
+def _check_chunks(name: str, content: bytes) -> None:
+    """Check every chunk's length and CRC (PNG specification, 5.3): libpng would print what it finds on the terminal."""
+    place, view = len(_SIGNATURE), memoryview(content)
+    while place < len(content):
+        end = place + 12 + int.from_bytes(view[place : place + 4], "big")
+        if end > len(content):
+            raise _damaged(name, "cannot be decoded (it is truncated)")
+        if zlib.crc32(view[place + 4 : end - 4]) != int.from_bytes(view[end - 4 : end], "big"):
+            raise _damaged(name, "cannot be decoded (it was altered)")
+        place = end
 
 
 def _damaged(name: str, what: str) -> DamagedFile:

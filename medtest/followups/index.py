@@ -352,7 +352,21 @@ def to_json(value: object) -> str:
 
 
 def entry_of(row: Sequence[Any]) -> Entry:
-    """Return the entry that a row of :data:`_ENTRY` holds."""
+    """Return the entry that a row of :data:`_ENTRY` holds.
+
+    Raises:
+        MedtestError: It holds what no follow-up can have: the index was altered.
+    """
+    try:
+        return _entry(row)
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise MedtestError(
+            f"{INDEX} holds a follow-up that cannot be read ({str(error)[:100]}). Move it away and make the follow-ups "
+            "again: pictures that are there already are used."
+        ) from error
+
+
+def _entry(row: Sequence[Any]) -> Entry:
     kind, data = json.loads(row[14])
     return Entry(
         key=row[0],

@@ -18,6 +18,7 @@ from medtest.followups.files import DRAFT, KINDS, SUFFIX, DamagedFile, Kind, dec
 from medtest.followups.guard import StoreLock
 from medtest.followups.store import FollowUpStore
 from medtest.runner.layout import usable_cores
+from medtest.seeds.folder_layout import shown
 
 ASIDE = "aside"
 """Folder below the store to which a repair moves what does not belong there."""
@@ -49,7 +50,7 @@ class Finding:
     uses: int = 0
 
     def __str__(self) -> str:
-        parts = [f"{self.trouble}: {self.file or 'index'}"]
+        parts = [f"{self.trouble}: {shown(self.file) or 'index'}"]
         if self.detail:
             parts.append(f"({self.detail})")
         if self.uses:

@@ -40,7 +40,7 @@ LEVELS = 2 * WORKING_SIDE // COARSE + 2
 """Sizes of cuts that are told apart there: half pixels up to a whole side."""
 
 
-@lru_cache(maxsize=64)  # 128 KiB each at most: workers live long, and their memory must stay flat
+@lru_cache(maxsize=24)  # 128 KiB each at most: workers live long, and their memory must stay flat
 def _levels(slope: float, bulge: float, side: int) -> NDArray[np.int16]:
     """Return for each pixel from a corner the smallest cut that holds it, as its width in half pixels."""
     s = (np.arange(side) + 0.5)[None, :]
@@ -51,11 +51,11 @@ def _levels(slope: float, bulge: float, side: int) -> NDArray[np.int16]:
     return levels
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=8)
 def _stacked_levels(height: int, width: int) -> NDArray[np.int32]:
     """Return the levels of every kind that is tried first, each moved into a range of its own: kinds×(h·w)."""
     side = WORKING_SIDE // COARSE
-    stack = np.stack([_levels(*kind, side)[:height, :width].reshape(-1) for kind in KINDS])
+    stack = np.stack([_levels.__wrapped__(*kind, side)[:height, :width].reshape(-1) for kind in KINDS])
     np.minimum(stack, LEVELS - 1, out=stack)
     moved: NDArray[np.int32] = stack + LEVELS * np.arange(len(KINDS), dtype=np.int32)[:, None]
     return moved

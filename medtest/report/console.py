@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from medtest.cases import UNCHANGED
+from medtest.records import SOURCE_FAILED
 from medtest.report.heat import SUMS, Rates, beside, percent
 from medtest.report.material import Material
 from medtest.report.words import criterion_keys, criterion_words
@@ -41,7 +42,7 @@ def efr_view(materials: Sequence[Material]) -> RenderableType:
         cells = [Text(_cell(rate, name, material), style=style) for rate, material in _pairs(rates, materials)]
         table.add_row(Text(f"{name} (floor)" if name == UNCHANGED else name, style=style), *cells)
     lines = [_left_out(rate, material) for rate, material in _pairs(rates, materials)]
-    lines += [on_sources(material) for material in materials]
+    lines += [line for material in materials for line in (what_broke(material), on_sources(material))]
     # not the table's own title: that would be wrapped to the table's width
     return Group(Text(title, style="bold"), table, *[Text(line, style="dim") for line in lines if line])
 
@@ -64,6 +65,16 @@ def _left_out(rates: Rates, material: Material) -> str:
     return f"{material.system}: {row['violations']:,} violations of {row['cases']:,} cases; {beside(row)}."
 
 
+def what_broke(material: Material) -> str:
+    """Return the most frequent reason of cases that broke, "" where none did."""
+    found = [
+        (count, reason.removeprefix(f"{SOURCE_FAILED}: "))
+        for verdict, reason, count in material.tables.counts.reasons
+        if verdict == "ERROR" or reason.startswith(SOURCE_FAILED)
+    ]
+    return f"{material.system}: what broke most often: {max(found)[1]}." if found else ""
+
+
 def on_sources(material: Material) -> str:
     """Return the mean scores on the source images in one line, "" without an expected answer."""
     seeds = material.tables.seeds
@@ -73,7 +84,7 @@ def on_sources(material: Material) -> str:
         return ""
     count = int(seeds[judged[0]].notna().sum())
     means = ", ".join(f"{name} {float(seeds[name].mean()):.3f}" for name in judged)
-    return f"{material.system}: mean of {count:,} source images: {means}."
+    return f"{material.system}: mean of {count:,} source image{'' if count == 1 else 's'}: {means}."
 
 
 def gates_view(materials: Sequence[Material]) -> RenderableType | None:

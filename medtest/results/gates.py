@@ -82,7 +82,7 @@ def _one(gate: Gate, table: pd.DataFrame) -> GateResult:
             f"too few cases for its bound: the rate is {float(row['efr_percent']):.2f} %, "
             f"but with {cases} cases its interval reaches {percent:.2f} %"
         )
-        if statistics.smallest_upper_bound(cases) > gate.max_percent:
+        if row["efr_percent"] > 0 and statistics.smallest_upper_bound(cases) > gate.max_percent:
             reason += f"; even without a violation it would reach {statistics.smallest_upper_bound(cases):.2f} %"
     return GateResult(gate=gate, held=False, percent=percent, cases=cases, reason=reason)
 

@@ -183,16 +183,11 @@ class Wanted:
 
 
 def _trained_on(content: Mapping[str, Any], folder: Path) -> tuple[str, ...]:
-    """Return ``trained_on`` of the system of a folder: the one whose settings its ``run.json`` covers."""
+    """Return ``trained_on`` of the system of a folder, which its ``run.json`` names by its id in the suite."""
     systems: Mapping[str, Any] = content.get("systems") or {}
-    if len(systems) == 1:
-        return tuple(str(name) for name in next(iter(systems.values())).get("trained_on", ()))
     try:
-        covered = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))["covers"]["system"]["settings"]
+        named = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))["system_id"]
     except (OSError, ValueError, KeyError, TypeError):
-        return ()
-    for settings in systems.values():
-        rest = {key: value for key, value in settings.items() if key not in {"use", "trained_on"}}
-        if rest == covered:
-            return tuple(str(name) for name in settings.get("trained_on", ()))
-    return ()
+        named = next(iter(systems)) if len(systems) == 1 else None
+    settings = systems.get(named) or {}
+    return tuple(str(name) for name in settings.get("trained_on", ()))

@@ -171,6 +171,7 @@ class Finisher:
             "suite": suite.name,
             "suite_version": suite.version,
             "system": outcome.record_name,
+            "system_id": outcome.system,
             "digest": outcome.digest,
             "covers": covers,
             "finished_at": utc_now(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
@@ -22,6 +22,7 @@ from medtest.study.store import StudyStore
 from medtest.study.workshop import Workshop
 from medtest.suite.model import Invocation, Suite
 
+Progress = Callable[[int, int], None]
 FRAMES = "frames"
 """Name of the group of source frames in a study of artefacts."""
 
@@ -57,9 +58,19 @@ class _Draft:
     catches: list[Item] = field(default_factory=list)
     training: list[Item] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
+    progress: Progress | None = None
+    wanted: int = 0
+
+    def add(self, name: str, item: Item) -> None:
+        """Add an item to judge, and tell how far the drawing is."""
+        self.items[name].append(item)
+        if self.progress is not None:
+            self.progress(sum(map(len, self.items.values())), self.wanted)
 
 
-def make_study(suite: Suite, invocation: Invocation, options: StudyOptions, to: Path) -> MadeStudy:
+def make_study(
+    suite: Suite, invocation: Invocation, options: StudyOptions, to: Path, progress: Progress | None = None
+) -> MadeStudy:
     """Write a study into a new folder; an interrupted call leaves nothing behind under its name.
 
     Args:
@@ -67,6 +78,7 @@ def make_study(suite: Suite, invocation: Invocation, options: StudyOptions, to: 
         invocation: ``data``, ``limit`` and ``only`` count.
         options: How many of what.
         to: The folder; it must not exist, or be empty.
+        progress: Called with items drawn and items asked for.
 
     Raises:
         UserMistakes: The suite keeps its images to itself, there is nothing to draw, or the folder is taken.
@@ -76,7 +88,7 @@ def make_study(suite: Suite, invocation: Invocation, options: StudyOptions, to: 
     with new_folder(to) as draft_folder:
         seed = suite.seed if options.draw is None else options.draw
         with closing(Workshop(suite, invocation, draft_folder.path)) as workshop:
-            draft = _draw(workshop, options, seed)
+            draft = _draw(workshop, options, seed, progress)
         if not any(draft.items.values()):
             raise UserMistakes([Mistake(where="suite", found="nothing to show", allowed="follow-ups that can be made")])
         meta = {
@@ -159,13 +171,14 @@ def write_study(
 # --- drawing --------------------------------------------------------------------------------------------------------
 
 
-def _draw(workshop: Workshop, options: StudyOptions, seed: int) -> _Draft:
-    draft = _Draft()
+def _draw(workshop: Workshop, options: StudyOptions, seed: int, progress: Progress | None) -> _Draft:
+    draft = _Draft(progress=progress)
     numbers = iter(range(1, 10_000_000))
     extras = Extras(workshop=workshop, kind=options.kind, seed=seed, numbers=numbers)
     if options.training:
         draft.training = training_items(extras, options.training)
     draft.items = {name: [] for name in workshop.addresses} if options.drawn else {}
+    draft.wanted = len(draft.items) * options.drawn + (options.frames if options.kind is Kind.ARTEFACTS else 0)
     if options.kind is Kind.ARTEFACTS:
         draft.items = {FRAMES: [], **draft.items}
         _draw_frames(workshop, options, seed, draft, numbers)
@@ -182,7 +195,7 @@ def _draw_frames(workshop: Workshop, options: StudyOptions, seed: int, draft: _D
     for address in islice(order, options.frames):
         shown = workshop.picture(address)
         if shown is not None:
-            draft.items[FRAMES].append(workshop.item(next(numbers), address, shown))
+            draft.add(FRAMES, workshop.item(next(numbers), address, shown))
     found = len(draft.items[FRAMES])
     if found < options.frames:
         draft.notices.append(f"{found} frames: the suite has no more than these ({options.frames} were asked for).")
@@ -206,7 +219,7 @@ def _draw_followups(
         for name, address in sorted(wave, key=lambda pair: (pair[1].dataset, pair[1].seed_id)):
             shown = workshop.picture(address)
             if shown is not None:
-                draft.items[name].append(workshop.item(next(numbers), address, shown))
+                draft.add(name, workshop.item(next(numbers), address, shown))
     for name in names:
         found = len(draft.items.get(name, ()))
         if found < options.drawn:

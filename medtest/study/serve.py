@@ -57,7 +57,8 @@ def listening(host: str, port: int) -> Iterator[socket]:
     try:
         found = create_server((host, port), family=AF_INET6 if ":" in host else AF_INET, backlog=_BACKLOG)
     except OSError as error:
-        wrong = f"{host}:{port} ({(error.strerror or str(error)).lower()})"
+        reason = (error.strerror or str(error)).partition(" (while")[0].lower()
+        wrong = f"{host}:{port} ({reason})"
         fix = f"another --port, e.g. {port + 1 if port < 65535 else 8765}"
         raise UserMistakes(
             [Mistake(where="command line", key="--port", found=wrong, allowed="a free port of this machine", fix=fix)]

@@ -34,7 +34,9 @@ STATIC = {
 """The only files of ours that are served, and as what."""
 
 SEAL = "x-study-seal"
+MAX_POSITION = 10_000_000
 _KEY = re.compile(r"[0-9a-f]{32}")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 Level = Annotated[int, Field(ge=1, le=5)]
 
 
@@ -44,7 +46,7 @@ class PostedAnswer(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     phase: Literal["training", "main"]
-    position: Annotated[int, Field(ge=1, le=10_000_000)]
+    position: Annotated[int, Field(ge=1, le=MAX_POSITION)]
     diagnosis: Level | None = None
     realism: Level | None = None
     marks: Annotated[list[str], Field(max_length=len(ARTEFACTS))] | None = None
@@ -248,7 +250,7 @@ class Pages:
 
         annotator, _ = self._who(request)
         phase, position = request.path_params["phase"], request.path_params["position"]
-        if phase not in PHASES:
+        if phase not in PHASES or position > MAX_POSITION:
             raise Refused(404, "There is no such item.")
         place = self._reachable(annotator, phase, position)
         item = self._items[place.item]
@@ -297,7 +299,7 @@ class Pages:
             diagnosis=posted.diagnosis,
             realism=posted.realism,
             marks=None if posted.marks is None else tuple(sorted(set(posted.marks))),
-            comment=posted.comment.strip(),
+            comment=_CONTROL.sub("", posted.comment).strip(),
             elapsed_ms=posted.elapsed_ms,
             request=posted.request,
         )

@@ -137,14 +137,17 @@ def settle(cfg: DictConfig, hydra: DictConfig, places: Places, *, for_run: bool 
     """
     name = str(hydra.runtime.choices.get("suite"))
     tree = load_tree(name, places.suite_folders())
-    if not tree.origins and tree.mistakes:  # nothing could be read of it
-        raise UserMistakes(tree.mistakes)
     mistakes = list(tree.mistakes)
     values = _plain(cfg, mistakes)
-    if tree.mistakes:  # Hydra got nothing of a suite with mistakes; check what could be read of it all the same
-        values = _laid_over(tree, values)
     source = Sources(tree=tree, typed=[key for key in map(key_of, task_overrides(hydra)) if key])
     infos = system_infos(places.configs)
+    if not tree.origins and tree.mistakes:  # nothing could be read of it: the rest of what was typed is all there is
+        keep_chosen(values, source, mistakes, infos)
+        _options(values, source, mistakes)
+        check_keys(values, source, mistakes)
+        raise UserMistakes(_in_order(mistakes))
+    if tree.mistakes:  # Hydra got nothing of a suite with mistakes; check what could be read of it all the same
+        values = _laid_over(tree, values)
     take_out(values, source, mistakes)
     chosen = keep_chosen(values, source, mistakes, infos)
     options = _options(values, source, mistakes)

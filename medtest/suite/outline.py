@@ -74,6 +74,7 @@ class Outline:
         follow_ups: Chosen follow-ups, for one system.
         planned: Cases of the whole suite, for one system; more than the chosen ones under ``limit`` and ``only``.
         seconds: Estimate for all systems together.
+        notices: What the seeds' sources say: known data sets that are missing or not whole.
     """
 
     suite: Suite
@@ -84,6 +85,7 @@ class Outline:
     follow_ups: int
     planned: int
     seconds: float
+    notices: tuple[str, ...] = ()
 
 
 def outline(suite: Suite, invocation: Invocation) -> Outline:
@@ -100,7 +102,8 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
         UserMistakes: Seeds cannot be used, or ``only=`` chooses nothing.
     """
     relations = suite.build_relations()
-    refs = [ref for source in suite.build_seeds(invocation.data) for ref in source.refs()]
+    sources_of_seeds = suite.build_seeds(invocation.data)
+    refs = [ref for source in sources_of_seeds for ref in source.refs()]
     plan = Plan(refs, relations, invocation.batch_size)
     if suite.privacy.seed_ids == "plain":  # else seeds may be named as reports show them
         check_selection(invocation.only, refs)
@@ -155,6 +158,7 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
         follow_ups=follow_ups,
         planned=plan.total,
         seconds=sum(s.ms_per_case for s in systems) * (sources + follow_ups) / 1000.0,
+        notices=tuple(notice for source in sources_of_seeds for notice in source.notices()),
     )
 
 

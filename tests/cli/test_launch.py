@@ -86,6 +86,9 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ([], "type suite=NAME"),
         (["suite=polyp_sag"], "did you mean: polyp_seg"),
+        (["suite=polyp_sag", "dta=here"], "did you mean: data"),
+        (["suite=polyp_sag", "limit=two"], "a whole number"),
+        (["suite=polyp_sag", "model=ssformr"], "did you mean: ssformer"),
         (["suite=polyp_seg", "modle=pranet"], "did you mean: model"),
         (["suite=polyp_seg", "--multirunn"], "did you mean: --multirun"),
         (["suite=polyp_seg", "--config-dir", "nowhere"], "--config-dir"),

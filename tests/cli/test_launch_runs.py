@@ -123,7 +123,9 @@ def test_a_gate_that_is_not_held_ends_with_1(work: Path, capsys: pytest.CaptureF
 
 def test_a_system_that_fails_ends_with_3(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(function="broken") == 3
-    assert "too many cases" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "too many cases" in shown
+    assert "what broke most often: RuntimeError: no answer today." in shown
     assert run("max_error_percent=100", function="broken") == 0
 
 

@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import shutil
+import sqlite3
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -98,6 +99,12 @@ def test_every_kind_of_damage_is_found_named_and_repaired(folder: Path) -> None:
     assert verify_store(store).whole
 
 
+def test_names_of_strangers_files_cannot_steer_the_terminal(folder: Path) -> None:
+    (folder / "images" / "\x1b[2J.png").write_bytes(b"x")
+    (finding,) = verify_store(FollowUpStore.open(folder)).findings
+    assert str(finding) == r"orphaned: images/\x1b[2J.png (the index does not name it)"
+
+
 def test_a_pipe_among_the_pictures_does_not_hang(folder: Path) -> None:
     store = FollowUpStore.open(folder, create=True)
     picture = store.image_path(next(store.entries()).followup_sha256)
@@ -160,6 +167,14 @@ def test_a_torn_index_is_told(folder: Path) -> None:
     index.write_bytes(bytes(content))
     with pytest.raises(MedtestError, match="damaged"):
         verify_store(FollowUpStore.open(folder))
+
+
+@pytest.mark.parametrize("column", ["params", "effect", "facts"])
+def test_an_altered_index_is_a_message(folder: Path, column: str) -> None:
+    with sqlite3.connect(folder / "index.sqlite") as connection:
+        connection.execute(f"UPDATE followups SET {column} = '[1'")  # noqa: S608 - our own words
+    with pytest.raises(MedtestError, match="cannot be read"):
+        list(FollowUpStore.open(folder).entries())
 
 
 # ------------------------------------------------------------------------------------------------------------ export
@@ -248,7 +263,11 @@ def test_an_interrupted_export_goes_on(folder: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "set" / "followups.csv").exists()
     some = sorted((tmp_path / "set" / "images").iterdir())
     some[0].write_bytes(b"torn")
+    other = bytearray(some[1].read_bytes())
+    whole, other[-20] = bytes(other), other[-20] ^ 0xFF
+    some[1].write_bytes(other)  # as long as it was, as a picture that was made anew may be
     export_store(store, tmp_path / "set")
+    assert some[1].read_bytes() == whole
     assert len(rows_of(tmp_path / "set")) == 30
     for path in (tmp_path / "set" / "images").iterdir():
         read_rgb(path)

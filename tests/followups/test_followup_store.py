@@ -473,7 +473,7 @@ def test_every_picture_comes_back(image: np.ndarray, mask: np.ndarray) -> None:
     assert np.array_equal(back, mask)
 
 
-def test_strangers_files(tmp_path: Path) -> None:
+def test_strangers_files(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     files = Files(tmp_path)
     image = np.arange(48, dtype=np.uint8).reshape(4, 4, 3)
     name = image_sha256(image)
@@ -483,11 +483,15 @@ def test_strangers_files(tmp_path: Path) -> None:
     bomb = good[:16] + (60_000).to_bytes(4, "big") * 2 + good[24:]
     other = encode("images", image[::-1].copy())
     grey = cv2.imencode(".png", image[..., 0])[1].tobytes()
+    bad_sum = good[:60] + bytes([good[60] ^ 1]) + good[61:]
     for content, words in (
+        (bad_sum, "was altered"),
         (b"", "is empty"),
         (b"MZ" * 40, "no PNG"),
         (good[:-20], "cannot be decoded|other pixels"),
         (bomb, "claims 60000×60000"),
+        (good + b"\0\0\0\0more1234", "was altered"),
+        (good[:40], "is truncated"),
         (other, "other pixels"),
         (grey, "another kind"),
     ):
@@ -504,6 +508,7 @@ def test_strangers_files(tmp_path: Path) -> None:
     for bad in ("../../etc/passwd", "", name.upper(), name[:-1], name + "\n"):
         with pytest.raises(ValueError, match="SHA-256"):
             relative_path("images", bad)
+    assert capfd.readouterr().err == ""  # libpng prints on its own what it dislikes
 
 
 def test_only_what_can_be_kept_is_kept(tmp_path: Path) -> None:

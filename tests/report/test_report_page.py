@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 
 import pandas as pd
 import pytest
+import yaml
 from report_parts import invocation, leave_run, make_suite
 from rich.console import Console
 
@@ -123,6 +124,29 @@ def test_remaking_a_folder_gives_the_same_tables(finished):
     assert COMMAND in (folder / "report.html").read_text()
     assert (folder / "tables" / "efr.csv").read_bytes() == before
     assert (folder / "report.html").stat().st_size > 10_000
+
+
+def test_remaking_knows_what_each_of_several_systems_was_trained_on(tmp_path):
+    """Settings that are left out of suite.yaml (null, empty lists) stand in run.json, and two systems may share all."""
+    suite = make_suite()
+    outcome = leave_run(tmp_path, suite, ("alpha", "beta"), seeds=4)
+    systems = {"alpha": {"use": "callable", "trained_on": ["phantoms"]}, "beta": {"use": "callable"}}
+    for one in outcome.systems:
+        (one.folder / "suite.yaml").write_text(yaml.safe_dump({**suite.composed, "systems": systems}))
+        run = json.loads((one.folder / "run.json").read_text())
+        run["covers"]["system"]["settings"] = {"threshold": None, "names": []}
+        (one.folder / "run.json").write_text(json.dumps({**run, "system_id": one.system}))
+    assert [remake(one.folder).wanted.trained_on for one in outcome.systems] == [("phantoms",), ()]
+    assert "phantoms (trained on)" in (outcome.systems[0].folder / "report.html").read_text()
+
+
+def test_what_the_printer_and_the_phone_need(finished):
+    """Pictures are there when the page is printed before it was scrolled, and commands wrap on paper."""
+    result, _ = finished
+    text = result.reports[0].read_text()
+    assert "data:image/jpeg" in text and "lazy" not in text
+    paper = text.partition("@media print")[2].partition("</style>")[0]
+    assert re.search(r"\.command \{[^}]*white-space: pre-wrap", paper)
 
 
 def test_too_many_errors_is_graver_than_a_gate(tmp_path):

@@ -97,6 +97,7 @@ def test_run_json_suite_yaml_and_manifest(whole: Any) -> None:
     folder = whole.systems[0].folder
     run = json.loads((folder / "run.json").read_text())
     assert run["digest"] == folder.name and run["covers"]["system"]["fingerprint"] == {"level": 110}
+    assert run["system_id"] == whole.systems[0].system
     assert run["cases_executed"] == 44 and run["device"] == "cpu" and run["mlflow_run_id"] is None
     assert run["versions"]["numpy"] == np.__version__
     assert yaml.safe_load((folder / "suite.yaml").read_text())["name"] == "runner_suite"

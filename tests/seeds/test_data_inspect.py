@@ -31,6 +31,8 @@ from medtest.errors import UserMistakes
 from medtest.seeds.datasets.inspect import inspect_path
 from medtest.seeds.datasets.tree import tree_of_archive
 from medtest.suite.compose import load_suite
+from medtest.suite.model import Invocation
+from medtest.suite.outline import outline
 
 SHARED = Path(os.environ.get("MEDTEST_SHARED", Path(__file__).parents[2].parent / "shared"))
 REAL = SHARED / "data" / "polyp" / "kvasir_seg"
@@ -266,3 +268,11 @@ def test_a_hundred_other_sizes_are_not_named_one_by_one(tmp_path):
     (looked,) = inspect_path(tmp_path).looked
     (note,) = (note for note in looked.notes if "a resized copy" in note)
     assert note == "40x40, 41x40, 42x40, 43x40 and others where 384x288 is published: a resized copy"
+
+
+def test_a_plan_says_which_sets_of_the_paper_are_missing(tmp_path):
+    kvasir_archive(tmp_path / "Kvasir-SEG")
+    found = outline(load_suite("polyp_seg_paper", []), Invocation(data=tmp_path, home=tmp_path))
+    assert found.datasets == {"kvasir": 3}
+    assert "Partial: CVC-300 is not below data=PATH: its 60 images are missing." in found.notices
+    assert "Partial: Kvasir-SEG: 3 of the 1,000 published images are here." in found.notices

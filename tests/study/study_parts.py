@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from medtest.cli.jobs import invocation_of
-from medtest.study.make import MadeStudy, make_study
+from medtest.study.make import MadeStudy, Progress, make_study
 from medtest.study.model import Given, Item
 from medtest.study.options import study_options
 from medtest.study.questions import Kind, Role
@@ -26,7 +26,9 @@ from medtest.suite.compose import load
 ROOT = Path(__file__).parents[2]
 
 
-def make_small(home: Path, to: Path, overrides: tuple[str, ...] = (), **options: str) -> MadeStudy:
+def make_small(
+    home: Path, to: Path, overrides: tuple[str, ...] = (), progress: Progress | None = None, **options: str
+) -> MadeStudy:
     """Make a study of blur and text on eight phantoms of 96 pixels."""
     from dataclasses import replace
 
@@ -34,7 +36,7 @@ def make_small(home: Path, to: Path, overrides: tuple[str, ...] = (), **options:
     loaded = load("polyp_seg", small)
     invocation = replace(invocation_of(loaded), home=home)
     chosen = {"per_relation": "4", "annotators": "3", "catch": "0.2", "repeat": "0.25", **options}
-    return make_study(loaded.suite, invocation, study_options(chosen), to)
+    return make_study(loaded.suite, invocation, study_options(chosen), to, progress)
 
 
 Say = Callable[[int, Item, int], dict[str, Any]]

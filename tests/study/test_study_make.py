@@ -59,7 +59,11 @@ def test_images_are_the_records_and_catches_are_what_they_say(made: Path) -> Non
 
 
 def test_follow_ups_come_from_the_store(tmp_path: Path) -> None:
-    first = make_small(tmp_path, tmp_path / "one", training="0", catch="0")
+    told: list[tuple[int, int]] = []
+    first = make_small(
+        tmp_path, tmp_path / "one", progress=lambda *n: told.append(n), per_relation="4", training="0", catch="0"
+    )
+    assert told == [(n, 8) for n in range(1, 9)]
     kept = FollowUpStore.open(tmp_path / "followups")
     entries = {str(e.address): e for e in kept.entries()}
     with StudyStore(first.folder) as store:

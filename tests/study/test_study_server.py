@@ -135,6 +135,10 @@ def test_it_goes_on_after_a_restart_with_the_same_links(folder: Path) -> None:
         client = Client(served.port, links[1])
         content = {"phase": "main", "position": 1, "diagnosis": 3, "realism": 4, "request": "before-restart"}
         assert client.post(content)[0] == 200
+        served.process.send_signal(signal.SIGINT)
+        assert served.process.wait(60) == 0
+        assert served.process.stdout is not None
+        assert "Stopped." in served.process.stdout.read()
     with serving(folder) as served:
         assert served.links == {}  # told once
         again = Client(served.port, links[1].replace(links[1].split("/a/")[0], f"http://127.0.0.1:{served.port}"))

@@ -249,6 +249,16 @@ def test_what_is_no_answer_is_refused(store: StudyStore, browser: Browser, more:
     assert store.answers() == []
 
 
+@pytest.mark.parametrize("position", ["0", "-1", "99999999999999999999999999", "1e3", "one"])
+def test_places_that_no_list_has(browser: Browser, position: str) -> None:
+    assert browser.ask("GET", f"/api/item/training/{position}").status == 404
+
+
+def test_control_characters_of_a_comment_are_left_out(store: StudyStore, browser: Browser) -> None:
+    assert browser.answer(said(comment="\x00one\x1b[2J\r\ntwo\tü\x7f")).status == 200
+    assert [a.comment for a in store.answers()] == ["one[2J\ntwo\tü"]
+
+
 def test_bodies_that_are_no_json(browser: Browser) -> None:
     for body in (b"", b"[" * 9000, b"\xff\xfe", b"null"):
         reply = browser.ask("POST", "/api/answer", body, content_type="application/json", x_study_seal=browser.seal)

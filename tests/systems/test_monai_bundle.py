@@ -17,7 +17,7 @@ from medtest.cases import Address
 from medtest.errors import MedtestError
 from medtest.plugins import part
 from medtest.systems.adapters.bundle_config import NotPlain, plain
-from medtest.systems.adapters.bundle_parts import check_network, listed_transforms, make_network
+from medtest.systems.adapters.bundle_parts import _SOURCES, check_network, listed_transforms, make_network
 from medtest.systems.base import System
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -200,6 +200,20 @@ def test_networks_fetch_nothing() -> None:
     assert not list(make_network(inner).parameters())
     with pytest.raises(NotPlain, match="names no network"):
         make_network({"spatial_dims": 2})
+
+
+def test_no_network_for_segmentation_is_taken_for_one_that_reads_files() -> None:
+    """SwinUNETR's use_checkpoint is about memory; only Transchex names a repository of its own."""
+    import inspect
+
+    from monai.networks import nets
+
+    kinds = [one for one in vars(nets).values() if isinstance(one, type)]
+    assert len(kinds) > 80
+    refused = {
+        kind.__name__ for kind in kinds if any(_SOURCES.search(name) for name in inspect.signature(kind).parameters)
+    }
+    assert refused == {"Transchex"}
 
 
 def test_networks_that_fetch_unless_told_are_told(monkeypatch: pytest.MonkeyPatch) -> None:

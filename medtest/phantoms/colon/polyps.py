@@ -45,6 +45,8 @@ class Shape:
 
 
 REACH = 2.2
+BAND = 64
+"""Rows that are computed at once."""
 
 
 def relief(shape: Shape, side: int) -> tuple[Field, Field, Field]:
@@ -56,7 +58,15 @@ def relief(shape: Shape, side: int) -> tuple[Field, Field, Field]:
     best = np.full((side, side), -9.0, np.float32)
     sx = np.zeros((side, side), np.float32)
     sy = np.zeros((side, side), np.float32)
-    # A polyp may fill the image: everything is computed in place, so that a worker's peak stays that of a small one.
+    # A polyp may fill the image: in bands of rows, so that a worker's peak of memory stays that of a small one.
+    for top in range(0, side, BAND):
+        band = slice(top, top + BAND)
+        _raise_domes(shape, px[band], py[band], best[band], sx[band], sy[band])
+    return best, as_field(sx), as_field(sy)
+
+
+def _raise_domes(shape: Shape, px: Field, py: Field, best: Field, sx: Field, sy: Field) -> None:
+    """Write height and slope of the highest dome at each place into ``best``, ``sx`` and ``sy``."""
     dx, dy, u, spare = (np.empty_like(best) for _ in range(4))
     for lobe in shape.lobes:
         x, y, cosine, sine, ia, ib, height = (np.float32(value) for value in lobe)
@@ -75,7 +85,6 @@ def relief(shape: Shape, side: int) -> tuple[Field, Field, Field]:
         np.copyto(sx, dx, where=upper)
         np.add(np.multiply(u, sine, out=dx), np.multiply(v, cosine, out=spare), out=dx)
         np.copyto(sy, dx, where=upper)
-    return best, as_field(sx), as_field(sy)
 
 
 def make_shape(rng: np.random.Generator, kind: str) -> Shape:

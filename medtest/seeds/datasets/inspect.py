@@ -283,7 +283,8 @@ def _resized(facts: Facts, sizes: Counter[str]) -> tuple[str, ...]:
 
 
 def _frame_notes(frames: int, files: int, problems: Sequence[SeedProblem]) -> tuple[str, ...]:
-    return (f"{frames:,} frames or slices in {files:,} files",) if frames > files else ()
+    words = "1 file" if files == 1 else f"{files:,} files"
+    return (f"{frames:,} frames or slices in {words}",) if frames > files else ()
 
 
 # ---------------------------------------------------------------------------------------------------------- suites

@@ -50,7 +50,7 @@ OLD_NAMES = {"AsChannelFirst": "EnsureChannelFirst"}
 INFERERS = frozenset({"SimpleInferer", "SlidingWindowInferer"})
 _FETCHES = re.compile(r"pretrain|download|url", re.IGNORECASE)
 _READS = re.compile(r"(^|_)(path|file|dir|folder|checkpoint|ckpt)s?$", re.IGNORECASE)
-_SOURCES = re.compile(r"(^|_)(repo|filename|checkpoint|ckpt)s?(_|$)|^path(_|$)|_file$", re.IGNORECASE)
+_SOURCES = re.compile(r"(^|_)(repo|filename)s?(_|$)|^path(_|$)|_file$", re.IGNORECASE)
 """Parameters of classes that read files or repositories whatever else they are told (monai's Transchex)."""
 _LARGEST = 100_000
 _SIZES = frozenset({"spatial_size", "k", "repeats"})

@@ -179,7 +179,8 @@ def write_state(path: Path, state: Mapping[str, Tensor]) -> None:
         held = value.untyped_storage().nbytes()
         if value.numel() * value.element_size() > max(held, 1):
             # A few bytes that claim to be an array of any size: written out they would fill memory and disk.
-            raise MedtestError(f"{name[:80]} claims {value.numel():,} numbers and holds {held:,} bytes")
+            claim = f"{name[:80]} claims {value.numel():,} numbers and holds {held:,} bytes"
+            raise MedtestError(f"{path.name} was not written: {claim}")
     partial = draft_of(path)
     try:
         plain = {name: value.detach().cpu().contiguous().clone() for name, value in state.items()}

@@ -37,7 +37,7 @@ def stand_in(module: str, name: str) -> type[Any]:
 
     def restore(self: nn.Module, state: Any) -> None:
         if isinstance(state, dict):
-            nn.Module.__setstate__(self, state)
+            nn.Module.__setstate__(self, state)  # type: ignore[no-untyped-call]
 
     def ignore(_: nn.Module, *__: Any) -> None:
         """Take an item and drop it."""
