@@ -403,12 +403,15 @@ def _strip_words(facts: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def comparison_html(materials: Sequence[Material], links: Sequence[str]) -> str:
+def comparison_html(
+    materials: Sequence[Material], links: Sequence[str], series: Sequence[Mapping[str, Any]] = ()
+) -> str:
     """Return the page that sets several systems of one run side by side.
 
     Args:
         materials: One for each system.
         links: Address of each system's report, relative to the page.
+        series: What :func:`medtest.report.series.sections_of` gave, for suites of series.
     """
     first = materials[0]
     rates = [Rates(material.tables.efr) for material in materials]
@@ -426,6 +429,7 @@ def comparison_html(materials: Sequence[Material], links: Sequence[str]) -> str:
                 _system_line(material, rate, link) for material, rate, link in zip(materials, rates, links, strict=True)
             ],
             "heats": sections.comparison_heats(materials, rates, primary),
+            "series": series,
             "curves": sections.comparison_curves(materials),
             "curve_legend": [
                 (material.system, figures.SERIES[number % len(figures.SERIES)])
