@@ -17,7 +17,7 @@ Mask3 = NDArray[np.bool_]
 TRUTH = "truth"
 COLOURS = ("#F0E442", "#56B4E9", "#D55E00", "#CC79A7", "#009E73")
 """Okabe and Ito's, which the colour-blind can tell apart; the first is the truth's."""
-_STYLE: dict[str, Any] = {"pdf.fonttype": 42, "svg.fonttype": "path", "svg.hashsalt": "medtest", "font.size": 8}
+_STYLE: dict[Any, Any] = {"pdf.fonttype": 42, "svg.fonttype": "path", "svg.hashsalt": "medtest", "font.size": 8}
 _DPI = 150
 _MOST_FACES_SIDE = 96
 
@@ -176,7 +176,7 @@ def _draw_plane(
 def _draw_surface(
     axis: Any, mask: Mask3, truth: Mask3 | None, spacing: Sequence[float], colouring: tuple[Any, Any]
 ) -> None:
-    from mpl_toolkits.mplot3d.art3d import Poly3DCollection
+    from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]
     from scipy import ndimage
     from skimage import measure
 
