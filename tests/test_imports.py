@@ -18,6 +18,7 @@ LAYERS: dict[str, int] = {
     "plugins": 1,
     "records": 1,
     "imagefile": 1,
+    "volumes": 1,
     "preparation": 2,
     "phantoms": 2,
     "seeds": 3,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import medtest
@@ -14,12 +14,15 @@ from medtest.report.words import criterion_keys, criterion_words, phantom_words,
 from medtest.results import efr
 
 
-def comparison_html(materials: Sequence[Material], links: Sequence[str]) -> str:
+def comparison_html(
+    materials: Sequence[Material], links: Sequence[str], series: Sequence[Mapping[str, Any]] = ()
+) -> str:
     """Return the page that sets several systems of one run side by side.
 
     Args:
         materials: One for each system.
         links: Address of each system's report, relative to the page.
+        series: What :func:`medtest.report.series.sections_of` gave, for suites of series.
     """
     first = materials[0]
     rates = [Rates(material.tables.efr) for material in materials]
@@ -37,6 +40,7 @@ def comparison_html(materials: Sequence[Material], links: Sequence[str]) -> str:
                 _system_line(material, rate, link) for material, rate, link in zip(materials, rates, links, strict=True)
             ],
             "heats": sections.comparison_heats(materials, rates, primary),
+            "series": series,
             "curves": sections.comparison_curves(materials),
             "curve_legend": [
                 (material.system, figures.SERIES[number % len(figures.SERIES)])

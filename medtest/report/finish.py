@@ -14,12 +14,14 @@ from urllib.parse import quote
 import yaml
 from rich.console import RenderableType
 
+from medtest.cases import SERIES_KINDS
 from medtest.errors import SEVERITY_ORDER, ExitCode, NotTracked
 from medtest.report.comparison import comparison_html
 from medtest.report.console import efr_view, gates_view, one_line
 from medtest.report.material import Material, read_run
 from medtest.report.metrics import child_of
 from medtest.report.page import report_html
+from medtest.report.series import SeriesResult, sections_of, write_series
 from medtest.results.tables import make_tables
 from medtest.results.wanted import RUN_FILE, SUITE_FILE, Wanted
 from medtest.runner.folder import output_problems, write_manifest, writing_text
@@ -61,6 +63,7 @@ class Finished:
 class _Results:
     materials: list[Material] = field(default_factory=list)
     targets: list[Path] = field(default_factory=list)
+    series: list[SeriesResult] = field(default_factory=list)
     comparison: Path | None = None
 
 
@@ -98,6 +101,8 @@ def finish(
         material, target = _system(suite, invocation, outcome, one, view)
         results.materials.append(material)
         results.targets.append(target)
+    if suite.kind in SERIES_KINDS and not view:
+        results.series = write_series(results.materials, invocation.home, suite.name)
     results.comparison = _comparison(suite, invocation, results, view)
     codes = [ExitCode.OK]
     if any(one.error_percent > suite.max_error_percent for one in outcome.systems):
@@ -214,7 +219,7 @@ def _comparison(suite: Suite, invocation: Invocation, results: _Results, view: s
     folder = invocation.home / "outputs" / suite.name
     path = folder / (f"comparison-{view}.html" if view else "comparison.html")
     links = [quote(Path(os.path.relpath(target / REPORT, folder)).as_posix(), safe="/") for target in results.targets]
-    _write_text(path, comparison_html(results.materials, links))
+    _write_text(path, comparison_html(results.materials, links, sections_of(results.series)))
     return path
 
 

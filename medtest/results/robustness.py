@@ -129,14 +129,17 @@ def measures(
     widths = np.diff(scales)
     area = ((good[:, 1:] + good[:, :-1]) / 2 * widths).sum(1) / (scales[-1] - scales[0])
     best_so_far = np.maximum.accumulate(good, axis=1)[:, :-1]
-    return {
-        "alpha": alphas,
-        "sigma": scales[steps],
-        "mean_quality": sign * good.mean(1),
-        "area": sign * area,
-        "sum_of_falls": np.maximum(-np.diff(good, axis=1), 0.0).sum(1),
-        "worst_loss": (best_so_far - good[:, 1:]).max(1),
-    }, steps
+    return (
+        {
+            "alpha": alphas + 0.0,  # no negative zero
+            "sigma": scales[steps],
+            "mean_quality": sign * good.mean(1),
+            "area": sign * area,
+            "sum_of_falls": np.maximum(-np.diff(good, axis=1), 0.0).sum(1),
+            "worst_loss": (best_so_far - good[:, 1:]).max(1),
+        },
+        steps,
+    )
 
 
 def _intervals(

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from medtest.cases import Address, Effect, Output, PreparedSeed, Verdict
+from medtest.cases import Address, Effect, Image, Output, PreparedSeed, Verdict
 from medtest.preparation import seed_factors
 from medtest.records import NO_PREDICTION, SOURCE_FAILED
 from medtest.runner.messages import SHARED, Begin, Message, Place, Rows, UnitTask
@@ -97,6 +97,7 @@ class _UnitRun:
         self.sources = [_Source() for _ in systems]
         self.factors: Mapping[str, float | None] = {}
         self.source_sha = ""
+        self.source_image: Image | None = None
 
     def run(self) -> None:
         self._begin(SHARED, SHARED)
@@ -107,6 +108,7 @@ class _UnitRun:
                 seed = self.parts.prepared(self.task.source, self.task.ref)
                 self.factors = seed_factors(seed)
                 self.source_sha = seed.sha256
+                self.source_image = seed.image
             except Exception as error:  # noqa: BLE001 - a seed source may be anybody's plug-in, a file may have changed
                 problem = describe(error)
         if seed is None:
@@ -161,7 +163,7 @@ class _UnitRun:
 
     def _answers(self, batch: int, system: int, cases: list[Made]) -> list[Answer]:
         place: Place = (system, batch)
-        ready = [case for case in cases if case.follow is not None]
+        ready = [case for case in cases if case.follow is not None and not self._is_the_source(case)]
         given_up = self.task.given_up.get(place)
         if given_up is not None:
             found = [Answer(output=None, verdict=Verdict.ERROR, reason=given_up) for _ in ready]
@@ -170,10 +172,25 @@ class _UnitRun:
         else:
             found = answers(self.systems[system], ready, lambda: self._begin(*place))
         by_case = iter(found)
-        return [
-            next(by_case) if case.follow is not None else Answer(output=None, verdict=case.verdict, reason=case.reason)
-            for case in cases
-        ]
+        answered: list[Answer] = []
+        for case in cases:
+            if case.follow is None:
+                answered.append(Answer(output=None, verdict=case.verdict, reason=case.reason))
+            elif self._is_the_source(case):
+                first = answered[0] if batch == 0 else self._of_source(system)
+                lost = Verdict.SKIP if first.output is None else first.verdict  # the system is blamed at the source
+                answered.append(replace(first, verdict=lost, elapsed_ms=None))
+            else:
+                answered.append(next(by_case))
+        return answered
+
+    def _is_the_source(self, case: Made) -> bool:
+        """Whether a follow-up is the source image itself (a measured property): the system answered it already."""
+        return not case.address.is_source and case.follow is not None and case.follow.image is self.source_image
+
+    def _of_source(self, system: int) -> Answer:
+        source = self.sources[system]
+        return Answer(output=source.output, verdict=source.verdict, reason=source.reason)
 
     def _take_source(self, seed: PreparedSeed, source: _Source, answer: Answer, *, lost: bool) -> None:
         source.output, source.verdict, source.reason, source.lost = answer.output, answer.verdict, answer.reason, lost

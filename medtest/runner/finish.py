@@ -15,11 +15,12 @@ import pyarrow as pa
 import yaml
 
 import medtest
+from medtest.cases import SERIES_KINDS
 from medtest.runner import samples as sampling
-from medtest.runner.folder import output_problems, utc_now, write_manifest, writing_text
+from medtest.runner.folder import MONTAGE, output_problems, series_folder, utc_now, write_manifest, writing_text
 from medtest.runner.layout import Layout
 from medtest.runner.ledger import Ledger, Places
-from medtest.runner.messages import Strip, StripTask
+from medtest.runner.messages import Montage, Strip, StripTask
 from medtest.runner.outcome import Limits, SystemOutcome
 from medtest.runner.shards import Code
 from medtest.suite.model import Invocation
@@ -156,10 +157,30 @@ class Finisher:
                 file = str((ledger.folder / sampling.FOLDER / sample.file).resolve())
                 by_seed.setdefault(unit, []).append(Strip(number, case, file, title, detail))
         plan, owners = self.prepared.plan, self.prepared.owners
+        montages = self._montages()
+        if montages:
+            by_seed.setdefault(0, [])
         return [
-            StripTask(unit, int(owners[unit]), plan.refs[unit], tuple(strips))
+            StripTask(unit, int(owners[unit]), plan.refs[unit], tuple(strips), () if unit else montages)
             for unit, strips in sorted(by_seed.items())
         ]
+
+    def _montages(self) -> tuple[Montage, ...]:
+        """Return the montages of a series' first seed, where its records changed or there are none yet."""
+        suite = self.prepared.suite
+        if suite.kind not in SERIES_KINDS or suite.privacy.images == "none" or self.limits.samples == 0:
+            return ()
+        plan = self.prepared.plan
+        found: list[Montage] = []
+        for relation in dict.fromkeys(name for name, severity, _ in plan.shape if severity > 0):
+            file = series_folder(self.invocation.home, suite.name) / relation / MONTAGE
+            cases = [
+                n for n, (name, level, repeat) in enumerate(plan.shape, start=1) if (name, repeat) == (relation, 0)
+            ]
+            if self._samples or not file.is_file():
+                title = f"{suite.name}: {plan.refs[0].seed_id if self.prepared.names.key is None else 'one seed'}"
+                found.append(Montage(tuple(cases), str(file.resolve()), f"{title}  ·  {relation}"))
+        return tuple(found)
 
     def _run_json(
         self, outcome: SystemOutcome, covers: Mapping[str, Any], *, device: str, layout: Layout

@@ -29,6 +29,15 @@ def system_folder(home: Path, suite: str, record_name: str, digest: str) -> Path
     return home / "outputs" / suite / record_name / digest
 
 
+MONTAGE = "montage.png"
+"""One image under every scale of a relation, with every system's answer, in the relation's folder of a series."""
+
+
+def series_folder(home: Path, suite: str) -> Path:
+    """Return where a series' tables and figures of all systems lie, a folder for each relation."""
+    return home / "outputs" / suite / "alpha_sigma"
+
+
 def utc_now() -> str:
     """Return the time as ISO 8601 in UTC, to the second."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -83,20 +83,37 @@ class Strip:
 
 
 @dataclass(frozen=True, slots=True)
+class Montage:
+    """One image under every scale of a relation, with every system's answer.
+
+    Attributes:
+        cases: The cases' indices in their unit, by ascending severity.
+        file: The PNG to write.
+        title: First line.
+    """
+
+    cases: tuple[int, ...]
+    file: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
 class StripTask:
-    """Draw sample strips of one seed.
+    """Draw sample strips of one seed, and montages of it.
 
     Attributes:
         index: Number of the task.
         source: Which seed source it comes from.
         ref: The seed.
         strips: What to draw.
+        montages: What to draw of all systems together.
     """
 
     index: int
     source: int
     ref: SeedRef
     strips: tuple[Strip, ...]
+    montages: tuple[Montage, ...] = ()
 
 
 Task: TypeAlias = "UnitTask | StripTask"

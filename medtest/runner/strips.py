@@ -14,7 +14,8 @@ from PIL import ImageDraw, ImageFont
 
 from medtest.cases import SERIES_KINDS, Image, Mask, MaskOutput, PreparedSeed
 from medtest.runner.folder import writing
-from medtest.runner.messages import Strip, StripTask
+from medtest.runner.messages import Montage, Strip, StripTask
+from medtest.runner.montage import Row, draw_montage, save_montage
 from medtest.runner.parts import Answer, Made, Parts, answers, describe
 from medtest.runner.series_strips import answer_view, view
 from medtest.systems.base import System
@@ -63,7 +64,24 @@ def draw_strips(parts: Parts, systems: Sequence[System], task: StripTask) -> tup
         before, after = known[strip.system, 0], known[strip.system, strip.case]
         picture = draw_strip(seed, made[strip.case], before, after, title=strip.title, detail=strip.detail)
         _save(picture, strip)
+    for montage in task.montages:
+        _draw_montage(parts, systems, seed, montage, [parts.make(seed, cases[index]) for index in montage.cases])
     return ()
+
+
+def _draw_montage(
+    parts: Parts, systems: Sequence[System], seed: PreparedSeed, montage: Montage, made: Sequence[Made]
+) -> None:
+    rows = [
+        Row(
+            label="" if case.follow is None else f"{case.follow.scale:g}",
+            image=None if case.follow is None else case.follow.image,
+            answers=[_answer(system, case) for system in systems],
+        )
+        for case in made
+    ]
+    names = [system.record_name for system in systems]
+    save_montage(draw_montage(seed, rows, names, title=montage.title), Path(montage.file))
 
 
 def _answer(system: System, case: Made) -> Answer:

@@ -121,7 +121,15 @@ class Suite:
 
     def build_systems(self) -> dict[str, System]:
         """Make the systems by id, in the suite's order, without loading them."""
-        return {p.id: p.info.load()(p.id, p.settings) for p in self.systems}
+        systems: dict[str, System] = {p.id: p.info.load()(p.id, p.settings) for p in self.systems}
+        for system in systems.values():
+            system.kind = self.kind
+        return systems
+
+    @property
+    def kind(self) -> str:
+        """The kind of answer that the seeds expect."""
+        return str(self.seeds[0].info.load().output_kind)
 
     def build_oracle(self) -> Oracle:
         """Make the oracle."""

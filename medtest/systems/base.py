@@ -52,6 +52,7 @@ class System(Part, ABC):
     Attributes:
         output_kind: What it answers ("mask", "image", "region").
         other_kinds: What else it can answer, where the answer's form is the user's to choose (a function, a folder).
+        kind: What this one is asked for: ``output_kind``, or one of ``other_kinds`` as the suite's seeds need it.
         needs_device: Whether ``device=`` matters to it.
     """
 
@@ -63,6 +64,7 @@ class System(Part, ABC):
     def __init__(self, name: str, settings: Any) -> None:
         self.name = name
         self.settings = settings
+        self.kind: str = type(self).output_kind
 
     @property
     def record_name(self) -> str:

@@ -38,19 +38,17 @@ class CommandSettings(SystemSettings):
             would split it and run without one: no pipes, no wildcards, no variables.
         format: Form of both files: ``png`` (8 and 16 bit, flat), ``npy`` or ``nii`` (everything).
         seconds: Time limit of one image; the tool and its children are killed.
-        gives: What the output holds: an ``image``, or a ``region`` (labels; 0 is outside).
         max_megabytes: Limit of everything that it writes beside the input; it is killed above.
     """
 
     command: str = Field(default="", json_schema_extra=TRUSTED)
     format: Literal["png", "npy", "nii"] = "png"
-    gives: Literal["image", "region"] = "image"
     seconds: float = Field(default=60.0, gt=0, le=86_400)
     max_megabytes: float = Field(default=256.0, gt=0, le=1_000_000)
 
 
 class Command(System):
-    """A program that reads an image file and writes another.
+    """A program that reads an image file and writes another: an image, or a region (labels; 0 is outside).
 
     It is run once an image, in a folder of its own that is removed afterwards, with an empty standard input. A
     non-zero exit code, a missing or unreadable output, and a limit that was passed are the ERROR of that case. The
@@ -116,7 +114,7 @@ class Command(System):
             if not wanted.is_file():
                 raise BadOutput("the tool ended well and wrote no output")
             most = int(self.settings.max_megabytes * 1e6)
-            region = self.settings.gives == "region"
+            region = self.kind == "region"
             return read_image(wanted, spec, max_bytes=most, max_values=4 * image.size, region=region)
 
     def _run(self, words: list[str], folder: Path, given: Path) -> None:

@@ -1,8 +1,8 @@
 """Control systems: what a study of robustness must say of algorithms that do nothing.
 
-``identity`` falls as the input falls; ``constant`` never falls (α = 0) and is useless all the same, which is why mean
-quality stands beside α. Their counterparts for regions: a threshold in the middle of the range, which reads the image
-itself as the answer, and the empty region.
+``identity`` gives its input back and falls as that falls; ``constant`` never falls (α = 0) and is useless all the same,
+which is why mean quality stands beside α. Where a region is expected, identity takes the image itself for the answer
+(what is brighter than the middle of its range), and constant finds nothing, ever.
 """
 
 from __future__ import annotations
@@ -11,50 +11,56 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from medtest.cases import Address, Image, ImageSpec
-from medtest.systems.base import RawAnswer
-from medtest.systems.restoration.base import ImageFilter
-from medtest.systems.restoration.segmenter import Segmenter
+from medtest.cases import Address, Image, ImageSpec, Json
+from medtest.systems.base import RawAnswer, System
 
 
-class Identity(ImageFilter):
-    """Gives the image back, byte by byte."""
+class Control(System):
+    """Base of both: nothing to load, any image of any kind."""
 
-    def filter(self, pixels: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the pixels."""
-        return pixels
+    output_kind: ClassVar[str] = "image"
+    other_kinds: ClassVar[frozenset[str]] = frozenset({"region"})
+
+    def fingerprint(self) -> dict[str, Json]:
+        """Return what is expected: the answers differ by that."""
+        return {"kind": self.kind}
+
+    def open(self, *, device: str, threads: int) -> None:
+        """Do nothing: there is nothing to load."""
+
+    def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
+        """Answer 8-bit RGB images."""
+        return self.process(images, [ImageSpec()] * len(images), addresses)
+
+
+class Identity(Control):
+    """Gives the image back, byte by byte; as a region, where it is brighter than the middle of its range."""
 
     def process(
         self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
     ) -> Sequence[RawAnswer]:
-        """Return the images themselves, not by way of grey levels."""
+        """Return the images themselves."""
+        if self.kind == "region":
+            return [_bright(image, spec) for image, spec in zip(images, specs, strict=True)]
         return list(images)
 
 
-class Constant(ImageFilter):
-    """Gives a picture of the range's middle, whatever it is shown."""
+class Constant(Control):
+    """Gives middle grey, or the empty region, whatever it is shown."""
 
-    def filter(self, pixels: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return middle grey."""
-        return np.full_like(pixels, 127.5)
-
-
-class Threshold(Segmenter):
-    """Takes for the region what is brighter than the middle of the range (the mean of colours)."""
-
-    revision: ClassVar[int] = 1
-
-    def segment(self, volume: Image, spec: ImageSpec) -> NDArray[np.bool_]:
-        """Return where the image is above the middle of its range."""
-        grey = volume.mean(axis=-1, dtype=np.float32) if spec.coloured else volume
-        return np.asarray(grey > (spec.low + spec.high) / 2)
+    def process(
+        self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
+    ) -> Sequence[RawAnswer]:
+        """Return the same for every image."""
+        if self.kind == "region":
+            return [np.zeros(spec.spatial(image.shape), np.bool_) for image, spec in zip(images, specs, strict=True)]
+        return [
+            np.full(image.shape, (spec.low + spec.high) / 2, np.float32)
+            for image, spec in zip(images, specs, strict=True)
+        ]
 
 
-class Empty(Segmenter):
-    """Finds nothing, ever."""
-
-    def segment(self, volume: Image, spec: ImageSpec) -> NDArray[np.bool_]:
-        """Return the empty region."""
-        return np.zeros(spec.spatial(volume.shape), np.bool_)
+def _bright(image: Image, spec: ImageSpec) -> Image:
+    grey = image.mean(axis=-1, dtype=np.float32) if spec.coloured else image
+    return np.asarray(grey > (spec.low + spec.high) / 2)

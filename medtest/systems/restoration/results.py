@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -25,15 +25,13 @@ class ResultsSettings(SystemSettings):
 
     Attributes:
         folder: The folder.
-        gives: What its files hold: an ``image``, or a ``region`` (labels; 0 is outside).
     """
 
     folder: str = Field(default="", json_schema_extra=TRUSTED)
-    gives: Literal["image", "region"] = "image"
 
 
 class Results(System):
-    """Results found by the case's address.
+    """Results found by the case's address: images, or regions (labels; 0 is outside).
 
     A source's is ``<dataset>/<seed_id>.png``, a follow-up's
     ``<dataset>/<seed_id>/<relation>_s<severity>_f<frame>_r<repeat>.png``, the names under which ``medtest export``
@@ -83,7 +81,7 @@ class Results(System):
                         spec,
                         max_bytes=image.size * _BYTES_A_VALUE + _SPARE_BYTES,
                         max_values=4 * image.size,
-                        region=self.settings.gives == "region",
+                        region=self.kind == "region",
                     )
         return Missing(NO_PREDICTION)
 

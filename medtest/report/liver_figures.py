@@ -1,0 +1,238 @@
+"""Pictures of segmented volumes: slices with contours, and surfaces in three dimensions (Vacavant 2018, figure 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Mask3 = NDArray[np.bool_]
+TRUTH = "truth"
+COLOURS = ("#F0E442", "#56B4E9", "#D55E00", "#CC79A7", "#009E73")
+"""Okabe and Ito's, which the colour-blind can tell apart; the first is the truth's."""
+_STYLE: dict[Any, Any] = {"pdf.fonttype": 42, "svg.fonttype": "path", "svg.hashsalt": "medtest", "font.size": 8}
+_DPI = 150
+_MOST_FACES_SIDE = 96
+
+
+def draw_liver_figures(
+    folder: Path,
+    volume: NDArray[Any],
+    truth: Mask3,
+    answers: Mapping[str, Mask3],
+    spacing: Sequence[float],
+    *,
+    window: tuple[float, float] = (-100.0, 240.0),
+    title: str = "",
+    suffix: str = "png",
+) -> list[Path]:
+    """Write ``slices.<suffix>`` and ``surfaces.<suffix>`` to a folder.
+
+    Args:
+        folder: Where; it is made if need be.
+        volume: D×H×W in Hounsfield units; axes z (foot to head), y (front to back), x (right to left).
+        truth: bool D×H×W.
+        answers: Each method's answer by name, at most four.
+        spacing: Millimetres a voxel (z, y, x).
+        window: Values shown black and white.
+        title: One line above both.
+        suffix: ``png``, ``pdf`` or ``svg``.
+
+    Returns:
+        The two files.
+    """
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    with mpl.rc_context(_STYLE):
+        for name, figure in (
+            ("slices", slices_figure(volume, truth, answers, spacing, window=window, title=title)),
+            ("surfaces", surfaces_figure(truth, answers, spacing, title=title)),
+        ):
+            FigureCanvasAgg(figure)
+            path = folder / f"{name}.{suffix}"
+            figure.savefig(path, dpi=_DPI, metadata=_metadata(suffix))
+            written.append(path)
+    return written
+
+
+def slices_figure(
+    volume: NDArray[Any],
+    truth: Mask3,
+    answers: Mapping[str, Mask3],
+    spacing: Sequence[float],
+    *,
+    window: tuple[float, float] = (-100.0, 240.0),
+    title: str = "",
+) -> Figure:
+    """Return three axial slices, one coronal and one sagittal with the outlines of truth and answers."""
+    from matplotlib.figure import Figure
+
+    places = _places(truth)
+    outlines = {TRUTH: truth, **answers}
+    figure = Figure(figsize=(10.5, 2.5), layout="constrained")
+    axes = figure.subplots(1, len(places))
+    for axis, (along, index) in zip(axes, places, strict=True):
+        _draw_plane(axis, volume, outlines, spacing, (along, index), window)
+    handles = [
+        axes[0].plot([], [], color=colour, linewidth=1.5, label=_label(name, truth, mask))[0]
+        for (name, mask), colour in zip(outlines.items(), COLOURS, strict=False)
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)
+    if title:
+        figure.suptitle(title)
+    return figure
+
+
+def surfaces_figure(truth: Mask3, answers: Mapping[str, Mask3], spacing: Sequence[float], *, title: str = "") -> Figure:
+    """Return surfaces of truth and answers, seen from the front; answers are coloured by their distance to the truth.
+
+    Surfaces are scikit-image's marching cubes (Lewiner and others 2003) of the slightly smoothed masks.
+    """
+    from matplotlib import colormaps
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+    from matplotlib.figure import Figure
+
+    bodies = {TRUTH: truth, **answers}
+    figure = Figure(figsize=(3.2 * len(bodies), 3.1), layout="constrained")
+    norm, colours = Normalize(0, 15), colormaps["cividis"]
+    limits = _limits(list(bodies.values()), spacing)
+    for number, (name, mask) in enumerate(bodies.items()):
+        axis: Any = figure.add_subplot(1, len(bodies), number + 1, projection="3d")
+        axis.set_title(_label(name, truth, mask))
+        _draw_surface(axis, mask, truth if name != TRUTH else None, spacing, (colours, norm))
+        axis.set_box_aspect([high - low for low, high in limits], zoom=1.35)
+        for (low, high), bound in zip(limits, (axis.set_xlim, axis.set_ylim, axis.set_zlim), strict=True):
+            bound(low, high)
+        axis.view_init(elev=12, azim=-75)
+        axis.set_axis_off()
+    if answers:
+        figure.colorbar(
+            ScalarMappable(norm, colours), ax=figure.axes, shrink=0.6, label="distance to the true surface, mm"
+        )
+    if title:
+        figure.suptitle(title)
+    return figure
+
+
+def _label(name: str, truth: Mask3, mask: Mask3) -> str:
+    if name == TRUTH:
+        return "true outline"
+    total = int(np.count_nonzero(truth)) + int(np.count_nonzero(mask))
+    dice = 2 * int(np.count_nonzero(truth & mask)) / total if total else 1.0
+    return f"{name}, Dice {dice:.3f}"
+
+
+def _places(truth: Mask3) -> list[tuple[int, int]]:
+    """Return axis and index of the planes: where the organ is, by quantiles of its voxels."""
+    found = []
+    for axis, shares in ((0, (0.25, 0.5, 0.8)), (1, (0.5,)), (2, (0.4,))):
+        profile = np.cumsum(np.count_nonzero(truth, axis=tuple(n for n in range(3) if n != axis)))
+        total = int(profile[-1])
+        for share in shares:
+            middle = truth.shape[axis] * share
+            found.append((axis, int(np.searchsorted(profile, share * total)) if total else int(middle)))
+    return found
+
+
+def _draw_plane(
+    axis: Axes,
+    volume: NDArray[Any],
+    outlines: Mapping[str, Mask3],
+    spacing: Sequence[float],
+    place: tuple[int, int],
+    window: tuple[float, float],
+) -> None:
+    along, index = place
+    rest = [n for n in range(3) if n != along]
+    low, high = window
+    # z runs from foot to head: shown with the head up.
+    up = along != 0
+    plane = np.take(volume, index, axis=along)
+    extent = (0.0, plane.shape[1] * spacing[rest[1]], plane.shape[0] * spacing[rest[0]], 0.0)
+    axis.imshow(plane[::-1] if up else plane, cmap="gray", vmin=low, vmax=high, extent=extent, interpolation="bilinear")
+    for mask, colour in zip(outlines.values(), COLOURS, strict=False):
+        shown = np.take(mask, index, axis=along)
+        if shown.any() and not shown.all():
+            y = (np.arange(shown.shape[0]) + 0.5) * spacing[rest[0]]
+            x = (np.arange(shown.shape[1]) + 0.5) * spacing[rest[1]]
+            axis.contour(
+                x, y, (shown[::-1] if up else shown).astype(float), levels=[0.5], colors=[colour], linewidths=0.9
+            )
+    axis.set_title(("axial", "coronal", "sagittal")[along])
+    axis.set_axis_off()
+
+
+def _draw_surface(
+    axis: Any, mask: Mask3, truth: Mask3 | None, spacing: Sequence[float], colouring: tuple[Any, Any]
+) -> None:
+    from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]
+    from scipy import ndimage
+    from skimage import measure
+
+    step = max(1, -(-max(mask.shape) // _MOST_FACES_SIDE))
+    thin = mask[::step, ::step, ::step]
+    if not thin.any():
+        return
+    size = [s * step for s in spacing]
+    soft = ndimage.gaussian_filter(np.pad(thin, 2).astype(np.float32), 0.8)
+    marching: Any = measure.marching_cubes
+    vertices, faces, _, _ = marching(soft, level=0.5, spacing=size)
+    vertices = vertices - 2 * np.array(size)
+    # Matplotlib's axes: x to the right of the picture (the patient's left), y away from us (to the back), z up.
+    triangles = vertices[:, ::-1][faces]
+    if truth is None:
+        face = "#9a9a9a"
+    else:
+        distance = _distance(truth[::step, ::step, ::step], size)
+        at = [vertices[:, n] / size[n] for n in range(3)]
+        found = ndimage.map_coordinates(distance, at, order=1, mode="nearest")[faces].mean(axis=1)
+        colours, norm = colouring
+        face = colours(norm(found))
+    normal = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
+    length = np.maximum(np.sqrt((normal**2).sum(axis=1)), 1e-9)
+    light = np.array([-0.4, -0.8, 0.45])
+    shade = 0.55 + 0.45 * np.abs(normal @ (light / np.sqrt((light**2).sum()))) / length
+    from matplotlib.colors import to_rgba_array
+
+    rgba = np.broadcast_to(to_rgba_array(face), (len(triangles), 4)).copy()
+    rgba[:, :3] *= shade[:, None]
+    axis.add_collection3d(Poly3DCollection(triangles, facecolors=rgba, edgecolors="none", rasterized=True))
+
+
+def _distance(truth: Mask3, size: Sequence[float]) -> NDArray[np.float32]:
+    """Return how far each voxel lies from the true surface, millimetres, either side."""
+    from scipy import ndimage
+
+    if not truth.any() or truth.all():
+        return np.full(truth.shape, 99.0, np.float32)
+    outer = ndimage.distance_transform_edt(~truth, sampling=size)
+    inner = ndimage.distance_transform_edt(truth, sampling=size)
+    found: NDArray[np.float32] = (np.maximum(outer, inner) - min(size) / 2).clip(0).astype(np.float32)
+    return found
+
+
+def _limits(masks: Sequence[Mask3], spacing: Sequence[float]) -> list[tuple[float, float]]:
+    """Return bounds along x, y, z that hold every body, millimetres."""
+    joined = np.logical_or.reduce(list(masks))
+    found = []
+    for axis in (2, 1, 0):
+        filled = np.flatnonzero(joined.any(axis=tuple(n for n in range(3) if n != axis)))
+        first, last = (int(filled[0]), int(filled[-1]) + 1) if filled.size else (0, joined.shape[axis])
+        found.append((first * spacing[axis], last * spacing[axis]))
+    return found
+
+
+def _metadata(suffix: str) -> dict[str, Any]:
+    """Keep dates out of files, so that the same figure has the same bytes."""
+    return {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(suffix, {})

@@ -1,0 +1,144 @@
+"""Made CT volumes of the abdomen, with livers whose variability is spread evenly over a range."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from medtest.cases import ImageSpec, Seed, SeedRef
+from medtest.phantoms.abdomen import (
+    REVISION,
+    AbdomenPhantom,
+    Box,
+    abdomen_rng,
+    box_of_training_livers,
+    draw_liver,
+    liver_variability,
+    make_abdomen,
+)
+from medtest.phantoms.abdomen.generator import MOST_VOXELS, NOISE_HU, SHAPE, SPACING
+from medtest.plugins import PartSettings, wrong_at
+from medtest.seeds.base import SeedSource
+
+VARIABILITY = "liver_variability"
+LOW_HU, HIGH_HU = -200.0, 300.0
+"""What is shown black and white, and what PSNR and noise scales are reckoned against."""
+Millimetres = Annotated[float, Field(gt=0.0, le=2000.0)]
+
+
+class AbdomenSettings(PartSettings):
+    """What a suite may set.
+
+    Attributes:
+        count: Livers.
+        repeats: Scans of each, alike but for the noise; they share a cluster.
+        lowest: Smallest variability, per cent.
+        highest: Largest.
+        shape: Voxels along z, y, x.
+        spacing: Their size, millimetres.
+        noise: Standard deviation of the noise, Hounsfield units.
+        box: Standard box in millimetres (z, y, x); None takes the mean dimensions of the training livers.
+        placement: How the box is laid: ``centroid`` or ``corner``.
+    """
+
+    count: int = Field(default=20, ge=1, le=10_000)
+    repeats: int = Field(default=5, ge=1, le=1000)
+    lowest: float = Field(default=0.25, ge=0.0, le=30.0)
+    highest: float = Field(default=9.5, ge=0.0, le=30.0)
+    shape: Annotated[list[Annotated[int, Field(ge=16, le=2048)]], Field(min_length=3, max_length=3)] = list(SHAPE)
+    spacing: Annotated[list[Annotated[float, Field(gt=0.0, le=50.0)]], Field(min_length=3, max_length=3)] = list(
+        SPACING
+    )
+    noise: float = Field(default=NOISE_HU, ge=0.0, le=500.0)
+    box: Annotated[list[Millimetres], Field(min_length=3, max_length=3)] | None = None
+    placement: Literal["centroid", "corner"] = "centroid"
+
+    @model_validator(mode="after")
+    def _check(self) -> AbdomenSettings:
+        if self.lowest > self.highest:
+            raise wrong_at("lowest", f"at most highest, which is {self.highest:g}; not {self.lowest:g}")
+        if int(np.prod(self.shape)) > MOST_VOXELS:
+            raise wrong_at("shape", f"at most {MOST_VOXELS:,} voxels together; not {int(np.prod(self.shape)):,}")
+        return self
+
+
+class Abdomens(SeedSource):
+    """Phantoms ``liver-00-n0`` …: liver 0 with its first noise; livers ascend in variability."""
+
+    Settings: ClassVar[type[PartSettings]] = AbdomenSettings
+    revision: ClassVar[int] = REVISION
+    phantom: ClassVar[bool] = True
+    output_kind: ClassVar[str] = "region"
+
+    settings: AbdomenSettings
+
+    def refs(self) -> Sequence[SeedRef]:
+        """Return every scan, liver by liver."""
+        digits = len(str(self.settings.count - 1))
+        return tuple(
+            SeedRef(
+                dataset=self.dataset,
+                seed_id=f"liver-{liver:0{max(2, digits)}d}-n{repeat}",
+                cluster=f"liver-{liver:0{max(2, digits)}d}",
+                locator=f"{liver}/{repeat}",
+            )
+            for liver in range(self.settings.count)
+            for repeat in range(self.settings.repeats)
+        )
+
+    def make(self, ref: SeedRef) -> AbdomenPhantom:
+        """Make one phantom with all that is known about it."""
+        one = self.settings
+        liver, repeat = (int(part) for part in ref.locator.split("/"))
+        share = liver / (one.count - 1) if one.count > 1 else 0.5
+        wanted = one.lowest + (one.highest - one.lowest) * share
+        drawn = draw_liver(self.suite_seed, self.dataset, liver, wanted, one.placement)
+        return make_abdomen(
+            abdomen_rng(self.suite_seed, self.dataset, liver),
+            drawn.coefficients,
+            shift=drawn.shift,
+            noise=abdomen_rng(self.suite_seed, self.dataset, liver, repeat),
+            shape=(one.shape[0], one.shape[1], one.shape[2]),
+            spacing=(one.spacing[0], one.spacing[1], one.spacing[2]),
+            noise_hu=one.noise,
+        )
+
+    def box(self) -> Box:
+        """Return the standard box that variability is measured against."""
+        given = self.settings.box
+        return Box(size=tuple(given)) if given is not None else box_of_training_livers()
+
+    def load(self, ref: SeedRef) -> Seed:
+        """Make one phantom and measure its liver."""
+        made = self.make(ref)
+        measured = liver_variability(made.liver, made.spacing, self.box(), placement=self.settings.placement)
+        spec = ImageSpec(dtype="float32", low=LOW_HU, high=HIGH_HU, spacing=made.spacing, axes="zyx", marks=made.marks)
+        return Seed(
+            ref=ref,
+            image=made.volume,
+            expected=made.liver,
+            kind="region",
+            spec=spec,
+            properties={VARIABILITY: measured},
+        )
+
+    def digest(self) -> str:
+        """Return a SHA-256 over the generator's revision, the settings, the data set's id and the suite's seed."""
+        content: dict[str, Any] = {
+            "generator": "abdomen",
+            "revision": REVISION,
+            "settings": self.settings.model_dump(mode="json"),
+            "dataset": self.dataset,
+            "suite_seed": self.suite_seed,
+        }
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+    def notices(self) -> Sequence[str]:
+        """Say which box the livers are measured against."""
+        size = " × ".join(f"{mm:.0f}" for mm in self.box().size)
+        return [f"{self.dataset}: variability against a box of {size} mm (z, y, x), laid by {self.settings.placement}"]

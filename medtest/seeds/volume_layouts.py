@@ -1,0 +1,135 @@
+"""Which file of a folder is a volume and which holds its labels, for the collections that people have.
+
+- SLIVER: ``liver-orig001.mhd`` with ``liver-seg001.mhd``, anywhere;
+- 3D-IRCADb: ``PATIENT_DICOM/`` beside ``MASKS_DICOM/<organ>/``, folders of DICOM slices;
+- LiTS: ``volume-0.nii`` with ``segmentation-0.nii``;
+- Medical Segmentation Decathlon: ``imagesTr/`` with ``labelsTr/``, same names (or with nnU-Net's ``_0000``);
+- anything else: ``images/`` with ``masks/`` (or ``labels/``), same names; a DICOM series is a folder there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from medtest.volumes.dicom_series import slices_of
+from medtest.volumes.reading import SUFFIXES, kind_of
+
+_SLIVER = re.compile(r"liver-orig(\d+)\.(mhd|mha|nii|nii\.gz)", re.I)
+_LITS = re.compile(r"volume-(\d+)\.(nii|nii\.gz)", re.I)
+_PAIRS = (("imagesTr", "labelsTr"), ("images", "masks"), ("images", "labels"))
+MOST_DEPTH = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """A volume with its labels.
+
+    Attributes:
+        name: Unique within the folder; becomes the seed's id.
+        volume: File or folder.
+        labels: File or folder.
+        layout: Which collection's layout it is.
+    """
+
+    name: str
+    volume: Path
+    labels: Path
+    layout: str
+
+
+def find_pairs(root: Path, organ: str = "liver") -> list[Pair]:
+    """Return the pairs of a folder, by name in natural order; an empty list where no layout is known.
+
+    Args:
+        root: The user's folder.
+        organ: Name of the organ's folder in 3D-IRCADb.
+    """
+    for finder in (_sliver, _ircad, _lits, _folders):
+        found = list(finder(root, organ))
+        if found:
+            return sorted(found, key=lambda pair: _natural(pair.name))
+    return []
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name) if part]
+
+
+def _files(root: Path) -> Iterator[Path]:
+    for path in sorted(root.rglob("*")):
+        if path.is_file() and len(path.relative_to(root).parts) <= MOST_DEPTH and not path.name.startswith("."):
+            yield path
+
+
+def _sliver(root: Path, organ: str) -> Iterator[Pair]:
+    files = list(_files(root))
+    labels = {path.name.lower(): path for path in files}
+    for path in files:
+        match = _SLIVER.fullmatch(path.name)
+        found = labels.get(path.name.lower().replace("-orig", "-seg")) if match else None
+        if match and found:
+            yield Pair(name=f"sliver-{match[1]}", volume=path, labels=found, layout="SLIVER")
+
+
+def _ircad(root: Path, organ: str) -> Iterator[Pair]:
+    for patient in sorted(root.rglob("PATIENT_DICOM")):
+        masks = patient.parent / "MASKS_DICOM" / organ
+        if not patient.is_dir() or not masks.is_dir():
+            continue
+        # Unpacked archives often hold a folder of the same name once more.
+        inner = [_inner(folder) for folder in (patient, masks)]
+        name = patient.parent.name if patient.parent != root else root.name
+        yield Pair(name=_plain(name), volume=inner[0], labels=inner[1], layout="3D-IRCADb")
+
+
+def _inner(folder: Path) -> Path:
+    within = folder / folder.name
+    return within if within.is_dir() else folder
+
+
+def _lits(root: Path, organ: str) -> Iterator[Pair]:
+    files = {path.name.lower(): path for path in _files(root)}
+    for name, path in files.items():
+        match = _LITS.fullmatch(name)
+        wanted = [f"segmentation-{match[1]}.{suffix}" for suffix in ("nii", "nii.gz")] if match else []
+        found = next((files[one] for one in wanted if one in files), None)
+        if match and found:
+            yield Pair(name=f"volume-{match[1]}", volume=path, labels=found, layout="LiTS")
+
+
+def _folders(root: Path, organ: str) -> Iterator[Pair]:
+    for images, labels in _PAIRS:
+        if not (root / images).is_dir() or not (root / labels).is_dir():
+            continue
+        known = {_stem(path): path for path in sorted((root / labels).iterdir()) if _is_volume(path)}
+        for path in sorted((root / images).iterdir()):
+            stem = _stem(path)
+            found = known.get(stem) or known.get(stem.removesuffix("_0000"))
+            if found is not None and _is_volume(path):
+                yield Pair(
+                    name=_plain(stem.removesuffix("_0000")),
+                    volume=path,
+                    labels=found,
+                    layout=f"{images}/ and {labels}/",
+                )
+        return
+
+
+def _is_volume(path: Path) -> bool:
+    if path.name.startswith("."):
+        return False
+    return bool(slices_of(path)) if path.is_dir() else kind_of(path) is not None
+
+
+def _stem(path: Path) -> str:
+    lower = path.name.lower()
+    suffix = next((s for s in SUFFIXES if lower.endswith(s)), "") if path.is_file() else ""
+    return path.name[: len(path.name) - len(suffix)]
+
+
+def _plain(name: str) -> str:
+    """Return a name as an id: small letters, digits, - and _."""
+    return re.sub(r"[^a-z0-9_-]+", "-", name.lower()).strip("-_")[:64] or "volume"

@@ -1,0 +1,221 @@
+"""A semi-automatic segmenter: regions grown from a person's clicks.
+
+It is of the kind of SmartPaint (Malmberg and others 2017), which the (α, σ) paper tests, and it is not that program:
+the clicks say where the organ is and how bright, the region grows through voxels that are as bright, and narrow bridges
+to neighbours are cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field as Setting
+
+from medtest.cases import Image, ImageSpec
+from medtest.errors import BadOutput
+from medtest.systems.base import SystemSettings
+from medtest.systems.restoration.segmenter import Segmenter
+from medtest.systems.segmentation.volumes.regions import bounding_box, with_rim
+
+Mask3 = NDArray[np.bool_]
+_SAMPLE_MM = 5.0
+_SLAB = 16
+
+
+class RegionGrowingSettings(SystemSettings):
+    """Settings.
+
+    Attributes:
+        smooth: Standard deviation of the smoothing before, millimetres.
+        width: How far from the level at the clicks a voxel may be, in standard deviations found there.
+        least: But at least so many Hounsfield units.
+        bridge: Bridges narrower than twice this are cut, millimetres.
+        close: Gaps (vessels, small tumours) narrower than twice this are closed, millimetres.
+        rim: Voxels at the surface join where they are within so many units of the level at the clicks.
+        reach: How far from the nearest click it may grow, millimetres.
+    """
+
+    smooth: float = Setting(default=2.0, ge=0.0, le=20.0)
+    width: float = Setting(default=3.0, gt=0.0, le=20.0)
+    least: float = Setting(default=18.0, ge=0.0, le=500.0)
+    bridge: float = Setting(default=5.0, ge=0.0, le=50.0)
+    close: float = Setting(default=5.0, ge=0.0, le=50.0)
+    rim: float = Setting(default=60.0, ge=0.0, le=500.0)
+    reach: float = Setting(default=110.0, gt=0.0)
+
+
+class RegionGrowing(Segmenter):
+    """Grow from the points that the seed source gives as clicks."""
+
+    Settings: ClassVar[type[SystemSettings]] = RegionGrowingSettings
+
+    def segment(self, volume: Image, spec: ImageSpec) -> NDArray[np.bool_]:
+        """Segment one volume from ``spec.marks``."""
+        if volume.ndim != 3 or len(spec.spacing) != 3:
+            raise BadOutput("needs a volume with three axes and the size of its voxels")
+        if not spec.marks:
+            raise BadOutput("needs points to grow from, and the data give none")
+        one = self.settings
+        return grow(
+            volume,
+            spec.spacing,
+            spec.marks,
+            smooth=one.smooth,
+            width=one.width,
+            least=one.least,
+            bridge=one.bridge,
+            close=one.close,
+            rim=one.rim,
+            reach=one.reach,
+        )
+
+
+def grow(
+    volume: NDArray[Any],
+    spacing: Sequence[float],
+    marks: Sequence[Sequence[float]],
+    *,
+    smooth: float = 2.0,
+    width: float = 3.0,
+    least: float = 18.0,
+    bridge: float = 5.0,
+    close: float = 5.0,
+    rim: float = 60.0,
+    reach: float = 110.0,
+) -> Mask3:
+    """Return the region that grows from points.
+
+    Args:
+        volume: D×H×W, any numbers.
+        spacing: Millimetres a voxel.
+        marks: Points in index coordinates.
+        smooth: See :class:`RegionGrowingSettings`; so are the others.
+        width: Standard deviations.
+        least: Least distance from the level.
+        bridge: Millimetres.
+        close: Millimetres.
+        rim: Units of the volume.
+        reach: Millimetres.
+
+    Returns:
+        bool of the volume's shape.
+    """
+    from scipy import ndimage
+
+    places = [tuple(int(np.clip(round(c), 0, n - 1)) for c, n in zip(m, volume.shape, strict=True)) for m in marks]
+    window = _within(volume.shape, spacing, places, reach)
+    origin = [part.start for part in window]
+    inner = [tuple(p - o for p, o in zip(place, origin, strict=True)) for place in places]
+    level = _smoothed(volume[window], [smooth / s for s in spacing])
+    alike, middle = _alike(level, spacing, inner, width, least)
+    del level
+    _limit(alike, spacing, inner, reach)
+    core = _eroded(alike, spacing, bridge)
+    labels, _ = ndimage.label(core)
+    wanted = {int(labels[place]) for place in inner} - {0}
+    core = np.isin(labels, list(wanted)) if wanted else _at(alike.shape, inner)
+    del labels
+    region = ndimage.binary_dilation(core, _cross(), iterations=_steps(spacing, bridge) + 1, mask=alike)
+    found = np.zeros(volume.shape, np.bool_)
+    found[window] = with_rim(_closed(region, spacing, close), volume[window], middle, rim)
+    return found
+
+
+def _within(
+    shape: Sequence[int], spacing: Sequence[float], places: Sequence[Sequence[int]], reach: float
+) -> tuple[slice, ...]:
+    found = []
+    for axis, length in enumerate(shape):
+        steps = int(np.ceil(reach / spacing[axis]))
+        line = [place[axis] for place in places]
+        found.append(slice(max(0, min(line) - steps), min(length, max(line) + steps + 1)))
+    return tuple(found)
+
+
+def _smoothed(volume: NDArray[Any], sigma: Sequence[float]) -> NDArray[np.float32]:
+    """Return a smoothed copy, made in slabs: the filter's own temporaries stay small."""
+    from scipy import ndimage
+
+    found = np.empty(volume.shape, np.float32)
+    margin = int(np.ceil(4 * sigma[0]))
+    for first in range(0, volume.shape[0], _SLAB):
+        last = min(volume.shape[0], first + _SLAB)
+        before, after = max(0, first - margin), min(volume.shape[0], last + margin)
+        part = ndimage.gaussian_filter(np.asarray(volume[before:after], np.float32), sigma, mode="nearest")
+        found[first:last] = part[first - before : last - before]
+    return found
+
+
+def _alike(
+    level: NDArray[np.float32], spacing: Sequence[float], places: Sequence[Sequence[int]], width: float, least: float
+) -> tuple[Mask3, float]:
+    """Return where a volume is as bright as around one of the points, and the median of their levels."""
+    found = np.zeros(level.shape, np.bool_)
+    levels = []
+    for place in places:
+        box = tuple(
+            slice(max(0, p - round(_SAMPLE_MM / s)), p + round(_SAMPLE_MM / s) + 1)
+            for p, s in zip(place, spacing, strict=True)
+        )
+        middle = float(np.median(level[box]))
+        reach = max(least, width * float(level[box].std()))
+        for target, plane in zip(found, level, strict=True):
+            target |= np.abs(plane - np.float32(middle)) <= reach
+        levels.append(middle)
+    return found, float(np.median(levels))
+
+
+def _limit(mask: Mask3, spacing: Sequence[float], places: Sequence[Sequence[int]], reach: float) -> None:
+    """Take out, in place, what lies farther than ``reach`` from every point; slice by slice."""
+    y, x = (np.arange(n, dtype=np.float32) * np.float32(s) for n, s in zip(mask.shape[1:], spacing[1:], strict=True))
+    for index, plane in enumerate(mask):
+        near = np.zeros(plane.shape, np.bool_)
+        for place in places:
+            rest = reach**2 - ((index - place[0]) * spacing[0]) ** 2
+            squared = (y[:, None] - place[1] * spacing[1]) ** 2 + (x[None, :] - place[2] * spacing[2]) ** 2
+            near |= squared <= rest
+        plane &= near
+
+
+def _cross() -> Mask3:
+    from scipy import ndimage
+
+    cross: Mask3 = ndimage.generate_binary_structure(3, 1)
+    return cross
+
+
+def _steps(spacing: Sequence[float], radius: float) -> int:
+    return max(0, round(radius / float(np.mean(spacing))))
+
+
+def _eroded(mask: Mask3, spacing: Sequence[float], radius: float) -> Mask3:
+    from scipy import ndimage
+
+    steps = _steps(spacing, radius)
+    return ndimage.binary_erosion(mask, _cross(), iterations=steps) if steps else mask.copy()
+
+
+def _closed(mask: Mask3, spacing: Sequence[float], radius: float) -> Mask3:
+    """Close gaps and fill holes, within the region's own box."""
+    from scipy import ndimage
+
+    steps = _steps(spacing, radius)
+    box = bounding_box(mask)
+    part = np.pad(mask[box], steps + 1)
+    if steps:
+        part = ndimage.binary_closing(part, _cross(), iterations=steps)
+    part = ndimage.binary_fill_holes(part)
+    found = np.zeros_like(mask)
+    inner = tuple(slice(steps + 1, n - steps - 1) for n in part.shape)
+    found[box] = part[inner]
+    return found
+
+
+def _at(shape: Sequence[int], places: Sequence[Sequence[int]]) -> Mask3:
+    found = np.zeros(shape, np.bool_)
+    for place in places:
+        found[tuple(place)] = True
+    return found

@@ -1,0 +1,124 @@
+"""An automatic segmenter of the liver with a learnt shape prior.
+
+It is of the kind of MultiVarSeg (Lebre and others 2018), which the (α, σ) paper tests, and it is not that program: a
+model of shapes learnt from many livers is fitted to the patient's intensities, then the surface follows them nearby.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field as Setting
+
+from medtest.cases import Image, ImageSpec, Json
+from medtest.errors import BadOutput
+from medtest.phantoms.abdomen import REVISION as PHANTOMS
+from medtest.phantoms.abdomen.cohort import MEASURE, shape_mask, training_coefficients
+from medtest.systems.base import SystemSettings
+from medtest.systems.restoration.segmenter import Segmenter
+from medtest.systems.segmentation.volumes.regions import largest_part, with_rim
+from medtest.systems.segmentation.volumes.shape_fit import Fit, fit_shape
+from medtest.systems.segmentation.volumes.shape_model import ShapeModel, learn_shape_model, sample
+
+_SLAB = 8
+"""Slices that are refined at once: memory stays small however tall the volume is."""
+
+
+class ShapePriorSettings(SystemSettings):
+    """Settings.
+
+    Attributes:
+        shapes: Training livers that the shape model is learnt from (made ones, of a population apart from any suite).
+        modes: Principal components that are kept.
+        strength: Weight of the prior against the intensities.
+        band: How far from the fitted shape the intensities may move the surface, millimetres.
+        trust: How much a voxel's intensity counts against a millimetre of distance in that band.
+        rim: Voxels at the surface join where they are within so many Hounsfield units of the liver's level.
+        lowest: Lowest level the liver may have, Hounsfield units.
+        highest: Highest.
+    """
+
+    shapes: int = Setting(default=30, ge=5, le=500)
+    modes: int = Setting(default=12, ge=1, le=60)
+    strength: float = Setting(default=3.0, ge=0.0, le=1000.0)
+    band: float = Setting(default=12.0, ge=0.0, le=30.0)
+    trust: float = Setting(default=4.0, ge=0.0, le=50.0)
+    rim: float = Setting(default=60.0, ge=0.0, le=500.0)
+    lowest: float = Setting(default=70.0, ge=-100.0, le=300.0)
+    highest: float = Setting(default=160.0, ge=-100.0, le=400.0)
+
+
+class ShapePrior(Segmenter):
+    """Fit a shape model, then let the surface follow the intensities within a band."""
+
+    Settings: ClassVar[type[SystemSettings]] = ShapePriorSettings
+
+    def __init__(self, name: str, settings: Any) -> None:
+        super().__init__(name, settings)
+        self._model: ShapeModel | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_model": None}
+
+    def fingerprint(self) -> dict[str, Json]:
+        """Return the revision of the phantoms whose shapes are learnt."""
+        return {"phantoms": PHANTOMS}
+
+    def open(self, *, device: str, threads: int) -> None:
+        """Learn the shape model; about a second."""
+        training = [(shape_mask(one), MEASURE.spacing) for one in training_coefficients(self.settings.shapes)]
+        self._model = learn_shape_model(training, modes=self.settings.modes)
+
+    def close(self) -> None:
+        """Let go of the model."""
+        self._model = None
+
+    def segment(self, volume: Image, spec: ImageSpec) -> NDArray[np.bool_]:
+        """Segment one volume (axes z, y, x: foot to head, front to back, right to left)."""
+        if self._model is None:
+            self.open(device="cpu", threads=1)
+        assert self._model is not None  # noqa: S101 - open has just made it
+        if volume.ndim != 3 or len(spec.spacing) != 3:
+            raise BadOutput("needs a volume with three axes and the size of its voxels")
+        one = self.settings
+        fit = fit_shape(volume, spec.spacing, self._model, expected=(one.lowest, one.highest), strength=one.strength)
+        found = largest_part(_follow(volume, spec.spacing, self._model, fit, one.band, one.trust), fill=True)
+        return with_rim(found, volume, fit.evidence.level, one.rim)
+
+
+def _follow(
+    volume: NDArray[Any], spacing: Sequence[float], model: ShapeModel, fit: Fit, band: float, trust: float
+) -> NDArray[np.bool_]:
+    """Return where distance to the shape and smoothed evidence together speak for the organ."""
+    from scipy import ndimage
+
+    found = np.zeros(volume.shape, np.bool_)
+    places = [
+        ((np.arange(n) + 0.5) * s - c) / m + (k - 1) / 2
+        for n, s, c, m, k in zip(volume.shape, spacing, fit.centre, model.spacing, model.shape, strict=True)
+    ]
+    # Only the model's own box can hold the organ.
+    low, high = zip(*(_kept(place, side) for place, side in zip(places, model.shape, strict=True)), strict=True)
+    if min(h - lo for lo, h in zip(low, high, strict=True)) <= 0:
+        return found
+    inner = (slice(low[1], high[1]), slice(low[2], high[2]))
+    blur = [1.5 / s for s in spacing]
+    margin = int(np.ceil(4 * blur[0]))
+    for first in range(low[0], high[0], _SLAB):
+        last = min(high[0], first + _SLAB)
+        before, after = max(0, first - margin), min(volume.shape[0], last + margin)
+        part = np.asarray(volume[(slice(before, after), *inner)], np.float32)
+        smooth = ndimage.gaussian_filter(part, blur, mode="nearest")[first - before : last - before]
+        distance = sample(fit.distance, [places[0][first:last], places[1][inner[0]], places[2][inner[1]]])
+        score = np.float32(trust) * fit.evidence(smooth) - distance
+        np.copyto(score, -distance, where=np.abs(distance) > band)
+        found[(slice(first, last), *inner)] = score > 0
+    return found
+
+
+def _kept(place: NDArray[np.float64], side: int) -> tuple[int, int]:
+    inside = np.flatnonzero((place >= 0) & (place <= side - 1))
+    return (int(inside[0]), int(inside[-1]) + 1) if inside.size else (0, 0)

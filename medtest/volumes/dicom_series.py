@@ -1,0 +1,207 @@
+"""A folder of DICOM slices as one volume, by pydicom (extra ``dicom``).
+
+Only the elements below are parsed, so that what a file says of a patient is not even in memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import math
+import warnings
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.imagefile import BadFileError, opened_file
+from medtest.volumes.reading import Turn, VolumeInfo, check_size, turn_of
+
+MOST_SLICES = 10_000
+MOST_BYTES = 512 * 2**20
+_DEFLATED = "1.2.840.10008.1.2.1.99"
+_GREY = ("MONOCHROME1", "MONOCHROME2")
+_UNEVEN = 0.05
+_TAGS = [
+    "SeriesInstanceUID",
+    "ImagePositionPatient",
+    "ImageOrientationPatient",
+    "PixelSpacing",
+    "Rows",
+    "Columns",
+    "NumberOfFrames",
+    "SamplesPerPixel",
+    "BitsAllocated",
+    "BitsStored",
+    "PixelRepresentation",
+    "PhotometricInterpretation",
+    "RescaleSlope",
+    "RescaleIntercept",
+    "SliceThickness",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Slice:
+    path: Path
+    place: float
+    position: tuple[float, float, float]
+    slope: float
+    shift: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Series:
+    slices: tuple[_Slice, ...]
+    turn: Turn
+    rows: int
+    columns: int
+
+
+@cache
+def _library() -> Any:
+    try:
+        import pydicom
+        import pydicom.pixels
+    except ImportError as error:
+        raise BadFileError("is DICOM; reading it needs pydicom: pip install 'medtest[dicom]'") from error
+    warnings.filterwarnings("ignore", module=r"pydicom(\..*)?")
+    logging.getLogger("pydicom").setLevel(logging.CRITICAL + 1)
+    pydicom.config.settings.reading_validation_mode = pydicom.config.IGNORE
+    return pydicom
+
+
+def is_dicom(path: Path) -> bool:
+    """Say whether a file is DICOM, by the four letters at byte 128."""
+    try:
+        with path.open("rb") as file:
+            return file.read(132)[128:] == b"DICM"
+    except OSError:
+        return False
+
+
+def slices_of(folder: Path) -> list[Path]:
+    """Return the DICOM files of a folder, by name; not those of folders within."""
+    found = [p for p in sorted(folder.iterdir()) if p.is_file() and not p.name.startswith(".")]
+    found = [p for p in found if p.name.upper() != "DICOMDIR" and is_dicom(p)]
+    if len(found) > MOST_SLICES:
+        raise BadFileError(f"holds {len(found):,} slices; the bound is {MOST_SLICES:,}")
+    return found
+
+
+def info(folder: Path) -> VolumeInfo:
+    """Return what the headers say together."""
+    return _series(folder).turn.info
+
+
+def read(folder: Path) -> tuple[NDArray[np.float32], VolumeInfo]:
+    """Return values after rescaling, and the header."""
+    series = _series(folder)
+    # Slices in the order of their places along the normal; axes slice, row, column.
+    stack = np.empty((len(series.slices), series.rows, series.columns), np.float32)
+    for target, one in zip(stack, series.slices, strict=True):
+        values = _pixels(one.path)
+        if values.shape != target.shape:
+            raise BadFileError("has a slice whose pixels are of another size than its header says")
+        target[:] = values
+        if (one.slope, one.shift) != (1.0, 0.0):
+            target *= np.float32(one.slope)
+            target += np.float32(one.shift)
+    return np.ascontiguousarray(series.turn.apply(stack.transpose(2, 1, 0))), series.turn.info
+
+
+def _pixels(path: Path) -> NDArray[Any]:
+    pydicom = _library()
+    try:
+        values: NDArray[Any] = pydicom.pixels.pixel_array(path)
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a damaged or hostile file may raise anything in a decoder
+        raise BadFileError(
+            "has a slice that is damaged, or compressed in a way for which no decoder is installed"
+        ) from error
+    return values
+
+
+def _header(path: Path) -> Any:
+    pydicom = _library()
+    with opened_file(path) as (file, size):
+        if size > MOST_BYTES:
+            raise BadFileError("has a slice that is larger than a slice can be")
+        try:
+            meta = pydicom.filereader.read_partial(file, stop_when=lambda tag, _vr, _length: tag.group > 2).file_meta
+            if str(meta.get("TransferSyntaxUID", "")) == _DEFLATED:
+                # Inflating has no bound: a few kilobytes may become gigabytes.
+                raise BadFileError("has deflated slices, which are not read; convert them with gdcmconv --raw")
+            file.seek(0)
+            return pydicom.dcmread(file, stop_before_pixels=True, specific_tags=_TAGS)
+        except (BadFileError, MemoryError):
+            raise
+        except Exception as error:  # noqa: BLE001 - as above
+            raise BadFileError("has a slice that is no DICOM file, or whose header is damaged") from error
+
+
+def _series(folder: Path) -> _Series:
+    paths = slices_of(folder)
+    if not paths:
+        raise BadFileError("holds no DICOM slice")
+    headers = [_header(path) for path in paths]
+    series = {hashlib.sha256(str(h.get("SeriesInstanceUID", "")).encode()).hexdigest() for h in headers}
+    if len(series) > 1:
+        raise BadFileError(f"holds slices of {len(series)} series; give one a folder")
+    try:
+        return _ordered(paths, headers)
+    except (TypeError, ValueError, AttributeError, IndexError, ArithmeticError) as error:
+        raise BadFileError("has slices without position, orientation or spacing, or with damaged ones") from error
+
+
+def _ordered(paths: list[Path], headers: list[Any]) -> _Series:
+    first = headers[0]
+    rows, columns = int(first.Rows), int(first.Columns)
+    check_size((len(paths), rows, columns))
+    axes = np.array([float(x) for x in first.ImageOrientationPatient]).reshape(2, 3)
+    gap = np.array([float(x) for x in first.PixelSpacing])
+    normal = np.cross(axes[0], axes[1])
+    found = []
+    for path, header in zip(paths, headers, strict=True):
+        if int(header.get("NumberOfFrames", 1) or 1) > 1 or int(header.get("SamplesPerPixel", 1)) != 1:
+            raise BadFileError("has slices with several frames or colours, which are not read as a volume")
+        if str(header.get("PhotometricInterpretation", "")).strip() not in _GREY:
+            raise BadFileError("has slices that are not grey")
+        other = np.array([float(x) for x in header.ImageOrientationPatient]).reshape(2, 3)
+        same = np.allclose(other, axes, atol=1e-3) and np.allclose([float(x) for x in header.PixelSpacing], gap, 1e-3)
+        if not same or (int(header.Rows), int(header.Columns)) != (rows, columns):
+            raise BadFileError("has slices of different size, spacing or orientation")
+        x, y, z = (float(n) for n in header.ImagePositionPatient)
+        position = (x, y, z)
+        slope, shift = float(header.get("RescaleSlope", 1) or 1), float(header.get("RescaleIntercept", 0) or 0)
+        if not all(math.isfinite(x) for x in (*position, slope, shift)):
+            raise BadFileError("has slices with numbers that are none")
+        place = float(np.dot(position, normal))
+        found.append(_Slice(path=path, place=place, position=position, slope=slope, shift=shift))
+    found.sort(key=lambda one: one.place)
+    step = _step([one.place for one in found], first)
+    # A step along a row crosses columns: its length is the second of PixelSpacing.
+    matrix = np.stack([axes[0] * gap[1], axes[1] * gap[0], normal * step], axis=1)
+    turn = turn_of(matrix, np.array(found[0].position), (columns, rows, len(found)))
+    return _Series(slices=tuple(found), turn=turn, rows=rows, columns=columns)
+
+
+def _step(places: list[float], header: Any) -> float:
+    """Return the distance of slices.
+
+    Raises:
+        BadFileError: Slices lie at one place, or unevenly: some are missing.
+    """
+    if len(places) == 1:
+        return float(header.get("SliceThickness", 0) or 0) or 1.0
+    gaps = np.diff(places)
+    middle = float(np.median(gaps))
+    if middle <= 1e-3:
+        raise BadFileError("has several slices at one place")
+    if np.abs(gaps - middle).max() > max(_UNEVEN * middle, 0.02):
+        raise BadFileError(f"has slices {gaps.min():.2f} to {gaps.max():.2f} mm apart: some are missing or twice there")
+    return float(places[-1] - places[0]) / (len(places) - 1)

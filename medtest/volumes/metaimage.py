@@ -1,0 +1,94 @@
+"""MetaImage volumes (.mhd with .raw, .mha), by SimpleITK (extra ``volumes``)."""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.imagefile import BadFileError, opened_file
+from medtest.volumes.reading import Turn, VolumeInfo, check_size, turn_of
+
+MOST_HEADER = 65_536
+_BAD = "is no MetaImage file, or is damaged or truncated"
+
+
+@cache
+def _library() -> Any:
+    try:
+        library: Any = importlib.import_module("SimpleITK")
+    except ImportError as error:
+        raise BadFileError("is MetaImage; reading it needs SimpleITK: pip install 'medtest[volumes]'") from error
+    library.ProcessObject.SetGlobalWarningDisplay(False)
+    return library
+
+
+def info(path: Path) -> VolumeInfo:
+    """Return what the header says."""
+    return _opened(path)[1].info
+
+
+def read(path: Path) -> tuple[NDArray[np.float32], VolumeInfo]:
+    """Return values and header."""
+    sitk = _library()
+    reader, turn = _opened(path)
+    try:
+        image = reader.Execute()
+        # SimpleITK's array has its axes backwards: k, j, i.
+        stored = sitk.GetArrayViewFromImage(image).transpose(2, 1, 0)
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a damaged or hostile file may raise anything in its parser
+        raise BadFileError(_BAD) from error
+    return np.ascontiguousarray(turn.apply(stored), dtype=np.float32), turn.info
+
+
+def _opened(path: Path) -> tuple[Any, Turn]:
+    _check_head(path)
+    sitk = _library()
+    reader = sitk.ImageFileReader()
+    reader.SetImageIO("MetaImageIO")
+    reader.SetFileName(str(path))
+    try:
+        reader.ReadImageInformation()
+        shape = tuple(int(n) for n in reader.GetSize())
+        parts = int(reader.GetNumberOfComponents())
+        spacing = np.asarray(reader.GetSpacing(), dtype=np.float64)
+        direction = np.asarray(reader.GetDirection(), dtype=np.float64)
+        origin = np.asarray(reader.GetOrigin(), dtype=np.float64)
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - as above
+        raise BadFileError(_BAD) from error
+    if parts != 1:
+        raise BadFileError("holds several numbers a voxel")
+    check_size(shape)
+    # ITK's axes are ours: left, back, head.
+    return reader, turn_of(direction.reshape(3, 3) * spacing, origin, shape)
+
+
+def _check_head(path: Path) -> None:
+    """Check that the values lie in this file or beside it: a header may name any file of the machine."""
+    with opened_file(path) as (file, size):
+        if size == 0:
+            raise BadFileError("is empty (0 bytes)")
+        head = file.read(MOST_HEADER)
+    where = ""
+    for line in head.split(b"\n"):
+        key, equals, value = line.partition(b"=")
+        if equals and key.strip().lower() == b"elementdatafile":
+            where = value.strip().decode("utf-8", "replace")
+            break
+    if not where:
+        raise BadFileError("is no MetaImage file (it does not say where its values lie)")
+    if where == "LOCAL":
+        return
+    plain = PurePosixPath(where).name == where == PureWindowsPath(where).name
+    if not plain or "%" in where or where == "LIST" or not (path.parent / where).is_file():
+        raise BadFileError("names a file of values that does not lie beside it")
+    if (path.parent / where).is_symlink():
+        raise BadFileError("names a file of values that is a link")

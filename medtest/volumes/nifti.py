@@ -1,0 +1,103 @@
+"""NIfTI volumes, by nibabel (extra ``nifti``)."""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import math
+import struct
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.imagefile import BadFileError, opened_file
+from medtest.volumes.reading import Turn, VolumeInfo, check_size, turn_of
+
+MOST_HEADER = 2**20
+_BAD = "is no NIfTI file, or is damaged or truncated"
+_LPS = np.diag([-1.0, -1.0, 1.0])
+"""NIfTI's axes point right, front, head; ours left, back, head."""
+
+
+@cache
+def _library() -> Any:
+    try:
+        import nibabel
+    except ImportError as error:
+        raise BadFileError("is NIfTI; reading it needs nibabel: pip install 'medtest[nifti]'") from error
+    for name in ("nibabel", "nibabel.global"):  # its log lines quote what a header says
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    return nibabel
+
+
+def info(path: Path) -> VolumeInfo:
+    """Return what the header says."""
+    return _opened(path)[1].info
+
+
+def read(path: Path) -> tuple[NDArray[np.float32], VolumeInfo]:
+    """Return values and header."""
+    image, turn = _opened(path)
+    proxy = image.dataobj
+    try:
+        # As stored, and rescaled in place: nibabel would make float64 of it.
+        stored = np.asanyarray(proxy.get_unscaled()).reshape(image.shape[:3])
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a damaged or hostile file may raise anything in its parser
+        raise BadFileError(_BAD) from error
+    values = np.ascontiguousarray(turn.apply(stored), dtype=np.float32)
+    slope, shift = float(proxy.slope), float(proxy.inter)
+    if math.isfinite(slope) and math.isfinite(shift) and slope and (slope, shift) != (1.0, 0.0):
+        values *= np.float32(slope)
+        values += np.float32(shift)
+    return values, turn.info
+
+
+def _opened(path: Path) -> tuple[Any, Turn]:
+    nibabel = _library()
+    _check_head(path)
+    try:
+        image = nibabel.load(path)
+        shape = tuple(int(n) for n in image.shape)
+        matrix = np.asarray(image.affine, dtype=np.float64)
+        kind = image.get_data_dtype()
+        plain = isinstance(image, nibabel.Nifti1Image)
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - as above
+        raise BadFileError(_BAD) from error
+    if not plain:
+        raise BadFileError("is no NIfTI file")
+    if any(n > 1 for n in shape[3:]):
+        raise BadFileError(f"has {len(shape)} axes ({'×'.join(map(str, shape))}); give one volume a file")
+    if kind.kind not in "iuf":
+        raise BadFileError("holds values of a kind that is not read")
+    check_size(shape[:3])
+    if path.suffix.lower() == ".nii" and path.stat().st_size < math.prod(shape) * kind.itemsize + 348:
+        raise BadFileError("is truncated")
+    return image, turn_of(_LPS @ matrix[:3, :3], _LPS @ matrix[:3, 3], shape[:3])
+
+
+def _check_head(path: Path) -> None:
+    """Check where the values begin: what lies before them, extensions, would be read whole."""
+    with opened_file(path) as (file, size):
+        if size == 0:
+            raise BadFileError("is empty (0 bytes)")
+        try:
+            packed = file.read(2) == b"\x1f\x8b"
+            file.seek(0)
+            head = (gzip.GzipFile(fileobj=file).read(540) if packed else file.read(540)).ljust(540, b"\0")
+        except (OSError, EOFError, ValueError) as error:
+            raise BadFileError(_BAD) from error
+    for order in "<>":
+        kind = struct.unpack_from(f"{order}i", head)[0]
+        if kind in (348, 540):
+            begins = struct.unpack_from(*((f"{order}f", head, 108) if kind == 348 else (f"{order}q", head, 168)))[0]
+            if not 0 <= begins <= MOST_HEADER:
+                raise BadFileError("has a header that is too long")
+            return
+    raise BadFileError("is no NIfTI file")

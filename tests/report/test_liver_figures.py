@@ -1,0 +1,38 @@
+"""Pictures of segmented volumes are drawn, of the right size, with outlines where they belong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from medtest.report.liver_figures import draw_liver_figures, slices_figure
+
+
+def ball(radius: float, shift: int = 0) -> np.ndarray:
+    z, y, x = np.indices((24, 30, 36))
+    return (z - 12) ** 2 + (y - 15) ** 2 + (x - 18 - shift) ** 2 < radius**2
+
+
+@pytest.mark.parametrize("suffix", ["png", "pdf"])
+def test_two_files_are_written_and_stay_the_same(tmp_path: Path, suffix: str) -> None:
+    volume = np.where(ball(9), 100.0, 0.0)
+    given = (volume, ball(9), {"a": ball(8), "nothing": np.zeros_like(ball(9))}, (3.0, 2.0, 2.0))
+    first = draw_liver_figures(tmp_path / "one", *given, title="liver-00", suffix=suffix)
+    second = draw_liver_figures(tmp_path / "two", *given, title="liver-00", suffix=suffix)
+    assert [path.name for path in first] == [f"slices.{suffix}", f"surfaces.{suffix}"]
+    for one, two in zip(first, second, strict=True):
+        assert one.stat().st_size > 5_000
+        assert one.read_bytes() == two.read_bytes()
+    if suffix == "pdf":
+        assert b"/Type3" not in first[0].read_bytes()  # fonts are embedded as outlines of their own
+
+
+def test_outlines_lie_where_the_masks_do() -> None:
+    """Two balls, one shifted by four voxels in x: so are the outlines on the axial slice, in millimetres."""
+    figure = slices_figure(np.zeros((24, 30, 36)), ball(7), {"shifted": ball(7, 4)}, (3.0, 2.0, 2.0))
+    axis = figure.axes[1]
+    middles = [float(np.concatenate([p.vertices for p in c.get_paths()])[:, 0].mean()) for c in axis.collections]
+    assert middles[1] - middles[0] == pytest.approx(8.0, abs=0.5)
+    assert "Dice" in figure.legends[0].get_texts()[1].get_text()

@@ -1,0 +1,211 @@
+"""Suites of series as users see them: what is checked, what records and tables say."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from runner_helpers import go, records
+
+from medtest.cases import ImageSpec, Seed, SeedRef, Verdict
+from medtest.errors import UserMistakes
+from medtest.preparation import prepare, seed_factors
+from medtest.report.finish import finish
+from medtest.results.records_io import Records
+from medtest.results.series_records import Shape, series_sets
+from medtest.results.tables import make_tables
+from medtest.runner import Limits
+from medtest.suite.compose import load_suite
+from medtest.suite.model import Invocation, Suite
+
+SMALL = [
+    "seeds.pictures.names=[camera,coins]",
+    "seeds.pictures.max_side=64",
+    "relations.gaussian_noise.severities=[1,3,5]",
+]
+
+
+def wrong(*arguments: Any, **named: Any) -> str:
+    with pytest.raises(UserMistakes) as caught:
+        load_suite(*arguments, **named)
+    return str(caught.value)
+
+
+# --- preparation --------------------------------------------------------------------------------------------------
+
+
+def test_series_are_taken_as_they_are() -> None:
+    image = np.random.default_rng(0).normal(size=(5, 20, 30)).astype(np.float32)
+    truth = image > 1
+    spec = ImageSpec(dtype="float32", low=-3, high=3, axes="zyx", spacing=(3, 1, 1))
+    seed = Seed(ref=SeedRef(dataset="d", seed_id="s"), image=image, expected=truth, kind="region", spec=spec)
+    ready = prepare(seed, size=None)
+    assert ready.image is image
+    assert ready.mask is not None
+    assert np.array_equal(ready.mask, truth)
+    assert not ready.image.flags.writeable
+    assert ready.frame.shape == image.shape
+    assert not ready.frame.any()
+    assert ready.frame.strides == (0, 0, 0)  # takes no memory
+    assert seed_factors(ready) == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"spec": ImageSpec(axes="zyx")}, "its axes are zyx"),
+        ({"spec": ImageSpec(dtype="uint16", axes="yx")}, "uint16 was announced"),
+        ({"spec": ImageSpec(axes="yx", low=5, high=5)}, "is empty"),
+        ({"expected": np.zeros((3, 4), bool), "kind": "region"}, "expected region"),
+        ({"expected": np.zeros((20, 30), np.float32)}, "clean image"),
+        ({"image": np.full((20, 30), np.nan, np.float32), "spec": ImageSpec(dtype="float32", axes="yx")}, "NaN"),
+    ],
+)
+def test_seeds_that_contradict_themselves_are_refused(change: dict[str, Any], words: str) -> None:
+    given = {"image": np.zeros((20, 30), np.uint8), "kind": "image", "spec": ImageSpec(axes="yx"), **change}
+    with pytest.raises(ValueError, match=words):
+        prepare(Seed(ref=SeedRef(dataset="d", seed_id="s"), **given), size=None)
+
+
+# --- what is checked ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["denoising", "background_subtraction", "liver"])
+def test_the_suites_compose_and_hold_both_controls(name: str) -> None:
+    suite = load_suite(name)
+    assert {"identity", "constant"} <= {plan.id for plan in suite.systems}
+    assert suite.prepare.size is None
+    assert load_suite(name, ["oracles.include_source=true"]).oracle.part.settings.include_source
+
+
+def test_kinds_that_do_not_agree_are_told() -> None:
+    assert "a system that answers a mask" in wrong("denoising", ["model=pranet"])
+    assert "a system that answers a image" in wrong("background_subtraction", ["model=median"])
+    assert "a system that answers a image" in wrong("polyp_seg", ["model=median"])
+    assert "native" in wrong("denoising", ["prepare.size=256"])
+    assert "truth, source" in wrong("polyp_seg", ["oracles.primary.against=input"])
+    assert "ssim" in wrong("denoising", ["oracles.primary.score=sim"])
+
+
+def test_a_command_comes_from_the_command_line_alone(tmp_path: Path) -> None:
+    suite = load_suite("denoising", ["model=command", "command=cp {input} {output}"])
+    assert suite.systems[0].settings.command == "cp {input} {output}"
+    assert "cp" not in str(suite.composed)
+    own = tmp_path / "own.yaml"
+    systems = 'systems: {command: {command: "cp {input} {output}"}}'
+    own.write_text(f'extends: denoising\nname: own\nversion: "1"\n{systems}\n')
+    assert "conf/ and the command line alone" in wrong(str(own))
+
+
+# --- a run --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def denoising(tmp_path_factory: pytest.TempPathFactory) -> tuple[Suite, Any, Path]:
+    home = tmp_path_factory.mktemp("denoising")
+    tool = home / "blur.py"
+    tool.write_text("import sys, cv2, numpy as np\nnp.save(sys.argv[2], cv2.blur(np.load(sys.argv[1]), (3, 3)))\n")
+    mine = home / "mine.py"
+    mine.write_text("import cv2\ndef blur(image):\n    return cv2.blur(image, (3, 3))\n")
+    suite = load_suite("denoising", [*SMALL, "model=[identity,constant,callable,command]", *_as_chosen(mine, tool)])
+    return suite, go(suite, home, limits=Limits(samples=2)), home
+
+
+def _as_chosen(mine: Path, tool: Path) -> list[str]:
+    return [
+        f"systems.callable.target={mine}:blur",
+        "systems.command.format=npy",
+        f"systems.command.command={sys.executable} {tool} {{input}} {{output}}",
+    ]
+
+
+def test_identity_is_its_input_and_constant_never_falls(denoising: Any) -> None:
+    _, outcome, _ = denoising
+    frames = {system.record_name: records(outcome, n) for n, system in enumerate(outcome.systems)}
+    identity = frames["identity"]
+    noisy = identity[identity.relation == "gaussian_noise"]
+    assert (noisy.ssim == noisy.input_ssim).all()
+    assert (noisy.verdict == Verdict.PASS.value).all()
+    assert noisy.groupby("severity").ssim.mean().is_monotonic_decreasing
+    assert sorted(noisy.scale.unique()) == [5, 15, 25]
+    source = identity[identity.relation == "source"]
+    assert source.ssim.to_numpy() == pytest.approx(1.0)
+    assert (source.psnr == 100).all()
+    constant = make_tables(outcome.systems[1].folder).alpha_sigma
+    row = constant[(constant.score == "ssim") & (constant.against == "truth") & (constant.dataset == "all")].iloc[0]
+    assert row.alpha == pytest.approx(0, abs=1e-12)
+
+
+def test_a_function_and_a_tool_that_do_the_same_agree(denoising: Any) -> None:
+    _, outcome, _ = denoising
+    mine, tool = records(outcome, 2), records(outcome, 3)
+    assert set(mine.verdict) <= {"PASS", "FAIL"}
+    for name in ("ssim", "psnr", "source_ssim", "self_ssim", "followup_sha256"):
+        pd.testing.assert_series_equal(mine[name], tool[name])
+
+
+def test_tables_and_reports_are_written(denoising: Any) -> None:
+    suite, outcome, home = denoising
+    finished = finish(suite, Invocation(home=home, track=False), outcome)
+    assert finished.code == 0
+    page = finished.reports[2].read_text()
+    assert "below that of the image which the system was given" in page
+    assert "against the expected mask" not in page
+    strips = sorted((outcome.systems[2].folder / "samples").glob("*.png"))
+    assert len(strips) == 2
+
+
+def test_include_source_puts_the_clean_image_first(denoising: Any) -> None:
+    _, outcome, _ = denoising
+    folders = {system.record_name: Records.read(system.folder) for system in outcome.systems}
+    without = series_sets(folders, "ssim")[0].series
+    within = series_sets(folders, "ssim", shape=Shape(include_source=True))[0].series
+    assert [one.scales.tolist() for one in without] == [[5, 15, 25]] * 4
+    assert [one.scales.tolist() for one in within] == [[0, 5, 15, 25]] * 4
+    assert within[0].qualities[0] == pytest.approx(1.0)
+    assert within[0].qualities[1:] == pytest.approx(without[0].qualities)
+    tables = make_tables(outcome.systems[0].folder, load_suite("denoising", [*SMALL, "oracles.include_source=true"]))
+    assert set(tables.alpha_sigma.scales) == {"0 5 15 25"}
+
+
+def test_films_run(tmp_path: Path) -> None:
+    suite = load_suite(
+        "background_subtraction",
+        ["model=[mog2,constant]", "seeds.films.count=2", "seeds.films.frames=30", "seeds.films.size=[48,64]"],
+    )
+    outcome = go(suite, tmp_path)
+    frame = records(outcome)
+    assert len(frame) == 2 * 7
+    assert frame.f_measure.notna().all()
+    assert (frame.f_measure == frame.dice).all()
+    assert frame[frame.relation == "source"].recall.mean() > 0.3
+    assert (records(outcome, 1).f_measure == 0).all()
+
+
+def test_a_measured_property_has_a_point_a_cluster_and_is_asked_about_once(tmp_path: Path) -> None:
+    from medtest.results.measured import measured_rows
+
+    rows = []
+    rng = np.random.default_rng(0)
+    quality = dict(enumerate(rng.uniform(0.5, 1, 6)))
+    for cluster in range(6):
+        for repeat in range(3):
+            seed = f"liver-{cluster}-n{repeat}"
+            common = {"dataset": "d", "seed_id": seed, "cluster": f"liver-{cluster}", "severity": 0, "item": ""}
+            score = quality[cluster] + 0.01 * (repeat - 1)
+            rows.append({**common, "relation": "source", "group": "source", "scale": 0.0, "dice": score})
+            rows.append(
+                {**common, "relation": "liver_variability", "group": "measured", "scale": cluster + 0.5, "dice": score}
+            )
+    found = list(measured_rows(Records.of(pd.DataFrame(rows)), "dice", Shape()))
+    assert [row["dataset"] for row in found] == ["d", "all"]
+    curve = np.array([quality[n] for n in range(6)])
+    assert found[1]["alpha"] == pytest.approx(max(-np.diff(curve)), abs=1e-7)
+    assert found[1]["sigma"] == int(np.argmax(-np.diff(curve))) + 0.5
+    assert "permutation p" in str(found[1]["note"])
+    merged = next(iter(measured_rows(Records.of(pd.DataFrame(rows)), "dice", Shape(min_step=1.5))))
+    assert len(str(merged["scales"]).split()) == 3
