@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from medtest.suite.model import Invocation
     from medtest.training.further.leak import Print
     from medtest.training.further.log import FurtherLog
+    from medtest.training.further.material import Material
     from medtest.training.further.networks import Start
     from medtest.training.further.recipe import Recipe
     from medtest.training.further.train import Point, Trained
@@ -144,9 +145,13 @@ class _Job:
             lock.release()
 
     def _locked(self, parts: Any, prints: Mapping[str, Print]) -> ExitCode:
+        from medtest.training.further.train import check_state
+
+        material = self._material(parts, prints)
+        check_state(self.start, material, self.recipe, self.out)
         log = self._log()
         try:
-            trained = self._train(parts, prints, log)
+            trained = self._train(material, log)
             compared = self._compare(trained, log)
         except BaseException:
             self._end(log, failed=True)
@@ -193,19 +198,18 @@ class _Job:
             tags=tags,
         )
 
-    def _train(self, parts: Any, prints: Mapping[str, Print], log: FurtherLog | None) -> Trained:
+    def _material(self, parts: Any, prints: Mapping[str, Print]) -> Material:
+        """Draw the perturbed images, or take them from where they lie."""
         import cv2
 
         from medtest.followups import default_folder
         from medtest.training.further.material import prepare_material
-        from medtest.training.further.train import FACTS, HISTORY, train_further
 
         cv2.setNumThreads(1)
         kept = self.request.store
         store = default_folder() if kept is None else Path(kept).expanduser() if kept else None
         if self.loaded.suite.privacy.seed_ids == "hashed":
             store = None  # what is drawn here is known by plain ids, which such a suite keeps out of shared folders
-        reporter = _Reporter(self.console)
         material = prepare_material(
             parts,
             prints,
@@ -213,7 +217,7 @@ class _Job:
             size=self.recipe.size or self.start.size,
             folder=self.out,
             store=store,
-            progress=reporter.drawing,
+            progress=_Reporter(self.console).drawing,
         )
         counts = material.counts
         self.console.print(
@@ -224,9 +228,15 @@ class _Job:
             markup=False,
             soft_wrap=True,
         )
+        return material
+
+    def _train(self, material: Material, log: FurtherLog | None) -> Trained:
+        from medtest.training.further.train import FACTS, HISTORY, train_further
+
         if log is not None:
             options = self.recipe.model_dump(mode="json", exclude={"notes", "summary", "source"})
-            log.params({**flat(options), **{f"pairs_{k}": v for k, v in counts.items()}, "from": self.start.sha256})
+            counts = {f"pairs_{kind}": count for kind, count in material.counts.items()}
+            log.params({**flat(options), **counts, "from": self.start.sha256})
         trained = train_further(
             self.start,
             material,
@@ -235,7 +245,7 @@ class _Job:
             device=_device(self.invocation.device),
             threads=self.threads,
             log=log,
-            progress=reporter,
+            progress=_Reporter(self.console),
         )
         if log is not None:
             log.attach([trained.weights, self.out / FACTS, self.out / HISTORY])

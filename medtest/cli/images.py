@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -116,7 +117,9 @@ def export_images(tokens: Sequence[str], *, config_dirs: Sequence[Path], console
     export_followups(loaded.suite, invocation_of(loaded), target)
     console.print(f"{target}: follow-ups and manifest.csv.", markup=False, soft_wrap=True)
     console.print("Put your maps under the same names into a folder, then:", markup=False, soft_wrap=True)
-    console.print(f"  python run.py suite={name} model=predictions folder=YOUR_MAPS", markup=False, soft_wrap=True)
+    typed = [f"suite={name}", *(token for token in overrides if not token.startswith("model="))]
+    command = shlex.join(["python", "run.py", *typed, "model=predictions", "folder=YOUR_MAPS"])
+    console.print(f"  {command}", markup=False, soft_wrap=True)
 
 
 def replay_address(tokens: Sequence[str], *, out: Path, config_dirs: Sequence[Path], console: Console) -> None:

@@ -84,6 +84,15 @@ def test_a_case_is_replayed_from_its_address(work: Path) -> None:
     assert "mine/frame_1" in str(caught.value)
 
 
+def test_an_export_says_how_to_come_back(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    typed = ["suite=a=b/team.yaml", "data=data", "relations.blur.severities=[1]", "limit=1", "model=pranet", "to=out"]
+    assert run_app(["export", *typed]) == 0
+    back = "suite=a=b/team.yaml data=data 'relations.blur.severities=[1]' limit=1 model=predictions folder=YOUR_MAPS"
+    assert back in capsys.readouterr().out
+    assert (work / "out" / "mine" / "frame_1" / "blur_s1_f0_r0.png").is_file()
+    assert not (work / "out" / "mine" / "frame_2.png").exists()
+
+
 def test_a_sheet_of_any_seed(work: Path) -> None:
     typed = ["sheet", "suite=a=b/team.yaml", "data=data", "--out", "sheet.png", "--cell", "64"]
     assert run_app([*typed, "--seed", "mine/frame_2"]) == 0

@@ -15,7 +15,7 @@ from further_parts import small_pairs, write_start
 
 from medtest.cli.app import run_app
 from medtest.cli.further_tokens import command_of, parse
-from medtest.errors import UserMistakes
+from medtest.errors import MedtestError, UserMistakes
 
 SMALL = [
     "prepare.size=96",
@@ -156,6 +156,10 @@ def test_trained_tested_and_tracked(home, capsys):
     capsys.readouterr()
     assert run_app(_typed(home)) == 0
     assert pd.read_csv(out / "before_after.csv").equals(table)
+    # other options in the same folder are refused, and leave the earlier training's runs as they are
+    with pytest.raises(MedtestError, match="another recipe"):
+        run_app(_typed(home, "steps=3"))
+    assert _statuses(home / "home", out) == ["FINISHED", "FINISHED"]
     _check_exclusion(home, out, table)
     # anew: the earlier training is moved aside, whole
     before = (out / "training.json").read_text()
@@ -177,6 +181,14 @@ def _check_exclusion(home: Path, out: Path, table: pd.DataFrame) -> None:
     blur = (fewer["relation"] == "blur").to_numpy()
     assert (fewer.loc[blur, "cases"] == table.loc[blur, "cases"] - 1).all()
     assert "1 follow-ups that people flagged" in (out / "before_after.html").read_text()
+
+
+def _statuses(home: Path, out: Path) -> list[str]:
+    from mlflow import MlflowClient
+
+    client = MlflowClient(tracking_uri=f"sqlite:///{home}/mlruns/mlflow.db")
+    kept = json.loads((out / "mlflow.json").read_text())
+    return [client.get_run(kept[name]).info.status for name in ("parent", "run")]
 
 
 def _check_mlflow(home: Path, out: Path) -> None:

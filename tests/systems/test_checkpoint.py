@@ -59,6 +59,22 @@ def test_checkpoints_load_in_the_forms_people_have(
         assert torch.allclose(loaded[key].float(), value.float(), atol=1e-3), key  # half precision loses a little
 
 
+class _Wrapper(torch.nn.Module):
+    """A network whose own names begin with what DataParallel's kin leave on others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = torch.nn.Linear(3, 2)
+
+
+@pytest.mark.parametrize("prefix", ["", "module.", "net.module."])
+def test_a_prefix_that_is_the_networks_own_stays(prefix: str, tmp_path: Path) -> None:
+    state = _Wrapper().state_dict()
+    torch.save({f"{prefix}{key}": value for key, value in state.items()}, tmp_path / "c.pth")
+    network = load_strictly(_Wrapper(), read_state(tmp_path / "c.pth"), name="wrapper", file="c.pth")
+    assert _same(network.state_dict(), state)
+
+
 def test_safetensors_load(small: torch.nn.Module, tmp_path: Path) -> None:
     from safetensors.torch import save_file
 

@@ -210,6 +210,7 @@ def load_strictly(network: nn.Module, state: Mapping[str, Tensor], *, name: str,
         CheckpointMismatch: Names or shapes differ; both are listed, with the network that fits better.
     """
     wanted = network.state_dict()
+    state = _prefixed(state, wanted)
     missing = [key for key in wanted if key not in state and not key.endswith(COUNTER)]
     unexpected = [key for key in state if key not in wanted and not key.endswith(COUNTER)]
     shapes = [
@@ -222,6 +223,14 @@ def load_strictly(network: nn.Module, state: Mapping[str, Tensor], *, name: str,
     full = {key: (state[key].to(value.dtype) if key in state else value) for key, value in wanted.items()}
     network.load_state_dict(full)
     return network.eval()
+
+
+def _prefixed(state: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    """Give weights a prefix back that was taken off and is the network's own (``model.`` of a wrapper class)."""
+    if not state or any(name in wanted for name in state):
+        return state
+    own = next((prefix for prefix in PREFIXES if all(prefix + name in wanted for name in state)), "")
+    return {own + name: value for name, value in state.items()}
 
 
 def _report(

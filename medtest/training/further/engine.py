@@ -101,7 +101,7 @@ class Engine:
         self._precision = precision_of(recipe, device)
         self._kind = INPUTS[start.family]
         self._labels = None if start.labels is None else start.labels.to(device)
-        self._identity = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+        self._identity = identity
         self._optimizer = make_optimizer(self.network, recipe.optimizer)
         self._rates = Rates(recipe, steps=steps, steps_per_epoch=batches.steps_per_epoch)
         self._scaler = torch.amp.GradScaler("cuda", enabled=self._precision == "amp")
@@ -274,7 +274,7 @@ class Engine:
         """Write the state: beside it, flushed, then renamed into place."""
         reached = self.reached
         state = {
-            "identity": self._identity,
+            "identity": _digest(self._identity),
             "network": self.network.state_dict(),
             "average": self._average,
             "optimizer": self._optimizer.state_dict(),
@@ -304,16 +304,7 @@ class Engine:
         Raises:
             MedtestError: It belongs to a training with other options, weights or data, or cannot be read.
         """
-        try:
-            state = torch.load(path, map_location=self._device, weights_only=True)
-            identity = state["identity"]
-        except Exception as error:  # noqa: BLE001 - what a torn file makes of torch's reader is anyone's guess
-            raise MedtestError(f"{path.name}: the state of this training cannot be read: {error}") from error
-        if identity != self._identity:
-            raise MedtestError(
-                f"{path.name} belongs to a training with another recipe, other weights or other data: "
-                "choose another out=, or fresh=true to begin anew there"
-            )
+        state = read_state(path, self._identity, device=self._device)
         self.network.load_state_dict(state["network"])
         for name, value in state["average"].items():
             self._average[name].copy_(value)
@@ -323,6 +314,35 @@ class Engine:
             self._scaler.load_state_dict(state["scaler"])
         torch.set_rng_state(state["generator"].cpu())
         self.reached = Progressed(**state["reached"])
+
+
+def _digest(identity: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+
+
+def read_state(path: Path, identity: Mapping[str, Any], *, device: str, mapped: bool = False) -> dict[str, Any]:
+    """Return the state of a training.
+
+    Args:
+        path: A file that :meth:`Engine.save` wrote.
+        identity: What must be the same; JSON values.
+        device: Where its tensors go.
+        mapped: Leave the tensors on disk.
+
+    Raises:
+        MedtestError: It belongs to a training with other options, weights or data, or cannot be read.
+    """
+    try:
+        state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True, mmap=mapped)
+        found = state["identity"]
+    except Exception as error:  # noqa: BLE001 - what a torn file makes of torch's reader is anyone's guess
+        raise MedtestError(f"{path.name}: the state of this training cannot be read: {error}") from error
+    if found != _digest(identity):
+        raise MedtestError(
+            f"{path.name} belongs to a training with another recipe, other weights or other data: "
+            "choose another out=, or fresh=true to begin anew there"
+        )
+    return state
 
 
 def _freeze_norms(network: nn.Module) -> None:

@@ -70,6 +70,29 @@ class Trained:
     stopped_early: bool = False
 
 
+def identity_of(start: Start, material: Material, recipe: Recipe) -> dict[str, Any]:
+    """Return what must be the same for a training to be resumed; JSON values."""
+    return {
+        "recipe": recipe.model_dump(mode="json", exclude={"notes", "summary", "source"}),
+        "start": start.sha256,
+        "network": start.name,
+        "data": material.digest,
+        "size": recipe.size or start.size,
+    }
+
+
+def check_state(start: Start, material: Material, recipe: Recipe, out: Path) -> None:
+    """Refuse a folder that holds another training, before that one's runs in MLflow are touched.
+
+    Raises:
+        MedtestError: Its state belongs to another training, or cannot be read.
+    """
+    from medtest.training.further.engine import read_state
+
+    if (out / STATE).is_file():
+        read_state(out / STATE, identity_of(start, material, recipe), device="cpu", mapped=True)
+
+
 def train_further(
     start: Start,
     material: Material,
@@ -120,13 +143,7 @@ def train_further(
     batches = RecipeBatches(material.originals, material.perturbed, recipe, size=size)
     steps = recipe.steps or max(1, round((recipe.epochs or 0) * batches.steps_per_epoch))
     every = recipe.validation.every_steps or batches.steps_per_epoch
-    identity = {
-        "recipe": recipe.model_dump(mode="json", exclude={"notes", "summary", "source"}),
-        "start": start.sha256,
-        "network": start.name,
-        "data": material.digest,
-        "size": size,
-    }
+    identity = identity_of(start, material, recipe)
     probe = copy.deepcopy(start.network).to(device)
     engine = Engine(start, batches, recipe, steps=steps, device=device, identity=identity)
     run = _Run(engine, start, material, recipe, out, probe=probe, steps=steps, log=log, progress=progress)
