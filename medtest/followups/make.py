@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from medtest.cases import Address
+from medtest.cases import SERIES_KINDS, Address
 from medtest.errors import Interrupted, MedtestError, Mistake, UserMistakes
 from medtest.followups.entry import Entry
 from medtest.followups.guard import StoreLock
@@ -117,8 +117,20 @@ def check_privacy(suite: Suite) -> None:
     """Check that a suite allows its images to be kept.
 
     Raises:
-        UserMistakes: It has ``privacy: {images: none}``.
+        UserMistakes: It has ``privacy: {images: none}``, or is a series, whose images a store does not hold.
     """
+    if suite.kind in SERIES_KINDS:
+        raise UserMistakes(
+            [
+                Mistake(
+                    where="suite",
+                    key="seeds",
+                    found=f"seeds that expect a {suite.kind}",
+                    allowed="seeds that expect a mask",
+                    fix="Follow-ups of series are not kept; medtest export writes them as files.",
+                )
+            ]
+        )
     if suite.privacy.images == "none":
         raise UserMistakes(
             [
