@@ -98,6 +98,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 packed.mkdir(parents=True, exist_ok=True)
                 shutil.copy(home / "data" / "polyp" / kind / f"case {index}.png", packed / f"{index}.png")
     _write_networks(home / "nets")
+    _write_filters(home / "filters")
     _write_families(home / "nets")
     (home / "suites").mkdir()
     blocks = re.findall(
@@ -134,6 +135,16 @@ def _write_checkpoints(folder: Path) -> None:
     torch.save({"state_dict": sanet, "args": argparse.Namespace(lr=0.4)}, folder / "old.pth")
     torch.save(build_network("tganet").state_dict(), folder / "checkpoint.pth")
     np.save(folder / "words.npy", np.random.default_rng(0).standard_normal((5, 300)).astype(np.float32))
+
+
+def _write_filters(folder: Path) -> None:
+    """Write the algorithms and the numbers that the page on robustness shows."""
+    folder.mkdir()
+    text = (ROOT / "docs" / "your-algorithm.md").read_text(encoding="utf-8")
+    for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
+        (folder / block.split("\n")[0].removeprefix("# ")).write_text(block, encoding="utf-8")
+    numbers = re.findall(r"```text\n(.*?)```", text, flags=re.DOTALL)[0]
+    (folder / "curves.dat").write_text(numbers, encoding="utf-8")
 
 
 def _write_networks(folder: Path) -> None:

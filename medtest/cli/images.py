@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image as PillowImage
 from rich.console import Console
 
-from medtest.cases import PreparedSeed, SeedRef
+from medtest.cases import SERIES_KINDS, PreparedSeed, SeedRef
 from medtest.cli.jobs import invocation_of
 from medtest.cli.sheet import draw_sheet, save_sheet
 from medtest.errors import Mistake, OutputProblem, UserMistakes, nearest_name
@@ -118,7 +118,8 @@ def export_images(tokens: Sequence[str], *, config_dirs: Sequence[Path], console
     console.print(f"{target}: follow-ups and manifest.csv.", markup=False, soft_wrap=True)
     console.print("Put your maps under the same names into a folder, then:", markup=False, soft_wrap=True)
     typed = [f"suite={name}", *(token for token in overrides if not token.startswith("model="))]
-    command = shlex.join(["python", "run.py", *typed, "model=predictions", "folder=YOUR_MAPS"])
+    system = "results" if loaded.suite.kind in SERIES_KINDS else "predictions"
+    command = shlex.join(["python", "run.py", *typed, f"model={system}", "folder=YOUR_MAPS"])
     console.print(f"  {command}", markup=False, soft_wrap=True)
 
 
@@ -130,6 +131,7 @@ def replay_address(tokens: Sequence[str], *, out: Path, config_dirs: Sequence[Pa
         OutputProblem: The folder cannot be written.
     """
     from medtest.runner.replay import replay_case
+    from medtest.runner.series_strips import view
 
     name, overrides, _, words = split_tokens(tokens)
     if len(words) != 1:
@@ -143,6 +145,8 @@ def replay_address(tokens: Sequence[str], *, out: Path, config_dirs: Sequence[Pa
     invocation = replace(invocation_of(loaded), limit=None)
     case = replay_case(loaded.suite, invocation, words[0])
     pictures = {"source.png": case.source, "followup.png": case.followup}
+    if case.seed.kind in SERIES_KINDS:  # as they look: their range is black to white, of volumes one slice
+        pictures = {name: view(case.seed, picture).image for name, picture in pictures.items()}
     try:
         out.mkdir(parents=True, exist_ok=True)
         for file, picture in pictures.items():

@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 from PIL import Image as PillowImage
 from PIL import ImageDraw, ImageFont
 
-from medtest.cases import Address, Mask, PreparedSeed
+from medtest.cases import SERIES_KINDS, Address, Mask, PreparedSeed
 from medtest.errors import NotApplicable, OutputProblem
 from medtest.relations.base import Relation
+from medtest.relations.series import follow_up
+from medtest.runner.series_strips import view
 
 _PAPER = (255, 255, 255)
 _INK = (28, 30, 34)
@@ -79,6 +81,11 @@ def _outline(image: NDArray[np.uint8], mask: Mask | None, colour: tuple[int, int
 
 
 def _source_cells(seed: PreparedSeed, cell: int) -> list[Cell]:
+    if seed.kind in SERIES_KINDS:
+        shown = view(seed, seed.image, seed.mask)
+        truth = _fit(_outline(shown.image, shown.region, _LESION), cell)
+        source = Cell(picture=_fit(shown.image, cell), caption="source")
+        return [source] if shown.region is None else [source, Cell(picture=truth, caption="expected region")]
     frame = np.array(seed.image)
     frame[seed.frame] = (0.35 * frame[seed.frame] + 0.65 * np.asarray(_FRAME)).astype(np.uint8)
     grey = np.round(seed.grey * 255).astype(np.uint8)
@@ -103,12 +110,12 @@ def _relation_cells(
         )
         label = f"{severity}" if severity else f"draw {repeat}"
         try:
-            follow_up = relation.follow_up(seed, severity, address.generator(suite_seed))
+            made = follow_up(relation, seed, severity, address.generator(suite_seed))
         except NotApplicable as reason:
             cells.append(Cell(picture=None, caption=f"{label}: {reason}"))
             continue
-        picture = _fit(follow_up.image, cell)
-        cells.append(Cell(picture=picture, caption=f"{label} · scale {follow_up.scale:.3g}"))
+        shown = view(seed, made.image).image if seed.kind in SERIES_KINDS else made.image
+        cells.append(Cell(picture=_fit(shown, cell), caption=f"{label} · scale {made.scale:.3g}"))
     return cells
 
 

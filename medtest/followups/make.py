@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from medtest.cases import SERIES_KINDS
 from medtest.errors import Mistake, UserMistakes
 from medtest.followups.guard import StoreLock
 from medtest.followups.making import Making
@@ -62,8 +63,20 @@ def check_privacy(suite: Suite) -> None:
     """Check that a suite allows its images to be kept.
 
     Raises:
-        UserMistakes: It has ``privacy: {images: none}``.
+        UserMistakes: It has ``privacy: {images: none}``, or is a series, whose images a store does not hold.
     """
+    if suite.kind in SERIES_KINDS:
+        raise UserMistakes(
+            [
+                Mistake(
+                    where="suite",
+                    key="seeds",
+                    found=f"seeds that expect a {suite.kind}",
+                    allowed="seeds that expect a mask",
+                    fix="Follow-ups of series are not kept; medtest export writes them as files.",
+                )
+            ]
+        )
     if suite.privacy.images == "none":
         raise UserMistakes(
             [

@@ -128,7 +128,7 @@ def _row(one: Robustness) -> dict[str, str]:
 def _pairs(found: SeriesSet) -> list[dict[str, str]]:
     """Return the pairs whose α cannot be told apart, by corrected p; most pairs of many systems can."""
     table = paired_table(found)
-    rows: list[Mapping[Any, Any]] = table.to_dict("records")
+    rows: Sequence[Mapping[Any, Any]] = table.to_dict("records")
     return [
         {
             "pair": f"{row['first']} and {row['second']}",

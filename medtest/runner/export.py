@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import IO, Any
 
 import cv2
+import numpy as np
 
-from medtest.cases import Address, Image
+from medtest.cases import SERIES_KINDS, Address, Image
 from medtest.errors import Mistake, OutputProblem, UserMistakes
 from medtest.runner.folder import output_problems, writing, writing_text
 from medtest.runner.parts import Made, Parts
@@ -18,6 +19,7 @@ from medtest.runner.rows import params_text
 from medtest.suite.digest import digest_of
 from medtest.suite.model import Invocation, Suite
 from medtest.suite.plan import Plan, Unit, is_chosen
+from medtest.systems.restoration.image_files import write_image
 
 MANIFEST = "manifest.csv"
 COLUMNS = ("address", "file", "params", "scale", "sha256", "skipped")
@@ -34,7 +36,8 @@ def export_followups(suite: Suite, invocation: Invocation, to: Path) -> int:
     """Write the chosen sources and follow-ups and ``manifest.csv``, going on where an earlier call stopped.
 
     Sources are ``<dataset>/<seed_id>.png``, follow-ups ``<dataset>/<seed_id>/<stem>.png``: the names under which
-    ``model=predictions`` looks for answers. Images are as prepared (RGB PNG).
+    ``model=predictions`` and ``model=results`` look for answers. Images are as prepared: RGB PNG, of series PNG (8 and
+    16 bit, flat) or ``.npy``.
 
     Args:
         suite: The suite; its systems do not matter.
@@ -114,8 +117,13 @@ def _export_unit(parts: Parts, source: int, unit: Unit, chosen: Sequence[int], t
         if made.follow is None:
             written.add(made, "", "", "")
             continue
-        name = folder.parent / f"{folder.name}.png" if made.address.is_source else folder / f"{made.address.stem}.png"
-        _save(to / name, made.follow.image)
+        image, ending = made.follow.image, _ending(made)
+        stem = folder.parent / folder.name if made.address.is_source else folder / made.address.stem
+        name = stem.with_name(f"{stem.name}{ending}")
+        if made.kind in SERIES_KINDS:
+            write_image(to / name, image, made.spec)
+        else:
+            _save(to / name, image)
         written.add(made, name.as_posix(), params_text(made.follow.params), repr(float(made.follow.scale)))
     written.flush()
 
@@ -124,6 +132,14 @@ def _inside(to: Path, name: Path) -> Path:
     if name.is_absolute() or ".." in name.parts:
         raise UserMistakes([Mistake(where="seeds", key="seed_id", found=str(name), allowed="a name inside the folder")])
     return name
+
+
+def _ending(made: Made) -> str:
+    """Return the ending of an exported image: PNG keeps 8 and 16 bits of flat pictures, all else needs ``.npy``."""
+    if made.kind not in SERIES_KINDS or made.follow is None:
+        return ".png"
+    flat = made.spec.axes in ("yx", "yxc") and made.follow.image.dtype in (np.uint8, np.uint16)
+    return ".png" if flat else ".npy"
 
 
 def _save(path: Path, image: Image) -> None:

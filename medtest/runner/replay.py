@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from medtest.cases import SOURCE, Address, Image, Mask, Params, SeedRef
+from medtest.cases import SOURCE, Address, Image, Mask, Params, PreparedSeed, SeedRef
 from medtest.errors import MedtestError, Mistake, UserMistakes, nearest_name
 from medtest.runner.dispatch import Callbacks, Dispatcher
 from medtest.runner.folder import output_problems
@@ -29,13 +29,14 @@ class Replay:
 
     Attributes:
         address: Its address, with the plain seed id.
-        source: The prepared source image, uint8 RGB H×W×3.
+        source: The prepared source image, uint8 RGB H×W×3; of series as it is.
         followup: The follow-up, same shape.
         truth: The expected mask, bool H×W, or None.
         params: The parameters that were drawn.
         scale: Physical distance from identity.
         source_sha256: As in the record.
         followup_sha256: As in the record: equal where the machine gives the same bytes.
+        seed: The prepared source case.
     """
 
     address: Address
@@ -46,6 +47,7 @@ class Replay:
     scale: float
     source_sha256: str
     followup_sha256: str
+    seed: PreparedSeed
 
 
 def replay_case(suite: Suite, invocation: Invocation, address: str | Address) -> Replay:
@@ -77,6 +79,7 @@ def replay_case(suite: Suite, invocation: Invocation, address: str | Address) ->
         scale=made.follow.scale,
         source_sha256=seed.sha256,
         followup_sha256=made.sha256,
+        seed=seed,
     )
 
 

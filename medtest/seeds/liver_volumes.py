@@ -97,13 +97,22 @@ class LiverVolumes(SeedSource):
         )
 
     def load(self, ref: SeedRef) -> Seed:
-        """Read one volume with its labels and measure the organ."""
+        """Read one volume with its labels and measure the organ.
+
+        Raises:
+            UserMistakes: A file's values cannot be read, or none of them is the organ.
+        """
         root, one = self._root(), self.settings
         volume_name, labels_name = json.loads(ref.locator)
-        organ, _ = read_labels(root / labels_name, one.labels)
-        if not organ.any():
-            raise BadFileError("has no voxel of the organ")
-        volume = read_volume(root / volume_name)
+        now = labels_name
+        try:
+            organ, _ = read_labels(root / labels_name, one.labels)
+            if not organ.any():
+                raise BadFileError("has no voxel of the organ")
+            now = volume_name
+            volume = read_volume(root / volume_name)
+        except BadFileError as error:
+            raise UserMistakes([Mistake(where=now, found=str(error))]) from error
         box = Box(size=tuple(one.box)) if one.box is not None else self.mean_box()
         measured = liver_variability(organ, volume.info.spacing, box, placement=one.placement)
         spec = ImageSpec(

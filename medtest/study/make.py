@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 import medtest
+from medtest.cases import SERIES_KINDS
 from medtest.errors import Mistake, OutputProblem, UserMistakes
 from medtest.study.database import now
 from medtest.study.extras import Extras, catch_items, training_items
@@ -118,6 +119,18 @@ def make_study(
 
 
 def _check_privacy(suite: Suite) -> None:
+    if suite.kind in SERIES_KINDS:
+        raise UserMistakes(
+            [
+                Mistake(
+                    where="suite",
+                    key="seeds",
+                    found=f"seeds that expect a {suite.kind}",
+                    allowed="seeds that expect a mask",
+                    fix="The study shows pictures with lesions; series are no such pictures.",
+                )
+            ]
+        )
     if suite.privacy.images == "none":
         raise UserMistakes(
             [

@@ -81,7 +81,7 @@ def test_without_a_box_the_mean_dimensions_are_taken(tmp_path: Path) -> None:
 def test_labels_can_be_chosen(tmp_path: Path) -> None:
     write(tmp_path, LAYOUTS["LiTS"])
     livers = source(tmp_path, labels=[2])
-    with pytest.raises(Exception, match="no voxel of the organ"):
+    with pytest.raises(UserMistakes, match="no voxel of the organ"):
         livers.load(livers.refs()[0])
 
 

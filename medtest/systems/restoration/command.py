@@ -63,7 +63,7 @@ class Command(System):
         """Return what is wrong with the command, without running it."""
         given = self.settings.command
         try:
-            words = shlex.split(given)
+            words = _words(given)
         except ValueError as error:
             return [Mistake(where=self.name, key="command", found=f"{given!r} ({error})", allowed=FORM)]
         if not words:
@@ -80,9 +80,9 @@ class Command(System):
     def fingerprint(self) -> dict[str, Json]:
         """Return the command's words, files among them by their SHA-256 alone."""
         words: list[Json] = []
-        for number, word in enumerate(shlex.split(self.settings.command)):
+        for number, word in enumerate(_words(self.settings.command)):
             found = shutil.which(word) if number == 0 else word
-            path = None if found is None else Path(found).expanduser()
+            path = None if found is None else Path(found)
             is_file = path is not None and path.is_file()
             words.append(f"sha256:{file_sha256(path)}" if is_file and path is not None else word)
         return {"command": words}
@@ -107,8 +107,7 @@ class Command(System):
             given, wanted = folder / f"input{suffix}", folder / f"output{suffix}"
             write_image(given, image, spec)
             words = [
-                word.replace(INPUT, str(given)).replace(OUTPUT, str(wanted))
-                for word in shlex.split(self.settings.command)
+                word.replace(INPUT, str(given)).replace(OUTPUT, str(wanted)) for word in _words(self.settings.command)
             ]
             self._run(words, folder, given)
             if not wanted.is_file():
@@ -145,6 +144,12 @@ class Command(System):
                 raise BadOutput(f"the tool was stopped: it wrote more than {self.settings.max_megabytes:g} MB")
             time.sleep(wait)
             wait = min(0.25, 1.5 * wait)
+
+
+def _words(command: str) -> list[str]:
+    """Return a command's words; a leading ``~`` is the home folder, as a shell would have it."""
+    words = shlex.split(command)
+    return [str(Path(word).expanduser()) if word.startswith("~/") else word for word in words]
 
 
 def _files(folder: Path) -> list[Path]:

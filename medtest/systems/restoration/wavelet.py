@@ -1,4 +1,4 @@
-"""Wavelet shrinkage, scikit-image's (with PyWavelets)."""
+"""Wavelet shrinkage, scikit-image's with PyWavelets (extra ``wavelet``)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Wavelet(ImageFilter):
         """Say when PyWavelets is missing."""
         if importlib.util.find_spec("pywt"):
             return super().check()
-        return [Mistake(where=self.name, found="PyWavelets is not installed", fix="pip install PyWavelets")]
+        return [Mistake(where=self.name, found="PyWavelets is not installed", fix="pip install 'medtest[wavelet]'")]
 
     def filter(self, pixels: Field) -> Field:
         """Filter one image."""

@@ -1,0 +1,95 @@
+"""How long filters take, and a suite of series: the figures of docs and notes.
+
+python benchmarks/series.py                    every bundled filter on 512 × 512, grey and RGB, one core
+python benchmarks/series.py --suite denoising  a whole suite on this machine's cores, into a temporary folder
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from medtest.cases import Address, ImageSpec
+from medtest.plugins import parts
+from medtest.systems.base import System
+
+SIDE = 512
+REPEATS = 3
+
+
+def filters() -> list[System]:
+    """Return every bundled filter whose libraries are installed."""
+    found: list[System] = []
+    for name, info in sorted(parts("systems").items()):
+        if ".restoration." not in info.target or name in ("command", "results", "mog2", "knn"):
+            continue
+        made = info.load()
+        if made.output_kind != "image":
+            continue
+        system: System = made(name, made.Settings(**info.defaults))
+        if system.check():
+            print(f"{name:20s} left out: {system.check()[0].found}")
+            continue
+        found.append(system)
+    return found
+
+
+def seconds(system: System, image: np.ndarray, spec: ImageSpec) -> float:
+    """Return the median time of one image."""
+    address = Address(dataset="bench", seed_id="one")
+    times = []
+    for _ in range(REPEATS):
+        started = time.perf_counter()
+        system.process([image], [spec], [address])
+        times.append(time.perf_counter() - started)
+    return statistics.median(times)
+
+
+def time_filters() -> None:
+    """Print a line a filter."""
+    cv2.setNumThreads(1)
+    rng = np.random.default_rng(0)
+    smooth = cv2.GaussianBlur(rng.normal(size=(SIDE, SIDE, 3)).astype(np.float32), (0, 0), 8)
+    colour = (smooth - smooth.min()) / np.ptp(smooth) * 255 + rng.normal(0, 15, smooth.shape)
+    colour = np.ascontiguousarray(colour, dtype=np.float32)
+    grey = np.ascontiguousarray(colour[..., 1])
+    print(f"{'filter':20s} {'grey, s':>8s} {'RGB, s':>8s}   {SIDE} × {SIDE}, one core, median of {REPEATS}")
+    for system in filters():
+        system.open(device="cpu", threads=1)
+        one = seconds(system, grey, ImageSpec(dtype="float32", axes="yx"))
+        three = seconds(system, colour, ImageSpec(dtype="float32", axes="yxc"))
+        print(f"{system.name:20s} {one:8.3f} {three:8.3f}")
+
+
+def time_suite(name: str, extra: list[str]) -> None:
+    """Run a suite from nothing and print its wall time."""
+    root = Path(__file__).parents[1]
+    with tempfile.TemporaryDirectory() as home:
+        started = time.perf_counter()
+        command = [sys.executable, str(root / "run.py"), f"suite={name}", "track=false", "quiet=true", *extra]
+        done = subprocess.run(command, cwd=home, check=False)
+        print(f"suite={name} {' '.join(extra)}: {time.perf_counter() - started:.1f} s, exit code {done.returncode}")
+
+
+def main() -> None:
+    """Time what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--suite", help="a suite to run whole instead of timing filters")
+    parser.add_argument("extra", nargs="*", help="what a run takes beside it: limit=2")
+    given = parser.parse_args()
+    if given.suite:
+        time_suite(given.suite, given.extra)
+    else:
+        time_filters()
+
+
+if __name__ == "__main__":
+    main()
