@@ -35,9 +35,10 @@ def with_options(options: type[BaseModel]) -> Callable[[Command], Command]:
         own = inspect.signature(command, eval_str=True).parameters.values()
         parameters = [one for one in own if one.kind is not one.VAR_KEYWORD]
         for name, field in options.model_fields.items():
-            default = inspect.Parameter.empty if field.is_required() else field.get_default(call_default_factory=True)
-            kind = Annotated[field.annotation, typer.Option(help=field.description)]
-            parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind))
+            default = ... if field.is_required() else field.get_default(call_default_factory=True)
+            option = typer.Option(default, help=field.description)
+            keyword = inspect.Parameter.KEYWORD_ONLY
+            parameters.append(inspect.Parameter(name, keyword, default=option, annotation=field.annotation))
         command.__dict__["__signature__"] = inspect.Signature(parameters)
         return command
 

@@ -14,6 +14,7 @@ from medtest.suite.digest import Digest, digest_of, oracle_digest, run_digest
 from medtest.suite.model import Suite
 
 BASE = """\
+name: base
 version: "1"
 seed: 7
 seeds: {phantoms: {count: 2}}
