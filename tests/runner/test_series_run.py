@@ -11,14 +11,17 @@ import pandas as pd
 import pytest
 from runner_helpers import go, records
 
-from medtest.cases import ImageSpec, Seed, SeedRef, Verdict
+from medtest.cases import ImageSpec, Seed, SeedRef, Verdict, image_sha256
 from medtest.errors import UserMistakes
+from medtest.followups.make import check_privacy
 from medtest.preparation import prepare, seed_factors
 from medtest.report.finish import finish
 from medtest.results.records_io import Records
 from medtest.results.series_records import Shape, series_sets
 from medtest.results.tables import make_tables
 from medtest.runner import Limits
+from medtest.runner.export import export_followups
+from medtest.runner.replay import replay_case
 from medtest.suite.compose import load_suite
 from medtest.suite.model import Invocation, Suite
 
@@ -209,3 +212,23 @@ def test_a_measured_property_has_a_point_a_cluster_and_is_asked_about_once(tmp_p
     assert "permutation p" in str(found[1]["note"])
     merged = next(iter(measured_rows(Records.of(pd.DataFrame(rows)), "dice", Shape(min_step=1.5))))
     assert len(str(merged["scales"]).split()) == 3
+
+
+def test_exported_images_are_the_follow_ups(tmp_path: Path) -> None:
+    suite = load_suite("denoising", [*SMALL, "model=identity", "seeds.pictures.names=[camera]"])
+    count = export_followups(suite, Invocation(home=tmp_path), tmp_path / "out")
+    assert count == 1 + 1 + 3
+    manifest = pd.read_csv(tmp_path / "out" / "manifest.csv").set_index("address")
+    row = manifest.loc["pictures/camera/gaussian_noise_s3_f0_r0"]
+    found = np.load(tmp_path / "out" / row["file"])
+    assert image_sha256(found) == row["sha256"]
+    again = replay_case(suite, Invocation(home=tmp_path), "pictures/camera/gaussian_noise_s3_f0_r0")
+    assert np.array_equal(again.followup, found)
+    eight = load_suite("denoising", [*SMALL, "model=identity", "seeds.pictures.dtype=own"])
+    export_followups(eight, Invocation(home=tmp_path), tmp_path / "eight")
+    assert sorted(path.suffix for path in (tmp_path / "eight" / "pictures").iterdir() if path.is_file()) == [".png"] * 2
+
+
+def test_the_store_says_that_it_keeps_no_series() -> None:
+    with pytest.raises(UserMistakes, match="series are not kept"):
+        check_privacy(load_suite("denoising", ["model=identity"]))

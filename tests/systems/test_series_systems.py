@@ -88,6 +88,18 @@ def test_files_give_back_what_was_written(tmp_path: Path, spec: ImageSpec, shape
     assert np.array_equal(found, image)
 
 
+def test_a_volume_in_the_scanners_orientation_comes_out_as_ours(tmp_path: Path) -> None:
+    nibabel = pytest.importorskip("nibabel")
+    spec, shape = SPECS[4]
+    image = image_of(spec, shape)
+    write_image(tmp_path / "ours.nii.gz", image, spec)
+    given = nibabel.load(tmp_path / "ours.nii.gz")
+    assert nibabel.aff2axcodes(given.affine) == ("L", "P", "S")
+    nibabel.save(nibabel.as_closest_canonical(given), tmp_path / "ras.nii.gz")
+    found = read_image(tmp_path / "ras.nii.gz", spec, max_bytes=10**7, max_values=10**6)
+    assert np.array_equal(found, image)
+
+
 def test_floats_in_a_png_are_rounded_to_their_range(tmp_path: Path) -> None:
     spec = ImageSpec(dtype="float32", low=-1, high=1, axes="yx")
     image = np.linspace(-1.5, 1.5, 600, dtype=np.float32).reshape(20, 30)

@@ -3,7 +3,8 @@
 - ``.png``: 8 and 16 bit, grey and RGB, flat. Images in floating point are rounded and clipped to 8 bits of their range,
   which loses what lies outside; choose ``npy`` or ``nii`` where that matters.
 - ``.npy``: any array, as it is.
-- ``.nii``, ``.nii.gz``: NIfTI (nibabel), axes reversed to x, y, z, with the spacing.
+- ``.nii``, ``.nii.gz``: NIfTI (nibabel), axes reversed to x, y, z, with the spacing. Volumes are read in whatever
+  orientation they were written.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from PIL import Image as Pillow
 
 from medtest.cases import Image, ImageSpec
 from medtest.errors import BadOutput
+from medtest.volumes import read_volume, volume_info
 
 SUFFIXES: Mapping[str, str] = {"png": ".png", "npy": ".npy", "nii": ".nii.gz"}
 """File endings by format."""
@@ -67,7 +69,8 @@ def read_image(path: Path, spec: ImageSpec, *, max_bytes: int, max_values: int, 
         if name.endswith(".npy"):
             return _read_npy(path, max_values)
         if name.endswith((".nii", ".nii.gz")):
-            return _read_nifti(path, spec, max_values)
+            found = _read_volume(path, max_values) if spec.axes == "zyx" else _read_nifti(path, spec, max_values)
+            return np.asarray(found != 0) if region else found
         return _read_picture(path, spec, max_values, region=region)
     except BadOutput:
         raise
@@ -101,11 +104,22 @@ def _write_nifti(path: Path, image: Image, spec: ImageSpec) -> None:
     import nibabel
 
     spacing = tuple(reversed(spec.spacing)) or (1.0,) * len(spec.spatial(image.shape))
-    affine = np.diag([*[*spacing, 1.0, 1.0, 1.0][:3], 1.0])
+    sizes = [*spacing, 1.0, 1.0, 1.0][:3]
+    # our volumes run from right to left and from front to back, NIfTI's axes the other way round
+    signs = (-1.0, -1.0, 1.0) if spec.axes == "zyx" else (1.0, 1.0, 1.0)
+    affine = np.diag([*(size * sign for size, sign in zip(sizes, signs, strict=True)), 1.0])
     colours = (image.ndim - 1,) if spec.coloured else ()
     axes = (*reversed(range(len(spec.spatial(image.shape)))), *colours)
     made = nibabel.Nifti1Image(np.transpose(image, axes), affine)  # type: ignore[no-untyped-call]
     nibabel.save(made, path)
+
+
+def _read_volume(path: Path, max_values: int) -> NDArray[Any]:
+    """Read a volume in whatever orientation it was written; it comes out as volumes of seeds do."""
+    count = int(np.prod(volume_info(path).shape, dtype=np.int64))
+    if count > max_values:
+        raise BadOutput(f"{path.name} holds {count:,} values; the bound is {max_values:,}")
+    return read_volume(path).values
 
 
 def _read_nifti(path: Path, spec: ImageSpec, max_values: int) -> NDArray[Any]:
