@@ -54,6 +54,7 @@ class Mistake:
         allowed: What may stand there.
         nearest: The nearest allowed name, when there is one worth suggesting.
         fix: One sentence that says how to mend it.
+        misfit: Whether a system answers otherwise than the suite's seeds ask: the suite is for other systems.
     """
 
     where: str
@@ -63,6 +64,7 @@ class Mistake:
     allowed: str = ""
     nearest: str | None = None
     fix: str = ""
+    misfit: bool = False
 
     def __str__(self) -> str:
         place = self.where if self.line is None else f"{self.where}:{self.line}"

@@ -24,6 +24,7 @@ Your network:
   model=onnx path=FILE.onnx | model=torchscript path=FILE.pt
   model=callable target=package.module:function    any Python function: images in, masks out
   model=predictions folder=DIR                     masks made elsewhere (medtest export writes the follow-ups)
+  model=command command='TOOL {{input}} {{output}}'  a program, image in, image or region out (suite=denoising, liver)
   systems.ssformer.checkpoint=FILE                 with several systems
   "+systems.v2={{use: ssformer, checkpoint: FILE}}"  a second checkpoint of one network
   --config-dir DIR                                 your own DIR/model/*.yaml

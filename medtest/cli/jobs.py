@@ -15,7 +15,7 @@ from rich.table import Table
 from medtest.cli.bootstrap import DEFECT, tell_defect
 from medtest.cli.plan_view import console, plan_view
 from medtest.cli.typed import job_tokens, typed_command
-from medtest.errors import SEVERITY_ORDER, ExitCode, MedtestError
+from medtest.errors import SEVERITY_ORDER, ExitCode, MedtestError, UserMistakes
 from medtest.paths import home
 from medtest.suite.compose import Loaded, needs_data, settle, task_overrides
 from medtest.suite.hydra_source import Places
@@ -62,7 +62,8 @@ class Job:
         places: Where suites and systems are looked for.
         called: How the command is called.
         typed: What was typed after it.
-        listed: The suites come from a ``glob``: one that needs ``data=`` is not run, which is no failure.
+        listed: The suites come from a ``glob``: one that needs ``data=``, or is for other systems than ``model=``
+            names, is not run, which is no failure.
         alone: No sweep.
         results: What the jobs of this process gave.
         parents: MLflow's parent runs of the sweep, made by the first jobs that are tracked.
@@ -119,7 +120,14 @@ class Job:
             return _result(label, tell_defect(), type(error).__name__)
 
     def _do(self, cfg: DictConfig, hydra: Any, label: str) -> JobResult:
-        loaded = settle(cfg, hydra, self.places, for_run=not self.listed)
+        try:
+            loaded = settle(cfg, hydra, self.places, for_run=not self.listed)
+        except UserMistakes as error:
+            misfits = [mistake for mistake in error.mistakes if mistake.misfit]
+            if not (self.listed and misfits and _names_model(hydra)):
+                raise
+            note = f"it is for other systems, {misfits[0].allowed}"
+            return JobResult(label=label, code=int(ExitCode.OK), status="not run", note=note)
         if self.listed and loaded.options.data is None and needs_data(loaded.suite):
             return JobResult(label=label, code=int(ExitCode.OK), status="not run", note="it needs data=PATH")
         invocation = self._invocation(loaded, hydra)
@@ -140,6 +148,10 @@ class Job:
             return invocation_of(loaded, whole)
         own = typed_command(self.called, job_tokens(self.typed, task_overrides(hydra)))
         return invocation_of(loaded, own, sweep_command=whole)
+
+
+def _names_model(hydra: Any) -> bool:
+    return any(override.startswith("model=") for override in task_overrides(hydra))
 
 
 def invocation_of(loaded: Loaded, command: str = "", *, sweep_command: str = "") -> Invocation:

@@ -13,7 +13,7 @@ from medtest.cases import ID_PATTERN, SERIES_KINDS, SOURCE, UNCHANGED
 from medtest.errors import nearest_name
 from medtest.plugins import Family, PartInfo, parts
 from medtest.suite.composed import with_composed
-from medtest.suite.draft import Draft, settings_of
+from medtest.suite.draft import Draft, a_kind, settings_of
 from medtest.suite.exclusion import PLAIN_NAME, BadListError, Exclusion, find_list, read_exclusion
 from medtest.suite.judging import gates_of, oracle_plan
 from medtest.suite.model import PartPlan, Prepare, Privacy, Suite
@@ -128,16 +128,18 @@ def _kinds_agree(draft: Draft, seeds: list[PartPlan], relations: list[PartPlan],
     kind = next(iter(kinds.values()))
     for name, other in kinds.items():
         if other != kind:
-            draft.wrong(("seeds", name), found=f"seeds that expect a {other}", allowed=f"seeds that expect a {kind}")
+            draft.wrong(
+                ("seeds", name), found=f"seeds that expect {a_kind(other)}", allowed=f"seeds that expect {a_kind(kind)}"
+            )
     for plan in systems:
         system = plan.info.load()
         if kind != system.output_kind and kind not in system.other_kinds:
-            found = f"a system that answers a {system.output_kind}"
-            draft.wrong(("systems", plan.id), found=found, allowed=f"one that answers a {kind}")
+            found = f"a system that answers {a_kind(system.output_kind)}"
+            draft.wrong(("systems", plan.id), found=found, allowed=f"one that answers {a_kind(kind)}", misfit=True)
     for plan in relations:
         meant = plan.info.load().output_kinds
         if kind not in meant:
-            allowed = f"relations that suit a {kind}"
+            allowed = f"relations that suit {a_kind(kind)}"
             draft.wrong(("relations", plan.id), found=f"a relation for {', '.join(sorted(meant))}", allowed=allowed)
     return str(kind)
 
@@ -183,7 +185,7 @@ def _prepare(draft: Draft, kind: str | None) -> PrepareBlock | None:
     block = validate(PrepareBlock, filled, at=("prepare",), origin=draft.origin, mistakes=draft.mistakes)
     if block is not None and series and block.size != "native":
         draft.wrong(
-            ("prepare", "size"), found=block.size, allowed=f"native (seeds that expect a {kind} keep their size)"
+            ("prepare", "size"), found=block.size, allowed=f"native (seeds that expect {a_kind(kind)} keep their size)"
         )
     return block
 

@@ -37,8 +37,17 @@ class Draft:
     mistakes: list[Mistake] = field(default_factory=list)
     folders: Sequence[Path] = ()
 
-    def wrong(self, key: Key, *, found: object, allowed: str, nearest: str | None = None, fix: str = "") -> None:
-        """Note a mistake at a key."""
+    def wrong(
+        self,
+        key: Key,
+        *,
+        found: object,
+        allowed: str,
+        nearest: str | None = None,
+        fix: str = "",
+        misfit: bool = False,
+    ) -> None:
+        """Note a mistake at a key; see :class:`medtest.errors.Mistake`."""
         place = self.origin(key)
         self.mistakes.append(
             Mistake(
@@ -49,6 +58,7 @@ class Draft:
                 allowed=allowed,
                 nearest=nearest,
                 fix=fix,
+                misfit=misfit,
             )
         )
 
@@ -121,3 +131,8 @@ def deep_merge(defaults: Mapping[Any, Any], given: Mapping[Any, Any]) -> dict[An
         else:
             merged[name] = value
     return merged
+
+
+def a_kind(kind: object) -> str:
+    """Return a kind of answer with its article: "a mask", "an image"."""
+    return f"{'an' if str(kind)[:1] in 'aeiou' else 'a'} {kind}"

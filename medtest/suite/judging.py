@@ -8,7 +8,7 @@ from typing import Any
 from medtest.cases import ID_PATTERN
 from medtest.errors import nearest_name
 from medtest.plugins import PartInfo, parts
-from medtest.suite.draft import Draft, deep_merge, settings_of
+from medtest.suite.draft import Draft, a_kind, deep_merge, settings_of
 from medtest.suite.model import Criterion, Gate, OraclePlan, PartPlan, Suite
 from medtest.suite.safety import Key
 from medtest.suite.schema import GateBlock, PrimaryBlock, ShownBlock, validate
@@ -29,10 +29,10 @@ def oracle_plan(draft: Draft, kind: str | None) -> OraclePlan | None:
     info = known[named] if named is not None else _oracle_for(kind, known)
     if info is None:
         if kind is not None:
-            draft.wrong(("oracles",), found=f"no oracle for a {kind}", allowed=", ".join(known))
+            draft.wrong(("oracles",), found=f"no oracle for {a_kind(kind)}", allowed=", ".join(known))
         return None
     if kind is not None and info.load().output_kind != kind:
-        draft.wrong(("oracles", "oracle"), found=info.name, allowed=f"an oracle that judges a {kind}")
+        draft.wrong(("oracles", "oracle"), found=info.name, allowed=f"an oracle that judges {a_kind(kind)}")
     defaults = dict(info.defaults)
     own = PartInfo(
         family="oracles",

@@ -153,11 +153,21 @@ def test_a_sweep_lists_every_job_and_ends_with_the_gravest(work: Path, capsys: p
 def test_every_suite_of_a_folder(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (work.parent / "suites" / "bad.yaml").unlink()
     assert run("-m", "suite=glob(*)", "suite_dir=../suites", "plan=true", "limit=1") == 0
-    summary = capsys.readouterr().out.partition("7 jobs")[2]
+    summary = capsys.readouterr().out.partition(" jobs")[2]
     assert re.search(r"suite=folder .*not run.*data=PATH", summary)
     assert re.search(r"suite=good .*done", summary)
     assert re.search(r"suite=polyp_seg_folder .*not run", summary)
     assert re.search(r"suite=polyp_seg_published .*done", summary)
+
+
+def test_suites_of_a_folder_for_other_systems_are_not_run(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (work.parent / "suites" / "bad.yaml").unlink()
+    assert run("-m", "suite=glob(*)", "suite_dir=../suites", "plan=true", "limit=1", "model=pranet") == 0
+    summary = capsys.readouterr().out.partition(" jobs")[2]
+    assert re.search(r"suite=denoising .*not run.*one that answers an image", summary)
+    assert re.search(r"suite=polyp_seg .*done", summary)
+    assert run("suite=denoising", "model=pranet", "plan=true") == 2
+    assert "found:   a system that answers a mask" in capsys.readouterr().err
 
 
 def test_sweeps_over_models_and_thresholds(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
