@@ -12,6 +12,7 @@ from medtest.followups.guard import StoreLock
 from medtest.followups.making import Making
 from medtest.followups.report import StoreReport
 from medtest.followups.store import FOLDER, FollowUpStore
+from medtest.suite.draft import a_kind
 from medtest.suite.model import Invocation, Suite
 
 
@@ -71,7 +72,7 @@ def check_privacy(suite: Suite) -> None:
                 Mistake(
                     where="suite",
                     key="seeds",
-                    found=f"seeds that expect a {suite.kind}",
+                    found=f"seeds that expect {a_kind(suite.kind)}",
                     allowed="seeds that expect a mask",
                     fix="Follow-ups of series are not kept; medtest export writes them as files.",
                 )

@@ -21,6 +21,7 @@ from medtest.study.plan import arrange, assign, generator, preferred, share
 from medtest.study.questions import ARTEFACTS, Kind
 from medtest.study.store import StudyStore
 from medtest.study.workshop import Workshop
+from medtest.suite.draft import a_kind
 from medtest.suite.model import Invocation, Suite
 
 Progress = Callable[[int, int], None]
@@ -125,7 +126,7 @@ def _check_privacy(suite: Suite) -> None:
                 Mistake(
                     where="suite",
                     key="seeds",
-                    found=f"seeds that expect a {suite.kind}",
+                    found=f"seeds that expect {a_kind(suite.kind)}",
                     allowed="seeds that expect a mask",
                     fix="The study shows pictures with lesions; series are no such pictures.",
                 )
