@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -137,10 +138,9 @@ def serve(
             )
         console.print(f"The study is served at {site.url} (Ctrl-C stops it).", markup=False, soft_wrap=True)
         console.file.flush()
-        try:
+        with suppress(KeyboardInterrupt):  # raised again by the server once it has ended, unless the signal is ignored
             serve_study(store, site, listener)
-        except KeyboardInterrupt:
-            console.print("Stopped. Answers and links stay as they are; the same command serves on.", markup=False)
+        console.print("Stopped. Answers and links stay as they are; the same command serves on.", markup=False)
 
 
 @app.command("links")
