@@ -29,11 +29,9 @@ def filters() -> list[System]:
     """Return every bundled filter whose libraries are installed."""
     found: list[System] = []
     for name, info in sorted(parts("systems").items()):
-        if ".restoration." not in info.target or name in ("command", "results", "mog2", "knn"):
+        if ".restoration." not in info.target:
             continue
         made = info.load()
-        if made.output_kind != "image":
-            continue
         system: System = made(name, made.Settings(**info.defaults))
         if system.check():
             print(f"{name:20s} left out: {system.check()[0].found}")

@@ -60,8 +60,18 @@ def make_followups(
         store.close()
 
 
-def check_privacy(suite: Suite) -> None:
-    """Check that a suite allows its images to be kept.
+def check_privacy(
+    suite: Suite,
+    *,
+    series: str = "Follow-ups of series are not kept; medtest export writes them as files.",
+    forbidden: str = "A store of follow-ups holds every image of the suite, which its privacy forbids.",
+) -> None:
+    """Check that a suite allows its images to be kept and shown.
+
+    Args:
+        suite: The suite.
+        series: What to tell of series.
+        forbidden: What to tell of a suite that keeps its images to itself.
 
     Raises:
         UserMistakes: It has ``privacy: {images: none}``, or is a series, whose images a store does not hold.
@@ -74,7 +84,7 @@ def check_privacy(suite: Suite) -> None:
                     key="seeds",
                     found=f"seeds that expect {a_kind(suite.kind)}",
                     allowed="seeds that expect a mask",
-                    fix="Follow-ups of series are not kept; medtest export writes them as files.",
+                    fix=series,
                 )
             ]
         )
@@ -86,7 +96,7 @@ def check_privacy(suite: Suite) -> None:
                     key="privacy.images",
                     found="none",
                     allowed="samples",
-                    fix="A store of follow-ups holds every image of the suite, which its privacy forbids.",
+                    fix=forbidden,
                 )
             ]
         )

@@ -19,7 +19,7 @@ from medtest.runner.rows import params_text
 from medtest.suite.digest import digest_of
 from medtest.suite.model import Invocation, Suite
 from medtest.suite.plan import Plan, Unit, is_chosen
-from medtest.systems.restoration.image_files import write_image
+from medtest.systems.adapters.image_files import write_image
 
 MANIFEST = "manifest.csv"
 COLUMNS = ("address", "file", "params", "scale", "sha256", "skipped")

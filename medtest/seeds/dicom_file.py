@@ -17,8 +17,6 @@ what is brighter than half of the brightest.
 
 from __future__ import annotations
 
-import logging
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,6 +29,7 @@ from numpy.typing import NDArray
 
 from medtest.cases import Image, Mask
 from medtest.imagefile import MAX_LABEL, BadFileError, opened_file
+from medtest.volumes.libraries import pydicom_library
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset
@@ -64,20 +63,6 @@ class DicomInfo:
 
 
 @cache
-def _library() -> Any:
-    """Return pydicom, silenced: its warnings and log lines quote values of a file's elements."""
-    try:
-        import pydicom
-        import pydicom.pixels
-    except ImportError as error:
-        raise BadFileError("is DICOM; reading it needs pydicom: pip install 'medtest[dicom]'") from error
-    warnings.filterwarnings("ignore", module=r"pydicom(\..*)?")
-    logging.getLogger("pydicom").setLevel(logging.CRITICAL + 1)
-    pydicom.config.settings.reading_validation_mode = pydicom.config.IGNORE
-    return pydicom
-
-
-@cache
 def _tags() -> tuple[int, ...]:
     """Return the only elements that are parsed: those of the image, its class, and per-frame groups."""
     from pydicom.datadict import keyword_dict
@@ -88,7 +73,7 @@ def _tags() -> tuple[int, ...]:
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[BinaryIO, Dataset]]:
     """Open a file and read its header; whatever its parser raises becomes one reason without the file's words."""
-    pydicom = _library()
+    pydicom = pydicom_library()
     with opened_file(path) as (file, size):
         if size == 0:
             raise BadFileError("is empty (0 bytes)")
@@ -213,7 +198,7 @@ def _frame(file: BinaryIO, header: Dataset, index: int) -> NDArray[Any]:
 
     A JPEG stream that is larger than the header says meets Pillow's own bound and then the check of its size.
     """
-    pydicom = _library()
+    pydicom = pydicom_library()
     _check_decoder(pydicom, header)
     try:
         file.seek(0)
@@ -248,7 +233,7 @@ def _high_byte(values: NDArray[Any], bits: int) -> NDArray[np.uint8]:
 
 
 def _palette(values: NDArray[Any], header: Dataset) -> Image:
-    coloured = _library().pixels.apply_color_lut(values, header)[..., :3]
+    coloured = pydicom_library().pixels.apply_color_lut(values, header)[..., :3]
     bits = int(header.RedPaletteColorLookupTableDescriptor[2])
     # Some files hold 8-bit entries in 16-bit tables.
     wide = bits > 8 and int(coloured.max()) > 255
@@ -257,7 +242,7 @@ def _palette(values: NDArray[Any], header: Dataset) -> Image:
 
 def _windowed(values: NDArray[Any], header: Dataset, index: int, asked: tuple[float, ...]) -> NDArray[np.uint8]:
     """Return grey values as 8 bits: rescaled, windowed, and turned round where the least is white."""
-    pixels = _library().pixels
+    pixels = pydicom_library().pixels
     padding = header.get("PixelPaddingValue")
     shown = values != padding if isinstance(padding, int) else None
     level = pixels.apply_rescale(values, _functional(header, index, "PixelValueTransformationSequence") or header)

@@ -14,13 +14,11 @@ Values become 8 bits by one window for a whole volume: the one asked for, else t
 from __future__ import annotations
 
 import gzip
-import logging
 import math
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -29,6 +27,7 @@ from numpy.typing import NDArray
 
 from medtest.cases import Image, Mask
 from medtest.imagefile import BadFileError, opened_file
+from medtest.volumes.libraries import nibabel_library
 
 Axis: TypeAlias = Literal["axial", "coronal", "sagittal"]
 _CANONICAL: dict[str, int] = {"sagittal": 0, "coronal": 1, "axial": 2}
@@ -79,7 +78,7 @@ class Volume:
     """
 
     def __init__(self, image: Any, axis: Axis) -> None:
-        library = _library()
+        library = nibabel_library()
         self._image = image
         proxy = image.dataobj
         # Without slope and intercept, so that a slice is read as it is stored.
@@ -193,17 +192,6 @@ class Volume:
         return np.concatenate(parts) * slope + intercept
 
 
-@cache
-def _library() -> Any:
-    try:
-        import nibabel
-    except ImportError as error:
-        raise BadFileError("is NIfTI; reading it needs nibabel: pip install 'medtest[nifti]'") from error
-    for name in ("nibabel", "nibabel.global"):  # its log lines quote what a header says
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    return nibabel
-
-
 @contextmanager
 def opened_volume(path: Path, axis: Axis, *, max_pixels: int) -> Iterator[Volume]:
     """Open a volume, its header checked against the bounds and nothing of it decoded.
@@ -211,7 +199,7 @@ def opened_volume(path: Path, axis: Axis, *, max_pixels: int) -> Iterator[Volume
     Raises:
         BadFileError: It is no readable volume within the bounds, or nibabel is not installed.
     """
-    nibabel = _library()
+    nibabel = nibabel_library()
     _check_head(path)
     with _reading():
         image = nibabel.load(path)

@@ -11,8 +11,8 @@ from itertools import islice
 from pathlib import Path
 
 import medtest
-from medtest.cases import SERIES_KINDS
 from medtest.errors import Mistake, OutputProblem, UserMistakes
+from medtest.followups.make import check_privacy
 from medtest.study.database import now
 from medtest.study.extras import Extras, catch_items, training_items
 from medtest.study.model import Item
@@ -21,7 +21,6 @@ from medtest.study.plan import arrange, assign, generator, preferred, share
 from medtest.study.questions import ARTEFACTS, Kind
 from medtest.study.store import StudyStore
 from medtest.study.workshop import Workshop
-from medtest.suite.draft import a_kind
 from medtest.suite.model import Invocation, Suite
 
 Progress = Callable[[int, int], None]
@@ -86,7 +85,11 @@ def make_study(
         UserMistakes: The suite keeps its images to itself, there is nothing to draw, or the folder is taken.
         OutputProblem: The folder cannot be written.
     """
-    _check_privacy(suite)
+    check_privacy(
+        suite,
+        series="The study shows pictures with lesions; series are no such pictures.",
+        forbidden="A study shows images to people; this suite forbids that.",
+    )
     with new_folder(to) as draft_folder:
         seed = suite.seed if options.draw is None else options.draw
         with closing(Workshop(suite, invocation, draft_folder.path)) as workshop:
@@ -117,33 +120,6 @@ def make_study(
         longest=longest,
         notices=tuple(draft.notices),
     )
-
-
-def _check_privacy(suite: Suite) -> None:
-    if suite.kind in SERIES_KINDS:
-        raise UserMistakes(
-            [
-                Mistake(
-                    where="suite",
-                    key="seeds",
-                    found=f"seeds that expect {a_kind(suite.kind)}",
-                    allowed="seeds that expect a mask",
-                    fix="The study shows pictures with lesions; series are no such pictures.",
-                )
-            ]
-        )
-    if suite.privacy.images == "none":
-        raise UserMistakes(
-            [
-                Mistake(
-                    where="suite",
-                    key="privacy.images",
-                    found="none",
-                    allowed="samples",
-                    fix="A study shows images to people; this suite forbids that.",
-                )
-            ]
-        )
 
 
 def write_study(

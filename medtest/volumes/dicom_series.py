@@ -6,11 +6,8 @@ Only the elements below are parsed, so that what a file says of a patient is not
 from __future__ import annotations
 
 import hashlib
-import logging
 import math
-import warnings
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.imagefile import BadFileError, opened_file
+from medtest.volumes.libraries import pydicom_library
 from medtest.volumes.reading import Turn, VolumeInfo, check_size, turn_of
 
 MOST_SLICES = 10_000
@@ -61,19 +59,6 @@ class _Series:
     columns: int
 
 
-@cache
-def _library() -> Any:
-    try:
-        import pydicom
-        import pydicom.pixels
-    except ImportError as error:
-        raise BadFileError("is DICOM; reading it needs pydicom: pip install 'medtest[dicom]'") from error
-    warnings.filterwarnings("ignore", module=r"pydicom(\..*)?")
-    logging.getLogger("pydicom").setLevel(logging.CRITICAL + 1)
-    pydicom.config.settings.reading_validation_mode = pydicom.config.IGNORE
-    return pydicom
-
-
 def is_dicom(path: Path) -> bool:
     """Say whether a file is DICOM, by the four letters at byte 128."""
     try:
@@ -114,7 +99,7 @@ def read(folder: Path) -> tuple[NDArray[np.float32], VolumeInfo]:
 
 
 def _pixels(path: Path) -> NDArray[Any]:
-    pydicom = _library()
+    pydicom = pydicom_library()
     try:
         values: NDArray[Any] = pydicom.pixels.pixel_array(path)
     except MemoryError:
@@ -127,7 +112,7 @@ def _pixels(path: Path) -> NDArray[Any]:
 
 
 def _header(path: Path) -> Any:
-    pydicom = _library()
+    pydicom = pydicom_library()
     with opened_file(path) as (file, size):
         if size > MOST_BYTES:
             raise BadFileError("has a slice that is larger than a slice can be")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gzip
-import logging
 import math
 import struct
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.imagefile import BadFileError, opened_file
+from medtest.volumes.libraries import nibabel_library
 from medtest.volumes.reading import Turn, VolumeInfo, check_size, turn_of
 
 MOST_HEADER = 2**20
 _BAD = "is no NIfTI file, or is damaged or truncated"
 _LPS = np.diag([-1.0, -1.0, 1.0])
 """NIfTI's axes point right, front, head; ours left, back, head."""
-
-
-@cache
-def _library() -> Any:
-    try:
-        import nibabel
-    except ImportError as error:
-        raise BadFileError("is NIfTI; reading it needs nibabel: pip install 'medtest[nifti]'") from error
-    for name in ("nibabel", "nibabel.global"):  # its log lines quote what a header says
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    return nibabel
 
 
 def info(path: Path) -> VolumeInfo:
@@ -58,7 +46,7 @@ def read(path: Path) -> tuple[NDArray[np.float32], VolumeInfo]:
 
 
 def _opened(path: Path) -> tuple[Any, Turn]:
-    nibabel = _library()
+    nibabel = nibabel_library()
     _check_head(path)
     try:
         image = nibabel.load(path)

@@ -388,19 +388,19 @@ def test_headers_that_lie_are_refused_before_anything_is_unpacked(tmp_path):
 def test_without_the_library_the_message_says_how_to_get_it(tmp_path, monkeypatch):
     import sys
 
-    from medtest.seeds import dicom_file, nifti_file
+    from medtest.volumes.libraries import nibabel_library, pydicom_library
 
     write_nifti(tmp_path / "n" / "v.nii", volume())
     write_dicom(tmp_path / "d" / "v.dcm", ramp())
-    for module, name, folder in ((nifti_file, "nibabel", "n"), (dicom_file, "pydicom", "d")):
-        module._library.cache_clear()
+    for library, name, folder in ((nibabel_library, "nibabel", "n"), (pydicom_library, "pydicom", "d")):
+        library.cache_clear()
         monkeypatch.setitem(sys.modules, name, None)
         try:
             with pytest.raises(UserMistakes, match=r"pip install 'medtest\["):
                 source(tmp_path / folder, labels="none").refs()
         finally:
             monkeypatch.undo()
-            module._library.cache_clear()
+            library.cache_clear()
 
 
 @pytest.mark.slow

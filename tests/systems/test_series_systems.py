@@ -14,9 +14,9 @@ import pytest
 from medtest.cases import Address, ImageSpec
 from medtest.errors import BadOutput
 from medtest.plugins import parts
+from medtest.systems.adapters.image_files import read_image, write_image
 from medtest.systems.base import Missing, System
 from medtest.systems.restoration.base import from_levels, to_levels
-from medtest.systems.restoration.image_files import read_image, write_image
 
 GREY = ImageSpec(dtype="float32", axes="yx")
 AT = Address(dataset="d", seed_id="s", relation="noise", severity=2)

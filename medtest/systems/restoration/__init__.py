@@ -1,1 +1,1 @@
-"""Algorithms that map images to images or regions: filters, segmenters, and any tool of the user's own."""
+"""Image filters, from their papers or from libraries: denoising, sharpening, enhancement."""

@@ -9,14 +9,15 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Address, Image, ImageSpec, Json
-from medtest.systems.base import RawAnswer, System
+from medtest.cases import Address, Image, ImageSpec
+from medtest.systems.algorithm import Algorithm
+from medtest.systems.base import RawAnswer
 
 WHITE = 255.0
 """Filters work in the grey levels of an 8-bit picture, in which their parameters are published."""
 
 
-class ImageFilter(System):
+class ImageFilter(Algorithm):
     """An algorithm that gives an image for an image. Subclasses write :meth:`filter` and have no state."""
 
     output_kind: ClassVar[str] = "image"
@@ -32,17 +33,6 @@ class ImageFilter(System):
         Returns:
             The same shape, any float dtype, in grey levels.
         """
-
-    def fingerprint(self) -> dict[str, Json]:
-        """Return nothing: settings and revision say it all."""
-        return {}
-
-    def open(self, *, device: str, threads: int) -> None:
-        """Do nothing: there is nothing to load."""
-
-    def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
-        """Filter 8-bit RGB images."""
-        return self.process(images, [ImageSpec()] * len(images), addresses)
 
     def process(
         self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]

@@ -1,1 +1,1 @@
-"""Segmentation networks under test, published and compact."""
+"""Segmentation under test: published networks and their compact ones, organs in volumes, what moves in films."""

@@ -17,7 +17,7 @@ from pydantic import Field as Setting
 from medtest.cases import Image, ImageSpec
 from medtest.errors import BadOutput
 from medtest.systems.base import SystemSettings
-from medtest.systems.restoration.segmenter import Segmenter
+from medtest.systems.segmentation.segmenter import Segmenter
 from medtest.systems.segmentation.volumes.regions import bounding_box, with_rim
 
 Mask3 = NDArray[np.bool_]

@@ -18,7 +18,7 @@ from medtest.errors import BadOutput
 from medtest.phantoms.abdomen import REVISION as PHANTOMS
 from medtest.phantoms.abdomen.cohort import MEASURE, shape_mask, training_coefficients
 from medtest.systems.base import SystemSettings
-from medtest.systems.restoration.segmenter import Segmenter
+from medtest.systems.segmentation.segmenter import Segmenter
 from medtest.systems.segmentation.volumes.regions import largest_part, with_rim
 from medtest.systems.segmentation.volumes.shape_fit import Fit, fit_shape
 from medtest.systems.segmentation.volumes.shape_model import ShapeModel, learn_shape_model, sample

@@ -9,11 +9,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Address, Image, ImageSpec, Json
-from medtest.systems.base import RawAnswer, System
+from medtest.cases import Address, Image, ImageSpec
+from medtest.systems.algorithm import Algorithm
+from medtest.systems.base import RawAnswer
 
 
-class Segmenter(System):
+class Segmenter(Algorithm):
     """An algorithm that gives a region for an image of any dimension. Subclasses write :meth:`segment`."""
 
     output_kind: ClassVar[str] = "region"
@@ -29,17 +30,6 @@ class Segmenter(System):
         Returns:
             bool of the image's spatial shape.
         """
-
-    def fingerprint(self) -> dict[str, Json]:
-        """Return nothing: settings and revision say it all. What reads a file states its SHA-256."""
-        return {}
-
-    def open(self, *, device: str, threads: int) -> None:
-        """Do nothing: there is nothing to load."""
-
-    def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
-        """Segment 8-bit RGB images."""
-        return self.process(images, [ImageSpec()] * len(images), addresses)
 
     def process(
         self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]

@@ -13,10 +13,11 @@ from typing import ClassVar
 import numpy as np
 
 from medtest.cases import Address, Image, ImageSpec, Json
-from medtest.systems.base import RawAnswer, System
+from medtest.systems.algorithm import Algorithm
+from medtest.systems.base import RawAnswer
 
 
-class Control(System):
+class Control(Algorithm):
     """Base of both: nothing to load, any image of any kind."""
 
     output_kind: ClassVar[str] = "image"
@@ -25,13 +26,6 @@ class Control(System):
     def fingerprint(self) -> dict[str, Json]:
         """Return what is expected: the answers differ by that."""
         return {"kind": self.kind}
-
-    def open(self, *, device: str, threads: int) -> None:
-        """Do nothing: there is nothing to load."""
-
-    def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
-        """Answer 8-bit RGB images."""
-        return self.process(images, [ImageSpec()] * len(images), addresses)
 
 
 class Identity(Control):

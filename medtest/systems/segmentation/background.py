@@ -14,7 +14,7 @@ from medtest.cases import Image, ImageSpec
 from medtest.errors import BadOutput
 from medtest.systems.base import SystemSettings
 from medtest.systems.restoration.base import to_levels
-from medtest.systems.restoration.segmenter import Segmenter
+from medtest.systems.segmentation.segmenter import Segmenter
 
 
 class SubtractorSettings(SystemSettings):

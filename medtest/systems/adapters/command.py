@@ -19,9 +19,9 @@ from pydantic import Field
 from medtest.cases import Address, Image, ImageSpec, Json
 from medtest.errors import BadOutput, Mistake
 from medtest.plugins import TRUSTED
+from medtest.systems.adapters.image_files import SUFFIXES, read_image, write_image
 from medtest.systems.base import RawAnswer, System, SystemSettings
 from medtest.systems.files import file_sha256
-from medtest.systems.restoration.image_files import SUFFIXES, read_image, write_image
 
 INPUT, OUTPUT = "{input}", "{output}"
 FORM = "a program and its arguments with {input} and {output}, as 'mytool --denoise {input} {output}'"
