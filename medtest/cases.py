@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -72,6 +72,10 @@ class Address:
         )
         return np.random.Generator(np.random.PCG64(int.from_bytes(hashlib.sha256(key.encode()).digest(), "big")))
 
+    def sequence_generator(self, suite_seed: int) -> np.random.Generator:
+        """Return the generator that all frames of a sequence share: as :meth:`generator`, with -1 for the frame."""
+        return replace(self, frame=-1).generator(suite_seed)
+
     def source(self) -> Address:
         """Return the address of the source case that this follow-up was made from."""
         return replace(self, relation=SOURCE, severity=0, frame=0, repeat=0)
@@ -124,6 +128,24 @@ class ImageSpec:
     def spatial(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the shape of an image without its colours."""
         return shape[:-1] if self.coloured else shape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Classes:
+    """What a classifier can answer, in the order of its scores.
+
+    Attributes:
+        names: Names of the classes, distinct.
+        multi: Several may be true at once, or none (findings of a chest film); else exactly one is.
+    """
+
+    names: tuple[str, ...]
+    multi: bool = False
+
+    def ordered(self, labels: Iterable[str]) -> tuple[str, ...]:
+        """Return labels in the order of the classes, each once."""
+        given = set(labels)
+        return tuple(name for name in self.names if name in given)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,8 +220,27 @@ class RegionOutput:
     kind: str = field(default="region", init=False)
 
 
-Output: TypeAlias = MaskOutput | ImageOutput | RegionOutput
-"""What a system answers and what is expected. Labels and typed answers will join this union."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LabelOutput:
+    """A classification, answered by a system.
+
+    Attributes:
+        classes: The classes of the seeds; the answer is in their order.
+        labels: What it decided, in the order of the classes: one label, or any number where several may be true.
+        probabilities: float32 C in [0, 1], one for each class, None where the system gives labels alone. They sum to 1
+            unless several classes may be true.
+        mask: Where it also segments the lesion: at the prepared image's size; None else.
+    """
+
+    classes: Classes
+    labels: tuple[str, ...]
+    probabilities: Probability | None = None
+    mask: MaskOutput | None = None
+    kind: str = field(default="label", init=False)
+
+
+Output: TypeAlias = MaskOutput | ImageOutput | RegionOutput | LabelOutput
+"""What a system answers and what is expected. Typed answers will join this union."""
 
 SERIES_KINDS: frozenset[str] = frozenset({"image", "region"})
 """Kinds of answers of series: images of any dtype, range and dimension, neither resized nor otherwise prepared."""
@@ -229,8 +270,12 @@ class Seed:
             image's spatial shape; of kind ``image`` the clean image, None where the image itself is clean.
         avoid: bool H×W rough mask that objects and text keep off, given by the user; None where there is none.
         spec: What the image's numbers mean.
-        kind: What answer is expected: ``mask``, ``image`` or ``region``.
+        kind: What answer is expected: ``mask``, ``image``, ``region`` or ``label``.
         properties: What was measured of it by name, e.g. ``{"liver_variability": 3.74}``.
+        classes: Of kind ``label``: the classes of the data set. ``expected`` is then the lesion's mask where there is
+            one, off which objects are placed.
+        labels: Of kind ``label``: the expected labels in the order of the classes; None for an unlabelled case, empty
+            where no class is true.
     """
 
     ref: SeedRef
@@ -240,6 +285,8 @@ class Seed:
     spec: ImageSpec = ImageSpec()
     kind: str = "mask"
     properties: Mapping[str, float] = field(default_factory=dict)
+    classes: Classes | None = None
+    labels: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -257,9 +304,14 @@ class PreparedSeed:
         grey: float32 H×W in [0, 1], sigmoid of local brightness; scales what is pasted.
         avoid: The user's rough mask at the prepared size, or None.
         spec: What the image's numbers mean.
-        kind: What answer is expected: ``mask``, ``image`` or ``region`` (its truth is ``mask``, of the spatial shape).
+        kind: What answer is expected: ``mask``, ``image``, ``region`` (its truth is ``mask``, of the spatial shape) or
+            ``label``.
         clean: The clean image of kind ``image``; None for other kinds.
         properties: What was measured of the seed, by name.
+        classes: Of kind ``label``: the classes of the data set.
+        labels: Of kind ``label``: the expected labels; None for an unlabelled case.
+        wide: Where the image is a crop from the middle of a wider one, that one (uint8 H'×W'×3), so that a warp can
+            bring in what lies beyond the crop; None else.
     """
 
     ref: SeedRef
@@ -273,6 +325,9 @@ class PreparedSeed:
     kind: str = "mask"
     clean: Image | None = None
     properties: Mapping[str, float] = field(default_factory=dict)
+    classes: Classes | None = None
+    labels: tuple[str, ...] | None = None
+    wide: Image | None = None
     _memo: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property

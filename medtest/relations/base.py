@@ -70,6 +70,10 @@ class Relation(Part, ABC):
         """Return how many draws there are for each seed and severity."""
         return int(self.settings.repeats)
 
+    def frames(self) -> int:
+        """Return how many frames a sequence has; 1 where a follow-up is a single image."""
+        return 1
+
     def fingerprint(self) -> dict[str, Any]:
         """Return what the run's digest must cover beside settings and revision (digests of files), JSON values."""
         return {}
@@ -98,3 +102,20 @@ class Relation(Part, ABC):
             NotApplicable: As :meth:`sample`.
         """
         return self.apply(seed, self.sample(seed, severity, rng))
+
+    def sample_frame(
+        self, seed: PreparedSeed, severity: int, frame: int, rng: np.random.Generator, sequence: np.random.Generator
+    ) -> dict[str, Any]:
+        """Draw the parameters of one frame of a sequence; by default those of :meth:`sample`.
+
+        Args:
+            seed: The prepared source case.
+            severity: As in :meth:`sample`.
+            frame: From 0 to ``frames() - 1``.
+            rng: The frame's own generator.
+            sequence: A generator that starts alike for every frame of the sequence, for what its frames share.
+
+        Raises:
+            NotApplicable: As :meth:`sample`.
+        """
+        return self.sample(seed, severity, rng)
