@@ -25,7 +25,7 @@ def convert_command(
 
     An old pickle may run any code when it is read. It is read in a process of its own, and only if you trust it.
     """
-    from medtest.systems.segmentation.convert import convert
+    from medtest.systems.checkpoints.convert import convert
 
     console = Console(highlight=False, soft_wrap=True)
 
@@ -54,8 +54,8 @@ def show_command(
     """Say what a checkpoint holds: which network it looks like, how many tensors and parameters, its SHA-256."""
     from medtest.errors import UserMistakes
     from medtest.systems.files import file_mistakes, file_sha256, user_path
-    from medtest.systems.segmentation.checkpoint import looks_like, read_state
-    from medtest.systems.segmentation.weights import is_ours, read_info
+    from medtest.systems.checkpoints.checkpoint import looks_like, read_state
+    from medtest.systems.checkpoints.weights import is_ours, read_info
 
     mistakes = file_mistakes(checkpoint, where="command line", key="FILE")
     if mistakes:

@@ -17,15 +17,16 @@ def build_network(name: str, checkpoint: str | Path | None = None) -> nn.Module:
     Its ``forward`` takes and returns what the official one does, and its parameters have the published names.
 
     Args:
-        name: ``pranet``, ``sanet``, ``tganet``, ``ssformer_s`` or ``ssformer_l``.
+        name: A name of :data:`medtest.systems.networks.PUBLISHED`: ``pranet``, ``sanet``, ``tganet``, ``ssformer_s``,
+            ``ssformer_l``, and classifiers (``agdn``, ``dsinet``, …).
         checkpoint: Weights to fill it with, in any form that people have them (see
-            :mod:`medtest.systems.segmentation.checkpoint`); freshly drawn weights without.
+            :mod:`medtest.systems.checkpoints.checkpoint`); freshly drawn weights without.
 
     Raises:
         MedtestError: There is no such network, or the checkpoint is not one of it.
     """
-    from medtest.systems.segmentation.checkpoint import load_strictly, read_state
-    from medtest.systems.segmentation.networks.registry import published
+    from medtest.systems.checkpoints.checkpoint import load_strictly, read_state
+    from medtest.systems.networks import published
 
     network = published(name)
     if checkpoint is None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from medtest.errors import MedtestError
 from medtest.seeds.base import SeedSource
-from medtest.systems.segmentation.networks.inputs import IMAGENET, InputKind
+from medtest.systems.checkpoints.inputs import IMAGENET, InputKind
 from medtest.training.augment import Augmentation, augment
 from medtest.training.colour import Colours, colours_of, exchange_colours
 from medtest.training.losses import border_weights

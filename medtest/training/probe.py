@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.systems.segmentation.networks import registry
+from medtest.systems import networks
 from medtest.systems.segmentation.networks.inputs import INPUTS
 from medtest.training.data import Pairs
 
@@ -35,7 +35,7 @@ class Probe:
     def __init__(
         self,
         network: nn.Module,
-        config: registry.NetworkConfig,
+        config: networks.NetworkConfig,
         pairs: Mapping[str, Pairs],
         path: Path,
         *,
@@ -47,7 +47,7 @@ class Probe:
 
         self._network = network.to(device).to(memory_format=torch.channels_last).eval()
         self._config = config
-        self._family = registry.family_of(config)
+        self._family = networks.family_of(config)
         self._pairs = pairs
         self._path = path
         self._size = size
@@ -56,7 +56,7 @@ class Probe:
 
     def validate(self, trainer: Trainer) -> dict[str, float]:
         """Return the mean Dice by kind of pair."""
-        from medtest.systems.segmentation.weights import WeightsInfo, save_weights
+        from medtest.systems.checkpoints.weights import WeightsInfo, save_weights
         from medtest.training.scores import dice_of
 
         self._network.load_state_dict(trainer.average)
@@ -64,7 +64,7 @@ class Probe:
         found = {name: float(dice_of(self.answer, pairs, kind=kind).mean()) for name, pairs in self._pairs.items()}
         score = float(np.mean(list(found.values()))) if found else trainer.step / self._steps
         if trainer.keep_if_best(score):
-            described = registry.describe(self._config)
+            described = networks.describe(self._config)
             info = WeightsInfo(network=described, size=self._size, note=f"step {trainer.step}")
             save_weights(self._path, trainer.best["weights"], info)
         return found

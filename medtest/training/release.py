@@ -44,7 +44,7 @@ def release(
     """
     from safetensors.torch import load_file
 
-    from medtest.systems.segmentation.weights import load_network, read_info, save_weights
+    from medtest.systems.checkpoints.weights import load_network, read_info, save_weights
 
     built, _ = load_network(weights)  # refuses what is not ours before anything is overwritten
     info = read_info(weights)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.systems.segmentation.networks.inputs import IMAGENET, InputKind
+from medtest.systems.checkpoints.inputs import IMAGENET, InputKind
 from medtest.training.data import Pairs
 
 Answer = Callable[[NDArray[np.float32]], NDArray[np.float32]]

@@ -149,6 +149,7 @@ def train_segmentation(
 
     import torch
 
+    from medtest.systems import networks
     from medtest.systems.segmentation.networks import registry
     from medtest.systems.segmentation.networks.inputs import INPUTS
     from medtest.training.augment import Augmentation
@@ -166,7 +167,7 @@ def train_segmentation(
     out.mkdir(parents=True, exist_ok=True)
     data = _load(options, out)
     config = registry.COMPACT[options.network]
-    network = registry.make(config)
+    network = networks.make(config)
     initialise(network, options.seed)
     if options.start_from is not None:
         start_from(network, options.start_from)
@@ -192,7 +193,7 @@ def train_segmentation(
         average=options.average,
         bf16=options.bf16,
     )
-    identity = {**options.identity(), "data": data.digests(), "network": registry.describe(config)}
+    identity = {**options.identity(), "data": data.digests(), "network": networks.describe(config)}
     trainer = Trainer(
         network,
         batches,
@@ -214,7 +215,7 @@ def train_segmentation(
     log.params({**options.identity(), **{f"pairs_{name}": count for name, count in sizes.items()}})
     weights = out / f"{options.network}.safetensors"
     probe = Probe(
-        registry.make(config),
+        networks.make(config),
         config,
         data.validation,
         weights,

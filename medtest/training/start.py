@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtest.errors import MedtestError
-from medtest.systems.segmentation.networks.inputs import INPUTS, InputKind
+from medtest.systems.checkpoints.inputs import InputKind
+from medtest.systems.segmentation.networks.inputs import INPUTS
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -46,7 +47,7 @@ def start_from(network: nn.Module, path: Path) -> None:
     Raises:
         MedtestError: They are of another network, or cannot be read.
     """
-    from medtest.systems.segmentation.weights import load_network
+    from medtest.systems.checkpoints.weights import load_network
 
     path = weights_file(path)
     other, _ = load_network(path)
@@ -74,7 +75,7 @@ def backbone_from(network: nn.Module, family: str, path: Path) -> int:
     Raises:
         MedtestError: One of the two has no Res2Net, or theirs have other widths.
     """
-    from medtest.systems.segmentation.weights import load_network, read_info
+    from medtest.systems.checkpoints.weights import load_network, read_info
 
     path = weights_file(path)
     given = str(read_info(path).network.get("family"))

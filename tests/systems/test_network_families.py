@@ -279,7 +279,7 @@ def test_a_checkpoint_with_a_training_scripts_settings_is_converted_first(tmp_pa
 
     import torch
 
-    from medtest.systems.segmentation.convert import convert
+    from medtest.systems.checkpoints.convert import convert
 
     file = tmp_path / "old.ckpt"
     torch.save({"state_dict": unet(tmp_path / "unet").state_dict(), "args": argparse.Namespace(lr=0.1)}, file)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from medtest.errors import MedtestError
-from medtest.systems import build_network
+from medtest.systems import build_network, networks
 from medtest.systems.segmentation.networks import registry
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -30,7 +30,7 @@ INPUT = {"tganet": 256}
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_published_networks_have_the_published_number_of_parameters_and_keys(name: str) -> None:
     with torch.device("meta"):
-        network = registry.published(name)
+        network = networks.published(name)
     assert sum(p.numel() for p in network.parameters()) == PARAMETERS[name]
     assert len(network.state_dict()) == KEYS[name]
 
@@ -40,7 +40,7 @@ def test_published_networks_have_the_published_number_of_parameters_and_keys(nam
 def test_published_networks_answer_as_recorded(name: str, tmp_path: Path) -> None:
     """Weights go through a checkpoint file under their official names, so names, shapes and arithmetic are all held."""
     with torch.device("meta"):
-        shapes = {key: tuple(value.shape) for key, value in registry.published(name).state_dict().items()}
+        shapes = {key: tuple(value.shape) for key, value in networks.published(name).state_dict().items()}
     weights = {key: torch.from_numpy(np.array(parity_rule.weight(key, shape))) for key, shape in shapes.items()}
     torch.save(weights, tmp_path / "official.pth")
     network = build_network(name, tmp_path / "official.pth")
@@ -64,7 +64,7 @@ def test_published_networks_answer_as_recorded(name: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("family", registry.COMPACT)
 def test_compact_networks_are_small_and_give_maps_of_the_published_form(family: str) -> None:
-    network = registry.make(registry.COMPACT[family])
+    network = networks.make(registry.COMPACT[family])
     assert sum(p.numel() for p in network.parameters()) <= 4_000_000
     with torch.inference_mode():
         outputs = network(torch.zeros(2, 3, 96, 128))
@@ -81,17 +81,17 @@ def test_the_page_on_published_networks_says_what_the_cards_say(family: str) -> 
     page = (ROOT / "docs" / "published-networks.md").read_text(encoding="utf-8")
     card = (ROOT / "medtest" / "weights" / f"{family}-compact.md").read_text(encoding="utf-8")
     row = next(line for line in page.splitlines() if line.startswith(f"| {family}-compact |"))
-    parameters = sum(p.numel() for p in registry.make(registry.COMPACT[family]).parameters())
+    parameters = sum(p.numel() for p in networks.make(registry.COMPACT[family]).parameters())
     figures = next(line for line in card.splitlines() if line.startswith("| test (real pairs) | 50 |"))
     dice, between = figures.split("|")[3:5]
     assert row == f"| {family}-compact | {parameters:,} | {dice.strip()} ({between.strip()}) |"
 
 
 @pytest.mark.parametrize("config", [*registry.PUBLISHED.values(), *registry.COMPACT.values()])
-def test_a_description_rebuilds_its_network(config: registry.NetworkConfig) -> None:
+def test_a_description_rebuilds_its_network(config: networks.NetworkConfig) -> None:
     import json
 
-    assert registry.from_description(json.loads(json.dumps(registry.describe(config)))) == config
+    assert networks.from_description(json.loads(json.dumps(networks.describe(config)))) == config
 
 
 def test_the_published_tganet_needs_its_word_vectors() -> None:
@@ -105,7 +105,7 @@ def test_the_stages_of_the_published_tganet_are_those_of_torchvisions_resnet() -
 
     torch.manual_seed(2)
     theirs = resnet50().eval()
-    ours = registry.published("tganet")
+    ours = networks.published("tganet")
     for part, layer in (("layer1.1", theirs.layer1), ("layer2", theirs.layer2), ("layer3", theirs.layer3)):
         ours.get_submodule(part).load_state_dict(layer.state_dict())
     ours.get_submodule("layer0.0").load_state_dict(theirs.conv1.state_dict())
@@ -121,9 +121,9 @@ def test_what_is_not_ours_is_refused() -> None:
     with pytest.raises(MedtestError, match="did you mean pranet"):
         build_network("pranett")
     with pytest.raises(MedtestError, match="unknown family"):
-        registry.from_description({"family": "os.system"})
+        networks.from_description({"family": "os.system"})
     with pytest.raises(MedtestError, match="unknown settings"):
-        registry.from_description({"family": "pranet", "depth": 3})
+        networks.from_description({"family": "pranet", "depth": 3})
 
 
 def test_a_res2net_block_chains_its_splits_but_not_in_the_first_block_of_a_stage() -> None:

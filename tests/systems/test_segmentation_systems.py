@@ -12,9 +12,9 @@ import torch
 from medtest.cases import Address
 from medtest.errors import MedtestError
 from medtest.plugins import part
+from medtest.systems import networks
 from medtest.systems.border import check_mask
 from medtest.systems.segmentation.network import SegmentationNetwork
-from medtest.systems.segmentation.networks import registry
 
 ADDRESS = Address(dataset="set", seed_id="a1")
 
@@ -268,7 +268,7 @@ def test_a_published_tganet_runs_with_word_vectors(tmp_path: Path) -> None:
     import cv2
 
     torch.manual_seed(1)
-    network = registry.published("tganet")
+    network = networks.published("tganet")
     vectors = np.random.default_rng(0).standard_normal((5, 300)).astype(np.float32)
     torch.save(network.state_dict(), tmp_path / "checkpoint.pth")
     np.save(tmp_path / "v.npy", vectors)
@@ -304,7 +304,7 @@ def test_official_resizing_is_pillows() -> None:
 @pytest.mark.slow
 def test_a_published_checkpoint_runs_under_its_own_name(tmp_path: Path) -> None:
     torch.manual_seed(0)
-    network = registry.published("ssformer_s")
+    network = networks.published("ssformer_s")
     path = tmp_path / "SSFormer [S] epoch=9.pth"
     torch.save({f"module.{key}": value for key, value in network.state_dict().items()}, path)
     system = _system("ssformer", checkpoint=str(path))

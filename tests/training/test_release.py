@@ -8,8 +8,9 @@ from typer.testing import CliRunner
 
 from medtest import paths
 from medtest.errors import MedtestError
+from medtest.systems import networks
+from medtest.systems.checkpoints.weights import WeightsInfo, load_network, read_info, save_weights
 from medtest.systems.segmentation.networks import registry
-from medtest.systems.segmentation.weights import WeightsInfo, load_network, read_info, save_weights
 from medtest.training.app import app
 
 COMPACT = registry.COMPACT["ssformer"]
@@ -17,8 +18,8 @@ COMPACT = registry.COMPACT["ssformer"]
 
 def _weights(path: Path) -> torch.nn.Module:
     torch.manual_seed(1)
-    network = registry.make(COMPACT)
-    save_weights(path, network.state_dict(), WeightsInfo(network=registry.describe(COMPACT), size=96, note="a test"))
+    network = networks.make(COMPACT)
+    save_weights(path, network.state_dict(), WeightsInfo(network=networks.describe(COMPACT), size=96, note="a test"))
     return network
 
 
@@ -42,8 +43,8 @@ def test_weights_that_are_not_ours_are_refused(tmp_path: Path) -> None:
     (tmp_path / "b.safetensors").write_bytes(b"nothing of the kind")
     with pytest.raises(MedtestError, match="not a safetensors file"):
         read_info(tmp_path / "b.safetensors")
-    state = registry.make(registry.COMPACT["pranet"]).state_dict()
-    info = WeightsInfo(network=registry.describe(COMPACT), size=96)
+    state = networks.make(registry.COMPACT["pranet"]).state_dict()
+    info = WeightsInfo(network=networks.describe(COMPACT), size=96)
     save_weights(tmp_path / "c.safetensors", state, info)
     with pytest.raises(MedtestError, match="do not fit the network they describe"):
         load_network(tmp_path / "c.safetensors")

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from medtest.errors import MedtestError
-from medtest.systems.segmentation.weights import load_network, read_info
+from medtest.systems.checkpoints.weights import load_network, read_info
 from medtest.training.augment import Augmentation, augment
 from medtest.training.data import Batches, Pairs, normalise
 from medtest.training.loop import Recipe, learning_rate

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from medtest.errors import MedtestError, Mistake
-from medtest.systems.segmentation.checkpoint import COUNTER, PREFIXES, load_strictly, unwrapped, what_instead
+from medtest.systems.checkpoints.checkpoint import COUNTER, PREFIXES, load_strictly, unwrapped, what_instead
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -43,7 +43,7 @@ class SSFormerSystem(SegmentationNetwork):
 
     def _published_name(self) -> str:
         if self._kept_name is None and len(self.published) > 1:
-            from medtest.systems.segmentation.glance import names_in
+            from medtest.systems.checkpoints.glance import names_in
 
             try:
                 names = names_in(user_path(self.settings.checkpoint))

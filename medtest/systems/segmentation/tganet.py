@@ -18,6 +18,8 @@ from medtest.systems.segmentation.network import NetworkSettings, SegmentationNe
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from medtest.systems.checkpoints.weights import WeightsInfo
+
 WHY = (
     "a published TGANet checkpoint lacks the five word vectors it was trained with (one, multiple, small, medium, "
     "large; 300 numbers each, from BPEmb), and without them its answers are not TGANet's"
@@ -101,7 +103,7 @@ class TGANetSystem(SegmentationNetwork):
         pieces = self.settings.label_pieces
         return read_label_vectors(user_path(self.settings.label_vectors), user_path(pieces) if pieces else None)
 
-    def _load(self) -> tuple[nn.Module, int, float]:
+    def _load(self) -> tuple[nn.Module, WeightsInfo | None]:
         if self.is_published:
             import torch
 

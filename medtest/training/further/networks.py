@@ -14,7 +14,7 @@ from medtest.systems.files import file_mistakes, file_sha256, user_path
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from medtest.systems.segmentation.weights import WeightsInfo
+    from medtest.systems.checkpoints.weights import WeightsInfo
 
 COMPACT = "compact"
 """What ``from=`` calls the network that ships with medtest."""
@@ -81,7 +81,7 @@ def open_start(model: str, source: str, *, settings: Mapping[str, Any] | None = 
                 )
             ]
         )
-    from medtest.systems.segmentation.weights import load_network
+    from medtest.systems.checkpoints.weights import load_network
 
     kind = part("systems", model).load()
     if source == COMPACT:
@@ -113,7 +113,7 @@ def _compact(model: str, network: nn.Module, info: WeightsInfo, path: Path, *, c
 
 
 def _published(model: str, kind: Any, path: Path, settings: dict[str, Any]) -> Start:
-    from medtest.systems.segmentation.checkpoint import load_published
+    from medtest.systems.checkpoints.checkpoint import load_published
 
     name, network = load_published(path, tuple(kind.published))
     labels = None
@@ -162,7 +162,7 @@ def _weights_file(source: str) -> Path:
 
 def is_ours(path: Path) -> bool:
     """Whether a file is a compact network as medtest writes it."""
-    from medtest.systems.segmentation.weights import read_info
+    from medtest.systems.checkpoints.weights import read_info
 
     if path.suffix.lower() != ".safetensors":
         return False
@@ -189,7 +189,7 @@ def write_weights(path: Path, start: Start, state: Mapping[str, Tensor], *, note
 
     from safetensors.torch import save
 
-    from medtest.systems.segmentation.weights import save_weights
+    from medtest.systems.checkpoints.weights import save_weights
 
     path.parent.mkdir(parents=True, exist_ok=True)
     if start.info is not None:

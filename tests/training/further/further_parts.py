@@ -7,8 +7,9 @@ from pathlib import Path
 import cv2
 import numpy as np
 
+from medtest.systems import networks
+from medtest.systems.checkpoints.weights import WeightsInfo, save_weights
 from medtest.systems.segmentation.networks import registry
-from medtest.systems.segmentation.weights import WeightsInfo, save_weights
 from medtest.training.data import Pairs
 from medtest.training.further.material import Material
 from medtest.training.loop import initialise
@@ -40,9 +41,9 @@ def small_material() -> Material:
 def write_start(path: Path, family: str = "pranet", seed: int = 0, size: int = 64) -> Path:
     """Write weights of an untrained compact network in medtest's form."""
     config = registry.COMPACT[family]
-    network = registry.make(config)
+    network = networks.make(config)
     initialise(network, seed)
-    save_weights(path, network.state_dict(), WeightsInfo(network=registry.describe(config), size=size))
+    save_weights(path, network.state_dict(), WeightsInfo(network=networks.describe(config), size=size))
     return path
 
 

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from further_parts import small_material, write_start
 
 from medtest.errors import Interrupted, MedtestError
-from medtest.systems.segmentation.weights import load_network, read_info
+from medtest.systems.checkpoints.weights import load_network, read_info
 from medtest.training.further.batches import RecipeBatches
 from medtest.training.further.engine import Engine, precision_of
 from medtest.training.further.networks import open_start

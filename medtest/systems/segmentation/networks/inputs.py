@@ -1,4 +1,4 @@
-"""How each family of networks wants its pixels: order of channels, mean and standard deviation.
+"""How each family of segmentation networks wants its pixels.
 
 PraNet, SANet and SSFormer take RGB with ImageNet's mean and standard deviation. TGANet takes what OpenCV reads, blue
 first, divided by 255 and nothing else.
@@ -7,36 +7,8 @@ first, divided by 255 and nothing else.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputKind:
-    """What a network's input tensor is made of.
-
-    Attributes:
-        blue_first: Whether channels come in the order blue, green, red.
-        mean: Subtracted per channel from values in [0, 1], red, green, blue.
-        std: Divided by, likewise.
-    """
-
-    blue_first: bool = False
-    mean: tuple[float, float, float] = (0.485, 0.456, 0.406)
-    std: tuple[float, float, float] = (0.229, 0.224, 0.225)
-
-    def tensor(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Return float32 B×3×H×W from uint8 RGB B×H×W×3."""  # noqa: RUF002
-        mean, std = np.array(self.mean, np.float32), np.array(self.std, np.float32)
-        scaled = (images.astype(np.float32) * np.float32(1 / 255) - mean) / std
-        ordered = scaled[..., ::-1] if self.blue_first else scaled
-        return np.ascontiguousarray(ordered.transpose(0, 3, 1, 2))
-
-
-IMAGENET = InputKind()
-PLAIN_BLUE_FIRST = InputKind(blue_first=True, mean=(0.0, 0.0, 0.0), std=(1.0, 1.0, 1.0))
+from medtest.systems.checkpoints.inputs import IMAGENET, PLAIN_BLUE_FIRST, InputKind
 
 INPUTS: Mapping[str, InputKind] = {
     "pranet": IMAGENET,

@@ -1,14 +1,10 @@
-"""Which networks there are: the published ones by name, their compact siblings, and both from a plain description."""
+"""The families of segmentation networks; :mod:`medtest.systems.networks` joins them with those of other kinds."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, fields, is_dataclass
-from typing import Any, TypeAlias, get_args, get_type_hints
+from typing import TypeAlias
 
-from torch import nn
-
-from medtest.errors import MedtestError, nearest_name
+from medtest.systems.checkpoints.families import Family
 from medtest.systems.segmentation.networks.mit import MitConfig
 from medtest.systems.segmentation.networks.pranet import PraNet, PraNetConfig
 from medtest.systems.segmentation.networks.res2net import Res2NetConfig
@@ -51,77 +47,20 @@ COMPACT: dict[str, NetworkConfig] = {
 }
 """Small siblings of the same classes, whose trained weights ship with medtest."""
 
-_CLASSES: dict[str, tuple[type[nn.Module], type[Any]]] = {
-    "pranet": (PraNet, PraNetConfig),
-    "sanet": (SANet, SANetConfig),
-    "tganet": (TGANet, TGANetConfig),
-    "ssformer": (SSFormer, SSFormerConfig),
-}
+
+def _of(*names: str) -> dict[str, NetworkConfig]:
+    return {name: PUBLISHED[name] for name in names}
 
 
-def make(config: NetworkConfig) -> nn.Module:
-    """Return an untrained network of this description, in evaluation mode."""
-    network: nn.Module = _CLASSES[family_of(config)][0](config)
-    return network.eval()
-
-
-def family_of(config: NetworkConfig) -> str:
-    """Return the family of a configuration: ``pranet``, ``sanet``, ``tganet`` or ``ssformer``."""
-    return next(family for family, (_, kind) in _CLASSES.items() if isinstance(config, kind))
-
-
-def published(name: str) -> nn.Module:
-    """Return the untrained published network of this name, in evaluation mode.
-
-    Raises:
-        MedtestError: There is no such network.
-    """
-    if name not in PUBLISHED:
-        near = nearest_name(name, PUBLISHED)
-        hint = f"; did you mean {near}?" if near else ""
-        raise MedtestError(f"no network is called {name!r}; there are {', '.join(PUBLISHED)}{hint}")
-    return make(PUBLISHED[name])
-
-
-def describe(config: NetworkConfig) -> dict[str, Any]:
-    """Return a network's description as JSON values, with its family under ``family``."""
-    return {"family": family_of(config), **asdict(config)}
-
-
-def from_description(description: Mapping[str, Any]) -> NetworkConfig:
-    """Return the configuration that :func:`describe` wrote.
-
-    Raises:
-        MedtestError: The description is not one of ours.
-    """
-    values = dict(description)
-    family = values.pop("family", None)
-    if family not in _CLASSES:
-        raise MedtestError(f"the weights describe a network of an unknown family: {family!r}")
-    config: NetworkConfig = _rebuild(_CLASSES[family][1], values)
-    return config
-
-
-def _rebuild(kind: type[Any], values: Mapping[str, Any]) -> Any:
-    """Make a configuration dataclass from JSON values; lists become tuples, nested objects nested configurations."""
-    hints = get_type_hints(kind)
-    unknown = sorted(set(values) - {item.name for item in fields(kind)})
-    if unknown:
-        raise MedtestError(f"the weights describe a network with unknown settings: {', '.join(unknown)}")
-    made: dict[str, Any] = {}
-    for key, value in values.items():
-        hint = hints[key]
-        if isinstance(value, Mapping):
-            made[key] = _rebuild(_kind_of(hint, value), value)
-        else:
-            made[key] = tuple(value) if isinstance(value, list) else value
-    return kind(**made)
-
-
-def _kind_of(hint: Any, values: Mapping[str, Any]) -> type[Any]:
-    """Return the configuration dataclass of a type hint, and of several the one whose settings these are."""
-    kinds = [k for k in (get_args(hint) or (hint,)) if isinstance(k, type) and is_dataclass(k)]
-    fitting = [kind for kind in kinds if {item.name for item in fields(kind)} >= set(values)]
-    if not kinds:
-        raise MedtestError("the weights describe a network with settings where a value belongs")
-    return max(fitting or kinds, key=lambda kind: len({item.name for item in fields(kind)} & set(values)))
+FAMILIES: tuple[Family, ...] = (
+    Family(name="pranet", network=PraNet, config=PraNetConfig, published=_of("pranet"), compact=COMPACT["pranet"]),
+    Family(name="sanet", network=SANet, config=SANetConfig, published=_of("sanet"), compact=COMPACT["sanet"]),
+    Family(name="tganet", network=TGANet, config=TGANetConfig, published=_of("tganet"), compact=COMPACT["tganet"]),
+    Family(
+        name="ssformer",
+        network=SSFormer,
+        config=SSFormerConfig,
+        published=_of("ssformer_s", "ssformer_l"),
+        compact=COMPACT["ssformer"],
+    ),
+)

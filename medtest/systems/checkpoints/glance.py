@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from medtest.errors import MedtestError
-from medtest.systems.segmentation.checkpoint import COUNTER, entries_of, without_prefixes
+from medtest.systems.checkpoints.checkpoint import COUNTER, entries_of, without_prefixes
 
 MOST_BYTES = 64 << 20
 """Bound on a zip's pickle, which holds names and shapes alone: ten thousand of them take a megabyte."""

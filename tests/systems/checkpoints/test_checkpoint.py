@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from medtest.errors import MedtestError
-from medtest.systems.segmentation.checkpoint import (
+from medtest.systems import networks
+from medtest.systems.checkpoints.checkpoint import (
     CheckpointMismatch,
     load_published,
     load_strictly,
@@ -24,7 +25,7 @@ State = dict[str, torch.Tensor]
 @pytest.fixture(scope="module")
 def small() -> torch.nn.Module:
     torch.manual_seed(3)
-    return registry.make(registry.COMPACT["pranet"])
+    return networks.make(registry.COMPACT["pranet"])
 
 
 def _same(one: State, other: State) -> bool:
@@ -50,7 +51,7 @@ def test_checkpoints_load_in_the_forms_people_have(
     wrap: Callable[[State], Any], small: torch.nn.Module, tmp_path: Path
 ) -> None:
     torch.save(wrap(small.state_dict()), tmp_path / "c.pth")
-    network = registry.make(registry.COMPACT["pranet"])
+    network = networks.make(registry.COMPACT["pranet"])
     load_strictly(network, read_state(tmp_path / "c.pth"), name="pranet", file="c.pth")
     assert not network.training
     loaded = network.state_dict()
@@ -87,7 +88,7 @@ def test_what_is_missing_or_unexpected_is_listed(small: torch.nn.Module) -> None
     state["resnet.surprise"] = state.pop("agg1.conv5.bias")
     state["agg1.conv5.weight"] = torch.zeros(3)
     with pytest.raises(CheckpointMismatch) as caught:
-        load_strictly(registry.make(registry.COMPACT["pranet"]), state, name="pranet", file="mine.pth")
+        load_strictly(networks.make(registry.COMPACT["pranet"]), state, name="pranet", file="mine.pth")
     text = str(caught.value)
     assert "mine.pth: these weights are not those of pranet" in text
     assert "missing (1): agg1.conv5.bias" in text
@@ -98,7 +99,7 @@ def test_what_is_missing_or_unexpected_is_listed(small: torch.nn.Module) -> None
 @pytest.mark.parametrize("name", registry.PUBLISHED)
 def test_a_published_checkpoint_is_recognised(name: str) -> None:
     with torch.device("meta"):
-        state = dict(registry.published(name).state_dict())
+        state = dict(networks.published(name).state_dict())
     assert looks_like(state) == name
     del state[next(iter(state))]
     assert looks_like(state) == name
@@ -106,8 +107,8 @@ def test_a_published_checkpoint_is_recognised(name: str) -> None:
 
 def test_the_wrong_network_is_named() -> None:
     with torch.device("meta"):
-        state = dict(registry.published("ssformer_l").state_dict())
-        network = registry.published("pranet")
+        state = dict(networks.published("ssformer_l").state_dict())
+        network = networks.published("pranet")
     with pytest.raises(CheckpointMismatch, match="this looks like ssformer_l"):
         load_strictly(network, state, name="pranet", file="x.pth")
     assert looks_like({"weight": torch.zeros(3)}) is None
@@ -172,7 +173,7 @@ def test_what_is_no_plain_array_is_refused(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["ssformer_s", "ssformer_l"])
 def test_ssformer_tells_its_sizes_apart(name: str, tmp_path: Path) -> None:
-    torch.save({"state_dict": registry.published(name).state_dict()}, tmp_path / "s.pth")
+    torch.save({"state_dict": networks.published(name).state_dict()}, tmp_path / "s.pth")
     found, network = load_published(tmp_path / "s.pth", ("ssformer_s", "ssformer_l"))
     assert found == name
     assert len(network.state_dict()) == {"ssformer_s": 366, "ssformer_l": 866}[name]

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from medtest.errors import MedtestError, Mistake, UserMistakes
+from medtest.systems.checkpoints.checkpoint import draft_of
+from medtest.systems.checkpoints.unpickle import MARK
 from medtest.systems.files import file_mistakes, file_sha256, user_path
-from medtest.systems.segmentation.checkpoint import draft_of
-from medtest.systems.segmentation.unpickle import MARK
 
 TARGETS = (".safetensors", ".pth")
 SECONDS = 600
@@ -54,7 +54,7 @@ def convert(source: str, target: str, *, trusted: Callable[[], bool], overwrite:
         UserMistakes: Files are not in order.
         MedtestError: The user does not trust the file, or no weights come out of it.
     """
-    from medtest.systems.segmentation.checkpoint import NeedsTrust, looks_like, read_state, write_state
+    from medtest.systems.checkpoints.checkpoint import NeedsTrust, looks_like, read_state, write_state
 
     mistakes = [*file_mistakes(source, where="command line", key="IN"), *_target_mistakes(source, target, overwrite)]
     if mistakes:
@@ -91,7 +91,7 @@ def _target_mistakes(source: str, target: str, overwrite: bool) -> list[Mistake]
 
 def _in_process(old: Path, new: Path) -> None:
     """Read the old file whole in a process of its own, in an empty folder."""
-    module = "medtest.systems.segmentation.unpickle"
+    module = "medtest.systems.checkpoints.unpickle"
     root = Path(__file__).parents[3]
     code = f"import sys; sys.path.insert(0, {str(root)!r}); from {module} import main; sys.exit(main(sys.argv[1:]))"
     with tempfile.TemporaryDirectory() as folder:

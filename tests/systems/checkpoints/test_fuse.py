@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from medtest.systems.segmentation.fuse import fuse_norms
+from medtest.systems import networks
+from medtest.systems.checkpoints.fuse import fuse_norms
 from medtest.systems.segmentation.networks import registry
 
 
@@ -21,7 +22,7 @@ def _filled(network: nn.Module) -> nn.Module:
 
 @pytest.mark.parametrize("family", registry.COMPACT)
 def test_fused_networks_answer_the_same(family: str) -> None:
-    network = _filled(registry.make(registry.COMPACT[family]))
+    network = _filled(networks.make(registry.COMPACT[family]))
     norms = sum(isinstance(module, nn.BatchNorm2d) for module in network.modules())
     image = torch.randn(2, 3, 96, 64)
     with torch.inference_mode():

@@ -1,6 +1,6 @@
 """Reads an old checkpoint whole, which runs what is in it, and writes its weights alone. A process of its own.
 
-``python -m medtest.systems.segmentation.unpickle IN OUT`` is started by :mod:`medtest.systems.segmentation.convert`
+``python -m medtest.systems.checkpoints.unpickle IN OUT`` is started by :mod:`medtest.systems.checkpoints.convert`
 after the user has said that he trusts the file; nothing else starts it. Its answer is one line: :data:`MARK` and a JSON
 object.
 """
@@ -99,7 +99,7 @@ def plain(found: Any, depth: int = DEPTH) -> Any:
 
 def main(arguments: list[str]) -> int:
     """Convert one file."""
-    from medtest.systems.segmentation.checkpoint import clean_state, write_state
+    from medtest.systems.checkpoints.checkpoint import clean_state, write_state
 
     source, target = (Path(argument) for argument in arguments)
     importlib.invalidate_caches()

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from medtest.cli.weights import app
 from medtest.errors import MedtestError, UserMistakes
-from medtest.systems.segmentation.checkpoint import NeedsTrust, read_state
-from medtest.systems.segmentation.convert import convert
+from medtest.systems.checkpoints.checkpoint import NeedsTrust, read_state
+from medtest.systems.checkpoints.convert import convert
 
 STATE = {"a.weight": torch.arange(6.0).reshape(2, 3), "a.bias": torch.ones(2)}
 

@@ -12,14 +12,15 @@ import torch
 from safetensors.torch import save
 
 from medtest.errors import MedtestError
+from medtest.systems import networks
+from medtest.systems.checkpoints.weights import FORMAT, HEADER, is_ours, load_network, read_info
 from medtest.systems.segmentation.networks import registry
-from medtest.systems.segmentation.weights import FORMAT, HEADER, is_ours, load_network, read_info
 
 COMPACT = registry.COMPACT["pranet"]
 
 
 def _write(path: Path, change: Callable[[dict[str, Any]], None], header: str = "") -> Path:
-    facts: dict[str, Any] = {"format": FORMAT, "network": registry.describe(COMPACT), "size": 96, "note": ""}
+    facts: dict[str, Any] = {"format": FORMAT, "network": networks.describe(COMPACT), "size": 96, "note": ""}
     change(facts)
     state = {"resnet.conv1.0.weight": torch.zeros(16, 3, 3, 3)}
     path.write_bytes(save(state, metadata={HEADER: header or json.dumps(facts)}))

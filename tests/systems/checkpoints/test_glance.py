@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from safetensors.torch import save_file
 
 from medtest.errors import MedtestError
-from medtest.systems.segmentation.glance import names_in
-from medtest.systems.segmentation.networks import registry
+from medtest.systems import networks
+from medtest.systems.checkpoints.glance import names_in
 
 STATE = {
     "a.weight": torch.ones(2, 3),
@@ -90,7 +90,7 @@ def test_a_memo_of_many_gigabytes_is_not_made(tmp_path: Path) -> None:
 def test_the_parent_tells_s_from_l_without_torch(name: str, tmp_path: Path) -> None:
     """A run asks for the record's name where nothing heavy may be loaded."""
     with torch.device("meta"):
-        keys = registry.published(name).state_dict()
+        keys = networks.published(name).state_dict()
     torch.save({"state_dict": {f"module.{key}": torch.zeros(1) for key in keys}}, tmp_path / "c.pth")
     code = (
         "import sys\n"

@@ -28,16 +28,18 @@ class WeightsInfo:
     """What a weights file says about itself.
 
     Attributes:
-        network: The network's description, see ``networks.registry.describe``.
+        network: The network's description, see ``networks.networks.describe``.
         size: Side in pixels the network was trained for and takes its images at.
         threshold: Probability above which a pixel is lesion, chosen on validation images.
         note: Free text of the trainer (data, step).
+        classes: Names of a classifier's classes, in the order of its scores; empty where they are the family's own.
     """
 
     network: Mapping[str, Any]
     size: int
     threshold: float = 0.5
     note: str = ""
+    classes: tuple[str, ...] = ()
 
 
 def save_weights(path: Path, state: Mapping[str, Tensor], info: WeightsInfo) -> None:
@@ -56,6 +58,8 @@ def save_weights(path: Path, state: Mapping[str, Tensor], info: WeightsInfo) -> 
         "threshold": info.threshold,
         "note": info.note,
     }
+    if info.classes:
+        facts["classes"] = list(info.classes)
     # One entry: the library writes several in an order of chance, and equal weights should be equal files.
     header = {HEADER: json.dumps(facts, sort_keys=True)}
     partial = path.with_name(path.name + ".partial")
@@ -99,10 +103,29 @@ def read_info(path: Path) -> WeightsInfo:
         size = int(facts["size"])
         if size not in SIDES:
             raise ValueError(f"size {size}; {SIDES.start} to {SIDES[-1]} in steps of {SIDES.step} are possible")
-        return WeightsInfo(network=dict(facts["network"]), size=size, threshold=threshold, note=str(facts["note"]))
+        return WeightsInfo(
+            network=dict(facts["network"]),
+            size=size,
+            threshold=threshold,
+            note=str(facts["note"]),
+            classes=_classes(facts.get("classes", [])),
+        )
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         reason = str(error)[:200]
         raise MedtestError(f"{path.name}: the description of the network cannot be read: {reason}") from error
+
+
+def _classes(names: Any) -> tuple[str, ...]:
+    """Return the names of classes that a header gives.
+
+    Raises:
+        ValueError: They are no distinct names.
+    """
+    if not isinstance(names, list) or not all(isinstance(name, str) and 0 < len(name) <= 100 for name in names):
+        raise ValueError("its classes are no list of names")
+    if len(set(names)) < len(names) or len(names) > MOST_LAYERS or any("|" in name for name in names):
+        raise ValueError("its classes are not distinct, too many, or hold a |")
+    return tuple(names)
 
 
 def is_ours(path: Path) -> bool:
@@ -136,11 +159,11 @@ def load_network(path: Path) -> tuple[nn.Module, WeightsInfo]:
 
 def _described(info: WeightsInfo, path: Path) -> nn.Module:
     """Build the network of a description that may be anybody's."""
-    from medtest.systems.segmentation.networks import registry
+    from medtest.systems import networks
 
     try:
         _check_numbers(info.network)
-        return registry.make(registry.from_description(info.network))
+        return networks.make(networks.from_description(info.network))
     except MedtestError:
         raise
     except Exception as error:  # noqa: BLE001 - values of a wrong kind make torch raise anything

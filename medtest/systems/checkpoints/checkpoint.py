@@ -250,10 +250,10 @@ def _report(
 def _published_shapes(name: str) -> dict[str, tuple[int, ...]]:
     import torch
 
-    from medtest.systems.segmentation.networks import registry
+    from medtest.systems import networks
 
     with torch.device("meta"):
-        network = registry.published(name)
+        network = networks.published(name)
     return {key: tuple(value.shape) for key, value in network.state_dict().items() if not key.endswith(COUNTER)}
 
 
@@ -264,11 +264,11 @@ def looks_like(state: Mapping[str, Tensor], *, share: float = 0.5) -> str | None
         state: From :func:`read_state`.
         share: Least share of both sides' names (Jaccard index of name and shape).
     """
-    from medtest.systems.segmentation.networks import registry
+    from medtest.systems import networks
 
     given = {(key, tuple(value.shape)) for key, value in state.items() if not key.endswith(COUNTER)}
     best, best_share = None, share
-    for name in registry.PUBLISHED:
+    for name in networks.PUBLISHED:
         known = set(_published_shapes(name).items())
         overlap = len(given & known) / len(given | known)
         if overlap >= best_share:
@@ -289,10 +289,10 @@ def load_published(
     Raises:
         MedtestError: It cannot be read or fits none of them.
     """
-    from medtest.systems.segmentation.networks import registry
+    from medtest.systems import networks
 
     state = read_state(path)
     near = looks_like(state, share=0.3) if len(names) > 1 else None
     name = near if near in names else names[0]
-    network = (build or registry.published)(name)
+    network = (build or networks.published)(name)
     return name, load_strictly(network, state, name=name, file=path.name)

@@ -1,0 +1,210 @@
+"""What every network of medtest's is as a system: a compact one that ships, and a published one by checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import cv2
+from pydantic import Field
+
+from medtest.cases import Json
+from medtest.errors import MedtestError, Mistake
+from medtest.paths import package_folder
+from medtest.plugins import TRUSTED
+from medtest.systems.base import System, SystemSettings
+from medtest.systems.checkpoints.checkpoint import what_instead
+from medtest.systems.files import file_mistakes, file_sha256, user_path
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from medtest.systems.checkpoints.weights import WeightsInfo
+
+SUFFIXES = (".pth", ".pt", ".tar", ".ckpt", ".bin", ".safetensors")
+
+
+class CheckpointSettings(SystemSettings):
+    """Settings of a network that has a checkpoint.
+
+    Attributes:
+        checkpoint: Path of published weights, or of weights that ``medtest train`` wrote; null runs the compact network
+            that ships with medtest.
+        channels_last: Keep channels last in memory, which is faster on a CPU; null lets medtest choose.
+        fuse_norms: Fold batch norms into the convolutions before them, which is faster and moves answers by about 1e-6.
+        precision: ``bfloat16`` pays on processors with AVX-512 BF16 or AMX and on GPUs; it moves answers by about 1e-2.
+        compile: Run through ``torch.compile``. It takes a minute to start and pays in long runs on a GPU; on a CPU
+            it needs a C++ compiler.
+    """
+
+    checkpoint: str | None = Field(default=None, json_schema_extra=TRUSTED)
+    channels_last: bool | None = None
+    fuse_norms: bool = True
+    precision: Literal["float32", "bfloat16"] = "float32"
+    compile: bool = False
+
+
+class CheckpointNetwork(System):
+    """A network whose weights are a file: the compact one's, which ships, or the user's.
+
+    Attributes:
+        family: Name of the network, and of the compact one in the weights' folder.
+        published: Names of the published networks a checkpoint may belong to.
+        needs_checkpoint: Whether there is nothing to run without one.
+        suffixes: Ends of names that its checkpoints may have.
+        channels_last_pays: Whether channels are kept last in memory where the user does not say.
+    """
+
+    Settings = CheckpointSettings
+    needs_device = True
+    family: ClassVar[str]
+    published: ClassVar[tuple[str, ...]]
+    needs_checkpoint: ClassVar[bool] = False
+    suffixes: ClassVar[tuple[str, ...]] = SUFFIXES
+    channels_last_pays: ClassVar[bool] = True
+
+    def __init__(self, name: str, settings: Any) -> None:
+        super().__init__(name, settings)
+        self._network: nn.Module | None = None
+        self._device = "cpu"
+        self._ours: bool | None = None
+        self._kept_name: str | None = None
+
+    @property
+    def compact_weights(self) -> Path:
+        """File of the compact network's weights."""
+        return package_folder() / "weights" / f"{self.family}-compact.safetensors"
+
+    @property
+    def is_compact(self) -> bool:
+        """Whether the compact network that ships with medtest runs."""
+        return self.settings.checkpoint is None
+
+    @property
+    def is_published(self) -> bool:
+        """Whether a published checkpoint runs, and not weights that ``medtest train`` wrote."""
+        if self.is_compact:
+            return False
+        if self._ours is None:
+            from medtest.systems.checkpoints.weights import is_ours
+
+            self._ours = is_ours(user_path(self.settings.checkpoint))
+        return not self._ours
+
+    @property
+    def record_name(self) -> str:
+        """Name of what runs; a name of the user's stays.
+
+        The published network's; ``<family>-compact`` without a checkpoint; ``<family>-compact-trained`` with weights of
+        ``medtest train``.
+        """
+        if self.name != self.family:
+            return self.name
+        if self.is_published:
+            return self._published_name()
+        return f"{self.family}-compact" if self.is_compact else f"{self.family}-compact-trained"
+
+    def _published_name(self) -> str:
+        """Return which of the family's published networks the checkpoint is; asked in the parent, without torch."""
+        return self._kept_name or self.published[0]
+
+    def notice(self) -> str:
+        """Say that the compact network runs."""
+        if not self.is_compact or self.needs_checkpoint:
+            return ""
+        return (
+            f"model={self.family} runs {self.family}-compact, the small network that ships with medtest; "
+            "checkpoint=PATH runs the published one"
+        )
+
+    def check(self) -> Sequence[Mistake]:
+        """Return what is wrong with the checkpoint's path."""
+        if self.is_compact and self.needs_checkpoint:
+            fix = f"add checkpoint=PATH, or take model={self.family}, whose compact network ships with medtest"
+            return [Mistake(where=self.name, key="checkpoint", found="nothing", allowed="a file", fix=fix)]
+        if self.is_compact:
+            return ()
+        # SANet's authors call theirs model-128.
+        suffixes = self.suffixes if user_path(self.settings.checkpoint).suffix else ()
+        found = file_mistakes(self.settings.checkpoint, where=self.name, key="checkpoint", suffixes=suffixes)
+        other = "" if found else what_instead(user_path(self.settings.checkpoint))
+        if other:
+            found.append(Mistake(where=self.name, key="checkpoint", found=f"{self.settings.checkpoint} {other}"))
+        return found
+
+    def fingerprint(self) -> dict[str, Json]:
+        """Return the SHA-256 of the weights."""
+        if self.is_compact and self.needs_checkpoint:
+            return {}
+        path = self.compact_weights if self.is_compact else user_path(self.settings.checkpoint)
+        return {"weights_sha256": file_sha256(path)}
+
+    def open(self, *, device: str, threads: int) -> None:
+        """Load the weights; see :class:`medtest.systems.base.System`."""
+        import torch
+
+        torch.set_num_threads(max(1, threads))
+        cv2.setNumThreads(1)
+        network, info = self._load()
+        self._take(info)
+        self._device = device
+        self._network = self._made_fast(network.eval())
+
+    def _load(self) -> tuple[nn.Module, WeightsInfo | None]:
+        """Return the network, and what its file says about it where the file is one of medtest's."""
+        if not self.is_published:
+            from medtest.systems.checkpoints.weights import load_network
+
+            path = self.compact_weights if self.is_compact else user_path(self.settings.checkpoint)
+            network, info = load_network(path)
+            family = info.network.get("family")
+            if family != self.family:
+                raise MedtestError(f"{path.name}: these are weights of {family}, not of {self.family}")
+            return network, info
+        self._kept_name, network = self._load_published(user_path(self.settings.checkpoint))
+        return network, None
+
+    def _load_published(self, path: Path) -> tuple[str, nn.Module]:
+        """Return the name of the published network a checkpoint is of, and the network, filled strictly."""
+        from medtest.systems.checkpoints.checkpoint import load_published
+
+        return load_published(path, self.published)
+
+    def _take(self, info: WeightsInfo | None) -> None:
+        """Take what a weights file of medtest's says; None where the network is a published one."""
+
+    def _made_fast(self, network: nn.Module) -> nn.Module:
+        """Apply what the settings say of speed."""
+        import torch
+
+        from medtest.systems.checkpoints.fuse import fuse_norms
+
+        if self.settings.fuse_norms:
+            fuse_norms(network, *self._arguments(self._example()))
+        network = network.to(self._device)
+        if self.settings.precision == "bfloat16":
+            network = network.to(torch.bfloat16)
+        if self._keeps_channels_last():
+            network = network.to(memory_format=torch.channels_last)
+        if self.settings.compile:
+            network.compile()
+        return network
+
+    def _example(self) -> Tensor:
+        """Return images, B×3×H×W, with which the network runs; small ones will do."""  # noqa: RUF002
+        import torch
+
+        return torch.zeros(1, 3, 64, 64)
+
+    def _arguments(self, batch: Tensor) -> tuple[Tensor, ...]:
+        """Return everything the network takes, given its images."""
+        return (batch,)
+
+    def _keeps_channels_last(self) -> bool:
+        given = self.settings.channels_last
+        return self.channels_last_pays if given is None else bool(given)
+
+    def close(self) -> None:
+        """Let go of the network."""
+        self._network = None

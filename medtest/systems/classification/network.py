@@ -1,0 +1,164 @@
+"""What the classification networks of medtest share: how images become inputs, and outputs answers.
+
+Two ways say how an image becomes an input, ``input`` in the settings:
+
+- ``official``: exactly as the network's authors test it, from the image as it comes. What that is stands in each class.
+- ``as_is``: the image is the input. It is not cropped, and resized only where the network cannot take its size; it is
+  normalised as the network was trained. For images that a suite has prepared already (``prepare: {size: 224, resize:
+  256}``), whose perturbed pixels no further crop should drop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import Address, Classes, Image
+from medtest.errors import MedtestError
+from medtest.systems.base import LabelAnswer, RawAnswer
+from medtest.systems.checkpoints.inputs import levels
+from medtest.systems.checkpoints.network import CheckpointNetwork, CheckpointSettings
+from medtest.systems.classification.networks.inputs import INPUTS
+from medtest.systems.files import user_path
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from medtest.systems.checkpoints.weights import WeightsInfo
+
+
+class ClassifierSettings(CheckpointSettings):
+    """Settings of a classification network.
+
+    Attributes:
+        input: ``official`` pre-processes as the network's authors test it, ``as_is`` takes the image as it comes (see
+            the module).
+    """
+
+    input: Literal["official", "as_is"] = "official"
+
+
+class ClassificationNetwork(CheckpointNetwork):
+    """A classification network. A subclass says which, and how its authors pre-process.
+
+    A subclass gives ``family``, ``published``, ``published_size`` and ``own_classes``, and overrides what differs:
+    :meth:`_official`, :meth:`_arguments`, :meth:`_scores`, :meth:`_masks`.
+
+    Attributes:
+        published_size: Side in pixels at which the published networks take images.
+        takes_any_size: Whether the network takes images of other sizes too, so that ``as_is`` never resizes.
+        own_classes: What its scores stand for, in their order.
+    """
+
+    Settings = ClassifierSettings
+    output_kind = "label"
+    answer_form = "logits"
+    published_size: ClassVar[int] = 224
+    takes_any_size: ClassVar[bool] = False
+    own_classes: ClassVar[Classes]
+
+    def __init__(self, name: str, settings: Any) -> None:
+        super().__init__(name, settings)
+        self._size = self.published_size
+        self._trained_classes: Classes | None = None
+
+    @property
+    def classes(self) -> Classes:  # type: ignore[override]
+        """What its scores stand for: the published classes, or those that weights of ``medtest train`` name."""
+        if self._trained_classes is None:
+            self._trained_classes = self._named_classes()
+        return self._trained_classes
+
+    def _named_classes(self) -> Classes:
+        if self.is_compact or self.is_published:
+            return self.own_classes
+        from medtest.systems.checkpoints.weights import read_info
+
+        try:
+            names = read_info(user_path(self.settings.checkpoint)).classes
+        except MedtestError:
+            names = ()  # the same mistake is reported, with its reason, when the network is opened
+        return Classes(names=names, multi=self.own_classes.multi) if names else self.own_classes
+
+    def _take(self, info: WeightsInfo | None) -> None:
+        self._size = self.published_size if info is None else info.size
+
+    def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
+        """Return C numbers per image, float32, in ``answer_form``; with a mask where the network segments too."""
+        import torch
+
+        if self._network is None:
+            raise MedtestError(f"{self.record_name} was asked before it was opened")
+        inputs = [self._side_of(image) for image in images]
+        answers: list[RawAnswer] = []
+        with torch.inference_mode():
+            for first, last in _runs(inputs):
+                answers += self._answers(inputs[first:last])
+        return answers
+
+    def _side_of(self, image: Image) -> NDArray[np.uint8]:
+        """Return an image at the size at which the network gets it, uint8 RGB."""
+        return self._as_is(image) if self.settings.input == "as_is" else self._official(image)
+
+    def _official(self, image: Image) -> NDArray[np.uint8]:
+        """Crop and resize one image as the authors do: here, to a square by PIL's antialiased bilinear filter."""
+        return pillow_resized(image, (self._size, self._size))
+
+    def _as_is(self, image: Image) -> NDArray[np.uint8]:
+        """Return the image, at the network's side where it takes no other."""
+        return image if self.takes_any_size else pillow_resized(image, (self._size, self._size))
+
+    def _answers(self, inputs: Sequence[NDArray[np.uint8]]) -> list[RawAnswer]:
+        """Ask the network about images of one size."""
+        import torch
+
+        if self._network is None:
+            raise MedtestError(f"{self.record_name} was asked before it was opened")
+        batch = self._input(inputs)
+        if self.settings.precision == "bfloat16":
+            batch = batch.to(torch.bfloat16)
+        outputs = self._network(*self._arguments(batch))
+        scores = np.asarray(self._scores(outputs).float().cpu().numpy(), np.float32)
+        masks = self._masks(outputs)
+        if masks is None:
+            return list(scores)
+        return [LabelAnswer(scores=one, mask=mask) for one, mask in zip(scores, masks, strict=True)]
+
+    def _input(self, inputs: Sequence[NDArray[np.uint8]]) -> Tensor:
+        """Normalise a batch: float32 B×3×H×W, channels last in memory as the pixels come."""  # noqa: RUF002
+        import cv2
+        import torch
+
+        kind = INPUTS[self.family]
+        stacked = np.empty((len(inputs), *inputs[0].shape), np.float32)
+        for place, image in zip(stacked, inputs, strict=True):
+            cv2.LUT(np.ascontiguousarray(image[..., ::-1]) if kind.blue_first else image, levels(kind), dst=place)
+        batch = torch.from_numpy(stacked).to(self._device).permute(0, 3, 1, 2)
+        return batch if self._keeps_channels_last() else batch.contiguous()
+
+    def _scores(self, outputs: Any) -> Tensor:
+        """Return the answer's numbers, B×C in ``answer_form``, of what the network gives."""  # noqa: RUF002
+        scores: Tensor = outputs
+        return scores
+
+    def _masks(self, outputs: Any) -> Sequence[NDArray[np.float32]] | None:
+        """Return the lesion's probability per image, float32 h×w in [0, 1], where the network segments too."""
+        return None
+
+
+def pillow_resized(image: Image, size: tuple[int, int]) -> NDArray[np.uint8]:
+    """Resize uint8 RGB to width and height by PIL's bilinear filter, antialiased where it shrinks."""
+    if (image.shape[1], image.shape[0]) == size:
+        return image
+    from PIL import Image as PillowImage
+
+    return np.asarray(PillowImage.fromarray(image).resize(size, PillowImage.Resampling.BILINEAR))
+
+
+def _runs(inputs: Sequence[NDArray[np.uint8]]) -> list[tuple[int, int]]:
+    """Return first and last + 1 of neighbouring images of one size."""
+    starts = [i for i, image in enumerate(inputs) if not i or image.shape != inputs[i - 1].shape]
+    return list(zip(starts, [*starts[1:], len(inputs)], strict=True))
