@@ -15,6 +15,7 @@ LAYERS: dict[str, int] = {
     "errors": 0,
     "paths": 0,
     "cases": 0,
+    "classes": 1,
     "plugins": 1,
     "records": 1,
     "imagefile": 1,

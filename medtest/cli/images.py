@@ -69,7 +69,8 @@ def write_sheet(
 
 def _prepared(loaded: Loaded, wanted: str, index: int) -> PreparedSeed:
     source, ref = _find(_sources(loaded), wanted, index)
-    return prepare(source.load(ref), size=loaded.suite.prepare.size)
+    how = loaded.suite.prepare
+    return prepare(source.load(ref), size=how.size, resize=how.resize)
 
 
 def _sources(loaded: Loaded) -> tuple[SeedSource, ...]:

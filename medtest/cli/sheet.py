@@ -110,7 +110,7 @@ def _relation_cells(
         )
         label = f"{severity}" if severity else f"draw {repeat}"
         try:
-            made = follow_up(relation, seed, severity, address.generator(suite_seed))
+            made = follow_up(relation, seed, address, suite_seed)
         except NotApplicable as reason:
             cells.append(Cell(picture=None, caption=f"{label}: {reason}"))
             continue

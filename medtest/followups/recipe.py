@@ -36,7 +36,7 @@ class Recipe:
     def __init__(self, suite: Suite, relations: Mapping[str, Relation], names: Names) -> None:
         self._seed = suite.seed
         self._names = names
-        self._preparation: dict[str, Json] = {"size": suite.prepare.size, "revision": PREPARATION_REVISION}
+        self._preparation: dict[str, Json] = {**suite.prepare.covers(), "revision": PREPARATION_REVISION}
         self._relations: dict[str, dict[str, Any]] = {
             plan.id: {
                 "relation": plan.info.name,

@@ -213,7 +213,8 @@ class _Unit:
                 raise MedtestError("the seed could not be prepared: it hung or took its process down")
             loaded = at.parts.sources[task.source].load(task.ref)
             original = image_sha256(loaded.image)
-            seed = prepare(loaded, size=at.parts.suite.prepare.size)
+            how = at.parts.suite.prepare
+            seed = prepare(loaded, size=how.size, resize=how.resize)
         except Exception as error:  # noqa: BLE001 - a seed source may be anybody's plug-in, a file may have changed
             self._failed(task.ref.source, f"the seed cannot be prepared: {describe(error)}")
         else:

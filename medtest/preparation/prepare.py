@@ -19,18 +19,22 @@ REVISION = 1
 A = TypeVar("A", bound=NDArray[Any])
 
 
-def prepare(seed: Seed, *, size: int | None) -> PreparedSeed:
+def prepare(seed: Seed, *, size: int | None, resize: int | None = None) -> PreparedSeed:
     """Resize a seed and compute the masks that every relation shares.
 
     Args:
         seed: The loaded source case, uint8 H×W×3; a series is as :func:`prepare_series` says.
         size: Side of the square in pixels (the report uses 512), or None to keep the native size.
+        resize: Length in pixels, at least ``size``, that the shorter side gets before the middle ``size`` × ``size`` is
+            cut out; None stretches the whole image to the square.
 
     Returns:
         The prepared seed; its arrays are contiguous and read-only.
     """
     if seed.kind in SERIES_KINDS:
         return prepare_series(seed)
+    if resize is not None and size is not None:
+        return _cropped(seed, size, resize)
     image = resize_image(seed.image, size)
     height, width = seed.image.shape[:2]
     # The shape is fitted on the resized image, which has more pixels than the fit uses and is cheaper to shrink.
@@ -45,7 +49,46 @@ def prepare(seed: Seed, *, size: int | None) -> PreparedSeed:
         grey=_locked(grey_mask(image, frame)),
         avoid=None if seed.avoid is None else _locked(resize_mask(seed.avoid, size)),
         spec=seed.spec,
+        kind=seed.kind,
+        properties=dict(seed.properties),
+        classes=seed.classes,
+        labels=seed.labels,
     )
+
+
+def _cropped(seed: Seed, size: int, resize: int) -> PreparedSeed:
+    """Return the middle of a seed whose shorter side was resized, with the whole of it as ``wide``."""
+    shape = shorter_side(seed.image.shape[:2], resize)
+    wide = _to_shape(seed.image, shape)
+    top, left = (round((side - size) / 2) for side in shape)
+    middle = (slice(top, top + size), slice(left, left + size))
+    image = np.array(wide[middle], order="C")
+    frame = fit_field(image).frame(size, size)
+
+    def cut(mask: Mask | Image | None) -> Mask | None:
+        return None if mask is None else _locked(np.array(_mask_to_shape(mask, shape)[middle], order="C"))
+
+    return PreparedSeed(
+        ref=seed.ref,
+        image=_locked(image),
+        mask=cut(seed.expected),
+        original_mask=None,  # at the file's size it would show what the crop leaves out
+        frame=_locked(frame),
+        grey=_locked(grey_mask(image, frame)),
+        avoid=cut(seed.avoid),
+        spec=seed.spec,
+        kind=seed.kind,
+        properties=dict(seed.properties),
+        classes=seed.classes,
+        labels=seed.labels,
+        wide=None if shape == (size, size) else _locked(wide),
+    )
+
+
+def shorter_side(shape: tuple[int, ...], length: int) -> tuple[int, int]:
+    """Return height and width after the shorter side became ``length``; the longer one is rounded down."""
+    height, width = shape[:2]
+    return (length, length * width // height) if height <= width else (length * height // width, length)
 
 
 def resize_image(image: Image, size: int | None) -> Image:
@@ -55,23 +98,32 @@ def resize_image(image: Image, size: int | None) -> Image:
     new grid cannot alias into stripes beyond what a box leaves); enlarging is bilinear. When one axis shrinks and the
     other grows, the axes are treated one after the other.
     """
+    return np.array(image, order="C") if size is None else _to_shape(image, (size, size))
+
+
+def _to_shape(image: Image, shape: tuple[int, int]) -> Image:
+    """Return the image at height and width, as :func:`resize_image` says; a copy where it has them."""
     height, width = image.shape[:2]
-    if size is None or (height, width) == (size, size):
+    if (height, width) == shape:
         return np.array(image, order="C")
-    shrunk = (min(width, size), min(height, size))
+    shrunk = (min(width, shape[1]), min(height, shape[0]))
     if shrunk != (width, height):
         image = cv2.resize(image, shrunk, interpolation=cv2.INTER_AREA)
-    if shrunk != (size, size):
-        image = cv2.resize(image, (size, size), interpolation=cv2.INTER_LINEAR)
+    if shrunk != shape[::-1]:
+        image = cv2.resize(image, shape[::-1], interpolation=cv2.INTER_LINEAR)
     return np.ascontiguousarray(image)
 
 
 def resize_mask(mask: Mask, size: int | None) -> Mask:
     """Return a bool mask as size×size by nearest neighbour (pixel centres); a copy when ``size`` is None."""
-    if size is None or mask.shape == (size, size):
+    return np.array(mask, dtype=np.bool_, order="C") if size is None else _mask_to_shape(mask, (size, size))
+
+
+def _mask_to_shape(mask: Mask | Image, shape: tuple[int, int]) -> Mask:
+    if mask.shape == shape:
         return np.array(mask, dtype=np.bool_, order="C")
     source = np.ascontiguousarray(mask, dtype=np.bool_).view(np.uint8)
-    small: Mask = cv2.resize(source, (size, size), interpolation=cv2.INTER_NEAREST_EXACT).view(np.bool_)
+    small: Mask = cv2.resize(source, shape[::-1], interpolation=cv2.INTER_NEAREST_EXACT).view(np.bool_)
     return small
 
 

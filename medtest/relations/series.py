@@ -1,4 +1,4 @@
-"""Relations made for flat 8-bit RGB images, used as scales of uncertainty on grey ones.
+"""Follow-ups by address, of any seed; relations made for flat 8-bit RGB images, used as scales on grey ones.
 
 A relation that says ``any_image`` takes images of every dtype and dimension. The others (lighting, motion, objects …)
 know 8-bit RGB images of height by width alone: such a seed goes to them as it is, an 8-bit grey one as three equal
@@ -12,28 +12,42 @@ from dataclasses import replace
 import cv2
 import numpy as np
 
-from medtest.cases import SERIES_KINDS, FollowUp, ImageSpec, PreparedSeed
+from medtest.cases import SERIES_KINDS, Address, FollowUp, ImageSpec, PreparedSeed
 from medtest.errors import NotApplicable
 from medtest.relations.base import Relation
 
 _MEMO = "medtest.relations.series:rgb"
 
 
-def follow_up(relation: Relation, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> FollowUp:
-    """Make a follow-up of any seed.
+def follow_up(relation: Relation, seed: PreparedSeed, address: Address, suite_seed: int) -> FollowUp:
+    """Make the follow-up of an address, of any seed.
+
+    Args:
+        relation: The relation that the address names.
+        seed: Any prepared seed.
+        address: Severity and frame; all random numbers come from it and from the suite's seed.
+        suite_seed: The suite's ``seed``.
 
     Raises:
         NotApplicable: The seed has no room for it, or is no image that this relation knows.
     """
     image = seed.image
     if relation.any_image or seed.kind not in SERIES_KINDS:
-        return relation.follow_up(seed, severity, rng)
+        return _made(relation, seed, address, suite_seed)
     if image.dtype != np.uint8 or seed.spec.axes not in ("yxc", "yx"):
         raise NotApplicable(f"it changes 8-bit pictures; this image is {image.dtype} with the axes {seed.spec.axes}")
     if seed.spec.axes == "yxc":
-        return relation.follow_up(seed, severity, rng)
-    made = relation.follow_up(seed.memo(_MEMO, lambda: _coloured(seed)), severity, rng)
+        return _made(relation, seed, address, suite_seed)
+    made = _made(relation, seed.memo(_MEMO, lambda: _coloured(seed)), address, suite_seed)
     return replace(made, image=cv2.cvtColor(made.image, cv2.COLOR_RGB2GRAY))
+
+
+def _made(relation: Relation, seed: PreparedSeed, address: Address, suite_seed: int) -> FollowUp:
+    rng = address.generator(suite_seed)
+    if relation.frames() == 1:
+        return relation.follow_up(seed, address.severity, rng)
+    sequence = address.sequence_generator(suite_seed)
+    return relation.apply(seed, relation.sample_frame(seed, address.severity, address.frame, rng, sequence))
 
 
 def _coloured(seed: PreparedSeed) -> PreparedSeed:

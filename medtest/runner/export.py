@@ -89,7 +89,7 @@ def _identity(suite: Suite, parts: Parts) -> str:
     return digest_of(
         {
             "seed": suite.seed,
-            "size": suite.prepare.size,
+            **suite.prepare.covers(),
             "seeds": [source.digest() for source in parts.sources],
             "relations": {
                 p.id: [p.info.name, type(parts.relations[p.id]).revision, p.settings.model_dump(mode="json")]

@@ -172,10 +172,12 @@ class Finisher:
             return ()
         plan = self.prepared.plan
         found: list[Montage] = []
-        for relation in dict.fromkeys(name for name, severity, _ in plan.shape if severity > 0):
+        for relation in dict.fromkeys(step.relation for step in plan.shape if step.severity > 0):
             file = series_folder(self.invocation.home, suite.name) / relation / MONTAGE
             cases = [
-                n for n, (name, level, repeat) in enumerate(plan.shape, start=1) if (name, repeat) == (relation, 0)
+                number
+                for number, step in enumerate(plan.shape, start=1)
+                if (step.relation, step.repeat, step.frame) == (relation, 0, 0)
             ]
             if self._samples or not file.is_file():
                 title = f"{suite.name}: {plan.refs[0].seed_id if self.prepared.names.key is None else 'one seed'}"

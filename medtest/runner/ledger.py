@@ -41,7 +41,8 @@ class Places:
         }
         self._cases = {(SOURCE, 0, 0, 0): 0}
         self._cases |= {
-            (relation, severity, 0, repeat): index + 1 for index, (relation, severity, repeat) in enumerate(plan.shape)
+            (step.relation, step.severity, step.frame, step.repeat): index
+            for index, step in enumerate(plan.shape, start=1)
         }
 
     def find(self, columns: Mapping[str, Sequence[Any]]) -> NDArray[np.int64]:

@@ -13,6 +13,7 @@ import numpy as np
 from medtest.cases import (
     SERIES_KINDS,
     Address,
+    Classes,
     FollowUp,
     ImageSpec,
     Output,
@@ -33,6 +34,7 @@ from medtest.suite.model import KeptFollowUps, Suite
 from medtest.suite.plan import Plan, Unit
 from medtest.systems.base import Missing, RawAnswer, System
 from medtest.systems.border import check_mask
+from medtest.systems.label_border import check_label
 from medtest.systems.series_border import check_image, check_region
 
 
@@ -48,6 +50,7 @@ class Made:
         reason: Why there is none.
         kind: What answer is expected.
         spec: What the image's numbers mean.
+        classes: Of kind ``label``: the seed's.
     """
 
     address: Address
@@ -57,6 +60,7 @@ class Made:
     reason: str = ""
     kind: str = "mask"
     spec: ImageSpec = ImageSpec()
+    classes: Classes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,19 +104,20 @@ class Parts:
 
     def prepared(self, source: int, ref: SeedRef) -> PreparedSeed:
         """Load and prepare a seed."""
-        return prepare(self.sources[source].load(ref), size=self.suite.prepare.size)
+        how = self.suite.prepare
+        return prepare(self.sources[source].load(ref), size=how.size, resize=how.resize)
 
     def make(self, seed: PreparedSeed, address: Address) -> Made:
         """Make one case's image; whatever a relation does becomes a verdict."""
         if address.is_source:
             follow = FollowUp(image=seed.image, params={}, scale=0.0)
-            return Made(address=address, follow=follow, sha256=seed.sha256, kind=seed.kind, spec=seed.spec)
+            return _of(seed, address, follow, seed.sha256)
         relation = self.relations[address.relation]
         try:
             kept = None if self._kept is None else self._kept.find(seed, address)
             if isinstance(kept, str):
                 raise NotApplicable(kept)
-            follow = kept or follow_up(relation, seed, address.severity, address.generator(self.suite.seed))
+            follow = kept or follow_up(relation, seed, address, self.suite.seed)
             check_follow_up(follow, seed)
         except NotApplicable as reason:
             return Made(address=address, follow=None, verdict=Verdict.SKIP, reason=str(reason) or "not applicable")
@@ -120,7 +125,11 @@ class Parts:
             return Made(address=address, follow=None, verdict=Verdict.ERROR, reason=f"relation: {describe(error)}")
         follow.image.setflags(write=False)  # all systems share it
         sha256 = seed.sha256 if follow.image is seed.image else image_sha256(follow.image)
-        return Made(address=address, follow=follow, sha256=sha256, kind=seed.kind, spec=seed.spec)
+        return _of(seed, address, follow, sha256)
+
+
+def _of(seed: PreparedSeed, address: Address, follow: FollowUp, sha256: str) -> Made:
+    return Made(address=address, follow=follow, sha256=sha256, kind=seed.kind, spec=seed.spec, classes=seed.classes)
 
 
 def check_follow_up(follow: object, seed: PreparedSeed) -> None:
@@ -186,21 +195,21 @@ def _ask(system: System, cases: Sequence[Made], began: Callable[[], None]) -> li
     if count != len(cases):
         raise BadOutput(f"gave {count} answers for {len(cases)} images")
     asked = [case for case in cases if case.follow is not None]
-    return [_checked(answer, case, elapsed) for answer, case in zip(given, asked, strict=True)]
+    return [_checked(system, answer, case, elapsed) for answer, case in zip(given, asked, strict=True)]
 
 
-def _checked(answer: RawAnswer, case: Made, elapsed_ms: float) -> Answer:
+def _checked(system: System, answer: RawAnswer, case: Made, elapsed_ms: float) -> Answer:
     if isinstance(answer, Missing):
         reason = answer.reason if answer.reason.startswith(NO_PREDICTION) else f"{NO_PREDICTION}: {answer.reason}"
         return Answer(output=None, verdict=Verdict.SKIP, reason=reason)
     try:
-        output = _output(answer, case)
+        output = _output(system, answer, case)
     except BadOutput as error:
         return Answer(output=None, verdict=Verdict.ERROR, reason=str(error), elapsed_ms=elapsed_ms)
     return Answer(output=output, elapsed_ms=elapsed_ms)
 
 
-def _output(answer: RawAnswer, case: Made) -> Output:
+def _output(system: System, answer: RawAnswer, case: Made) -> Output:
     if case.follow is None:
         raise BadOutput("answered a case that has no image")
     image = case.follow.image
@@ -208,6 +217,12 @@ def _output(answer: RawAnswer, case: Made) -> Output:
         return check_image(answer, image)
     if case.kind == "region":
         return check_region(answer, image, case.spec)
+    if case.kind == "label":
+        if case.classes is None:
+            raise BadOutput("was asked for a label of a seed that has no classes")
+        return check_label(
+            answer, asked=case.classes, own=system.classes, form=system.answer_form, shape=image.shape[:2]
+        )
     return check_mask(answer, image.shape[:2])
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from medtest.cases import Seed, SeedRef
+from medtest.cases import Classes, Seed, SeedRef
 from medtest.plugins import Part, PartSettings
 
 
@@ -35,7 +35,7 @@ class SeedSource(Part, ABC):
         suite_seed: The suite's ``seed``, for sources that make their images.
 
     Attributes:
-        output_kind: What kind of answer the seeds expect ("mask").
+        output_kind: What kind of answer the seeds expect ("mask", "image", "region", "label").
         needs_root: Whether the source reads the user's folder.
         phantom: Whether the images are made and not real; tables say so.
     """
@@ -66,6 +66,10 @@ class SeedSource(Part, ABC):
     @abstractmethod
     def digest(self) -> str:
         """Return a SHA-256 over everything that determines the seeds (file contents, or generator and settings)."""
+
+    def classes(self) -> Classes | None:
+        """Return the classes of seeds of kind ``label`` where :meth:`refs` finds them; None where it does not."""
+        return None
 
     def problems(self) -> Sequence[SeedProblem]:
         """Return the files left out under ``on_bad_seed: skip``; known after :meth:`refs`."""

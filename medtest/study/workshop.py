@@ -127,7 +127,8 @@ class Workshop:
         if key not in self._prepared:
             number, ref = self._refs[key]
             loaded = self._making.sources[number].load(ref)
-            seed = prepare(loaded, size=self._suite.prepare.size)
+            how = self._suite.prepare
+            seed = prepare(loaded, size=how.size, resize=how.resize)
             found = _Loaded(seed=seed, key=self._recipe.source_key(seed), original=image_sha256(loaded.image))
             self._prepared[key] = found
             if len(self._prepared) > _KEPT_SEEDS:

@@ -56,7 +56,7 @@ def check(draft: Draft) -> Suite | None:
         oracle=oracle,
         gates=gates,
         privacy=privacy,
-        prepare=Prepare(size=None if prepare.size == "native" else prepare.size),
+        prepare=Prepare(size=None if prepare.size == "native" else prepare.size, resize=prepare.resize),
         max_error_percent=head.max_error_percent,
         exclude=exclude,
         composed={},
@@ -187,7 +187,20 @@ def _prepare(draft: Draft, kind: str | None) -> PrepareBlock | None:
         draft.wrong(
             ("prepare", "size"), found=block.size, allowed=f"native (seeds that expect {a_kind(kind)} keep their size)"
         )
+    if block is not None and block.resize is not None:
+        _check_resize(draft, block, kind)
     return block
+
+
+def _check_resize(draft: Draft, block: PrepareBlock, kind: str | None) -> None:
+    """A crop needs a size below what the shorter side becomes, and seeds whose answer it leaves as it is."""
+    key: Key = ("prepare", "resize")
+    if kind not in ("label", None):
+        allowed = "suites of labels alone (a crop would cut what a mask shows)"
+        draft.wrong(key, found=f"resize for seeds that expect {a_kind(kind)}", allowed=allowed)
+    elif block.size == "native" or (block.resize is not None and block.resize < block.size):
+        fix = "prepare.size is the side of the square that is cut out of the middle"
+        draft.wrong(key, found=f"{block.resize} with size {block.size}", allowed="at least prepare.size", fix=fix)
 
 
 # --- privacy ------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ def with_composed(suite: Suite) -> Suite:
         },
         **({"gates": [_fields(gate) for gate in suite.gates]} if suite.gates else {}),
         "privacy": _fields(suite.privacy),
-        "prepare": {"size": "native" if suite.prepare.size is None else suite.prepare.size},
+        "prepare": {**suite.prepare.covers(), "size": "native" if suite.prepare.size is None else suite.prepare.size},
         **({"exclude": {"study": COPY}} if suite.exclude is not None else {}),
         "max_error_percent": suite.max_error_percent,
     }

@@ -74,7 +74,7 @@ def run_digest(
             for p, source in zip(suite.seeds, seeds, strict=True)
         },
         "relations": {p.id: _relation(p, relations[p.id]) for p in suite.relations},
-        "preparation": {"size": suite.prepare.size, "revision": PREPARATION_REVISION},
+        "preparation": {**suite.prepare.covers(), "revision": PREPARATION_REVISION},
         "system": {
             "class": plan.info.target,
             "revision": type(system).revision,

@@ -73,9 +73,19 @@ class Privacy:
 
 @dataclass(frozen=True, kw_only=True)
 class Prepare:
-    """How images are prepared: ``size`` is a side in pixels, or None for the native size."""
+    """How images are prepared.
+
+    Attributes:
+        size: Side of the square in pixels, or None for the native size.
+        resize: Length that the shorter side gets before the square is cut out of the middle; None stretches the image.
+    """
 
     size: int | None = 512
+    resize: int | None = None
+
+    def covers(self) -> dict[str, int | None]:
+        """Return what digests cover; what a suite does not state is left out, so that older digests stay."""
+        return {"size": self.size, **({} if self.resize is None else {"resize": self.resize})}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,15 +8,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from medtest.cases import Address, SeedRef
 from medtest.relations.base import Relation
 from medtest.suite.model import Selection
 
 
+class Step(NamedTuple):
+    """A follow-up of every seed: relation, severity, repeat, and the frame of a sequence."""
+
+    relation: str
+    severity: int
+    repeat: int = 0
+    frame: int = 0
+
+    def address(self, ref: SeedRef) -> Address:
+        """Return its address for one seed."""
+        return Address(
+            dataset=ref.dataset,
+            seed_id=ref.seed_id,
+            relation=self.relation,
+            severity=self.severity,
+            frame=self.frame,
+            repeat=self.repeat,
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """All cases of one seed: the source first, then the follow-ups by relation, severity and repeat.
+    """All cases of one seed: the source first, then the follow-ups by relation, severity, repeat and frame.
 
     Attributes:
         index: Position in the plan, from 0.
@@ -44,11 +65,12 @@ class Plan:
 
     def __init__(self, refs: Sequence[SeedRef], relations: Mapping[str, Relation], batch_size: int) -> None:
         self.refs = tuple(refs)
-        self.shape: tuple[tuple[str, int, int], ...] = tuple(
-            (relation_id, severity, repeat)
+        self.shape: tuple[Step, ...] = tuple(
+            Step(relation_id, severity, repeat, frame)
             for relation_id, relation in relations.items()
             for severity in relation.severities()
             for repeat in range(relation.repeats())
+            for frame in range(relation.frames())
         )
         self.batch_size = batch_size
 
@@ -65,13 +87,7 @@ class Plan:
     def unit(self, index: int, position: int) -> Unit:
         """Return one unit."""
         ref = self.refs[index]
-        cases = (
-            ref.source,
-            *(
-                Address(dataset=ref.dataset, seed_id=ref.seed_id, relation=relation, severity=severity, repeat=repeat)
-                for relation, severity, repeat in self.shape
-            ),
-        )
+        cases = (ref.source, *(step.address(ref) for step in self.shape))
         step = self.batch_size
         batches = tuple((start, min(start + step, len(cases))) for start in range(0, len(cases), step))
         return Unit(index=index, ref=ref, position=position, cases=cases, batches=batches)

@@ -95,6 +95,7 @@ class PrepareBlock(Block):
     """``prepare``."""
 
     size: Literal["native"] | Annotated[int, Field(ge=64, le=4096)] = 512
+    resize: Annotated[int, Field(ge=64, le=4096)] | None = None
 
 
 class ExcludeBlock(Block):

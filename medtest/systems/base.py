@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeAlias
 from numpy.typing import NDArray
 from pydantic import Field
 
-from medtest.cases import Address, Image, ImageSpec, Json
+from medtest.cases import Address, Classes, Image, ImageSpec, Json
 from medtest.errors import Mistake
 from medtest.plugins import Part, PartSettings
 
@@ -27,9 +27,25 @@ class Missing:
     reason: str
 
 
-RawAnswer: TypeAlias = "NDArray[Any] | Missing"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelAnswer:
+    """What a classifier answers that also segments.
+
+    Attributes:
+        scores: As the answer of a classifier without a mask, see :mod:`medtest.systems.label_border`.
+        mask: As the answer of a segmenter, see :mod:`medtest.systems.border`; None where there is none.
+    """
+
+    scores: Any
+    mask: Any = None
+
+
+RawAnswer: TypeAlias = "NDArray[Any] | LabelAnswer | Missing | int | str | list[str] | list[int]"
 """For segmentation: h×w, bool (a mask) or float (probability in [0, 1]) or uint8 (probability × 255), of any size.
-For series see :mod:`medtest.systems.series_border`."""
+For series see :mod:`medtest.systems.series_border`, for labels :mod:`medtest.systems.label_border`."""
+
+ANSWER_FORMS: tuple[str, ...] = ("probabilities", "logits", "labels")
+"""What a classifier's answers may be."""
 
 
 class SystemSettings(PartSettings):
@@ -50,12 +66,17 @@ class System(Part, ABC):
         settings: An instance of the class's ``Settings``.
 
     Attributes:
-        output_kind: What it answers ("mask", "image", "region").
+        output_kind: What it answers ("mask", "image", "region", "label").
         other_kinds: What else it can answer, where the answer's form is the user's to choose (a function, a folder).
         kind: What this one is asked for: ``output_kind``, or one of ``other_kinds`` as the suite's seeds need it.
         needs_device: Whether ``device=`` matters to it.
+        classes: Of kind ``label``: what its scores stand for, in their order; None where they are the seeds' classes in
+            the seeds' order.
+        answer_form: Of kind ``label``: one of :data:`ANSWER_FORMS`.
     """
 
+    classes: Classes | None = None
+    answer_form: str = "probabilities"
     Settings: ClassVar[type[SystemSettings]] = SystemSettings
     output_kind: ClassVar[str] = "mask"
     other_kinds: ClassVar[frozenset[str]] = frozenset()
@@ -101,7 +122,8 @@ class System(Part, ABC):
             addresses: The cases' addresses, for systems that answer from files. A network must not look at them.
 
         Returns:
-            One answer per image. An exception makes every case of the batch an ERROR, retried one by one once.
+            One answer per image (a map, or what :mod:`medtest.systems.label_border` takes where labels are asked for).
+            An exception makes every case of the batch an ERROR, retried one by one once.
         """
 
     def process(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import cv2
 import numpy as np
 import pytest
@@ -10,8 +12,10 @@ from hypothesis import strategies as st
 from PIL import Image as Pillow
 
 from medtest.cases import PreparedSeed, Seed, SeedRef
+from medtest.classes import CAPSULE
 from medtest.phantoms.colon import colon_rng, make_colon
 from medtest.preparation import grey_mask, prepare, resize_image, resize_mask, seed_factors
+from medtest.preparation.prepare import shorter_side
 from medtest.records import SEED_FACTORS
 
 REF = SeedRef(dataset="d", seed_id="s")
@@ -119,6 +123,51 @@ def test_frame_of_a_stretched_seed_fits(phantom):
     truth = resize_mask(phantom.frame, 512)
     overlap = np.count_nonzero(~prepared.frame & ~truth) / np.count_nonzero(~prepared.frame | ~truth)
     assert overlap > 0.97
+
+
+# ----------------------------------------------------------------------------------------------- crops and labels
+
+
+@pytest.mark.parametrize(
+    ("shape", "wide"), [((500, 700), (256, 358)), ((700, 500), (358, 256)), ((90, 120), (256, 341))]
+)
+def test_the_middle_is_cut_out_of_a_wider_picture(shape, wide):
+    """As torchvision's Resize and CenterCrop: the longer side rounded down, the middle rounded to whole pixels."""
+    image = cv2.GaussianBlur(np.random.default_rng(1).integers(0, 256, (*shape, 3), dtype=np.uint8), (0, 0), 9)
+    mask = np.zeros(shape, np.bool_)
+    mask[shape[0] // 2 :, shape[1] // 2 :] = True
+    avoid = ~mask
+    seed = replace(seed_of(image, mask, avoid), kind="label", classes=CAPSULE, labels=("vascular",))
+    prepared = prepare(seed, size=224, resize=256)
+    assert prepared.wide.shape == (*wide, 3)
+    top, left = round((wide[0] - 224) / 2), round((wide[1] - 224) / 2)
+    assert (prepared.wide[top : top + 224, left : left + 224] == prepared.image).all()
+    other = Pillow.fromarray(image).resize(wide[::-1], Pillow.Resampling.BILINEAR)  # antialiased in Pillow
+    other = np.asarray(other.crop((left, top, left + 224, top + 224))).astype(int)
+    assert np.abs(prepared.image.astype(int) - other).max() <= 3
+    assert prepared.mask.shape == prepared.avoid.shape == (224, 224)
+    assert (prepared.mask == ~prepared.avoid).all()
+    assert prepared.mask[112:, 112:].mean() > 0.97 and prepared.mask[:111, :111].sum() == 0
+    assert prepared.original_mask is None
+    assert (prepared.kind, prepared.labels, prepared.classes) == ("label", ("vascular",), CAPSULE)
+    for array in (prepared.image, prepared.wide, prepared.mask, prepared.avoid, prepared.frame, prepared.grey):
+        assert array.flags.c_contiguous and not array.flags.writeable
+
+
+def test_a_crop_of_the_whole_has_nothing_around_it():
+    image = np.random.default_rng(1).integers(0, 256, (300, 300, 3), dtype=np.uint8)
+    prepared = prepare(seed_of(image), size=224, resize=224)
+    assert prepared.wide is None
+    assert (prepared.image == resize_image(image, 224)).all()
+    assert prepare(seed_of(image), size=224).wide is None
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(3, 900), st.integers(3, 900), st.integers(64, 300))
+def test_the_shorter_side_gets_its_length(height, width, length):
+    found = shorter_side((height, width), length)
+    assert min(found) == length
+    assert max(found) == int(length * max(height, width) / min(height, width))
 
 
 def test_same_seed_same_bytes(phantom):

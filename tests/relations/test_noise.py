@@ -239,16 +239,16 @@ def test_clipping_is_what_it_says() -> None:
 
 def test_relations_for_pictures_work_on_grey_and_colour_and_skip_the_rest() -> None:
     blur = relation_of("blur")
-    rng = np.random.default_rng(0)
     for spec, shape in SPECS:
         seed = any_seed(spec, shape)
+        address = Address(dataset="d", seed_id="x", relation="blur", severity=3)
         if spec.dtype == "uint8" and spec.axes in ("yx", "yxc"):
-            found = follow_up(blur, seed, 3, rng)
+            found = follow_up(blur, seed, address, 0)
             assert found.image.shape == shape
             assert found.image.dtype == np.uint8
         else:
             with pytest.raises(NotApplicable, match="8-bit"):
-                follow_up(blur, seed, 3, rng)
+                follow_up(blur, seed, address, 0)
 
 
 def test_measured_changes_nothing_and_skips_what_was_not_measured() -> None:

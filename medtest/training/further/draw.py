@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from medtest.cases import Address, SeedRef
 from medtest.errors import MedtestError
+from medtest.suite.plan import Step
 
 _SPLIT, _DRAW, _HELD = 3, 7, 8
 
@@ -89,7 +90,7 @@ def _groups(refs: Sequence[SeedRef], prints: Sequence[str]) -> list[list[int]]:
 
 def draw_slots(
     refs: Mapping[int, SeedRef],
-    shape: Sequence[tuple[str, int, int]],
+    shape: Sequence[Step],
     *,
     count: int,
     how: str,
@@ -100,7 +101,7 @@ def draw_slots(
 
     Args:
         refs: The images they are made from, by index.
-        shape: Relation, severity and repeat of every follow-up of an image, as a plan lists them.
+        shape: Every follow-up of an image, as a plan lists them.
         count: How many.
         how: ``random``: every follow-up of every image alike, none twice while there are others. ``balanced``: every
             image and every relation alike often, severities at random.
@@ -114,7 +115,7 @@ def draw_slots(
     picks = (
         _random(rng, len(indices), len(shape), count) if how == "random" else _balanced(rng, len(indices), shape, count)
     )
-    relations = list(dict.fromkeys(relation for relation, _, _ in shape))
+    relations = list(dict.fromkeys(step.relation for step in shape))
     slots: list[Slot] = []
     for image, case in picks:
         rest = [int(one) for one in rng.permutation(len(shape)) if int(one) != case]
@@ -122,13 +123,8 @@ def draw_slots(
             rest.sort(key=lambda one: shape[one][0] == shape[case][0])
         ref = refs[indices[image]]
         tried = (case, *rest[: 3 * len(relations)])
-        slots.append(Slot(index=indices[image], candidates=tuple(_address(ref, shape[one]) for one in tried)))
+        slots.append(Slot(index=indices[image], candidates=tuple(shape[one].address(ref) for one in tried)))
     return slots
-
-
-def _address(ref: SeedRef, case: tuple[str, int, int]) -> Address:
-    relation, severity, repeat = case
-    return Address(dataset=ref.dataset, seed_id=ref.seed_id, relation=relation, severity=severity, repeat=repeat)
 
 
 def _random(rng: np.random.Generator, images: int, cases: int, count: int) -> list[tuple[int, int]]:
@@ -139,10 +135,8 @@ def _random(rng: np.random.Generator, images: int, cases: int, count: int) -> li
     return found
 
 
-def _balanced(
-    rng: np.random.Generator, images: int, shape: Sequence[tuple[str, int, int]], count: int
-) -> list[tuple[int, int]]:
-    relations = list(dict.fromkeys(relation for relation, _, _ in shape))
+def _balanced(rng: np.random.Generator, images: int, shape: Sequence[Step], count: int) -> list[tuple[int, int]]:
+    relations = list(dict.fromkeys(step.relation for step in shape))
     of = {name: [number for number, case in enumerate(shape) if case[0] == name] for name in relations}
     found: list[tuple[int, int]] = []
     image_order: list[int] = []

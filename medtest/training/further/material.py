@@ -155,7 +155,7 @@ def _identity(
     return digest_of(
         {
             "seed": parts.suite.seed,
-            "size": parts.suite.prepare.size,
+            **parts.suite.prepare.covers(),
             "sides": list(sides),
             "seeds": [source.digest() for source in parts.sources],
             "relations": {
@@ -254,7 +254,8 @@ class _Writer:
         loaded = self._parts.sources[source].load(ref)
         if loaded.expected is None:
             raise MedtestError(f"{ref.dataset}/{ref.seed_id} has no mask; every training image needs one")
-        seed = prepare(loaded, size=self._parts.suite.prepare.size)
+        how = self._parts.suite.prepare
+        seed = prepare(loaded, size=how.size, resize=how.resize)
         if seed.mask is None:
             raise MedtestError(f"{ref.dataset}/{ref.seed_id} has no mask; every training image needs one")
         name = f"{ref.dataset}/{ref.seed_id}"

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from medtest.cases import SeedRef
 from medtest.errors import MedtestError
+from medtest.suite.plan import Step
 from medtest.training.further.draw import draw_slots, split
 
 RELATIONS = ("saturation", "contrast", "white_balance", "specularity", "blur", "instrument", "feces", "blood", "text")
-SHAPE = [(relation, severity, 0) for relation in RELATIONS for severity in range(1, 6)]
+SHAPE = [Step(relation, severity) for relation in RELATIONS for severity in range(1, 6)]
 
 
 def _refs(count: int, clusters: int | None = None) -> list[SeedRef]:

@@ -1,0 +1,33 @@
+"""The classes of the bundled classifiers and phantoms, in the order of their scores.
+
+Capsule endoscopy: MedTest's slides (normal, vascular, inflammatory). Dermoscopy: ISIC 2016, task 3. Fundus: the four
+grades of retinopathy of Messidor. Chest: the 14 findings of ChestX-ray14 in the order of CheXNet's scores (X. Wang et
+al., "ChestX-ray8", CVPR 2017; P. Rajpurkar et al., "CheXNet", arXiv 1711.05225).
+"""
+
+from __future__ import annotations
+
+from medtest.cases import Classes
+
+CAPSULE = Classes(names=("normal", "vascular", "inflammatory"))
+DERMOSCOPY = Classes(names=("benign", "melanoma"))
+FUNDUS = Classes(names=("grade0", "grade1", "grade2", "grade3"))
+CHEST = Classes(
+    names=(
+        "atelectasis",
+        "cardiomegaly",
+        "effusion",
+        "infiltration",
+        "mass",
+        "nodule",
+        "pneumonia",
+        "pneumothorax",
+        "consolidation",
+        "edema",
+        "emphysema",
+        "fibrosis",
+        "pleural_thickening",
+        "hernia",
+    ),
+    multi=True,
+)

@@ -1,0 +1,195 @@
+"""The border of labels: what a classifier may answer, checked once for all of them.
+
+An answer is one of these, or a :class:`~medtest.systems.base.LabelAnswer` of one of these and a mask:
+
+* ``probabilities``: C floats in [0, 1], in the order of the system's classes. Where exactly one class is true they sum
+  to 1 (± 0.001).
+* ``logits``: C finite floats, of which softmax (one class is true) or the logistic function (several may be) is taken
+  here, in double precision.
+* ``labels``: the index or the name of a class; where several may be true, a list of them or C booleans.
+
+Axes of length 1 at either end are dropped. The class with the largest score is the label; two with the same largest
+score are no decision. Where several may be true, those above 0.5 are.
+
+Everything else (another length, NaN, a name that is none, a tie, an exception) is a fault of the system under test: the
+case becomes ERROR with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import Classes, LabelOutput
+from medtest.errors import BadOutput, nearest_name
+from medtest.systems.base import LabelAnswer
+from medtest.systems.border import CUT, SLACK, as_array, check_mask
+
+SUM_SLACK = 1e-3
+"""How far the probabilities of exclusive classes may sum from 1."""
+
+
+def check_label(
+    raw: Any, *, asked: Classes, own: Classes | None, form: str, shape: tuple[int, int] | None = None
+) -> LabelOutput:
+    """Return a system's raw answer as a classification in the seeds' classes.
+
+    Args:
+        raw: The answer, see the module's text.
+        asked: The seeds' classes.
+        own: The system's classes, whose order its scores have; None where it takes the seeds'.
+        form: One of :data:`medtest.systems.base.ANSWER_FORMS`.
+        shape: Height and width of the prepared image, for masks.
+
+    Raises:
+        BadOutput: It is not an answer; the message says why.
+    """
+    scores, given_mask = (raw.scores, raw.mask) if isinstance(raw, LabelAnswer) else (raw, None)
+    misfit = classes_misfit(own, asked)
+    if misfit:
+        raise BadOutput(misfit)
+    classes = own or asked
+    mask = None if given_mask is None or shape is None else check_mask(given_mask, shape)
+    if form == "labels":
+        labels = asked.ordered(_named(scores, classes))
+        return LabelOutput(classes=asked, labels=labels, mask=mask)
+    values = _in_order(_scores(scores, len(classes.names)), classes, asked)
+    labels, probabilities = _decided(values, asked, form)
+    return LabelOutput(classes=asked, labels=labels, probabilities=probabilities, mask=mask)
+
+
+def classes_misfit(own: Classes | None, asked: Classes) -> str:
+    """Return why a system's classes cannot answer for the seeds', or "".
+
+    Of exclusive classes both must have the same; where several may be true, the system may know more.
+    """
+    if own is None:
+        return ""
+    if own.multi != asked.multi:
+        one, several = "exactly one is true", "several may be true"
+        return f"has classes of which {several if own.multi else one}; of the seeds' {several if asked.multi else one}"
+    missing = [name for name in asked.names if name not in own.names]
+    more = [] if asked.multi else [name for name in own.names if name not in asked.names]
+    if not missing and not more:
+        return ""
+    parts = [f"does not know {', '.join(missing)}"] if missing else []
+    parts += [f"knows {', '.join(more)}, which the seeds do not have"] if more else []
+    return f"{' and '.join(parts)} (its classes: {_shown(own)}; the seeds': {_shown(asked)})"
+
+
+def _shown(classes: Classes) -> str:
+    return ", ".join(classes.names[:20]) + (" …" if len(classes.names) > 20 else "")
+
+
+# --- scores -----------------------------------------------------------------------------------------------------
+
+
+def _scores(raw: Any, count: int) -> NDArray[np.float64]:
+    found = as_array(raw, f"{count} scores")
+    flat = np.squeeze(found)
+    flat = flat.reshape(1) if flat.ndim == 0 else flat
+    if flat.shape != (count,):
+        raise BadOutput(f"gave shape {found.shape}; one score for each of {count} classes is expected")
+    if not np.issubdtype(flat.dtype, np.floating):
+        raise BadOutput(f"gave dtype {found.dtype}; floats are expected (labels are another form of answer)")
+    values = flat.astype(np.float64)
+    if not np.isfinite(values).all():
+        raise BadOutput("gave NaN" if np.isnan(values).any() else "gave an infinite value")
+    return values
+
+
+def _in_order(values: NDArray[np.float64], own: Classes, asked: Classes) -> NDArray[np.float64]:
+    if own.names == asked.names:
+        return values
+    place = {name: index for index, name in enumerate(own.names)}
+    return values[[place[name] for name in asked.names]]
+
+
+def _decided(values: NDArray[np.float64], asked: Classes, form: str) -> tuple[tuple[str, ...], NDArray[np.float32]]:
+    if form == "logits":
+        # Ties are looked for among the logits: large ones may round to the same probability.
+        probabilities = _logistic(values) if asked.multi else _softmax(values)
+        chosen = values > 0
+    else:
+        probabilities = _probabilities(values, exclusive=not asked.multi)
+        chosen = probabilities > CUT
+    if asked.multi:
+        labels = tuple(name for name, yes in zip(asked.names, chosen, strict=True) if yes)
+        return labels, probabilities.astype(np.float32)
+    best = np.flatnonzero(values == values.max())
+    if len(best) > 1:
+        tied = ", ".join(asked.names[index] for index in best[:4])
+        raise BadOutput(f"gave the same largest score to {len(best)} classes ({tied}): that is no decision")
+    return (asked.names[int(best[0])],), probabilities.astype(np.float32)
+
+
+def _probabilities(values: NDArray[np.float64], *, exclusive: bool) -> NDArray[np.float64]:
+    low, high = float(values.min()), float(values.max())
+    if low < -SLACK or high > 1 + SLACK:
+        raise BadOutput(
+            f"gave values from {low:.4g} to {high:.4g}; probabilities in [0, 1] are expected (logits are another form)"
+        )
+    total = float(values.sum())
+    if exclusive and abs(total - 1) > SUM_SLACK:
+        raise BadOutput(f"gave probabilities that sum to {total:.6g}; exactly one class is true, so 1 is expected")
+    return np.clip(values, 0.0, 1.0)
+
+
+def _softmax(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    powers: NDArray[np.float64] = np.exp(values - values.max())
+    shares: NDArray[np.float64] = powers / powers.sum()
+    return shares
+
+
+def _logistic(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    # exp of a number that is never above 0 cannot overflow
+    small: NDArray[np.float64] = np.exp(-np.abs(values))
+    return np.where(values >= 0, 1.0, small) / (1.0 + small)
+
+
+# --- labels -----------------------------------------------------------------------------------------------------
+
+
+def _named(raw: Any, classes: Classes) -> list[str]:
+    """Return the names that an answer of form ``labels`` states."""
+    if classes.multi:
+        return _several(raw, classes)
+    items = _items(raw)
+    if len(items) != 1:
+        raise BadOutput(f"gave {len(items)} labels where exactly one is expected")
+    return [_name(items[0], classes)]
+
+
+def _several(raw: Any, classes: Classes) -> list[str]:
+    items = _items(raw)
+    if items and all(isinstance(item, bool | np.bool_) for item in items):
+        if len(items) != len(classes.names):
+            raise BadOutput(f"gave {len(items)} booleans for {len(classes.names)} classes")
+        return [name for name, yes in zip(classes.names, items, strict=True) if yes]
+    return [_name(item, classes) for item in items]
+
+
+def _items(raw: Any) -> Sequence[Any]:
+    if isinstance(raw, str | int | np.integer | np.str_):
+        return [raw]
+    if isinstance(raw, list | tuple | set | frozenset):
+        return list(raw)
+    found = np.asarray(as_array(raw, "a label"))
+    return list(np.atleast_1d(np.squeeze(found)))
+
+
+def _name(item: Any, classes: Classes) -> str:
+    if isinstance(item, str):  # numpy.str_ is one too
+        if item not in classes.names:
+            near = nearest_name(item, classes.names)
+            hint = f"; did it mean {near}?" if near else ""
+            raise BadOutput(f"gave the label {item[:60]!r}, which is none of {_shown(classes)}{hint}")
+        return str(item)
+    if isinstance(item, bool | np.bool_) or not isinstance(item, int | np.integer):
+        raise BadOutput(f"gave {type(item).__name__} where the index or the name of a class is expected")
+    if not 0 <= int(item) < len(classes.names):
+        raise BadOutput(f"gave the index {int(item)}; 0 to {len(classes.names) - 1} are classes")
+    return classes.names[int(item)]

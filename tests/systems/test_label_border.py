@@ -1,0 +1,152 @@
+"""What a classifier may answer, and what is refused with which reason."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy.special import expit, softmax
+
+from medtest.cases import Classes
+from medtest.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
+from medtest.errors import BadOutput
+from medtest.systems.base import LabelAnswer
+from medtest.systems.label_border import check_label, classes_misfit
+
+THREE = Classes(names=("normal", "vascular", "inflammatory"))
+TURNED = Classes(names=("inflammatory", "normal", "vascular"))
+MANY = Classes(names=("mass", "nodule", "edema"), multi=True)
+
+
+def asked(raw, form="probabilities", classes=THREE, own=None, shape=(8, 9)):
+    return check_label(raw, asked=classes, own=own, form=form, shape=shape)
+
+
+def test_classes_of_the_house():
+    assert CAPSULE == THREE
+    assert DERMOSCOPY.names == ("benign", "melanoma")
+    assert FUNDUS.names == ("grade0", "grade1", "grade2", "grade3")
+    assert len(CHEST.names) == len(set(CHEST.names)) == 14
+    assert CHEST.multi and not CAPSULE.multi
+    assert THREE.ordered(["vascular", "normal", "vascular"]) == ("normal", "vascular")
+
+
+@pytest.mark.parametrize("shape", [(3,), (1, 3), (3, 1), (1, 3, 1, 1)])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_probabilities_of_any_float_and_shape(shape, dtype):
+    found = asked(np.array([0.25, 0.5, 0.25], dtype).reshape(shape))
+    assert found.labels == ("vascular",)
+    assert found.probabilities.dtype == np.float32
+    assert found.probabilities == pytest.approx([0.25, 0.5, 0.25])
+    assert found.mask is None and found.classes is THREE
+
+
+def test_lists_are_taken_too():
+    assert asked([0.1, 0.2, 0.7]).labels == ("inflammatory",)
+    assert asked([0.1, 0.9, 0.6], classes=MANY).labels == ("nodule", "edema")
+    assert asked([0.1, 0.5, 0.2], classes=MANY).labels == (), "0.5 is not above 0.5"
+
+
+def test_own_order_is_mapped_by_name():
+    found = asked(np.array([0.7, 0.2, 0.1]), own=TURNED)
+    assert found.labels == ("inflammatory",)
+    assert found.probabilities == pytest.approx([0.2, 0.1, 0.7])
+    assert asked(2, form="labels", own=TURNED).labels == ("vascular",)
+
+
+def test_more_findings_than_asked_are_left_out():
+    own = Classes(names=("hernia", "edema", "mass", "nodule"), multi=True)
+    found = asked([0.9, 0.8, 0.1, 0.7], classes=MANY, own=own)
+    assert found.labels == ("nodule", "edema")
+    assert found.probabilities == pytest.approx([0.1, 0.7, 0.8])
+
+
+@pytest.mark.parametrize(
+    ("own", "told"),
+    [
+        (Classes(names=("normal", "vascular")), "does not know inflammatory"),
+        (Classes(names=(*THREE.names, "polyp")), "knows polyp"),
+        (Classes(names=THREE.names, multi=True), "several may be true"),
+    ],
+)
+def test_classes_that_do_not_fit_are_refused(own, told):
+    assert told in classes_misfit(own, THREE)
+    with pytest.raises(BadOutput, match=told):
+        asked([0.2, 0.3, 0.5], own=own)
+    assert classes_misfit(TURNED, THREE) == classes_misfit(None, THREE) == ""
+
+
+@settings(deadline=None)
+@given(hnp.arrays(np.float64, 3, elements=st.floats(-500, 500), unique=True))
+def test_logits_agree_with_scipy(logits):
+    found = asked(logits, form="logits")
+    assert found.probabilities == pytest.approx(softmax(logits), abs=1e-6)
+    assert found.labels == (THREE.names[int(np.argmax(logits))],)
+    several = asked(logits, form="logits", classes=MANY)
+    assert several.probabilities == pytest.approx(expit(logits), abs=1e-6)
+    assert several.labels == tuple(name for name, value in zip(MANY.names, logits, strict=True) if value > 0)
+
+
+def test_a_near_tie_of_logits_is_a_decision():
+    assert asked([900.0, 900.0 + 1e-9, 0.0], form="logits").labels == ("vascular",)
+
+
+@pytest.mark.parametrize(
+    ("raw", "form", "classes", "told"),
+    [
+        (None, "probabilities", THREE, "None"),
+        ("normal", "probabilities", THREE, "str"),
+        ([0.5, 0.5], "probabilities", THREE, "shape"),
+        (np.full((2, 3), 1 / 3), "probabilities", THREE, "shape"),
+        ([0.4, 0.4, 0.2], "probabilities", THREE, "same largest score"),
+        ([1.0, 1.0, 0.0], "logits", THREE, "same largest score"),
+        ([0.3, 0.3, 0.5], "probabilities", THREE, "sum to 1.1"),
+        ([1.5, -0.25, -0.25], "probabilities", THREE, "logits are another form"),
+        ([np.nan, 0.5, 0.5], "probabilities", THREE, "NaN"),
+        ([np.inf, 0.5, 0.5], "logits", THREE, "infinite"),
+        ([1, 0, 0], "probabilities", THREE, "dtype"),
+        ([0.1, 2.0, 0.3], "probabilities", MANY, "probabilities"),
+        (3, "labels", THREE, "index 3"),
+        (-1, "labels", THREE, "index -1"),
+        (1.0, "labels", THREE, "float"),
+        (True, "labels", THREE, "bool"),
+        ("vascullar", "labels", THREE, "did it mean vascular"),
+        (["normal", "vascular"], "labels", THREE, "2 labels"),
+        ([], "labels", THREE, "0 labels"),
+        ([True, False], "labels", MANY, "2 booleans"),
+        (None, "labels", THREE, "None"),
+    ],
+)
+def test_what_is_refused_and_why(raw, form, classes, told):
+    with pytest.raises(BadOutput, match=told):
+        asked(raw, form=form, classes=classes)
+
+
+@pytest.mark.parametrize(
+    ("raw", "classes", "labels"),
+    [
+        (1, THREE, ("vascular",)),
+        (np.int64(1), THREE, ("vascular",)),
+        (np.array([[2]]), THREE, ("inflammatory",)),
+        ("normal", THREE, ("normal",)),
+        (np.array("normal"), THREE, ("normal",)),
+        (["edema", "mass", "mass"], MANY, ("mass", "edema")),
+        ([2, 0], MANY, ("mass", "edema")),
+        (np.array([True, False, True]), MANY, ("mass", "edema")),
+        ([], MANY, ()),
+    ],
+)
+def test_labels(raw, classes, labels):
+    found = asked(raw, form="labels", classes=classes)
+    assert found.labels == labels
+    assert found.probabilities is None
+
+
+def test_a_mask_comes_along_and_is_checked():
+    found = asked(LabelAnswer(scores=[0.1, 0.2, 0.7], mask=np.ones((4, 3), np.float32)))
+    assert found.mask.mask.shape == (8, 9) and found.mask.mask.all()
+    assert found.labels == ("inflammatory",)
+    with pytest.raises(BadOutput, match="NaN"):
+        asked(LabelAnswer(scores=[0.1, 0.2, 0.7], mask=np.full((4, 3), np.nan, np.float32)))
