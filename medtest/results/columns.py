@@ -51,3 +51,31 @@ FACTORS: Columns = ("factor", "unit", "quartile", "from", "to", *CRITERION, "cas
 
 FACTOR_MODEL: Columns = ("term", "kind", "unit", "odds_ratio", *INTERVAL, "p_value", *COUNTS, "clusters", "note")
 """``tables/factors_model.csv``."""
+
+FLIPS: Columns = (
+    "dataset",
+    "relation",
+    "severity",
+    "rule",
+    "frames",
+    "sequences",
+    "fp",
+    *INTERVAL,
+    "rfp",
+    "errors",
+    "skipped",
+)
+"""``tables/flip_probability.csv``."""
+
+FLIP_FRAMES: Columns = (
+    "dataset",
+    "relation",
+    "severity",
+    "frame",
+    "rule",
+    "comparisons",
+    "fp",
+    *INTERVAL,
+    "accuracy",
+)
+"""``tables/flip_frames.csv``."""
