@@ -1,0 +1,225 @@
+"""What the perturbations share: their two forms, the variants of a sequence, the size of a pixel, the video pass.
+
+A perturbation has one implementation, ``changed``, which turns stored parameters into pixels, and two ways to come by
+parameters:
+
+- ``form: levels``: severities 1–5 from YAML, ImageNet-C's constants where it has the type.
+- ``form: sequence``: frames from 0; the severity is the difficulty d.
+  ``variant: paper``: frame 0 is the clean image, frame i has its parameter i · d · step away from identity.
+  ``variant: released``: ImageNet-P's formulas and first frame, cut to ten frames, as the data set "Robust-Benchmark"
+  was released. ``variant: imagenet_p``: the same at full length. In both, d multiplies the step alone.
+
+Constants in pixels hold for images whose shorter side is 224 and grow with it, unless ``raw``.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any, ClassVar, Generic, Literal, Self, cast
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from medtest.cases import Effect, FollowUp, Image, Params, PreparedSeed
+from medtest.plugins import PartSettings, wrong_at
+from medtest.relations.base import Relation
+from medtest.relations.corruptions.video import through_video
+from medtest.relations.levels import L, Level, LeveledSettings, number
+
+FRAMES = 10
+"""Frames of a sequence of the released data; ImageNet-P has :attr:`Corruption.full_frames`."""
+SIDE = 224
+"""Shorter side of the images that the published constants are meant for."""
+_SEEDS = 2**53
+"""Seeds stay below this, so that any JSON reader keeps them exact."""
+_DIFFICULTIES = (1, 2, 3, 4, 5)
+
+
+class CorruptionSettings(LeveledSettings[L], Generic[L]):
+    """Settings of every perturbation; a subclass adds ``sequence``, the constants of its sequences.
+
+    Attributes:
+        mode: ``levels`` alone; there is no published range to draw from.
+        form: ``levels`` or ``sequence``; see the module.
+        variant: Of a sequence: ``paper``, ``released`` or ``imagenet_p``.
+        frames: Frames of a sequence; None takes the variant's own number, 10 or ImageNet-P's 31 (translate: 41).
+        raw: Take constants in pixels as they are, whatever the size of the image.
+        video: Pass each sequence through lossy H.264, as the released data was (needs the extra ``video``).
+    """
+
+    mode: Literal["levels"] = "levels"
+    form: Literal["levels", "sequence"] = "levels"
+    variant: Literal["paper", "released", "imagenet_p"] = "paper"
+    frames: int | None = Field(default=None, ge=2, le=60)
+    raw: bool = False
+    video: bool = False
+
+    @model_validator(mode="after")
+    def _check_form(self) -> Self:
+        if self.form == "sequence":
+            wrong = [severity for severity in self.severities if severity not in _DIFFICULTIES]
+            if wrong:
+                raise wrong_at("severities", f"difficulties of a sequence: 1 to 5; not {wrong[0]}")
+        if self.video and self.form != "sequence":
+            raise wrong_at("video", "false, unless form is sequence: a video is made of frames")
+        if self.video and find_spec("imageio_ffmpeg") is None:
+            raise wrong_at("video", "false, for imageio-ffmpeg is not installed (pip install 'medtest[video]')")
+        return self
+
+
+class Sweep(PartSettings):
+    """Constants of a sequence whose one parameter grows by equal steps.
+
+    Attributes:
+        start: Parameter of the first frame in the variants ``released`` and ``imagenet_p``.
+        step: What the parameter grows by from frame to frame at difficulty 1.
+    """
+
+    start: float
+    step: float = Field(gt=0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrameAt:
+    """Which frame of a sequence is asked for.
+
+    Attributes:
+        index: From 0.
+        difficulty: 1–5.
+        paper: Whether parameters count from identity (variant ``paper``), else from ImageNet-P's first frame.
+        unit: What one published pixel is in pixels of the image.
+        shared: A seed that all frames of the sequence have in common.
+    """
+
+    index: int
+    difficulty: int
+    paper: bool
+    unit: float
+    shared: int
+
+    @property
+    def steps(self) -> int:
+        """Steps of difficulty 1 since the first frame: index times difficulty."""
+        return self.index * self.difficulty
+
+    def swept(self, sweep: Sweep, *, identity: float) -> float:
+        """Return the parameter of this frame: so many steps away from identity, or from the published start."""
+        return (identity if self.paper else sweep.start) + sweep.step * self.steps
+
+    def generator(self) -> np.random.Generator:
+        """Return a generator that starts alike for all frames of the sequence."""
+        return np.random.Generator(np.random.PCG64(self.shared))
+
+
+class Corruption(Relation):
+    """Base of the perturbations. ``apply`` returns the seed's own image for a clean frame.
+
+    Attributes:
+        begins_clean: True where ImageNet-P's own sequences begin with the clean image.
+        full_frames: Frames of ImageNet-P's sequences.
+        grain: True for noise, whose videos were made with x264's ``tune grain``.
+    """
+
+    touches_frame: ClassVar[bool] = True
+    begins_clean: ClassVar[bool] = False
+    full_frames: ClassVar[int] = 31
+    grain: ClassVar[bool] = False
+
+    def frames(self) -> int:
+        """Return how many frames a sequence has; 1 in form ``levels``."""
+        given: CorruptionSettings[Any] = self.settings
+        if given.form == "levels":
+            return 1
+        if given.frames is not None:
+            return given.frames
+        return self.full_frames if given.variant == "imagenet_p" else FRAMES
+
+    def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
+        """Draw the parameters of a level; in form ``sequence`` those of the last frame."""
+        if self.settings.form == "sequence":
+            return self.sample_frame(seed, severity, self.frames() - 1, rng, rng)
+        level: Any = self.settings.levels[severity]
+        return {**self.at_level(level, self._unit(seed), rng), "scale": float(level.scale)}
+
+    def sample_frame(
+        self, seed: PreparedSeed, severity: int, frame: int, rng: np.random.Generator, sequence: np.random.Generator
+    ) -> dict[str, Any]:
+        """Draw the parameters of one frame; in a video those of all frames, since each depends on the others."""
+        if self.settings.form == "levels":
+            return self.sample(seed, severity, rng)
+        shared = int(sequence.integers(_SEEDS))
+        if not self.settings.video:
+            return self._at(seed, severity, frame, shared, rng)
+        own = [
+            np.random.Generator(np.random.PCG64(int(value))) for value in sequence.integers(_SEEDS, size=self.frames())
+        ]
+        film = [self._at(seed, severity, index, shared, rng) for index, rng in enumerate(own)]
+        return {"frame": frame, "video": film, "scale": film[frame]["scale"]}
+
+    def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
+        """Make the follow-up; a clean frame is ``seed.image`` itself."""
+        if "video" in params:
+            return self._filmed(seed, params)
+        image = self._picture(seed, params)
+        return FollowUp(image=image, params=params, scale=number(params, "scale"), effect=self._effect(seed, params))
+
+    @abstractmethod
+    def at_level(self, level: Any, unit: float, rng: np.random.Generator) -> dict[str, Any]:
+        """Return the parameters of a level, JSON values, without ``scale``.
+
+        Args:
+            level: An instance of the type's level.
+            unit: What one published pixel is in pixels of the image.
+            rng: The case's own generator.
+        """
+
+    @abstractmethod
+    def at_frame(self, frame: FrameAt, rng: np.random.Generator) -> dict[str, Any]:
+        """Return the parameters of a frame that is not clean, JSON values, ``scale`` among them."""
+
+    @abstractmethod
+    def changed(self, seed: PreparedSeed, params: Params) -> Image:
+        """Turn the parameters into a new picture, uint8 H×W×3; draws nothing."""
+
+    def effect(self, seed: PreparedSeed, params: Params) -> Effect:
+        """Return what happens to the expected answer: nothing, unless the picture is warped."""
+        return Effect()
+
+    def _unit(self, seed: PreparedSeed) -> float:
+        return 1.0 if self.settings.raw else min(seed.height, seed.width) / SIDE
+
+    def _at(
+        self, seed: PreparedSeed, severity: int, frame: int, shared: int, rng: np.random.Generator
+    ) -> dict[str, Any]:
+        paper = self.settings.variant == "paper"
+        if frame == 0 and (paper or self.begins_clean):
+            return {"frame": 0, "clean": True, "scale": 0.0}
+        at = FrameAt(index=frame, difficulty=severity, paper=paper, unit=self._unit(seed), shared=shared)
+        return {"frame": frame, **self.at_frame(at, rng)}
+
+    def _picture(self, seed: PreparedSeed, params: Params) -> Image:
+        return seed.image if params.get("clean") else self.changed(seed, params)
+
+    def _effect(self, seed: PreparedSeed, params: Params) -> Effect:
+        return Effect() if params.get("clean") else self.effect(seed, params)
+
+    def _filmed(self, seed: PreparedSeed, params: Params) -> FollowUp:
+        film = cast(list[Params], params["video"])
+        frame = int(number(params, "frame"))
+        pictures = through_video(seed, film, lambda: [self._picture(seed, each) for each in film], grain=self.grain)
+        return FollowUp(
+            image=pictures[frame].copy(),
+            params=params,
+            scale=number(params, "scale"),
+            effect=self._effect(seed, film[frame]),
+        )
+
+
+def noise_seed(rng: np.random.Generator) -> int:
+    """Draw a seed that any JSON reader keeps exact."""
+    return int(rng.integers(_SEEDS))
+
+
+__all__ = ["Corruption", "CorruptionSettings", "FrameAt", "Level", "Sweep", "noise_seed", "number"]

@@ -1,0 +1,253 @@
+"""Gaussian blur, motion blur and zoom blur: ImageNet-C's constants as levels, ImageNet-P's formulas in sequences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from medtest.cases import Image, Params, PreparedSeed
+from medtest.plugins import PartSettings
+from medtest.relations.corruptions.base import Corruption, CorruptionSettings, FrameAt, Sweep
+from medtest.relations.corruptions.line_filter import motion_blur
+from medtest.relations.corruptions.warp import about_centre, warped, wide_picture
+from medtest.relations.levels import Level, number
+
+_UNBLURRED = 0.25
+"""σ in pixels up to which a Gaussian changes no 8-bit picture: its neighbours weigh 4 · 0.00033, a third of a level."""
+
+
+class GaussianBlurLevel(Level):
+    """One severity.
+
+    Attributes:
+        sigma: Standard deviation in pixels at 224.
+    """
+
+    sigma: float = Field(gt=0.0, le=50.0)
+
+    @property
+    def scale(self) -> float:
+        """The standard deviation."""
+        return self.sigma
+
+
+class GaussianBlurSettings(CorruptionSettings[GaussianBlurLevel]):
+    """Settings of ``corruption_gaussian_blur``.
+
+    Attributes:
+        truncate: Standard deviations at which the kernel ends, in levels (4 in ImageNet-C).
+        truncate_sequence: The same in sequences (6 in ImageNet-P).
+    """
+
+    truncate: float = Field(default=4.0, gt=0.0, le=10.0)
+    truncate_sequence: float = Field(default=6.0, gt=0.0, le=10.0)
+    sequence: Sweep
+
+
+class GaussianBlur(Corruption):
+    """A Gaussian point-spread function, the edge's pixels repeated beyond it.
+
+    In variant ``paper`` the standard deviation counts from 0.25 pixels, ImageNet-P's first value, which leaves an 8-bit
+    picture as it is.
+    """
+
+    Settings = GaussianBlurSettings
+    group: ClassVar[str] = "blur"
+    scale_unit: ClassVar[str] = "σ of the Gaussian, pixels at 224"
+
+    def at_level(self, level: GaussianBlurLevel, unit: float, rng: np.random.Generator) -> dict[str, Any]:
+        """Return the standard deviation in pixels of the image; nothing is drawn."""
+        return {"sigma": level.sigma * unit, "truncate": self.settings.truncate}
+
+    def at_frame(self, frame: FrameAt, rng: np.random.Generator) -> dict[str, Any]:
+        """Return the standard deviation of the frame."""
+        sweep: Sweep = self.settings.sequence
+        if frame.paper:
+            scale = sweep.step * frame.steps
+            sigma = _UNBLURRED + scale * frame.unit
+        else:
+            scale = frame.swept(sweep, identity=0.0)
+            sigma = scale * frame.unit
+        return {"sigma": sigma, "truncate": self.settings.truncate_sequence, "scale": scale}
+
+    def changed(self, seed: PreparedSeed, params: Params) -> Image:
+        """Blur in float32; OpenCV's path for bytes rounds the kernel to 256ths."""
+        sigma, truncate = number(params, "sigma"), number(params, "truncate")
+        side = 2 * int(truncate * sigma + 0.5) + 1
+        pixels = seed.image.astype(np.float32)
+        blurred = cv2.GaussianBlur(pixels, (side, side), sigma, sigmaY=sigma, borderType=cv2.BORDER_REPLICATE)
+        return np.asarray(cv2.convertScaleAbs(blurred))
+
+
+class MotionBlurLevel(Level):
+    """One severity.
+
+    Attributes:
+        radius: ImageMagick's radius in pixels at 224.
+        sigma: Standard deviation of the half Gaussian in pixels at 224.
+    """
+
+    radius: float = Field(gt=0.0, le=100.0)
+    sigma: float = Field(gt=0.0, le=100.0)
+
+    @property
+    def scale(self) -> float:
+        """The standard deviation along the line."""
+        return self.sigma
+
+
+class MotionBlurSequence(PartSettings):
+    """Constants of sequences.
+
+    Attributes:
+        radius: ImageNet-P's radius in pixels at 224.
+        sigma: ImageNet-P's standard deviation in pixels at 224.
+        first_angle: Direction of the first frame in degrees.
+        turn: Degrees from frame to frame.
+        radius_step: Variant ``paper``: what the radius grows by from frame to frame.
+        sigma_step: Variant ``paper``: what the standard deviation grows by.
+    """
+
+    radius: float = Field(gt=0.0, le=100.0)
+    sigma: float = Field(gt=0.0, le=100.0)
+    first_angle: float
+    turn: float
+    radius_step: float = Field(gt=0.0, le=10.0)
+    sigma_step: float = Field(gt=0.0, le=10.0)
+
+
+class MotionBlurSettings(CorruptionSettings[MotionBlurLevel]):
+    """Settings of ``corruption_motion_blur``.
+
+    Attributes:
+        angle: Directions are drawn from minus to plus so many degrees, in levels and once for a sequence of ``paper``.
+    """
+
+    angle: float = Field(default=45.0, ge=0.0, le=180.0)
+    sequence: MotionBlurSequence
+
+
+class MotionBlur(Corruption):
+    """Motion along a line (ImageMagick's, :mod:`medtest.relations.corruptions.line_filter`).
+
+    ImageNet-P turns the direction of a blur of constant strength, so that no frame is clean. In variant ``paper`` the
+    blur grows in a direction drawn for the sequence, to ImageNet-P's own strength at the tenth step of difficulty 1.
+    """
+
+    Settings = MotionBlurSettings
+    group: ClassVar[str] = "blur"
+    scale_unit: ClassVar[str] = "σ along the line, pixels at 224"
+
+    def at_level(self, level: MotionBlurLevel, unit: float, rng: np.random.Generator) -> dict[str, Any]:
+        """Return the blur of the level and draw its direction."""
+        limit = self.settings.angle
+        return {
+            "radius": level.radius * unit,
+            "sigma": level.sigma * unit,
+            "angle": float(rng.uniform(-limit, limit)),
+        }
+
+    def at_frame(self, frame: FrameAt, rng: np.random.Generator) -> dict[str, Any]:
+        """Return the blur of the frame."""
+        given: MotionBlurSequence = self.settings.sequence
+        if frame.paper:
+            limit = self.settings.angle
+            angle = float(frame.generator().uniform(-limit, limit))
+            radius, sigma = given.radius_step * frame.steps, given.sigma_step * frame.steps
+        else:
+            angle = given.first_angle + given.turn * frame.steps
+            radius, sigma = given.radius, given.sigma
+        return {"radius": radius * frame.unit, "sigma": sigma * frame.unit, "angle": angle, "scale": sigma}
+
+    def changed(self, seed: PreparedSeed, params: Params) -> Image:
+        """Blur along the line."""
+        blurred = motion_blur(
+            seed.image, radius=number(params, "radius"), sigma=number(params, "sigma"), degrees=number(params, "angle")
+        )
+        return np.asarray(cv2.convertScaleAbs(blurred))
+
+
+class ZoomBlurLevel(Level):
+    """One severity: the mean of the picture and of ``count`` enlargements 1, 1 + step, 1 + 2 step ….
+
+    Attributes:
+        step: Step of the enlargement.
+        count: How many enlargements, the first of which is 1.
+    """
+
+    step: float = Field(gt=0.0, le=0.2)
+    count: int = Field(ge=2, le=60)
+
+    @property
+    def scale(self) -> float:
+        """The largest enlargement minus 1."""
+        return self.step * (self.count - 1)
+
+
+class ZoomBlurSequence(PartSettings):
+    """Step of the enlargement from frame to frame at difficulty 1."""
+
+    step: float = Field(gt=0.0, le=0.02)
+
+
+class ZoomBlurSettings(CorruptionSettings[ZoomBlurLevel]):
+    """Settings of ``corruption_zoom_blur``."""
+
+    sequence: ZoomBlurSequence
+
+
+@dataclass
+class _Sum:
+    """Enlargements of one picture that were added up so far."""
+
+    step: float
+    count: int
+    total: NDArray[np.float32]
+
+
+class ZoomBlur(Corruption):
+    """The mean of enlargements about the centre (bilinear); frame i of a sequence is that of 1 + 0.004 d j, j ≤ i.
+
+    The published levels enlarge a crop whose sides are whole numbers, so that their zooms are off by up to a per cent;
+    here all zooms are exact.
+    """
+
+    Settings = ZoomBlurSettings
+    group: ClassVar[str] = "blur"
+    begins_clean: ClassVar[bool] = True
+    scale_unit: ClassVar[str] = "largest enlargement minus 1"
+
+    def at_level(self, level: ZoomBlurLevel, unit: float, rng: np.random.Generator) -> dict[str, Any]:
+        """Return the enlargements of the level; the picture itself counts once more."""
+        return {"step": level.step, "count": level.count, "own": 1}
+
+    def at_frame(self, frame: FrameAt, rng: np.random.Generator) -> dict[str, Any]:
+        """Return the enlargements of the frame."""
+        step = self.settings.sequence.step * frame.difficulty
+        return {"step": step, "count": frame.index + 1, "own": 0, "scale": step * frame.index}
+
+    def changed(self, seed: PreparedSeed, params: Params) -> Image:
+        """Add up the enlargements; what an earlier frame of the sequence added up is used again."""
+        step, count, own = number(params, "step"), int(number(params, "count")), int(number(params, "own"))
+        kept: list[_Sum] = seed.memo("corruptions.zooms", list)
+        if not kept or kept[0].step != step or kept[0].count > count:
+            kept[:] = [_Sum(step, 1, seed.image.astype(np.float32))]
+        found = kept[0]
+        while found.count < count:
+            # Sums of whole numbers below 2²⁴ are exact in float32: the order of frames changes nothing.
+            cv2.accumulate(_enlarged(seed, 1.0 + step * found.count), found.total)
+            found.count += 1
+        if not own:
+            return np.asarray(cv2.convertScaleAbs(found.total, alpha=1.0 / count))
+        mean = 1.0 / (count + own)
+        return np.asarray(cv2.addWeighted(found.total, mean, seed.image, own * mean, 0.0, dtype=cv2.CV_8U))
+
+
+def _enlarged(seed: PreparedSeed, factor: float) -> Image:
+    picture = wide_picture(seed)
+    return warped(seed, about_centre(np.diag([factor, factor, 1.0]), picture.shape[:2]))

@@ -1,0 +1,80 @@
+"""Brightness: a constant added to the value of HSV (ImageNet-C and ImageNet-P ``brightness``)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from medtest.cases import Image, Params, PreparedSeed
+from medtest.relations.corruptions.base import Corruption, CorruptionSettings, FrameAt, Sweep
+from medtest.relations.levels import Level, number
+
+WHITE = 255.0
+
+
+class BrightnessLevel(Level):
+    """One severity.
+
+    Attributes:
+        change: Added to V of HSV, which counts from 0 to 1.
+    """
+
+    change: float = Field(gt=0.0, le=1.0)
+
+    @property
+    def scale(self) -> float:
+        """The change of V."""
+        return self.change
+
+
+class BrightnessSettings(CorruptionSettings[BrightnessLevel]):
+    """Settings of ``corruption_brightness``."""
+
+    sequence: Sweep
+
+
+class Brightness(Corruption):
+    """V' = clip(V + c, 0, 1), hue and saturation kept; sequences sweep c (released: −0.30 + 0.02 i, all darker).
+
+    Hue and saturation stay exactly when all three colours are multiplied by V' / V, V being the largest of them; black
+    has neither and becomes grey.
+    """
+
+    Settings = BrightnessSettings
+    group: ClassVar[str] = "weather"
+    scale_unit: ClassVar[str] = "change of V, white = 1"
+
+    def at_level(self, level: BrightnessLevel, unit: float, rng: np.random.Generator) -> dict[str, Any]:
+        """Return the change; nothing is drawn."""
+        return {"change": level.change}
+
+    def at_frame(self, frame: FrameAt, rng: np.random.Generator) -> dict[str, Any]:
+        """Return the change of the frame."""
+        change = frame.swept(self.settings.sequence, identity=0.0)
+        return {"change": change, "scale": abs(change)}
+
+    def changed(self, seed: PreparedSeed, params: Params) -> Image:
+        """Multiply each pixel's colours by the gain that its largest one asks for."""
+        change = number(params, "change")
+        colours = cv2.split(seed.image)
+        value = cv2.max(cv2.max(colours[0], colours[1]), colours[2])
+        gain = cv2.LUT(value, _gains(change))
+        image = cv2.merge([cv2.multiply(colour, gain, dtype=cv2.CV_8U) for colour in colours])
+        if change > 0.0:
+            black = value == 0
+            if black.any():
+                image[black] = round(WHITE * min(change, 1.0))
+        return np.asarray(image)
+
+
+@lru_cache(maxsize=64)
+def _gains(change: float) -> NDArray[np.float32]:
+    """Return V' / V of the 256 values of V; 1 for black, which has no colour to multiply."""
+    value = np.arange(1, 256) / WHITE
+    gains = np.clip(value + change, 0.0, 1.0) / value
+    return np.concatenate([[1.0], gains]).astype(np.float32)

@@ -1,0 +1,260 @@
+"""Rotate, scale, shear, tilt and translate: ImageNet-P's five geometric sequences, and levels made from them.
+
+ImageNet-C has none of them. Their levels are ours: five equal steps up to the largest departure that ImageNet-P's own
+sequences reach, the side drawn for each case. The expected labels stay; an expected mask moves with the picture.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from medtest.cases import Effect, Image, Params, PreparedSeed
+from medtest.plugins import wrong_at
+from medtest.relations.corruptions.base import FRAMES, Corruption, CorruptionSettings, FrameAt, Sweep
+from medtest.relations.corruptions.warp import Matrix, about_centre, image_matrix, shifted, warped, wide_picture
+from medtest.relations.levels import L, Level, number
+
+_STEEPEST = 75.0
+"""Degrees; shears and tilts degenerate at 90."""
+
+
+class GeometricSettings(CorruptionSettings[L]):
+    """Settings of a geometric type: the sweep of its one parameter."""
+
+    sequence: Sweep
+
+
+class DegreesLevel(Level):
+    """One severity.
+
+    Attributes:
+        degrees: Angle; its side is drawn.
+    """
+
+    degrees: float = Field(gt=0.0, le=_STEEPEST)
+
+    @property
+    def scale(self) -> float:
+        """The angle."""
+        return self.degrees
+
+
+class RotateSettings(GeometricSettings[DegreesLevel]):
+    """Settings of ``corruption_rotate``."""
+
+
+class SteepSettings(GeometricSettings[DegreesLevel]):
+    """Settings of ``corruption_shear`` and ``corruption_tilt``, whose angles stay below 75 degrees."""
+
+    @model_validator(mode="after")
+    def _check_reach(self) -> Self:
+        if self.form == "sequence":
+            count = self.frames or (31 if self.variant == "imagenet_p" else FRAMES)
+            start = 0.0 if self.variant == "paper" else self.sequence.start
+            reach = start + self.sequence.step * (count - 1) * max(self.severities)
+            if max(abs(start), abs(reach)) > _STEEPEST:
+                raise wrong_at(
+                    "frames" if self.frames else "severities",
+                    f"fewer: the last of {count} frames at difficulty {max(self.severities)} would have "
+                    f"{reach:g} degrees, and {_STEEPEST:g} is the most",
+                )
+        return self
+
+
+class ScaleLevel(Level):
+    """One severity.
+
+    Attributes:
+        factor: Enlargement; below 1 the picture shrinks and black comes in around it.
+    """
+
+    factor: float = Field(ge=0.05, le=5.0)
+
+    @property
+    def scale(self) -> float:
+        """The departure of the factor from 1."""
+        return abs(self.factor - 1.0)
+
+
+class ScaleSettings(GeometricSettings[ScaleLevel]):
+    """Settings of ``corruption_scale``."""
+
+
+class TranslateLevel(Level):
+    """One severity.
+
+    Attributes:
+        pixels: Horizontal shift in pixels at 224; its side is drawn.
+    """
+
+    pixels: float = Field(gt=0.0, le=200.0)
+
+    @property
+    def scale(self) -> float:
+        """The shift in pixels at 224."""
+        return self.pixels
+
+
+class TranslateSettings(GeometricSettings[TranslateLevel]):
+    """Settings of ``corruption_translate``."""
+
+
+class Geometric(Corruption):
+    """Base of the geometric types; a subclass says what its parameter is and which matrix it makes."""
+
+    group: ClassVar[str] = "geometric"
+    parameter: ClassVar[str]
+    identity: ClassVar[float] = 0.0
+
+    @abstractmethod
+    def matrix(self, value: float, shape: tuple[int, ...]) -> Matrix:
+        """Return the 3×3 matrix that maps points (x, y) of a picture to their places.
+
+        Args:
+            value: The parameter.
+            shape: Rows and columns of the picture that is warped; pixel centres lie on whole numbers.
+        """
+
+    def at_frame(self, frame: FrameAt, rng: np.random.Generator) -> dict[str, Any]:
+        """Return the parameter of the frame."""
+        value = frame.swept(self.settings.sequence, identity=self.identity)
+        return {self.parameter: value, "scale": abs(value - self.identity)}
+
+    def changed(self, seed: PreparedSeed, params: Params) -> Image:
+        """Warp the picture."""
+        return warped(seed, self._matrix_of(seed, params))
+
+    def effect(self, seed: PreparedSeed, params: Params) -> Effect:
+        """Say where an expected mask goes; labels stay."""
+        matrix = image_matrix(seed, self._matrix_of(seed, params))
+        return Effect(kind="move", data={"matrix": matrix.tolist()})
+
+    def _matrix_of(self, seed: PreparedSeed, params: Params) -> Matrix:
+        return self.matrix(number(params, self.parameter), wide_picture(seed).shape)
+
+
+class _Angled(Geometric):
+    parameter: ClassVar[str] = "degrees"
+
+    def at_level(self, level: DegreesLevel, unit: float, rng: np.random.Generator) -> dict[str, Any]:
+        """Return the angle and draw its side."""
+        return {"degrees": level.degrees * _side(rng)}
+
+
+def _side(rng: np.random.Generator) -> float:
+    return 1.0 if rng.random() < 0.5 else -1.0
+
+
+class Rotate(_Angled):
+    """Rotation about the centre, clockwise; released: −15 + i degrees."""
+
+    Settings = RotateSettings
+    scale_unit: ClassVar[str] = "degrees"
+
+    def matrix(self, value: float, shape: tuple[int, ...]) -> Matrix:
+        """Return the rotation about the centre."""
+        cosine, sine = math.cos(math.radians(value)), math.sin(math.radians(value))
+        return about_centre(np.array([[cosine, -sine, 0.0], [sine, cosine, 0.0], [0.0, 0.0, 1.0]]), shape)
+
+
+class Shear(_Angled):
+    """Horizontal shear about the centre: x' = x − y tan φ; released: φ = −15 + i degrees.
+
+    This is torchvision's shear since version 0.4; before, y shrank by cos φ too (by 3 % at 15 degrees).
+    """
+
+    Settings = SteepSettings
+    scale_unit: ClassVar[str] = "degrees"
+
+    def matrix(self, value: float, shape: tuple[int, ...]) -> Matrix:
+        """Return the shear about the centre."""
+        slope = -math.tan(math.radians(value))
+        return about_centre(np.array([[1.0, slope, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]), shape)
+
+
+class Tilt(_Angled):
+    """Rotation in space about the x axis and the y axis by one angle, seen from the diagonal's length away.
+
+    The matrix is ImageNet-P's, with the centre at (w / 2, h / 2) and the focal length √(w² + h²); released: −15 + i
+    degrees. ImageNet-P puts the picture one pixel behind the axes (which shrinks it by 1 / f even at 0 degrees); so do
+    the variants ``released`` and ``imagenet_p``, while elsewhere it lies in them, so that 0 degrees is identity.
+    """
+
+    Settings = SteepSettings
+    scale_unit: ClassVar[str] = "degrees"
+
+    def at_frame(self, frame: FrameAt, rng: np.random.Generator) -> dict[str, Any]:
+        """Return the angle of the frame and how far the picture lies behind the axes."""
+        return {**super().at_frame(frame, rng), "depth": 0.0 if frame.paper else 1.0}
+
+    def matrix(self, value: float, shape: tuple[int, ...]) -> Matrix:
+        """Return the homography of the tilted plane that lies in the axes."""
+        return tilt_matrix(value, shape, depth=0.0)
+
+    def _matrix_of(self, seed: PreparedSeed, params: Params) -> Matrix:
+        depth = number(params, "depth") if "depth" in params else 0.0
+        return tilt_matrix(number(params, "degrees"), wide_picture(seed).shape, depth=depth)
+
+
+def tilt_matrix(degrees: float, shape: tuple[int, ...], *, depth: float) -> Matrix:
+    """Return the homography of a plane turned about x and y.
+
+    Args:
+        degrees: Of both rotations.
+        shape: Rows and columns of the picture; (x, y) are its pixels' whole numbers.
+        depth: Pixels that the picture lies behind the axes.
+    """
+    height, width = shape[:2]
+    focal = math.hypot(width, height)
+    cosine, sine = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+    about_x = np.array([[1.0, 0.0, 0.0], [0.0, cosine, -sine], [0.0, sine, cosine]])
+    about_y = np.array([[cosine, 0.0, -sine], [0.0, 1.0, 0.0], [sine, 0.0, cosine]])
+    turn = about_x @ about_y
+    away = np.array([0.0, 0.0, focal]) + depth * turn[:, 2]
+    placed = np.column_stack([turn[:, :2], away]) @ shifted(-width / 2.0, -height / 2.0)
+    camera = np.array([[focal, 0.0, width / 2.0], [0.0, focal, height / 2.0], [0.0, 0.0, 1.0]])
+    return np.asarray(camera @ placed)
+
+
+class Scale(Geometric):
+    """Enlargement about the centre; released: 0.40 + 0.025 i, so that black surrounds the picture."""
+
+    Settings = ScaleSettings
+    scale_unit: ClassVar[str] = "departure of the factor from 1"
+    parameter: ClassVar[str] = "factor"
+    identity: ClassVar[float] = 1.0
+
+    def at_level(self, level: ScaleLevel, unit: float, rng: np.random.Generator) -> dict[str, Any]:
+        """Return the factor; nothing is drawn."""
+        return {"factor": level.factor}
+
+    def matrix(self, value: float, shape: tuple[int, ...]) -> Matrix:
+        """Return the enlargement about the centre."""
+        return about_centre(np.diag([value, value, 1.0]), shape)
+
+
+class Translate(Geometric):
+    """Shift to the right; released: −20 + i pixels at 224."""
+
+    Settings = TranslateSettings
+    scale_unit: ClassVar[str] = "pixels at 224"
+    parameter: ClassVar[str] = "pixels"
+    full_frames: ClassVar[int] = 41
+
+    def at_level(self, level: TranslateLevel, unit: float, rng: np.random.Generator) -> dict[str, Any]:
+        """Return the shift in pixels of the image and draw its side."""
+        return {"pixels": level.pixels * _side(rng) * unit}
+
+    def at_frame(self, frame: FrameAt, rng: np.random.Generator) -> dict[str, Any]:
+        """Return the shift of the frame in pixels of the image."""
+        pixels = frame.swept(self.settings.sequence, identity=0.0)
+        return {"pixels": pixels * frame.unit, "scale": abs(pixels)}
+
+    def matrix(self, value: float, shape: tuple[int, ...]) -> Matrix:
+        """Return the shift."""
+        return shifted(value, 0.0)

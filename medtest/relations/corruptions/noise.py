@@ -1,0 +1,185 @@
+"""Gaussian, shot and speckle noise: ImageNet-C's strengths as levels, ImageNet-P's in sequences.
+
+Values are independent for every pixel, colour and frame: sequences of noise are no motion, so that frame i has the same
+strength as frame 1 and the difficulty multiplies the standard deviation. Pictures count from 0 to 1 in the published
+constants. Results are rounded to the nearest grey level (the published code truncates, which darkens by half a level).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from medtest.cases import Image, Params, PreparedSeed
+from medtest.plugins import PartSettings
+from medtest.relations.corruptions.base import Corruption, CorruptionSettings, FrameAt, noise_seed
+from medtest.relations.corruptions.random_fields import normal_quantiles, photon_counter, random_words
+from medtest.relations.levels import Level, number
+
+WHITE = 255.0
+
+
+class SigmaLevel(Level):
+    """One severity.
+
+    Attributes:
+        sigma: Standard deviation: of the noise as a fraction of white, or of the factor (speckle).
+    """
+
+    sigma: float = Field(gt=0.0, le=4.0)
+
+    @property
+    def scale(self) -> float:
+        """The standard deviation."""
+        return self.sigma
+
+
+class SigmaSequence(PartSettings):
+    """Standard deviation in sequences at difficulty 1."""
+
+    sigma: float = Field(gt=0.0, le=1.0)
+
+
+class SigmaSettings(CorruptionSettings[SigmaLevel]):
+    """Settings of ``corruption_gaussian_noise`` and ``corruption_speckle_noise``."""
+
+    sequence: SigmaSequence
+
+
+class NoiseCorruption(Corruption):
+    """Base of the noise types; subclasses give the noise unclipped (:meth:`field`) and as a picture."""
+
+    group: ClassVar[str] = "noise"
+    begins_clean: ClassVar[bool] = True
+    grain: ClassVar[bool] = True
+
+    @abstractmethod
+    def field(self, image: Image, params: Params) -> NDArray[np.float64]:
+        """Return the noisy picture in grey levels, neither clipped nor rounded; float64 of the image's shape."""
+
+
+class _NormalNoise(NoiseCorruption):
+    Settings = SigmaSettings
+
+    def at_level(self, level: SigmaLevel, unit: float, rng: np.random.Generator) -> dict[str, Any]:
+        """Return the standard deviation and draw the seed of the noise."""
+        return {"sigma": level.sigma, "noise_seed": noise_seed(rng)}
+
+    def at_frame(self, frame: FrameAt, rng: np.random.Generator) -> dict[str, Any]:
+        """Return d times the published standard deviation and draw the frame's own seed."""
+        sigma = self.settings.sequence.sigma * frame.difficulty
+        return {"sigma": sigma, "noise_seed": noise_seed(rng), "scale": sigma}
+
+
+def _words(image: Image, params: Params) -> NDArray[np.uint16]:
+    return random_words(int(number(params, "noise_seed")), image.size).reshape(image.shape)
+
+
+class GaussianNoise(_NormalNoise):
+    """Additive white Gaussian noise: y = x + σ n (ImageNet-C ``gaussian_noise``; σ = 0.03 d in sequences)."""
+
+    scale_unit: ClassVar[str] = "standard deviation of the noise, white = 1"
+
+    def field(self, image: Image, params: Params) -> NDArray[np.float64]:
+        """Return x + 255 σ n."""
+        return image + WHITE * number(params, "sigma") * normal_quantiles()[_words(image, params)]
+
+    def changed(self, seed: PreparedSeed, params: Params) -> Image:
+        """Add whole grey levels: rounding the noise alone or the sum is the same, for pixels are whole numbers."""
+        noise = np.take(_whole_levels(number(params, "sigma")), _words(seed.image, params))
+        return np.asarray(cv2.add(seed.image, noise, dtype=cv2.CV_8U))
+
+
+@lru_cache(maxsize=8)
+def _whole_levels(sigma: float) -> NDArray[np.int16]:
+    """Return the noise of each 16-bit integer in whole grey levels; kept for the last strengths (128 KB each)."""
+    return np.rint(WHITE * sigma * normal_quantiles()).astype(np.int16)
+
+
+class SpeckleNoise(_NormalNoise):
+    """Multiplicative noise: y = x + x σ n (ImageNet-C ``speckle_noise``; σ = 0.05 d in sequences)."""
+
+    scale_unit: ClassVar[str] = "standard deviation as a fraction of the signal"
+
+    def field(self, image: Image, params: Params) -> NDArray[np.float64]:
+        """Return x (1 + σ n)."""
+        return image * (1.0 + number(params, "sigma") * normal_quantiles()[_words(image, params)])
+
+    def changed(self, seed: PreparedSeed, params: Params) -> Image:
+        """Multiply in float32, round and clip in one pass."""
+        factors = np.take(_factors(number(params, "sigma")), _words(seed.image, params))
+        return np.asarray(cv2.multiply(seed.image, factors, dtype=cv2.CV_8U))
+
+
+@lru_cache(maxsize=8)
+def _factors(sigma: float) -> NDArray[np.float32]:
+    return (1.0 + sigma * normal_quantiles()).astype(np.float32)
+
+
+class PhotonLevel(Level):
+    """One severity.
+
+    Attributes:
+        photons: Expected photons of a white pixel.
+    """
+
+    photons: float = Field(ge=1.0, le=10_000.0)
+
+    @property
+    def scale(self) -> float:
+        """Standard deviation of a white pixel, white = 1."""
+        return float(self.photons**-0.5)
+
+
+class PhotonSequence(PartSettings):
+    """Expected photons of a white pixel in sequences at difficulty 1."""
+
+    photons: float = Field(ge=25.0, le=10_000.0)
+
+
+class ShotNoiseSettings(CorruptionSettings[PhotonLevel]):
+    """Settings of ``corruption_shot_noise``."""
+
+    sequence: PhotonSequence
+
+
+class ShotNoise(NoiseCorruption):
+    """Photon noise: y = Poisson(λ x) / λ (ImageNet-C ``shot_noise``; λ = 300 / d² in sequences)."""
+
+    Settings = ShotNoiseSettings
+    scale_unit: ClassVar[str] = "standard deviation of a white pixel, white = 1"
+
+    def at_level(self, level: PhotonLevel, unit: float, rng: np.random.Generator) -> dict[str, Any]:
+        """Return the photons and draw the seed of the noise."""
+        return {"photons": level.photons, "noise_seed": noise_seed(rng)}
+
+    def at_frame(self, frame: FrameAt, rng: np.random.Generator) -> dict[str, Any]:
+        """Return the photons, fewer by d², so that the standard deviation grows by d."""
+        photons = self.settings.sequence.photons / frame.difficulty**2
+        return {"photons": photons, "noise_seed": noise_seed(rng), "scale": photons**-0.5}
+
+    def counts(self, image: Image, params: Params) -> NDArray[np.uint16]:
+        """Return the photons of every value of a picture."""
+        return photon_counter(number(params, "photons")).draw(image, int(number(params, "noise_seed")))
+
+    def field(self, image: Image, params: Params) -> NDArray[np.float64]:
+        """Return 255 counts / λ."""
+        return self.counts(image, params) * (WHITE / number(params, "photons"))
+
+    def changed(self, seed: PreparedSeed, params: Params) -> Image:
+        """Count photons and look up the grey level of each count."""
+        counts = self.counts(seed.image, params)
+        return np.take(_grey_levels(number(params, "photons")), counts, mode="clip")
+
+
+@lru_cache(maxsize=8)
+def _grey_levels(photons: float) -> NDArray[np.uint8]:
+    """Return the grey level of each count up to the first that is white."""
+    counts = np.arange(int(photons) + 2)
+    return np.minimum(np.rint(counts * (WHITE / photons)), WHITE).astype(np.uint8)

@@ -1,0 +1,104 @@
+"""Random numbers for noise on whole pictures: normal values and photon counts from 16 random bits each, by tables.
+
+Both turn uniform integers into values by inverting a distribution function. They are several times faster than a
+generator that draws value by value.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache, lru_cache
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+_STEPS = 65536
+_GUIDE_BITS = 12
+_GUIDE = 1 << _GUIDE_BITS
+_SEARCH = np.uint16(65535)
+"""Marks cells of the guide table in which more than one count falls."""
+
+
+def random_words(seed: int, count: int) -> NDArray[np.uint16]:
+    """Return ``count`` independent uniform 16-bit integers (SFC64)."""
+    words = np.random.SFC64(seed).random_raw(-(-count // 4)).astype("<u8", copy=False)
+    return words.view("<u2")[:count]
+
+
+@cache
+def normal_quantiles() -> NDArray[np.float64]:
+    """Return the 65,536 equally probable standard normal values that a 16-bit integer stands for.
+
+    They are the quantiles in the middle of 65,536 equal steps, scaled to variance 1 exactly; the largest is 4.32.
+    The distribution function differs from the normal one by less than 10⁻⁵ everywhere.
+    """
+    normal = NormalDist()
+    half = np.array([normal.inv_cdf((_STEPS // 2 + i + 0.5) / _STEPS) for i in range(_STEPS // 2)])
+    quantiles = np.concatenate([-half[::-1], half])
+    quantiles /= quantiles.std()
+    quantiles.flags.writeable = False
+    return quantiles
+
+
+class PhotonCounter:
+    """Draws Poisson counts for pixels by a guide table (H.-C. Chen and Y. Asau, AIIE Transactions 6(2), 1974).
+
+    The upper 12 of 16 bits choose a cell of the inverse distribution function. Where a cell belongs to one count
+    alone, that is the draw; elsewhere (some per cent) the other 4 bits and a further uniform number are searched for in
+    the distribution function itself.
+
+    Args:
+        photons: Expected photons of a pixel of value 255, > 0.
+
+    Attributes:
+        photons: As given.
+    """
+
+    def __init__(self, photons: float) -> None:
+        self.photons = photons
+        means = np.arange(256) * (photons / 255.0)
+        top = math.ceil(photons + 9.0 * math.sqrt(photons) + 12.0)
+        counts = np.arange(top + 1)
+        log_factorial = np.array([math.lgamma(k + 1.0) for k in counts])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            exponent = np.where(counts == 0, 0.0, counts * np.log(means)[:, None])
+        mass = np.exp(exponent - means[:, None] - log_factorial)
+        mass[0] = counts == 0
+        below = np.minimum(np.cumsum(mass, axis=1), 1.0)
+        below[:, -1] = 1.0
+        self._width = top + 1
+        # Row r of the distribution function lies in (r, r + 1], so that one search finds the count of any pixel.
+        self._flat = (below + np.arange(256)[:, None]).ravel()
+        self._guide = np.concatenate([_guide_row(row) for row in below])
+
+    def draw(self, image: NDArray[np.uint8], seed: int) -> NDArray[np.uint16]:
+        """Return a count for every value of a picture of any shape."""
+        words = random_words(seed, image.size)
+        cells = image.ravel().astype(np.int32)
+        cells <<= _GUIDE_BITS
+        cells += words >> (16 - _GUIDE_BITS)
+        counts = np.take(self._guide, cells)
+        open_ = np.flatnonzero(counts == _SEARCH)
+        finer = np.random.Generator(np.random.PCG64(seed)).random(len(open_))
+        values = image.ravel()[open_].astype(np.float64)
+        places = (words[open_] + finer) / _STEPS
+        found = np.searchsorted(self._flat, values + places, side="left") - values.astype(np.int64) * self._width
+        counts[open_] = np.clip(found, 0, self._width - 1)
+        return counts.reshape(image.shape)
+
+
+def _guide_row(below: NDArray[np.float64]) -> NDArray[np.uint16]:
+    """Return the count of each of the 4,096 cells of one distribution function, or the mark where it has several."""
+    row = np.full(_GUIDE, _SEARCH, np.uint16)
+    ends = np.floor(below * _GUIDE).astype(np.int64)
+    starts = np.ceil(np.concatenate([[0.0], below[:-1]]) * _GUIDE).astype(np.int64)
+    for count in np.flatnonzero(ends > starts):
+        row[starts[count] : ends[count]] = count
+    return row
+
+
+@lru_cache(maxsize=8)
+def photon_counter(photons: float) -> PhotonCounter:
+    """Return the counter of an expected number of photons; the tables of the last eight are kept (2 MB each)."""
+    return PhotonCounter(photons)

@@ -1,0 +1,182 @@
+"""Spatter: drops of water or splashes of mud on the lens (ImageNet-C and ImageNet-P ``spatter``)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any, ClassVar, Literal
+
+import cv2
+import numpy as np
+from pydantic import Field
+
+from medtest.cases import Image, Params, PreparedSeed
+from medtest.relations.corruptions.base import Corruption, CorruptionSettings, FrameAt, noise_seed
+from medtest.relations.corruptions.layers import Layer, fitted, grid_of, normal_layer, smoothed
+from medtest.relations.levels import Level, number
+
+WATER = (175.0, 238.0, 238.0)
+"""Pale turquoise, red, green and blue."""
+MUD = (63.0, 42.0, 20.0)
+_LAYER = ("mean", "std", "sigma", "threshold")
+_FALL = np.array([[0.7], [0.15], [0.1], [0.05]], np.float32)
+"""Where a pixel's water comes from in one step: from two rows above to one below; it falls 1.5 rows on average."""
+_RIM = 20.0
+"""Pixels from an edge of a drop beyond which its shading does not change."""
+_RELIEF = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]], np.float32)
+"""Emboss filter: light from the upper left."""
+_SOLID = 0.8
+"""Mud below this share is none."""
+
+
+class SpatterLevel(Level):
+    """Constants of spatter.
+
+    Attributes:
+        mean: Mean of the noise that drops are cut from.
+        std: Its standard deviation.
+        sigma: Standard deviation of the Gaussian over it, in pixels at 224.
+        threshold: Noise below it is no drop.
+        kind: ``water``, which brightens, or ``mud``, which covers.
+        strength: Of water: its share of colour where it shines most. Of mud: standard deviation of its edge in pixels.
+    """
+
+    mean: float = Field(ge=0.0, le=1.0)
+    std: float = Field(gt=0.0, le=1.0)
+    sigma: float = Field(gt=0.0, le=50.0)
+    threshold: float = Field(gt=0.0, lt=1.0)
+    kind: Literal["water", "mud"]
+    strength: float = Field(gt=0.0, le=10.0)
+
+    @property
+    def scale(self) -> float:
+        """Expected share of the picture under drops, times the strength of water."""
+        spread = self.std / (2.0 * math.sqrt(math.pi) * self.sigma)
+        covered = 1.0 - NormalDist().cdf((self.threshold - self.mean) / spread)
+        return covered * (self.strength if self.kind == "water" else 1.0)
+
+
+class SpatterSequence(SpatterLevel):
+    """Constants of sequences.
+
+    Attributes:
+        strength_step: Variant ``paper``: what the strength grows by from frame to frame.
+    """
+
+    strength_step: float = Field(gt=0.0, le=1.0)
+
+
+class SpatterSettings(CorruptionSettings[SpatterLevel]):
+    """Settings of ``corruption_spatter``."""
+
+    sequence: SpatterSequence
+
+
+class Spatter(Corruption):
+    """Water adds its colour with an embossed shine; mud covers the picture with its own.
+
+    Drops are one layer for a whole sequence, which runs down d times from frame to frame: each column is convolved with
+    0.05, 0.1, 0.15, 0.7. ImageNet-P's frames have water of one strength; in variant ``paper`` it grows by a tenth of
+    that a step.
+    """
+
+    Settings = SpatterSettings
+    group: ClassVar[str] = "weather"
+    scale_unit: ClassVar[str] = "share of the picture under drops times their strength"
+
+    def at_level(self, level: SpatterLevel, unit: float, rng: np.random.Generator) -> dict[str, Any]:
+        """Return the level's constants and draw the layer's seed."""
+        return {**level.model_dump(mode="json"), "unit": unit, "layer_seed": noise_seed(rng), "fallen": 0}
+
+    def at_frame(self, frame: FrameAt, rng: np.random.Generator) -> dict[str, Any]:
+        """Return the constants of the frame; its layer is the sequence's."""
+        given: SpatterSequence = self.settings.sequence
+        constants = {name: getattr(given, name) for name in SpatterLevel.model_fields}
+        scale = given.scale
+        if frame.paper:
+            strength = given.strength_step * frame.steps
+            scale *= strength / given.strength
+            constants["strength"] = strength
+        return {
+            **constants,
+            "unit": frame.unit,
+            "layer_seed": frame.shared,
+            "fallen": frame.steps,
+            "scale": scale,
+        }
+
+    def changed(self, seed: PreparedSeed, params: Params) -> Image:
+        """Lay the drops over the picture."""
+        drops = fallen_layer(seed, params)
+        if params["kind"] == "mud":
+            return _covered(seed.image, fitted(_mud(drops, params), seed))
+        shine = fitted(shine_of(drops) * np.float32(number(params, "strength")), seed)
+        red, other = shine * np.float32(WATER[0]), shine * np.float32(WATER[1])
+        return np.asarray(cv2.add(seed.image, cv2.merge([red, other, other]), dtype=cv2.CV_8U))
+
+
+@dataclass
+class _Drops:
+    """A layer as it was made and as far as it has run down."""
+
+    start: Layer
+    steps: int
+    layer: Layer
+
+
+def fallen_layer(seed: PreparedSeed, params: Params) -> Layer:
+    """Return the layer after the stored number of steps down (``fallen``), on the grid; kept for the next frame."""
+    shape, steps = grid_of(seed, params), int(number(params, "fallen"))
+    kept: dict[Any, _Drops] = seed.memo("corruptions.drops", dict)
+    key = (shape, number(params, "layer_seed"), *(params[name] for name in _LAYER))
+    if key not in kept:
+        kept.clear()
+        start = _drops(shape, params)
+        kept[key] = _Drops(start, 0, start)
+    drops = kept[key]
+    if drops.steps > steps:
+        drops.steps, drops.layer = 0, drops.start
+    while drops.steps < steps:
+        drops.layer = run_down(drops.layer)
+        drops.steps += 1
+    return drops.layer
+
+
+def _drops(shape: tuple[int, int], params: Params) -> Layer:
+    layer = smoothed(normal_layer(shape, params), number(params, "sigma"))
+    layer[layer < np.float32(number(params, "threshold"))] = 0.0
+    return layer
+
+
+def run_down(layer: Layer) -> Layer:
+    """Return the layer one step later; water that leaves the lower edge is gone, none enters at the upper one."""
+    return np.asarray(cv2.filter2D(layer, -1, _FALL, anchor=(0, 2), borderType=cv2.BORDER_CONSTANT), dtype=np.float32)
+
+
+def shine_of(drops: Layer) -> Layer:
+    """Return how much a layer of water brightens, 0 to 1 where it shines most: height times the relief of its edges."""
+    height = np.clip(drops * 255.0, 0.0, 255.0).astype(np.uint8)
+    edges = cv2.Canny(height, 50, 150)
+    distance = cv2.distanceTransform(cv2.bitwise_not(edges), cv2.DIST_L2, 5)
+    distance = np.minimum(distance, _RIM)
+    rim = cv2.equalizeHist(cv2.blur(distance, (3, 3)).astype(np.uint8))
+    relief = cv2.blur(cv2.filter2D(rim, cv2.CV_8U, _RELIEF), (3, 3))
+    shine = height * relief.astype(np.float32)
+    largest = float(shine.max())
+    return shine / np.float32(largest) if largest > 0.0 else shine
+
+
+def _mud(drops: Layer, params: Params) -> Layer:
+    share = smoothed((drops > np.float32(number(params, "threshold"))).astype(np.float32), number(params, "strength"))
+    share[share < _SOLID] = 0.0
+    return share
+
+
+def _covered(image: Image, share: Layer) -> Image:
+    kept = np.float32(1.0) - share
+    planes = []
+    for plane, colour in zip(cv2.split(image), MUD, strict=True):
+        mixed = cv2.multiply(plane, kept, dtype=cv2.CV_32F)
+        planes.append(cv2.convertScaleAbs(cv2.scaleAdd(share, colour, mixed)))
+    return np.asarray(cv2.merge(planes))

@@ -1,0 +1,87 @@
+"""The lossy video that the sequences of the released data were kept in (option ``video``).
+
+Every sequence was stored as H.264 (x264, preset veryslow; rate factor 20, or the default 23 with ``tune grain`` for
+noise) and decoded again, so that all frames, the clean one too, carry the codec's noise. ffmpeg comes with the package
+imageio-ffmpeg. RGB pictures are encoded in full colour resolution (yuv444p), which is what ffmpeg chooses for them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from medtest.cases import Image, Params, PreparedSeed
+from medtest.errors import MedtestError
+
+_MEMO = "corruptions.video"
+
+
+def through_video(
+    seed: PreparedSeed, film: Sequence[Params], make: Callable[[], list[Image]], *, grain: bool
+) -> list[Image]:
+    """Return the frames of a sequence as a video gives them back; the last sequence of a seed is kept.
+
+    Args:
+        seed: Keeps what was decoded last, so that a sequence is encoded once.
+        film: Parameters of all frames, which name the sequence.
+        make: Makes the frames, uint8 H×W×3.
+        grain: Encode as the noise types were.
+
+    Raises:
+        MedtestError: ffmpeg gave back another number of frames.
+    """
+    key = hashlib.sha256(json.dumps([list(map(dict, film)), grain], sort_keys=True).encode()).hexdigest()
+    kept: dict[str, list[Image]] = seed.memo(_MEMO, dict)
+    if key not in kept:
+        kept.clear()
+        kept[key] = encode_and_decode(make(), grain=grain)
+    return kept[key]
+
+
+def encode_and_decode(pictures: Sequence[Image], *, grain: bool) -> list[Image]:
+    """Pass pictures of one size, uint8 H×W×3, through H.264; deterministic, for x264 runs on one thread.
+
+    Raises:
+        MedtestError: imageio-ffmpeg is not installed, or ffmpeg gave back another number of frames.
+    """
+    try:
+        ffmpeg: Any = importlib.import_module("imageio_ffmpeg")
+    except ImportError as error:
+        raise MedtestError("video: imageio-ffmpeg is not installed (pip install 'medtest[video]')") from error
+    height, width = pictures[0].shape[:2]
+    quality = ["-tune", "grain"] if grain else ["-crf", "20"]
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "frames.mp4")
+        writer = ffmpeg.write_frames(
+            path,
+            (width, height),
+            fps=1,
+            codec="libx264",
+            pix_fmt_out="yuv444p",
+            quality=None,
+            macro_block_size=1,
+            ffmpeg_log_level="error",
+            output_params=["-preset", "veryslow", "-threads", "1", *quality],
+        )
+        writer.send(None)
+        for picture in pictures:
+            writer.send(np.ascontiguousarray(picture))
+        writer.close()
+        found = list(_decoded(ffmpeg, path, (height, width)))
+    if len(found) != len(pictures):
+        raise MedtestError(f"video: ffmpeg gave {len(found)} frames back for {len(pictures)}")
+    return found
+
+
+def _decoded(ffmpeg: Any, path: str, shape: tuple[int, int]) -> Iterator[Image]:
+    reader = ffmpeg.read_frames(path, pix_fmt="rgb24", input_params=["-threads", "1"])
+    next(reader)  # The first item describes the file.
+    for data in reader:
+        yield np.frombuffer(data, np.uint8).reshape(*shape, 3)

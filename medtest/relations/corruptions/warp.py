@@ -1,0 +1,74 @@
+"""Warps of the whole picture: matrices about its centre, exact bilinear sampling, the middle of a wider picture.
+
+Where a seed was cut from the middle of a wider picture, that one is warped and cut again, so that the warp brings in
+what was beyond the crop, as in ImageNet-P (256 pixels, crop of 224). Beyond the picture everything is black.
+"""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import Image, PreparedSeed
+
+Matrix = NDArray[np.float64]
+
+
+def wide_picture(seed: PreparedSeed) -> Image:
+    """Return the picture that is warped: the wider one where there is one, else the image."""
+    return seed.image if seed.wide is None else seed.wide
+
+
+def crop_corner(seed: PreparedSeed) -> tuple[int, int]:
+    """Return row and column of the image's corner in the wide picture; (0, 0) where there is none."""
+    return seed.memo("corruptions.crop_corner", lambda: _find_corner(seed))
+
+
+def _find_corner(seed: PreparedSeed) -> tuple[int, int]:
+    if seed.wide is None:
+        return 0, 0
+    spare = seed.wide.shape[0] - seed.height, seed.wide.shape[1] - seed.width
+    # Half of an odd number of spare pixels may have been rounded either way.
+    for row in (spare[0] // 2, -(-spare[0] // 2)):
+        for column in (spare[1] // 2, -(-spare[1] // 2)):
+            if np.array_equal(seed.wide[row : row + seed.height, column : column + seed.width], seed.image):
+                return row, column
+    return spare[0] // 2, spare[1] // 2
+
+
+def about_centre(matrix: Matrix, shape: tuple[int, ...]) -> Matrix:
+    """Return a 3×3 matrix that acts about the exact centre of a picture; pixel centres lie on whole numbers."""
+    height, width = shape[:2]
+    centre = shifted((width - 1) / 2.0, (height - 1) / 2.0)
+    back = shifted(-(width - 1) / 2.0, -(height - 1) / 2.0)
+    return np.asarray(centre @ matrix @ back)
+
+
+def shifted(right: float, down: float) -> Matrix:
+    """Return the 3×3 matrix of a translation."""
+    return np.array([[1.0, 0.0, right], [0.0, 1.0, down], [0.0, 0.0, 1.0]])
+
+
+def warped(seed: PreparedSeed, matrix: Matrix) -> Image:
+    """Warp the wide picture and return the part where the image was, in one step.
+
+    Args:
+        seed: Its image or wide picture is warped.
+        matrix: 3×3, maps a point (x, y) of the wide picture to its place in the warped one.
+
+    Returns:
+        uint8 of the image's shape, sampled bilinearly, black beyond the picture.
+    """
+    row, column = crop_corner(seed)
+    full = shifted(-column, -row) @ matrix
+    picture, size = wide_picture(seed), (seed.width, seed.height)
+    if np.array_equal(full[2], [0.0, 0.0, 1.0]):
+        return np.asarray(cv2.warpAffine(picture, full[:2], size, flags=cv2.INTER_LINEAR))
+    return np.asarray(cv2.warpPerspective(picture, full, size, flags=cv2.INTER_LINEAR))
+
+
+def image_matrix(seed: PreparedSeed, matrix: Matrix) -> Matrix:
+    """Return what a matrix of the wide picture does to points of the image."""
+    row, column = crop_corner(seed)
+    return np.asarray(shifted(-column, -row) @ matrix @ shifted(column, row))
