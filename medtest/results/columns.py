@@ -79,3 +79,60 @@ FLIP_FRAMES: Columns = (
     "accuracy",
 )
 """``tables/flip_frames.csv``."""
+
+MEASURES: Columns = ("accuracy", "kappa", "f1", "label_share", "auroc", "fall")
+"""How good a classifier is; each with its interval."""
+
+CLASSIFICATION: Columns = (
+    "dataset",
+    "relation",
+    "group",
+    "severity",
+    "cases",
+    *(f"{measure}{end}" for measure in MEASURES for end in ("", "_low", "_high")),
+    "became_wrong",
+    "became_right",
+    "p_mcnemar",
+    "p_holm",
+    "efr_source_percent",
+    "efr_truth_percent",
+    "errors",
+    "skipped",
+)
+"""``tables/classification.csv``."""
+
+CLASSES: Columns = (
+    "dataset",
+    "relation",
+    "class",
+    "cases",
+    "positives",
+    "answered_positive",
+    "true_positives",
+    "recall",
+    "recall_low",
+    "recall_high",
+    "precision",
+    "auroc",
+    "auroc_low",
+    "auroc_high",
+)
+"""``tables/classes.csv``."""
+
+CONFUSION: Columns = ("dataset", "relation", "expected", "answered", "cases")
+"""``tables/confusion.csv``."""
+
+CORRUPTION_ERROR: Columns = (
+    "dataset",
+    "relation",
+    "severities",
+    "cases",
+    "error",
+    "error_low",
+    "error_high",
+    "source_error",
+    "reference_error",
+    "ce",
+    "relative_ce",
+)
+"""``tables/corruption_error.csv``."""

@@ -1,4 +1,4 @@
-"""Did a relation change how often a classifier is right? McNemar's exact test, and its form for several cases a cluster.
+"""Did a relation change how often a classifier is right? McNemar's exact test, also for several cases a cluster.
 
 With one pair a cluster: b sources right and follow-ups wrong, c the other way round; under the hypothesis that it makes
 no matter which of the two is the follow-up, b is binomial with b + c draws and 1/2 (Q. McNemar, Psychometrika 1947; the

@@ -84,6 +84,22 @@ class Resampler:
             return np.zeros((self.replicates, rows.shape[1]), np.float32)
         return np.concatenate([weights @ rows for weights in self._weights()])
 
+    def weights(self, count: int) -> NDArray[np.float32]:
+        """Return how often each cluster is drawn in the first replicates.
+
+        Args:
+            count: How many replicates, at most all.
+
+        Returns:
+            float32 count × clusters.
+        """
+        found: list[NDArray[np.float32]] = []
+        for chunk in self._weights() if self.clusters else ():
+            found.append(chunk)
+            if sum(len(one) for one in found) >= count:
+                break
+        return np.concatenate([*found, np.zeros((0, self.clusters), np.float32)])[:count]
+
     def _weights(self) -> Iterator[NDArray[np.float32]]:
         if self._kept is not None:
             yield from self._kept

@@ -1,0 +1,236 @@
+"""How good a classifier is under each relation: ``tables/classification.csv``.
+
+The measures of the MedTest slides (accuracy, Cohen's κ, weighted F1) with the error finding rate beside them; with
+several labels an image, label share and mean AUROC. Rows are the source images (``original``), every relation at every
+severity, and two averages over relations: ``average_without_original``, as the slides' tables of RQ1 have it, and
+``average_with_original``, as those of further training have it. ``unchanged`` is in neither.
+
+Intervals are 95 % percentile bootstraps that resample clusters, the same draws for all rows; AUROC has one over all
+severities. ``p_mcnemar`` is exact (:mod:`medtest.results.mcnemar`); ``p_holm`` holds for all relations of the same data
+set and severity together. ``efr_source_percent``: the label changed. ``efr_truth_percent``: wrong while the source was
+right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from medtest.cases import SOURCE, UNCHANGED
+from medtest.results import auroc, columns, mcnemar
+from medtest.results.cells import Axes, axes
+from medtest.results.decisions import Floats
+from medtest.results.efr import ALL
+from medtest.results.label_cells import Chosen, cases_of
+from medtest.results.label_sums import Layout, measures
+from medtest.results.paired import holm
+from medtest.results.records_io import Records
+from medtest.results.retraining import ORIGINAL
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+WITHOUT = "average_without_original"
+WITH = "average_with_original"
+AVERAGES = (WITHOUT, WITH)
+COLUMNS = columns.CLASSIFICATION
+_TEXTS = ("dataset", "relation", "group", "severity")
+_AVERAGED = ("accuracy", "kappa", "f1", "label_share", "auroc")
+
+
+@dataclass(kw_only=True)
+class _Row:
+    """One relation on one data set.
+
+    Attributes:
+        totals: severities + all × width counts.
+        values: Measures, severities + all each.
+        draws: Measures of resampled clusters, replicates × severities + all each.
+        cells: What the table shows, by number of the severity.
+    """
+
+    totals: Floats
+    values: dict[str, Floats]
+    draws: dict[str, Floats]
+    cells: dict[int, dict[str, Any]] = field(default_factory=dict)
+
+
+def classification_table(records: Records, place: Axes | None = None) -> pd.DataFrame:
+    """Return the table, with exactly :data:`COLUMNS`; measures are fractions, empty where one has no meaning.
+
+    Args:
+        records: Records of one system.
+        place: What :func:`medtest.results.cells.axes` gave for these records; None makes it.
+    """
+    import pandas as pd
+
+    if records.followups.empty:
+        return pd.DataFrame(columns=list(COLUMNS))
+    rows = list(_Table(records, axes(records) if place is None else place).rows())
+    _correct(rows)
+    table = pd.DataFrame(rows, columns=list(COLUMNS))
+    counts = dict.fromkeys(("became_wrong", "became_right"), "Int64")
+    numbers = [name for name in COLUMNS if name not in (*counts, *_TEXTS, "cases", "errors", "skipped")]
+    return table.astype({**counts, **dict.fromkeys(numbers, "float64")})
+
+
+def _correct(rows: Sequence[dict[str, Any]]) -> None:
+    """Put Holm's correction beside the p of each data set and severity."""
+    families: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        if row.get("p_mcnemar") is not None and row["relation"] != UNCHANGED:
+            families.setdefault((row["dataset"], row["severity"]), []).append(row)
+    for family in families.values():
+        for row, value in zip(family, holm([row["p_mcnemar"] for row in family]), strict=True):
+            row["p_holm"] = float(f"{value:.6g}")
+
+
+class _Table:
+    """The rows of the table, relation by relation.
+
+    Args:
+        records: Records of one system.
+        place: Their axes.
+    """
+
+    def __init__(self, records: Records, place: Axes) -> None:
+        self._cases = cases_of(records, place)
+        self._place = place
+        classes = self._cases.classes
+        self._layout = Layout(classes=len(classes.names), multi=classes.multi)
+        self._all = len(place.severities)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows of each data set, and of all together."""
+        sets = range(len(self._place.datasets))
+        wanted = {**{self._place.datasets[number]: [number] for number in sets}, ALL: list(sets)}
+        made: dict[str, dict[str, _Row]] = {dataset: {} for dataset in wanted}
+        groups = [SOURCE, *self._place.groups]
+        for relation in (ORIGINAL, *self._place.relations):
+            parts = [self._cases.choose(relation, number) for number in sets]
+            for dataset, numbers in wanted.items():
+                chosen = [parts[number] for number in numbers]
+                if any(part.size for part in chosen):
+                    made[dataset][relation] = self._row(chosen)
+        for dataset, found in made.items():
+            for relation, row in found.items():
+                group = groups[[ORIGINAL, *self._place.relations].index(relation)]
+                for number, cell in row.cells.items():
+                    yield {**self._head(dataset, relation, group, number), **cell}
+            yield from self._averages(dataset, found)
+
+    def _head(self, dataset: str, relation: str, group: str, number: int) -> dict[str, Any]:
+        severity = ALL if number == self._all else str(self._place.severities[number])
+        return {"dataset": dataset, "relation": relation, "group": group, "severity": severity}
+
+    def _row(self, parts: Sequence[Chosen]) -> _Row:
+        per_cluster = [part.per_cluster(self._layout) for part in parts]
+        drawn = [part.draw(sums) for part, sums in zip(parts, per_cluster, strict=True)]
+        totals = np.sum([sums.sum(0) for sums in per_cluster], axis=0)
+        found = _Row(
+            totals=totals,
+            values=measures(totals, self._layout),
+            draws=measures(np.sum(drawn, axis=0), self._layout),
+        )
+        found.values["auroc"], found.draws["auroc"] = self._areas(parts)
+        executed, errors, skipped = (
+            np.sum([part.count(where(part)) for part in parts], axis=0) for where in (_any, _error, _skipped)
+        )
+        single = sum(part.clusters for part in parts) < 2
+        levels = [self._all] if parts[0].original else [*np.flatnonzero(executed[:-1]), self._all]
+        for number in levels:
+            cell: dict[str, Any] = {"cases": int(self._layout.get(totals[number], "cases"))}
+            cell |= _plain({name: found.values[name][number] for name in columns.MEASURES})
+            if not single:
+                cell |= _ends({name: found.draws[name][:, number] for name in columns.MEASURES}, found, number)
+            if not parts[0].original:
+                cell |= self._against_source(totals[number], [sums[:, number] for sums in per_cluster])
+            found.cells[int(number)] = {**cell, "errors": int(errors[number]), "skipped": int(skipped[number])}
+        return found
+
+    def _areas(self, parts: Sequence[Chosen]) -> tuple[Floats, Floats]:
+        """Return mean AUROC at every severity and all, and its draws, which only ``all`` has."""
+        levels = [] if parts[0].original else list(range(self._all))
+        whole = auroc.areas_of(parts, resample=True)
+        values = np.full(self._all + 1, np.nan)
+        values[levels] = [auroc.areas_of(parts, number).mean for number in levels]
+        values[-1] = whole.mean
+        drawn = whole.mean_draws
+        draws = np.full((len(drawn), self._all + 1), np.nan)
+        draws[:, -1] = drawn
+        return values, draws
+
+    def _against_source(self, total: Floats, per_cluster: Sequence[Floats]) -> dict[str, Any]:
+        def get(name: str) -> int:
+            return int(self._layout.get(total, name))
+
+        found: dict[str, Any] = {}
+        if get("pairs"):
+            net = np.concatenate(
+                [self._layout.get(one, "became_wrong") - self._layout.get(one, "became_right") for one in per_cluster]
+            )
+            p = mcnemar.clustered(np.rint(net))
+            found = {"became_wrong": get("became_wrong"), "became_right": get("became_right")}
+            found["p_mcnemar"] = float(f"{p:.6g}")
+        if get("compared"):
+            found["efr_source_percent"] = round(100 * get("changed") / get("compared"), 4)
+        if get("source_right"):
+            found["efr_truth_percent"] = round(100 * get("became_wrong") / get("source_right"), 4)
+        return found
+
+    def _averages(self, dataset: str, found: Mapping[str, _Row]) -> Iterator[dict[str, Any]]:
+        original = found.get(ORIGINAL)
+        for name in AVERAGES:
+            for number in range(self._all + 1):
+                members = [
+                    (row, number)
+                    for relation, row in found.items()
+                    if relation not in (ORIGINAL, UNCHANGED) and number in row.cells
+                ]
+                if not members or (name == WITH and original is None):
+                    continue
+                if name == WITH and original is not None:
+                    members.insert(0, (original, self._all))
+                yield {**self._head(dataset, name, ALL, number), **self._average(members)}
+
+    def _average(self, members: Sequence[tuple[_Row, int]]) -> dict[str, Any]:
+        """Return the mean of measures that every member has, a member counting once whatever its cases."""
+        values = {name: np.array([row.values[name][number] for row, number in members]) for name in _AVERAGED}
+        found: dict[str, Any] = {"cases": sum(row.cells[number]["cases"] for row, number in members)}
+        found |= {"errors": sum(row.cells[number]["errors"] for row, number in members)}
+        found |= {"skipped": sum(row.cells[number]["skipped"] for row, number in members)}
+        found |= _plain({name: value.mean() for name, value in values.items()})
+        for name in _AVERAGED:
+            drawn = [row.draws[name][:, number] for row, number in members]
+            fewest = min(len(one) for one in drawn)
+            if f"{name}_low" in members[-1][0].cells[members[-1][1]] and found[name] is not None:
+                mean = np.mean([one[:fewest] for one in drawn], axis=0)
+                found[f"{name}_low"], found[f"{name}_high"] = auroc.ends(mean)
+        return found
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: None if np.isnan(value) else round(float(value), 6) for name, value in values.items()}
+
+
+def _ends(draws: Mapping[str, Floats], row: _Row, number: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, values in draws.items():
+        if not np.isnan(row.values[name][number]):
+            found[f"{name}_low"], found[f"{name}_high"] = auroc.ends(values)
+    return found
+
+
+def _any(part: Chosen) -> Any:
+    return np.ones(len(part.side.frame), bool)
+
+
+def _error(part: Chosen) -> Any:
+    return part.side.error
+
+
+def _skipped(part: Chosen) -> Any:
+    return part.side.skipped
