@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Verdict
+from medtest.cases import Classes, Verdict
 from medtest.results import columns, flip_intervals
 from medtest.results.cells import Axes, axes
 from medtest.results.decisions import Bools, Floats, classes_of, decisions_of
@@ -55,7 +55,7 @@ class Sequences:
 
     Attributes:
         place: The axes of all follow-ups.
-        multi: Whether several classes may be true at once.
+        classes: The classes; ``multi`` where several may be true at once.
         first: int64 S; a follow-up of each sequence, which tells its cell, data set, cluster and seed.
         rows: int64 S×F; the follow-up of each frame, -1 where the records have none.
         answer: bool S×F×C; what was decided.
@@ -68,7 +68,7 @@ class Sequences:
     """
 
     place: Axes
-    multi: bool
+    classes: Classes
     first: NDArray[np.int64]
     rows: NDArray[np.int64]
     answer: Bools
@@ -78,6 +78,11 @@ class Sequences:
     sizes: Floats
     right: Bools
     labelled: Bools
+
+    @property
+    def multi(self) -> bool:
+        """Whether several classes may be true at once."""
+        return self.classes.multi
 
     @property
     def cell(self) -> NDArray[np.int64]:
@@ -147,7 +152,7 @@ def sequences_of(records: Records, place: Axes | None = None) -> Sequences | Non
     error = (frames["verdict"].astype(str) == Verdict.ERROR.value).to_numpy(dtype=bool)
     return Sequences(
         place=found,
-        multi=decided.classes.multi,
+        classes=decided.classes,
         first=first,
         rows=grid,
         answer=decided.answer[grid] & there[..., None],
