@@ -7,6 +7,7 @@ listed, with the network it looks like.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -28,6 +29,7 @@ LEFTOVERS = ("total_ops", "total_params", "n_averaged")
 COUNTER = "num_batches_tracked"
 """Counters of batch norms, absent from checkpoints older than PyTorch 0.4.1; they do not affect evaluation."""
 SHOWN = 12
+_DOTTED = re.compile(r"(\bdenselayer\d+\.(?:norm|relu|conv))\.([12])(?=\.)")
 _POINTER = b"version https://git-lfs"
 _PAGE = (b"<!doctype html", b"<html")
 _DEEPEST = 4
@@ -152,13 +154,23 @@ def entries_of(found: Any, name: str, kind: type[Entry]) -> dict[str, Entry]:
         found = inner[0]
     if not isinstance(found, Mapping):
         raise MedtestError(f"{name}: a table of weights is expected, {type(found).__name__} found")
-    entries = {
-        str(key): value for key, value in found.items() if isinstance(value, kind) and not str(key).endswith(LEFTOVERS)
-    }
+    named = {str(key): value for key, value in found.items() if isinstance(value, kind)}
+    entries = _renamed({key: value for key, value in named.items() if not key.endswith(LEFTOVERS)})
     if not entries:
         held = ", ".join(str(key)[:40] for key in list(found)[:SHOWN]) or "nothing"
         raise MedtestError(f"{name}: no weights were found in this file; it holds {held}")
     return entries
+
+
+def _renamed(entries: dict[str, Entry]) -> dict[str, Entry]:
+    """Return weights under the names of today where they have those of PyTorch before 0.4.
+
+    Names of modules could hold a dot then, as those of torchvision's DenseNet did (``denselayer1.norm.1.weight``).
+    """
+    renamed = {name: _DOTTED.sub(r"\1\2", name) for name in entries}
+    if len(set(renamed.values())) < len(renamed):  # both names of one weight: not one of them is dropped unsaid
+        return entries
+    return {renamed[name]: value for name, value in entries.items()}
 
 
 def draft_of(path: Path) -> Path:
@@ -229,8 +241,8 @@ def _prefixed(state: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> Mapp
     """Give weights a prefix back that was taken off and is the network's own (``model.`` of a wrapper class)."""
     if not state or any(name in wanted for name in state):
         return state
-    own = next((prefix for prefix in PREFIXES if all(prefix + name in wanted for name in state)), "")
-    return {own + name: value for name, value in state.items()}
+    fitting, own = max((sum(prefix + name in wanted for name in state), prefix) for prefix in PREFIXES)
+    return {own + name: value for name, value in state.items()} if fitting else state
 
 
 def _report(
@@ -254,7 +266,8 @@ def _published_shapes(name: str) -> dict[str, tuple[int, ...]]:
 
     with torch.device("meta"):
         network = networks.published(name)
-    return {key: tuple(value.shape) for key, value in network.state_dict().items() if not key.endswith(COUNTER)}
+    state = without_prefixes(network.state_dict())  # a prefix may be the network's own, and is off the weights' names
+    return {key: tuple(value.shape) for key, value in state.items() if not key.endswith(COUNTER)}
 
 
 def looks_like(state: Mapping[str, Tensor], *, share: float = 0.5) -> str | None:
@@ -266,7 +279,8 @@ def looks_like(state: Mapping[str, Tensor], *, share: float = 0.5) -> str | None
     """
     from medtest.systems import networks
 
-    given = {(key, tuple(value.shape)) for key, value in state.items() if not key.endswith(COUNTER)}
+    plain = without_prefixes(state)
+    given = {(key, tuple(value.shape)) for key, value in plain.items() if not key.endswith(COUNTER)}
     best, best_share = None, share
     for name in networks.PUBLISHED:
         known = set(_published_shapes(name).items())

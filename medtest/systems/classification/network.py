@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from medtest.cases import Address, Classes, Image
 from medtest.errors import MedtestError
 from medtest.systems.base import LabelAnswer, RawAnswer
-from medtest.systems.checkpoints.inputs import levels
+from medtest.systems.checkpoints.inputs import InputKind, levels
 from medtest.systems.checkpoints.network import CheckpointNetwork, CheckpointSettings
+from medtest.systems.classification.crops import stretched
 from medtest.systems.classification.networks.inputs import INPUTS
 from medtest.systems.files import user_path
 
@@ -132,12 +133,16 @@ class ClassificationNetwork(CheckpointNetwork):
         import cv2
         import torch
 
-        kind = INPUTS[self.family]
+        kind = self._kind()
         stacked = np.empty((len(inputs), *inputs[0].shape), np.float32)
         for place, image in zip(stacked, inputs, strict=True):
             cv2.LUT(np.ascontiguousarray(image[..., ::-1]) if kind.blue_first else image, levels(kind), dst=place)
         batch = torch.from_numpy(stacked).to(self._device).permute(0, 3, 1, 2)
         return batch if self._keeps_channels_last() else batch.contiguous()
+
+    def _kind(self) -> InputKind:
+        """Return how the network wants its pixels."""
+        return INPUTS[self.family]
 
     def _scores(self, outputs: Any) -> Tensor:
         """Return the answer's numbers, B×C in ``answer_form``, of what the network gives."""  # noqa: RUF002
@@ -151,11 +156,7 @@ class ClassificationNetwork(CheckpointNetwork):
 
 def pillow_resized(image: Image, size: tuple[int, int]) -> NDArray[np.uint8]:
     """Resize uint8 RGB to width and height by PIL's bilinear filter, antialiased where it shrinks."""
-    if (image.shape[1], image.shape[0]) == size:
-        return image
-    from PIL import Image as PillowImage
-
-    return np.asarray(PillowImage.fromarray(image).resize(size, PillowImage.Resampling.BILINEAR))
+    return stretched(image, size[1], size[0])
 
 
 def _runs(inputs: Sequence[NDArray[np.uint8]]) -> list[tuple[int, int]]:

@@ -3,5 +3,31 @@
 from __future__ import annotations
 
 from medtest.systems.checkpoints.families import Family
+from medtest.systems.classification.networks.attnmel import AttnMel, AttnMelConfig
+from medtest.systems.classification.networks.chexnet import CheXNet, CheXNetConfig
+from medtest.systems.classification.networks.inception import InceptionConfig, InceptionDR
 
-FAMILIES: tuple[Family, ...] = ()
+FAMILIES: tuple[Family, ...] = (
+    Family(
+        name="attnmel",
+        network=AttnMel,
+        config=AttnMelConfig,
+        published={"attnmel": AttnMelConfig()},
+        compact=AttnMelConfig(widths=(8, 24, 48, 96, 192), attention_width=64),
+    ),
+    Family(
+        name="inceptionv3_dr",
+        network=InceptionDR,
+        config=InceptionConfig,
+        published={"inceptionv3_dr": InceptionConfig()},
+        # Without the side head, which needs inputs of 299 pixels and is not in the recipe's loss.
+        compact=InceptionConfig(sixteenths=5, auxiliary=False),
+    ),
+    Family(
+        name="chexnet",
+        network=CheXNet,
+        config=CheXNetConfig,
+        published={"chexnet": CheXNetConfig()},
+        compact=CheXNetConfig(growth=16, blocks=(4, 8, 16, 12), stem=32),
+    ),
+)

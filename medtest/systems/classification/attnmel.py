@@ -1,0 +1,73 @@
+"""AttnMel as a system under test."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import Image
+from medtest.classes import DERMOSCOPY
+from medtest.systems.checkpoints.inputs import InputKind
+from medtest.systems.classification.crops import middle, stretched
+from medtest.systems.classification.network import ClassificationNetwork, ClassifierSettings
+from medtest.systems.classification.networks.inputs import ATTNMEL
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from medtest.systems.checkpoints.weights import WeightsInfo
+
+SHARE = 0.8
+"""Side of the square that is cut first, as a share of the image's shorter side."""
+RESIZED = 256 / 224
+"""Side to which it is resized, as a share of the side that is cut last."""
+
+
+class AttnMelSettings(ClassifierSettings):
+    """Settings of AttnMel.
+
+    Attributes:
+        attention: How scores of places become weights, ``sigmoid`` or ``softmax``. A published checkpoint does not tell
+            in which it was trained, and its answers in the other are not AttnMel's. Null: sigmoid, as its authors'
+            commands train it, or what weights of ``medtest train`` say.
+        statistics: Data set whose mean and standard deviation normalise images, ``isic2016`` or ``isic2017``: the one
+            the checkpoint was trained on.
+    """
+
+    attention: Literal["sigmoid", "softmax"] | None = None
+    statistics: Literal["isic2016", "isic2017"] = "isic2016"
+
+
+class AttnMelSystem(ClassificationNetwork):
+    """AttnMel (Yan et al., IPMI 2019), compact or with published weights.
+
+    Official input: the square in the middle whose side is 0.8 of the image's shorter side; resized to 256×256
+    (bilinear, antialiased, as Pillow does), of which the middle 224×224 are cut; mean and standard deviation of
+    ISIC 2016 or 2017.
+    Answer: the softmax of two logits, benign and melanoma. The two attention maps are not used.
+    """  # noqa: RUF002
+
+    Settings = AttnMelSettings
+    family = "attnmel"
+    published = ("attnmel",)
+    own_classes = DERMOSCOPY
+
+    def _load(self) -> tuple[nn.Module, WeightsInfo | None]:
+        network, info = super()._load()
+        if self.settings.attention is not None:
+            network.attend(self.settings.attention)  # type: ignore[operator]
+        return network, info
+
+    def _official(self, image: Image) -> NDArray[np.uint8]:
+        square = middle(image, max(1, int(SHARE * min(image.shape[:2]))))
+        side = round(self._size * RESIZED)
+        return middle(stretched(square, side, side), self._size)
+
+    def _kind(self) -> InputKind:
+        return ATTNMEL[self.settings.statistics]
+
+    def _scores(self, outputs: Any) -> Tensor:
+        scores: Tensor = outputs[0]
+        return scores

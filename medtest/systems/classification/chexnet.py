@@ -1,0 +1,77 @@
+"""CheXNet as a system under test."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import Image
+from medtest.classes import CHEST
+from medtest.systems.base import RawAnswer
+from medtest.systems.classification.crops import middle, shorter_side, ten_crops
+from medtest.systems.classification.network import ClassificationNetwork, ClassifierSettings
+
+SMALLEST = 32
+"""Side below which nothing is left of an image before the last block."""
+RESIZED = 256 / 224
+"""Shorter side to which an image is resized, as a share of the side that is cut."""
+TEN = 10
+
+
+class CheXNetSettings(ClassifierSettings):
+    """Settings of CheXNet.
+
+    Attributes:
+        crops: How many crops are asked: ``10`` (corners and middle, mirrored too) whose probabilities are averaged,
+            whatever ``input`` says, or ``1``. Null: as the authors test it, ten, with a published checkpoint under
+            ``input: official``; one with the compact network and under ``as_is``.
+    """
+
+    crops: Literal[1, 10] | None = None
+
+
+class CheXNetSystem(ClassificationNetwork):
+    """CheXNet (Rajpurkar et al., 2017; the best-known reproduction), compact or with published weights.
+
+    Official input: shorter side resized to 256 (bilinear, antialiased, as Pillow does); the four corners of 224×224,
+    the middle, and the same of the mirrored image (``crops: 1``: the middle alone); mean and standard deviation of
+    ImageNet. Answer: 14 probabilities, averaged over the crops; the sigmoid is inside the network. Several findings may
+    be true.
+    """  # noqa: RUF002
+
+    Settings = CheXNetSettings
+    family = "chexnet"
+    published = ("chexnet",)
+    own_classes = CHEST
+    answer_form = "probabilities"
+
+    @property
+    def crops(self) -> int:
+        """How many crops of an image are asked."""
+        if self.settings.crops is not None:
+            return int(self.settings.crops)
+        return TEN if self.is_published and self.settings.input == "official" else 1
+
+    def _side_of(self, image: Image) -> NDArray[np.uint8]:
+        # With ten crops an image stays whole until it is asked, which keeps one answer for each.
+        return self._resized(image) if self.crops == TEN else super()._side_of(image)
+
+    def _resized(self, image: Image) -> NDArray[np.uint8]:
+        return shorter_side(image, round(self._size * RESIZED))
+
+    def _official(self, image: Image) -> NDArray[np.uint8]:
+        return middle(self._resized(image), self._size)
+
+    def _as_is(self, image: Image) -> NDArray[np.uint8]:
+        return image if min(image.shape[:2]) >= SMALLEST else self._official(image)
+
+    def _answers(self, inputs: Sequence[NDArray[np.uint8]]) -> list[RawAnswer]:
+        if self.crops != TEN:
+            return super()._answers(inputs)
+        # One image at a time: ten crops are a batch already.
+        ask = super()._answers
+        asked = [ask(list(ten_crops(image, self._size))) for image in inputs]
+        return [np.mean([np.asarray(one, np.float32) for one in ten], axis=0) for ten in asked]

@@ -1,0 +1,76 @@
+"""How the authors of published classifiers bring a picture to the side of their network: resized, and cut.
+
+The same pixels as torchvision's transforms of Pillow images give, which they use: bilinear, antialiased where a picture
+shrinks. The tests compare.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image as Pillow
+
+from medtest.cases import Image
+
+Interpolation: TypeAlias = Literal["nearest", "bilinear", "bicubic", "lanczos"]
+_FILTERS = {
+    "nearest": Pillow.Resampling.NEAREST,
+    "bilinear": Pillow.Resampling.BILINEAR,
+    "bicubic": Pillow.Resampling.BICUBIC,
+    "lanczos": Pillow.Resampling.LANCZOS,
+}
+
+
+def stretched(image: Image, height: int, width: int, how: Interpolation = "bilinear") -> Image:
+    """Return an image resized to a height and width, whatever its shape was.
+
+    Args:
+        image: uint8 RGB H×W×3.
+        height: Rows wanted.
+        width: Columns wanted.
+        how: Filter.
+    """  # noqa: RUF002
+    if image.shape[:2] == (height, width):
+        return image
+    return np.asarray(Pillow.fromarray(image).resize((width, height), _FILTERS[how]))
+
+
+def shorter_side(image: Image, side: int, how: Interpolation = "bilinear") -> Image:
+    """Return an image resized so that its shorter side has so many pixels; the longer one is rounded down."""
+    height, width = image.shape[:2]
+    if height <= width:
+        return stretched(image, side, int(side * width / height), how)
+    return stretched(image, int(side * height / width), side, how)
+
+
+def middle(image: Image, side: int) -> Image:
+    """Return the square of so many pixels from the middle; an odd pixel is left as torchvision leaves it.
+
+    Args:
+        image: uint8 RGB, both sides at least ``side``.
+        side: Rows and columns wanted.
+    """
+    top, left = round((image.shape[0] - side) / 2), round((image.shape[1] - side) / 2)
+    return image[top : top + side, left : left + side]
+
+
+def ten_crops(image: Image, side: int) -> NDArray[np.uint8]:
+    """Return four corners and the middle, and the same of the mirrored image.
+
+    Args:
+        image: uint8 RGB, both sides at least ``side``.
+        side: Rows and columns of each.
+
+    Returns:
+        uint8 10×side×side×3.
+    """  # noqa: RUF002
+    return np.stack([crop for given in (image, image[:, ::-1]) for crop in _five(given, side)])
+
+
+def _five(image: Image, side: int) -> list[Image]:
+    bottom, right = image.shape[0] - side, image.shape[1] - side
+    corners = [(0, 0), (0, right), (bottom, 0), (bottom, right)]
+    cut = [image[top : top + side, left : left + side] for top, left in corners]
+    return [*cut, middle(image, side)]

@@ -1,0 +1,43 @@
+"""Inception-v3 for diabetic retinopathy as a system under test."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import Image
+from medtest.classes import FUNDUS
+from medtest.systems.classification.network import ClassificationNetwork
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+SMALLEST = 75
+"""Side below which nothing is left of an image before the last block."""
+
+
+class InceptionDRSystem(ClassificationNetwork):
+    """Inception-v3 with four grades (Xu et al., MedIA 2021), compact or with weights of that form.
+
+    Official input: resized to 299×299 whatever the image's shape (bilinear, antialiased, as Pillow does), no crop; mean
+    and standard deviation of CIFAR-10, as the published loader has it. The network itself then turns what ImageNet's
+    normalisation would have given into Inception's own, on top of that. Under ``as_is`` the image may have any size
+    from 75 pixels.
+    Answer: the softmax of four logits, grades 0 to 3 of Messidor. The published code takes the logistic function of
+    each for its AUC; the order of classes, and so the decision, is the same.
+    """  # noqa: RUF002
+
+    family = "inceptionv3_dr"
+    published = ("inceptionv3_dr",)
+    published_size = 299
+    own_classes = FUNDUS
+
+    def _as_is(self, image: Image) -> NDArray[np.uint8]:
+        return image if min(image.shape[:2]) >= SMALLEST else self._official(image)
+
+    def _example(self) -> Tensor:
+        import torch
+
+        return torch.zeros(1, 3, 96, 96)

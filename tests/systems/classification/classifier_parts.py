@@ -1,0 +1,89 @@
+"""What the tests of classification networks share: parity, small networks as weights files, an opened system."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from medtest.cases import Address
+from medtest.plugins import part
+from medtest.systems import build_network, networks
+from medtest.systems.base import System
+from medtest.systems.checkpoints.weights import WeightsInfo, save_weights
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import parity_rule  # noqa: E402
+
+PARITY = Path(__file__).parents[2] / "data" / "parity"
+State = dict[str, torch.Tensor]
+
+
+def golden_state(name: str) -> State:
+    """Return weights of a published network by the rule of recorded outputs."""
+    with torch.device("meta"):
+        shapes = {key: tuple(value.shape) for key, value in networks.published(name).state_dict().items()}
+    return {key: torch.from_numpy(np.array(parity_rule.weight(key, shape))) for key, shape in shapes.items()}
+
+
+def assert_answers_as_recorded(name: str, file: Path, side: int) -> None:
+    """Load a checkpoint file of golden weights and compare the network's outputs with those recorded."""
+    network = build_network(name, file)
+    with torch.inference_mode():
+        outputs = network(torch.from_numpy(parity_rule.image(1, 3, side, side)))
+    outputs = outputs if isinstance(outputs, list | tuple) else [outputs]
+    with np.load(PARITY / f"{name}.npz") as recorded:
+        assert len(outputs) == int(recorded["n"])
+        for index, output in enumerate(o.numpy() for o in outputs):
+            allowed = 1e-3 * max(1.0, float(recorded[f"std{index}"]))
+            assert output.shape == tuple(recorded[f"shape{index}"])
+            assert np.abs(output - recorded[f"sample{index}"]).max() <= allowed
+            assert abs(output.mean() - recorded[f"mean{index}"]) <= allowed
+            assert abs(output.std() - recorded[f"std{index}"]) <= allowed
+
+
+def small_weights(family: str, path: Path, *, seed: int = 5, size: int = 224) -> torch.nn.Module:
+    """Write weights of a family's compact network, as training does, and return the network."""
+    torch.manual_seed(seed)
+    config = networks.COMPACT[family]
+    network = networks.make(config)
+    save_weights(path, network.state_dict(), WeightsInfo(network=networks.describe(config), size=size))
+    # As the file has it: in half precision.
+    network.load_state_dict(
+        {k: v.half().to(v.dtype) if v.is_floating_point() else v for k, v in network.state_dict().items()}
+    )
+    return network
+
+
+def system_of(name: str, **settings: Any) -> System:
+    """Return a system with settings beside its YAML file's."""
+    info = part("systems", name)
+    kind = info.load()
+    made: System = kind(name, kind.Settings(**{**info.defaults, **settings}))
+    return made
+
+
+def answers(system: System, *images: NDArray[np.uint8]) -> list[Any]:
+    """Open a system and ask it."""
+    system.open(device="cpu", threads=1)
+    try:
+        return list(system.predict(images, [Address(dataset="d", seed_id=str(i)) for i in range(len(images))]))
+    finally:
+        system.close()
+
+
+def noise(height: int, width: int, seed: int = 3) -> NDArray[np.uint8]:
+    """Return an image whose every pixel differs from its neighbours: a shifted crop would be another one."""
+    return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
+
+
+def normalised(image: Any, statistics: Mapping[str, Any]) -> torch.Tensor:
+    """Return a Pillow image as torchvision's ToTensor and Normalize give it, 1×3×H×W."""  # noqa: RUF002
+    from torchvision.transforms import functional
+
+    return functional.normalize(functional.to_tensor(image), statistics["mean"], statistics["std"])[None]
