@@ -1,0 +1,149 @@
+"""One frame of a capsule from its index and the suite's seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import Json
+from medtest.classes import CAPSULE
+from medtest.phantoms.capsule.contents import draw_contents
+from medtest.phantoms.capsule.lesions import KINDS, paint, plan_lesions, villi
+from medtest.phantoms.capsule.wall import make_wall
+from medtest.phantoms.colon.camera import develop
+from medtest.phantoms.colon.details import draw_highlights, draw_vessels
+from medtest.phantoms.colon.fields import Field, as_field, resize
+from medtest.phantoms.drawing import Canvas, blurred, plane, portable_opencv
+from medtest.phantoms.labelled import Made, balanced, check_request, stream
+
+REVISION = 1
+"""Raised whenever the same numbers give other pixels."""
+WHAT = "capsule"
+NAMES = CAPSULE.names
+SIZE = 320
+"""Pixels a side when none are asked for."""
+
+
+def judge(facts: dict[str, Any]) -> str:
+    """Return the class that follows from what was drawn: that of its lesions, ``normal`` where there are none.
+
+    Blood and angiectasias are vascular; ulcers, erosions and erythema inflammatory, as the three classes of CAD-CAP
+    (Dray et al., Endosc Int Open 2018;6:E415–E420).
+    """
+    kinds = {lesion["kind"] for lesion in facts["lesions"]}
+    for label in NAMES[1:]:
+        if kinds and kinds <= {kind for kind, _ in KINDS[label]}:
+            return label
+    return "normal"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Shot:
+    """How the frame was taken."""
+
+    exposure: float
+    blur: float
+    frame: str
+
+
+def make(index: int, suite_seed: int, *, size: int = SIZE) -> Made:
+    """Draw one frame. It is a drawing for tests and never stands for clinical evidence.
+
+    Args:
+        index: Which one, from 0; each run of three holds every class once.
+        suite_seed: The suite's seed.
+        size: Pixels a side, 128 to 1024.
+
+    Returns:
+        The frame (black outside the round or octagonal field), its class, the lesion's mask, and ``facts``:
+        ``lesions`` (kind, centre, radius, contrast), ``lesion_area`` (share of the field), ``view``, ``hue``,
+        ``contents`` (bile, debris, bubbles), ``exposure``, ``blur``, ``frame``.
+
+    Raises:
+        ValueError: An index or a size that is not allowed.
+    """
+    check_request(index, size)
+    label = balanced(suite_seed, WHAT, index, NAMES)
+    with portable_opencv():
+        return _render(suite_seed, index, size, label)
+
+
+def _shot(rng: np.random.Generator) -> _Shot:
+    dark = rng.random() < 0.12
+    exposure = float(rng.uniform(0.3, 0.55)) if dark else 2.0 ** float(rng.normal(0.0, 0.28))
+    blur = float(rng.uniform(0.6, 1.6)) if rng.random() < 0.25 else 0.0
+    return _Shot(exposure=exposure, blur=blur, frame="round" if rng.random() < 0.6 else "octagonal")
+
+
+def _field(shot: _Shot, size: int) -> Field:
+    """Return the field of view, 1 inside and 0 outside."""
+    canvas = Canvas(size)
+    if shot.frame == "round":
+        canvas.disc(0.0, 0.0, 0.985)
+    else:
+        cut = 0.67
+        canvas.polygon(
+            [
+                (-cut, -1.01), (cut, -1.01), (1.01, -cut), (1.01, cut),
+                (cut, 1.01), (-cut, 1.01), (-1.01, cut), (-1.01, -cut),
+            ]
+        )  # fmt: skip
+    return canvas.field()
+
+
+def _render(suite_seed: int, index: int, size: int, label: str) -> Made:
+    def part(name: str) -> np.random.Generator:
+        return stream(suite_seed, WHAT, index, name)
+
+    shot = _shot(part("shot"))
+    wall = make_wall(part("wall"))
+    lesions = plan_lesions(part("plan"), label, wall.light)
+    shape = (size, size)
+    where = plane(size)
+    pixels = size / 320.0
+    albedo = resize(wall.albedo, shape)
+    light = resize(wall.light, shape)
+    mask = np.zeros(shape, np.float32)
+    wet = np.zeros(shape, np.float32)
+    for lesion in lesions:
+        paint(part(f"lesion {lesion.number}"), albedo, where, lesion, mask, wet)
+    contents = draw_contents(part("contents"), albedo, light, where, mask, wet)
+    rng = part("texture")
+    velvet, relief = villi(rng, shape, pixels)
+    amount = float(rng.uniform(0.03, 0.12))
+    rough = as_field((1.0 - 0.85 * wet) * amount)
+    shade = as_field(1.0 + rough * (velvet + 0.7 * relief))
+    vessels = draw_vessels(part("vessels"), shape) * np.float32(float(rng.uniform(0.0, 0.3)))
+    linear = as_field(albedo * (light * np.float32(0.42 * shot.exposure))[..., None])
+    for channel, (grainy, red) in enumerate(((0.8, 0.2), (1.0, 0.8), (1.0, 0.7))):
+        linear[..., channel] *= 1.0 + np.float32(grainy) * (shade - 1.0) - np.float32(red) * vessels * (1.0 - wet)
+    facing = as_field(np.clip(wall.light, 0.0, 2.2) - np.float32(1.25))
+    shine = draw_highlights(part("highlights"), shape, facing) * np.float32(float(rng.uniform(0.3, 1.0)))
+    linear += shine[..., None]
+    picture, _ = develop(part("sensor"), linear)
+    picture = blurred(picture, shot.blur * pixels)
+    field = _field(shot, size)
+    picture = _black_frame(picture, field)
+    inside = field > 0.5
+    truth = (mask > 0.5) & inside
+    facts: dict[str, Json] = {
+        "revision": REVISION,
+        "lesions": [lesion.describe() for lesion in lesions],
+        "lesion_area": round(float(truth.sum()) / float(inside.sum()), 5),
+        "view": wall.view,
+        "hue": wall.hue,
+        "contents": contents,
+        "exposure": round(shot.exposure, 4),
+        "blur": round(shot.blur, 3),
+        "frame": shot.frame,
+    }
+    return Made(image=picture, labels=(judge(facts),), mask=truth, facts=facts)
+
+
+def _black_frame(picture: NDArray[np.uint8], field: Field) -> NDArray[np.uint8]:
+    whole = cv2.convertScaleAbs(field * np.float32(255.0))
+    return np.asarray(cv2.multiply(picture, cv2.merge([whole] * 3), scale=1.0 / 255.0), np.uint8)

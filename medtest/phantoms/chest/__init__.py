@@ -1,0 +1,8 @@
+"""Procedural chest radiographs with any of the fourteen findings of ChestX-ray14.
+
+Drawings for exercising a suite; they never stand for clinical evidence.
+"""
+
+from medtest.phantoms.chest.generator import NAMES, REVISION, SIZE, judge, make
+
+__all__ = ["NAMES", "REVISION", "SIZE", "judge", "make"]

@@ -1,0 +1,109 @@
+"""One chest radiograph from its index and the suite's seed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import Json
+from medtest.classes import CHEST
+from medtest.phantoms.chest.anatomy import attenuation, build_chest, draw_bones, draw_build, draw_markings
+from medtest.phantoms.chest.devices import draw_devices
+from medtest.phantoms.chest.findings import draw_findings
+from medtest.phantoms.chest.plan import PREVALENCE, apply_plan, plan_findings
+from medtest.phantoms.colon.fields import Field, as_field
+from medtest.phantoms.drawing import blurred, grain, plane, portable_opencv, to_bytes
+from medtest.phantoms.labelled import Made, check_request, stream
+
+REVISION = 1
+"""Raised whenever the same numbers give other pixels."""
+WHAT = "chest"
+NAMES = CHEST.names
+SIZE = 256
+"""Pixels a side when none are asked for."""
+
+
+def judge(facts: dict[str, Any]) -> tuple[str, ...]:
+    """Return the findings that follow from what was drawn, in class order.
+
+    A heart wider than half the thorax is cardiomegaly; a round opacity of at most 30 mm is a nodule and a larger one a
+    mass (D. M. Hansell et al., "Fleischner Society: glossary of terms for thoracic imaging", Radiology
+    2008;246:697–722); the others are there where ``facts["traces"]`` says that their trace was drawn.
+    """
+    held = set(facts["traces"])
+    if facts["cardiothoracic_ratio"] > 0.5:
+        held.add("cardiomegaly")
+    for opacity in facts["round_opacities"]:
+        held.add("nodule" if opacity["diameter_mm"] <= 30.0 else "mass")
+    return tuple(name for name in NAMES if name in held)
+
+
+def make(index: int, suite_seed: int, *, size: int = SIZE) -> Made:
+    """Draw one radiograph. It is a drawing for tests and never stands for clinical evidence.
+
+    Args:
+        index: Which one, from 0. Each finding is drawn on its own, as often as ``plan.PREVALENCE`` says.
+        suite_seed: The suite's seed.
+        size: Pixels a side, 128 to 1024.
+
+    Returns:
+        The radiograph (three equal channels), its findings, no mask, and ``facts``: ``cardiothoracic_ratio``,
+        ``round_opacities`` (``diameter_mm``, ``side``, ``centre``), ``traces`` (by finding, what was drawn),
+        ``portable``, ``breasts``, ``devices``, ``exposure``, ``blur``.
+
+    Raises:
+        ValueError: An index or a size that is not allowed.
+    """
+    check_request(index, size)
+    with portable_opencv():
+        return _render(suite_seed, index, size)
+
+
+def _render(suite_seed: int, index: int, size: int) -> Made:
+    def part(name: str) -> np.random.Generator:
+        return stream(suite_seed, WHAT, index, name)
+
+    plan = plan_findings(part("findings"), PREVALENCE)
+    build = apply_plan(part("build"), draw_build(part("patient")), plan)
+    where = plane(size, zoom=build.zoom, shift=build.shift)
+    chest = build_chest(where, build)
+    drawn = draw_findings(part, chest, plan)
+    total = attenuation(part("tissue"), chest, drawn.air)
+    draw_bones(part("bones"), total, chest)
+    markings = draw_markings(part("markings"), chest)
+    total += 0.19 * build.markings * markings * drawn.markings * chest.lungs * (1.0 - 0.5 * chest.heart)
+    total += drawn.added
+    devices = draw_devices(part("devices"), total, chest)
+    image, exposure, blur = _expose(part("shot"), part("sensor"), total, build.portable)
+    facts: dict[str, Json] = {
+        "revision": REVISION,
+        "cardiothoracic_ratio": round(build.heart, 4),
+        "round_opacities": list(drawn.round_opacities),
+        "traces": dict(drawn.traces),
+        "portable": build.portable,
+        "breasts": build.breasts > 0,
+        "devices": devices,
+        "exposure": round(exposure, 4),
+        "blur": round(blur, 3),
+    }
+    return Made(image=image, labels=judge(facts), mask=None, facts=facts)
+
+
+def _expose(
+    rng: np.random.Generator, sensor: np.random.Generator, total: Field, portable: bool
+) -> tuple[NDArray[np.uint8], float, float]:
+    """Return the film as grey RGB, its exposure and its blur (pixels at 256)."""
+    size = total.shape[0]
+    exposure = float(rng.uniform(0.85, 1.15))
+    contrast = float(rng.uniform(0.8, 0.95) if portable else rng.uniform(0.9, 1.12))
+    level = np.clip((total - 0.45) * np.float32(contrast) + 0.45 * exposure, 0.0, 1.2)
+    if rng.random() < 0.5:
+        level = as_field(0.6 * level + 0.4 * level * level)
+    blur = float(rng.uniform(0.4, 0.9)) if rng.random() < 0.35 else 0.0
+    picture = blurred(to_bytes(as_field(level * np.float32(238.0))), blur * size / 256.0)
+    noisy = picture + grain(sensor, (size, size)) * np.float32(float(rng.uniform(1.5, 5.0)))
+    grey = to_bytes(as_field(noisy))
+    return np.asarray(cv2.merge([grey, grey, grey]), np.uint8), exposure, blur

@@ -1,0 +1,82 @@
+"""Which findings a radiograph has, and what they do to the patient's build."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from medtest.phantoms.chest.anatomy import Build, raise_dome
+
+PREVALENCE: dict[str, float] = {
+    "atelectasis": 0.13,
+    "cardiomegaly": 0.12,
+    "effusion": 0.14,
+    "infiltration": 0.14,
+    "mass": 0.11,
+    "nodule": 0.13,
+    "pneumonia": 0.11,
+    "pneumothorax": 0.11,
+    "consolidation": 0.11,
+    "edema": 0.10,
+    "emphysema": 0.10,
+    "fibrosis": 0.10,
+    "pleural_thickening": 0.11,
+    "hernia": 0.08,
+}
+"""How often each finding is drawn, on its own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """One finding before it is drawn.
+
+    Attributes:
+        name: The finding.
+        side: -1 or 1 where it has a side.
+        both: Whether it is on both sides, for findings that can be.
+        strength: How plain it is, 0 (hardly visible) to 1.
+    """
+
+    name: str
+    side: int
+    both: bool
+    strength: float
+
+
+def plan_findings(rng: np.random.Generator, prevalence: dict[str, float]) -> dict[str, Planned]:
+    """Draw which findings there are; each takes the same four numbers from the stream whether it is there or not."""
+    found: dict[str, Planned] = {}
+    for name, share in prevalence.items():
+        there, side, both, strength = (float(v) for v in rng.random(4))
+        if there < share:
+            found[name] = Planned(name=name, side=-1 if side < 0.5 else 1, both=both < 0.3, strength=strength)
+    return found
+
+
+def apply_plan(rng: np.random.Generator, build: Build, plan: dict[str, Planned]) -> Build:
+    """Return the patient's build as the findings change it."""
+    ratio, lift = (float(v) for v in rng.random(2))
+    if "emphysema" in plan:
+        much = 0.35 + 0.65 * plan["emphysema"].strength
+        right, left = build.dome
+        build = replace(
+            build,
+            dome=(right + 0.09 * much, left + 0.08 * much),
+            flat=min(1.0, build.flat + 0.9 * much),
+            heart=build.heart - 0.06 * much,
+            lucency=build.lucency + 0.07 * much,
+            markings=build.markings * (1.0 - 0.55 * much),
+        )
+    if "fibrosis" in plan:
+        by = 0.02 + 0.03 * plan["fibrosis"].strength
+        build = replace(build, dome=(build.dome[0] - by, build.dome[1] - by))
+    if "atelectasis" in plan:
+        found = plan["atelectasis"]
+        build = raise_dome(build, found.side, 0.03 + 0.06 * found.strength * (0.5 + 0.5 * lift))
+        build = replace(build, lean=build.lean + found.side * (0.012 + 0.03 * found.strength))
+    if "edema" in plan:
+        build = replace(build, markings=build.markings * 1.25)
+    if "cardiomegaly" in plan:
+        build = replace(build, heart=0.525 + 0.11 * ratio)
+    return build

@@ -1,0 +1,108 @@
+"""One fundus photograph from its index and the suite's seed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from medtest.cases import Json
+from medtest.classes import FUNDUS
+from medtest.phantoms.colon.fields import Field, as_field, smoothstep
+from medtest.phantoms.drawing import Plane, blurred, grain, plane, portable_opencv, soft_colour, to_bytes
+from medtest.phantoms.fundus.grades import draw_counts, grade
+from medtest.phantoms.fundus.lesions import draw_harmless, draw_lesions
+from medtest.phantoms.fundus.retina import RADIUS, background, draw_anatomy, draw_disc, draw_vessels
+from medtest.phantoms.labelled import Made, balanced, check_request, stream
+
+REVISION = 1
+"""Raised whenever the same numbers give other pixels."""
+WHAT = "fundus"
+NAMES = FUNDUS.names
+SIZE = 320
+"""Pixels a side when none are asked for."""
+
+
+def judge(facts: dict[str, Any]) -> str:
+    """Return the class that Messidor's definition gives to the counts (see :mod:`medtest.phantoms.fundus.grades`)."""
+    return NAMES[grade(facts["microaneurysms"], facts["haemorrhages"], facts["neovascularisation"])]
+
+
+def make(index: int, suite_seed: int, *, size: int = SIZE) -> Made:
+    """Draw one photograph. It is a drawing for tests and never stands for clinical evidence.
+
+    Args:
+        index: Which one, from 0; each run of four holds every grade once.
+        suite_seed: The suite's seed.
+        size: Pixels a side, 128 to 1024.
+
+    Returns:
+        The photograph (black outside the field), its grade, the lesions' mask, and ``facts``: ``microaneurysms``,
+        ``haemorrhages``, ``neovascularisation``, ``exudates``, ``drusen``, ``specks``, ``contrast`` (of red lesions),
+        ``lesion_area`` (share of the field), ``disc`` and ``fovea`` (centres in half sides), ``pigment``,
+        ``exposure``, ``blur``.
+
+    Raises:
+        ValueError: An index or a size that is not allowed.
+    """
+    check_request(index, size)
+    label = balanced(suite_seed, WHAT, index, NAMES)
+    with portable_opencv():
+        return _render(suite_seed, index, size, NAMES.index(label))
+
+
+def _field(rng: np.random.Generator, where: Plane) -> Field:
+    """Return the round field of view, cut above and below in some cameras."""
+    distance = as_field(np.sqrt(where.x * where.x + where.y * where.y))
+    edge = 3.0 / where.size
+    field = as_field(1.0 - smoothstep(distance, RADIUS - edge, RADIUS + edge))
+    if rng.random() < 0.3:
+        field = as_field(field * (np.abs(where.y) < np.float32(0.86)))
+    return field
+
+
+def _render(suite_seed: int, index: int, size: int, wanted: int) -> Made:
+    def part(name: str) -> np.random.Generator:
+        return stream(suite_seed, WHAT, index, name)
+
+    rng = part("plan")
+    anatomy = draw_anatomy(rng)
+    counts = draw_counts(rng, wanted)
+    where = plane(size)
+    picture = background(part("background"), where, anatomy)
+    draw_disc(part("disc"), picture, where, anatomy)
+    trunks = draw_vessels(part("vessels"), picture, where, anatomy)
+    harmless = draw_harmless(part("harmless"), picture, where, anatomy)
+    mask, contrast = draw_lesions(part("lesions"), picture, where, anatomy, counts, trunks)
+    shot = part("shot")
+    exposure = float(shot.uniform(0.72, 1.18))
+    hazy = float(shot.uniform(0.0, 0.18)) if shot.random() < 0.3 else 0.0
+    blur = float(shot.uniform(0.5, 1.1)) if shot.random() < 0.3 else 0.0
+    picture *= np.float32(exposure * (1.0 - hazy))
+    picture += np.array([150.0, 104.0, 66.0], np.float32) * np.float32(hazy)
+    field = _field(shot, where)
+    picture *= field[..., None]
+    eight = blurred(to_bytes(picture), blur * size / 320.0)
+    level = float(shot.uniform(1.0, 3.2))
+    noisy = (
+        eight + grain(part("sensor"), (size, size))[..., None] * (np.float32(level) * (0.25 + 0.75 * field))[..., None]
+    )
+    image = soft_colour(to_bytes(as_field(noisy)))
+    inside = field > 0.5
+    truth = (mask > 0.5) & inside
+    facts: dict[str, Json] = {
+        "revision": REVISION,
+        "microaneurysms": counts.microaneurysms,
+        "haemorrhages": counts.haemorrhages,
+        "neovascularisation": counts.neovascularisation,
+        "exudates": counts.exudates,
+        **harmless,
+        "contrast": round(contrast, 3),
+        "lesion_area": round(float(truth.sum()) / float(inside.sum()), 5),
+        "disc": [round(v, 4) for v in anatomy.disc],
+        "fovea": [round(v, 4) for v in anatomy.fovea],
+        "pigment": round(anatomy.pigment, 3),
+        "exposure": round(exposure, 4),
+        "blur": round(blur, 3),
+    }
+    return Made(image=image, labels=(judge(facts),), mask=truth, facts=facts)

@@ -1,0 +1,70 @@
+"""The grades of Messidor, and how many lesions each phantom has.
+
+E. Decencière et al., "Feedback on a publicly distributed image database: the Messidor database", Image Anal Stereol
+2014;33:231–234. With μA microaneurysms, H haemorrhages and NV neovascularisation:
+
+- grade 0: μA = 0 and H = 0;
+- grade 1: 0 < μA ≤ 5 and H = 0;
+- grade 2: (5 < μA < 15 or 0 < H < 5) and no NV;
+- grade 3: μA ≥ 15 or H ≥ 5 or NV.
+
+Exudates belong to the risk of macular oedema, not to the grade: they occur here in every grade but 0, more often in
+the higher ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counts:
+    """How many lesions there are.
+
+    Attributes:
+        microaneurysms: Red dots.
+        haemorrhages: Red blots.
+        neovascularisation: Whether there are new vessels.
+        exudates: Hard exudates.
+    """
+
+    microaneurysms: int
+    haemorrhages: int
+    neovascularisation: bool
+    exudates: int
+
+
+def grade(microaneurysms: int, haemorrhages: int, neovascularisation: bool) -> int:
+    """Return the grade of retinopathy, 0 to 3."""
+    if microaneurysms >= 15 or haemorrhages >= 5 or neovascularisation:
+        return 3
+    if microaneurysms > 5 or haemorrhages > 0:
+        return 2
+    return 1 if microaneurysms > 0 else 0
+
+
+EXUDATES: tuple[float, ...] = (0.0, 0.12, 0.4, 0.6)
+"""How often there are exudates, by grade."""
+
+
+def draw_counts(rng: np.random.Generator, wanted: int) -> Counts:
+    """Draw counts that belong to a grade."""
+    new = False
+    if wanted == 0:
+        dots, blots = 0, 0
+    elif wanted == 1:
+        dots, blots = 1 + int(rng.choice(5, p=(0.1, 0.18, 0.26, 0.26, 0.2))), 0
+    elif wanted == 2:
+        way = float(rng.random())
+        # Two dice: counts in the middle of the grade's range are the likelier ones.
+        dots = int(rng.integers(6, 11) + rng.integers(0, 5)) if way < 0.7 else int(rng.integers(0, 6))
+        blots = int(rng.integers(1, 5)) if way >= 0.3 else 0
+    else:
+        way = float(rng.random())
+        dots = int(rng.integers(15, 26) + rng.integers(0, 12)) if way < 0.6 else int(rng.integers(3, 15))
+        blots = int(rng.integers(5, 14)) if 0.3 < way < 0.85 else int(rng.integers(0, 5))
+        new = way >= 0.85 or bool(rng.random() < 0.2)
+    exudates = int(rng.integers(2, 26)) if rng.random() < EXUDATES[wanted] else 0
+    return Counts(microaneurysms=dots, haemorrhages=blots, neovascularisation=new, exudates=exudates)

@@ -1,0 +1,142 @@
+"""Lesions of diabetic retinopathy, and harmless things that look like them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from medtest.cases import Json
+from medtest.phantoms.colon.fields import Field, as_field, smoothstep
+from medtest.phantoms.drawing import Canvas, Plane, Point, blob, mix, noise, scale, unit, wander
+from medtest.phantoms.fundus.grades import Counts
+from medtest.phantoms.fundus.retina import DISC, RADIUS, Anatomy
+
+
+def _place(rng: np.random.Generator, anatomy: Anatomy, taken: list[tuple[float, float, float]], radius: float) -> Point:
+    """Return a place in the field, off the disc and off what is there already."""
+    x = y = 0.0
+    for _ in range(60):
+        dx, dy = unit(float(rng.random()))
+        away = 0.84 * RADIUS * float(rng.random()) ** 0.5
+        x, y = away * dx, away * dy
+        disc = (x - anatomy.disc[0]) ** 2 + (y - anatomy.disc[1]) ** 2
+        apart = all((x - a) ** 2 + (y - b) ** 2 > (radius + r + 0.015) ** 2 for a, b, r in taken)
+        if disc > (1.35 * DISC + radius) ** 2 and apart:
+            break
+    taken.append((x, y, radius))
+    return x, y
+
+
+def draw_lesions(
+    rng: np.random.Generator,
+    picture: Field,
+    where: Plane,
+    anatomy: Anatomy,
+    counts: Counts,
+    trunks: list[Point],
+) -> tuple[Field, float]:
+    """Draw what was counted, in place.
+
+    Args:
+        rng: The stream of lesions.
+        picture: float32 h×w×3, grey levels.
+        where: The picture's plane.
+        anatomy: Where disc and macula are.
+        counts: How many of each there are.
+        trunks: Points on great vessels, where new vessels may grow.
+
+    Returns:
+        How much lesion there is at each pixel, float32 h×w in [0, 1], and the contrast of the red lesions.
+    """
+    mask = np.zeros(where.shape, np.float32)
+    taken: list[tuple[float, float, float]] = []
+    contrast = float(rng.uniform(0.55, 1.0))
+    for _ in range(counts.exudates):
+        _exudate(rng, picture, where, anatomy, taken, mask)
+    for _ in range(counts.haemorrhages):
+        radius = float(rng.uniform(0.036, 0.072))
+        x, y = _place(rng, anatomy, taken, radius)
+        near = where.around(x, y, radius * 2.0)
+        shape = blob(near, x, y, radius, stretch=float(rng.uniform(1.0, 1.9)), turn=unit(float(rng.random())))
+        ragged = as_field(shape + 0.28 * noise(rng, shape.shape, 5))
+        _red(picture, near, ragged, contrast * float(rng.uniform(0.85, 1.05)), mask, 0.35)
+    for _ in range(counts.microaneurysms):
+        radius = float(rng.uniform(0.015, 0.022))
+        x, y = _place(rng, anatomy, taken, radius)
+        near = where.around(x, y, radius * 2.4)
+        _red(picture, near, blob(near, x, y, radius), contrast * float(rng.uniform(0.8, 1.05)), mask, 0.6)
+    if counts.neovascularisation:
+        _new_vessels(rng, picture, where, anatomy, trunks, mask)
+    return mask, contrast
+
+
+def _red(picture: Field, near: Plane, shape: Field, strength: float, mask: Field, soft: float) -> None:
+    alpha = smoothstep(shape, -0.5 * soft, soft)
+    scale(picture[near.window], as_field(alpha * min(1.0, strength)), (0.62, 0.26, 0.4))
+    np.maximum(mask[near.window], smoothstep(shape, -0.2, 0.2), out=mask[near.window])
+
+
+def _exudate(
+    rng: np.random.Generator, picture: Field, where: Plane, anatomy: Anatomy, taken: list[tuple[float, float, float]],
+    mask: Field,
+) -> None:  # fmt: skip
+    """Draw a hard exudate: yellow, sharp, near the last one more often than not."""
+    radius = 0.012 * 3.0 ** float(rng.random())
+    if taken and rng.random() < 0.7:
+        dx, dy = unit(float(rng.random()))
+        away = float(rng.uniform(0.03, 0.11))
+        x, y = taken[-1][0] + away * dx, taken[-1][1] + away * dy
+        if x * x + y * y > (0.85 * RADIUS) ** 2:
+            return
+        taken.append((x, y, radius))
+    else:
+        x, y = _place(rng, anatomy, taken, radius)
+    near = where.around(x, y, radius * 2.2)
+    shape = blob(near, x, y, radius, stretch=float(rng.uniform(1.0, 1.8)), turn=unit(float(rng.random())))
+    alpha = smoothstep(as_field(shape + 0.25 * noise(rng, shape.shape, 4)), -0.1, 0.3)
+    mix(picture[near.window], as_field(alpha * float(rng.uniform(0.45, 0.85))), (246.0, 216.0, 120.0))
+    np.maximum(mask[near.window], alpha, out=mask[near.window])
+
+
+def _new_vessels(
+    rng: np.random.Generator, picture: Field, where: Plane, anatomy: Anatomy, trunks: list[Point], mask: Field
+) -> None:
+    """Draw a tangle of fine new vessels at the disc or on a great vessel."""
+    inside = [p for p in trunks if p[0] ** 2 + p[1] ** 2 < (0.7 * RADIUS) ** 2]
+    at_disc = not inside or rng.random() < 0.4
+    middle = anatomy.disc if at_disc else inside[int(rng.integers(len(inside)))]
+    reach = float(rng.uniform(0.12, 0.22))
+    canvas = Canvas(where.size)
+    for _ in range(int(rng.integers(12, 24))):
+        heading = unit(float(rng.random()))
+        line = wander(
+            rng, middle, heading, step=reach * 0.11, count=int(rng.integers(7, 15)), bend=0.45,
+            drift=float(rng.normal(0.0, 0.2)),
+        )  # fmt: skip
+        canvas.line(line, float(rng.uniform(0.007, 0.013)), float(rng.uniform(0.7, 1.0)))
+    web = canvas.field()
+    scale(picture, as_field(web * float(rng.uniform(0.6, 0.9))), (0.74, 0.36, 0.42))
+    near = where.around(*middle, reach)
+    shape = blob(near, *middle, reach * 0.8)
+    np.maximum(mask[near.window], smoothstep(shape, -0.05, 0.05), out=mask[near.window])
+
+
+def draw_harmless(rng: np.random.Generator, picture: Field, where: Plane, anatomy: Anatomy) -> dict[str, Json]:
+    """Draw drusen, specks of pigment and dust, in place, and say how many."""
+    taken: list[tuple[float, float, float]] = []
+    drusen = int(rng.integers(1, 16)) if rng.random() < 0.3 else 0
+    for _ in range(drusen):
+        radius = float(rng.uniform(0.01, 0.026))
+        x, y = _place(rng, anatomy, taken, radius)
+        near = where.around(x, y, radius * 2.0)
+        alpha = smoothstep(blob(near, x, y, radius), -0.4, 0.9)
+        mix(picture[near.window], as_field(alpha * float(rng.uniform(0.12, 0.4))), (238.0, 200.0, 130.0))
+    specks = int(rng.integers(1, 7)) if rng.random() < 0.4 else 0
+    for _ in range(specks):
+        # Brown or grey where microaneurysms are red.
+        radius = float(rng.uniform(0.012, 0.04))
+        x, y = _place(rng, anatomy, taken, radius)
+        near = where.around(x, y, radius * 2.0)
+        alpha = smoothstep(blob(near, x, y, radius), -0.4, 0.8)
+        even = float(rng.uniform(0.55, 0.8))
+        scale(picture[near.window], as_field(alpha * float(rng.uniform(0.3, 0.8))), (even, even * 0.95, even))
+    return {"drusen": drusen, "specks": specks}

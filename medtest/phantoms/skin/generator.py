@@ -1,0 +1,99 @@
+"""One dermoscopic picture from its index and the suite's seed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from medtest.cases import Json
+from medtest.classes import DERMOSCOPY
+from medtest.phantoms.colon.fields import as_field
+from medtest.phantoms.drawing import blurred, grain, plane, portable_opencv, soft_colour, to_bytes
+from medtest.phantoms.labelled import Made, balanced, check_request, stream
+from medtest.phantoms.skin.abcd import BENIGN_BELOW, MELANOMA_ABOVE, draw_signs, total_score
+from medtest.phantoms.skin.lesion import draw_outline, paint
+from medtest.phantoms.skin.surroundings import draw_over, draw_skin, vignette
+
+REVISION = 1
+"""Raised whenever the same numbers give other pixels."""
+WHAT = "dermoscopy"
+NAMES = DERMOSCOPY.names
+SIZE = 256
+"""Pixels a side when none are asked for."""
+
+
+def judge(facts: dict[str, Any]) -> str:
+    """Return the class that the ABCD rule gives to what was drawn (see :mod:`medtest.phantoms.skin.abcd`).
+
+    Raises:
+        ValueError: The rule calls the lesion suspicious, which no phantom is.
+    """
+    score = total_score(facts["asymmetry"], facts["border"], len(facts["colours"]), len(facts["structures"]))
+    if score < BENIGN_BELOW:
+        return "benign"
+    if score > MELANOMA_ABOVE:
+        return "melanoma"
+    raise ValueError(f"a total score of {score} is neither benign nor melanoma")
+
+
+def make(index: int, suite_seed: int, *, size: int = SIZE) -> Made:
+    """Draw one picture. It is a drawing for tests and never stands for clinical evidence.
+
+    Args:
+        index: Which one, from 0; each pair holds a benign lesion and a melanoma.
+        suite_seed: The suite's seed.
+        size: Pixels a side, 128 to 1024.
+
+    Returns:
+        The picture, its class, the lesion's mask, and ``facts``: ``asymmetry`` (0–2), ``border`` (abrupt segments,
+        0–8), ``colours``, ``structures``, ``score`` (total dermatoscopy score), ``radius``, ``contrast``,
+        ``lesion_area`` (share of the picture), ``skin``, ``hairs``, ``ruler``, ``vignette``, ``blur``.
+
+    Raises:
+        ValueError: An index or a size that is not allowed.
+    """
+    check_request(index, size)
+    label = balanced(suite_seed, WHAT, index, NAMES)
+    with portable_opencv():
+        return _render(suite_seed, index, size, label)
+
+
+def _render(suite_seed: int, index: int, size: int, label: str) -> Made:
+    def part(name: str) -> np.random.Generator:
+        return stream(suite_seed, WHAT, index, name)
+
+    rng = part("plan")
+    signs = draw_signs(rng, label)
+    outline = draw_outline(rng, signs)
+    where = plane(size)
+    picture, skin = draw_skin(part("skin"), where)
+    alpha = paint(part("lesion"), picture, where, outline, signs)
+    over = draw_over(part("over"), picture, where)
+    shot = part("shot")
+    blur = float(shot.uniform(0.5, 1.5)) if shot.random() < 0.3 else 0.0
+    exposure = float(shot.uniform(0.82, 1.12))
+    cast = [exposure * float(v) for v in shot.uniform(0.96, 1.04, 3)]
+    field, rim = vignette(shot, where)
+    for channel in range(3):
+        picture[..., channel] *= field * np.float32(cast[channel])
+    eight = blurred(to_bytes(picture), blur * size / 256.0)
+    noisy = eight + grain(part("sensor"), (size, size))[..., None] * np.float32(float(shot.uniform(1.0, 4.0)))
+    image = soft_colour(to_bytes(as_field(noisy)))
+    truth = (alpha > 0.5) & (field > 0.35)
+    facts: dict[str, Json] = {
+        "revision": REVISION,
+        "asymmetry": signs.asymmetry,
+        "border": sum(signs.border),
+        "colours": list(signs.colours),
+        "structures": list(signs.structures),
+        "score": signs.score,
+        "radius": round(outline.radius, 4),
+        "contrast": round(outline.contrast, 3),
+        "lesion_area": round(float(truth.mean()), 5),
+        "skin": skin,
+        **over,
+        "vignette": rim,
+        "blur": round(blur, 3),
+    }
+    return Made(image=image, labels=(judge(facts),), mask=truth, facts=facts)
