@@ -14,7 +14,8 @@ from medtest.seeds.nifti_file import Axis
 from medtest.seeds.volume_check import Which
 
 
-def _inside(value: str) -> str:
+def inside(value: str) -> str:
+    """Return a path below the data folder as it was given; anything else is a mistake of the suite."""
     path = PurePosixPath(value.replace("\\", "/"))
     if path.is_absolute() or ".." in path.parts or ":" in value or "\0" in value or value.startswith("~"):
         raise ValueError("must be a path below the data folder, without '..'")
@@ -66,7 +67,7 @@ class ImageMaskFoldersSettings(PartSettings):
     metadata: str = ""
     avoid: str = Field(default="", json_schema_extra=TRUSTED)
 
-    _below = field_validator("images", "masks", "metadata")(_inside)
+    _below = field_validator("images", "masks", "metadata")(inside)
 
     @field_validator("window")
     @classmethod

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar
 
-from medtest.cases import Mask, Seed, SeedRef
+from medtest.cases import Seed, SeedRef
 from medtest.errors import Mistake, UserMistakes, nearest_name
 from medtest.imagefile import BadFileError
 from medtest.plugins import PartSettings
@@ -26,17 +25,24 @@ from medtest.seeds.folder_layout import (
     natural_key,
     shown,
 )
-from medtest.seeds.folder_metadata import Facts, Metadata, read_metadata
+from medtest.seeds.folder_metadata import Facts, Metadata
 from medtest.seeds.folder_pairing import list_files, pair_images, pair_with_masks
+from medtest.seeds.folder_seed import (
+    CHANGED,
+    below,
+    data_root,
+    frozen,
+    id_of,
+    metadata_of,
+    nothing_left,
+    read_mask_of,
+    stop_at,
+    without_row,
+)
 from medtest.seeds.folder_settings import ImageMaskFoldersSettings
 from medtest.seeds.formats import without_suffix
 from medtest.seeds.frames import Reading, opened_frames
 from medtest.seeds.volume_check import Choose, Slice
-
-LONGEST_ID = 120
-"""Seed ids are cut to this many characters, with a hash at the end."""
-
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 @dataclass(slots=True)
@@ -99,19 +105,18 @@ class ImageMaskFolders(SeedSource):
         index, span = (int(rest[0]), (float(rest[1]), float(rest[2]))) if rest else (0, (0.0, 0.0))
         now = image
         try:
-            with opened_frames(_below(root, image), reading) as frames:
+            with opened_frames(below(root, image), reading) as frames:
                 pixels = frames.rgb(index, span)
             now = mask
-            expected = _mask(_below(root, mask), index, reading) if mask else None
+            expected = read_mask_of(below(root, mask), index, reading) if mask else None
             now = avoid
-            rough = _mask(_below(self._avoid_root(), avoid), index, reading) if avoid else None
+            rough = read_mask_of(below(self._avoid_root(), avoid), index, reading) if avoid else None
         except BadFileError as error:
-            fix = "leave the data alone while a run lasts, or start again"
-            raise UserMistakes([Mistake(where=shown(now), found=str(error), fix=fix)]) from error
+            raise UserMistakes([Mistake(where=shown(now), found=str(error), fix=CHANGED)]) from error
         for name, other in ((mask, expected), (avoid, rough)):
             if other is not None and other.shape != pixels.shape[:2]:
                 raise UserMistakes([Mistake(where=shown(name), found="has another size than its image by now")])
-        return Seed(ref=ref, image=pixels, expected=_frozen(expected), avoid=_frozen(rough))
+        return Seed(ref=ref, image=pixels, expected=frozen(expected), avoid=frozen(rough))
 
     def notices(self) -> Sequence[str]:
         """Return which of the asked data sets are missing, and which are not whole."""
@@ -138,24 +143,7 @@ class ImageMaskFolders(SeedSource):
         return self._listing
 
     def _root(self) -> Path:
-        if self.root is None:
-            raise UserMistakes(
-                [
-                    Mistake(
-                        where="command line",
-                        key="data",
-                        found="nothing",
-                        allowed="the folder that holds your images and masks",
-                        fix="add data=PATH",
-                    )
-                ]
-            )
-        if not self.root.is_dir():
-            found = "is a file" if self.root.exists() else "does not exist"
-            raise UserMistakes(
-                [Mistake(where="command line", key="data", found=f"{shown(self.root)} {found}", allowed="a folder")]
-            )
-        return self.root
+        return data_root(self.root, "your images and masks")
 
     def _avoid_root(self) -> Path:
         folder = Path(self.settings.avoid).expanduser()
@@ -177,7 +165,7 @@ class ImageMaskFolders(SeedSource):
         try:
             datasets = self._datasets(root)
             listing = _Listing()
-            metadata = self._metadata(root)
+            metadata = metadata_of(root, settings.metadata)
             for dataset in datasets:
                 self._add(root, dataset, metadata, listing)
             listing.notices = self._coverage(datasets, listing.refs)
@@ -187,27 +175,11 @@ class ImageMaskFolders(SeedSource):
                 heading="the data folder cannot be used",
             ) from error
         if listing.problems and settings.on_bad_seed == "stop":
-            raise UserMistakes(
-                [Mistake(where=p.file, found=p.reason) for p in listing.problems],
-                heading=f"{_count(listing.problems)} of the data cannot be used (on_bad_seed: skip leaves them out)",
-            )
+            raise stop_at(listing.problems)
         if not listing.refs:
-            reasons = [Mistake(where=p.file, found=p.reason) for p in listing.problems]
-            raise UserMistakes(
-                reasons or [Mistake(where=shown(root.name or "."), key="data", found="no images at all")],
-                heading="the data folder holds no usable image",
-            )
+            raise nothing_left(root, listing.problems)
         if metadata is not None and listing.unmatched:
-            # Their intervals would be too narrow without a word.
-            raise UserMistakes(
-                Mistake(
-                    where=metadata.where,
-                    key="metadata",
-                    found=f"no row for {name}",
-                    allowed="one row for each image",
-                )
-                for name in listing.unmatched
-            )
+            raise without_row(metadata, listing.unmatched)
         return listing
 
     def _datasets(self, root: Path) -> list[DataSet]:
@@ -273,8 +245,8 @@ class ImageMaskFolders(SeedSource):
                 listing.problems += checked.problems
                 continue
             name = identifiers[pair.key]
-            below = pair.image.relative_to(dataset.images)
-            facts = metadata.of(dataset.name, (name, str(pair.image), str(below), below.name)) if metadata else None
+            inner = pair.image.relative_to(dataset.images)
+            facts = metadata.of(dataset.name, (name, str(pair.image), str(inner), inner.name)) if metadata else None
             if metadata is not None and facts is None:
                 listing.unmatched.append(shown(pair.image))
             for part in checked.slices:
@@ -321,29 +293,10 @@ class ImageMaskFolders(SeedSource):
                 ]
         return {key: paths[0] for key, paths in found.items() if len(paths) == 1}
 
-    # -------------------------------------------------------------------------------------------------- metadata
-
-    def _metadata(self, root: Path) -> Metadata | None:
-        name = self.settings.metadata
-        if not name:
-            return None
-        path = root / name
-        if not path.exists():
-            raise UserMistakes([Mistake(where=shown(name), key="metadata", found="does not exist in the data folder")])
-        if not path.resolve().is_relative_to(root.resolve()):
-            raise UserMistakes(
-                [Mistake(where=shown(name), key="metadata", found="is a link that leads out of the data folder")]
-            )
-        return read_metadata(path, shown(name))
-
 
 def seed_identifier(pair: Pair) -> str:
     """Return a seed's id: its path without suffix, other characters than letters, digits and ``._-`` replaced by _."""
-    parts = without_suffix(pair.image).parts[-(pair.key.count("/") + 1) :]
-    text = _UNSAFE.sub("_", "_".join(parts)).lstrip(".") or "_"
-    if len(text) > LONGEST_ID:
-        text = f"{text[: LONGEST_ID - 9]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-    return text
+    return id_of(without_suffix(pair.image).parts[-(pair.key.count("/") + 1) :])
 
 
 def _ref(dataset: str, seed_id: str, facts: Facts | None, cluster: str, locator: str) -> SeedRef:
@@ -360,31 +313,3 @@ def _ref(dataset: str, seed_id: str, facts: Facts | None, cluster: str, locator:
 def _locator(pair: Pair, avoid: PurePosixPath | None, part: Slice) -> str:
     paths = [str(pair.image), str(pair.mask) if pair.mask else None, str(avoid) if avoid else None]
     return json.dumps(paths if part.index < 0 else [*paths, part.index, *part.span])
-
-
-def _mask(path: Path, index: int, reading: Reading) -> Mask:
-    with opened_frames(path, reading) as frames:
-        return frames.mask(index)
-
-
-def _below(root: Path, relative: str) -> Path:
-    """Return a file's path, once more made sure of: a link may have been put there since."""
-    path = root / relative
-    try:
-        inside = path.resolve(strict=True).is_relative_to(root.resolve())
-    except (OSError, RuntimeError) as error:
-        raise BadFileError("is not there any more") from error
-    if not inside:
-        raise BadFileError("leads out of the data folder")
-    return path
-
-
-def _frozen(mask: Mask | None) -> Mask | None:
-    if mask is not None:
-        mask.setflags(write=False)
-    return mask
-
-
-def _count(problems: Sequence[SeedProblem]) -> str:
-    files = len({problem.file for problem in problems})
-    return "1 file" if files == 1 else f"{files} files"
