@@ -1,0 +1,1 @@
+"""How the classification networks are trained: losses, recipes, data."""
