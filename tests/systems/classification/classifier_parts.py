@@ -42,7 +42,8 @@ def assert_answers_as_recorded(name: str, file: Path, side: int) -> None:
         for index, output in enumerate(o.numpy() for o in outputs):
             allowed = 1e-3 * max(1.0, float(recorded[f"std{index}"]))
             assert output.shape == tuple(recorded[f"shape{index}"])
-            assert np.abs(output - recorded[f"sample{index}"]).max() <= allowed
+            kept = output[..., ::8, ::8] if output.ndim == 4 and output.shape[-1] >= 64 else output
+            assert np.abs(kept - recorded[f"sample{index}"]).max() <= allowed
             assert abs(output.mean() - recorded[f"mean{index}"]) <= allowed
             assert abs(output.std() - recorded[f"std{index}"]) <= allowed
 

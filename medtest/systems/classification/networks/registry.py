@@ -5,9 +5,29 @@ from __future__ import annotations
 from medtest.systems.checkpoints.families import Family
 from medtest.systems.classification.networks.attnmel import AttnMel, AttnMelConfig
 from medtest.systems.classification.networks.chexnet import CheXNet, CheXNetConfig
+from medtest.systems.classification.networks.dsinet import DSINet, DSINetConfig
 from medtest.systems.classification.networks.inception import InceptionConfig, InceptionDR
+from medtest.systems.classification.networks.xception import XceptionConfig
+
+_SMALL_XCEPTION = XceptionConfig(stem=(8, 16), entry=(24, 48, 96), middle=4, last=128, tail=(128, 128, 160))
 
 FAMILIES: tuple[Family, ...] = (
+    Family(
+        name="dsinet",
+        network=DSINet,
+        config=DSINetConfig,
+        published={"dsinet": DSINetConfig()},
+        compact=DSINetConfig(
+            backbone=_SMALL_XCEPTION,
+            shortcut=12,
+            aspp=32,
+            head=24,
+            points=50,
+            gate=25,
+            cls=(128, 128, 160),
+            context=16,
+        ),
+    ),
     Family(
         name="attnmel",
         network=AttnMel,

@@ -1,0 +1,58 @@
+"""DSI-Net as a system under test."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import Image
+from medtest.classes import CAPSULE
+from medtest.systems.classification.network import ClassificationNetwork, pillow_resized
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+STRIDE = 8
+"""The network takes images whose sides are multiples of this."""
+
+
+class DSINetSystem(ClassificationNetwork):
+    """DSI-Net (Zhu et al., IEEE TMI 2021), compact or with published weights: classes, and the lesion's mask.
+
+    Official input: resized to 256×256 by PIL's antialiased bilinear filter, divided by 255 and not normalised further.
+    The authors resize the shorter side and have square pictures only; others are stretched to the square here.
+    With ``input: as_is`` a picture whose sides are multiples of 8 is not resized at all.
+    Answer: the softmax of three logits (normal, vascular, inflammatory), and the softmax of the fine segmentation's two
+    channels, whose second is the lesion, at the input's size; cut at 0.5, which is their argmax. The coarse one is not
+    used. The authors judge masks only of images that hold a lesion.
+    """  # noqa: RUF002
+
+    family = "dsinet"
+    published = ("dsinet",)
+    published_size = 256
+    own_classes = CAPSULE
+
+    def _as_is(self, image: Image) -> NDArray[np.uint8]:
+        height, width = image.shape[:2]
+        # Half the side it was trained at still has the points that the network compares with.
+        if height % STRIDE or width % STRIDE or min(height, width) < self._size // 2:
+            return pillow_resized(image, (self._size, self._size))
+        return image
+
+    def _example(self) -> Tensor:
+        import torch
+
+        return torch.zeros(1, 3, 128, 128)
+
+    def _scores(self, outputs: Any) -> Tensor:
+        scores: Tensor = outputs[2]
+        return scores
+
+    def _masks(self, outputs: Any) -> Sequence[NDArray[np.float32]]:
+        import torch
+
+        shares = torch.softmax(outputs[1].float(), dim=1)[:, 1]
+        return list(np.asarray(shares.cpu().numpy(), np.float32))
