@@ -311,6 +311,44 @@ def difference_panel(title: str, bars: Sequence[Bar], *, unit: str = "points", w
     return Markup("".join(parts))  # noqa: S704 - every text went through escape()
 
 
+def confusion_panel(title: str, names: Sequence[str], counts: Sequence[Sequence[int]]) -> Markup:
+    """Return a confusion matrix: expected classes down, answers across; shade and percent are of the row.
+
+    Args:
+        title: Its heading.
+        names: The classes.
+        counts: Cases of each expected class (rows) that got each answer (columns).
+    """
+    side = 54 if len(names) <= 6 else 40
+    shown = [name if len(name) <= 14 else f"{name[:13]}…" for name in names]
+    left, top = 12 + 6.2 * max(len(name) for name in shown), 56
+    width, height = left + side * len(names) + 8, top + side * len(names) + 8
+    parts = [_open(width, height, title), _text(4, 15, title, bold=True)]
+    parts.append(_text(4, 32, "expected down, answered across", size=10, colour=_FAINT))
+    for number, name in enumerate(shown):
+        middle = side * number + side / 2
+        parts.append(_text(left - 6, top + middle + 4, name, anchor="end", size=10.5))
+        heading = name if len(names) <= 4 else f"{number + 1}"
+        parts.append(_text(left + middle, top - 6, heading[: side // 6], anchor="middle", size=10))
+    for i, row in enumerate(counts):
+        whole = sum(row)
+        for j, count in enumerate(row):
+            share = 100 * count / whole if whole else 0.0
+            background, colour = shade(share if count else None)
+            x, y = left + side * j, top + side * i
+            words = f"{names[i]} answered {names[j]}: {count:,} of {whole:,}"
+            parts.append(
+                f'<rect x="{x:.1f}" y="{y:.1f}" width="{side - 2}" height="{side - 2}" rx="3" fill="{background}" '
+                f'stroke="{_INK if i == j else _GRID}"><title>{escape(words)}</title></rect>'
+            )
+            if count:
+                at = y + side / 2
+                parts.append(_text(x + side / 2 - 1, at, f"{count:,}", anchor="middle", size=11, colour=colour))
+                parts.append(_text(x + side / 2 - 1, at + 12, f"{share:.0f} %", anchor="middle", size=9, colour=colour))
+    parts.append("</svg>")
+    return Markup("".join(parts))  # noqa: S704 - every text went through escape()
+
+
 def nice_top(percent: float) -> float:
     """Return a round upper end of an axis that holds this percentage."""
     for top in (1, 2, 5, 10, 20, 25, 50, 75, 100):

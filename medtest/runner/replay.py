@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,6 +81,32 @@ def replay_case(suite: Suite, invocation: Invocation, address: str | Address) ->
         followup_sha256=made.sha256,
         seed=seed,
     )
+
+
+def replay_sequence(suite: Suite, invocation: Invocation, addresses: Sequence[str]) -> tuple[Image | None, ...]:
+    """Make the frames of one sequence again, without any system.
+
+    Args:
+        suite: The suite it belongs to.
+        invocation: Where the user's data lie.
+        addresses: The frames' addresses, all of one seed, as :func:`replay_case` takes them.
+
+    Returns:
+        uint8 H×W×3 each, None for a frame that the relation cannot make.
+
+    Raises:
+        UserMistakes: The suite has no such case.
+        MedtestError: The addresses are of several seeds, or the seed cannot be loaded.
+    """
+    keys = [_parsed(address) for address in addresses]
+    if len({(dataset, seed_id) for dataset, seed_id, _ in keys}) != 1:
+        raise MedtestError("the frames of one sequence are of one seed")
+    parts = Parts(suite, invocation.data, invocation.batch_size)
+    found = _find(suite, invocation, parts, addresses[0])
+    seed = parts.prepared(found.source, found.ref)
+    cases = parts.unit(found.ref).cases
+    made = [parts.make(seed, cases[_case(parts, found.ref, key)]) for _, _, key in keys]
+    return tuple(None if case.follow is None else case.follow.image for case in made)
 
 
 def replay_strips(suite: Suite, invocation: Invocation, address: str | Address, folder: Path) -> tuple[Path, ...]:

@@ -1,0 +1,108 @@
+"""Film strips: the frames of a sequence side by side, what was answered below each, for people to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image as PillowImage
+from PIL import ImageDraw, ImageFont
+
+from medtest.cases import Image
+
+Picture: TypeAlias = NDArray[np.uint8]
+
+PANEL = 140
+"""Height of a frame in pixels; its width follows the image."""
+_IN_A_ROW = 10
+_GAP, _HEAD, _LINE, _EDGE = 6, 46, 15, 3
+_MOST_LINES = 5
+_PAPER, _INK, _FAINT, _EMPTY = (255, 255, 255), (28, 30, 34), (104, 108, 116), (236, 236, 236)
+_FLIPPED = (213, 94, 0)
+_TEXT, _TITLE = ImageFont.load_default(12), ImageFont.load_default(16)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilmFrame:
+    """One frame as it is drawn.
+
+    Attributes:
+        image: uint8 H×W×3, or None where it could not be made.
+        lines: What stands below it.
+        flipped: Whether its answer differs from its reference frame's; it is framed then, and marked.
+    """
+
+    image: Image | None
+    lines: Sequence[str]
+    flipped: bool
+
+
+def draw_film(frames: Sequence[FilmFrame], *, title: str, detail: str) -> Picture:
+    """Draw one film strip, ten frames to a row.
+
+    Args:
+        frames: The frames in order, at least one.
+        title: First line.
+        detail: Second line.
+
+    Returns:
+        uint8 RGB picture.
+    """
+    panels = [_panel(frame) for frame in frames]
+    width = max(panel.shape[1] for panel in panels) + _GAP
+    columns = min(_IN_A_ROW, len(frames))
+    texts = [_lines(frame) for frame in frames]
+    rows = [range(start, min(start + columns, len(frames))) for start in range(0, len(frames), columns)]
+    heights = [PANEL + 2 * _EDGE + 8 + _LINE * max(len(texts[n]) for n in row) for row in rows]
+    canvas = PillowImage.new("RGB", (max(columns * width + _GAP, 480), _HEAD + sum(heights) + _GAP), _PAPER)
+    draw = ImageDraw.Draw(canvas)
+    draw.text((_GAP, 4), _fitted(draw, title, _TITLE, canvas.width - 2 * _GAP), fill=_INK, font=_TITLE)
+    draw.text((_GAP, 26), _fitted(draw, detail, _TEXT, canvas.width - 2 * _GAP), fill=_FAINT, font=_TEXT)
+    top = _HEAD
+    for row, height in zip(rows, heights, strict=True):
+        for place, number in enumerate(row):
+            left = _GAP + place * width
+            canvas.paste(PillowImage.fromarray(panels[number]), (left, top))
+            for line, words in enumerate(texts[number]):
+                colour = _FLIPPED if frames[number].flipped and line else _INK if line else _FAINT
+                at = (left, top + PANEL + 2 * _EDGE + 2 + line * _LINE)
+                draw.text(at, _fitted(draw, words, _TEXT, width - _GAP), fill=colour, font=_TEXT)
+        top += height
+    return np.asarray(canvas)
+
+
+def _lines(frame: FilmFrame) -> list[str]:
+    lines = list(frame.lines)
+    if len(lines) > _MOST_LINES:
+        lines = [*lines[: _MOST_LINES - 1], f"and {len(lines) - _MOST_LINES + 1} more"]
+    if frame.flipped and len(lines) > 1:  # said in a sign as well, for those who do not see the colour
+        lines[1] = f"\N{NOT EQUAL TO} {lines[1]}"
+    return lines
+
+
+def _panel(frame: FilmFrame) -> Picture:
+    if frame.image is None:
+        inner = np.full((PANEL, PANEL, 3), _EMPTY, np.uint8)
+    else:
+        height, width = frame.image.shape[:2]
+        size = (max(1, round(PANEL * width / height)), PANEL)
+        inner = np.asarray(cv2.resize(frame.image, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
+    colour = _FLIPPED if frame.flipped else _PAPER
+    outer = np.empty((PANEL + 2 * _EDGE, inner.shape[1] + 2 * _EDGE, 3), np.uint8)
+    outer[:] = colour
+    outer[_EDGE:-_EDGE, _EDGE:-_EDGE] = inner
+    return outer
+
+
+def _fitted(
+    draw: ImageDraw.ImageDraw, words: str, font: ImageFont.FreeTypeFont | ImageFont.ImageFont, width: int
+) -> str:
+    if draw.textlength(words, font=font) <= width:
+        return words
+    while words and draw.textlength(f"{words}…", font=font) > width:
+        words = words[:-1]
+    return f"{words}…"
