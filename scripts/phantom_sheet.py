@@ -1,43 +1,94 @@
-"""Contact sheet of the first twenty phantoms of suite polyp_seg, for the docs.
+"""Contact sheets of phantoms for the docs.
 
-python scripts/phantom_sheet.py [docs/images/phantoms.jpg]
+python scripts/phantom_sheet.py [polyps | capsule | skin | fundus | chest] [target.jpg]
+python scripts/phantom_sheet.py all
+
+Polyps are the first twenty phantoms of suite polyp_seg; the others the first twenty of their kind, with their classes
+written below and the outline of the lesion's mask in every second row.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image as Pictures
 
+from medtest.phantoms.labelled import Made
 from medtest.seeds.phantoms import Phantoms, PhantomSettings
 
 SUITE_SEED = 20240
 ROWS, COLUMNS = 4, 5
 TILE = (216, 264)
-"""Height and width of a tile."""
+"""Height and width of a tile of polyps."""
+SIDE, CAPTION = 232, 20
+"""Side of a tile of the others, and height of the line below it."""
+LABELLED = ("capsule", "skin", "fundus", "chest")
+GREEN = (60, 230, 90)
 
 
-def main() -> None:
-    """Draw the sheet."""
-    target = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/images/phantoms.jpg")
+def _polyps() -> Iterator[NDArray[np.uint8]]:
     source = Phantoms(
         dataset="phantoms", settings=PhantomSettings(count=ROWS * COLUMNS), root=None, suite_seed=SUITE_SEED
     )
-    sheet = np.full((ROWS * (TILE[0] + 8) + 8, COLUMNS * (TILE[1] + 8) + 8, 3), 255, np.uint8)
-    for index, ref in enumerate(source.refs()):
+    for ref in source.refs():
         image = source.load(ref).image
         scale = min(TILE[0] / image.shape[0], TILE[1] / image.shape[1])
         height, width = round(image.shape[0] * scale), round(image.shape[1] * scale)
-        small = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
-        top = 8 + (index // COLUMNS) * (TILE[0] + 8) + (TILE[0] - height) // 2
-        left = 8 + (index % COLUMNS) * (TILE[1] + 8) + (TILE[1] - width) // 2
-        sheet[top : top + height, left : left + width] = small
+        tile = np.full((*TILE, 3), 255, np.uint8)
+        top, left = (TILE[0] - height) // 2, (TILE[1] - width) // 2
+        tile[top : top + height, left : left + width] = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
+        yield tile
+
+
+def _labelled(kind: str) -> Iterator[NDArray[np.uint8]]:
+    module = import_module(f"medtest.phantoms.{kind}")
+    for index in range(ROWS * COLUMNS):
+        yield _captioned(module.make(index, SUITE_SEED), outlined=(index // COLUMNS) % 2 == 1)
+
+
+def _captioned(made: Made, *, outlined: bool) -> NDArray[np.uint8]:
+    image = made.image.copy()
+    if outlined and made.mask is not None:
+        lines, _ = cv2.findContours(made.mask.astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
+        cv2.drawContours(image, lines, -1, GREEN, 1)
+    tile = np.full((SIDE + CAPTION, SIDE, 3), 255, np.uint8)
+    tile[:SIDE] = cv2.resize(image, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
+    words = ", ".join(made.labels).replace("_", " ") or "no finding"
+    scale = min(0.42, 0.42 * 34 / max(1, len(words)))
+    cv2.putText(tile, words, (2, SIDE + 14), cv2.FONT_HERSHEY_SIMPLEX, scale, (30, 30, 30), 1, cv2.LINE_AA)
+    return tile
+
+
+def draw(kind: str, target: Path) -> None:
+    """Draw one sheet."""
+    tiles = list(_polyps() if kind == "polyps" else _labelled(kind))
+    height, width = tiles[0].shape[:2]
+    sheet = np.full((ROWS * (height + 8) + 8, COLUMNS * (width + 8) + 8, 3), 255, np.uint8)
+    for index, tile in enumerate(tiles):
+        top = 8 + (index // COLUMNS) * (height + 8)
+        left = 8 + (index % COLUMNS) * (width + 8)
+        sheet[top : top + height, left : left + width] = tile
     target.parent.mkdir(parents=True, exist_ok=True)
     Pictures.fromarray(sheet).save(target, quality=88, optimize=True)
     print(f"{target}: {sheet.shape[1]} x {sheet.shape[0]} pixels, {target.stat().st_size // 1024} KB")
+
+
+def main() -> None:
+    """Draw the sheets that are asked for."""
+    asked = sys.argv[1] if len(sys.argv) > 1 else "polyps"
+    kinds = ("polyps", *LABELLED)
+    if asked != "all" and asked not in kinds:
+        raise SystemExit(f"{asked}: one of {', '.join(kinds)} or all")
+    for kind in kinds if asked == "all" else (asked,):
+        name = "phantoms.jpg" if kind == "polyps" else f"phantoms_{kind}.jpg"
+        given = len(sys.argv) > 2 and asked != "all"
+        draw(kind, Path(sys.argv[2] if given else f"docs/images/{name}"))
 
 
 if __name__ == "__main__":

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from medtest.cases import Json
+from medtest.phantoms.capsule.lesions import Lesion
 from medtest.phantoms.colon.fields import Field, as_field, direction, smoothstep
 from medtest.phantoms.drawing import Plane, blob, mix, noise, ripples, scale, unit
 
@@ -17,7 +20,13 @@ BILE: dict[str, tuple[tuple[float, float, float], float]] = {
 
 
 def draw_contents(
-    rng: np.random.Generator, albedo: Field, light: Field, where: Plane, mask: Field, wet: Field
+    rng: np.random.Generator,
+    albedo: Field,
+    light: Field,
+    where: Plane,
+    lesions: Sequence[Lesion],
+    mask: Field,
+    wet: Field,
 ) -> dict[str, Json]:
     """Draw what lies on the wall into reflectance and light, in place, and say what was drawn.
 
@@ -26,14 +35,15 @@ def draw_contents(
         albedo: float32 h×w×3, reflectance.
         light: float32 h×w, linear light.
         where: The picture's plane.
-        mask: float32 h×w, the lesions: contents thin out over them.
+        lesions: The lesions; no bubble lies on one.
+        mask: float32 h×w, where they are: contents thin out over them.
         wet: float32 h×w, where villi are covered; raised under bile.
     """
     clear = as_field(1.0 - 0.8 * mask)
     patches = _patches(rng, albedo, where, clear)
     bile = _bile(rng, albedo, light, clear, wet) if rng.random() < 0.5 else None
     debris = _debris(rng, albedo, where, clear) if rng.random() < 0.4 else 0
-    bubbles = _bubbles(rng, albedo, light, where, mask) if rng.random() < 0.4 else 0
+    bubbles = _bubbles(rng, albedo, light, where, lesions) if rng.random() < 0.4 else 0
     return {"patches": patches, "bile": bile, "debris": debris, "bubbles": bubbles}
 
 
@@ -82,7 +92,7 @@ def _debris(rng: np.random.Generator, albedo: Field, where: Plane, clear: Field)
     return count
 
 
-def _bubbles(rng: np.random.Generator, albedo: Field, light: Field, where: Plane, mask: Field) -> int:
+def _bubbles(rng: np.random.Generator, albedo: Field, light: Field, where: Plane, lesions: Sequence[Lesion]) -> int:
     """Draw bubbles: a bright rim, a darker inside and a glint."""
     count = int(rng.integers(2, 22))
     dx, dy = direction(rng)
@@ -95,9 +105,9 @@ def _bubbles(rng: np.random.Generator, albedo: Field, light: Field, where: Plane
         x, y = middle * dx + away * ox, middle * dy + away * oy
         radius = 0.018 + (large - 0.018) * float(rng.random()) ** 2
         glint = unit(float(rng.random()))
-        near = where.around(x, y, radius * 1.3)
-        if float(mask[near.window].max()) > 0.5:
+        if any((x - found.x) ** 2 + (y - found.y) ** 2 < (radius + found.length) ** 2 for found in lesions):
             continue
+        near = where.around(x, y, radius * 1.3)
         shape = blob(near, x, y, radius)
         inside = smoothstep(shape, -0.06, 0.06)
         lit = smoothstep(blob(near, x + 0.6 * radius * glint[0], y + 0.6 * radius * glint[1], radius * 1.5), 0.0, 1.0)

@@ -111,7 +111,7 @@ def _render(suite_seed: int, index: int, size: int, label: str) -> Made:
     wet = np.zeros(shape, np.float32)
     for lesion in lesions:
         paint(part(f"lesion {lesion.number}"), albedo, where, lesion, mask, wet)
-    contents = draw_contents(part("contents"), albedo, light, where, mask, wet)
+    contents = draw_contents(part("contents"), albedo, light, where, lesions, mask, wet)
     rng = part("texture")
     velvet, relief = villi(rng, shape, pixels)
     amount = float(rng.uniform(0.03, 0.12))

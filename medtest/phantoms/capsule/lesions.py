@@ -40,6 +40,11 @@ class Lesion:
     stretch: float
     number: int
 
+    @property
+    def length(self) -> float:
+        """Half its longer axis; the radius is that of a circle of the same area."""
+        return self.radius * self.stretch**0.5
+
     def describe(self) -> dict[str, Json]:
         """Return what ``facts`` says about it."""
         return {
@@ -116,10 +121,8 @@ def paint(rng: np.random.Generator, albedo: Field, where: Plane, lesion: Lesion,
     rows, columns = near.window
     part, own = albedo[rows, columns], mask[rows, columns]
     turn = unit(float(rng.random()))
-    # The radius is that of a circle of the same area.
-    length = lesion.radius * lesion.stretch**0.5
     shape = blob(
-        near, lesion.x, lesion.y, length, stretch=lesion.stretch, turn=turn, weights=ripples(rng, 5, 0.08)
+        near, lesion.x, lesion.y, lesion.length, stretch=lesion.stretch, turn=turn, weights=ripples(rng, 5, 0.08)
     )  # fmt: skip
     if lesion.kind == "bleeding":
         alpha = _bleeding(rng, part, shape, lesion)

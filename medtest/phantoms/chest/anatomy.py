@@ -64,7 +64,7 @@ def draw_build(rng: np.random.Generator) -> Build:
         girth=float(rng.uniform(0.92, 1.06)),
         dome=(low, low + float(rng.uniform(0.0, 0.06))),
         flat=float(rng.uniform(0.0, 0.3)),
-        heart=float(rng.uniform(0.38, 0.475)),
+        heart=float(rng.uniform(0.38, 0.49)),
         lean=float(rng.normal(0.0, 0.008)),
         lucency=float(rng.uniform(-0.03, 0.05)),
         markings=float(rng.uniform(0.75, 1.25)),

@@ -47,11 +47,14 @@ def draw_findings(part: Callable[[str], np.random.Generator], chest: Chest, plan
         if name in _DRAW:
             trace = _DRAW[name](part(name), chest, found, drawn)
             if trace is not None:
-                drawn.traces[name] = {"side": _side(found), "strength": round(found.strength, 3), **trace}
+                drawn.traces[name] = {"strength": round(found.strength, 3), **trace}
     return drawn
 
 
-def _side(found: Planned) -> str:
+def _side(found: Planned, *, paired: bool = False) -> str:
+    """Return the patient's side; ``paired`` findings may be on both."""
+    if paired and found.both:
+        return "both"
     return "right" if found.side < 0 else "left"
 
 
@@ -78,7 +81,7 @@ def _atelectasis(rng: np.random.Generator, chest: Chest, found: Planned, drawn: 
         canvas.line(line, float(rng.uniform(0.018, 0.036)))
     plate = soften(canvas.field(), 0.008, chest.where.size)
     drawn.added += plate * _clear(chest, found.side) * np.float32(0.09 + 0.13 * found.strength)
-    return {"plates": count}
+    return {"side": _side(found), "plates": count}
 
 
 def _effusion(rng: np.random.Generator, chest: Chest, found: Planned, drawn: Drawn) -> dict[str, Json]:
@@ -86,14 +89,16 @@ def _effusion(rng: np.random.Generator, chest: Chest, found: Planned, drawn: Dra
     where = chest.where
     heights: list[Json] = []
     for side in _sides(found):
-        height = 0.11 + 0.28 * (0.4 + 0.6 * float(rng.random())) * found.strength + 0.03 * float(rng.random())
+        height = 0.08 + 0.28 * (0.3 + 0.7 * float(rng.random())) * found.strength + 0.03 * float(rng.random())
         out = np.clip(where.x * np.float32(side / (WALL * chest.build.girth)), 0.0, 1.0)
         edge = np.float32(0.44) - np.float32(height) * (0.25 + 0.75 * out * out)
         fluid = smoothstep(as_field(where.y - edge), -0.03, 0.03)
-        drawn.air *= 1.0 - fluid * chest.lung(side)
-        drawn.markings *= 1.0 - fluid * chest.lung(side)
+        # By halves and not by the lung's soft outline, which would leave a dark seam around the fluid.
+        half = np.clip(where.x * np.float32(20.0 * side), 0.0, 1.0)
+        drawn.air *= 1.0 - fluid * half
+        drawn.markings *= 1.0 - fluid * half
         heights.append(round(10.0 * height / CM, 1))
-    return {"height_mm": heights}
+    return {"side": _side(found, paired=True), "height_mm": heights}
 
 
 def _infiltration(rng: np.random.Generator, chest: Chest, found: Planned, drawn: Drawn) -> dict[str, Json]:
@@ -168,7 +173,7 @@ def _pneumonia(rng: np.random.Generator, chest: Chest, found: Planned, drawn: Dr
     dense = 0.16 + 0.16 * found.strength
     drawn.added += patch * _clear(chest, found.side) * np.float32(dense)
     drawn.added -= patch * _bronchogram(rng, chest, found.side, (x, y)) * np.float32(0.4 * dense)
-    return {"radius_mm": round(10.0 * radius / CM, 1)}
+    return {"side": _side(found), "radius_mm": round(10.0 * radius / CM, 1)}
 
 
 def _consolidation(rng: np.random.Generator, chest: Chest, found: Planned, drawn: Drawn) -> dict[str, Json]:
@@ -185,13 +190,17 @@ def _consolidation(rng: np.random.Generator, chest: Chest, found: Planned, drawn
     lobe = as_field(
         smoothstep(level, -0.008, 0.012) * (1.0 - smoothstep(as_field(level + wavy), 0.6 * reach, 1.3 * reach))
     )
-    dense = 0.2 + 0.17 * found.strength
+    dense = 0.14 + 0.18 * found.strength
     drawn.added += lobe * _clear(chest, found.side) * np.float32(dense)
     towards = (found.side * 0.38, fissure + (-0.5 if upper else 0.5) * reach)
     bronchi = _bronchogram(rng, chest, found.side, towards)
     drawn.added -= lobe * bronchi * chest.lung(found.side) * np.float32(0.55 * dense)
     drawn.markings *= 1.0 - 0.8 * lobe * chest.lung(found.side)
-    return {"lobe": "upper" if upper else "lower", "reach_mm": round(10.0 * reach / CM, 1)}
+    return {
+        "side": _side(found),
+        "lobe": "upper" if upper else "lower",
+        "reach_mm": round(10.0 * reach / CM, 1),
+    }
 
 
 def _pneumothorax(rng: np.random.Generator, chest: Chest, found: Planned, drawn: Drawn) -> dict[str, Json]:
@@ -212,7 +221,7 @@ def _pneumothorax(rng: np.random.Generator, chest: Chest, found: Planned, drawn:
     drawn.added -= np.float32(0.05 + 0.03 * found.strength) * beyond
     pleura = as_field(edge.field() * (1.0 - base) * lateral * chest.lung(found.side))
     drawn.added += np.float32(0.10 + 0.06 * found.strength) * pleura
-    return {"depth_mm": round(10.0 * depth * 0.6 / CM, 1)}
+    return {"side": _side(found), "depth_mm": round(10.0 * depth * 0.6 / CM, 1)}
 
 
 def _edema(rng: np.random.Generator, chest: Chest, found: Planned, drawn: Drawn) -> dict[str, Json]:
@@ -224,13 +233,13 @@ def _edema(rng: np.random.Generator, chest: Chest, found: Planned, drawn: Drawn)
         shape = blob(chest.where, x, y, float(rng.uniform(0.26, 0.34)), stretch=0.8)
         ragged = as_field(shape + 0.25 * noise(rng, shape.shape, 9) + 0.1 * noise(rng, shape.shape, 22))
         wing = smoothstep(ragged, -0.25, 0.8)
-        drawn.added += wing * _clear(chest, side) * np.float32(0.10 + 0.13 * found.strength)
+        drawn.added += wing * _clear(chest, side) * np.float32(0.06 + 0.13 * found.strength)
         for _ in range(int(rng.integers(4, 9))):
             out = side * chest.build.girth * float(rng.uniform(0.655, 0.685))
             level = float(rng.uniform(0.08, 0.38))
             lines.line([(out, level), (out - side * float(rng.uniform(0.05, 0.09)), level + 0.005)], 0.009)
             count += 1
-    drawn.added += lines.field() * chest.lungs * np.float32(0.08 + 0.08 * found.strength)
+    drawn.added += lines.field() * chest.lungs * np.float32(0.06 + 0.08 * found.strength)
     return {"kerley_lines": count}
 
 
@@ -258,7 +267,7 @@ def _fibrosis(rng: np.random.Generator, chest: Chest, found: Planned, drawn: Dra
     place = as_field(0.75 * np.clip(where.y + 0.25, 0.0, 0.7) + 0.65 * np.clip(out - 0.35, 0.0, 0.65))
     patch = smoothstep(as_field(place + 0.08 * noise(rng, where.shape, 7)), 0.25, 0.6)
     lungs = as_field(_clear(chest, -1) + _clear(chest, 1))
-    drawn.added += (net - 0.25) * patch * lungs * np.float32(0.13 + 0.16 * found.strength)
+    drawn.added += (net - 0.25) * patch * lungs * np.float32(0.08 + 0.14 * found.strength)
     return {"cells": cells}
 
 
@@ -278,7 +287,11 @@ def _pleural_thickening(rng: np.random.Generator, chest: Chest, found: Planned, 
             canvas.line(pieces[k : k + 2], 2.0 * thick * (1.0 + float(wavy[k])))
         band = soften(canvas.field(), 0.008, chest.where.size)
         drawn.added += band * chest.lung(side) * np.float32(0.16 + 0.12 * found.strength)
-    return {"thickness_mm": round(10.0 * thick / CM, 1), "place": "apical" if apical else "lateral"}
+    return {
+        "side": _side(found, paired=True),
+        "thickness_mm": round(10.0 * thick / CM, 1),
+        "place": "apical" if apical else "lateral",
+    }
 
 
 def _hernia(rng: np.random.Generator, chest: Chest, found: Planned, drawn: Drawn) -> dict[str, Json]:

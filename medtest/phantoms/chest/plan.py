@@ -76,7 +76,7 @@ def apply_plan(rng: np.random.Generator, build: Build, plan: dict[str, Planned])
         build = raise_dome(build, found.side, 0.03 + 0.06 * found.strength * (0.5 + 0.5 * lift))
         build = replace(build, lean=build.lean + found.side * (0.012 + 0.03 * found.strength))
     if "edema" in plan:
-        build = replace(build, markings=build.markings * 1.25)
+        build = replace(build, markings=build.markings * 1.12)
     if "cardiomegaly" in plan:
-        build = replace(build, heart=0.525 + 0.11 * ratio)
+        build = replace(build, heart=0.505 + 0.12 * ratio)
     return build

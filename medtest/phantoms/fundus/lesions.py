@@ -49,18 +49,18 @@ def draw_lesions(
     """
     mask = np.zeros(where.shape, np.float32)
     taken: list[tuple[float, float, float]] = []
-    contrast = float(rng.uniform(0.55, 1.0))
+    contrast = float(rng.uniform(0.7, 1.0))
     for _ in range(counts.exudates):
         _exudate(rng, picture, where, anatomy, taken, mask)
     for _ in range(counts.haemorrhages):
-        radius = float(rng.uniform(0.036, 0.072))
+        radius = float(rng.uniform(0.045, 0.08))
         x, y = _place(rng, anatomy, taken, radius)
         near = where.around(x, y, radius * 2.0)
         shape = blob(near, x, y, radius, stretch=float(rng.uniform(1.0, 1.9)), turn=unit(float(rng.random())))
         ragged = as_field(shape + 0.28 * noise(rng, shape.shape, 5))
         _red(picture, near, ragged, contrast * float(rng.uniform(0.85, 1.05)), mask, 0.35)
     for _ in range(counts.microaneurysms):
-        radius = float(rng.uniform(0.015, 0.022))
+        radius = float(rng.uniform(0.018, 0.026))
         x, y = _place(rng, anatomy, taken, radius)
         near = where.around(x, y, radius * 2.4)
         _red(picture, near, blob(near, x, y, radius), contrast * float(rng.uniform(0.8, 1.05)), mask, 0.6)
@@ -130,7 +130,7 @@ def draw_harmless(rng: np.random.Generator, picture: Field, where: Plane, anatom
         near = where.around(x, y, radius * 2.0)
         alpha = smoothstep(blob(near, x, y, radius), -0.4, 0.9)
         mix(picture[near.window], as_field(alpha * float(rng.uniform(0.12, 0.4))), (238.0, 200.0, 130.0))
-    specks = int(rng.integers(1, 7)) if rng.random() < 0.4 else 0
+    specks = int(rng.integers(1, 4)) if rng.random() < 0.3 else 0
     for _ in range(specks):
         # Brown or grey where microaneurysms are red.
         radius = float(rng.uniform(0.012, 0.04))
@@ -138,5 +138,5 @@ def draw_harmless(rng: np.random.Generator, picture: Field, where: Plane, anatom
         near = where.around(x, y, radius * 2.0)
         alpha = smoothstep(blob(near, x, y, radius), -0.4, 0.8)
         even = float(rng.uniform(0.55, 0.8))
-        scale(picture[near.window], as_field(alpha * float(rng.uniform(0.3, 0.8))), (even, even * 0.95, even))
+        scale(picture[near.window], as_field(alpha * float(rng.uniform(0.3, 0.6))), (even, even * 0.95, even))
     return {"drusen": drusen, "specks": specks}
