@@ -20,6 +20,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, pretty_exceptions
 
 _MOST_LINES = 12
 _BAR = 24
+_MOST_CLASSES = 20
 
 
 @app.callback()
@@ -60,7 +61,8 @@ def list_known() -> None:
         sizes = ", ".join(facts.sizes) or (f"{facts.smallest} to {facts.largest}" if facts.largest else "")
         console.print(f"{facts.key}", style="bold", end="")
         console.print(f"  {facts.title}: {facts.images:,} images" + (f", {sizes}" if sizes else ""), soft_wrap=True)
-        for text in (facts.source, facts.paper, facts.licence):
+        unconfirmed = f"not confirmed: {facts.unconfirmed}" if facts.unconfirmed else ""
+        for text in (facts.source, facts.paper, facts.licence, unconfirmed):
             if text:
                 console.print(f"  {text}", soft_wrap=True)
 
@@ -97,6 +99,8 @@ def _tell_set(console: Console, looked: Looked) -> None:
     if looked.pairs is not None and found.holds == "masks":
         rule = f", masks are named {looked.rule}" if looked.rule else ""
         console.print(f"  pairs:   {looked.pairs:,} with a mask{rule}")
+    if looked.classes:
+        console.print("  classes: " + "\n           ".join(_class_lines(looked)), soft_wrap=True)
     if looked.sizes:
         console.print("  sizes:   " + "\n           ".join(_histogram(looked.sizes)), soft_wrap=True)
     for note in looked.notes:
@@ -108,6 +112,17 @@ def _tell_set(console: Console, looked: Looked) -> None:
             console.print(f"           {problem.file}: {problem.reason}", soft_wrap=True)
         if len(looked.problems) > _MOST_LINES:
             console.print(f"           and {len(looked.problems) - _MOST_LINES:,} more")
+
+
+def _class_lines(looked: Looked) -> list[str]:
+    width = max(len(name) for name, _, _ in looked.classes[:_MOST_CLASSES])
+    lines = [
+        shown(f"{name:<{width}} {count:>7,}" + (f"  of {published:,} published" if published else ""))
+        for name, count, published in looked.classes[:_MOST_CLASSES]
+    ]
+    if len(looked.classes) > _MOST_CLASSES:
+        lines.append(f"and {len(looked.classes) - _MOST_CLASSES:,} more")
+    return lines
 
 
 def _histogram(sizes: tuple[tuple[str, int], ...]) -> list[str]:

@@ -41,6 +41,8 @@ class Found:
         holds: What kind of expected answer it has.
         rank: Which of several copies is preferred; the smaller.
         claims: Further folders that it explains, so that no other recogniser is asked about them.
+        reader: Of labelled images: the layout that reads it.
+        tables: Files that hold its labels and splits.
     """
 
     layout: str
@@ -57,6 +59,8 @@ class Found:
     holds: Holds = "masks"
     rank: int = 0
     claims: tuple[PurePosixPath, ...] = ()
+    reader: str = ""
+    tables: tuple[PurePosixPath, ...] = ()
 
     @property
     def facts(self) -> Facts | None:
@@ -112,17 +116,23 @@ def recognise(tree: Tree) -> list[Found]:
     """Return every data set below a root; a folder is explained once."""
     found: list[Found] = []
     explained: set[tuple[PurePosixPath, str]] = set()
+    labelled: set[PurePosixPath] = set()
     for recogniser in recognisers():
-        new = [f for f in recogniser.find(tree) if not _explained(f, explained)]
-        explained |= {(f.images, f.image_names) for f in new} | {(f.images, "") for f in new}
-        explained |= {(f.masks, "") for f in new if f.masks is not None}
+        new = [f for f in recogniser.find(tree) if not _explained(f, explained, labelled)]
+        # Images with a table of labels may have masks as well, and are a data set of either kind.
+        labelled |= {f.images for f in new if f.holds == "labels"}
+        others = [f for f in new if f.holds != "labels"]
+        explained |= {(f.images, f.image_names) for f in others} | {(f.images, "") for f in others}
+        explained |= {(f.masks, "") for f in others if f.masks is not None}
         explained |= {(folder, "") for f in new for folder in f.claims}
         found += new
     return [replace(f, part=_edition(f)) for f in sorted(found, key=lambda f: (f.where, f.rank, f.dataset))]
 
 
-def _explained(found: Found, explained: set[tuple[PurePosixPath, str]]) -> bool:
-    return (found.images, "") in explained
+def _explained(found: Found, explained: set[tuple[PurePosixPath, str]], labelled: set[PurePosixPath]) -> bool:
+    if found.holds == "labels":
+        return any((folder, "") in explained for folder in found.claims)
+    return (found.images, "") in explained or (found.holds == "images" and found.images in labelled)
 
 
 def _edition(found: Found) -> str:

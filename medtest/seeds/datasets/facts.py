@@ -33,6 +33,10 @@ class Facts:
         source: Where it is to be had.
         paper: Its paper.
         licence: Its terms, in a word.
+        holds: What kind of expected answer it has.
+        classes: Names of its classes in order, where its files do not say them.
+        class_counts: How many images of each class it has, by the name that its files write.
+        unconfirmed: Which of these facts were not seen at a second source.
     """
 
     key: str
@@ -51,6 +55,10 @@ class Facts:
     source: str = ""
     paper: str = ""
     licence: str = ""
+    holds: str = "masks"
+    classes: tuple[str, ...] = ()
+    class_counts: tuple[tuple[str, int], ...] = ()
+    unconfirmed: str = ""
 
     def copy_named(self, count: int) -> str:
         """Return the name of the part or edition that has so many images, or ""."""
@@ -104,6 +112,7 @@ def known() -> dict[str, Facts]:
             name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
         }
         given["copies"] = tuple((int(copy["images"]), str(copy["name"])) for copy in values.get("copies", ()))
+        given["class_counts"] = tuple((str(n), int(c)) for n, c in values.get("class_counts", {}).items())
         found[key] = Facts(key=key, **given)
     return found
 
@@ -134,6 +143,7 @@ def plain(name: str) -> str:
 
 
 @cache
-def by_alias() -> dict[str, str]:
-    """Return data set ids by the plain form of their names."""
-    return {plain(alias): facts.key for facts in known().values() for alias in (*facts.aliases, facts.key)}
+def by_alias(holds: str = "masks") -> dict[str, str]:
+    """Return ids of the data sets that hold masks, or labels, by the plain form of their names."""
+    fitting = [facts for facts in known().values() if facts.holds == holds]
+    return {plain(alias): facts.key for facts in fitting for alias in (*facts.aliases, facts.key)}

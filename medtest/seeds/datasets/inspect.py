@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from medtest.errors import Mistake, UserMistakes
@@ -12,6 +12,7 @@ from medtest.imagefile import BadFileError
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found, recognise
 from medtest.seeds.datasets.facts import Facts, known, suites
+from medtest.seeds.datasets.inspect_labels import look_at_labels
 from medtest.seeds.datasets.known import chosen
 from medtest.seeds.datasets.tree import UNREAD_ARCHIVES, Tree, is_archive, tree_of_archive, tree_of_folder
 from medtest.seeds.folder_layout import DataSet, LayoutError, shown
@@ -61,6 +62,7 @@ class Looked:
         notes: What is worth knowing and stops nothing.
         problems: Files that a run would refuse.
         line: How to run on it, or None.
+        classes: Of labelled images: how many of each class there are, and how many are published (0: not known).
     """
 
     found: Found
@@ -70,6 +72,7 @@ class Looked:
     notes: tuple[str, ...] = ()
     problems: tuple[SeedProblem, ...] = ()
     line: SuiteLine | None = None
+    classes: tuple[tuple[str, int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +187,37 @@ def _archives_in(root: Path, tree: Tree) -> tuple[dict[str, tuple[Looked, ...]],
 # --------------------------------------------------------------------------------------------------------- one set
 
 
+def _look_labels(root: Path, found: Found, progress: Callable[[int], None]) -> Looked:
+    try:
+        looked = look_at_labels(root, found, progress)
+    except (LayoutError, UserMistakes) as error:
+        reason = f"{error.found}; {error.fix}" if isinstance(error, LayoutError) else _first_mistake(error)
+        if found.reader == "table":  # called like a table of labels and something else: nobody asked for it
+            return Looked(found=found, notes=(f"not taken for labels: {reason}",))
+        where = shown(found.tables[0] if found.tables else found.where)
+        return Looked(found=found, pairs=0, problems=(SeedProblem(file=where, reason=reason),))
+    found = replace(found, count=looked.count)
+    line = SuiteLine(suite=looked.suite, data=found.where, settings=looked.settings) if looked.suite else None
+    unconfirmed = (f"not confirmed: {found.facts.unconfirmed}",) if found.facts and found.facts.unconfirmed else ()
+    return Looked(
+        found=found,
+        pairs=looked.count,
+        sizes=tuple(looked.sizes.most_common()),
+        notes=(*_count_notes(found), *_size_notes(found, looked.sizes), *looked.notes, *unconfirmed),
+        problems=looked.problems,
+        line=line,
+        classes=looked.classes,
+    )
+
+
+def _first_mistake(error: UserMistakes) -> str:
+    mistake = error.mistakes[0]
+    return f"{mistake.found}" + (f"; {mistake.fix}" if mistake.fix else "")
+
+
 def _look(root: Path, found: Found, progress: Callable[[int], None]) -> Looked:
+    if found.holds == "labels":
+        return _look_labels(root, found, progress)
     line = _line(found)
     dataset = DataSet(
         name=found.dataset or "set",

@@ -1,0 +1,158 @@
+"""A labelled data set as it lies there: images of each class beside the published counts, and the suite for it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from medtest.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
+from medtest.imagefile import BadFileError
+from medtest.seeds.base import SeedProblem
+from medtest.seeds.datasets.base import Found
+from medtest.seeds.folder_layout import shown
+from medtest.seeds.frames import Reading, opened_frames
+from medtest.seeds.label_entries import Laid, fold
+from medtest.seeds.label_layouts import READERS
+from medtest.seeds.label_settings import LabelFolderSettings
+from medtest.seeds.npz_file import npz_members
+
+SUITES = {"wce_folder": CAPSULE, "skin_folder": DERMOSCOPY, "fundus_folder": FUNDUS, "chest_folder": CHEST}
+"""Suites for the user's labelled images, by the classes they ask for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelsLooked:
+    """What a look at a labelled data set gave.
+
+    Attributes:
+        count: Images with labels.
+        classes: Images of each class in the data set's own words, and what is published of it (0: nothing).
+        sizes: How many images of each size.
+        problems: Files and rows that a run would refuse.
+        notes: What is worth knowing.
+        suite: Name of the suite for it, or "".
+        settings: Its settings, as ``key=value``.
+    """
+
+    count: int
+    classes: tuple[tuple[str, int, int], ...] = ()
+    sizes: Counter[str]
+    problems: tuple[SeedProblem, ...] = ()
+    notes: tuple[str, ...] = ()
+    suite: str = ""
+    settings: tuple[str, ...] = ()
+
+
+def look_at_labels(root: Path, found: Found, progress: Callable[[int], None]) -> LabelsLooked:
+    """Read a data set's labels and the sizes of its images.
+
+    Args:
+        root: The inspected folder.
+        found: What a recogniser found there.
+        progress: Told how many images' sizes were read.
+
+    Raises:
+        LayoutError: What was found is no labelled data set after all, or not whole enough to be read.
+        UserMistakes: A table cannot be read.
+    """
+    laid = READERS[found.reader](root, found, LabelFolderSettings(split="all"))
+    sizes, problems = _sizes(root, laid, progress)
+    counts = Counter(label for entry in laid.entries for label in entry.labels or ())
+    none = sum(entry.labels == () for entry in laid.entries)
+    suite = _suite(laid, counts)
+    notes = [*laid.notices, *_left_out(laid, counts, suite)]
+    if none:
+        notes.append(f"{none:,} images have no finding")
+    masks = sum(entry.mask is not None for entry in laid.entries)
+    if masks:
+        notes.append(f"{masks:,} images have a mask of their lesion")
+    if not suite:
+        notes.append("its classes are none of a suite's own: state classes and mapping (see docs/label-data.md)")
+    return LabelsLooked(
+        count=len(laid.entries),
+        classes=_classes(found, laid, counts),
+        sizes=sizes,
+        problems=(*laid.problems, *problems),
+        notes=tuple(note.rstrip(".") for note in notes),
+        suite=suite,
+        settings=_settings(found) if suite else (),
+    )
+
+
+def _classes(found: Found, laid: Laid, counts: Counter[str]) -> tuple[tuple[str, int, int], ...]:
+    published = {fold(name): count for name, count in (found.facts.class_counts if found.facts else ())}
+    named = [name for name in laid.names if counts[name] or published.get(fold(name))]
+    named += [name for name in counts if name not in named]
+    whole = found.facts is not None and len(laid.entries) <= found.facts.images
+    return tuple((name, counts[name], published.get(fold(name), 0) if whole else 0) for name in named)
+
+
+def _suite(laid: Laid, counts: Counter[str]) -> str:
+    """Return the suite whose classes the data set's are, by the layout's mapping or by name."""
+    there = {fold(name) for name, count in counts.items() if count}
+    for suite, classes in SUITES.items():
+        if laid.classes == classes.names:
+            return suite
+        if there and there <= {fold(name) for name in classes.names} and (len(there) > 1 or classes.multi):
+            return suite
+    return ""
+
+
+def _left_out(laid: Laid, counts: Counter[str], suite: str) -> list[str]:
+    gone = [name for name in counts if laid.mapping.get(name) == ""]
+    if not suite or not gone:
+        return []
+    images = sum(counts[name] for name in gone)
+    return [f"{images:,} images have no class in {suite} unless you map them: {', '.join(gone)}"]
+
+
+def _settings(found: Found) -> tuple[str, ...]:
+    """Return what tells this data set from others in its folder."""
+    tables = [shown(table.relative_to(found.where)) for table in found.tables if table.is_relative_to(found.where)]
+    settings = []
+    if found.reader == "medmnist" and tables:
+        settings.append(f"seeds.folder.table={tables[0]}")
+    elif found.reader == "table" and tables:
+        settings.append(f"seeds.folder.table={tables[0]}")
+        if found.images != found.where and found.images.is_relative_to(found.where):
+            settings.append(f"seeds.folder.images={shown(found.images.relative_to(found.where))}")
+    elif found.reader == "isic":
+        settings += [f"seeds.folder.layout={found.reader}", f"seeds.folder.split={found.part}"]
+    if found.reader in ("chestxray14", "medmnist"):
+        settings.append("seeds.folder.split=all")
+    return tuple(settings)
+
+
+def _sizes(root: Path, laid: Laid, progress: Callable[[int], None]) -> tuple[Counter[str], list[SeedProblem]]:
+    """Return sizes of images, and which files cannot be read or differ from their image, from headers alone."""
+    sizes = _array_sizes(root, laid)
+    problems: list[SeedProblem] = []
+    reading = Reading()
+    files = [entry for entry in laid.entries if entry.index < 0]
+    for number, entry in enumerate(files, start=1):
+        now = entry.image
+        try:
+            with opened_frames(root / now, reading) as image:
+                sizes[f"{image.width}x{image.height}"] += image.count
+                if entry.mask is not None:
+                    now = entry.mask
+                    with opened_frames(root / now, reading) as mask:
+                        reason = image.fits(mask)
+                    if reason:
+                        problems.append(SeedProblem(file=shown(now), reason=reason))
+        except BadFileError as error:
+            problems.append(SeedProblem(file=shown(now), reason=str(error)))
+        progress(number)
+    return sizes, problems
+
+
+def _array_sizes(root: Path, laid: Laid) -> Counter[str]:
+    """Return sizes of the images of array files, from the arrays' headers."""
+    parts = Counter((e.image, PurePosixPath(e.name).parts[0]) for e in laid.entries if e.index >= 0)
+    sizes: Counter[str] = Counter()
+    for (file, part), count in parts.items():
+        shape = npz_members(root / file)[f"{part}_images"].shape
+        sizes[f"{shape[2]}x{shape[1]}"] += count
+    return sizes

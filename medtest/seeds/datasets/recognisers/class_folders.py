@@ -1,0 +1,136 @@
+"""A folder for each class: Kvasir-Capsule, KID, CAD-CAP, and folders that look as if they were classes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+
+from medtest.seeds.datasets.base import Found, Recogniser
+from medtest.seeds.datasets.facts import by_alias, known, plain
+from medtest.seeds.datasets.identify import stems_of
+from medtest.seeds.datasets.tree import Tree
+from medtest.seeds.folder_layout import IMAGE_FOLDERS, MASK_FOLDERS
+
+PARTS = {
+    "train": "train",
+    "training": "train",
+    "val": "val",
+    "valid": "val",
+    "validation": "val",
+    "dev": "val",
+    "test": "test",
+    "testing": "test",
+}
+"""How folders of parts are called."""
+
+MOST_CLASSES = 60
+"""More folders beside one another are cases, not classes."""
+
+_ANNOTATIONS = re.compile(r".+[-_ ]annotations", re.I)
+_CASE = re.compile(
+    r"(?:patient|case|video|seq|sequence|study|series|subject|session|exam|clip|batch|part|fold|set|base|images?)"
+    r"[_\- ]?[0-9]+",
+    re.I,
+)
+"""Folders of patients, videos or downloads: no classes."""
+
+_NO_CLASSES = {*IMAGE_FOLDERS, *MASK_FOLDERS, *PARTS, "labels", "labelled_images", "labelled", "unlabelled", "data"}
+
+_KVASIR = {"normalcleanmucosa", "reducedmucosalview", "bloodfresh", "bloodhematin", "ampullaofvater"}
+"""Names that no other set has; polyps and ulcers alone may be anybody's."""
+
+_KID = {"vascular", "inflammatory", "polypoid"}
+_CAD_CAP = {"vascular", "vascularlesions", "inflammatory", "inflammatorylesions"}
+
+
+class CapsuleClasses(Recogniser):
+    """Class folders of the three public sets of capsule endoscopy, by the names of their classes."""
+
+    name = "classes of capsule endoscopy"
+    order = 14
+
+    def find(self, tree: Tree) -> Sequence[Found]:
+        """Return each folder whose sub-folders are called like the classes of one of the sets."""
+        return [found for where in tree.all_folders() for found in self._at(tree, where)]
+
+    def _at(self, tree: Tree, where: PurePosixPath) -> Iterator[Found]:
+        folders = _with_images(tree, where)
+        by_name = {plain(path.name): path for path in folders}
+        own = {plain(name) for name, _ in known()["kvasir-capsule"].class_counts}
+        others = {name for name in by_name if not _ANNOTATIONS.fullmatch(by_name[name].name)}
+        kid = {name for name in by_name if name.startswith("normal") and len(name) > len("normal")}
+        if len(own & set(by_name)) >= 2 and _KVASIR & set(by_name):
+            chosen = {name: path for name, path in by_name.items() if name in own}
+            yield _found(tree, where, chosen, reader="kvasir_capsule", dataset="kvasir-capsule")
+        elif _KID & set(by_name) and (kid or any(_ANNOTATIONS.fullmatch(path.name) for path in folders)):
+            chosen = {name: path for name, path in by_name.items() if not _ANNOTATIONS.fullmatch(path.name)}
+            yield _found(tree, where, chosen, reader="kid", dataset="kid", claims=tuple(folders), mask=r".+m")
+        elif "normal" in by_name and _CAD_CAP & others and others <= {"normal", *_CAD_CAP}:
+            named = plain(where.name or tree.name) in {plain(a) for a in known()["cad-cap"].aliases}
+            marked = any(stem.endswith("_a") for path in folders for stem in stems_of(tree.folders[path]))
+            yield _found(
+                tree, where, by_name, reader="cad_cap", dataset="cad-cap" if named or marked else "", mask=r".+_a"
+            )
+
+
+class ClassFolders(Recogniser):
+    """Folders beside one another that hold images themselves and are called neither like parts nor like cases."""
+
+    name = "class folders"
+    order = 80
+
+    def find(self, tree: Tree) -> Sequence[Found]:
+        """Return each folder of such folders."""
+        found = []
+        for where in tree.all_folders():
+            folders = _with_images(tree, where)
+            aliases = {**by_alias(), **by_alias("labels")}
+            if not 2 <= len(folders) <= MOST_CLASSES or stems_of(tree.folders.get(where, ())):
+                continue
+            if any(plain(path.name) in aliases or not _may_be_class(path.name) for path in folders):
+                continue
+            by_name = {path.name: path for path in folders}
+            found.append(_found(tree, where, by_name, reader="class_folders", dataset=""))
+        return found
+
+
+def _may_be_class(name: str) -> bool:
+    return name.casefold() not in _NO_CLASSES and not _CASE.fullmatch(name) and not _ANNOTATIONS.fullmatch(name)
+
+
+def _with_images(tree: Tree, where: PurePosixPath) -> list[PurePosixPath]:
+    return [path for path in tree.below(where) if stems_of(tree.folders.get(path, ()))]
+
+
+def _found(
+    tree: Tree,
+    where: PurePosixPath,
+    folders: Mapping[str, PurePosixPath],
+    *,
+    reader: str,
+    dataset: str,
+    claims: tuple[PurePosixPath, ...] = (),
+    mask: str = "",
+) -> Found:
+    stems = [(path, stem) for path in folders.values() for stem in stems_of(tree.folders[path])]
+    masks = [stem for path, stem in stems if mask and re.fullmatch(mask, stem) and _beside(tree, path, stem)]
+    return Found(
+        layout=f"{len(folders)} class folders",
+        where=where,
+        images=where,
+        count=len(stems) - len(masks),
+        mask_count=len(masks),
+        dataset=dataset,
+        part=PARTS.get(where.name.casefold(), ""),
+        title=where.name or tree.name,
+        holds="labels",
+        claims=claims or tuple(folders.values()),
+        reader=reader,
+    )
+
+
+def _beside(tree: Tree, folder: PurePosixPath, stem: str) -> bool:
+    """Say whether a mask's image lies beside it."""
+    base = stem.removesuffix("_a") if stem.endswith("_a") else stem.removesuffix("m")
+    return base in stems_of(tree.folders[folder])

@@ -1,0 +1,55 @@
+"""Messidor: workbooks ``Annotation_Base11.xls`` … (or CSVs made of them) above or beside its images."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from medtest.seeds.datasets.base import Found, Recogniser
+from medtest.seeds.datasets.identify import image_stems
+from medtest.seeds.datasets.tree import Tree
+
+_TABLE = re.compile(r"(?:Annotation[_ ]Base[0-9]{2}|messidor[\w\- ]*)(?:\s*\([0-9]+\))?\.(?:xls|csv)", re.I)
+
+
+class Messidor(Recogniser):
+    """Every table of grades below one folder, with the images below it."""
+
+    name = "Messidor"
+    order = 12
+
+    def find(self, tree: Tree) -> Sequence[Found]:
+        """Return the set once, where its tables have their nearest common folder."""
+        tables = sorted(w / name for w, names in tree.folders.items() for name in names if _TABLE.fullmatch(name))
+        if not tables:
+            return []
+        where = _common([table.parent for table in tables])
+        if not image_stems(tree, where) and where.name:
+            where = where.parent  # tables in a folder of their own
+        stems = image_stems(tree, where)
+        if not stems:
+            return []
+        folders = [path for path in tree.all_folders() if path.is_relative_to(where) and path in tree.folders]
+        return [
+            Found(
+                layout=f"{len(tables)} tables of grades",
+                where=where,
+                images=where,
+                count=len(stems),
+                dataset="messidor",
+                title="Messidor",
+                holds="labels",
+                claims=tuple(folders),
+                reader="messidor",
+                tables=tuple(tables),
+            )
+        ]
+
+
+def _common(folders: Sequence[PurePosixPath]) -> PurePosixPath:
+    """Return the nearest folder that holds all of these."""
+    for folder in (folders[0], *folders[0].parents):
+        if all(other.is_relative_to(folder) for other in folders):
+            return folder
+    return PurePosixPath(".")

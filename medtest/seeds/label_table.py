@@ -1,0 +1,157 @@
+"""Tables of labels: CSV and lists in any of the usual forms, and the .xls files of Messidor."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from medtest.errors import Mistake, UserMistakes
+from medtest.imagefile import BadFileError, read_bytes
+
+MOST_PIXELS_WORTH = 3_000_000
+"""Bound on a table's size, in the units of :func:`read_bytes` (64 MB)."""
+
+MOST_COLUMNS = 2_000
+MOST_ROWS = 2_000_000
+LONGEST_CELL = 2_000
+
+_OLE = b"\xd0\xcf\x11\xe0"
+_ZIP = b"PK\x03\x04"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One row.
+
+    Attributes:
+        line: Its number in the file, from 1.
+        cells: Its values, stripped.
+    """
+
+    line: int
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table as it lies there.
+
+    Attributes:
+        where: The file as people know it.
+        rows: Every row that is not empty, a header among them.
+    """
+
+    where: str
+    rows: tuple[Row, ...]
+
+    def mistake(
+        self,
+        found: str,
+        *,
+        line: int | None = None,
+        key: str = "",
+        allowed: str = "",
+        fix: str = "",
+        nearest: str | None = None,
+    ) -> Mistake:
+        """Return a mistake in this file."""
+        return Mistake(where=self.where, line=line, key=key, found=found, allowed=allowed, fix=fix, nearest=nearest)
+
+    def even(self, rows: Sequence[Row], columns: int) -> None:
+        """See that every row has as many values.
+
+        Raises:
+            UserMistakes: One report names those that have not.
+        """
+        uneven = [row for row in rows if len(row.cells) != columns]
+        if uneven:
+            allowed = f"{columns} as in the first row"
+            raise UserMistakes(
+                self.mistake(f"{len(row.cells)} values", line=row.line, allowed=allowed) for row in uneven[:20]
+            )
+
+
+def column_name(text: str) -> str:
+    """Return a column's name without case and punctuation: ``Image Index`` becomes ``image_index``."""
+    return re.sub(r"[^a-z0-9]+", "_", text.strip().lower()).strip("_")[:64]
+
+
+def read_table(path: Path, where: str) -> Table:
+    """Read a table: comma, semicolon, tab or blanks between values, UTF-8, or an .xls workbook's first sheet.
+
+    Raises:
+        UserMistakes: It cannot be read, is too large, or needs a package that is not installed.
+    """
+    try:
+        content = read_bytes(path, max_pixels=MOST_PIXELS_WORTH).content
+    except BadFileError as error:
+        raise _stop(where, str(error)) from error
+    if content.startswith(_ZIP):
+        raise _stop(where, "is an .xlsx workbook or another ZIP file", "CSV in UTF-8, or .xls", "save it as CSV")
+    rows = _workbook(content, where) if content.startswith(_OLE) else _text(content, where)
+    kept = tuple(row for row in rows if any(row.cells))
+    if not kept:
+        raise _stop(where, "is empty", "a table with a row for each image")
+    if max(len(row.cells) for row in kept) > MOST_COLUMNS:
+        raise _stop(where, "has too many columns", f"at most {MOST_COLUMNS:,}")
+    return Table(where=where, rows=kept)
+
+
+def _stop(where: str, found: str, allowed: str = "", fix: str = "") -> UserMistakes:
+    return UserMistakes([Mistake(where=where, key="table", found=found, allowed=allowed, fix=fix)])
+
+
+def _text(content: bytes, where: str) -> list[Row]:
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _stop(where, f"is not UTF-8 (byte {error.start})", "CSV in UTF-8", "save it as UTF-8") from error
+    head = text.split("\n", 1)[0]
+    counts = {mark: head.count(mark) for mark in ",;\t"}
+    delimiter = max(counts, key=lambda mark: counts[mark])
+    if not counts[delimiter]:
+        lines = text.splitlines()
+        if len(lines) > MOST_ROWS:
+            raise _stop(where, f"has more than {MOST_ROWS:,} rows")
+        return [Row(line=number, cells=tuple(line.split())) for number, line in enumerate(lines, start=1)]
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    rows: list[Row] = []
+    try:
+        for values in reader:
+            if len(rows) >= MOST_ROWS:
+                raise _stop(where, f"has more than {MOST_ROWS:,} rows")
+            rows.append(Row(line=reader.line_num, cells=tuple(value.strip()[:LONGEST_CELL] for value in values)))
+    except csv.Error as error:
+        raise _stop(where, f"line {reader.line_num} is not CSV ({error})") from error
+    return rows
+
+
+def _workbook(content: bytes, where: str) -> list[Row]:
+    """Return the rows of an .xls workbook's first sheet."""
+    try:
+        xlrd: Any = importlib.import_module("xlrd")
+    except ImportError as error:
+        fix = "pip install 'medtest[xls]', or save the table as CSV"
+        raise _stop(where, "is an .xls workbook, which needs the package xlrd", "CSV in UTF-8, or .xls", fix) from error
+    try:
+        with xlrd.open_workbook(file_contents=content, on_demand=True, logfile=io.StringIO()) as book:
+            sheet = book.sheet_by_index(0)
+            return [
+                Row(line=number + 1, cells=tuple(_cell(value) for value in sheet.row_values(number)))
+                for number in range(sheet.nrows)
+            ]
+    except Exception as error:  # noqa: BLE001 - a damaged or hostile workbook may raise anything
+        raise _stop(where, "is a damaged .xls workbook", "CSV in UTF-8, or .xls", "save it as CSV") from error
+
+
+def _cell(value: object) -> str:
+    """Return a cell's text; whole numbers, which .xls keeps as floats, without the point."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value).strip()[:LONGEST_CELL]
