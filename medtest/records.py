@@ -1,7 +1,8 @@
 """The record: one row per executed case, the columns that other tools may rely on, and how rows are stored.
 
-The fixed columns stand first, then the oracle's score columns (``dice``, ``source_dice``, ``self_dice`` …), then what
-later tables need (``factor_*``). Everything a user ever sees is a pure function of these rows.
+The fixed columns stand first, then the oracle's score columns (``dice``, ``source_dice``, ``self_dice`` …) and texts
+(``label``, ``expected`` …), then what later tables need (``factor_*``). Everything a user ever sees is a pure function
+of these rows.
 """
 
 from __future__ import annotations
@@ -61,15 +62,44 @@ SEED_FACTORS: tuple[str, ...] = (
 centroid from the field's centre in field radii, mean and standard deviation of grey levels (0–255) in the field,
 visible fraction of the image."""
 
+LABEL_FACTORS: tuple[str, ...] = (
+    "factor_brightness",
+    "factor_contrast",
+    "factor_sharpness",
+    "factor_salient_area",
+    "factor_lesion_area",
+    "factor_visible_area",
+)
+"""The same of seeds that expect a label: mean and standard deviation of grey levels (0–255) in the field, variance of
+their Laplacian (low where the image is blurred), fraction of the field that stands out, that is lesion (null without a
+mask), visible fraction of the image."""
+
 CASE_FACTORS: tuple[str, ...] = ("factor_object_area", "factor_lesion_distance")
 """Factor columns that belong to the follow-up: object area as fraction of the field, distance from it to the nearest
 lesion pixel in pixels; null where there is no object or no lesion."""
 
 
-def schema(scores: tuple[str, ...], self_scores: tuple[str, ...], strata: tuple[str, ...] = ()) -> pa.Schema:
-    """Return the Arrow schema of records with these score columns (all float64, nullable)."""
+def schema(
+    scores: tuple[str, ...],
+    self_scores: tuple[str, ...],
+    strata: tuple[str, ...] = (),
+    *,
+    texts: tuple[str, ...] = (),
+    factors: tuple[str, ...] = SEED_FACTORS,
+) -> pa.Schema:
+    """Return the Arrow schema of records with these score columns (float64) and texts, all nullable.
+
+    Args:
+        scores: The oracle's scores; each has a ``source_`` column beside it.
+        self_scores: Those that also compare with the answer to the source.
+        strata: Metadata columns that stratify tables.
+        texts: The oracle's text columns.
+        factors: Factor columns that belong to the seed.
+    """
     names = [*scores, *(f"source_{s}" for s in scores), *(f"self_{s}" for s in self_scores)]
     fields = [pa.field(name, kind) for name, kind in FIXED_COLUMNS]
-    fields += [pa.field(name, pa.float64()) for name in (*names, *SEED_FACTORS, *CASE_FACTORS)]
+    fields += [pa.field(name, pa.float64()) for name in names]
+    fields += [pa.field(name, pa.string()) for name in texts]
+    fields += [pa.field(name, pa.float64()) for name in (*factors, *CASE_FACTORS)]
     fields += [pa.field(f"stratum_{name}", pa.string()) for name in strata]
     return pa.schema(fields)

@@ -7,6 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from medtest.cases import UNCHANGED
+from medtest.oracles.criteria import NO_THRESHOLD
 from medtest.results.statistics import wilson
 from medtest.suite.outline import DEFAULT_MS, Outline, RelationOutline
 
@@ -42,7 +43,8 @@ def _relations(found: Outline) -> Table:
     table.add_column("relation", no_wrap=True)
     table.add_column("group", no_wrap=True)
     table.add_column("severities", no_wrap=True)
-    for name in ("draws", "cases", "a cell"):
+    sequences = any(share.frames > 1 for share in found.relations)
+    for name in ("draws", *(("frames",) if sequences else ()), "cases", "a cell"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("95 % interval of a cell", no_wrap=True)
     for share in found.relations:
@@ -55,6 +57,7 @@ def _relations(found: Outline) -> Table:
             escape(share.group),
             levels,
             str(share.repeats),
+            *((str(share.frames),) if sequences else ()),
             f"{share.cases:,}",
             f"{share.per_cell:,}",
             interval_text(share),
@@ -99,6 +102,9 @@ def _criterion(found: Outline) -> str:
     gates = len(found.suite.gates)
     against = _AGAINST[primary.against]
     text = f"Violation: {primary.score} falls by more than {primary.threshold:g} of itself, against {against}"
+    if primary.score in NO_THRESHOLD:
+        changed = "the label changes" if primary.against == "source" else "the label is wrong while it was right"
+        text = f"Violation: {changed}, against {against}"
     return text + (f"; {gates} gate{'s' if gates > 1 else ''}" if gates else "; no gate")
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from medtest.cases import Effect, Output, PreparedSeed, Verdict
 from medtest.plugins import Part, PartSettings
+from medtest.records import SEED_FACTORS
 
 
 class Oracle(Part, ABC):
@@ -22,6 +23,8 @@ class Oracle(Part, ABC):
         scores: Names of the score columns, in order; ``source_<score>`` is filled by the runner.
         references: What a criterion may be ``against``.
         self_scores: Scores that also exist as ``self_<score>`` (follow-up's output against the source's).
+        texts: Names of the text columns that :meth:`describe` fills.
+        seed_factors: Factor columns that belong to seeds of this kind.
     """
 
     Settings: ClassVar[type[PartSettings]] = PartSettings
@@ -29,6 +32,8 @@ class Oracle(Part, ABC):
     scores: ClassVar[tuple[str, ...]] = ()
     self_scores: ClassVar[tuple[str, ...]] = ()
     references: ClassVar[tuple[str, ...]] = ("truth", "source")
+    texts: ClassVar[tuple[str, ...]] = ()
+    seed_factors: ClassVar[tuple[str, ...]] = SEED_FACTORS
 
     def __init__(self, settings: Any, *, primary: Any) -> None:
         self.settings = settings
@@ -50,6 +55,16 @@ class Oracle(Part, ABC):
             A value for every name in ``scores`` and ``self_<name>`` for ``self_scores``; None where undefined
             (no truth, no source answer).
         """
+
+    def describe(self, *, answer: Output | None, source: Output | None, seed: PreparedSeed) -> dict[str, str | None]:
+        """Return the case's text columns: a value for every name in ``texts``, None where there is nothing to say.
+
+        Args:
+            answer: What the system said of this image; None where it has no valid answer.
+            source: What it said of the source image; ``answer`` itself for the source case; None when that failed.
+            seed: The source case.
+        """
+        return dict.fromkeys(self.texts)
 
     @abstractmethod
     def verdict(self, row: Mapping[str, Any]) -> tuple[Verdict, str]:

@@ -6,7 +6,9 @@ compares with the system's own answer to the source image (moved as expected) an
 ``input`` the original score is that of the image which the system was given (``input_<score>``): with t = 0 an answer
 violates when it is worse than what went in.
 
-The rules ``both`` (the report's prose: "both Dice and IoU") and ``either`` combine Dice and IoU.
+The rules ``both`` (the report's prose: "both Dice and IoU") and ``either`` combine Dice and IoU. The rule ``label``
+asks of classifiers whether the label changed (against ``source``), or is wrong while it was right on the source image
+(against ``truth``); it has no threshold.
 """
 
 from __future__ import annotations
@@ -24,8 +26,14 @@ Floats: TypeAlias = NDArray[np.float64]
 Bools: TypeAlias = NDArray[np.bool_]
 Against: TypeAlias = Literal["truth", "source", "input"]
 
-RULES: dict[str, tuple[str, ...]] = {"both": ("dice", "iou"), "either": ("dice", "iou")}
-"""Rules over several scores, and the scores they look at."""
+RULES: dict[str, tuple[str, ...]] = {"both": ("dice", "iou"), "either": ("dice", "iou"), "label": ("agreement",)}
+"""Rules over scores, and the scores they look at."""
+
+NO_THRESHOLD: frozenset[str] = frozenset({"label"})
+"""Rules over scores that are 0 or 1, which any loss violates; tables leave their threshold empty."""
+
+ORIGINALS: dict[str, str] = {"probability": "source_confidence"}
+"""The original score of ``self_<score>`` where it is not 1: what the answer to the source gives to its own label."""
 
 TIE = 2e-15
 """Slack of the comparison, relative to the original score. Dice and IoU are fractions of pixel counts: two different
@@ -36,6 +44,7 @@ NO_SOURCE = "the system failed on the source image"
 NO_TRUTH = "no expected answer to compare with"
 ZERO_SOURCE = "source score is zero"
 ZERO_INPUT = "the input's score is zero or below"
+WRONG_SOURCE = "the label of the source image is wrong already"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,13 +68,27 @@ def components(score: str) -> tuple[str, ...]:
     return RULES.get(score, (score,))
 
 
+def threshold_of(score: str, threshold: float) -> float:
+    """Return the threshold that counts: 0 for a rule that has none."""
+    return 0.0 if score in NO_THRESHOLD else threshold
+
+
+def criterion_name(score: str, threshold: float) -> str:
+    """Return score and threshold as people name them: ``dice t=0.25``, ``label``."""
+    return score if score in NO_THRESHOLD else f"{score} t={threshold:g}"
+
+
+def compared_columns(score: str, against: str) -> tuple[str, str | None]:
+    """Return the columns of a score on the follow-up, and on what it is compared with (None where that is 1)."""
+    if against == "source":
+        return f"self_{score}", ORIGINALS.get(score)
+    return score, f"{'input' if against == 'input' else 'source'}_{score}"
+
+
 def columns_needed(score: str, against: str) -> tuple[str, ...]:
     """Return the record columns that a criterion reads."""
-    if against == "source":
-        return tuple(f"self_{name}" for name in components(score))
-    if against == "input":
-        return tuple(column for name in components(score) for column in (name, f"input_{name}"))
-    return tuple(column for name in components(score) for column in (name, f"source_{name}"))
+    pairs = [compared_columns(name, against) for name in components(score)]
+    return tuple(column for pair in pairs for column in pair if column is not None)
 
 
 def loss_exceeds(original: ArrayLike, artefact: ArrayLike, threshold: float) -> Bools:
@@ -83,14 +106,9 @@ def loss_exceeds(original: ArrayLike, artefact: ArrayLike, threshold: float) -> 
 
 
 def _pair(columns: Mapping[str, ArrayLike], name: str, against: str) -> tuple[Floats, Floats]:
-    if against == "source":
-        artefact = np.asarray(columns[f"self_{name}"], dtype=np.float64)
-        return np.ones_like(artefact), artefact
-    before = "input" if against == "input" else "source"
-    return (
-        np.asarray(columns[f"{before}_{name}"], dtype=np.float64),
-        np.asarray(columns[name], dtype=np.float64),
-    )
+    after, before = compared_columns(name, against)
+    artefact = np.asarray(columns[after], dtype=np.float64)
+    return np.ones_like(artefact) if before is None else np.asarray(columns[before], dtype=np.float64), artefact
 
 
 def judge(columns: Mapping[str, ArrayLike], *, score: str, threshold: float, against: str) -> Judgement:
@@ -99,9 +117,10 @@ def judge(columns: Mapping[str, ArrayLike], *, score: str, threshold: float, aga
     Args:
         columns: The score columns of :func:`columns_needed`, NaN where undefined, all of one length.
         score: A score column, or a rule of :data:`RULES`.
-        threshold: t of equation 6.
-        against: ``truth`` or ``source``.
+        threshold: t of equation 6; not looked at by a rule of :data:`NO_THRESHOLD`.
+        against: ``truth``, ``source`` or ``input``.
     """
+    limit = threshold_of(score, threshold)
     applies: Bools | None = None
     violated: Bools | None = None
     failed: Bools | None = None
@@ -110,7 +129,7 @@ def judge(columns: Mapping[str, ArrayLike], *, score: str, threshold: float, aga
         answered = ~np.isnan(artefact)
         with np.errstate(invalid="ignore"):
             usable = answered & (original > 0)
-            worse = usable & loss_exceeds(original, artefact, threshold)
+            worse = usable & loss_exceeds(original, artefact, limit)
         zero = answered & ~usable
         if applies is None or violated is None or failed is None:
             applies, violated, failed = usable, worse, zero
@@ -150,4 +169,4 @@ def verdict(row: Mapping[str, Any], *, score: str, threshold: float, against: st
         return Verdict.SKIP, ZERO_INPUT
     if any(np.isnan(columns[f"source_{name}"][0]) for name in names):
         return Verdict.SKIP, NO_SOURCE
-    return Verdict.SKIP, ZERO_SOURCE
+    return Verdict.SKIP, WRONG_SOURCE if score in NO_THRESHOLD else ZERO_SOURCE

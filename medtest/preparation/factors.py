@@ -1,4 +1,8 @@
-"""Factors of a seed that may explain failures (report 4.5, RQ4): lesion size, number and place, light, visible area."""
+"""Factors of a seed that may explain failures (report 4.5, RQ4).
+
+Of seeds that expect a mask: lesion size, number and place, light, visible area. Of seeds that expect a label: light,
+sharpness, how much stands out, lesion size where it is known, visible area.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +10,30 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import SERIES_KINDS, PreparedSeed
+from medtest.cases import SERIES_KINDS, Mask, PreparedSeed
 
 MIN_LESION = 1e-4
 """Smallest part of the image that counts as a lesion of its own; less is noise of a JPEG mask's edge."""
 
 
+SALIENCY_SIDE = 64
+"""Side at which saliency is looked for, as in the paper."""
+
+
 def seed_factors(prepared: PreparedSeed) -> dict[str, float | None]:
-    """Return the factor columns that belong to the seed, named as in ``records.SEED_FACTORS``.
+    """Return the factor columns that belong to the seed, named as in ``records.SEED_FACTORS`` or ``LABEL_FACTORS``.
 
     Area is a fraction of the field; the count is of 8-connected regions of at least ``MIN_LESION`` of the image;
     distance is that of the lesions' common centroid from the field's centroid, in radii of the disc that has the
     field's area, both axes measured in pixels of the prepared image; brightness and contrast are mean and standard
     deviation of grey levels (0-255, ITU-R BT.601 luma) in the field; visible area is the field's part of the image.
     The first three are None without a mask, the distance also with an empty one, and all but the visible area are None
-    where there is no field. Series (denoising, volumes) have no such factors.
+    where there is no field. Series (denoising, volumes) have no such factors; those of labels: :func:`_of_label`.
     """
     if prepared.kind in SERIES_KINDS:
         return {}
+    if prepared.kind == "label":
+        return _of_label(prepared)
     field = ~prepared.frame
     pixels = int(np.count_nonzero(field))
     factors: dict[str, float | None] = {
@@ -50,6 +60,57 @@ def seed_factors(prepared: PreparedSeed) -> dict[str, float | None]:
         here, centre = _centroid(lesion), _centroid(field.view(np.uint8))
         factors["factor_polyp_distance"] = float(np.hypot(*(here - centre)) / np.sqrt(pixels / np.pi))
     return factors
+
+
+def _of_label(prepared: PreparedSeed) -> dict[str, float | None]:
+    """Return the factors of a seed that expects a label.
+
+    Brightness and contrast are as above. Sharpness is the variance of the Laplacian of grey levels in the field
+    (J. L. Pech-Pacheco et al., "Diatom autofocusing in brightfield microscopy", ICPR 2000). The salient area is the
+    fraction of the field whose spectral residual exceeds three times its mean (X. Hou, L. Zhang, "Saliency detection: a
+    spectral residual approach", CVPR 2007). The lesion's area is a fraction of the field, None without a mask.
+    """
+    field = ~prepared.frame
+    pixels = int(np.count_nonzero(field))
+    factors: dict[str, float | None] = {
+        "factor_brightness": None,
+        "factor_contrast": None,
+        "factor_sharpness": None,
+        "factor_salient_area": None,
+        "factor_lesion_area": None,
+        "factor_visible_area": pixels / field.size,
+    }
+    if not pixels:
+        return factors
+    light = cv2.cvtColor(prepared.image, cv2.COLOR_RGB2GRAY)
+    inside = field.view(np.uint8)
+    mean, deviation = cv2.meanStdDev(light, mask=inside)
+    factors["factor_brightness"] = float(mean[0, 0])
+    factors["factor_contrast"] = float(deviation[0, 0])
+    # The edge of the field is no sharpness of the picture: pixels whose neighbours are all in the field count.
+    within = cv2.erode(inside, np.ones((3, 3), np.uint8), borderType=cv2.BORDER_CONSTANT, borderValue=1)
+    if within.any():
+        _, spread = cv2.meanStdDev(cv2.Laplacian(light, cv2.CV_64F), mask=within)
+        factors["factor_sharpness"] = float(spread[0, 0] ** 2)
+    factors["factor_salient_area"] = _salient_area(light, field)
+    if prepared.mask is not None:
+        factors["factor_lesion_area"] = int(np.count_nonzero(prepared.mask & field)) / pixels
+    return factors
+
+
+def _salient_area(light: NDArray[np.uint8], field: Mask) -> float:
+    """Return the fraction of the field that stands out; outside of it the picture is its mean, so that it does not."""
+    filled = np.where(field, light, np.uint8(round(float(light[field].mean())))).astype(np.uint8)
+    small = cv2.resize(filled, (SALIENCY_SIDE, SALIENCY_SIDE), interpolation=cv2.INTER_AREA).astype(np.float64)
+    spectrum = np.fft.fft2(small)
+    amplitude = np.log(np.abs(spectrum) + 1e-9)
+    residual = amplitude - cv2.blur(amplitude, (3, 3), borderType=cv2.BORDER_REFLECT)
+    raw = np.abs(np.fft.ifft2(np.exp(residual + 1j * np.angle(spectrum)))) ** 2
+    saliency = cv2.GaussianBlur(raw, (0, 0), SALIENCY_SIDE / 25)
+    inside = cv2.resize(field.view(np.uint8), (SALIENCY_SIDE, SALIENCY_SIDE), interpolation=cv2.INTER_NEAREST) > 0
+    if not inside.any():
+        return 0.0
+    return float((saliency[inside] > 3 * saliency[inside].mean()).mean())
 
 
 def _count(mask: NDArray[np.uint8]) -> int:

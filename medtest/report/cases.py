@@ -14,6 +14,10 @@ _MAKES_THE_CASE = ("suite", "suite_dir", "data", "seed", "seeds", "relations", "
 """First parts of the keys that change an address or what is made at it."""
 
 
+_OUTLINES = "Green outlines what was expected, magenta what the system answered."
+_LABELS = "Below each image stands what the system answered, below the source what was expected."
+
+
 def replay_command(material: Material, address: str) -> str:
     """Return the command that makes one case again, with all that was typed of its seeds and relations."""
     typed = shlex.split(material.command)
@@ -38,7 +42,8 @@ def cases(material: Material) -> dict[str, Any]:
         for row in material.tables.worst.to_dict("records")
     ]
     if material.wanted.images == "none":
-        return {"strips": [], "worst": worst, "no_strips": "The suite's privacy settings keep images out of reports."}
+        words = "The suite's privacy settings keep images out of reports."
+        return {"strips": [], "worst": worst, "no_strips": words, "strip_words": ""}
     found = strips(material.folder, sample_index(material.folder))
     return {
         "strips": [
@@ -53,6 +58,7 @@ def cases(material: Material) -> dict[str, Any]:
         ],
         "worst": worst,
         "no_strips": "No sample strips lie beside this report.",
+        "strip_words": _LABELS if material.wanted.kind == "label" else _OUTLINES,
     }
 
 
@@ -71,5 +77,5 @@ def _strip_words(facts: Mapping[str, Any], *, judged: bool) -> dict[str, Any]:
         "severity": facts.get("severity", 0),
         "address": str(facts.get("address", "")),
         "words": words.strip(),
-        "alt": f"{facts.get('relation', '')}: source, follow-up, expected mask, answers before and after",
+        "alt": f"{facts.get('relation', '')}: source, follow-up, what was expected, answers before and after",
     }

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from medtest.cases import UNCHANGED
+from medtest.oracles.criteria import NO_THRESHOLD
 from medtest.records import SOURCE_FAILED
 from medtest.report.heat import SUMS, Rates, beside, percent
 from medtest.report.material import Material
@@ -26,7 +27,8 @@ def efr_view(materials: Sequence[Material]) -> RenderableType:
     keys = criterion_keys(first)
     rates = [Rates(material.tables.efr) for material in materials]
     against = {"truth": "", "source": ", against the source's answer", "input": ", against the input"}[keys["against"]]
-    title = f"EFR in percent [95 % interval]: {keys['score']}, t = {keys['threshold']:g}{against}"
+    limit = "" if keys["score"] in NO_THRESHOLD else f", t = {keys['threshold']:g}"
+    title = f"EFR in percent [95 % interval]: {keys['score']}{limit}{against}"
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("relation", no_wrap=True)
     for material in materials:

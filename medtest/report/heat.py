@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from medtest.cases import UNCHANGED
+from medtest.oracles.criteria import threshold_of
 from medtest.report.figures import shade
 from medtest.results import efr
 
@@ -27,8 +28,8 @@ class Rates:
         self.datasets: list[str] = list(dict.fromkeys(str(name) for name in table["dataset"]))
         self.severities: list[str] = sorted({str(level) for level in table["severity"]} - {efr.ALL}, key=int)
         self.groups: dict[str, str] = dict(zip(table["relation"].astype(str), table["group"].astype(str), strict=True))
-        keys = ["dataset", "relation", "severity", "score", "threshold", "against"]
-        self._rows = {tuple(record[key] for key in keys): record for record in table.to_dict("records")}
+        keys = ["dataset", "relation", "severity", "score", "against"]
+        self._rows = {(*(record[key] for key in keys), limit_of(record)): record for record in table.to_dict("records")}
 
     def get(
         self,
@@ -41,7 +42,7 @@ class Rates:
         severity: str = efr.ALL,
     ) -> Mapping[str, Any] | None:
         """Return one row, or None."""
-        found = self._rows.get((dataset, relation, severity, score, threshold, against))
+        found = self._rows.get((dataset, relation, severity, score, against, threshold_of(score, threshold)))
         return {str(key): value for key, value in found.items()} if found is not None else None
 
     @property
@@ -49,6 +50,11 @@ class Rates:
         """The suite's relations by group, ``unchanged`` last."""
         names = [name for name in self.relations if name not in SUMS and name != UNCHANGED]
         return names + [name for name in self.relations if name == UNCHANGED]
+
+
+def limit_of(row: Mapping[Any, Any]) -> float:
+    """Return the threshold of a row of rates: 0 of a rule that has none."""
+    return threshold_of(str(row["score"]), float(row["threshold"]))
 
 
 def percent(value: Any) -> str:

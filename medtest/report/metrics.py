@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import medtest
 from medtest.oracles import criteria
+from medtest.report.heat import limit_of
 from medtest.report.material import SAMPLES, Material, picture_of, sample_index
 from medtest.results import efr
 from medtest.results.tables import FOLDER, SEED_FACTS, overall_row
@@ -22,9 +23,9 @@ _SHORT = 12
 def metrics(material: Material) -> dict[str, float]:
     """Return the metrics of one system.
 
-    ``efr/<score>/t<t>/<s1 … s5|all>/<relation|overall|overall_cells>`` in percent, over all data sets and against the
-    primary reference (rules like ``both`` over all severities only); for the primary criterion also
-    ``ci_low/…`` and ``ci_high/…`` of the pools, then counts, mean scores, gates, (α,σ).
+    ``efr/<score>/t<t>/<s1 … s5|all>/<relation|overall|overall_cells>`` in percent (``efr/label/…``, which has no
+    threshold), over all data sets and against the primary reference (rules like ``both`` over all severities only); for
+    the primary criterion also ``ci_low/…`` and ``ci_high/…`` of the pools, then counts, mean scores, gates, (α,σ).
     """
     table, primary = material.tables.efr, material.wanted.primary
     found: dict[str, float] = {}
@@ -34,16 +35,21 @@ def metrics(material: Material) -> dict[str, float]:
         rule = row["score"] in criteria.RULES and row["score"] != primary.score
         if row["severity"] == "0" or (rule and row["severity"] != efr.ALL):
             continue
-        name = f"{row['score']}/t{row['threshold']:g}/{level_name(str(row['severity']))}/{row['relation']}"
+        own = row["score"] == primary.score and limit_of(row) == primary.threshold
+        name = f"{metric_name(row['score'], limit_of(row))}/{level_name(str(row['severity']))}/{row['relation']}"
         found[f"efr/{name}"] = float(row["efr_percent"])
-        own = row["score"] == primary.score and row["threshold"] == primary.threshold
         if own and row["relation"] in {efr.OVERALL, efr.OVERALL_CELLS} and row["severity"] == efr.ALL:
             found[f"ci_low/{name}"] = float(row["ci_low"])
             found[f"ci_high/{name}"] = float(row["ci_high"])
     # the UI opens comparisons with the first metric: let it be the headline
-    head = f"efr/{primary.score}/t{primary.threshold:g}/{efr.ALL}/{efr.OVERALL}"
+    head = f"efr/{metric_name(primary.score, primary.threshold)}/{efr.ALL}/{efr.OVERALL}"
     found = {**({head: found[head]} if head in found else {}), **found}
     return found | _counts(material) | _scores(material) | _robustness(material)
+
+
+def metric_name(score: str, threshold: float) -> str:
+    """Return score and threshold as metrics name them: ``dice/t0.25``, ``label``."""
+    return score if score in criteria.NO_THRESHOLD else f"{score}/t{threshold:g}"
 
 
 def level_name(severity: str) -> str:
@@ -96,7 +102,7 @@ def tags(material: Material) -> dict[str, str]:
         "system": material.system,
         "digest": str(material.run.get("digest", "")),
         "view": material.view or "suite",
-        "criterion": f"{primary.score} t={primary.threshold:g} against {primary.against}",
+        "criterion": f"{criteria.criterion_name(primary.score, primary.threshold)} against {primary.against}",
         "datasets": ", ".join(material.tables.counts.seeds),
         "seeds": "phantoms" if wanted.phantom else "images",
         "trained_on": ", ".join(wanted.trained_on),
@@ -110,7 +116,7 @@ def tags(material: Material) -> dict[str, str]:
         found["mlflow.note.content"] = (
             f"**{material.system}** under **{wanted.suite} {wanted.version}**: EFR {row['efr_percent']:.2f} % "
             f"({row['ci_low']:.2f} to {row['ci_high']:.2f}), {row['violations']} violations of {row['cases']} cases, "
-            f"{primary.score} t={primary.threshold:g} against {primary.against}. Gates: {gates}. "
+            f"{criteria.criterion_name(primary.score, primary.threshold)} against {primary.against}. Gates: {gates}. "
             "See `report.html` under Artifacts."
         )
     return {key: value for key, value in found.items() if value}
@@ -163,11 +169,11 @@ def _shown(material: Material) -> dict[str, Any]:
     frames = material.tables.frames()
     primary = material.wanted.primary
     rates = frames["efr.csv"]
-    own = (rates["score"] == primary.score) & (rates["against"] == primary.against)
+    own = efr.of_criterion(rates, primary.score, primary.threshold) & (rates["against"] == primary.against).to_numpy()
     return {
         **{name: frame for name, frame in frames.items() if name not in {"seeds.csv", "severity.csv"}},
         "efr.csv": rates,
-        "efr_primary.csv": rates.loc[(own & (rates["threshold"] == primary.threshold)).to_numpy(dtype=bool)],
+        "efr_primary.csv": rates.loc[own],
     }
 
 

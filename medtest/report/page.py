@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import medtest
 from medtest.cases import UNCHANGED
+from medtest.oracles.criteria import NO_THRESHOLD, criterion_name
 from medtest.report import sections
 from medtest.report.cases import cases
 from medtest.report.heat import Rates, beside, heat, interval, percent
@@ -18,17 +19,19 @@ from medtest.report.words import (
     cluster_word,
     criterion_keys,
     criterion_words,
+    expected_words,
+    limit_words,
     phantom_words,
-    score_words,
     view_words,
 )
 from medtest.results import efr, pivot
+from medtest.results.wanted import Wanted
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 _AGAINST = {
-    "truth": "Every score and threshold, against the expected mask",
+    "truth": "Every score and threshold, against the {expected}",
     "source": "Every score and threshold, against the system's own answer to the source image",
     "input": "Every score and threshold, against the image that the system was given",
 }
@@ -174,7 +177,7 @@ def _cards(material: Material, row: Mapping[str, Any] | None, rates: Rates) -> l
     else:
         cards.append(
             {
-                "name": f"EFR overall, {primary.score} t={primary.threshold:g}",
+                "name": f"EFR overall, {criterion_name(primary.score, primary.threshold)}",
                 "value": percent(row["efr_percent"]) or "none",
                 "lines": [
                     f"95 % interval {interval(row)} %",
@@ -228,7 +231,7 @@ def _heats(material: Material, rates: Rates) -> list[dict[str, Any]]:
     found = [
         heat(
             rates,
-            title=f"{score_words(primary['score'])}, t = {primary['threshold']:g}, against {primary['against']}"
+            title=f"{limit_words(primary['score'], primary['threshold'])}, against {primary['against']}"
             + (", all data sets" if len(rates.datasets) > 2 else ""),
             columns=[*levels, ("all", primary)],
             side=primary,
@@ -242,14 +245,22 @@ def _heats(material: Material, rates: Rates) -> list[dict[str, Any]]:
         found.append(heat(rates, title="By data set, all severities", columns=columns))
     for against in wanted.criteria.against:
         columns = [
-            (f"{score} t={threshold:g}", {"score": score, "threshold": threshold, "against": against})
-            for threshold in wanted.criteria.thresholds
-            for score in wanted.criteria.scores
+            (criterion_name(score, threshold), {"score": score, "threshold": threshold, "against": against})
+            for score, threshold in _columns_of(wanted)
             if rates.get(relation=efr.OVERALL, score=score, threshold=threshold, against=against) is not None
         ]
         if columns:
-            found.append(heat(rates, title=_AGAINST[against], columns=columns))
+            title = _AGAINST[against].format(expected=expected_words(material))
+            found.append(heat(rates, title=title, columns=columns))
     return found
+
+
+def _columns_of(wanted: Wanted) -> list[tuple[str, float]]:
+    """Return the shown scores threshold by threshold, those without a threshold once and first."""
+    shown = wanted.criteria
+    free = [(score, 0.0) for score in shown.scores if score in NO_THRESHOLD]
+    rest = [score for score in shown.scores if score not in NO_THRESHOLD]
+    return [*free, *((score, threshold) for threshold in shown.thresholds for score in rest)]
 
 
 def _not_judged(row: Mapping[str, Any] | None) -> str:

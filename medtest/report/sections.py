@@ -9,6 +9,7 @@ from medtest.cases import UNCHANGED
 from medtest.oracles import criteria
 from medtest.report import figures
 from medtest.report.heat import SUMS, Rates, cell, interval, percent, rows_of
+from medtest.report.words import curve_words, limit_words, score_words
 from medtest.results import efr, reference
 from medtest.results.factors import all_factors
 
@@ -94,9 +95,9 @@ def severity(material: Material, rates: Rates) -> dict[str, Any]:
             )
         )
     legend = [
-        (f"mean {curve_score(material)}", _SCORE),
-        (f"EFR ({primary.score}, t={primary.threshold:g}) as a share", _RATE),
-        (f"mean {curve_score(material)} on the source images (dashed)", figures.SKY),
+        (f"mean {curve_words(material, curve_score(material))}", _SCORE),
+        (f"EFR ({limit_words(primary.score, primary.threshold)}) as a share", _RATE),
+        (f"mean {curve_words(material, curve_score(material))} on the source images (dashed)", figures.SKY),
     ]
     return {"curves": panels, "curve_legend": legend}
 
@@ -120,7 +121,7 @@ def mean_cards(material: Material) -> list[dict[str, Any]]:
     score = curve_score(material)
     after = _mean_rows(material)
     after = after.loc[(after["relation"] != UNCHANGED).to_numpy(dtype=bool)]
-    lines = [f"mean {score} of {judged:,} source cases"]
+    lines = [f"mean {'accuracy' if score == 'agreement' else score_words(score)} of {judged:,} source cases"]
     if not after.empty and material.wanted.curve_against == "truth":
         weighted = float((after["mean"] * after["cases"]).sum() / after["cases"].sum())
         lines.append(f"{weighted:.3f} over all follow-ups")
@@ -208,7 +209,7 @@ def robustness(material: Material) -> dict[str, Any]:
                 "note": note,
             }
         )
-    return {"alpha_sigma": rows, "alpha_score": score}
+    return {"alpha_sigma": rows, "alpha_score": curve_words(material, score)}
 
 
 def _ends(row: Mapping[Any, Any], name: str) -> str:

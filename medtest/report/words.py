@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from medtest.oracles.criteria import NO_THRESHOLD
 from medtest.report.material import Material
 
 
@@ -25,24 +26,47 @@ def score_words(score: str) -> str:
         "ssim": "SSIM",
         "psnr": "PSNR",
         "f_measure": "F-measure",
+        "label_share": "share of decisions",
     }.get(score, score.replace("_", " "))
 
 
 def criterion_words(material: Material) -> str:
     """Return when a case is a violation, in words."""
     primary = material.wanted.primary
+    if primary.score in NO_THRESHOLD:
+        changed = "the label is another one than on the source image"
+        wrong = "the label is wrong while it was right on the source image"
+        return changed if primary.against == "source" else wrong
     if primary.against == "source":
+        first = "what it was on the source" if primary.score == "probability" else "1"
         return (
             f"{score_words(primary.score)} between the answers to the follow-up and to its source falls more than "
-            f"{100 * primary.threshold:g} % below 1"
+            f"{100 * primary.threshold:g} % below {first}"
         )
     if primary.against == "input":
         more = f" by more than {100 * primary.threshold:g} %" if primary.threshold else ""
         return f"{score_words(primary.score)} of the answer is below that of the image which the system was given{more}"
     return (
-        f"{score_words(primary.score)} against the expected mask falls by more than {100 * primary.threshold:g} % "
-        "of what it was on the source image"
+        f"{score_words(primary.score)} against the {expected_words(material)} falls by more than "
+        f"{100 * primary.threshold:g} % of what it was on the source image"
     )
+
+
+def curve_words(material: Material, score: str) -> str:
+    """Return what the curves of a score show: agreement with the truth is accuracy."""
+    if score == "agreement":
+        return "accuracy" if material.wanted.curve_against == "truth" else "agreement with the source"
+    return score_words(score)
+
+
+def expected_words(material: Material) -> str:
+    """Return what the seeds of a suite expect: a mask, an image, a region, a label."""
+    return f"expected {material.wanted.kind}"
+
+
+def limit_words(score: str, threshold: float) -> str:
+    """Return score and threshold for a heading: ``Dice, t = 0.25``, ``label``."""
+    return score_words(score) if score in NO_THRESHOLD else f"{score_words(score)}, t = {threshold:g}"
 
 
 def phantom_words(material: Material) -> str:

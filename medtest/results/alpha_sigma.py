@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from medtest.cases import UNCHANGED
+from medtest.oracles.criteria import compared_columns
 from medtest.results import efr, statistics
 from medtest.results.cells import Axes, axes
 from medtest.results.records_io import Records
@@ -135,8 +136,9 @@ def alpha_sigma_table(
     leveled = np.array([level > 0 for level in found.severities], dtype=bool)
     for reference in against:
         for score in scores:
-            after = records.floats(score if reference == "truth" else f"self_{score}")
-            before = records.floats(f"source_{score}") if reference == "truth" else np.ones_like(after)
+            name, origin = compared_columns(score, reference)
+            after = records.floats(name)
+            before = np.ones_like(after) if origin is None else records.floats(origin)
             if np.isnan(after).all() or np.isnan(before).all():
                 continue
             for number, relation in enumerate(found.relations):

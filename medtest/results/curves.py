@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.cases import UNCHANGED
+from medtest.oracles.criteria import compared_columns
 from medtest.results import columns, efr, statistics
 from medtest.results.cells import Axes, axes
 from medtest.results.records_io import Records
@@ -34,7 +35,8 @@ def severity_table(
     Args:
         records: Records of one system.
         scores: Score columns.
-        against: ``truth`` (the score itself) and ``source`` (``self_<score>``, where the source's mean is 1).
+        against: ``truth`` (the score itself) and ``source`` (``self_<score>``, where the source's mean is 1, or
+            what :data:`medtest.oracles.criteria.ORIGINALS` names).
         place: What :func:`medtest.results.cells.axes` gave for these records; None makes it.
     """
     import pandas as pd
@@ -46,8 +48,9 @@ def severity_table(
     rows: list[dict[str, object]] = []
     for reference in against:
         for score in scores:
-            after = records.floats(score if reference == "truth" else f"self_{score}")
-            before = records.floats(f"source_{score}") if reference == "truth" else np.ones_like(after)
+            name, origin = compared_columns(score, reference)
+            after = records.floats(name)
+            before = np.ones_like(after) if origin is None else records.floats(origin)
             known = ~np.isnan(after) & ~np.isnan(before)
             if known.any():
                 sums = _Sums(found, known, (after, before, scale))

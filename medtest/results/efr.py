@@ -183,7 +183,10 @@ def _rates(
 
 @dataclass(frozen=True, kw_only=True)
 class Criteria:
-    """What an EFR table covers: every score at every threshold against every reference."""
+    """What an EFR table covers: every score at every threshold against every reference.
+
+    A rule that has no threshold is covered once, at 0; the table leaves its threshold empty.
+    """
 
     scores: tuple[str, ...]
     thresholds: tuple[float, ...]
@@ -192,7 +195,7 @@ class Criteria:
     def __iter__(self) -> Iterator[tuple[str, float, str]]:
         for against in self.against:
             for score in self.scores:
-                for threshold in self.thresholds:
+                for threshold in (0.0,) if score in criteria.NO_THRESHOLD else self.thresholds:
                     yield score, threshold, against
 
 
@@ -205,6 +208,13 @@ def available(records: Records, wanted: Criteria) -> Iterator[tuple[str, float, 
                 known[name] = bool((~np.isnan(records.floats(name))).any())
         if all(known[name] for name in criteria.columns_needed(score, against)):
             yield score, threshold, against
+
+
+def of_criterion(table: pd.DataFrame, score: str, threshold: float) -> NDArray[np.bool_]:
+    """Return which rows of a table are of a score at a threshold; a rule that has none has an empty one there."""
+    limits = table["threshold"].to_numpy(dtype=np.float64)
+    same = np.isnan(limits) if score in criteria.NO_THRESHOLD else np.isclose(limits, threshold, rtol=0, atol=1e-12)
+    return np.asarray((table["score"] == score).to_numpy(dtype=bool) & same, dtype=np.bool_)
 
 
 def efr_table(records: Records, wanted: Criteria, place: Axes | None = None) -> pd.DataFrame:
@@ -270,7 +280,7 @@ def _one_criterion(
             "group": groups[r],
             "severity": severities[s],
             "score": score,
-            "threshold": threshold,
+            "threshold": np.nan if score in criteria.NO_THRESHOLD else threshold,
             "against": against,
             **chosen,
             "efr_percent": np.round(100 * rates.rate.ravel()[keep], 4),
@@ -297,5 +307,6 @@ __all__ = [
     "available",
     "axes",
     "efr_table",
+    "of_criterion",
     "status",
 ]

@@ -60,9 +60,17 @@ def all_factors(score: str) -> tuple[Factor, ...]:
         ),
         Factor(name="brightness", column="factor_brightness", unit="grey levels", label="image brightness"),
         Factor(name="contrast", column="factor_contrast", unit="grey levels", label="image contrast"),
+        Factor(
+            name="sharpness", column="factor_sharpness", unit="squared grey levels", label="sharpness (low: blurred)"
+        ),
+        Factor(name="salient_area", column="factor_salient_area", unit="fraction of the field", label="salient area"),
+        Factor(name="lesion_area", column="factor_lesion_area", unit="fraction of the field", label="lesion size"),
         Factor(name="visible_area", column="factor_visible_area", unit="fraction of the image", label="visible area"),
         Factor(name="lesion_distance", column="factor_lesion_distance", unit="pixels", label="lesion-object distance"),
         Factor(name="object_area", column="factor_object_area", unit="fraction of the field", label="object size"),
+        Factor(
+            name="source_confidence", column="source_confidence", unit="probability", label="confidence on the source"
+        ),
         Factor(name="original_score", column=f"source_{score}", unit="score", label=f"original {score}"),
     )
 
@@ -110,7 +118,11 @@ def _cases(records: Records, primary: Criterion, given: Axes | None) -> _Cases:
         cluster=place.cluster[chosen],
         dataset=place.dataset[chosen],
         place=place,
-        criterion={"score": primary.score, "threshold": primary.threshold, "against": primary.against},
+        criterion={
+            "score": primary.score,
+            "threshold": None if primary.score in criteria.NO_THRESHOLD else primary.threshold,
+            "against": primary.against,
+        },
     )
 
 

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from medtest.results import statistics
+from medtest.oracles.criteria import criterion_name
+from medtest.results import efr, statistics
 from medtest.suite.model import Gate
 
 if TYPE_CHECKING:
@@ -46,7 +45,8 @@ def describe(gate: Gate) -> str:
     """Return a gate as one line of text."""
     bound = "upper end of the interval" if gate.bound == "ci_high" else "rate"
     where = f"{gate.relation}, severity {gate.severity}, data set {gate.dataset}"
-    return f"{gate.score} t={gate.threshold:g} against {gate.against}, {where}: {bound} at most {gate.max_percent:g} %"
+    criterion = criterion_name(gate.score, gate.threshold)
+    return f"{criterion} against {gate.against}, {where}: {bound} at most {gate.max_percent:g} %"
 
 
 def evaluate(gates: Iterable[Gate], table: pd.DataFrame) -> tuple[GateResult, ...]:
@@ -62,8 +62,7 @@ def evaluate(gates: Iterable[Gate], table: pd.DataFrame) -> tuple[GateResult, ..
 def _one(gate: Gate, table: pd.DataFrame) -> GateResult:
     rows = table.loc[
         (
-            (table["score"] == gate.score)
-            & np.isclose(table["threshold"].to_numpy(dtype=np.float64), gate.threshold)
+            efr.of_criterion(table, gate.score, gate.threshold)
             & (table["against"] == gate.against)
             & (table["dataset"] == gate.dataset)
             & (table["relation"] == gate.relation)

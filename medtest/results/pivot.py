@@ -23,7 +23,7 @@ def marked(dataset: str, trained_on: Collection[str]) -> str:
 def pivot_table(
     table: pd.DataFrame,
     *,
-    threshold: float,
+    threshold: float | None,
     against: str,
     scores: Sequence[str],
     trained_on: Collection[str] = (),
@@ -32,7 +32,7 @@ def pivot_table(
 
     Args:
         table: What :func:`medtest.results.efr.efr_table` gave.
-        threshold: t of equation 6.
+        threshold: t of equation 6; None for rules that have none.
         against: ``truth`` or ``source``.
         scores: Scores across, in order.
         trained_on: Data sets the system has seen.
@@ -44,7 +44,7 @@ def pivot_table(
 
     chosen = table.loc[
         (
-            (table["threshold"] == threshold)
+            (table["threshold"].isna() if threshold is None else table["threshold"] == threshold)
             & (table["against"] == against)
             & (table["severity"] == efr.ALL)
             & table["score"].isin(list(scores))
@@ -71,6 +71,6 @@ def pivot_table(
     return pd.DataFrame(rows)
 
 
-def file_name(threshold: float, against: str) -> str:
-    """Return the pivot's file name, e.g. ``pivot_truth_t0.25.csv``."""
-    return f"pivot_{against}_t{threshold:g}.csv"
+def file_name(threshold: float | None, against: str) -> str:
+    """Return the pivot's file name, e.g. ``pivot_truth_t0.25.csv``, or ``pivot_source.csv`` without threshold."""
+    return f"pivot_{against}.csv" if threshold is None else f"pivot_{against}_t{threshold:g}.csv"

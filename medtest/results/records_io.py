@@ -143,9 +143,14 @@ class Records:
 
     @property
     def scores(self) -> tuple[str, ...]:
-        """Score columns that have a ``source_`` column beside them."""
+        """Score columns (numbers, not texts) that have a ``source_`` column beside them."""
         names = [str(name) for name in self.followups.columns]
-        return tuple(name for name in names if f"source_{name}" in names)
+        return tuple(name for name in names if f"source_{name}" in names and self._is_number(name))
+
+    def _is_number(self, name: str) -> bool:
+        from pandas.api.types import is_numeric_dtype
+
+        return bool(is_numeric_dtype(self.followups[name]))
 
     @property
     def self_scores(self) -> tuple[str, ...]:

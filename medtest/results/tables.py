@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 FOLDER = "tables"
 COUNTED = ("missed_lesions", "false_regions")
 """Scores that count what went wrong; of the others, higher is better."""
+NO_QUALITY = (*COUNTED, "confidence")
+"""Scores whose curves over severities say nothing of quality."""
 SEED_FACTS = ("dataset", "seed_id", "cluster", "source_sha256", "verdict")
 """Columns of ``seeds.csv`` before the scores."""
 
@@ -181,14 +183,14 @@ def tables_of(records: Records, wanted: Wanted) -> Tables:
     place = axes(records, order)
     rates = efr.efr_table(records, shown, place)
     references = [name for name in shown.against if name in wanted.references] or list(wanted.references)
-    curve_scores = [s for s in dict.fromkeys((*records.scores, *records.self_scores)) if s not in COUNTED]
+    curve_scores = [s for s in dict.fromkeys((*records.scores, *records.self_scores)) if s not in NO_QUALITY]
     measured = [row for score in curve_scores for row in measured_rows(records, score, Shape(min_step=wanted.min_step))]
     pivots = {
         pivot.file_name(threshold, against): pivot.pivot_table(
-            rates, threshold=threshold, against=against, scores=_across(shown.scores), trained_on=wanted.trained_on
+            rates, threshold=threshold, against=against, scores=scores, trained_on=wanted.trained_on
         )
         for against in dict.fromkeys(rates["against"])
-        for threshold in shown.thresholds
+        for threshold, scores in _pages(shown)
     }
     system = str(records.followups["system"].iloc[0]) if not records.followups.empty else ""
     return Tables(
@@ -196,7 +198,7 @@ def tables_of(records: Records, wanted: Wanted) -> Tables:
         trained_on=wanted.trained_on,
         efr=rates,
         pivots=pivots,
-        severity=curves.severity_table(records, [*curve_scores, *COUNTED], references, place),
+        severity=curves.severity_table(records, [*curve_scores, *NO_QUALITY], references, place),
         alpha_sigma=_with_measured(
             alpha_sigma.alpha_sigma_table(
                 records, curve_scores, references, place, include_source=wanted.include_source
@@ -227,6 +229,14 @@ def _with_measured(table: pd.DataFrame, rows: list[dict[str, object]]) -> pd.Dat
     return more if table.empty else pd.concat([table, more], ignore_index=True)
 
 
+def _pages(shown: efr.Criteria) -> list[tuple[float | None, list[str]]]:
+    """Return the thresholds of pivots with the scores across; rules that have none share one, without threshold."""
+    free = [score for score in shown.scores if score in criteria.NO_THRESHOLD]
+    bound = _across(tuple(score for score in shown.scores if score not in free))
+    pages: list[tuple[float | None, list[str]]] = [(None, free)] if free else []
+    return [*pages, *((threshold, bound) for threshold in shown.thresholds if bound)]
+
+
 def _across(scores: tuple[str, ...]) -> list[str]:
     """Return the scores of a pivot: the report's two, then the rest."""
     first = [score for score in ("dice", "iou") if score in scores]
@@ -253,12 +263,9 @@ def worst_table(records: Records, primary: Criterion, most: int = 30) -> pd.Data
 
     score = criteria.components(primary.score)[0]
     found = status(records, score=primary.score, threshold=primary.threshold, against=primary.against)
-    if primary.against == "source":
-        after = records.floats(f"self_{score}")
-        before = np.ones_like(after)
-    else:
-        origin = "input" if primary.against == "input" else "source"
-        after, before = records.floats(score), records.floats(f"{origin}_{score}")
+    name, origin = criteria.compared_columns(score, primary.against)
+    after = records.floats(name)
+    before = np.ones_like(after) if origin is None else records.floats(origin)
     with np.errstate(invalid="ignore", divide="ignore"):
         loss = (before - after) / before
     chosen = np.flatnonzero(found.case & (records.followups["relation"] != UNCHANGED).to_numpy(dtype=bool))
@@ -322,9 +329,8 @@ def overall_row(rates: pd.DataFrame, *, score: str, threshold: float, against: s
             (rates["dataset"] == efr.ALL)
             & (rates["relation"] == efr.OVERALL)
             & (rates["severity"] == efr.ALL)
-            & (rates["score"] == score)
-            & (rates["threshold"] == threshold)
             & (rates["against"] == against)
+            & efr.of_criterion(rates, score, threshold)
         ).to_numpy()
     ]
     return None if rows.empty else rows.iloc[0]

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from medtest.errors import MedtestError, OutputProblem
+from medtest.oracles.criteria import NO_THRESHOLD
 from medtest.plugins import parts
 from medtest.results.efr import Criteria
 from medtest.suite.exclusion import COPY, BadListError, Exclusion, read_exclusion
@@ -42,6 +43,7 @@ class Wanted:
         exclude: Follow-ups that people judged unfit.
         include_source: Curves over scales begin with the source, at scale 0.
         min_step: Neighbouring scales of a measured property that are nearer are merged.
+        kind: The kind of answer that the seeds expect.
     """
 
     suite: str
@@ -61,6 +63,7 @@ class Wanted:
     exclude: Exclusion | None = None
     include_source: bool = False
     min_step: float = 0.0
+    kind: str = "mask"
 
     @classmethod
     def of(cls, suite: Suite, system_id: str | None = None) -> Wanted:
@@ -93,6 +96,7 @@ class Wanted:
             exclude=suite.exclude,
             include_source=bool(getattr(oracle.part.settings, "include_source", False)),
             min_step=float(getattr(oracle.part.settings, "min_step", 0.0)),
+            kind=suite.kind,
         )
 
     @classmethod
@@ -136,15 +140,18 @@ class Wanted:
             hashed=content.get("privacy", {}).get("seed_ids") == "hashed",
             include_source=bool(oracles.get("include_source", False)),
             min_step=float(oracles.get("min_step", 0.0)),
+            kind=_judged_kind(oracles.get("oracle")),
         )
 
     @property
     def criteria(self) -> Criteria:
         """What the EFR table covers: what the suite shows, its primary criterion and what its gates speak of."""
         primary = self.primary
+        stated: list[Criterion | Gate] = [primary, *self.gates]
+        limits = {one.threshold for one in stated if one.score not in NO_THRESHOLD}
         return Criteria(
             scores=tuple(dict.fromkeys([*self.scores, primary.score, *(gate.score for gate in self.gates)])),
-            thresholds=tuple(sorted({*self.thresholds, primary.threshold, *(gate.threshold for gate in self.gates)})),
+            thresholds=tuple(sorted({*self.thresholds, *limits})),
             against=tuple(dict.fromkeys([*self.against, primary.against, *(gate.against for gate in self.gates)])),
         )
 
@@ -180,6 +187,15 @@ class Wanted:
             return bool(getattr(info.load(), attribute, False))
         except MedtestError:
             return False
+
+
+def _judged_kind(oracle: object) -> str:
+    """Return the kind of answer that an oracle judges; a mask where it is not installed."""
+    info = parts("oracles").get(str(oracle))
+    try:
+        return "mask" if info is None else str(info.load().output_kind)
+    except MedtestError:
+        return "mask"
 
 
 def _trained_on(content: Mapping[str, Any], folder: Path) -> tuple[str, ...]:

@@ -213,6 +213,7 @@ class _UnitRun:
                 elapsed_ms=answer.elapsed_ms,
                 scores=source.scores,
                 source_scores=source.scores,
+                texts=self._texts(seed, source.output, source.output),
             )
         verdict, reason = answer.verdict, answer.reason
         scores: Mapping[str, float | None] = {}
@@ -238,7 +239,15 @@ class _UnitRun:
             elapsed_ms=answer.elapsed_ms,
             scores=scores,
             source_scores=source.scores,
+            texts=self._texts(seed, answer.output, source.output),
         )
+
+    def _texts(self, seed: PreparedSeed, answer: Output | None, source: Output | None) -> Mapping[str, str | None]:
+        oracle = self.parts.oracle
+        try:
+            return oracle.describe(answer=answer, source=source, seed=seed) if oracle.texts else {}
+        except Exception:  # noqa: BLE001 - an oracle may be anybody's plug-in; its texts are no verdict
+            return {}
 
     @staticmethod
     def _blame_source(source: _Source) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
 from medtest.cases import Address, FollowUp, SeedRef, Verdict
 from medtest.oracles.base import Oracle
-from medtest.records import CASE_FACTORS, FIXED_COLUMNS, SEED_FACTORS, schema
+from medtest.records import CASE_FACTORS, FIXED_COLUMNS, schema
 from medtest.runner.privacy import Names, Scrubber
 
 SOURCE_GROUP = "source"
@@ -25,7 +25,7 @@ def strata_of(refs: Sequence[SeedRef]) -> tuple[str, ...]:
 
 def records_schema(oracle: Oracle, strata: tuple[str, ...]) -> pa.Schema:
     """Return the schema of a run's records."""
-    return schema(oracle.scores, oracle.self_scores, strata)
+    return schema(oracle.scores, oracle.self_scores, strata, texts=oracle.texts, factors=oracle.seed_factors)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +40,7 @@ class Finished:
         elapsed_ms: The case's share of its batch's time, or None where the system was not asked.
         scores: The oracle's columns.
         source_scores: The oracle's columns of the source case.
+        texts: The oracle's text columns.
     """
 
     follow: FollowUp | None
@@ -49,6 +50,7 @@ class Finished:
     elapsed_ms: float | None = None
     scores: Mapping[str, float | None]
     source_scores: Mapping[str, float | None]
+    texts: Mapping[str, str | None] = field(default_factory=dict)
 
 
 class RowMaker:
@@ -77,6 +79,8 @@ class RowMaker:
         self._groups = dict(groups)
         self._scores = oracle.scores
         self._self_scores = tuple(f"self_{name}" for name in oracle.self_scores)
+        self._texts = oracle.texts
+        self._factors = oracle.seed_factors
         self._strata = strata
         self._names = names
         self._scrub = scrub
@@ -116,7 +120,8 @@ class RowMaker:
             *(case.scores.get(name) for name in self._scores),
             *(case.source_scores.get(name) for name in self._scores),
             *(case.scores.get(name) for name in self._self_scores),
-            *(factors.get(name) for name in SEED_FACTORS),
+            *(case.texts.get(name) for name in self._texts),
+            *(factors.get(name) for name in self._factors),
             *(facts.get(_FACTS[name]) for name in CASE_FACTORS),
             *(self._scrub.params(strata.get(name), ref) for name in self._strata),  # a column may repeat file names
         )

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from medtest.cases import SOURCE, UNCHANGED
+from medtest.oracles import criteria
 from medtest.oracles.base import Oracle
 from medtest.runner.folder import output_problems, writing_text
 from medtest.runner.ledger import Places
@@ -74,10 +75,13 @@ class Sample:
         """Return title and detail of the strip."""
         where = f"{self.dataset}/{self.seed_id}"
         level = f"severity {self.severity}" if self.severity else f"draw {self.repeat}"
+        level += f", frame {self.frame}" if self.frame else ""
         title = f"{self.relation}, {level}  ·  {self.verdict}  ·  {where}  ·  {system}"
         if self.score is None or self.source_score is None:
             return title, self.reason
         name = self.score_name.removeprefix("self_")
+        if name == "agreement":
+            return title, f"{self.kind}: {self._label_words()}"
         against = " (compared with its own answer to the source)" if self.score_name.startswith("self_") else ""
         if self.compared == "input":
             return title, f"{self.kind}: {name} {self.source_score:.3f} of the input, {self.score:.3f} of the answer"
@@ -85,6 +89,12 @@ class Sample:
             title,
             f"{self.kind}: {name} {self.source_score:.3f} on the source, {self.score:.3f} on the follow-up{against}",
         )
+
+    def _label_words(self) -> str:
+        if self.score_name.startswith("self_"):
+            return "the same label as on the source" if self.score else "another label than on the source"
+        said = {1.0: "right", 0.0: "wrong"}
+        return f"the label is {said.get(self.source_score or 0.0)} on the source, {said.get(self.score or 0.0)} here"
 
 
 _COLUMNS = ["dataset", "seed_id", "relation", "severity", "frame", "repeat", "verdict", "reason", "scale"]
@@ -127,10 +137,12 @@ def choose(folder: Path, places: Places, *, oracle: Oracle, primary: Criterion, 
 
 def _scores(oracle: Oracle, primary: Criterion) -> tuple[str | None, str]:
     """Return the columns of the source's score (None where it is 1 by definition) and of the follow-up's."""
-    name = primary.score if primary.score in oracle.scores else oracle.scores[0]
-    if primary.against == "source":
-        return None, f"self_{name}" if name in oracle.self_scores else f"self_{oracle.self_scores[0]}"
-    return f"{'input' if primary.against == 'input' else 'source'}_{name}", name
+    name = criteria.components(primary.score)[0]
+    name = name if name in oracle.scores else oracle.scores[0]
+    if primary.against == "source" and name not in oracle.self_scores:
+        name = oracle.self_scores[0]
+    after, before = criteria.compared_columns(name, primary.against)
+    return before, after
 
 
 class _Candidates:
@@ -222,7 +234,9 @@ def _codes(column: pa.ChunkedArray) -> tuple[np.ndarray[Any, np.dtype[np.int64]]
 def _sample(number: int, kind: str, place: int, record: Mapping[str, Any], names: tuple[str | None, str]) -> Sample:
     before, after = names
     seed = re.sub(r"[^A-Za-z0-9_-]+", "-", str(record["seed_id"]))[:40]
-    name = f"{number:02d}-{kind}-{record['relation']}-s{record['severity']}-r{record['repeat']}-{seed}.png"
+    name = (
+        f"{number:02d}-{kind}-{record['relation']}-s{record['severity']}{_frame(record)}-r{record['repeat']}-{seed}.png"
+    )
     return Sample(
         kind=kind,
         place=place,
@@ -233,6 +247,10 @@ def _sample(number: int, kind: str, place: int, record: Mapping[str, Any], names
         compared="input" if before is not None and before.startswith("input_") else "source",
         **{key: record[key] for key in _COLUMNS},
     )
+
+
+def _frame(record: Mapping[str, Any]) -> str:
+    return f"-f{record['frame']}" if record["frame"] else ""
 
 
 def kept(folder: Path, samples: list[Sample]) -> bool:

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from PIL import Image as PillowImage
 from PIL import ImageDraw, ImageFont
 
-from medtest.cases import SERIES_KINDS, Image, Mask, MaskOutput, PreparedSeed
+from medtest.cases import SERIES_KINDS, Image, LabelOutput, Mask, MaskOutput, PreparedSeed
 from medtest.runner.folder import writing
+from medtest.runner.label_words import expected_words, label_words
 from medtest.runner.messages import Montage, Strip, StripTask
 from medtest.runner.montage import Row, draw_montage, save_montage
 from medtest.runner.parts import Answer, Made, Parts, answers, describe
@@ -29,6 +30,7 @@ PANEL = 300
 _GAP = 6
 _HEAD = 50
 _FOOT = 26
+_LINE = 18
 _PAPER = (255, 255, 255)
 _INK = (28, 30, 34)
 _FAINT = (104, 108, 116)
@@ -113,6 +115,10 @@ def draw_strip(seed: PreparedSeed, case: Made, before: Answer, after: Answer, *,
     if seed.kind in SERIES_KINDS:
         panels = _series_panels(seed, case, before, after)
         return _assemble(panels, title, detail, with_truth=seed.mask is not None, outlines=seed.kind == "region")
+    if seed.kind == "label":
+        masks = seed.mask is not None or any(getattr(one.output, "mask", None) is not None for one in (before, after))
+        panels = _label_panels(seed, case, before, after)
+        return _assemble(panels, title, detail, with_truth=seed.mask is not None, outlines=masks)
     panels = [("source", _panel(seed.image)), ("follow-up", _panel(changed, case.reason))]
     if seed.mask is not None:
         panels.append(("expected", _panel(seed.image, truth=seed.mask)))
@@ -138,6 +144,20 @@ def _series_panels(seed: PreparedSeed, case: Made, before: Answer, after: Answer
             continue
         shown = answer_view(seed, image, answer.output)
         panels.append((name, _panel(shown.image, truth=truth, answer=shown.region)))
+    return panels
+
+
+def _label_panels(seed: PreparedSeed, case: Made, before: Answer, after: Answer) -> list[tuple[str, Picture]]:
+    """Return source and follow-up with what was answered below each, outlined where there are masks."""
+    changed = None if case.follow is None else case.follow.image
+    panels = []
+    for name, image, answer in (("source", seed.image, before), ("follow-up", changed, after)):
+        output = answer.output
+        mask = output.mask.mask if isinstance(output, LabelOutput) and output.mask is not None else None
+        truth = None if image is None else seed.mask
+        reason = case.reason if image is None else ""
+        panels.append((f"{name}\n{label_words(answer)}", _panel(image, reason, truth=truth, answer=mask)))
+    panels[0] = (f"{panels[0][0]}\n{expected_words(seed)}", panels[0][1])
     return panels
 
 
@@ -205,8 +225,10 @@ def _wrap(draw: ImageDraw.ImageDraw, words: str, width: int) -> list[str]:
 def _assemble(
     panels: list[tuple[str, Picture]], title: str, detail: str, *, with_truth: bool, outlines: bool = True
 ) -> Picture:
+    """Put panels side by side; the lines of a panel's name stand below it."""
     width = sum(picture.shape[1] for _, picture in panels) + _GAP * (len(panels) + 1)
-    canvas = PillowImage.new("RGB", (width, _HEAD + PANEL + _FOOT), _PAPER)
+    lines = max(name.count("\n") for name, _ in panels)
+    canvas = PillowImage.new("RGB", (width, _HEAD + PANEL + _FOOT + lines * _LINE), _PAPER)
     draw = ImageDraw.Draw(canvas)
     draw.text((_GAP, 5), _fitted(draw, title, _TITLE, width - 2 * _GAP), fill=_INK, font=_TITLE)
     legend = _legend(draw, width, with_truth=with_truth) if outlines else width
@@ -214,7 +236,10 @@ def _assemble(
     left = _GAP
     for name, picture in panels:
         canvas.paste(PillowImage.fromarray(picture), (left, _HEAD))
-        draw.text((left + picture.shape[1] // 2, _HEAD + PANEL + 5), name, fill=_INK, font=_TEXT, anchor="ma")
+        for number, line in enumerate(name.split("\n")):
+            at = (left + picture.shape[1] // 2, _HEAD + PANEL + 5 + number * _LINE)
+            shown = _fitted(draw, line, _TEXT, picture.shape[1])
+            draw.text(at, shown, fill=_INK, font=_TEXT, anchor="ma")
         left += picture.shape[1] + _GAP
     return np.asarray(canvas)
 

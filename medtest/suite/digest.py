@@ -78,7 +78,7 @@ def run_digest(
         "system": {
             "class": plan.info.target,
             "revision": type(system).revision,
-            "settings": _without_marks(plain_settings(plan)),
+            "settings": _that_count(plan, suite.kind),
             "fingerprint": system.fingerprint(),
         },
     }
@@ -122,6 +122,10 @@ def _relation(plan: PartPlan, relation: Relation) -> Json:
     return entry
 
 
-def _without_marks(settings: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what only marks a system in tables: it changes no answer."""
-    return {key: value for key, value in settings.items() if key != "trained_on"}
+def _that_count(plan: PartPlan, kind: str) -> dict[str, Any]:
+    """Leave out what changes no answer: marks in tables, and what speaks of labels where none are asked for."""
+    fields = type(plan.settings).model_fields
+    extras = {name: field.json_schema_extra for name, field in fields.items()}
+    labels = {name for name, extra in extras.items() if isinstance(extra, dict) and extra.get("label_only")}
+    left_out = {"trained_on"} | (labels if kind != "label" else set())
+    return {key: value for key, value in plain_settings(plan).items() if key not in left_out}

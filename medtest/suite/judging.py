@@ -7,6 +7,7 @@ from typing import Any
 
 from medtest.cases import ID_PATTERN
 from medtest.errors import nearest_name
+from medtest.oracles import criteria
 from medtest.plugins import PartInfo, parts
 from medtest.suite.draft import Draft, a_kind, deep_merge, settings_of
 from medtest.suite.model import Criterion, Gate, OraclePlan, PartPlan, Suite
@@ -68,13 +69,16 @@ def oracle_plan(draft: Draft, kind: str | None) -> OraclePlan | None:
     names = criterion_names(info)
     _check_score(draft, ("oracles", "primary", "score"), primary.score, names)
     _check_references(draft, info, primary.against, shown.against)
+    _check_own_answer(draft, info, primary)
+    _check_no_threshold(draft, ("oracles", "primary", "threshold"), primary.score, primary_given)
+    limit = criteria.threshold_of(primary.score, primary.threshold)
     for index, score in enumerate(shown.scores):
         _check_score(draft, ("oracles", "scores", index), score, names)
     return OraclePlan(
         part=PartPlan(id=info.name, info=own, settings=settings),
-        primary=Criterion(score=primary.score, threshold=primary.threshold, against=primary.against),
+        primary=Criterion(score=primary.score, threshold=limit, against=primary.against),
         scores=_with_first(shown.scores, primary.score),
-        thresholds=tuple(sorted({*shown.thresholds, primary.threshold})),
+        thresholds=tuple(sorted({*shown.thresholds, *_shown_limit(primary.score, limit)})),
         against=tuple(dict.fromkeys((*shown.against, primary.against))),
     )
 
@@ -107,6 +111,31 @@ def _check_references(draft: Draft, info: PartInfo, primary: str, shown: Iterabl
             draft.wrong(key, found=name, allowed=", ".join(references), nearest=nearest_name(name, references))
 
 
+def _check_own_answer(draft: Draft, info: PartInfo, primary: PrimaryBlock) -> None:
+    """Only some scores exist between the answer and the one to the source; others would judge no case at all."""
+    known = info.load().self_scores
+    lacking = [name for name in criteria.components(primary.score) if name not in known]
+    if primary.against == "source" and lacking and primary.score in criterion_names(info):
+        fitting = [n for n in criterion_names(info) if all(part in known for part in criteria.components(n))]
+        draft.wrong(
+            ("oracles", "primary", "score"),
+            found=f"{primary.score} against the source",
+            allowed=f"{', '.join(fitting)}; against truth also {primary.score}",
+        )
+
+
+def _check_no_threshold(draft: Draft, key: Key, score: str, given: Mapping[str, Any]) -> None:
+    """Note a threshold of a rule that has none; 0 says the same as nothing."""
+    found = given.get("threshold")
+    if score in criteria.NO_THRESHOLD and found:
+        allowed = f"no threshold with {score} (a label changed or did not)"
+        draft.wrong(key, found=found, allowed=allowed, fix="take it out, or choose score: probability")
+
+
+def _shown_limit(score: str, limit: float) -> tuple[float, ...]:
+    return () if score in criteria.NO_THRESHOLD else (limit,)
+
+
 def _check_score(draft: Draft, key: Key, score: str, names: tuple[str, ...]) -> None:
     if score not in names:
         draft.wrong(key, found=score, allowed=", ".join(names), nearest=nearest_name(score, names))
@@ -132,12 +161,21 @@ def gates_of(draft: Draft, oracle: OraclePlan | None, relations: list[str]) -> t
         if not isinstance(item, dict):
             draft.wrong(at, found=item, allowed="keys and values, as {relation: overall, max_percent: 10}")
             continue
-        filled = {"score": primary.score, "threshold": primary.threshold, "against": primary.against, **item}
+        filled = {"score": primary.score, "threshold": _gate_limit(oracle, primary), "against": primary.against, **item}
         block = validate(GateBlock, filled, at=at, origin=draft.origin, mistakes=draft.mistakes)
         _check_gate_names(draft, at, filled, oracle, relations)
         if block is not None:
-            gates.append(Gate(**{**block.model_dump(), "severity": str(block.severity)}))
+            _check_no_threshold(draft, (*at, "threshold"), block.score, item)
+            limit = criteria.threshold_of(block.score, block.threshold)
+            gates.append(Gate(**{**block.model_dump(), "threshold": limit, "severity": str(block.severity)}))
     return tuple(gates)
+
+
+def _gate_limit(oracle: OraclePlan | None, primary: Criterion) -> float:
+    """Return the threshold of a gate that states none: the primary one, where that has one, else the first shown."""
+    if oracle is None or primary.score not in criteria.NO_THRESHOLD:
+        return primary.threshold
+    return oracle.thresholds[0]
 
 
 def _check_gate_names(

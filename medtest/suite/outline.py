@@ -28,6 +28,7 @@ class RelationOutline:
         group: Its group.
         severities: Severities to run.
         repeats: Draws per seed and severity.
+        frames: Frames of each sequence; 1 where a follow-up is one image.
         cases: Chosen cases in all, for one system.
         per_cell: Chosen cases of the smallest cell (data set × severity), for one system.
         independent: Patients, videos or seeds behind that cell: what its interval rests on.
@@ -40,6 +41,7 @@ class RelationOutline:
     cases: int
     per_cell: int
     independent: int
+    frames: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +130,7 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
             group=relation.group,
             severities=tuple(s for s in relation.severities() if any(c[0] == name and c[2] == s for c in cells)),
             repeats=relation.repeats(),
+            frames=relation.frames(),
             cases=sum(count for cell, count in cells.items() if cell[0] == name),
             per_cell=min((count for cell, count in cells.items() if cell[0] == name), default=0),
             independent=min((len(found) for cell, found in clusters.items() if cell[0] == name), default=0),

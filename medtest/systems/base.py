@@ -40,12 +40,16 @@ class LabelAnswer:
     mask: Any = None
 
 
-RawAnswer: TypeAlias = "NDArray[Any] | LabelAnswer | Missing | int | str | list[str] | list[int]"
+RawAnswer: TypeAlias = "NDArray[Any] | LabelAnswer | Missing | int | str | list[str] | list[int] | dict[str, float]"
 """For segmentation: h×w, bool (a mask) or float (probability in [0, 1]) or uint8 (probability × 255), of any size.
 For series see :mod:`medtest.systems.series_border`, for labels :mod:`medtest.systems.label_border`."""
 
 ANSWER_FORMS: tuple[str, ...] = ("probabilities", "logits", "labels")
 """What a classifier's answers may be."""
+
+
+LABEL_ONLY: dict[str, Any] = {"label_only": True}
+"""``json_schema_extra`` of a setting that only counts where labels are asked for; no other run's digest covers it."""
 
 
 class SystemSettings(PartSettings):

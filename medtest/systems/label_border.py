@@ -6,6 +6,7 @@ An answer is one of these, or a :class:`~medtest.systems.base.LabelAnswer` of on
   to 1 (± 0.001).
 * ``logits``: C finite floats, of which softmax (one class is true) or the logistic function (several may be) is taken
   here, in double precision.
+* Of either, also an object of name and number, whose order does not matter.
 * ``labels``: the index or the name of a class; where several may be true, a list of them or C booleans.
 
 Axes of length 1 at either end are dropped. The class with the largest score is the label; two with the same largest
@@ -17,7 +18,7 @@ case becomes ERROR with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,10 +49,13 @@ def check_label(
         BadOutput: It is not an answer; the message says why.
     """
     scores, given_mask = (raw.scores, raw.mask) if isinstance(raw, LabelAnswer) else (raw, None)
-    misfit = classes_misfit(own, asked)
+    classes = own or asked
+    if isinstance(scores, Mapping):
+        classes = Classes(names=tuple(str(name) for name in scores), multi=asked.multi)
+        scores = [float(v) if isinstance(v, int | float) and not isinstance(v, bool) else v for v in scores.values()]
+    misfit = classes_misfit(classes, asked)
     if misfit:
         raise BadOutput(misfit)
-    classes = own or asked
     mask = None if given_mask is None or shape is None else check_mask(given_mask, shape)
     if form == "labels":
         labels = asked.ordered(_named(scores, classes))
@@ -173,7 +177,7 @@ def _several(raw: Any, classes: Classes) -> list[str]:
 
 
 def _items(raw: Any) -> Sequence[Any]:
-    if isinstance(raw, str | int | np.integer | np.str_):
+    if isinstance(raw, str | int | np.integer):
         return [raw]
     if isinstance(raw, list | tuple | set | frozenset):
         return list(raw)

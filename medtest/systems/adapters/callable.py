@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -18,30 +18,35 @@ from pydantic import Field
 from medtest.cases import Address, Image, ImageSpec, Json
 from medtest.errors import BadOutput, MedtestError, Mistake, nearest_name
 from medtest.plugins import TRUSTED
-from medtest.systems.base import RawAnswer, System, SystemSettings
+from medtest.systems.adapters.label_answers import FORMS, LabelSettings, classes_of
+from medtest.systems.base import LABEL_ONLY, RawAnswer, System
 from medtest.systems.files import file_mistakes, file_sha256, user_path
 
 FORM = "package.module:function or path/to/file.py:function"
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
-class CallableSettings(SystemSettings):
+class CallableSettings(LabelSettings):
     """Settings of a user's function.
 
     Attributes:
         target: ``package.module:function`` or ``path/to/file.py:function``.
-        batch: The function takes B×H×W×3 and gives B maps, instead of one image and one map.
+        batch: The function takes B×H×W×3 and gives B answers, instead of one image and one answer.
+        gives: Where labels are asked for: ``probability`` (a number for each class), ``logits``, or ``classes`` (the
+            index or name of a class, a list of them where several may be true).
     """
 
     target: str = Field(default="", json_schema_extra=TRUSTED)
     batch: bool = False
+    gives: Literal["probability", "logits", "classes"] = Field(default="probability", json_schema_extra=LABEL_ONLY)
 
 
 class CallableSystem(System):
     """A function, or a class without required arguments whose instances are called.
 
     It is called with one uint8 RGB image, H×W×3 (a copy of its own), or with a batch of them, and gives what
-    :mod:`medtest.systems.border` describes. A class is made once per worker, which is the place to load weights; if its
+    :mod:`medtest.systems.border` describes; where labels are asked for, what :mod:`medtest.systems.label_border` does
+    (see ``gives`` and ``classes``). A class is made once per worker, which is the place to load weights; if its
     ``__init__`` takes ``device``, it gets ``"cpu"`` or ``"cuda:N"``. What it raises becomes the ERROR of that case; a
     call that never returns is stopped by the runner's time limit. In a series it gets the image as it is (grey, 16 bit,
     floats, volumes) and gives an image or a region; if it takes ``spec``, it gets the image's
@@ -50,11 +55,13 @@ class CallableSystem(System):
     """
 
     Settings = CallableSettings
-    other_kinds: ClassVar[frozenset[str]] = frozenset({"image", "region"})
+    other_kinds: ClassVar[frozenset[str]] = frozenset({"image", "region", "label"})
     needs_device = True
 
     def __init__(self, name: str, settings: Any) -> None:
         super().__init__(name, settings)
+        self.classes = classes_of(settings)
+        self.answer_form = FORMS[settings.gives]
         self._function: Callable[..., Any] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -129,9 +136,9 @@ class CallableSystem(System):
         try:
             answers = list(given)
         except TypeError:
-            raise BadOutput(f"gave {type(given).__name__} where {count} maps are expected") from None
+            raise BadOutput(f"gave {type(given).__name__} where {count} answers are expected") from None
         if len(answers) != count:
-            raise BadOutput(f"gave {len(answers)} maps for {count} images")
+            raise BadOutput(f"gave {len(answers)} answers for {count} images")
         return answers
 
     def close(self) -> None:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from medtest.cases import Address, Image, ImageSpec, Json
 from medtest.errors import BadOutput, MedtestError, Mistake
 from medtest.systems.adapters.graph_images import processed
-from medtest.systems.adapters.tensors import GraphSettings, decode, encode
+from medtest.systems.adapters.label_answers import classes_of
+from medtest.systems.adapters.tensors import GraphSettings, answer_form, answers_of, encode
 from medtest.systems.base import RawAnswer, System
 from medtest.systems.files import file_mistakes, file_sha256, user_path
 
@@ -37,11 +38,13 @@ class Onnx(System):
     """
 
     Settings = OnnxSettings
-    other_kinds: ClassVar[frozenset[str]] = frozenset({"image"})
+    other_kinds: ClassVar[frozenset[str]] = frozenset({"image", "label"})
     needs_device = True
 
     def __init__(self, name: str, settings: Any) -> None:
         super().__init__(name, settings)
+        self.classes = classes_of(settings)
+        self.answer_form = answer_form(settings)
         self._session: Any = None
         self._input = ""
         self._dtype = "float32"
@@ -111,14 +114,15 @@ class Onnx(System):
             self._size = (int(sides[0]), int(sides[1]))
 
     def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
-        """Return one map per image, at the size the graph gives."""
+        """Return one map per image, at the size the graph gives, or its scores."""
         if self._session is None:
             raise MedtestError(f"{self.name} was asked before it was opened")
         answers: list[RawAnswer] = []
         for group in _groups(images, one_size=self._size is not None, most=self._batch):
             padded = [*group, *([group[-1]] * ((self._batch or len(group)) - len(group)))]
             given = self._session.run(None, {self._input: encode(padded, self.settings, self._size, self._dtype)})
-            answers.extend(decode(given, self.settings, len(padded))[: len(group)])
+            found = answers_of(given, self.settings, len(padded), kind=self.kind)
+            answers.extend(found[: len(group)])
         return answers
 
     def process(

@@ -1,18 +1,21 @@
-"""A folder of prediction maps made elsewhere as a system under test."""
+"""A folder of predictions made elsewhere, maps or labels, as a system under test."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
 from medtest.cases import Address, Image, Json
 from medtest.errors import Mistake
 from medtest.plugins import TRUSTED
+from medtest.systems.adapters import label_files
+from medtest.systems.adapters.label_answers import FORMS, LabelSettings, classes_of
+from medtest.systems.adapters.label_files import Table, read_case, table_problem, tables_in
 from medtest.systems.adapters.maps import read_map
-from medtest.systems.base import Missing, RawAnswer, System, SystemSettings
+from medtest.systems.base import Missing, RawAnswer, System
 from medtest.systems.files import folder_mistakes, folder_sha256, user_path
 
 SUFFIXES = (".png", ".npy", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
@@ -20,17 +23,18 @@ SUFFIXES = (".png", ".npy", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
 NO_PREDICTION = "no prediction"
 
 
-class PredictionsSettings(SystemSettings):
+class PredictionsSettings(LabelSettings):
     """Settings of a folder of predictions.
 
     Attributes:
         folder: The folder.
-        values: ``probability``: pictures hold 0 to 255; ``labels``: every value but 0 is lesion.
+        values: Of maps ``probability``: pictures hold 0 to 255; ``labels``: every value but 0 is lesion. Where labels
+            are asked for ``probability`` or ``logits``: a number for each class; ``labels``: names of classes.
         max_pixels: Larger pictures are refused before they are decoded.
     """
 
     folder: str = Field(default="", json_schema_extra=TRUSTED)
-    values: Literal["probability", "labels"] = "probability"
+    values: Literal["probability", "logits", "labels"] = "probability"
     max_pixels: int = Field(default=64_000_000, ge=1)
 
 
@@ -41,29 +45,84 @@ class Predictions(System):
     ``<dataset>/<seed_id>/<relation>_s<severity>_f<frame>_r<repeat>.png``, the names under which ``medtest export``
     writes the images; a single data set may leave its folder out. Pictures hold a probability from 0 to 255; ``.npy``
     files hold any array that :mod:`medtest.systems.border` takes. A map that is not there makes its case SKIP.
+
+    Where labels are asked for, tables in the folder and files under the same names hold what
+    :mod:`medtest.systems.adapters.label_files` says.
     """
 
     Settings = PredictionsSettings
+    other_kinds: ClassVar[frozenset[str]] = frozenset({"label"})
+
+    def __init__(self, name: str, settings: Any) -> None:
+        super().__init__(name, settings)
+        self.classes = classes_of(settings)
+        self.answer_form = FORMS[settings.values]
+        self._table: Table | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_table": None}
 
     def check(self) -> Sequence[Mistake]:
         """Return what is wrong with the folder."""
         found = folder_mistakes(self.settings.folder, where=self.name, key="folder")
+        if self.kind == "label" and not found:
+            return self._label_mistakes()
+        if not found and self.settings.values == "logits":
+            allowed = "probability, labels (logits are for suites of labels)"
+            return [Mistake(where=self.name, key="values", found="logits", allowed=allowed)]
         if found or any(_is_map(path) for path in user_path(self.settings.folder).rglob("*")):
             return found
         what = f"{self.settings.folder} (no map lies in it)"
         fix = "medtest export writes images under the names that maps shall have"
         return [Mistake(where=self.name, key="folder", found=what, allowed=", ".join(SUFFIXES), fix=fix)]
 
+    def _label_mistakes(self) -> list[Mistake]:
+        folder = user_path(self.settings.folder)
+        found: list[Mistake] = []
+        for path in tables_in(folder):
+            problem = table_problem(path, labels=self.settings.values == "labels")
+            if problem:
+                found.append(Mistake(where=self.name, key="folder", found=f"{path.name}, which {problem}"))
+        if found or tables_in(folder) or any(path.suffix.lower() in label_files.SUFFIXES for path in folder.rglob("*")):
+            return found
+        what = f"{self.settings.folder} (no table and no answer lies in it)"
+        fix = "a table has a column address or file, and label or one column for each class"
+        allowed = ", ".join((label_files.TABLE, *label_files.SUFFIXES))
+        return [Mistake(where=self.name, key="folder", found=what, allowed=allowed, fix=fix)]
+
     def fingerprint(self) -> dict[str, Json]:
-        """Return a SHA-256 over the names and contents of all maps."""
-        return {"folder_sha256": folder_sha256(user_path(self.settings.folder), frozenset(SUFFIXES))}
+        """Return a SHA-256 over the names and contents of all predictions."""
+        suffixes = SUFFIXES if self.kind != "label" else (label_files.TABLE, *label_files.SUFFIXES)
+        return {"folder_sha256": folder_sha256(user_path(self.settings.folder), frozenset(suffixes))}
 
     def open(self, *, device: str, threads: int) -> None:
-        """Do nothing: maps are read one by one."""
+        """Read tables of labels; maps are read one by one.
+
+        Raises:
+            MedtestError: A table cannot be read.
+        """
+        if self.kind == "label":
+            self._table = Table(user_path(self.settings.folder), labels=self.settings.values == "labels")
 
     def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
-        """Return each address's map, or ``Missing``."""
+        """Return each address's map or label, or ``Missing``."""
+        if self.kind == "label":
+            return [self._label(address) for address in addresses]
         return [self._answer(address) for address in addresses]
+
+    def _label(self, address: Address) -> RawAnswer:
+        names = tuple(candidates(address))
+        found = None if self._table is None else self._table.find(names)
+        if found is not None:
+            return found
+        root = user_path(self.settings.folder)
+        for name in names:
+            for suffix in label_files.SUFFIXES:
+                path = root / f"{name}{suffix}"
+                if path.is_file() and is_inside(root, path):
+                    answer: RawAnswer = read_case(path)
+                    return answer
+        return Missing(NO_PREDICTION)
 
     def _answer(self, address: Address) -> RawAnswer:
         root = user_path(self.settings.folder)

@@ -13,14 +13,14 @@ from pydantic import Field
 from medtest.cases import Image
 from medtest.errors import BadOutput
 from medtest.plugins import TRUSTED
-from medtest.systems.base import SystemSettings
+from medtest.systems.adapters.label_answers import FORMS, LabelSettings, scores_of
 from medtest.systems.border import SLACK
 
 NEAR_ZERO = 0.05
 """A map in [0, 1] whose least value is below this holds probabilities: logits that confident would be below zero."""
 
 
-class GraphSettings(SystemSettings):
+class GraphSettings(LabelSettings):
     """Settings of an exported graph (ONNX, TorchScript).
 
     Attributes:
@@ -34,7 +34,8 @@ class GraphSettings(SystemSettings):
         antialias: Average areas when the image shrinks; false is plain bilinear, as OpenCV's default.
         output: Which of several outputs is the answer, by position; negative counts from the end.
         gives: ``probability`` (0 to 1), ``logits`` (sigmoid, or softmax over several channels), ``classes`` (a label
-            per pixel), or ``image`` (a processed image; see :mod:`medtest.systems.adapters.graph_images`).
+            per pixel, or per image where labels are asked for), or ``image`` (a processed image; see
+            :mod:`medtest.systems.adapters.graph_images`).
         channel: Which channel or class is the lesion, where there are several.
     """
 
@@ -49,6 +50,26 @@ class GraphSettings(SystemSettings):
     output: int = -1
     gives: Literal["probability", "logits", "classes", "image"] = "logits"
     channel: int = Field(default=1, ge=0)
+
+
+def answer_form(settings: GraphSettings) -> str:
+    """Return what a classifier's answers are, as :data:`medtest.systems.base.ANSWER_FORMS` calls it."""
+    return FORMS.get(settings.gives, "logits")
+
+
+def answers_of(
+    outputs: Sequence[NDArray[Any]], settings: GraphSettings, count: int, *, kind: str
+) -> list[NDArray[Any]]:
+    """Return one answer per image of what a graph gave: its scores where labels are asked for, else a map.
+
+    Raises:
+        BadOutput: As :func:`decode` and :func:`medtest.systems.adapters.label_answers.scores_of`.
+    """
+    if kind != "label":
+        return decode(outputs, settings, count)
+    if settings.gives == "image":
+        raise BadOutput("gives=image is for suites whose answers are images; here labels are expected")
+    return scores_of(outputs, settings.output, count)
 
 
 def encode(

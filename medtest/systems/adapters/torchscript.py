@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from medtest.cases import Address, Image, ImageSpec, Json
 from medtest.errors import BadOutput, MedtestError, Mistake
 from medtest.systems.adapters.graph_images import processed
-from medtest.systems.adapters.tensors import GraphSettings, decode, encode
+from medtest.systems.adapters.label_answers import classes_of
+from medtest.systems.adapters.tensors import GraphSettings, answer_form, answers_of, encode
 from medtest.systems.base import RawAnswer, System
 from medtest.systems.files import file_mistakes, file_sha256, user_path
 
@@ -31,11 +32,13 @@ class TorchScript(System):
     """A network saved by ``torch.jit.save``. The archive is a program: only run one whose origin you trust."""
 
     Settings = TorchScriptSettings
-    other_kinds: ClassVar[frozenset[str]] = frozenset({"image"})
+    other_kinds: ClassVar[frozenset[str]] = frozenset({"image", "label"})
     needs_device = True
 
     def __init__(self, name: str, settings: Any) -> None:
         super().__init__(name, settings)
+        self.classes = classes_of(settings)
+        self.answer_form = answer_form(settings)
         self._module: ScriptModule | None = None
         self._device = "cpu"
 
@@ -69,7 +72,7 @@ class TorchScript(System):
         self._device = device
 
     def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
-        """Return one map per image, at the size the network gives."""
+        """Return one map per image, at the size the network gives, or its scores."""
         import torch
 
         if self._module is None:
@@ -80,7 +83,7 @@ class TorchScript(System):
         for group in [list(images)] if alike else [[image] for image in images]:
             with torch.inference_mode():
                 given = self._module(torch.from_numpy(encode(group, self.settings, size)).to(self._device))
-            answers.extend(decode(_arrays(given), self.settings, len(group)))
+            answers.extend(answers_of(_arrays(given), self.settings, len(group), kind=self.kind))
         return answers
 
     def process(

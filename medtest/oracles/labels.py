@@ -1,0 +1,122 @@
+"""The oracle of classifications: did the label change, was it right, and how sure was the system?
+
+Scores of a case (``p`` are the probabilities of the answer, ``e`` the expected labels):
+
+- ``agreement``: 1 where the answered label (of several that may be true, the whole set) is the expected one, else 0.
+- ``label_share``: share of the classes' yes-or-no decisions that are as expected where several may be true; the
+  agreement where exactly one is.
+- ``probability``: probability given to the expected label; where several may be true the mean over classes of the
+  probability given to the class's true state (``p`` where it is true, 1 - ``p`` where it is not).
+- ``confidence``: the same of the system's own answer: probability given to its own label, or to its own decisions.
+- ``dice``, ``iou``: of the lesion's mask, where the system gives one and the seed has one (see
+  :mod:`medtest.oracles.masks`).
+- ``self_agreement``, ``self_label_share``, ``self_probability``: the first three with the answer to the source image in
+  place of the expected one. A fall of ``self_probability`` is measured from the ``confidence`` of that answer.
+
+The criterion ``label`` is a loss of agreement: against ``source`` the label changed (metamorphic), against ``truth`` it
+is wrong while it was right on the source image.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from medtest.cases import Classes, Effect, LabelOutput, Output, PreparedSeed, Probability, Verdict
+from medtest.oracles import criteria
+from medtest.oracles.base import Oracle
+from medtest.oracles.masks import move_mask, overlap
+from medtest.records import LABEL_FACTORS
+
+JOINT = "|"
+"""Stands between labels in the text columns."""
+
+
+class Labels(Oracle):
+    """Judges classifications; see the module for what each score means. It has no settings."""
+
+    output_kind: ClassVar[str] = "label"
+    scores: ClassVar[tuple[str, ...]] = ("agreement", "label_share", "probability", "confidence", "dice", "iou")
+    self_scores: ClassVar[tuple[str, ...]] = ("agreement", "label_share", "probability")
+    criteria: ClassVar[tuple[str, ...]] = ("label", "label_share", "probability", "dice", "iou")
+    texts: ClassVar[tuple[str, ...]] = ("label", "source_label", "expected", "probabilities")
+    seed_factors: ClassVar[tuple[str, ...]] = LABEL_FACTORS
+    revision: ClassVar[int] = 1
+
+    def score(
+        self, *, answer: Output, source: Output | None, seed: PreparedSeed, effect: Effect
+    ) -> dict[str, float | None]:
+        """Return the score columns of one case; None where there is no truth, no source answer, no probabilities."""
+        if not isinstance(answer, LabelOutput) or not isinstance(source, LabelOutput | None):
+            raise TypeError(f"labels judges labels, not an answer of kind {answer.kind}")
+        columns: dict[str, float | None] = dict.fromkeys(self.scores)
+        columns["confidence"] = given_to(answer.probabilities, answer.classes, answer.labels)
+        columns |= {f"self_{name}": value for name, value in zip(self.self_scores, (None,) * 3, strict=True)}
+        if source is not None:
+            columns |= {f"self_{name}": value for name, value in _against(answer, source.labels).items()}
+        if seed.labels is not None:
+            columns |= _against(answer, seed.labels)
+        if answer.mask is not None and seed.mask is not None:
+            moves = effect.kind == "move"
+            expected = move_mask(seed.mask, effect.data["matrix"]) if moves else seed.mask
+            columns["dice"], columns["iou"] = overlap(answer.mask.mask, expected)
+        return columns
+
+    def describe(self, *, answer: Output | None, source: Output | None, seed: PreparedSeed) -> dict[str, str | None]:
+        """Return the labels as text, and the probabilities as JSON."""
+        return {
+            "label": _text(answer.labels if isinstance(answer, LabelOutput) else None),
+            "source_label": _text(source.labels if isinstance(source, LabelOutput) else None),
+            "expected": _text(seed.labels),
+            "probabilities": _probabilities(answer) if isinstance(answer, LabelOutput) else None,
+        }
+
+    def verdict(self, row: Mapping[str, Any]) -> tuple[Verdict, str]:
+        """Return the verdict under the suite's primary criterion."""
+        return criteria.verdict(
+            row, score=self.primary.score, threshold=self.primary.threshold, against=self.primary.against
+        )
+
+
+def given_to(probabilities: Probability | None, classes: Classes, labels: Sequence[str]) -> float | None:
+    """Return the probability given to labels.
+
+    Args:
+        probabilities: float32 C in [0, 1], or None.
+        classes: The C classes.
+        labels: Those that are true; exactly one unless the classes say that several may be.
+
+    Returns:
+        The label's probability; of several the mean over classes of the probability given to each one's state.
+    """
+    if probabilities is None:
+        return None
+    true = np.array([name in labels for name in classes.names], dtype=np.bool_)
+    given = probabilities.astype(np.float64)
+    if classes.multi:
+        return float(np.where(true, given, 1.0 - given).mean())
+    return float(given[true].sum())
+
+
+def _against(answer: LabelOutput, expected: Sequence[str]) -> dict[str, float | None]:
+    same = [(name in answer.labels) == (name in expected) for name in answer.classes.names]
+    agreement = float(all(same))
+    return {
+        "agreement": agreement,
+        "label_share": sum(same) / len(same) if answer.classes.multi else agreement,
+        "probability": given_to(answer.probabilities, answer.classes, expected),
+    }
+
+
+def _text(labels: Sequence[str] | None) -> str | None:
+    return None if labels is None else JOINT.join(labels)
+
+
+def _probabilities(answer: LabelOutput) -> str:
+    if answer.probabilities is None:
+        return ""
+    named = zip(answer.classes.names, answer.probabilities.tolist(), strict=True)
+    return json.dumps({name: float(f"{value:.7g}") for name, value in named}, ensure_ascii=False)

@@ -1,0 +1,243 @@
+"""Labels and sequences as users see them: records, tables, report, metrics, strips, replay, privacy."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from label_parts import FINDINGS, LEVELS, SHADES, Colours, Fade, Shades, ShadeSettings, label_suite
+from PIL import Image
+from runner_helpers import assert_equal_records, go, records
+from runner_parts import Dim
+
+from medtest.cases import Address, image_sha256
+from medtest.errors import UserMistakes
+from medtest.preparation import prepare, seed_factors
+from medtest.records import LABEL_FACTORS
+from medtest.report.finish import finish
+from medtest.report.material import Material
+from medtest.report.metrics import metrics, tags
+from medtest.results.tables import make_tables
+from medtest.results.wanted import Wanted
+from medtest.runner import Limits, export_followups, replay_case, replay_strips
+from medtest.suite.model import Gate, Invocation, Privacy, Selection
+from medtest.suite.outline import outline
+
+CASES = 1 + 5 + 5 * 4  # a source, dim at five severities, five sequences of four frames
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    home = tmp_path_factory.mktemp("labels")
+    suite = label_suite(systems={"meter": {}, "broken": {"fault": "tie", "when": "shade-001/dim_s3"}})
+    return suite, home, go(suite, home, limits=Limits(samples=8))
+
+
+def test_every_frame_has_a_record(whole: Any) -> None:
+    frame = records(whole[2])
+    assert len(frame) == 6 * CASES
+    fade = frame[frame.relation == "fade"]
+    assert list(fade["frame"][:8]) == [0, 1, 2, 3, 0, 1, 2, 3]
+    assert list(fade["severity"][:8]) == [1] * 4 + [2] * 4
+    assert (fade[fade.frame == 0].followup_sha256 == fade[fade.frame == 0].source_sha256).all()
+    assert fade[fade.frame == 0].elapsed_ms.isna().all(), "the source itself is not asked about again"
+    assert (fade[fade.frame == 0].verdict == "PASS").all()
+    shared = fade.assign(way=[json.loads(p)["way"] for p in fade.params]).groupby(["seed_id", "severity"])["way"]
+    assert (shared.nunique() == 1).all()
+
+
+def test_a_record_says_what_a_hand_computation_says(whole: Any) -> None:
+    source = Shades(dataset="shades", settings=ShadeSettings(), root=None, suite_seed=7)
+    seed = prepare(source.load(source.refs()[2]), size=None)
+    address = Address(dataset="shades", seed_id="shade-002", relation="fade", severity=5, frame=3)
+    loss = 3 * 5 * 8
+    image = np.clip(seed.image.astype(np.int16) - loss, 0, 255).astype(np.uint8)
+    frame = records(whole[2])
+    row = frame[(frame.seed_id == "shade-002") & (frame.relation == "fade") & (frame.severity == 5)].iloc[3]
+
+    def share(picture: Any) -> Any:
+        logits = -np.abs(float(picture.mean()) - np.array(LEVELS)) / 10
+        return np.exp(logits) / np.exp(logits).sum()
+
+    after, before = share(image), share(seed.image)
+    assert row["followup_sha256"] == image_sha256(image) and row["frame"] == address.frame
+    assert (row["expected"], row["source_label"]) == ("bright", "bright")
+    assert row["label"] == SHADES.names[int(np.argmax(after))] == "dark"
+    assert row["probability"] == pytest.approx(after[2], abs=1e-6)
+    assert row["self_probability"] == pytest.approx(after[2], abs=1e-6)
+    assert row["confidence"] == pytest.approx(after.max(), abs=1e-6)
+    assert row["source_confidence"] == pytest.approx(before.max(), abs=1e-6)
+    assert (row["agreement"], row["source_agreement"], row["self_agreement"]) == (0, 1, 0)
+    given = json.loads(row["probabilities"])
+    assert list(given) == list(SHADES.names) and given["middle"] == pytest.approx(after[1], rel=1e-5)
+    assert row["verdict"] == "FAIL"
+    for name, value in seed_factors(seed).items():
+        assert value is None or row[name] == pytest.approx(value), name
+    assert {c for c in frame.columns if c.startswith("factor_")} >= set(LABEL_FACTORS)
+    assert "factor_polyp_area" not in frame.columns
+
+
+def test_ties_are_errors_with_the_reason(whole: Any) -> None:
+    frame = records(whole[2], 1)
+    bad = frame[frame.verdict == "ERROR"]
+    assert list(bad.relation + bad.severity.astype(str)) == ["dim3"]
+    assert "same largest score" in bad.reason.iloc[0]
+    assert bad.label.isna().all() and (bad.expected == "middle").all() and (bad.source_label == "middle").all()
+
+
+def test_tables_have_an_empty_threshold_for_the_label_rule(whole: Any) -> None:
+    suite, _, outcome = whole
+    folder = outcome.systems[0].folder
+    tables = make_tables(folder, suite)
+    tables.write(folder)
+    rates = pd.read_csv(folder / "tables" / "efr.csv", keep_default_na=False, dtype=str)
+    label = rates[rates.score == "label"]
+    assert set(label.threshold) == {""} and set(rates[rates.score == "probability"].threshold) == {"0.25", "0.5"}
+    frame = records(outcome)
+    fade = frame[frame.relation == "fade"]
+    row = label[(label.relation == "fade") & (label.severity == "all") & (label.dataset == "all")]
+    changed = int((fade.label != fade.source_label).sum())
+    assert int(row[row.against == "source"].violations.iloc[0]) == changed > 0
+    right = fade[fade.source_label == fade.expected]
+    assert int(row[row.against == "truth"].cases.iloc[0]) == len(right)
+    assert int(row[row.against == "truth"].violations.iloc[0]) == int((right.label != right.expected).sum())
+    names = {path.name for path in (folder / "tables").glob("pivot_*")}
+    assert names == {f"pivot_{a}{t}.csv" for a in ("source", "truth") for t in ("", "_t0.25", "_t0.5")}
+    accuracy = tables.alpha_sigma.query("relation == 'dim' and score == 'agreement' and against == 'truth'")
+    means = records(outcome).query("relation == 'dim'").groupby("severity").agreement.mean()
+    assert accuracy.qualities.iloc[0] == " ".join(f"{value:.4f}" for value in means)
+    assert {"source_confidence", "sharpness", "brightness"} <= set(tables.factors.factor)
+
+
+def test_gates_report_and_metrics(whole: Any, tmp_path: Path) -> None:
+    suite, home, outcome = whole
+    gated = replace(suite, gates=(Gate(score="label", threshold=0.0, against="source", max_percent=1.0),))
+    folder = outcome.systems[0].folder
+    tables = make_tables(folder, gated)
+    assert not tables.gates[0].held and str(tables.gates[0]).startswith("not held: label against source")
+    material = Material(folder=folder, wanted=Wanted.of(gated), tables=tables, run={}, notices=[], command="", view="")
+    found = metrics(material)
+    assert next(iter(found)) == "efr/label/all/overall"
+    assert {"efr/label/s3/overall", "efr/label/s3/fade", "efr/probability/t0.25/all/overall"} <= set(found)
+    assert found["source/agreement"] == 1.0 and found["gates/set"] == 1
+    assert not [name for name in found if "nan" in name or "/t0/" in name]
+    assert tags(material)["criterion"] == "label against source"
+    result = finish(suite, Invocation(home=home, track=False, quiet=True), outcome)
+    page = result.reports[0].read_text()
+    assert "the label is another one than on the source image" in page
+    words = re.sub(r'src="data:[^"]*"', "", page)
+    assert "t = 0," not in words and not re.search(r"\bnan\b", words, re.IGNORECASE)
+    assert "expected mask" not in page
+    assert re.search(r"EFR overall, label<", page)
+
+
+def test_strips_carry_the_labels(whole: Any) -> None:
+    _, _, outcome = whole
+    folder = outcome.systems[0].folder / "samples"
+    index = json.loads((folder / "index.json").read_text())
+    assert len(index) == 8
+    fade = next(entry for entry in index if entry["relation"] == "fade")
+    assert f"-f{fade['frame']}-" in fade["file"]
+    with Image.open(folder / index[0]["file"]) as strip:
+        picture = np.asarray(strip.convert("L"))
+    below = picture[-54:-2]
+    assert (below < 90).sum() > 300, "three lines of words stand below the pictures"
+
+
+def test_a_frame_is_replayed_and_drawn(whole: Any, tmp_path: Path) -> None:
+    suite, home, outcome = whole
+    frame = records(outcome)
+    row = frame.query("relation == 'fade' and severity == 2 and frame == 3 and seed_id == 'shade-004'").iloc[0]
+    found = replay_case(suite, Invocation(home=home), "shades/shade-004/fade_s2_f3_r0")
+    assert found.followup_sha256 == row["followup_sha256"] and found.scale == 48
+    strips = replay_strips(suite, Invocation(home=home), "shades/shade-004/fade_s2_f3_r0", tmp_path)
+    assert [path.name for path in strips] == ["strip-meter.png", "strip-broken.png"]
+
+
+def test_export_writes_every_frame(whole: Any, tmp_path: Path) -> None:
+    suite, home, _ = whole
+    export_followups(suite, Invocation(home=home, limit=1, only=Selection(relations=frozenset({"fade"}))), tmp_path)
+    names = {path.name for path in (tmp_path / "shades" / "shade-000").glob("*.png")}
+    assert names == {f"fade_s{s}_f{f}_r0.png" for s in range(1, 6) for f in range(4)}
+
+
+def test_parts_of_a_sequence_make_the_whole(tmp_path: Path) -> None:
+    """limit, only and a resumed run leave the records of one uninterrupted run."""
+    suite = label_suite()
+    at_once = go(suite, tmp_path / "a")
+    go(suite, tmp_path / "b", limit=2)
+    go(suite, tmp_path / "b", only=Selection(severities=frozenset({4})))
+    rest = go(suite, tmp_path / "b")
+    assert 0 < rest.systems[0].cases_executed < len(records(at_once))
+    assert_equal_records(records(at_once), records(rest))
+
+
+@pytest.mark.parametrize("form", ["logits", "labels"])
+def test_other_forms_say_the_same_labels(form: str, whole: Any, tmp_path: Path) -> None:
+    outcome = go(label_suite(systems={"meter": {"form": form}}), tmp_path)
+    expected, found = records(whole[2]), records(outcome)
+    assert (found.label == expected.label).all() and (found.agreement == expected.agreement).all()
+    if form == "labels":
+        assert found.probability.isna().all() and (found.probabilities == "").all()
+    else:
+        assert np.allclose(found.probability, expected.probability, atol=1e-6)
+
+
+def test_classes_in_another_order_are_mapped_and_others_refused(whole: Any, tmp_path: Path) -> None:
+    turned = go(label_suite(systems={"meter": {"turned": True}}), tmp_path)
+    assert (records(turned).label == records(whole[2]).label).all()
+    with pytest.raises(UserMistakes, match="does not know bright") as caught:
+        go(label_suite(systems={"meter": {"unfit": True}}), tmp_path / "unfit")
+    assert "systems.meter" in str(caught.value)
+
+
+def test_several_labels_and_none(tmp_path: Path) -> None:
+    suite = label_suite(seeds={"multi": True, "count": 8}, system=Colours, systems={"colours": {}})
+    frame = records(go(suite, tmp_path))
+    sources = frame[frame.relation == "source"].set_index("seed_id")
+    assert sources.expected["shade-000"] == "" and sources.label["shade-000"] == ""
+    assert sources.expected["shade-005"] == sources.label["shade-005"] == "red|blue"
+    assert set(json.loads(sources.probabilities.iloc[0])) == set(FINDINGS.names)
+    deep = frame[(frame.relation == "fade") & (frame.severity == 5) & (frame.frame == 3)].set_index("seed_id")
+    assert (deep.label == "").all() and deep.verdict["shade-000"] == "PASS" and deep.verdict["shade-007"] == "FAIL"
+    assert deep.self_label_share["shade-005"] == pytest.approx(1 / 3)
+
+
+def test_unlabelled_seeds_have_metamorphic_scores_alone(tmp_path: Path) -> None:
+    outcome = go(label_suite(seeds={"labelled": False}), tmp_path)
+    frame = records(outcome)
+    assert frame.expected.isna().all() and frame.agreement.isna().all() and frame.self_agreement.notna().all()
+    assert set(frame.verdict) == {"PASS", "FAIL"}
+    tables = make_tables(outcome.systems[0].folder, label_suite())
+    assert set(tables.efr.against) == {"source"}
+
+
+def test_masks_are_scored_beside_labels(tmp_path: Path) -> None:
+    suite = label_suite(seeds={"masks": True}, systems={"meter": {"mask": True}})
+    frame = records(go(suite, tmp_path, limits=Limits(samples=4)))
+    assert frame.dice.notna().all() and frame.factor_lesion_area.notna().all()
+
+
+def test_hashed_ids_hide_nothing_of_the_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEDTEST_HASH_KEY_FILE", str(tmp_path / "key"))
+    frame = records(go(label_suite(privacy=Privacy(seed_ids="hashed", images="none")), tmp_path / "home"))
+    assert not frame.seed_id.str.contains("shade").any() and set(frame.expected) == set(SHADES.names)
+
+
+def test_the_plan_counts_frames(tmp_path: Path) -> None:
+    found = outline(label_suite(), Invocation(home=tmp_path, limit=2))
+    fade = next(share for share in found.relations if share.id == "fade")
+    assert (fade.frames, fade.cases, fade.per_cell, fade.independent) == (4, 2 * 5 * 4, 2 * 4, 1)
+    assert found.planned == 6 * CASES
+
+
+def test_batches_do_not_matter(tmp_path: Path) -> None:
+    suite = label_suite(relations={"fade": Fade, "dim": Dim})
+    one, other = go(suite, tmp_path / "a", batch_size=3), go(suite, tmp_path / "b", batch_size=8, workers=2)
+    assert_equal_records(records(one), records(other))
