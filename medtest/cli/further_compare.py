@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 FILE = "before_after.json"
 """Where the two runs' folders are, relative to the training's, and what the tables are made with."""
-SCORE_WORDS = {"dice": "mean Dice", "iou": "mean IoU"}
+MEANS = ("dice", "iou")
+"""Scores of single cases, of which the table holds means; those of a classifier are of all cases together."""
 LONG, WIDE, WORDS, PAGE = "before_after.csv", "before_after_slides.csv", "before_after.md", "before_after.html"
 
 
@@ -147,7 +148,7 @@ def make(out: Path) -> pd.DataFrame:
         OutputProblem: Records are missing, or the folder cannot be written.
     """
     from medtest.report.before_after import Page, before_after_html
-    from medtest.results import before_after
+    from medtest.results import before_after, before_after_labels
     from medtest.results.exclusion import leave_out
     from medtest.results.records_io import Records
     from medtest.results.wanted import Wanted
@@ -160,8 +161,7 @@ def make(out: Path) -> pd.DataFrame:
     if wanted.exclude is not None:
         parted = [leave_out(one, wanted.exclude) for one in records]
         records, left_out = [kept for kept, _ in parted], parted[1][1].words
-    paired = before_after.pair(*records, order=list(facts["relations"]))
-    table = before_after.table_of(paired, str(facts["family"]))
+    table, unpaired = before_after_labels.compare(*records, order=list(facts["relations"]), family=str(facts["family"]))
     training = _json(out / "training.json")
     page = Page(
         network=str(facts["network"]),
@@ -172,7 +172,7 @@ def make(out: Path) -> pd.DataFrame:
         command=str(facts.get("command", "")),
         links=[(name, quote(f"{facts[name]}/report.html", safe="/.")) for name in ("before", "after")],
         phantom=wanted.phantom,
-        unpaired=paired.unpaired,
+        unpaired=unpaired,
         excluded=left_out,
     )
     _write(out / LONG, table.to_csv(index=False))
@@ -208,15 +208,14 @@ def remake_tables(folder: Path, *, console: Console) -> None:
 
 
 def show(table: pd.DataFrame, *, network: str, console: Console) -> None:
-    """Print the table, Dice and IoU one below the other: a row for each relation, its difference with the interval."""
+    """Print the table, one score below the other: a row for each relation, its difference with the interval."""
     from medtest.report.before_after import row_words
     from medtest.results import before_after
 
     for dataset in dict.fromkeys(table["dataset"]):
-        for score in before_after.SCORES:
-            shown = Table(
-                title=f"{network}, {dataset}: {SCORE_WORDS[score]}", title_justify="left", box=None, pad_edge=False
-            )
+        for score in dict.fromkeys(str(name) for name in table["score"]):
+            words = f"{'mean ' if score in MEANS else ''}{before_after.score_words(score)}"
+            shown = Table(title=f"{network}, {dataset}: {words}", title_justify="left", box=None, pad_edge=False)
             shown.add_column("", no_wrap=True)
             for head in ("before", "after", "points (95 %)"):
                 shown.add_column(head, justify="right", no_wrap=True)

@@ -61,12 +61,14 @@ def before_after_html(page: Page) -> str:
             "trained": _trained(page.training),
             "cards": _cards(table),
             "forest": _forest(table),
+            "leading": ("mean Dice" if before_after.headline(table) == "dice" else _leading(table).lower()),
             "unit": _unit(table),
             "unpaired": page.unpaired,
             "excluded": page.excluded,
             "parts": [_part(table, dataset, page.family) for dataset in dict.fromkeys(table["dataset"])],
             "facts": _facts(page.training),
             "history": _history(page.training),
+            "history_score": _score(_watched(page.training)),
             "command": page.command,
             "links": list(page.links),
             "medtest": medtest.__version__,
@@ -106,7 +108,7 @@ def _cards(table: pd.DataFrame) -> list[dict[str, str]]:
         interval = before_after.points(row).partition(" ")[2]
         cards.append(
             {
-                "name": f"Dice, {row_words(relation).lower()}",
+                "name": f"{_leading(table)}, {row_words(relation).lower()}",
                 "value": f"{100 * row.difference:+.1f} points",
                 "note": f"{row.before:.3f} → {row.after:.3f} {interval}",
                 "sign": _sign(row),
@@ -118,7 +120,7 @@ def _cards(table: pd.DataFrame) -> list[dict[str, str]]:
 def _forest(table: pd.DataFrame) -> Markup:
     rows = [before_after.row_of(table, str(relation)) for relation in dict.fromkeys(table["relation"])]
     return figures.difference_panel(
-        "Dice, points gained",
+        f"{_leading(table)}, points gained",
         [
             figures.Bar(
                 label=row_words(str(row.relation)),
@@ -166,7 +168,9 @@ def _part(table: pd.DataFrame, dataset: str, family: str) -> dict[str, Any]:
         heads = [f"{_score(score)} {when}" for score in scores for when in ("before", "after")]
     elif elsewhere:
         heads = [f"{_score(score)}, points" for score in scores]
-    where = dataset if exact else f"mean of {' and '.join(retraining.datasets())}"
+    where = dataset if exact else f"mean of {' and '.join(retraining.datasets(family))}"
+    if len(retraining.datasets(family)) == 1:
+        where = retraining.datasets(family)[0]
     model = retraining.NETWORKS.get(family, "")
     return {
         "title": "All data sets" if dataset == ALL else f"Data set {dataset}",
@@ -193,7 +197,13 @@ def _published(here: pd.DataFrame, relation: str, scores: Sequence[str], *, exac
 
 
 def _score(name: str) -> str:
-    return {"dice": "Dice", "iou": "IoU"}.get(name, name)
+    return before_after.score_words(name)
+
+
+def _leading(table: pd.DataFrame) -> str:
+    """Return the score that the page leads with: Dice, accuracy."""
+    words = _score(before_after.headline(table))
+    return words[:1].upper() + words[1:]
 
 
 def _trained(training: Mapping[str, Any]) -> str:
@@ -229,17 +239,25 @@ def _facts(training: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
+def _watched(training: Mapping[str, Any]) -> str:
+    """Return the score that the training was watched by: ``dice``, ``accuracy``."""
+    entries: Sequence[Mapping[str, Any]] = training.get("history", [])
+    keys = [key for entry in entries for key in entry if key.endswith("_clean")]
+    return str(keys[0]).removesuffix("_clean") if keys else "dice"
+
+
 def _history(training: Mapping[str, Any]) -> list[dict[str, Any]]:
     def number(entry: Mapping[str, Any], key: str) -> str:
         return f"{float(entry[key]):.3f}" if key in entry else ""
 
     entries: Sequence[Mapping[str, Any]] = training.get("history", [])
+    watched = _watched(training)
     step = max(1, len(entries) // 40)
     return [
         {
             "step": f"{int(entry['step']):,}",
-            "clean": number(entry, "dice_clean"),
-            "perturbed": number(entry, "dice_perturbed"),
+            "clean": number(entry, f"{watched}_clean"),
+            "perturbed": number(entry, f"{watched}_perturbed"),
             "loss": number(entry, "loss"),
             "kept": int(entry["step"]) == training.get("kept_step"),
         }

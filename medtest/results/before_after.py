@@ -49,15 +49,16 @@ COLUMNS: tuple[str, ...] = (
     "published_difference",
     "published_mean_difference",
 )
-"""Columns of the long table. Scores and differences lie in [-1, 1]. ``published_before`` and ``published_after`` are
-there where the slides have this data set; ``published_mean_difference`` is the mean over the slides' data sets."""
+"""Columns of the long table, that of classifiers too (:mod:`medtest.results.before_after_labels`). Scores and
+differences lie in [-1, 1]. ``published_before`` and ``published_after`` are there where the slides have this data set;
+``published_mean_difference`` is the mean over the slides' data sets."""
 
 _HASH = "followup_sha256"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Paired:
-    """Cases that were scored both before and after.
+class Places:
+    """Where cases stand that both systems answered.
 
     Attributes:
         datasets: Data sets in order.
@@ -66,9 +67,6 @@ class Paired:
         row: Index into ``rows``.
         cluster: Number of the cluster within its data set.
         clusters: Number of clusters of each data set.
-        before: Score before by name.
-        after: Score after by name.
-        unpaired: Cases left out because one of the two had no score (ERROR, or SKIP of one side) or no record.
     """
 
     datasets: tuple[str, ...]
@@ -77,6 +75,18 @@ class Paired:
     row: NDArray[np.int64]
     cluster: NDArray[np.int64]
     clusters: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Paired(Places):
+    """Cases that were scored both before and after.
+
+    Attributes:
+        before: Score before by name.
+        after: Score after by name.
+        unpaired: Cases left out because one of the two had no score (ERROR, or SKIP of one side) or no record.
+    """
+
     before: dict[str, Floats]
     after: dict[str, Floats]
     unpaired: int
@@ -113,8 +123,37 @@ def pair(before: Records, after: Records, *, order: Sequence[str] = (), scores: 
     Raises:
         OutputProblem: They share no case, or an image differs between them.
     """
+    for side in (before, after):
+        missing = [score for score in scores if score not in side.followups.columns]
+        if missing:
+            raise OutputProblem(f"the records hold no {' and no '.join(missing)}: the seeds have no expected masks")
+    both, alone = joined(before, after, scores)
+    values = {
+        when: {score: both[f"{score}_{when}"].to_numpy(dtype=np.float64, na_value=np.nan) for score in scores}
+        for when in ("before", "after")
+    }
+    known = ~np.isnan(np.stack([column for side in values.values() for column in side.values()])).any(axis=0)
+    return Paired(
+        **vars(placed(both.loc[known], order)),
+        before={score: values["before"][score][known] for score in scores},
+        after={score: values["after"][score][known] for score in scores},
+        unpaired=unanswered(both.loc[~known]) + alone,
+    )
+
+
+def joined(before: Records, after: Records, columns: Sequence[str]) -> tuple[pd.DataFrame, int]:
+    """Return the cases that both have, with columns as ``<name>_before`` and ``<name>_after``, and how many one has.
+
+    Args:
+        before: Records of the network before.
+        after: Records of the network after.
+        columns: What is wanted of each case; columns that the records lack are empty.
+
+    Raises:
+        OutputProblem: They share no case, or an image differs between them.
+    """
     keys = list(KEY_COLUMNS)
-    sides = [_cases(side, scores) for side in (before, after)]
+    sides = [_cases(side, columns) for side in (before, after)]
     both = sides[0].merge(sides[1], on=keys, how="inner", suffixes=("_before", "_after"), sort=False)
     if both.empty:
         raise OutputProblem("before and after have no case in common: were they run under the same suite and seeds?")
@@ -125,14 +164,22 @@ def pair(before: Records, after: Records, *, order: Sequence[str] = (), scores: 
             f"before and after did not see the same images: {int((~same).sum())} cases differ, the first is "
             f"{first['dataset']}/{first['seed_id']}/{first['relation']}_s{first['severity']}"
         )
-    values = {
-        when: {score: both[f"{score}_{when}"].to_numpy(dtype=np.float64, na_value=np.nan) for score in scores}
-        for when in ("before", "after")
-    }
-    known = ~np.isnan(np.stack([column for side in values.values() for column in side.values()])).any(axis=0)
-    kept = both.loc[known]
-    unjudged = both.loc[~known]
+    return both, len(sides[0]) + len(sides[1]) - 2 * len(both)
+
+
+def unanswered(unjudged: pd.DataFrame) -> int:
+    """Return how many of the cases that cannot be paired are no SKIP on both sides."""
     neither = (unjudged["verdict_before"] == "SKIP") & (unjudged["verdict_after"] == "SKIP")
+    return len(unjudged) - int(neither.sum())
+
+
+def placed(kept: pd.DataFrame, order: Sequence[str]) -> Places:
+    """Return where paired cases stand.
+
+    Args:
+        kept: Rows of :func:`joined`.
+        order: Relation ids in the order wanted.
+    """
     datasets, dataset = _numbered(kept["dataset"])
     names = list(dict.fromkeys(kept["relation"]))
     chosen = [name for name in order if name in names]
@@ -144,16 +191,13 @@ def pair(before: Records, after: Records, *, order: Sequence[str] = (), scores: 
         here = dataset == number
         cluster[here], count = statistics.group_numbers(kept["cluster_before"].to_numpy()[here].astype(str))
         counts.append(count)
-    return Paired(
+    return Places(
         datasets=datasets,
         rows=tuple(rows),
         dataset=dataset,
         row=np.array([place[name] for name in kept["relation"]], np.int64),
         cluster=cluster,
         clusters=tuple(counts),
-        before={score: values["before"][score][known] for score in scores},
-        after={score: values["after"][score][known] for score in scores},
-        unpaired=len(unjudged) - int(neither.sum()) + len(sides[0]) + len(sides[1]) - 2 * len(both),
     )
 
 
@@ -165,10 +209,7 @@ def _cases(records: Records, scores: Sequence[str]) -> pd.DataFrame:
     frame = frame.loc[(frame["relation"].astype(str) != UNCHANGED).to_numpy()].copy()
     for name in ("dataset", "seed_id", "item", "relation", "cluster", "verdict", _HASH):
         frame[name] = frame[name].astype(object).where(frame[name].notna(), "").astype(str)
-    missing = [score for score in scores if score not in frame.columns]
-    if missing:
-        raise OutputProblem(f"the records hold no {' and no '.join(missing)}: the seeds have no expected masks")
-    return frame[[*KEY_COLUMNS, "cluster", "verdict", _HASH, *scores]]
+    return frame.reindex(columns=[*KEY_COLUMNS, "cluster", "verdict", _HASH, *scores])
 
 
 def _numbered(column: pd.Series) -> tuple[tuple[str, ...], NDArray[np.int64]]:
@@ -227,27 +268,63 @@ def _cells(
     with np.errstate(invalid="ignore", divide="ignore"):
         before, after = total[1] / total[0], total[2] / total[0]
         differences = drawn[:, 1] / drawn[:, 0]
-    rows = [(name, [index]) for index, name in enumerate(paired.rows)]
-    relations = list(range(1, len(paired.rows)))
+    shown = Sides(before=before, after=after, differences=differences, cases=total[0], clusters=clusters)
+    yield from difference_rows(paired.rows, shown, score=score, family=family, dataset=dataset)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Sides:
+    """A score of every row before and after.
+
+    Attributes:
+        before: float64 rows; NaN where there is none.
+        after: float64 rows.
+        differences: float64 replicates × rows, after minus before of resampled clusters.
+        cases: Cases of each row.
+        clusters: Clusters that were resampled.
+    """
+
+    before: Floats
+    after: Floats
+    differences: Floats
+    cases: Floats
+    clusters: int
+
+
+def difference_rows(
+    names: Sequence[str], shown: Sides, *, score: str, family: str, dataset: str
+) -> Iterator[dict[str, object]]:
+    """Yield the long table's rows of one score and data set: each row, the mean of the relations, the average.
+
+    Args:
+        names: ``original``, then the relations.
+        shown: The score.
+        score: Its name.
+        family: Network whose published figures stand beside.
+        dataset: The data set.
+    """
+    relations = list(range(1, len(names)))
+    rows = [(name, [index]) for index, name in enumerate(names)]
     rows += [(RELATIONS, relations), (AVERAGE, [0, *relations])]
     for name, members in rows:
-        there = [index for index in members if total[0, index] > 0]
+        known = ~np.isnan(shown.before) & ~np.isnan(shown.after)
+        there = [index for index in members if shown.cases[index] > 0 and known[index]]
         if not there:
             continue
-        low, high = statistics.percentile_interval(differences[:, there].mean(axis=1))
+        low, high = statistics.percentile_interval(shown.differences[:, there].mean(axis=1))
         published = retraining.figure(family, dataset, name, score)
         elsewhere = retraining.mean_difference(family, name, score)
         yield {
             "dataset": dataset,
             "relation": name,
             "score": score,
-            "before": round(float(before[there].mean()), 6),
-            "after": round(float(after[there].mean()), 6),
-            "difference": round(float((after[there] - before[there]).mean()), 6),
-            "ci_low": None if clusters < 2 else round(float(low), 6),
-            "ci_high": None if clusters < 2 else round(float(high), 6),
-            "seeds": clusters,
-            "cases": int(total[0, there].sum()),
+            "before": round(float(shown.before[there].mean()), 6),
+            "after": round(float(shown.after[there].mean()), 6),
+            "difference": round(float((shown.after[there] - shown.before[there]).mean()), 6),
+            "ci_low": None if shown.clusters < 2 else round(float(low), 6),
+            "ci_high": None if shown.clusters < 2 else round(float(high), 6),
+            "seeds": shown.clusters,
+            "cases": int(shown.cases[there].sum()),
             "published_before": None if published is None else published.before,
             "published_after": None if published is None else published.after,
             "published_difference": None if published is None else published.difference,
@@ -255,19 +332,27 @@ def _cells(
         }
 
 
-def row_of(table: pd.DataFrame, relation: str, *, score: str = "dice", dataset: str | None = None) -> pd.Series | None:
+def row_of(
+    table: pd.DataFrame, relation: str, *, score: str | None = None, dataset: str | None = None
+) -> pd.Series | None:
     """Return one row of the long table, or None.
 
     Args:
         table: The long table.
         relation: Relation id, ``original``, ``relations`` or ``average``.
-        score: Score.
+        score: Score; None for the table's first one (Dice, accuracy).
         dataset: Data set; None for the pool, which is the only data set where there is one.
     """
     names = list(dict.fromkeys(table["dataset"]))
     wanted = dataset if dataset is not None else (ALL if ALL in names else (names[0] if names else ""))
-    chosen = (table["dataset"] == wanted) & (table["relation"] == relation) & (table["score"] == score)
+    shown = score if score is not None else headline(table)
+    chosen = (table["dataset"] == wanted) & (table["relation"] == relation) & (table["score"] == shown)
     return None if not chosen.any() else table.loc[chosen].iloc[0]
+
+
+def headline(table: pd.DataFrame) -> str:
+    """Return the score that a table leads with, or "" where it is empty."""
+    return "" if table.empty else str(table["score"].iloc[0])
 
 
 def slides_table(table: pd.DataFrame) -> pd.DataFrame:
@@ -292,9 +377,9 @@ def markdown(table: pd.DataFrame, *, title: str = "") -> str:
         title: A line in bold above; none when empty.
     """
     pairs = list(dict.fromkeys(zip(table["dataset"], table["score"], strict=True)))
-    head = ["", *(f"{dataset} {_score(score)} before | after | points (95 %)" for dataset, score in pairs)]
+    head = ["", *(f"{dataset} {score_words(score)} before | after | points (95 %)" for dataset, score in pairs)]
     published = table["published_mean_difference"].notna().any()
-    head += ["published, points of Dice"] if published else []
+    head += [f"published, points of {score_words(headline(table))}"] if published else []
     lines = [f"**{title}**", ""] if title else []
     lines += ["| " + " | ".join(head) + " |", "|" + "---|" * (1 + 3 * len(pairs) + published)]
     for relation in dict.fromkeys(table["relation"]):
@@ -310,8 +395,9 @@ def markdown(table: pd.DataFrame, *, title: str = "") -> str:
 
 
 def retraining_points(table: pd.DataFrame, relation: str) -> float | None:
-    """Return the slides' mean difference of Dice in points for a row; None where they have none."""
-    chosen = table.loc[(table["relation"] == relation) & (table["score"] == "dice"), "published_mean_difference"]
+    """Return the slides' mean difference of the leading score in points for a row; None where they have none."""
+    leading = (table["relation"] == relation) & (table["score"] == headline(table))
+    chosen = table.loc[leading, "published_mean_difference"]
     known = chosen.dropna()
     return None if known.empty else 100 * float(known.iloc[0])
 
@@ -327,5 +413,7 @@ def _signed(value: float) -> str:
     return f"{round(100 * value, 1) + 0.0:+.1f}"
 
 
-def _score(name: str) -> str:
-    return {"dice": "Dice", "iou": "IoU"}.get(name, name)
+def score_words(name: str) -> str:
+    """Return a score as people say it."""
+    words = {"dice": "Dice", "iou": "IoU", "kappa": "Cohen's κ", "f1": "weighted F1", "auroc": "mean AUROC"}
+    return words.get(name, name.replace("_", " "))
