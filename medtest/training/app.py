@@ -5,21 +5,24 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import typer
 from pydantic import BaseModel
 from rich.console import Console
 
+from medtest.training.classification.options import ClassificationOptions
 from medtest.training.options import SegmentationOptions
 
 if TYPE_CHECKING:
+    from medtest.training.classification.train import Point as ClassifierPoint
     from medtest.training.segmentation import Point
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
 Command: TypeAlias = Callable[..., None]
+Model = TypeVar("Model", bound=BaseModel)
 
 
 def with_options(options: type[BaseModel]) -> Callable[[Command], Command]:
@@ -45,22 +48,18 @@ def with_options(options: type[BaseModel]) -> Callable[[Command], Command]:
     return decorate
 
 
-@app.command("segmentation")
-@with_options(SegmentationOptions)
-def segmentation(
-    *,
-    out: Annotated[Path, typer.Option(help="Folder of this training: state, weights, history.")],
-    resume: Annotated[bool, typer.Option(help="Go on where an interrupted training of this folder stopped.")] = True,
-    **given: Any,
-) -> None:
-    """Train a compact segmentation network on folders of images and masks, on phantoms, or on both."""
+def checked(kind: type[Model], given: dict[str, Any]) -> Model:
+    """Return the options that were typed.
+
+    Raises:
+        UserMistakes: A value is out of bounds.
+    """
     from pydantic import ValidationError
 
     from medtest.errors import Mistake, UserMistakes
-    from medtest.training.segmentation import train_segmentation
 
     try:
-        options = SegmentationOptions.model_validate(given)
+        return kind.model_validate(given)
     except ValidationError as error:
         raise UserMistakes(
             Mistake(
@@ -71,9 +70,59 @@ def segmentation(
             )
             for one in error.errors()
         ) from error
+
+
+@app.command("segmentation")
+@with_options(SegmentationOptions)
+def segmentation(
+    *,
+    out: Annotated[Path, typer.Option(help="Folder of this training: state, weights, history.")],
+    resume: Annotated[bool, typer.Option(help="Go on where an interrupted training of this folder stopped.")] = True,
+    **given: Any,
+) -> None:
+    """Train a compact segmentation network on folders of images and masks, on phantoms, or on both."""
+    from medtest.training.segmentation import train_segmentation
+
+    options = checked(SegmentationOptions, given)
     console = Console(highlight=False)
     result = train_segmentation(options, out, resume=resume, progress=_Reporter(console))
     console.print(f"best mean Dice in validation {result.best_score:.3f} at step {result.best_step}: {result.weights}")
+
+
+@app.command("classification")
+@with_options(ClassificationOptions)
+def classification(
+    *,
+    out: Annotated[Path, typer.Option(help="Folder of this training: cases, state, weights, history.")],
+    resume: Annotated[bool, typer.Option(help="Go on where an interrupted training of this folder stopped.")] = True,
+    **given: Any,
+) -> None:
+    """Train a classifier on phantoms or on the seeds of a suite."""
+    from medtest.training.classification.train import train_classification
+
+    console = Console(highlight=False)
+    options = checked(ClassificationOptions, given)
+    result = train_classification(options, out, resume=resume, progress=_Told(console))
+    console.print(
+        f"best score in validation {result.best_score:.3f} at step {result.best_step}: {result.weights}",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+class _Told:
+    """Prints a line per validation of a classifier, and a short one now and then in a terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def __call__(self, point: ClassifierPoint) -> None:
+        head = f"step {point.step}/{point.steps}  loss {point.loss:.3f}"
+        if point.validation:
+            scores = ", ".join(f"{name} {score:.3f}" for name, score in point.validation.items())
+            self._console.print(f"{head}  held out: {scores}  best {point.best:.3f}")
+        elif point.step % 20 == 0 and self._console.is_terminal:
+            self._console.print(head)
 
 
 class _Reporter:

@@ -79,7 +79,14 @@ class Cosine(_Data):
     last: float = Field(default=0.01, ge=0, le=1)
 
 
-Schedule = Annotated[Constant | Milestones | Plateau | Cosine, Field(discriminator="kind")]
+class Poly(_Data):
+    """The rate times (1 - step / steps) to the power of ``power``."""
+
+    kind: Literal["poly"]
+    power: float = Field(default=0.9, gt=0)
+
+
+Schedule = Annotated[Constant | Milestones | Plateau | Cosine | Poly, Field(discriminator="kind")]
 
 
 class Scales(_Data):
@@ -352,7 +359,7 @@ def _rephrased(errors: Iterable[Any], *, where: str) -> list[Mistake]:
     found: list[Mistake] = []
     for one in errors:
         location: Sequence[Any] = [
-            step for step in one["loc"] if step not in ("steps", "milestones", "plateau", "cosine")
+            step for step in one["loc"] if step not in ("steps", "milestones", "plateau", "cosine", "poly")
         ]
         unknown = one["type"] == "extra_forbidden"
         known = _keys_at(one["loc"][:-1]) if unknown else ()

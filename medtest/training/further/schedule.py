@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import nn
 
 from medtest.training.further.networks import ENCODERS
-from medtest.training.further.recipe import Cosine, Milestones, Optimizer, Plateau, Recipe
+from medtest.training.further.recipe import Cosine, Milestones, Optimizer, Plateau, Poly, Schedule
 
 
 def make_optimizer(network: nn.Module, how: Optimizer) -> torch.optim.Optimizer:
@@ -35,6 +35,14 @@ def make_optimizer(network: nn.Module, how: Optimizer) -> torch.optim.Optimizer:
     return kind(listed, lr=how.rate)
 
 
+class Scheduled(Protocol):
+    """A recipe of any kind."""
+
+    @property
+    def schedule(self) -> Schedule:
+        """How the rate changes."""
+
+
 class Rates:
     """The factor by which every group's highest rate is multiplied at a step.
 
@@ -44,7 +52,7 @@ class Rates:
         steps_per_epoch: Optimizer steps of one pass over the training set.
     """
 
-    def __init__(self, recipe: Recipe, *, steps: int, steps_per_epoch: int) -> None:
+    def __init__(self, recipe: Scheduled, *, steps: int, steps_per_epoch: int) -> None:
         self._schedule = recipe.schedule
         self._steps = steps
         self._epoch = steps_per_epoch
@@ -63,6 +71,8 @@ class Rates:
                 return (step + 1) / schedule.warmup_steps
             done = (step - schedule.warmup_steps) / max(1, self._steps - schedule.warmup_steps)
             return schedule.last + (1 - schedule.last) * 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
+        if isinstance(schedule, Poly):
+            return float((1 - min(1.0, step / max(1, self._steps))) ** schedule.power)
         if isinstance(schedule, Milestones):
             return schedule.factor ** sum(epoch + 1 >= start for start in schedule.at)
         warm = schedule.warmup_epochs * self._epoch

@@ -1,0 +1,118 @@
+"""Batches of a classifier's training: which cases, changed how, at which side.
+
+Each follows from the seed and the number of its step alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.training.classification.cases import LabelledSet, Pixels
+from medtest.training.classification.changes import centred, changed
+from medtest.training.classification.recipe import ClassifierRecipe
+
+_ORDER, _CHANGES = 2, 1
+_STEP = 32
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LabelledBatch:
+    """One batch before it is normalised.
+
+    Attributes:
+        images: uint8 B×S×S×3 RGB.
+        truth: float32 B×C.
+        masks: uint8 B×S×S, 255 on the lesion.
+        known: bool B; the mask is known.
+    """  # noqa: RUF002
+
+    images: Pixels
+    truth: NDArray[np.float32]
+    masks: Pixels
+    known: NDArray[np.bool_]
+
+
+class LabelledBatches:
+    """Draws batches.
+
+    Args:
+        cases: All cases.
+        members: Indices of those that are trained on.
+        recipe: The recipe.
+        side: Side that the network takes, in pixels.
+        shown: That side as a share of the stored side: what a crop keeps.
+        steps: Optimizer steps in all.
+        seed: Decides order and changes.
+    """
+
+    def __init__(
+        self,
+        cases: LabelledSet,
+        members: NDArray[np.int64],
+        recipe: ClassifierRecipe,
+        *,
+        side: int,
+        shown: float,
+        steps: int,
+        seed: int,
+    ) -> None:
+        self._cases = cases
+        self._members = members
+        self._recipe = recipe
+        self._side = side
+        self._how = recipe.changes.model_copy(update={"crop": min(recipe.changes.crop, shown)})
+        self._small_steps = round(recipe.small * steps)
+        self._seed = seed
+        classes = cases.truth[members].argmax(axis=1)
+        self._by_class = [members[classes == number] for number in np.unique(classes)]
+        self._balanced = recipe.balanced and not cases.classes.multi and len(self._by_class) > 1
+
+    @property
+    def steps_per_pass(self) -> int:
+        """Optimizer steps of one pass over the cases."""
+        return max(1, len(self._members) // self._recipe.batch)
+
+    def side_at(self, step: int) -> int:
+        """Return the side at which the network sees the images of a step."""
+        if step >= self._small_steps:
+            return self._side
+        return max(64, round(self._side * self._recipe.small_side / _STEP) * _STEP)
+
+    def batch(self, step: int) -> LabelledBatch:
+        """Return the batch of a step, from 0."""
+        count = self._recipe.batch
+        rng = np.random.Generator(np.random.PCG64([self._seed, _CHANGES, step]))
+        chosen = [self._index(position) for position in range(step * count, (step + 1) * count)]
+        side = self.side_at(step)
+        images = np.empty((count, side, side, 3), np.uint8)
+        masks = np.empty((count, side, side), np.uint8)
+        for place, index in enumerate(chosen):
+            image, mask = np.array(self._cases.images[index]), np.array(self._cases.masks[index])
+            images[place], masks[place] = changed(rng, image, mask, side, self._how)
+        return LabelledBatch(
+            images=images, truth=self._cases.truth[chosen], masks=masks, known=self._cases.known[chosen]
+        )
+
+    def _index(self, position: int) -> int:
+        if not self._balanced:
+            return self._of(self._members, 0, position)
+        number = position % len(self._by_class)
+        return self._of(self._by_class[number], number + 1, position // len(self._by_class))
+
+    def _of(self, members: NDArray[np.int64], group: int, position: int) -> int:
+        """Return which case stands at a position: a set passes wholly before it is shuffled again."""
+        key = [self._seed, _ORDER, group, position // len(members)]
+        return int(
+            members[np.random.Generator(np.random.PCG64(key)).permutation(len(members))[position % len(members)]]
+        )
+
+
+def shown_cases(
+    cases: LabelledSet, members: NDArray[np.int64], *, side: int, shown: float
+) -> tuple[Pixels, NDArray[np.float32]]:
+    """Return cases as a network sees them in validation: uint8 B×S×S×3 and truth float32 B×C."""  # noqa: RUF002
+    images = [centred(np.array(cases.images[i]), np.array(cases.masks[i]), shown, side)[0] for i in members]
+    return np.stack(images), cases.truth[members]

@@ -1,0 +1,217 @@
+"""Training cases of classifiers: images, labels and masks as arrays on disk, so that memory does not grow with them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import Classes, Image, Mask, PreparedSeed
+from medtest.errors import MedtestError
+
+Pixels = NDArray[np.uint8]
+_FACTS = "cases.json"
+PHANTOM_ROOMS = {"capsule": "capsule", "dermoscopy": "skin", "fundus": "fundus", "chest": "chest"}
+"""Where the phantoms of a kind are made."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LabelledCase:
+    """One case before it is kept.
+
+    Attributes:
+        image: uint8 H×W×3 RGB.
+        labels: Its labels.
+        mask: The lesion's mask, bool H×W; None where it is not known.
+        cluster: Patient, video or the case itself: clusters are held out whole.
+    """
+
+    image: Image
+    labels: tuple[str, ...]
+    mask: Mask | None
+    cluster: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LabelledSet:
+    """Cases of one size, memory-mapped.
+
+    Attributes:
+        images: uint8 N×S×S×3 RGB.
+        truth: float32 N×C, 1 where a class holds.
+        masks: uint8 N×S×S, 255 on the lesion.
+        known: bool N; the mask is known.
+        clusters: Name of each case's cluster.
+        classes: The classes.
+        digest: SHA-256 of everything.
+    """
+
+    images: Pixels
+    truth: NDArray[np.float32]
+    masks: Pixels
+    known: NDArray[np.bool_]
+    clusters: tuple[str, ...]
+    classes: Classes
+    digest: str
+
+    def __len__(self) -> int:
+        return len(self.clusters)
+
+
+def keep(cases: Iterable[LabelledCase], folder: Path, *, classes: Classes, side: int, what: str) -> LabelledSet:
+    """Write cases to a folder, square at ``side``, or take those that lie there of the same origin.
+
+    Args:
+        cases: What to keep; read only where nothing lies there.
+        folder: Where.
+        classes: The classes.
+        side: Side in pixels; the middle square of an image is resized to it.
+        what: What the cases follow from (source, seed, number), to know them again.
+
+    Raises:
+        MedtestError: There are no cases, or one has a label that is no class.
+    """
+    facts = {"what": what, "side": side, "classes": list(classes.names), "multi": classes.multi}
+    there = _there(folder)
+    if there is None or {key: there.get(key) for key in facts} != facts:
+        _write(cases, folder, facts)
+    return opened(folder)
+
+
+def _there(folder: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _write(cases: Iterable[LabelledCase], folder: Path, facts: dict[str, Any]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / _FACTS).unlink(missing_ok=True)
+    names: Sequence[str] = facts["classes"]
+    side: int = facts["side"]
+    sha = hashlib.sha256()
+    clusters: list[str] = []
+    truth: list[NDArray[np.float32]] = []
+    known: list[bool] = []
+    with (folder / "images.raw").open("wb") as images, (folder / "masks.raw").open("wb") as masks:
+        for case in cases:
+            strangers = [label for label in case.labels if label not in names]
+            if strangers:
+                raise MedtestError(f"a training case is labelled {strangers[0]}; the classes are {', '.join(names)}")
+            image = squared(case.image, side)
+            mask = np.zeros((side, side), np.uint8) if case.mask is None else squared_mask(case.mask, side)
+            images.write(image.data)
+            masks.write(mask.data)
+            sha.update(image.data)
+            sha.update(mask.data)
+            truth.append(np.array([name in case.labels for name in names], np.float32))
+            known.append(case.mask is not None)
+            clusters.append(case.cluster)
+    if not clusters:
+        raise MedtestError("there is no case to train on")
+    table = np.stack(truth)
+    sha.update(table.data)
+    sha.update(json.dumps([facts, known, clusters], sort_keys=True).encode())
+    np.save(folder / "truth.npy", table)
+    np.save(folder / "known.npy", np.array(known, bool))
+    written = {**facts, "count": len(clusters), "clusters": clusters, "digest": sha.hexdigest()}
+    (folder / _FACTS).write_text(json.dumps(written), encoding="utf-8")
+
+
+def opened(folder: Path) -> LabelledSet:
+    """Map the cases that :func:`keep` wrote."""
+    facts = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
+    count, side = int(facts["count"]), int(facts["side"])
+    return LabelledSet(
+        images=np.memmap(folder / "images.raw", np.uint8, "r", shape=(count, side, side, 3)),
+        truth=np.load(folder / "truth.npy", allow_pickle=False),
+        masks=np.memmap(folder / "masks.raw", np.uint8, "r", shape=(count, side, side)),
+        known=np.load(folder / "known.npy", allow_pickle=False),
+        clusters=tuple(facts["clusters"]),
+        classes=Classes(names=tuple(facts["classes"]), multi=bool(facts["multi"])),
+        digest=str(facts["digest"]),
+    )
+
+
+def squared(image: Image, side: int) -> Pixels:
+    """Return the middle square of an image at ``side``, averaging areas where it shrinks."""
+    square = _middle(image)
+    if square.shape[0] == side:
+        return np.ascontiguousarray(square)
+    how = cv2.INTER_AREA if square.shape[0] > side else cv2.INTER_LINEAR
+    return np.ascontiguousarray(cv2.resize(np.ascontiguousarray(square), (side, side), interpolation=how))
+
+
+def squared_mask(mask: Mask, side: int) -> Pixels:
+    """Return the middle square of a mask at ``side``, 0 or 255, nearest."""
+    square = np.ascontiguousarray(_middle(mask), dtype=np.uint8)
+    resized = np.asarray(cv2.resize(square, (side, side), interpolation=cv2.INTER_NEAREST_EXACT), np.uint8)
+    return resized * np.uint8(255)
+
+
+def _middle(array: NDArray[Any]) -> NDArray[Any]:
+    height, width = array.shape[:2]
+    side = min(height, width)
+    top, left = (height - side) // 2, (width - side) // 2
+    return array[top : top + side, left : left + side]
+
+
+def phantom_cases(what: str, count: int, *, seed: int, size: int) -> Iterator[LabelledCase]:
+    """Make phantoms one by one; each is a cluster of its own."""
+    make = maker(what)
+    for index in range(count):
+        made = make(index, seed, size=size)
+        yield LabelledCase(image=made.image, labels=made.labels, mask=made.mask, cluster=str(index))
+
+
+def maker(what: str) -> Callable[..., Any]:
+    """Return the function that makes phantoms of a kind: ``make(index, suite_seed, *, size)``."""
+    from importlib import import_module
+
+    made: Callable[..., Any] = import_module(f"medtest.phantoms.{PHANTOM_ROOMS[what]}").make
+    return made
+
+
+def seed_cases(seeds: Iterable[PreparedSeed]) -> Iterator[LabelledCase]:
+    """Turn the labelled ones of prepared seeds into cases."""
+    for seed in seeds:
+        if seed.labels is not None:
+            yield LabelledCase(
+                image=seed.image,
+                labels=seed.labels,
+                mask=seed.mask,
+                cluster=f"{seed.ref.dataset}/{seed.ref.cluster}",
+            )
+
+
+def held_out(cases: LabelledSet, *, share: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Split cases into training and held-out ones, whole clusters on one side.
+
+    Args:
+        cases: All cases.
+        share: Share held out, at least one cluster.
+        seed: Decides which.
+
+    Returns:
+        Ascending indices of the training cases, and of the others.
+
+    Raises:
+        MedtestError: There are fewer than two clusters.
+    """
+    names = sorted(set(cases.clusters))
+    if len(names) < 2:
+        raise MedtestError("all training cases are of one patient or video: none can be held out")
+    order = np.random.Generator(np.random.PCG64([seed, 11])).permutation(len(names))
+    count = min(len(names) - 1, max(1, round(share * len(names))))
+    outside = {names[place] for place in order[:count]}
+    apart = np.array([name in outside for name in cases.clusters])
+    return np.flatnonzero(~apart), np.flatnonzero(apart)

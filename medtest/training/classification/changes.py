@@ -1,0 +1,101 @@
+"""Random changes of a training image of a classifier, with its mask: one warp, one map of colours, blur and noise.
+
+They are generic and mild, and not drawn from medtest's own relations and corruptions, so that a suite still measures
+what a network was not trained on.
+"""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.training.classification.recipe import Changes
+
+Pixels = NDArray[np.uint8]
+
+
+def changed(rng: np.random.Generator, image: Pixels, mask: Pixels, side: int, how: Changes) -> tuple[Pixels, Pixels]:
+    """Return a changed copy of an image and its mask.
+
+    Args:
+        rng: Where the random numbers come from.
+        image: uint8 S×S×3 RGB.
+        mask: uint8 S×S, 0 or 255.
+        side: Side of what comes out.
+        how: Which changes.
+
+    Returns:
+        uint8 side×side×3 and uint8 side×side, 0 or 255.
+    """  # noqa: RUF002
+    matrix = _warp(rng, image.shape[0], side, how)
+    border = cv2.BORDER_REFLECT_101
+    moved = np.asarray(cv2.warpAffine(image, matrix, (side, side), flags=cv2.INTER_LINEAR, borderMode=border), np.uint8)
+    moved_mask = cv2.warpAffine(mask, matrix, (side, side), flags=cv2.INTER_NEAREST, borderMode=cv2.BORDER_CONSTANT)
+    moved = _coloured(rng, moved, how)
+    if how.blur > 0:
+        sigma = float(rng.uniform(0, how.blur))
+        if sigma > 0.15:
+            moved = np.asarray(cv2.GaussianBlur(moved, (0, 0), sigma), np.uint8)
+    if how.noise > 0:
+        noise = rng.standard_normal(moved.shape, np.float32) * np.float32(rng.uniform(0, how.noise))
+        moved = np.asarray(cv2.add(moved, noise, dtype=cv2.CV_8U), np.uint8)
+    return moved, np.asarray(moved_mask, np.uint8)
+
+
+def centred(image: Pixels, mask: Pixels, share: float, side: int) -> tuple[Pixels, Pixels]:
+    """Return the middle of an image and its mask at ``side``, as validation and suites show it."""
+    matrix = _matrix(image.shape[0], side, share)
+    shown = image if _same(image, side, share) else cv2.warpAffine(image, matrix, (side, side), flags=cv2.INTER_LINEAR)
+    small = mask if _same(image, side, share) else cv2.warpAffine(mask, matrix, (side, side), flags=cv2.INTER_NEAREST)
+    return np.asarray(shown, np.uint8), np.asarray(small, np.uint8)
+
+
+def _same(image: Pixels, side: int, share: float) -> bool:
+    return share == 1 and image.shape[0] == side
+
+
+def _matrix(
+    was: int,
+    side: int,
+    share: float,
+    *,
+    turn: NDArray[np.float64] | None = None,
+    shift: tuple[float, float] = (0.0, 0.0),
+) -> NDArray[np.float64]:
+    """Return the map from stored to shown pixels: about the middle, shifted by pixels of the stored image."""
+    linear = (np.eye(2) if turn is None else turn) * (side / (was * share))
+    middle = np.array([(was - 1) / 2 + shift[0], (was - 1) / 2 + shift[1]])
+    return np.column_stack([linear, (side - 1) / 2 - linear @ middle])
+
+
+def _warp(rng: np.random.Generator, was: int, side: int, how: Changes) -> NDArray[np.float64]:
+    """Draw flips, quarter turns, rotation, shear, zoom and the place of the crop as one affine map."""
+    angle = np.deg2rad(rng.uniform(-how.angle, how.angle)) if how.angle else 0.0
+    if how.quarter_turns and rng.random() < how.quarter_turns:
+        angle += np.pi / 2 * int(rng.integers(1, 4))
+    shear = np.tan(np.deg2rad(rng.uniform(-how.shear, how.shear))) if how.shear else 0.0
+    mirror = np.diag(
+        [
+            -1.0 if how.flip and rng.random() < how.flip else 1.0,
+            -1.0 if how.flip_vertical and rng.random() < how.flip_vertical else 1.0,
+        ]
+    )
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    turn = turn @ np.array([[1.0, shear], [0.0, 1.0]]) @ mirror
+    turn *= rng.uniform(*how.zoom)
+    room = (1 - how.crop) * was / 2
+    shift = (float(rng.uniform(-room, room)), float(rng.uniform(-room, room))) if room else (0.0, 0.0)
+    return _matrix(was, side, how.crop, turn=turn, shift=shift)
+
+
+def _coloured(rng: np.random.Generator, image: Pixels, how: Changes) -> Pixels:
+    """Draw contrast, brightness and a shift of each channel, and apply them through a table of levels."""
+    if not (how.brightness or how.contrast or how.colour):
+        return image
+    gain = 1 + rng.uniform(-how.contrast, how.contrast)
+    shift = rng.uniform(-how.brightness, how.brightness) + rng.uniform(-how.colour, how.colour, 3)
+    middle = image.reshape(-1, 3)[::97].mean(axis=0)
+    levels = np.arange(256, dtype=np.float64)[:, None]
+    table = np.clip(np.rint((levels - middle) * gain + middle + shift), 0, 255).astype(np.uint8)
+    return np.asarray(cv2.LUT(image, table[None]), np.uint8)

@@ -1,0 +1,176 @@
+"""What training needs to know of each family of classifiers: its classes, its phantoms, its side, its step's loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from medtest.cases import Classes
+from medtest.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
+from medtest.errors import Mistake, UserMistakes, nearest_name
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from medtest.training.classification.recipe import Losses
+
+StepLoss: TypeAlias = "Callable[[Any, Tensor, Tensor | None, Tensor | None], Tensor]"
+"""Maps outputs, truth (int64 [B], or float [B, C] where several classes may hold), masks (float [B, 1, S, S] or None)
+and which masks are known (bool [B] or None) to a loss."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A family of classifiers as training sees it.
+
+    Attributes:
+        name: The family's.
+        classes: What its published networks tell apart.
+        phantoms: Which phantoms show these classes.
+        suite: A suite on such phantoms.
+        stored: Side at which training images are kept.
+        side: Side that the network takes: the middle (in training anywhere) of the stored image.
+        masks: Whether it learns from lesions' masks.
+    """
+
+    name: str
+    classes: Classes
+    phantoms: str
+    suite: str
+    stored: int
+    side: int
+    masks: bool = False
+
+
+KINDS: Mapping[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        Kind(name="agdn", classes=CAPSULE, phantoms="capsule", suite="wce", stored=320, side=320),
+        Kind(name="dsinet", classes=CAPSULE, phantoms="capsule", suite="wce", stored=256, side=256, masks=True),
+        Kind(
+            name="attnmel",
+            classes=DERMOSCOPY,
+            phantoms="dermoscopy",
+            suite="robust_benchmark_melanoma",
+            stored=256,
+            side=224,
+            masks=True,
+        ),
+        Kind(
+            name="inceptionv3_dr",
+            classes=FUNDUS,
+            phantoms="fundus",
+            suite="robust_benchmark_retinopathy",
+            stored=256,
+            side=224,
+        ),
+        Kind(name="chexnet", classes=CHEST, phantoms="chest", suite="robust_benchmark_chest", stored=256, side=224),
+    )
+}
+"""By family."""
+
+
+def kind_of(name: str) -> Kind:
+    """Return a family.
+
+    Raises:
+        UserMistakes: There is none of this name.
+    """
+    if name not in KINDS:
+        allowed = ", ".join(KINDS)
+        near = nearest_name(name, KINDS)
+        raise UserMistakes([Mistake(where="command line", key="network", found=name, allowed=allowed, nearest=near)])
+    return KINDS[name]
+
+
+def arguments(family: str, batch: Tensor) -> tuple[Tensor, ...]:
+    """Return what the network takes, given its images (float [B, 3, S, S], normalised)."""
+    if family == "agdn":
+        from medtest.systems.classification.networks.agdn import inputs_of
+
+        return inputs_of(batch)
+    return (batch,)
+
+
+def logits_of(family: str, network: nn.Module, batch: Tensor) -> tuple[Any, Tensor]:
+    """Return a network's outputs as its loss takes them, and the logits [B, C] of its answer."""
+    if family == "chexnet":
+        logits: Tensor = network.logits(batch)  # type: ignore[operator]
+        return logits, logits
+    outputs = network(*arguments(family, batch))
+    return outputs, answer_logits(family, outputs)
+
+
+def answer_logits(family: str, outputs: Any) -> Tensor:
+    """Return the logits, or their logarithmic probabilities, [B, C], of which outputs are the answer."""
+    if family == "attnmel":
+        logits: Tensor = outputs[0]
+    elif family == "dsinet":
+        logits = outputs[2]
+    elif family == "agdn":
+        from medtest.systems.classification.networks.agdn import answer_of
+
+        logits = answer_of(outputs)
+    else:
+        logits = outputs if hasattr(outputs, "shape") else outputs[0]
+    return logits
+
+
+def loss_of(family: str, how: Losses, network: nn.Module, *, shares: Tensor | None = None) -> StepLoss:
+    """Return the loss of a family's training step.
+
+    Args:
+        family: Its name.
+        how: The recipe's.
+        network: Whose parameters the L1 norm is taken of.
+        shares: Share of training cases with each class, [C], for weighted findings.
+    """
+    step = _loss(family, how, shares)
+    if how.l1 <= 0:
+        return step
+
+    def with_norm(outputs: Any, truth: Tensor, masks: Tensor | None, known: Tensor | None) -> Tensor:
+        from medtest.training.classification.losses_inception import l1_norm
+
+        return step(outputs, truth, masks, known) + how.l1 * l1_norm(network.parameters())
+
+    return with_norm
+
+
+def _loss(family: str, how: Losses, shares: Tensor | None) -> StepLoss:
+    from torch.nn import functional
+
+    if family == "attnmel":
+        from medtest.training.classification.losses_attnmel import attnmel_loss
+
+        def attnmel(outputs: Any, truth: Tensor, masks: Tensor | None, known: Tensor | None) -> Tensor:
+            # The attention is compared with masks only where every case of the batch has one.
+            guided = masks if how.attention and known is not None and bool(known.all()) else None
+            return attnmel_loss(outputs, truth, guided, gamma=how.gamma)
+
+        return attnmel
+    if family == "chexnet":
+        from medtest.training.classification.losses_chexnet import findings_loss
+
+        return lambda outputs, truth, masks, known: findings_loss(outputs, truth, shares if how.weighted else None)
+    if family == "inceptionv3_dr":
+        from medtest.training.classification.losses_inception import inception_loss
+
+        return lambda outputs, truth, masks, known: inception_loss(outputs, truth)
+    if family == "agdn":
+        from medtest.training.classification.losses_agdn import agdn_loss
+
+        return lambda outputs, truth, masks, known: agdn_loss(
+            outputs, truth, smoothing=how.smoothing, deformation=how.deformation
+        )
+    if family == "dsinet":
+        from medtest.training.classification.losses_dsinet import dsinet_loss
+
+        def dsinet(outputs: Any, truth: Tensor, masks: Tensor | None, known: Tensor | None) -> Tensor:
+            if masks is None or known is None:
+                return functional.cross_entropy(outputs[2], truth)
+            return dsinet_loss(outputs, truth, masks, known, segmentation=how.segmentation, interaction=how.interaction)
+
+        return dsinet
+    raise ValueError(f"no loss is known for {family!r}")

@@ -1,0 +1,53 @@
+"""How well a classifier does on cases that are held out: accuracy and the area under the ROC curve."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+
+
+def accuracy(logits: Floats, truth: Floats, *, multi: bool) -> float:
+    """Return the share of right answers: of cases, or of single decisions where several classes may hold.
+
+    Args:
+        logits: float B×C.
+        truth: float B×C, 1 where a class holds.
+        multi: Several classes may hold; each is decided at probability 0.5.
+    """  # noqa: RUF002
+    if multi:
+        return float(((logits > 0) == (truth > 0.5)).mean())
+    return float((logits.argmax(axis=1) == truth.argmax(axis=1)).mean())
+
+
+def areas(scores: Floats, truth: Floats) -> NDArray[np.float64]:
+    """Return the area under the ROC curve of each class against the rest; NaN where all cases are of one kind.
+
+    By ranks (Mann–Whitney), ties count one half.
+
+    Args:
+        scores: float B×C; higher means more likely.
+        truth: float B×C.
+    """  # noqa: RUF001, RUF002
+    from scipy.stats import rankdata
+
+    found = np.full(truth.shape[1], np.nan)
+    for number in range(truth.shape[1]):
+        positive = truth[:, number] > 0.5
+        yes, no = int(positive.sum()), int((~positive).sum())
+        if yes and no:
+            ranks = rankdata(scores[:, number])
+            found[number] = (ranks[positive].sum() - yes * (yes + 1) / 2) / (yes * no)
+    return found
+
+
+def mean_area(logits: Floats, truth: Floats, *, multi: bool) -> float:
+    """Return the mean area over classes that have both kinds of cases; of two classes that of the second."""
+    if multi:
+        each = areas(logits, truth)
+        return float(np.nanmean(each)) if np.isfinite(each).any() else 0.0
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    shares = np.exp(shifted) / np.exp(shifted).sum(axis=1, keepdims=True)
+    each = areas(shares, truth)[1:] if truth.shape[1] == 2 else areas(shares, truth)
+    return float(np.nanmean(each)) if np.isfinite(each).any() else 0.0
