@@ -16,8 +16,13 @@ from medtest.errors import NotApplicable
 from medtest.plugins import parts
 from medtest.relations.base import PUBLISHED_SEVERITY, Relation, RelationSettings
 
-NAMES = sorted(name for name, info in parts("relations").items() if info.load().group not in {"noise", "measured"})
-"""Relations of pictures; scales of uncertainty have no published mode and a contract of their own (test_noise)."""
+NAMES = sorted(
+    name
+    for name, info in parts("relations").items()
+    if info.load().group not in {"noise", "measured"} and ".corruptions." not in info.target
+)
+"""Relations of pictures; scales of uncertainty have no published mode and a contract of their own (test_noise), and so
+have the perturbations (test_corruptions_contract)."""
 MODES = ("levels", "published")
 relaxed = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 

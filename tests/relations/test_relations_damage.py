@@ -16,7 +16,9 @@ from medtest.plugins import parts
 from medtest.preparation.prepare import prepare
 
 NAMES = sorted(
-    name for name, info in parts("relations").items() if info.load().group not in {"noise", "measured", "floor"}
+    name
+    for name, info in parts("relations").items()
+    if info.load().group not in {"noise", "measured", "floor"} and ".corruptions." not in info.target
 )
 PHANTOMS = 10
 REPEATS = 2

@@ -52,7 +52,7 @@ def line_taps(radius: float, sigma: float, degrees: float) -> tuple[NDArray[np.i
     return offsets, weights
 
 
-def _nearest(values: NDArray[np.float64]) -> NDArray[np.int64]:
+def _nearest(values: NDArray[np.floating]) -> NDArray[np.int64]:
     # Rounding first keeps sines that should be exactly one half from falling to either side by their last bit.
     return np.ceil(np.round(values - 0.5, 9)).astype(np.int64)
 
@@ -85,7 +85,7 @@ def motion_blur(image: NDArray[Any], *, radius: float, sigma: float, degrees: fl
         view = padded[row : row + height + rows - 1, column : column + width + columns - 1]
         blurred = cv2.filter2D(view, -1, part.kernel, anchor=(0, 0), borderType=cv2.BORDER_REPLICATE)
         inside = blurred[:height, :width]
-        total = inside.copy() if total is None else cv2.add(total, inside, dst=total)
+        total = np.array(inside, np.float32) if total is None else np.add(total, inside, out=total)
     return np.asarray(total, dtype=np.float32)
 
 

@@ -170,7 +170,7 @@ class ShotNoise(NoiseCorruption):
 
     def field(self, image: Image, params: Params) -> NDArray[np.float64]:
         """Return 255 counts / λ."""
-        return self.counts(image, params) * (WHITE / number(params, "photons"))
+        return self.counts(image, params).astype(np.float64) * (WHITE / number(params, "photons"))
 
     def changed(self, seed: PreparedSeed, params: Params) -> Image:
         """Count photons and look up the grey level of each count."""
@@ -182,4 +182,5 @@ class ShotNoise(NoiseCorruption):
 def _grey_levels(photons: float) -> NDArray[np.uint8]:
     """Return the grey level of each count up to the first that is white."""
     counts = np.arange(int(photons) + 2)
-    return np.minimum(np.rint(counts * (WHITE / photons)), WHITE).astype(np.uint8)
+    levels: NDArray[np.uint8] = np.minimum(np.rint(counts * (WHITE / photons)), WHITE).astype(np.uint8)
+    return levels

@@ -149,7 +149,6 @@ def _flakes(shape: tuple[int, int], params: Params) -> Layer:
 def _whitened(image: Image) -> NDArray[np.float32]:
     """Return max(x, 1.5 luma + half of white) of every value; float32, unclipped."""
     pixels = image.astype(np.float32)
-    light = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)
-    light *= 1.5
-    light += WHITE / 2.0
+    light = np.asarray(cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY), dtype=np.float32)
+    light = light * np.float32(1.5) + np.float32(WHITE / 2.0)
     return np.asarray(cv2.max(pixels, cv2.merge([light] * 3)), dtype=np.float32)

@@ -162,7 +162,7 @@ def shine_of(drops: Layer) -> Layer:
     distance = np.minimum(distance, _RIM)
     rim = cv2.equalizeHist(cv2.blur(distance, (3, 3)).astype(np.uint8))
     relief = cv2.blur(cv2.filter2D(rim, cv2.CV_8U, _RELIEF), (3, 3))
-    shine = height * relief.astype(np.float32)
+    shine: Layer = height * relief.astype(np.float32)
     largest = float(shine.max())
     return shine / np.float32(largest) if largest > 0.0 else shine
 
