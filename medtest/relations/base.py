@@ -47,6 +47,9 @@ class Relation(Part, ABC):
         scale_unit: Unit of :attr:`FollowUp.scale`, for axes of figures.
         touches_frame: True when it may change pixels on the black frame (text alone).
         any_image: True when it takes images of every dtype, range and dimension (noise), not 8-bit RGB alone.
+        alters: Words of diagnoses that it would alter (``vascular``): classes named so are refused in a suite of
+            labels, unless the suite says ``may_alter``.
+        alters_why: Why, in a phrase.
     """
 
     Settings: ClassVar[type[RelationSettings]] = RelationSettings
@@ -56,6 +59,8 @@ class Relation(Part, ABC):
     scale_unit: ClassVar[str] = ""
     touches_frame: ClassVar[bool] = False
     any_image: ClassVar[bool] = False
+    alters: ClassVar[frozenset[str]] = frozenset()
+    alters_why: ClassVar[str] = ""
 
     def __init__(self, settings: Any) -> None:
         self.settings = settings

@@ -344,3 +344,7 @@ class Blood(_Pieces):
     """Bleeding (report 3.4.3, MR3-3); pasted as feces are."""
 
     kind: ClassVar[str] = "blood"
+    alters: ClassVar[frozenset[str]] = frozenset(
+        {"vascular", "bleeding", "bleed", "blood", "haemorrhage", "haemorrhages", "hemorrhage", "hemorrhages"}
+    )
+    alters_why: ClassVar[str] = "blood in the picture is a finding of its own"

@@ -17,6 +17,7 @@ from medtest.runner.ledger import seeds_twice
 from medtest.runner.privacy import Names, key_fingerprint, load_key
 from medtest.runner.rows import records_schema, strata_of
 from medtest.seeds.base import SeedSource
+from medtest.suite.altering import altering_mistakes
 from medtest.suite.digest import Digest, digest_of, run_digest
 from medtest.suite.model import Invocation, Selection, Suite
 from medtest.suite.plan import Plan, is_chosen
@@ -88,6 +89,7 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
     systems = suite.build_systems()
     mistakes = [mistake for system in systems.values() for mistake in system.check()]
     mistakes += _classes_mistakes(sources, systems)
+    mistakes += altering_mistakes(suite, {source.dataset: source.classes() for source in sources})
     if mistakes:
         raise UserMistakes(mistakes)
     key = load_key(invocation.home) if suite.privacy.seed_ids == "hashed" else None

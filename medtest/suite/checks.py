@@ -12,6 +12,7 @@ from typing import Any
 from medtest.cases import ID_PATTERN, SERIES_KINDS, SOURCE, UNCHANGED
 from medtest.errors import nearest_name
 from medtest.plugins import Family, PartInfo, parts
+from medtest.suite.altering import altering
 from medtest.suite.composed import with_composed
 from medtest.suite.draft import Draft, a_kind, settings_of
 from medtest.suite.exclusion import PLAIN_NAME, BadListError, Exclusion, find_list, read_exclusion
@@ -43,6 +44,7 @@ def check(draft: Draft) -> Suite | None:
     privacy = _privacy(draft)
     exclude = _exclude(draft)
     prepare = _prepare(draft, kind)
+    _check_altering(draft, seeds, relations, () if head is None else tuple(head.may_alter))
     if draft.mistakes or head is None or oracle is None or prepare is None:
         return None
     suite = Suite(
@@ -59,6 +61,7 @@ def check(draft: Draft) -> Suite | None:
         prepare=Prepare(size=None if prepare.size == "native" else prepare.size, resize=prepare.resize),
         max_error_percent=head.max_error_percent,
         exclude=exclude,
+        may_alter=tuple(head.may_alter),
         composed={},
     )
     return with_composed(suite)
@@ -142,6 +145,26 @@ def _kinds_agree(draft: Draft, seeds: list[PartPlan], relations: list[PartPlan],
             allowed = f"relations that suit {a_kind(kind)}"
             draft.wrong(("relations", plan.id), found=f"a relation for {', '.join(sorted(meant))}", allowed=allowed)
     return str(kind)
+
+
+def _check_altering(draft: Draft, seeds: list[PartPlan], relations: list[PartPlan], allowed: tuple[str, ...]) -> None:
+    """Refuse relations that alter a diagnosis, where the classes are known without the user's data."""
+    names = [plan.id for plan in relations]
+    for name in allowed:
+        if name not in names:
+            draft.wrong(("may_alter",), found=name, allowed=", ".join(names), nearest=nearest_name(name, names))
+    told: set[str] = set()
+    for plan in seeds:
+        source = plan.info.load()
+        if source.output_kind != "label" or source.needs_root:
+            continue
+        classes = source(dataset=plan.id, settings=plan.settings, root=None, suite_seed=0).classes()
+        if classes is None:
+            continue
+        for name, (found, instead, fix) in altering(relations, allowed, classes):
+            if name not in told:
+                told.add(name)
+                draft.wrong(("relations", name), found=found, allowed=instead, fix=fix)
 
 
 # --- what people judged unfit -----------------------------------------------------------------------------------

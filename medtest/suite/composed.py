@@ -47,6 +47,7 @@ def with_composed(suite: Suite) -> Suite:
         "privacy": _fields(suite.privacy),
         "prepare": {**suite.prepare.covers(), "size": "native" if suite.prepare.size is None else suite.prepare.size},
         **({"exclude": {"study": COPY}} if suite.exclude is not None else {}),
+        **({"may_alter": list(suite.may_alter)} if suite.may_alter else {}),
         "max_error_percent": suite.max_error_percent,
     }
     return replace(suite, composed=composed)

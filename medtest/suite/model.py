@@ -116,6 +116,8 @@ class Suite:
     prepare: Prepare = Prepare()
     max_error_percent: float = 1.0
     exclude: Exclusion | None = None
+    may_alter: tuple[str, ...] = ()
+    """Relations that may alter the diagnosis of a suite of labels."""
     composed: Mapping[str, Any] = field(default_factory=dict)
     """The composed YAML as plain data, for ``suite.yaml``; never holds a path or a key."""
 
@@ -185,6 +187,7 @@ class Invocation:
         command: The command line that gives this run, for its report ("python run.py suite=…"), without secrets.
         sweep_command: The command line of the sweep that this run is a job of, or "".
         kept: Where follow-ups may be taken from instead of being made; records are the same either way.
+        reference: System, or folder of its results, that classifiers' flips and errors are relative to; None for none.
     """
 
     home: Path
@@ -203,3 +206,4 @@ class Invocation:
     command: str = ""
     sweep_command: str = ""
     kept: KeptFollowUps | None = None
+    reference: str | None = None

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from medtest.cases import UNCHANGED
+from medtest.errors import UserMistakes
+from medtest.suite.altering import altering_mistakes
 from medtest.suite.model import Invocation, Suite
 from medtest.suite.plan import Plan, is_chosen
 from medtest.suite.selection import check_selection, nothing_chosen
@@ -106,6 +108,9 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
     relations = suite.build_relations()
     sources_of_seeds = suite.build_seeds(invocation.data)
     refs = [ref for source in sources_of_seeds for ref in source.refs()]
+    mistakes = altering_mistakes(suite, {source.dataset: source.classes() for source in sources_of_seeds})
+    if mistakes:
+        raise UserMistakes(mistakes)
     plan = Plan(refs, relations, invocation.batch_size)
     if suite.privacy.seed_ids == "plain":  # else seeds may be named as reports show them
         check_selection(invocation.only, refs)

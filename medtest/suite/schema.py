@@ -33,6 +33,7 @@ SUITE_KEYS: tuple[str, ...] = (
     "privacy",
     "prepare",
     "exclude",
+    "may_alter",
     "max_error_percent",
     "extends",
 )
@@ -52,6 +53,7 @@ class Head(Block):
     version: str = Field(min_length=1, max_length=40)
     description: str = ""
     seed: int = Field(ge=0, le=2**63 - 1)
+    may_alter: list[str] = []
     max_error_percent: Percent = 1.0
 
 
@@ -132,6 +134,7 @@ class RunBlock(Block):
     batch_size: int = Field(default=8, ge=1, le=4096)
     batch_seconds: float = Field(default=300.0, gt=0, le=86_400)
     followups: Literal["make", "store"] = "make"
+    reference: str | None = None
     track: bool = True
     quiet: bool = False
     tracking: TrackingBlock = TrackingBlock()
