@@ -45,9 +45,9 @@ def batch(kind: str) -> tuple[Made, ...]:
 # --- bytes -----------------------------------------------------------------------------------------------------------
 
 GOLDEN = {
-    ("capsule", 1): "5d624baa521250cd",
+    ("capsule", 1): "71687ac13c120792",
     ("skin", 1): "7d6c97bb770b23e5",
-    ("fundus", 1): "27fc1a757bd0891b",
+    ("fundus", 1): "7ae25bdeb829f827",
     ("chest", 1): "cec6a3ea3e6938fe",
 }
 """By kind and revision: the first 16 digits for phantoms 0 to 4 of suite seed 20240 at the kind's size. When these

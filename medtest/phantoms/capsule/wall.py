@@ -50,7 +50,8 @@ def _closed(rng: np.random.Generator, grid: Grid) -> Field:
     )
     weights = [(0.0, 0.0)] * 2 + [(float(a), float(b)) for a, b in rng.normal(0.0, 0.5, (6, 2))]
     wave = harmonics(c, s, weights)
-    crease = 1.0 - np.clip(np.abs(wave) * np.float32(2.2), 0.0, 1.0)
+    # Wider towards the middle, where creases crowd: none may get thinner than a pixel of the working size.
+    crease = 1.0 - np.clip(np.abs(wave) * (2.2 * radius / (radius + np.float32(0.3))), 0.0, 1.0)
     reach = 1.0 - smoothstep(radius, 0.2, float(rng.uniform(0.7, 1.4)))
     hole = 1.0 - smoothstep(radius, 0.0, float(rng.uniform(0.08, 0.25)))
     light = (1.0 - 0.55 * crease * crease * reach) * (1.0 - 0.75 * hole)

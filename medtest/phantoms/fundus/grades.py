@@ -45,7 +45,7 @@ def grade(microaneurysms: int, haemorrhages: int, neovascularisation: bool) -> i
     return 1 if microaneurysms > 0 else 0
 
 
-EXUDATES: tuple[float, ...] = (0.0, 0.12, 0.4, 0.6)
+EXUDATES: tuple[float, ...] = (0.0, 0.15, 0.5, 0.75)
 """How often there are exudates, by grade."""
 
 
@@ -55,16 +55,16 @@ def draw_counts(rng: np.random.Generator, wanted: int) -> Counts:
     if wanted == 0:
         dots, blots = 0, 0
     elif wanted == 1:
-        dots, blots = 1 + int(rng.choice(5, p=(0.1, 0.18, 0.26, 0.26, 0.2))), 0
+        dots, blots = 1 + int(rng.choice(5, p=(0.06, 0.14, 0.26, 0.3, 0.24))), 0
     elif wanted == 2:
         way = float(rng.random())
         # Two dice: counts in the middle of the grade's range are the likelier ones.
-        dots = int(rng.integers(6, 11) + rng.integers(0, 5)) if way < 0.7 else int(rng.integers(0, 6))
+        dots = int(rng.integers(6, 11) + rng.integers(0, 5)) if way < 0.8 else int(rng.integers(2, 6))
         blots = int(rng.integers(1, 5)) if way >= 0.3 else 0
     else:
         way = float(rng.random())
-        dots = int(rng.integers(15, 26) + rng.integers(0, 12)) if way < 0.6 else int(rng.integers(3, 15))
-        blots = int(rng.integers(5, 14)) if 0.3 < way < 0.85 else int(rng.integers(0, 5))
+        dots = int(rng.integers(15, 26) + rng.integers(0, 12)) if way < 0.7 else int(rng.integers(6, 15))
+        blots = int(rng.integers(5, 14)) if way > 0.25 else int(rng.integers(0, 5))
         new = way >= 0.85 or bool(rng.random() < 0.2)
     exudates = int(rng.integers(2, 26)) if rng.random() < EXUDATES[wanted] else 0
     return Counts(microaneurysms=dots, haemorrhages=blots, neovascularisation=new, exudates=exudates)

@@ -49,18 +49,18 @@ def draw_lesions(
     """
     mask = np.zeros(where.shape, np.float32)
     taken: list[tuple[float, float, float]] = []
-    contrast = float(rng.uniform(0.7, 1.0))
+    contrast = float(rng.uniform(0.75, 1.05))
     for _ in range(counts.exudates):
         _exudate(rng, picture, where, anatomy, taken, mask)
     for _ in range(counts.haemorrhages):
-        radius = float(rng.uniform(0.045, 0.08))
+        radius = float(rng.uniform(0.055, 0.095))
         x, y = _place(rng, anatomy, taken, radius)
         near = where.around(x, y, radius * 2.0)
         shape = blob(near, x, y, radius, stretch=float(rng.uniform(1.0, 1.9)), turn=unit(float(rng.random())))
         ragged = as_field(shape + 0.28 * noise(rng, shape.shape, 5))
         _red(picture, near, ragged, contrast * float(rng.uniform(0.85, 1.05)), mask, 0.35)
     for _ in range(counts.microaneurysms):
-        radius = float(rng.uniform(0.018, 0.026))
+        radius = float(rng.uniform(0.022, 0.032))
         x, y = _place(rng, anatomy, taken, radius)
         near = where.around(x, y, radius * 2.4)
         _red(picture, near, blob(near, x, y, radius), contrast * float(rng.uniform(0.8, 1.05)), mask, 0.6)
