@@ -1,4 +1,4 @@
-"""Phantoms with labels as seeds: their classes, that they are the same however many are made, and what digests cover."""
+"""Phantoms with labels as seeds: classes, the same however many are made, and what digests cover."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Relations that would alter the diagnosis are refused in suites of labels, with the reason, unless the suite means it."""
+"""Relations that would alter the diagnosis are refused in suites of labels, unless the suite means it."""
 
 from __future__ import annotations
 
