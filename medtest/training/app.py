@@ -15,7 +15,7 @@ from medtest.training.classification.options import ClassificationOptions
 from medtest.training.options import SegmentationOptions
 
 if TYPE_CHECKING:
-    from medtest.training.classification.train import Point as ClassifierPoint
+    from medtest.training.classification.job import Point as ClassifierPoint
     from medtest.training.segmentation import Point
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from medtest.errors import NotTracked
 from medtest.paths import home
@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from medtest.tracking import Tracker
 
 EXPERIMENT = "medtest-training"
+
+
+class Logs(Protocol):
+    """Something that takes the numbers of a training."""
+
+    def metrics(self, values: Mapping[str, float], step: int) -> None:
+        """Take one point of each curve."""
 
 
 class RunLog:

@@ -2,52 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from medtest.errors import MedtestError, Mistake, UserMistakes
-from medtest.training.classification.batches import LabelledBatches, shown_cases
 from medtest.training.classification.cases import LabelledCase, LabelledSet, held_out, keep, phantom_cases, seed_cases
 from medtest.training.classification.families import Kind, kind_of
 from medtest.training.classification.options import ClassificationOptions
 from medtest.training.classification.recipes import load_recipe
-from medtest.training.classification.scores import accuracy, mean_area
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from medtest.cases import Classes
-    from medtest.training.classification.engine import ClassifierEngine
+    from medtest.training.classification.job import Point, Work
     from medtest.training.classification.recipe import ClassifierRecipe
-    from medtest.training.runlog import RunLog
 
-MOST_WATCHED = 600
-"""Held-out cases that a validation looks at; of more, the first ones in an order of chance."""
-STATE, HISTORY, RUN = "state.pt", "history.json", "mlflow_run.txt"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
-    """Where a training stands; reported after every step.
-
-    Attributes:
-        step: Steps done.
-        steps: Steps in all.
-        loss: Loss of the last step.
-        validation: ``accuracy`` and ``auroc`` on the cases held out, after a validation; else empty.
-        best: Best score so far, -1 before the first.
-    """
-
-    step: int
-    steps: int
-    loss: float
-    validation: dict[str, float]
-    best: float
+STATE, RUN = "state.pt", "mlflow_run.txt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,15 +40,12 @@ class Trained:
     run_id: str | None
 
 
-Progress = Callable[[Point], None]
-
-
 def train_classification(
     options: ClassificationOptions,
     out: Path,
     *,
     resume: bool = True,
-    progress: Progress | None = None,
+    progress: Callable[[Point], None] | None = None,
     stop: Callable[[int], bool] | None = None,
 ) -> Trained:
     """Train a classifier, or go on with a training that was interrupted.
@@ -98,6 +66,7 @@ def train_classification(
     """
     import torch
 
+    from medtest.training.classification.job import ClassifierJob
     from medtest.training.runlog import RunLog
 
     kind = kind_of(options.network)
@@ -106,7 +75,8 @@ def train_classification(
         torch.set_num_threads(options.threads)
     out.mkdir(parents=True, exist_ok=True)
     cases = training_cases(options, kind, out / "cases")
-    job = _Job(options, kind, recipe, cases, out)
+    weights = out / f"{options.network}.safetensors"
+    job = ClassifierJob(_work(options, kind, recipe, cases, weights), out)
     state, run_file = out / STATE, out / RUN
     run_id: str | None = None
     if resume and state.is_file():
@@ -121,12 +91,12 @@ def train_classification(
     except BaseException:
         log.end(failed=True)
         raise
-    if job.weights.is_file():
-        log.artifact(job.weights)
+    if weights.is_file():
+        log.artifact(weights)
     log.end()
     reached = job.engine.reached
     return Trained(
-        weights=job.weights,
+        weights=weights,
         best_step=reached.best_step,
         best_score=reached.best_score,
         steps=reached.step,
@@ -187,138 +157,41 @@ def _from_suite(options: ClassificationOptions, kind: Kind, folder: Path) -> Lab
     return keep(seeds(), folder, classes=found[0], side=kind.stored, what=f"suite {suite.name} {digests}")
 
 
-class _Job:
-    def __init__(
-        self,
-        options: ClassificationOptions,
-        kind: Kind,
-        recipe: ClassifierRecipe,
-        cases: LabelledSet,
-        out: Path,
-    ) -> None:
-        self.options, self.kind, self.recipe, self.cases, self.out = options, kind, recipe, cases, out
-        self.side = options.side or kind.side
-        self.weights = out / f"{options.network}.safetensors"
-        trained, watched = held_out(cases, share=recipe.watching.held_out, seed=options.seed)
-        order = np.random.Generator(np.random.PCG64([options.seed, 12])).permutation(len(watched))
-        self.watched = np.sort(watched[order[:MOST_WATCHED]])
-        shown = kind.side / kind.stored
-        passes = len(trained) // recipe.batch
-        self.steps = recipe.steps or max(1, round((recipe.epochs or 1) * recipe.passes * max(1, passes)))
-        batches = LabelledBatches(
-            cases, trained, recipe, side=self.side, shown=shown, steps=self.steps, seed=options.seed
-        )
-        self.every = recipe.watching.every_steps or batches.steps_per_pass * recipe.passes
-        self.images, self.truth = shown_cases(cases, self.watched, side=self.side, shown=shown)
-        self.engine = self._engine(batches, trained)
+def _work(
+    options: ClassificationOptions, kind: Kind, recipe: ClassifierRecipe, cases: LabelledSet, weights: Path
+) -> Work:
+    from medtest.systems import networks
+    from medtest.training.classification.job import Work, compact_writer
+    from medtest.training.loop import initialise
+    from medtest.training.start import start_from
 
-    def _engine(self, batches: LabelledBatches, trained: Any) -> ClassifierEngine:
-        import torch
-
-        from medtest.systems import networks
-        from medtest.systems.classification.networks.inputs import INPUTS
-        from medtest.training.classification.engine import ClassifierEngine
-        from medtest.training.classification.families import loss_of
-        from medtest.training.classification.losses_chexnet import positive_shares
-        from medtest.training.loop import initialise
-        from medtest.training.start import start_from
-
-        self.network = self._fresh()
-        initialise(self.network, self.options.seed)
-        if self.options.start_from is not None:
-            start_from(self.network, self.options.start_from)
-        shares = positive_shares(torch.from_numpy(self.cases.truth[trained]))
-        self.input = INPUTS[self.options.network]
-        self.probe = self._fresh().to(self.options.device)
-        identity = {
-            **self.options.identity(),
-            "cases": self.cases.digest,
-            "recipe": self.recipe.model_dump(mode="json"),
-            "network": networks.describe(self.config),
-        }
-        return ClassifierEngine(
-            self.options.network,
-            self.network,
-            batches,
-            self.recipe,
-            loss=loss_of(self.options.network, self.recipe.loss, self.network, shares=shares.to(self.options.device)),
-            kind=self.input,
-            multi=self.cases.classes.multi,
-            steps=self.steps,
-            seed=self.options.seed,
-            device=self.options.device,
-            identity=identity,
-        )
-
-    @property
-    def config(self) -> Any:
-        """The compact network's description, with as many classes as the cases have."""
-        from dataclasses import replace
-
-        from medtest.systems import networks
-
-        compact = networks.COMPACT[self.options.network]
-        count = len(self.cases.classes.names)
-        return compact if compact.classes == count else replace(compact, classes=count)
-
-    def _fresh(self) -> nn.Module:
-        from medtest.systems import networks
-
-        return networks.make(self.config)
-
-    def run(self, log: RunLog, state: Path, *, progress: Progress | None, stop: Callable[[int], bool] | None) -> None:
-        """Do the steps that are left."""
-        engine = self.engine
-        while engine.reached.step < self.steps and not engine.reached.stopped:
-            numbers = engine.advance()
-            step = engine.reached.step
-            ended = stop is not None and stop(step)
-            validation: dict[str, float] = {}
-            if step % self.every == 0 or step == self.steps:
-                validation = self._validate()
-                (self.out / HISTORY).write_text(json.dumps(engine.reached.history, indent=1), encoding="utf-8")
-                log.metrics({f"val_{name}": value for name, value in validation.items()}, step)
-            if validation or ended:
-                engine.save(state)
-            if step % 20 == 0 or validation:
-                log.metrics(numbers, step)
-            if progress is not None:
-                best = engine.reached.best_score
-                progress(Point(step=step, steps=self.steps, loss=numbers["loss"], validation=validation, best=best))
-            if ended:
-                break
-
-    def _validate(self) -> dict[str, float]:
-        from medtest.systems import networks
-        from medtest.systems.checkpoints.weights import WeightsInfo, save_weights
-        from medtest.training.classification.engine import answers
-
-        weights = self.engine.weights()
-        self.probe.load_state_dict(weights)
-        logits = answers(self.options.network, self.probe, self.images, kind=self.input, device=self.options.device)
-        multi = self.cases.classes.multi
-        facts = {
-            "accuracy": accuracy(logits, self.truth, multi=multi),
-            "auroc": mean_area(logits, self.truth, multi=multi),
-        }
-        score = facts["auroc" if multi else self.recipe.watching.score]
-        if self.engine.validated(score, _cross_entropy(logits, self.truth, multi=multi), facts):
-            own = self.kind.classes == self.cases.classes
-            info = WeightsInfo(
-                network=networks.describe(self.config),
-                size=self.side,
-                note=f"step {self.engine.reached.step}",
-                classes=() if own else self.cases.classes.names,
-            )
-            save_weights(self.weights, weights, info)
-        return facts
+    config = config_for(options.network, len(cases.classes.names))
+    network = networks.make(config)
+    initialise(network, options.seed)
+    if options.start_from is not None:
+        start_from(network, options.start_from)
+    side = options.side or kind.side
+    names = () if kind.classes == cases.classes else cases.classes.names
+    trained, watched = held_out(cases, share=recipe.watching.held_out, seed=options.seed)
+    return Work(
+        family=options.network,
+        network=network,
+        cases=cases,
+        trained=trained,
+        watched=watched,
+        recipe=recipe,
+        side=side,
+        shown=kind.side / kind.stored,
+        seed=options.seed,
+        device=options.device,
+        identity={**options.identity(), "network": networks.describe(config)},
+        write=compact_writer(weights, config, side=side, classes=names),
+    )
 
 
-def _cross_entropy(logits: Any, truth: Any, *, multi: bool) -> float:
-    """Return the mean cross-entropy of logits, float B×C, with truth of the same shape."""  # noqa: RUF002
-    scores = np.asarray(logits, np.float64)
-    if multi:
-        return float((np.logaddexp(0, scores) - truth * scores).mean())
-    top = scores.max(axis=1)
-    whole = top + np.log(np.exp(scores - top[:, None]).sum(axis=1))
-    return float((whole - (scores * truth).sum(axis=1)).mean())
+def config_for(family: str, classes: int) -> Any:
+    """Return the description of a family's compact network with so many classes."""
+    from medtest.systems import networks
+
+    compact = networks.COMPACT[family]
+    return compact if compact.classes == classes else replace(compact, classes=classes)
