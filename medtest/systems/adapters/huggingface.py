@@ -1,44 +1,52 @@
-"""A semantic segmentation network of Hugging Face transformers in a local folder."""
+"""A network of Hugging Face transformers in a local folder: for semantic segmentation, or for classification."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from medtest.cases import Image, Json
+from medtest.cases import Address, Classes, Image, Json
 from medtest.errors import BadOutput, MedtestError, Mistake
+from medtest.systems.adapters.huggingface_folder import (
+    PROCESSORS,
+    config_of,
+    leave_backbones_empty,
+    offline,
+    weights_of,
+)
+from medtest.systems.adapters.huggingface_labels import kind_mistakes, label_inputs, names_in
+from medtest.systems.adapters.image_classifier import checked
+from medtest.systems.adapters.label_names import LabelSettings, Naming, naming
 from medtest.systems.adapters.lesion import NetworkSettings, checked_scores
 from medtest.systems.adapters.tensors import GraphSettings, encode
-from medtest.systems.adapters.torch_network import TorchNetwork
+from medtest.systems.adapters.torch_network import TorchNetwork, groups
 from medtest.systems.adapters.weights import pointer_mistakes
+from medtest.systems.base import RawAnswer
 from medtest.systems.files import file_sha256, folder_mistakes, user_path
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-WEIGHTS = (
-    "model.safetensors",
-    "model.safetensors.index.json",
-    "pytorch_model.bin",
-    "pytorch_model.bin.index.json",
-)
-"""Looked for in this order, as transformers does."""
-PROCESSORS = ("preprocessor_config.json", "processor_config.json")
 QUERIES: dict[str, tuple[int, int] | None] = {"mask2former": (384, 384), "maskformer": None}
 """Families that give masks and a class for each query, and the size at which transformers brings the two together."""
-MOST_BYTES = 8 << 20
 
 
-class HuggingFaceSettings(NetworkSettings):
-    """Settings of a network of transformers; see :class:`medtest.systems.adapters.lesion.NetworkSettings`.
+class HuggingFaceSettings(NetworkSettings, LabelSettings):
+    """Settings of a network of transformers.
 
-    ``size``, ``mean`` and ``std`` replace what the folder's image processor says.
+    See :class:`medtest.systems.adapters.lesion.NetworkSettings`, of which ``lesion``, ``threshold`` and ``activation``
+    are for masks, and :class:`medtest.systems.adapters.label_names.LabelSettings` for labels. ``size``, ``mean`` and
+    ``std`` replace what the folder's image processor says.
+
+    Attributes:
+        input: Of labels: ``official`` leaves images to the folder's image processor; ``as_is`` resizes them to its size
+            where they have another, and crops nothing.
     """
+
+    input: Literal["official", "as_is"] = "official"
 
 
 class HuggingFace(TorchNetwork):
@@ -53,8 +61,13 @@ class HuggingFace(TorchNetwork):
     Of the query networks (Mask2Former, MaskFormer) a class's score is the sum over queries of class probability times
     mask probability; the lesion's probability is its score's share beside the strongest rival's, or with one class the
     score itself, at most 1.
+
+    Where seeds expect labels the folder holds a network for image classification. Its classes are those of
+    ``config.json``; several may be true where that says ``multi_label_classification``. Images go through the image
+    processor as it is, crop included.
     """
 
+    other_kinds: ClassVar[frozenset[str]] = frozenset({"label"})
     Settings: ClassVar[type[HuggingFaceSettings]] = HuggingFaceSettings
 
     def __init__(self, name: str, settings: Any) -> None:
@@ -65,8 +78,29 @@ class HuggingFace(TorchNetwork):
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_processor": None}
 
+    @property
+    def naming(self) -> Naming | None:
+        """The classes of a classifier, and what they stand for."""
+        names, multi = names_in(user_path(self.settings.path))
+        return naming(self.settings, names, multi=multi)
+
+    @property
+    def classes(self) -> Classes | None:  # type: ignore[override]
+        """What a classifier's answers stand for; None for the seeds' classes in their order."""
+        found = self.naming if self.kind == "label" else None
+        return None if found is None else found.classes
+
+    @property
+    def answer_form(self) -> str:  # type: ignore[override]
+        """``logits``, or ``probabilities`` where classes are merged."""
+        found = self.naming
+        return "probabilities" if found is not None and found.merges else "logits"
+
     def check(self) -> Sequence[Mistake]:
-        """Return what is wrong with the folder."""
+        """Return what is wrong with the folder and with settings of the other kind of answer."""
+        return [*self._folder_mistakes(), *kind_mistakes(self.settings, self.kind, where=self.name)]
+
+    def _folder_mistakes(self) -> list[Mistake]:
         where, typed = self.name, self.settings.path
         found = folder_mistakes(typed, where=where, key="path")
         if found:
@@ -79,13 +113,13 @@ class HuggingFace(TorchNetwork):
         folder = user_path(typed)
         allowed = "a folder that save_pretrained wrote: config.json and model.safetensors"
         try:
-            config = _config(folder)
+            config = config_of(folder)
         except MedtestError as error:
             return [Mistake(where=where, key="path", found=str(error), allowed=allowed)]
         if "auto_map" in config:
             what = "a network whose code lies in its own folder (auto_map in config.json), which medtest does not run"
             return [Mistake(where=where, key="path", found=what, fix="model=callable runs code of yours")]
-        files = _weights(folder)
+        files = weights_of(folder)
         if not files:
             return [Mistake(where=where, key="path", found=f"{folder.name} holds no weights", allowed=allowed)]
         missing = [path.name for path in files if not path.is_file()]
@@ -104,7 +138,7 @@ class HuggingFace(TorchNetwork):
             for name in files
             if (folder / name).is_file()
         }
-        print_["weights_sha256"] = [file_sha256(path) for path in _weights(folder)]
+        print_["weights_sha256"] = [file_sha256(path) for path in weights_of(folder)]
         return print_
 
     def notice(self) -> str:
@@ -124,10 +158,15 @@ class HuggingFace(TorchNetwork):
             MedtestError: transformers cannot make a segmentation network of the folder, or weights are missing.
         """
         folder = user_path(self.settings.path)
-        with _offline():
+        with offline():
             self._processor = self._image_processor(folder)
             network: nn.Module = self._load_network(folder)
         config: Any = network.config
+        if self.kind == "label":
+            found, count = self.naming, int(config.num_labels)
+            if found is not None and len(found.own) != count:
+                raise MedtestError(f"{self.name}: this network has {count} classes, and {len(found.own)} are named")
+            return network
         names = {int(index): str(name) for index, name in dict(config.id2label).items()}
         self.has_classes([names.get(index, f"class {index}") for index in range(len(names))])
         if self._family in QUERIES and self.settings.activation not in ("auto", "none"):
@@ -136,27 +175,32 @@ class HuggingFace(TorchNetwork):
 
     def _load_network(self, folder: Path) -> Any:
         import transformers
-        from transformers.models.auto.modeling_auto import MODEL_FOR_SEMANTIC_SEGMENTATION_MAPPING_NAMES
+        from transformers.models.auto import modeling_auto
 
         common: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+        labels = self.kind == "label"
+        makers: dict[str, Any] = (
+            dict.fromkeys(
+                modeling_auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES, transformers.AutoModelForImageClassification
+            )
+            if labels
+            else dict.fromkeys(QUERIES, transformers.AutoModelForUniversalSegmentation)
+            | dict.fromkeys(
+                modeling_auto.MODEL_FOR_SEMANTIC_SEGMENTATION_MAPPING_NAMES,
+                transformers.AutoModelForSemanticSegmentation,
+            )
+        )
         try:
-            self._family = str(_config(folder)["model_type"])
-            config = None
-            if self._family in (*MODEL_FOR_SEMANTIC_SEGMENTATION_MAPPING_NAMES, *QUERIES):
-                config = transformers.AutoConfig.from_pretrained(folder, **common)
-            _leave_backbones_empty(config)
-            if self._family in MODEL_FOR_SEMANTIC_SEGMENTATION_MAPPING_NAMES:
-                maker: Any = transformers.AutoModelForSemanticSegmentation
-            elif self._family in QUERIES:
-                maker = transformers.AutoModelForUniversalSegmentation
-            else:
-                known = sorted([*MODEL_FOR_SEMANTIC_SEGMENTATION_MAPPING_NAMES, *QUERIES])
+            self._family = str(config_of(folder)["model_type"])
+            if self._family not in makers:
+                purpose = "image classification" if labels else "semantic segmentation"
                 raise MedtestError(
-                    f"{folder.name}: {self._family} is no network for semantic segmentation; these are: "
-                    + ", ".join(known)
+                    f"{folder.name}: {self._family} is no network for {purpose}; these are: {', '.join(sorted(makers))}"
                 )
+            config = transformers.AutoConfig.from_pretrained(folder, **common)
+            leave_backbones_empty(config)
             network: Any
-            network, report = maker.from_pretrained(
+            network, report = makers[self._family].from_pretrained(
                 folder, config=config, output_loading_info=True, weights_only=True, **common
             )
         except MedtestError:
@@ -171,7 +215,7 @@ class HuggingFace(TorchNetwork):
             raise MedtestError(
                 f"{folder.name}: {len(absent)} weights of {type(network).__name__} are not in the folder or have "
                 f"another shape ({', '.join(absent[:6])}{', …' if len(absent) > 6 else ''}); they would be drawn at "
-                "random. Is this a backbone that was never trained to segment?"
+                f"random. Is this a backbone that was never trained to {'classify' if labels else 'segment'}?"
             )
         return network
 
@@ -217,6 +261,24 @@ class HuggingFace(TorchNetwork):
         )
         return {key: made[key] for key in ("pixel_values", "pixel_mask") if key in made}
 
+    def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
+        """Return one map per image, or one score per class and image where labels are asked."""
+        if self.kind != "label":
+            return super().predict(images, addresses)
+        import torch
+
+        if self._network is None:
+            raise MedtestError(f"{self.name} was asked before it was opened")
+        found, answers = self.naming, list[RawAnswer]()
+        count = None if found is None else len(found.own)
+        for group in groups(images, self.settings.batch):
+            with torch.inference_mode():
+                inputs = label_inputs(group, self._processor, self.settings)
+                given = self._network(pixel_values=inputs.to(self._device))
+            scores = checked(getattr(given, "logits", None), len(group), count)
+            answers += [found.merged(one, "logits") if found and found.merges else one for one in scores]
+        return answers
+
     def scores(self, network: nn.Module, images: Sequence[Image]) -> Iterator[Tensor]:
         """Yield each image's scores at the image's size."""
         from torch.nn.functional import interpolate
@@ -243,65 +305,6 @@ class HuggingFace(TorchNetwork):
             return lesion.clamp(0, 1)
         rival = scores[:, others].amax(dim=1)
         return lesion / (lesion + rival).clamp_min(1e-12)
-
-
-def _config(folder: Path) -> dict[str, Any]:
-    path = folder / "config.json"
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise MedtestError("config.json is too large to be one")
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise MedtestError(f"{folder.name} has no config.json") from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise MedtestError(f"config.json cannot be read: {str(error)[:200]}") from error
-    if not isinstance(found, dict) or not isinstance(found.get("model_type"), str):
-        raise MedtestError("config.json names no model_type: it is not one of transformers")
-    return found
-
-
-def _weights(folder: Path) -> list[Path]:
-    """Return the files that hold the weights, an index's shards in its place."""
-    name = next((name for name in WEIGHTS if (folder / name).is_file()), None)
-    if name is None:
-        return []
-    if not name.endswith(".index.json"):
-        return [folder / name]
-    try:
-        if (folder / name).stat().st_size > MOST_BYTES:
-            return []
-        shards = json.loads((folder / name).read_text(encoding="utf-8"))["weight_map"].values()
-        return [folder / Path(str(shard)).name for shard in sorted(set(shards))]
-    except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):
-        return []
-
-
-@contextmanager
-def _offline() -> Iterator[None]:
-    """Keep transformers, and timm below it, from the hub and from drawing progress bars."""
-    import transformers
-    from huggingface_hub import constants
-
-    before = constants.HF_HUB_OFFLINE
-    constants.HF_HUB_OFFLINE = True
-    log: Any = transformers.utils.logging
-    log.disable_progress_bar()
-    verbosity = log.get_verbosity()
-    log.set_verbosity_error()
-    try:
-        yield
-    finally:
-        constants.HF_HUB_OFFLINE = before
-        log.set_verbosity(verbosity)
-
-
-def _leave_backbones_empty(config: Any) -> None:
-    """Say that no backbone fetches weights of its own: all weights come from the folder."""
-    if getattr(config, "use_pretrained_backbone", False):
-        config.use_pretrained_backbone = False
-    inner = getattr(config, "backbone_config", None)
-    if inner is not None:
-        _leave_backbones_empty(inner)
 
 
 def _of_queries(given: Any, size: tuple[int, int] | None) -> Tensor:

@@ -83,7 +83,7 @@ def fill(build: Callable[[], nn.Module], state: Mapping[str, Tensor], *, name: s
     with torch.device("meta"):
         draft = _built(build, name)
     wanted = {key: tuple(value.shape) for key, value in draft.state_dict().items() if not key.endswith(COUNTER)}
-    fitting = _without_prefix(dict(state), set(wanted))
+    fitting = fitting_names(dict(state), set(wanted))
     given = {key: tuple(value.shape) for key, value in fitting.items() if not key.endswith(COUNTER)}
     if given != wanted:
         load_strictly(draft, fitting, name=name, file=file)  # raises, with what differs
@@ -92,7 +92,7 @@ def fill(build: Callable[[], nn.Module], state: Mapping[str, Tensor], *, name: s
 
 def fill_built(network: nn.Module, state: Mapping[str, Tensor], *, name: str, file: str) -> nn.Module:
     """Fill a network that exists; see :func:`fill`."""
-    fitting = _without_prefix(dict(state), set(network.state_dict()))
+    fitting = fitting_names(dict(state), set(network.state_dict()))
     return load_strictly(network, fitting, name=name, file=file)
 
 
@@ -105,8 +105,13 @@ def _built(build: Callable[[], nn.Module], name: str) -> nn.Module:
         raise MedtestError(f"{name} cannot be built: {type(error).__name__}: {str(error)[:300]}") from error
 
 
-def _without_prefix(state: dict[str, Tensor], wanted: set[str]) -> dict[str, Tensor]:
-    """Take off a prefix that all names share, unless the network's own names have it."""
+def fitting_names(state: dict[str, Tensor], wanted: set[str]) -> dict[str, Tensor]:
+    """Return weights without a prefix that all names share, unless the network's own names have it.
+
+    Args:
+        state: The weights.
+        wanted: The network's names.
+    """
     best = state
     for _ in range(_DEEPEST):
         if any(key in wanted for key in state):

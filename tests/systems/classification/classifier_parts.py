@@ -69,11 +69,22 @@ def system_of(name: str, **settings: Any) -> System:
     return made
 
 
-def answers(system: System, *images: NDArray[np.uint8]) -> list[Any]:
-    """Open a system and ask it."""
+def asked(system: System, *images: NDArray[np.uint8]) -> tuple[list[Any], torch.Tensor]:
+    """Open a system and ask it; return its answers, and all that its network got, one after the other.
+
+    An untrained network's answers hardly depend on its input, so what shows a wrong crop is the input itself.
+    """
+    seen: list[torch.Tensor] = []
+
+    def keep(_: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+        seen.append((given[0] if given else named["pixel_values"]).detach().clone())
+
     system.open(device="cpu", threads=1)
     try:
-        return list(system.predict(images, [Address(dataset="d", seed_id=str(i)) for i in range(len(images))]))
+        network: Any = system._network  # type: ignore[attr-defined]
+        network.register_forward_pre_hook(keep, with_kwargs=True)
+        found = list(system.predict(images, [Address(dataset="d", seed_id=str(i)) for i in range(len(images))]))
+        return found, torch.cat(seen) if len({one.shape[1:] for one in seen}) == 1 else torch.empty(0)
     finally:
         system.close()
 

@@ -17,7 +17,7 @@ from medtest.systems.classification.networks.attnmel import AttentionModule, Att
 
 sys.path.insert(0, str(Path(__file__).parent))
 from classifier_parts import (  # noqa: E402
-    answers,
+    asked,
     assert_answers_as_recorded,
     golden_state,
     noise,
@@ -127,7 +127,8 @@ def test_official_input_is_what_torchvision_makes(attention: str | None, statist
     network.attend(attention or "sigmoid")
     with torch.inference_mode():
         wanted = network(given)[0][0].numpy()
-    (got,) = answers(system, image)
+    (got,), seen = asked(system, image)
+    assert torch.allclose(seen, given, atol=1e-5)
     assert np.abs(got - wanted).max() < 1e-4
     assert system.answer_form == "logits"
     assert system.classes == DERMOSCOPY
@@ -136,9 +137,12 @@ def test_official_input_is_what_torchvision_makes(attention: str | None, statist
 def test_as_is_neither_crops_nor_resizes(tmp_path: Path) -> None:
     network = small_weights("attnmel", tmp_path / "w.safetensors")
     image = noise(224, 224)
+    given = normalised(Pillow.fromarray(image), ISIC["isic2016"])
     with torch.inference_mode():
-        wanted = network(normalised(Pillow.fromarray(image), ISIC["isic2016"]))[0][0].numpy()
-    (got,) = answers(system_of("attnmel", checkpoint=str(tmp_path / "w.safetensors"), input="as_is"), image)
+        wanted = network(given)[0][0].numpy()
+    system = system_of("attnmel", checkpoint=str(tmp_path / "w.safetensors"), input="as_is")
+    (got,), seen = asked(system, image)
+    assert torch.allclose(seen, given, atol=1e-5)
     assert np.abs(got - wanted).max() < 1e-4
 
 

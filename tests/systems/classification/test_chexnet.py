@@ -17,7 +17,7 @@ from medtest.systems.checkpoints.glance import names_in
 sys.path.insert(0, str(Path(__file__).parent))
 from classifier_parts import (  # noqa: E402
     State,
-    answers,
+    asked,
     assert_answers_as_recorded,
     golden_state,
     noise,
@@ -90,10 +90,12 @@ def test_ten_crops_are_what_torchvision_makes(tmp_path: Path) -> None:
     network = small_weights("chexnet", tmp_path / "w.safetensors")
     image = noise(301, 437)
     crops = transforms.TenCrop(224)(transforms.Resize(256)(Pillow.fromarray(image)))
+    given = torch.cat([normalised(one, IMAGENET) for one in crops])
     with torch.inference_mode():
-        wanted = network(torch.cat([normalised(one, IMAGENET) for one in crops])).mean(dim=0).numpy()
+        wanted = network(given).mean(dim=0).numpy()
     system = system_of("chexnet", checkpoint=str(tmp_path / "w.safetensors"), crops=10)
-    got = answers(system, image, image[:, ::-1])
+    got, seen = asked(system, image, image[:, ::-1])
+    assert torch.allclose(seen[:10], given, atol=1e-5)
     assert np.abs(got[0] - wanted).max() < 1e-5
     assert np.abs(got[1] - wanted).max() < 1e-5, "the ten crops of a mirrored image are the same ten"
     assert system.answer_form == "probabilities"
@@ -106,21 +108,24 @@ def test_one_crop_is_the_middle_one(tmp_path: Path) -> None:
     network = small_weights("chexnet", tmp_path / "w.safetensors")
     images = [noise(437, 301), noise(224, 500)]
     steps = transforms.Compose([transforms.Resize(256), transforms.CenterCrop(224)])
+    given = torch.cat([normalised(steps(Pillow.fromarray(one)), IMAGENET) for one in images])
     with torch.inference_mode():
-        wanted = [network(normalised(steps(Pillow.fromarray(one)), IMAGENET))[0].numpy() for one in images]
-    got = answers(system_of("chexnet", checkpoint=str(tmp_path / "w.safetensors")), *images)
+        wanted = network(given).numpy()
+    got, seen = asked(system_of("chexnet", checkpoint=str(tmp_path / "w.safetensors")), *images)
+    assert torch.allclose(seen, given, atol=1e-5)
     for one, other in zip(got, wanted, strict=True):
         assert np.abs(one - other).max() < 1e-5
 
 
 def test_as_is_takes_the_image_as_it_comes(tmp_path: Path) -> None:
     network = small_weights("chexnet", tmp_path / "w.safetensors")
-    images = [noise(224, 224), noise(160, 192)]
-    with torch.inference_mode():
-        wanted = [network(normalised(Pillow.fromarray(one), IMAGENET))[0].numpy() for one in images]
-    got = answers(system_of("chexnet", checkpoint=str(tmp_path / "w.safetensors"), input="as_is"), *images)
-    for one, other in zip(got, wanted, strict=True):
-        assert np.abs(one - other).max() < 1e-5
+    for image in (noise(224, 224), noise(160, 192)):
+        given = normalised(Pillow.fromarray(image), IMAGENET)
+        with torch.inference_mode():
+            wanted = network(given)[0].numpy()
+        (got,), seen = asked(system_of("chexnet", checkpoint=str(tmp_path / "w.safetensors"), input="as_is"), image)
+        assert torch.allclose(seen, given, atol=1e-5)
+        assert np.abs(got - wanted).max() < 1e-5
 
 
 def test_published_weights_are_asked_ten_times_by_default(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from medtest.systems.classification.networks.inception import InceptionConfig, I
 
 sys.path.insert(0, str(Path(__file__).parent))
 from classifier_parts import (  # noqa: E402
-    answers,
+    asked,
     assert_answers_as_recorded,
     golden_state,
     noise,
@@ -102,7 +102,8 @@ def test_official_input_is_what_torchvision_makes(tmp_path: Path) -> None:
     given = normalised(transforms.Resize((288, 288))(Pillow.fromarray(image)), CIFAR)
     with torch.inference_mode():
         wanted = network(given)[0].numpy()
-    (got,) = answers(system, image)
+    (got,), seen = asked(system, image)
+    assert torch.allclose(seen, given, atol=1e-5)
     assert np.abs(got - wanted).max() < 1e-4
     assert system.answer_form == "logits"
     assert system.classes == FUNDUS
@@ -117,10 +118,12 @@ def test_published_weights_take_299_pixels() -> None:
 def test_as_is_takes_the_image_as_it_comes(side: int, tmp_path: Path) -> None:
     network = small_weights("inceptionv3_dr", tmp_path / "w.safetensors", size=288)
     image = noise(side, side)
+    given = normalised(Pillow.fromarray(image), CIFAR)
     with torch.inference_mode():
-        wanted = network(normalised(Pillow.fromarray(image), CIFAR))[0].numpy()
-    given = system_of("inceptionv3_dr", checkpoint=str(tmp_path / "w.safetensors"), input="as_is")
-    (got,) = answers(given, image)
+        wanted = network(given)[0].numpy()
+    system = system_of("inceptionv3_dr", checkpoint=str(tmp_path / "w.safetensors"), input="as_is")
+    (got,), seen = asked(system, image)
+    assert torch.allclose(seen, given, atol=1e-5)
     assert np.abs(got - wanted).max() < 1e-4
 
 

@@ -1,0 +1,86 @@
+"""What a classification network of transformers differs in from a segmentation network: its names and its input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from medtest.cases import Image
+from medtest.errors import MedtestError, Mistake
+from medtest.systems.adapters.huggingface_folder import config_of
+from medtest.systems.adapters.label_names import naming_mistakes, real_names
+from medtest.systems.adapters.tensors import GraphSettings, encode
+from medtest.systems.classification.crops import stretched
+from medtest.systems.files import user_path
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+MANY = "multi_label_classification"
+
+
+def names_in(folder: Path) -> tuple[tuple[str, ...] | None, bool]:
+    """Return the names of a folder's classes (None where it only numbers them), and whether several may be true."""
+    try:
+        config = config_of(folder)
+    except MedtestError:
+        return None, False  # check says why
+    given = config.get("id2label")
+    return real_names(given if isinstance(given, dict) else None), config.get("problem_type") == MANY
+
+
+def kind_mistakes(settings: Any, kind: str, *, where: str) -> list[Mistake]:
+    """Return settings that belong to the other kind of answer, and what is wrong with names of classes."""
+    if kind == "label":
+        other = [key for key in ("lesion", "threshold") if getattr(settings, key) is not None]
+        other += ["activation"] if settings.activation != "auto" else []
+        names, _ = names_in(user_path(settings.path)) if settings.path else (None, False)
+        found = naming_mistakes(settings, names, where=where)
+    else:
+        other = [key for key in ("classes", "multi") if getattr(settings, key) is not None]
+        other += ["labels"] if settings.labels else []
+        found = []
+    wanted, beside = ("labels", "masks") if kind == "label" else ("masks", "labels")
+    what = f"a setting for {beside}, and the suite's seeds expect {wanted}"
+    return [*found, *(Mistake(where=where, key=key, found=what, fix="leave it out") for key in other)]
+
+
+def label_inputs(images: Sequence[Image], processor: Any, settings: Any) -> Tensor:
+    """Return images of one size as a classification network takes them, float32 B×3×H×W.
+
+    Args:
+        images: uint8 RGB.
+        processor: The folder's image processor, None where there is none.
+        settings: The user's.
+    """  # noqa: RUF002
+    import torch
+
+    size = None if settings.size is None else (settings.size[0], settings.size[1])
+    changed = {key: getattr(settings, key) for key in ("mean", "std") if getattr(settings, key) is not None}
+    if processor is None:
+        plain = [image if size is None else stretched(image, *size) for image in images]
+        return torch.from_numpy(encode(plain, GraphSettings(**changed), None))
+    changes: dict[str, Any] = {f"image_{key}": value for key, value in changed.items()}
+    if changes:
+        changes["do_normalize"] = True
+    if size is None and settings.input == "as_is":
+        size = _side_of(processor)
+    if size is not None or settings.input == "as_is":
+        images = [image if size is None else stretched(image, *size) for image in images]
+        changes |= {"do_resize": False, "do_center_crop": False}
+    made = processor(images=list(images), return_tensors="pt", input_data_format="channels_last", **changes)
+    pixels: Tensor = made["pixel_values"]
+    return pixels
+
+
+def _side_of(processor: Any) -> tuple[int, int] | None:
+    """Return height and width that an image processor gives, None where it leaves images their own."""
+    cropped = bool(getattr(processor, "do_center_crop", False))
+    if not cropped and not getattr(processor, "do_resize", False):
+        return None
+    size = dict((processor.crop_size if cropped else processor.size) or {})
+    height, width, edge = (size.get(key) for key in ("height", "width", "shortest_edge"))
+    if height and width:
+        return int(height), int(width)
+    return (int(edge), int(edge)) if edge else None

@@ -1,0 +1,132 @@
+"""What the classes of a user's classifier are called, and what they stand for among the seeds' classes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from medtest.cases import Classes
+from medtest.errors import Mistake, nearest_name
+from medtest.systems.base import SystemSettings
+
+_NUMBERED = re.compile(r"(label|class)[ _-]?\d+", re.IGNORECASE)
+"""Names that libraries give to classes that nobody named."""
+
+
+class LabelSettings(SystemSettings):
+    """Settings of a system that gives scores of classes.
+
+    Attributes:
+        classes: Names of its classes in the order of its scores; null for those in its own files, and where there are
+            none, for the seeds' classes in the seeds' order.
+        labels: For names of its classes, the seeds' class that each stands for. Several may stand for one: their
+            probabilities are summed (the largest is taken where several classes may be true).
+        multi: Whether several classes may be true at once; null for what its files say, else for one.
+    """
+
+    classes: list[str] | None = Field(default=None, min_length=1)
+    labels: dict[str, str] = Field(default={})
+    multi: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Naming:
+    """The classes of a system's scores.
+
+    Attributes:
+        own: Its own names, one for each score.
+        classes: What it answers with: the seeds' names, each once.
+    """
+
+    own: tuple[str, ...]
+    targets: tuple[str, ...]
+    classes: Classes
+
+    @property
+    def merges(self) -> bool:
+        """Whether several of its classes stand for one of the seeds'."""
+        return len(self.classes.names) < len(self.own)
+
+    def merged(self, scores: NDArray[Any], gives: Literal["logits", "probabilities"]) -> NDArray[np.float64]:
+        """Return a probability for each of :attr:`classes`, float64.
+
+        Args:
+            scores: One for each of :attr:`own`.
+            gives: What they are; of logits the softmax is taken, or the logistic function where several may be true.
+        """
+        given = np.asarray(scores, np.float64)
+        if gives == "logits":
+            powers = np.exp(-np.abs(given)) if self.classes.multi else np.exp(given - given.max())
+            given = np.where(given >= 0, 1, powers) / (1 + powers) if self.classes.multi else powers / powers.sum()
+        groups = [[i for i, target in enumerate(self.targets) if target == name] for name in self.classes.names]
+        return np.array([given[group].max() if self.classes.multi else given[group].sum() for group in groups])
+
+
+def naming(settings: LabelSettings, files: Sequence[str] | None, *, multi: bool = False) -> Naming | None:
+    """Return the classes of a system, or None where nobody names them.
+
+    Args:
+        settings: The user's.
+        files: Names in the system's own files, None where there are none.
+        multi: What they say of several classes being true.
+    """
+    own = settings.classes or files
+    if not own:
+        return None
+    targets = tuple(settings.labels.get(name, name) for name in own)
+    several = multi if settings.multi is None else settings.multi
+    return Naming(own=tuple(own), targets=targets, classes=Classes(names=tuple(dict.fromkeys(targets)), multi=several))
+
+
+def naming_mistakes(settings: LabelSettings, files: Sequence[str] | None, *, where: str) -> list[Mistake]:
+    """Return what is wrong with the settings of names."""
+    own = settings.classes or files
+    if settings.classes and len(set(settings.classes)) < len(settings.classes):
+        found = next(name for name in settings.classes if settings.classes.count(name) > 1)
+        return [Mistake(where=where, key="classes", found=f"{found} twice", allowed="every class once")]
+    if settings.classes and files and len(settings.classes) != len(files):
+        found = f"{len(settings.classes)} names for a network of {len(files)} classes"
+        return [Mistake(where=where, key="classes", found=found, allowed=f"one for each of {_listed(files)}")]
+    if settings.labels and not own:
+        fix = f"add systems.{where}.classes=[…], in the order of its scores"
+        return [Mistake(where=where, key="labels", found="a network whose classes nobody has named", fix=fix)]
+    return [
+        Mistake(
+            where=where,
+            key="labels",
+            found=f"{name}, which is none of its classes",
+            allowed=_listed(own or ()),
+            nearest=nearest_name(name, own or ()),
+        )
+        for name in settings.labels
+        if name not in (own or ())
+    ]
+
+
+def real_names(given: Mapping[Any, Any] | Sequence[Any] | None, count: int | None = None) -> tuple[str, ...] | None:
+    """Return the names of classes that a library's file holds, or None where it only numbers them.
+
+    Args:
+        given: A list, or an object from the index as a text or a number.
+        count: How many there must be, where that is known.
+    """
+    if isinstance(given, Mapping):
+        try:
+            names = [str(name) for _, name in sorted((int(index), name) for index, name in given.items())]
+        except (TypeError, ValueError):
+            return None
+    else:
+        names = [str(name) for name in given or ()]
+    if not names or len(set(names)) < len(names) or (count is not None and len(names) != count):
+        return None
+    return None if all(_NUMBERED.fullmatch(name) for name in names) else tuple(names)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(name[:40] for name in names[:30]) + (f", … ({len(names)} in all)" if len(names) > 30 else "")

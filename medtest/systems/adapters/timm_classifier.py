@@ -1,0 +1,228 @@
+"""A classification network of timm, from a folder as the hub has it or from a checkpoint and the network's name."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import Field
+
+from medtest.cases import Json
+from medtest.errors import MedtestError, Mistake, nearest_name
+from medtest.plugins import TRUSTED
+from medtest.systems.adapters.image_classifier import SUFFIXES, ImageClassifier, ImageClassifierSettings, Recipe
+from medtest.systems.adapters.label_names import real_names
+from medtest.systems.adapters.weights import fill, fitting_names, pointer_mistakes, read_weights
+from medtest.systems.checkpoints.inputs import InputKind
+from medtest.systems.files import file_mistakes, file_sha256, folder_mistakes, user_path
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+CONFIG = "config.json"
+MOST_BYTES = 8 << 20
+FILTERS = ("nearest", "bilinear", "bicubic", "lanczos")
+MOST_CLASSES = 100_000
+_WORD = re.compile(r"\w{1,40}", re.ASCII)
+"""A text among a network's arguments is a word (``avg``, ``relu``), and no path or address."""
+
+
+class TimmSettings(ImageClassifierSettings):
+    """Settings of a network of timm.
+
+    Attributes:
+        path: A folder with ``config.json`` and weights, as ``timm.models.save_for_hf`` writes it and the hub has it;
+            instead of ``architecture`` and ``checkpoint``.
+    """
+
+    path: str = Field(default="", json_schema_extra=TRUSTED)
+
+
+class TimmClassifier(ImageClassifier):
+    """A network of timm with weights of the user's, loaded strictly.
+
+    Nothing is downloaded, and names of classes, size, share of the crop, filter, mean and standard deviation are those
+    of the folder's configuration, or with a checkpoint alone those of timm's own for this name. Official input:
+    the shorter side resized to the side divided by the share of the crop (``squash``: both sides), the middle cut.
+    """
+
+    Settings: ClassVar[type[TimmSettings]] = TimmSettings
+    library = ("timm", "timm")
+
+    def file_names(self) -> tuple[str, ...] | None:
+        """Return the folder's names of classes."""
+        try:
+            described = self._described()
+        except MedtestError:
+            return None  # check says why
+        own = described.get("pretrained_cfg")
+        given = described.get("label_names") or (own.get("label_names") if isinstance(own, Mapping) else None)
+        return real_names(given if isinstance(given, Mapping | list) else None, described.get("num_classes"))
+
+    def _described(self) -> dict[str, Any]:
+        return _config(user_path(self.settings.path)) if self.settings.path else {}
+
+    def check(self) -> Sequence[Mistake]:
+        """Return what is wrong with folder, checkpoint and names."""
+        where, wanted = self.name, self.settings
+        found = self.common_mistakes()
+        if not wanted.path:
+            if not wanted.architecture:
+                fix = f"add path=FOLDER, or systems.{where}.architecture=resnet50 and checkpoint=FILE"
+                found.append(Mistake(where=where, key="architecture", found="nothing", allowed="a name", fix=fix))
+            wrong = file_mistakes(wanted.checkpoint, where=where, key="checkpoint", suffixes=SUFFIXES)
+            return [*found, *(wrong or pointer_mistakes(user_path(wanted.checkpoint), where=where, key="checkpoint"))]
+        if wanted.checkpoint or wanted.architecture:
+            key = "checkpoint" if wanted.checkpoint else "architecture"
+            return [*found, Mistake(where=where, key=key, found=f"path and {key}", allowed="one of them")]
+        wrong = folder_mistakes(wanted.path, where=where, key="path")
+        if wrong:
+            return [*found, *wrong]
+        try:
+            self._described()
+            weights = _weights(user_path(wanted.path))
+        except MedtestError as error:
+            allowed = f"a folder of timm's: {CONFIG} and {WEIGHTS[0]}"
+            return [*found, Mistake(where=where, key="path", found=str(error), allowed=allowed)]
+        return [*found, *pointer_mistakes(weights, where=where, key="path")]
+
+    def fingerprint(self) -> dict[str, Json]:
+        """Return the SHA-256 of the weights, and of the folder's configuration."""
+        if not self.settings.path:
+            return {"weights_sha256": file_sha256(user_path(self.settings.checkpoint))}
+        folder = user_path(self.settings.path)
+        return {"weights_sha256": file_sha256(_weights(folder)), "config_sha256": file_sha256(folder / CONFIG)}
+
+    def load(self) -> tuple[nn.Module, Recipe, int]:
+        """Return the network; see :class:`medtest.systems.adapters.image_classifier.ImageClassifier`.
+
+        Raises:
+            MedtestError: timm is missing or has no such network, or the weights are not its.
+        """
+        try:
+            import timm
+        except ImportError as error:
+            raise MedtestError(f"{self.name} needs timm: pip install 'medtest[timm]'") from error
+        described = self._described()
+        name = str(described.get("architecture", self.settings.architecture))
+        if not timm.models.is_model(name):
+            near = nearest_name(name, timm.list_models())
+            raise MedtestError(
+                f"{self.name}: timm has no network {name[:60]!r}" + (f"; did you mean {near}?" if near else "")
+            )
+        own = timm.models.get_pretrained_cfg(name)
+        configured = {**(own.to_dict() if own is not None else {}), **dict(described.get("pretrained_cfg") or {})}
+        file = _weights(user_path(self.settings.path)) if self.settings.path else user_path(self.settings.checkpoint)
+        state = read_weights(file, name=file.name)
+        options = _options(described.get("model_args") or {}, timm.create_model)
+        count = described.get("num_classes") or _classes_of(state, configured.get("classifier"), file.name)
+        if not isinstance(count, int) or not 1 <= count <= MOST_CLASSES:
+            raise MedtestError(f"{CONFIG}: num_classes {str(count)[:40]}; 1 to {MOST_CLASSES:,} are possible")
+        options["num_classes"] = count
+        network = fill(lambda: timm.create_model(name, pretrained=False, **options), state, name=name, file=file.name)
+        return network, _recipe(configured), count
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    path = folder / CONFIG
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise MedtestError(f"{CONFIG} is too large to be one")
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise MedtestError(f"{folder.name} has no {CONFIG}") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise MedtestError(f"{CONFIG} cannot be read: {str(error)[:200]}") from error
+    if not isinstance(found, dict) or not isinstance(found.get("architecture"), str):
+        other = isinstance(found, dict) and "model_type" in found
+        hint = "; it is one of transformers: model=huggingface" if other else ""
+        raise MedtestError(f"{CONFIG} names no architecture of timm{hint}")
+    if not isinstance(found.get("pretrained_cfg"), dict):
+        # As older files have it: one object for all.
+        found = {**found, "pretrained_cfg": {k: v for k, v in found.items() if k != "architecture"}}
+    return found
+
+
+def _weights(folder: Path) -> Path:
+    for name in WEIGHTS:
+        if (folder / name).is_file():
+            return folder / name
+    raise MedtestError(f"{folder.name} holds no {' or '.join(WEIGHTS)}")
+
+
+def _options(given: Any, make: Any) -> dict[str, Any]:
+    """Return the arguments of a network in a stranger's file: numbers, truth values and words, nothing that fetches."""
+    if not isinstance(given, dict):
+        raise MedtestError(f"{CONFIG}: model_args is no object")
+    taken = {*inspect.signature(make).parameters, "num_classes", "features_only", "cache_dir"}
+    for key, value in given.items():
+        if key in taken or key.startswith("pretrained"):
+            if key == "num_classes":
+                continue
+            raise MedtestError(f"{CONFIG}: model_args may not hold {key[:40]}")
+        if not all(_plain(one) for one in (value if isinstance(value, list) else [value])):
+            raise MedtestError(f"{CONFIG}: model_args.{key[:40]} is no number, truth value or word")
+    if given.get("in_chans", 3) != 3:
+        raise MedtestError(f"{CONFIG}: the network takes {given['in_chans']} channels; RGB images have three")
+    return {key: tuple(v) if isinstance(v, list) else v for key, v in given.items() if key != "num_classes"}
+
+
+def _plain(value: Any) -> bool:
+    if isinstance(value, str):
+        return _WORD.fullmatch(value) is not None
+    return value is None or isinstance(value, bool | int | float)
+
+
+def _classes_of(state: Mapping[str, Tensor], classifier: Any, file: str) -> int:
+    """Return the number of classes of a checkpoint: the length of its last layer.
+
+    Raises:
+        MedtestError: It has no such layer.
+    """
+    heads = [classifier] if isinstance(classifier, str) else list(classifier or ())
+    names = {f"{head}.weight" for head in heads}
+    fitting = fitting_names(dict(state), names)
+    found = next((fitting[name] for name in sorted(names) if name in fitting and fitting[name].ndim), None)
+    if found is None:
+        wanted = ", ".join(sorted(names)) or "a last layer"
+        raise MedtestError(f"{file}: {wanted} is not in this file. Is it of another architecture?")
+    return int(found.shape[0])
+
+
+def _recipe(configured: Mapping[str, Any]) -> Recipe:
+    """Return how a configuration of timm's takes images.
+
+    Raises:
+        MedtestError: It takes other images than square RGB ones, or brings them to its size in another way.
+    """
+    from timm.data import resolve_data_config
+
+    try:
+        found = resolve_data_config({}, pretrained_cfg=dict(configured))
+        channels, height, width = (int(side) for side in found["input_size"])
+        share, mode = float(found["crop_pct"]), str(found["crop_mode"])
+        mean, std = ([float(value) for value in found[key]] for key in ("mean", "std"))
+        how = str(found["interpolation"])
+        fits = channels == 3 and height == width and 16 <= height <= 4096 and 0.2 <= share <= 1
+        if not (
+            fits and mode in ("center", "squash") and how in FILTERS and len(mean) == len(std) == 3 and min(std) > 0
+        ):
+            raise ValueError(f"input {channels}×{height}×{width}, crop {mode} {share:g}, {how}")  # noqa: RUF001
+    except (KeyError, TypeError, ValueError, AssertionError) as error:
+        raise MedtestError(
+            f"{CONFIG}: square RGB images of 16 to 4096 pixels, cut from the middle (center or squash), are possible; "
+            f"found: {str(error)[:200]}"
+        ) from error
+    return Recipe(
+        size=height,
+        resize=math.floor(height / share),
+        how=how,  # type: ignore[arg-type]
+        kind=InputKind(mean=(mean[0], mean[1], mean[2]), std=(std[0], std[1], std[2])),
+        squash=mode == "squash",
+    )

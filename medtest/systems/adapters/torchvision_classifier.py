@@ -1,0 +1,132 @@
+"""A classification network of torchvision, by name, with a checkpoint of the user's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from medtest.cases import Json
+from medtest.errors import MedtestError, Mistake, nearest_name
+from medtest.systems.adapters.image_classifier import SUFFIXES, ImageClassifier, ImageClassifierSettings, Recipe
+from medtest.systems.adapters.weights import fill, fitting_names, pointer_mistakes, read_weights
+from medtest.systems.checkpoints.inputs import InputKind
+from medtest.systems.files import file_mistakes, file_sha256, user_path
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+FIRST = "IMAGENET1K_V1"
+"""The weights whose configuration is taken where torchvision has several: the one that fine-tuning scripts follow."""
+SIDE_HEADS = {"inception_v3": "AuxLogits.", "googlenet": "aux1."}
+"""Networks with side heads for training, and how the names of those begin."""
+
+
+class TorchvisionSettings(ImageClassifierSettings):
+    """Settings of a network of torchvision.
+
+    Attributes:
+        transform_input: Of ``inception_v3`` and ``googlenet``: whether the network turns ImageNet's normalisation into
+            its own first, as torchvision's constructor with pretrained weights has it. The checkpoint does not tell.
+    """
+
+    transform_input: bool = True
+
+
+class TorchvisionClassifier(ImageClassifier):
+    """A network of torchvision (``vgg19``, ``resnet50`` …) with a state dict of the user's, loaded strictly.
+
+    Nothing is downloaded. The number of classes is that of the checkpoint's last layer. Official input: that of
+    torchvision's own configuration of the network's ImageNet weights (the older ones where it has two): shorter side
+    resized (antialiased), middle cut, mean and standard deviation.
+    """
+
+    Settings: ClassVar[type[TorchvisionSettings]] = TorchvisionSettings
+
+    def check(self) -> Sequence[Mistake]:
+        """Return what is wrong with checkpoint, architecture and names."""
+        where, wanted = self.name, self.settings
+        found = self.common_mistakes()
+        if not wanted.architecture:
+            fix = f"add systems.{where}.architecture=resnet50"
+            found.append(Mistake(where=where, key="architecture", found="nothing", allowed="a name", fix=fix))
+        wrong = file_mistakes(wanted.checkpoint, where=where, key="checkpoint", suffixes=SUFFIXES)
+        return [*found, *(wrong or pointer_mistakes(user_path(wanted.checkpoint), where=where, key="checkpoint"))]
+
+    def fingerprint(self) -> dict[str, Json]:
+        """Return the SHA-256 of the weights."""
+        return {"weights_sha256": file_sha256(user_path(self.settings.checkpoint))}
+
+    def load(self) -> tuple[nn.Module, Recipe, int]:
+        """Return the network; see :class:`medtest.systems.adapters.image_classifier.ImageClassifier`.
+
+        Raises:
+            MedtestError: torchvision has no such network, or the weights are not its.
+        """
+        from torchvision import models
+
+        name = self.settings.architecture
+        known = models.list_models(module=models)
+        if name not in known:
+            near = nearest_name(name, known)
+            hint = f"; did you mean {near}?" if near else "."
+            raise MedtestError(
+                f"{self.name}: torchvision has no classification network {name[:60]!r}{hint} It has {', '.join(known)}"
+            )
+        file = user_path(self.settings.checkpoint)
+        state = read_weights(file, name=file.name)
+        options = self._options(name, state)
+        count = _classes_of(name, state, options, file.name)
+        network = fill(
+            lambda: models.get_model(name, weights=None, num_classes=count, **options),
+            state,
+            name=name,
+            file=file.name,
+        )
+        return network, recipe_of(name), count
+
+    def _options(self, name: str, state: Mapping[str, Tensor]) -> dict[str, Any]:
+        """Return what the constructor is told beside the number of classes."""
+        if name not in SIDE_HEADS:
+            return {}
+        return {
+            "aux_logits": any(SIDE_HEADS[name] in key for key in state),
+            "transform_input": self.settings.transform_input,
+            "init_weights": False,
+        }
+
+
+def recipe_of(name: str) -> Recipe:
+    """Return how torchvision's own configuration of a network's ImageNet weights takes images."""
+    from torchvision import models
+
+    weights: Any = models.get_model_weights(name)
+    preset = (weights[FIRST] if FIRST in weights.__members__ else weights.DEFAULT).transforms()
+    mean, std = ((float(v[0]), float(v[1]), float(v[2])) for v in (preset.mean, preset.std))
+    return Recipe(
+        size=int(preset.crop_size[0]),
+        resize=int(preset.resize_size[0]),
+        how=preset.interpolation.value,
+        kind=InputKind(mean=mean, std=std),
+    )
+
+
+def _classes_of(name: str, state: Mapping[str, Tensor], options: Mapping[str, Any], file: str) -> int:
+    """Return the number of classes of a checkpoint: the length of what depends on it in the network.
+
+    Raises:
+        MedtestError: The checkpoint has no such entry.
+    """
+    import torch
+    from torchvision import models
+
+    with torch.device("meta"):
+        one, other = (models.get_model(name, weights=None, num_classes=n, **options).state_dict() for n in (7, 11))
+    heads = [key for key, value in one.items() if value.shape != other[key].shape]
+    fitting = fitting_names(dict(state), set(one))
+    found = next((fitting[key] for key in reversed(heads) if key in fitting and fitting[key].ndim), None)
+    if found is None:
+        raise MedtestError(
+            f"{file}: {heads[-1]}, the last layer of {name}, is not in this file. Is it of another architecture, or "
+            "was its last layer replaced by one of another form?"
+        )
+    return int(found.shape[0])
