@@ -44,15 +44,15 @@ def total_score(asymmetry: int, border: int, colours: int, structures: int) -> f
     return round(1.3 * asymmetry + 0.1 * border + 0.5 * colours + 0.5 * structures, 1)
 
 
-ASYMMETRY: dict[str, tuple[float, float, float]] = {"benign": (0.5, 0.38, 0.12), "melanoma": (0.0, 0.2, 0.8)}
+ASYMMETRY: dict[str, tuple[float, float, float]] = {"benign": (0.64, 0.32, 0.04), "melanoma": (0.0, 0.12, 0.88)}
 COLOUR_COUNT: dict[str, tuple[float, ...]] = {
-    "benign": (0.28, 0.4, 0.24, 0.08, 0.0, 0.0),
-    "melanoma": (0.0, 0.04, 0.24, 0.34, 0.26, 0.12),
+    "benign": (0.38, 0.42, 0.17, 0.03, 0.0, 0.0),
+    "melanoma": (0.0, 0.0, 0.16, 0.36, 0.32, 0.16),
 }
 STRUCTURE_COUNT: dict[str, tuple[float, ...]] = {
-    "benign": (0.2, 0.4, 0.3, 0.1, 0.0), "melanoma": (0.0, 0.12, 0.33, 0.35, 0.2),
+    "benign": (0.28, 0.44, 0.24, 0.04, 0.0), "melanoma": (0.0, 0.06, 0.28, 0.4, 0.26),
 }  # fmt: skip
-ABRUPT: dict[str, float] = {"benign": 0.25, "melanoma": 0.6}
+ABRUPT: dict[str, float] = {"benign": 0.2, "melanoma": 0.65}
 """How often each value occurs before lesions on the wrong side of the rule are drawn anew."""
 COLOUR_WEIGHTS = (0.34, 0.3, 0.12, 0.1, 0.08, 0.06)
 
