@@ -15,7 +15,7 @@ from medtest.phantoms.skin.abcd import BENIGN_BELOW, MELANOMA_ABOVE, draw_signs,
 from medtest.phantoms.skin.lesion import draw_outline, paint
 from medtest.phantoms.skin.surroundings import draw_over, draw_skin, vignette
 
-REVISION = 1
+REVISION = 2
 """Raised whenever the same numbers give other pixels."""
 WHAT = "dermoscopy"
 NAMES = DERMOSCOPY.names
