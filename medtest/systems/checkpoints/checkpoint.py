@@ -44,7 +44,7 @@ class CheckpointMismatch(MedtestError):
 
 
 def read_state(path: Path) -> dict[str, Tensor]:
-    """Read the weights of a checkpoint file (.pth, .pt, .tar or .safetensors), unwrapped and without prefixes.
+    """Read the weights of a checkpoint file (.pth, .pt, .tar, .safetensors, .npz), unwrapped and without prefixes.
 
     Raises:
         NeedsTrust: It needs more than ``weights_only`` allows; the message names the command that converts it.
@@ -55,6 +55,10 @@ def read_state(path: Path) -> dict[str, Tensor]:
         raise MedtestError(f"{path.name}: {other}")
     if path.suffix.lower() == ".safetensors":
         return clean_state(_read_safetensors(path), path)
+    if path.suffix.lower() == ".npz":
+        from medtest.systems.checkpoints.tensorflow import read_arrays
+
+        return clean_state(read_arrays(path), path)
     import pickle
     import shlex
 

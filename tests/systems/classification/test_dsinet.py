@@ -27,7 +27,7 @@ from medtest.systems.classification.networks.xception import SeparableConv, Xcep
 
 sys.path.insert(0, str(Path(__file__).parent))
 from classifier_parts import (  # noqa: E402
-    answers,
+    asked,
     assert_answers_as_recorded,
     golden_state,
     noise,
@@ -204,9 +204,11 @@ def test_the_official_input_is_torchvisions_resize(tmp_path: Path) -> None:
     image = noise(320, 320)
     steps = transforms.Compose([transforms.Resize(256), transforms.ToTensor()])
     with torch.inference_mode():
-        _, fine, logits = network(steps(Pillow.fromarray(image))[None])
+        given = steps(Pillow.fromarray(image))[None]
+        _, fine, logits = network(given)
     system = system_of("dsinet", checkpoint=str(tmp_path / "w.safetensors"))
-    (got,) = answers(system, image)
+    (got,), seen = asked(system, image)
+    assert torch.allclose(seen, given, atol=1e-6)
     assert isinstance(got, LabelAnswer)
     assert np.abs(got.scores - logits[0].numpy()).max() < 1e-4
     assert got.mask.shape == (256, 256)
@@ -218,7 +220,7 @@ def test_the_official_input_is_torchvisions_resize(tmp_path: Path) -> None:
 def test_as_is_takes_sides_that_are_multiples_of_eight(tmp_path: Path) -> None:
     network = small_weights("dsinet", tmp_path / "w.safetensors", size=256)
     images = [noise(224, 240), noise(225, 240)]
-    got = answers(system_of("dsinet", checkpoint=str(tmp_path / "w.safetensors"), input="as_is"), *images)
+    got, _ = asked(system_of("dsinet", checkpoint=str(tmp_path / "w.safetensors"), input="as_is"), *images)
     with torch.inference_mode():
         wanted = network(_tensor(images[0]))[2][0].numpy()
     assert np.abs(got[0].scores - wanted).max() < 1e-4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from medtest.systems.checkpoints.families import Family
+from medtest.systems.classification.networks.agdn import AGDN, AGDNConfig
 from medtest.systems.classification.networks.attnmel import AttnMel, AttnMelConfig
 from medtest.systems.classification.networks.chexnet import CheXNet, CheXNetConfig
 from medtest.systems.classification.networks.dsinet import DSINet, DSINetConfig
@@ -12,6 +13,13 @@ from medtest.systems.classification.networks.xception import XceptionConfig
 _SMALL_XCEPTION = XceptionConfig(stem=(8, 16), entry=(24, 48, 96), middle=4, last=128, tail=(128, 128, 160))
 
 FAMILIES: tuple[Family, ...] = (
+    Family(
+        name="agdn",
+        network=AGDN,
+        config=AGDNConfig,
+        published={"agdn": AGDNConfig()},
+        compact=AGDNConfig(first=16, growth=8, layers=(2, 6, 12, 10)),
+    ),
     Family(
         name="dsinet",
         network=DSINet,

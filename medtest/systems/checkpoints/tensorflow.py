@@ -1,0 +1,92 @@
+"""Weights of TensorFlow 1, saved by their owner as arrays in an .npz file, under the names and in the order of PyTorch.
+
+Whoever has a checkpoint of ``tf.train.Saver`` also has TensorFlow, in which two lines write its arrays under their
+names (``tf.train.load_checkpoint(PATH)`` lists and gives them; ``numpy.savez`` writes). Here no TensorFlow is needed,
+and no array of objects is read, which would run code.
+"""
+
+from __future__ import annotations
+
+import math
+import zipfile
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.errors import MedtestError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+MOST_BYTES = 4 << 30
+"""Bound on the arrays of a file together."""
+SLOTS = ("/Momentum",)
+"""Ends of the names under which an optimizer keeps what it needs to go on."""
+_NORM = {"gamma": "weight", "beta": "bias", "moving_mean": "running_mean", "moving_variance": "running_var"}
+
+
+def read_arrays(path: Path) -> dict[str, Tensor]:
+    """Return the weights of an .npz file as PyTorch names and orders them; an optimizer's slots are left out.
+
+    Raises:
+        MedtestError: It cannot be read, or holds what are no plain numbers.
+    """
+    import torch
+
+    try:
+        arrays = _arrays(path)
+    except MedtestError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a stranger's damaged file may raise anything in NumPy's reader
+        raise MedtestError(f"{path.name}: not an .npz file that can be read: {str(error)[:300]}") from error
+    return {name_of(name): torch.from_numpy(_ordered(name, value)) for name, value in arrays.items()}
+
+
+def name_of(name: str) -> str:
+    """Return PyTorch's name of a TensorFlow variable: dots for slashes, ``weight`` for a kernel, and so on."""
+    scope, _, leaf = name.rpartition("/")
+    if scope.endswith("BatchNorm"):
+        leaf = _NORM.get(leaf, leaf)
+    elif leaf == "kernel":
+        leaf = "weight"
+    return f"{scope}/{leaf}".lstrip("/").replace("/", ".")
+
+
+def _ordered(name: str, value: NDArray[Any]) -> NDArray[Any]:
+    """Return a kernel, height × width × inputs × outputs, as PyTorch has it, outputs first; anything else as it is."""  # noqa: RUF002
+    if name.endswith("/kernel") and value.ndim == 4:
+        value = value.transpose(3, 2, 0, 1)
+    return np.ascontiguousarray(value)
+
+
+def _arrays(path: Path) -> dict[str, NDArray[Any]]:
+    found: dict[str, NDArray[Any]] = {}
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        if sum(member.file_size for member in members) > MOST_BYTES:
+            raise MedtestError(f"{path.name}: its arrays are larger than {MOST_BYTES >> 30} GB together")
+        for member in members:
+            name = member.filename.removesuffix(".npy").removesuffix(":0")
+            if name.endswith(SLOTS):
+                continue
+            with archive.open(member) as file:
+                found[name] = _array(file, member.file_size, f"{path.name}: {name[:80]}")
+    if not found:
+        raise MedtestError(f"{path.name}: no weights were found in this file")
+    return found
+
+
+def _array(file: IO[bytes], size: int, where: str) -> NDArray[Any]:
+    """Read one array after its header has been compared with what there is: it may claim any size."""
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, columns_first, dtype = read(file)
+    if dtype.kind not in "fiu":
+        raise MedtestError(f"{where} is no plain array of numbers ({dtype})")
+    claimed = math.prod(shape) * dtype.itemsize
+    if file.tell() + claimed != size:
+        raise MedtestError(f"{where} claims {claimed:,} bytes, which are not there")
+    values = np.frombuffer(file.read(claimed), dtype=dtype)
+    return values.astype(dtype.newbyteorder("=")).reshape(shape, order="F" if columns_first else "C")

@@ -1,0 +1,45 @@
+"""AGDN as a system under test."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from medtest.classes import CAPSULE
+from medtest.systems.checkpoints.network import SUFFIXES
+from medtest.systems.classification.network import ClassificationNetwork
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class AGDNSystem(ClassificationNetwork):
+    """AGDN (Xing et al., IEEE TMI 2020), compact or with weights of its TensorFlow graph.
+
+    No weights of it were published. Whoever has trained it gives its checkpoint's arrays as an .npz file under their
+    TensorFlow names; slots of the optimizer may be among them.
+
+    Official input: 320×320 pixels, divided by 255 and not normalised; other images are resized to that by PIL's
+    antialiased bilinear filter (the authors have theirs at that side on disk). The first branch sees them at 128×128,
+    resized as TensorFlow 1 did, without antialiasing; the second one sees 128×128 pixels that are sampled from them
+    where the first one's attention is. With ``input: as_is`` images of any size are taken.
+    Answer: the softmax of both branches together (normal, vascular, inflammatory).
+    The published network changes itself at every answer, by a step of its spectral norms' power iteration; this one
+    does not: see :class:`~medtest.systems.classification.networks.aggregation.SpectralConv`.
+    """  # noqa: RUF002
+
+    family = "agdn"
+    published = ("agdn",)
+    published_size = 320
+    takes_any_size = True
+    own_classes = CAPSULE
+    answer_form = "probabilities"
+    suffixes = (*SUFFIXES, ".npz")
+
+    def _arguments(self, batch: Tensor) -> tuple[Tensor, ...]:
+        from medtest.systems.classification.networks.agdn import inputs_of
+
+        return inputs_of(batch)
+
+    def _scores(self, outputs: Any) -> Tensor:
+        scores: Tensor = outputs[2]
+        return scores

@@ -1,0 +1,228 @@
+"""AGDN: two networks for capsule endoscopy frames, the second of which looks at what the first has zoomed into.
+
+Xing, Yuan and Meng, "Zoom in Lesions for Better Diagnosis: Attention Guided Deformation Network for WCE Image
+Classification", IEEE Transactions on Medical Imaging 39(12), 2020. Each branch is a DenseNet-BC (Huang et al., CVPR
+2017) with three feature aggregations. Names are those of the published TensorFlow graph, with dots for slashes; its
+formulas are held by tests against NumPy and SciPy, for no weights and no outputs of it were published.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from medtest.systems.classification.networks.aggregation import Aggregation
+from medtest.systems.classification.networks.deformation import attention_of, deform, legacy_resize
+
+SIDE = 128
+"""Side in pixels at which each branch looks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AGDNConfig:
+    """Widths and depths of an AGDN; the defaults are the published network.
+
+    Attributes:
+        classes: Number of classes; the first is the normal one.
+        first: Output channels of the first convolution.
+        growth: Channels that every layer adds.
+        bottleneck: Width of a layer's first convolution, in multiples of ``growth``.
+        layers: Layers of the four blocks.
+        grid: Places of the map of attention that guides the deformation, along a side.
+        share: Weight of the pixel-wise grid in the deformation.
+    """
+
+    classes: int = 3
+    first: int = 24
+    growth: int = 12
+    bottleneck: int = 4
+    layers: tuple[int, int, int, int] = (4, 8, 12, 8)
+    grid: int = 31
+    share: float = 0.5
+
+
+class AGDNOutputs(NamedTuple):
+    """What the network gives in training.
+
+    Attributes:
+        first: Logits of the first branch, [B, C].
+        second: Logits of the second branch, [B, C].
+        both: Logits of both together, [B, C]; the answer.
+        warped: The first branch's attention, deformed as the image was, [B, 1, h, w].
+        attention: The second branch's attention, [B, 1, h, w].
+    """
+
+    first: Tensor
+    second: Tensor
+    both: Tensor
+    warped: Tensor
+    attention: Tensor
+
+
+def _norm(channels: int) -> nn.BatchNorm2d:
+    return nn.BatchNorm2d(channels, eps=1e-5, momentum=0.1)
+
+
+class NormedConv(nn.Conv2d):
+    """Batch norm, ReLU and a convolution without a bias."""
+
+    def __init__(self, inputs: int, outputs: int, kernel: int) -> None:
+        super().__init__(inputs, outputs, kernel, padding=kernel // 2, bias=False)
+        self.BatchNorm = _norm(inputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map [B, inputs, h, w] to [B, outputs, h, w]."""
+        return super().forward(torch.relu(self.BatchNorm(x)))
+
+
+class Layer(nn.Module):
+    """One layer of a block: it adds channels."""
+
+    def __init__(self, inputs: int, inner: int, growth: int) -> None:
+        super().__init__()
+        self.bottleneck = NormedConv(inputs, inner, 1)
+        self.composite_function = NormedConv(inner, growth, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map [B, inputs, h, w] to [B, inputs + growth, h, w]."""
+        return torch.cat([x, self.composite_function(self.bottleneck(x))], dim=1)
+
+
+class Block(nn.Module):
+    """Layers, each of which sees what all before it gave."""
+
+    def __init__(self, inputs: int, count: int, config: AGDNConfig) -> None:
+        super().__init__()
+        for index in range(count):
+            width = inputs + index * config.growth
+            self.add_module(f"layer_{index}", Layer(width, config.bottleneck * config.growth, config.growth))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map [B, inputs, h, w] to [B, inputs + count · growth, h, w]."""
+        for layer in self.children():
+            x = layer(x)
+        return x
+
+
+class Transition(nn.Module):
+    """Halves the channels and both sides."""
+
+    def __init__(self, inputs: int) -> None:
+        super().__init__()
+        self.composite_function = NormedConv(inputs, inputs // 2, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map [B, inputs, h, w] to [B, inputs // 2, h // 2, w // 2]."""
+        return functional.avg_pool2d(self.composite_function(x), 2)
+
+
+class Classifier(nn.Module):
+    """Batch norm, ReLU, mean over all places and a linear map without a bias."""
+
+    def __init__(self, inputs: int, classes: int) -> None:
+        super().__init__()
+        self.BatchNorm = _norm(inputs)
+        self.final_layer = nn.Conv2d(inputs, classes, 1, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map [B, inputs, h, w] to logits [B, classes]."""
+        mean = torch.relu(self.BatchNorm(x)).mean(dim=(2, 3), keepdim=True)
+        logits: Tensor = self.final_layer(mean)[:, :, 0, 0]
+        return logits
+
+
+def pool_same(x: Tensor) -> Tensor:
+    """Take the largest of 3×3 at every second place, padded as TensorFlow's SAME: what is odd goes right and below."""  # noqa: RUF002
+    padding: list[int] = []
+    for size in (int(x.shape[3]), int(x.shape[2])):
+        total = max(0, (-(-size // 2) - 1) * 2 + 3 - size)
+        padding += [total // 2, total - total // 2]
+    return functional.max_pool2d(functional.pad(x, padding, value=float("-inf")), 3, stride=2)
+
+
+class Branch(nn.Module):
+    """One of the two networks.
+
+    Attributes:
+        width: Channels of its last features.
+    """
+
+    def __init__(self, config: AGDNConfig) -> None:
+        super().__init__()
+        self.Initial_convolution = nn.Conv2d(3, config.first, 3, padding=1, bias=False)
+        width = config.first
+        for index, count in enumerate(config.layers):
+            self.add_module(f"Block_{index}", Block(width, count, config))
+            width += count * config.growth
+            if index < len(config.layers) - 1:
+                self.add_module(f"Transition_after_block_{index}", Transition(width))
+                width //= 2
+                self.add_module(f"TLFA{index + 1}", Aggregation(width, f"TLFA{index + 1}"))
+        self.Transition_to_classes = Classifier(width, config.classes)
+        self.width = width
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Map images [B, 3, S, S] to logits [B, classes] and the last features [B, width, S / 16, S / 16]."""
+        features = x
+        for name, module in self.named_children():
+            if name == "Transition_to_classes":
+                break
+            features = module(features)
+            if name == "Initial_convolution":
+                features = pool_same(features)
+        return self.Transition_to_classes(features), features
+
+
+class AGDN(nn.Module):
+    """The network.
+
+    Args:
+        config: Widths and depths; the published network by default.
+    """
+
+    def __init__(self, config: AGDNConfig | None = None) -> None:
+        super().__init__()
+        self.config = config = config or AGDNConfig()
+        self.net1 = Branch(config)
+        self.net2 = Branch(config)
+        self.Sum_branch = Classifier(self.net1.width + self.net2.width, config.classes)
+
+    def forward(self, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor, Tensor] | AGDNOutputs:
+        """Classify images.
+
+        No gradient flows from the second branch into the first, nor from the classifier of both into either: the
+        published training has a step for each.
+
+        Args:
+            low: float [B, 3, S, S], RGB in [0, 1]; see :func:`inputs_of`.
+            high: The same images, larger, [B, 3, H, W]: the second branch's are cut from these.
+
+        Returns:
+            Probabilities [B, C] of the first branch, of the second, and of both together, which are the answer. In
+            training :class:`AGDNOutputs`.
+        """
+        logits1, features1 = self.net1(low)
+        found = attention_of(features1)
+        guide = legacy_resize(found, self.config.grid, self.config.grid)
+        closer = deform(high, guide.detach(), side=int(low.shape[2]), share=self.config.share)
+        logits2, features2 = self.net2(closer)
+        both = self.Sum_branch(torch.cat([features1, features2], dim=1).detach())
+        if not self.training:
+            one, two, answer = (torch.softmax(logits.float(), dim=1) for logits in (logits1, logits2, both))
+            return one, two, answer
+        warped = deform(guide, guide, side=int(found.shape[2]), share=self.config.share)
+        return AGDNOutputs(logits1, logits2, both, warped, attention_of(features2))
+
+
+def inputs_of(images: Tensor) -> tuple[Tensor, Tensor]:
+    """Return what the network takes, given images [B, 3, H, W]: them in small, as published, and in large."""
+    return legacy_resize(images, SIDE, SIDE), images
+
+
+def answer_of(outputs: tuple[Tensor, Tensor, Tensor] | AGDNOutputs) -> Tensor:
+    """Return the answer's logits, or, of outputs in evaluation, its logarithmic probabilities, [B, C]."""
+    return outputs.both if isinstance(outputs, AGDNOutputs) else torch.log(outputs[2].clamp(min=1e-30))

@@ -1,0 +1,119 @@
+"""Third-order long-range feature aggregation: AGDN's attention over all pairs of places, on deformed features.
+
+Xing, Yuan and Meng, IEEE Transactions on Medical Imaging 39(12), 2020, section III-A: features are taken by a
+deformable convolution (Dai et al., "Deformable Convolutional Networks", ICCV 2017), places are compared by the
+covariance of their channels, and every place adds what the places like it hold. Convolutions are spectrally normalised
+(Miyato et al., ICLR 2018).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+LITTLE = 1e-12
+REACH = 0.25
+"""How far a tap of the deformable convolution may move, as a share of the features' height."""
+TAPS = 9
+
+
+def _unit(x: Tensor) -> Tensor:
+    unit: Tensor = x / (x.norm() + LITTLE)
+    return unit
+
+
+class SpectralConv(nn.Conv2d):
+    """A convolution whose weights are divided by their largest singular value, as a matrix of output channels.
+
+    That value is found by power iteration from a stored vector ``u``, one step each time. In training the step's vector
+    is stored; in evaluation it is not, so that an answer does not depend on how many were asked before. The published
+    network stores it in evaluation too: its answers drift with their number until the iteration has converged, and
+    ours are those of its first.
+
+    Attributes:
+        u: Left singular vector, float [1, outputs].
+    """
+
+    u: Tensor
+
+    def __init__(self, inputs: int, outputs: int, kernel: int) -> None:
+        super().__init__(inputs, outputs, kernel, padding=kernel // 2)
+        self.register_buffer("u", functional.normalize(torch.randn(1, outputs), dim=1))
+
+    def normalised(self) -> Tensor:
+        """Return the weights divided by their largest singular value."""
+        matrix = self.weight.flatten(1)  # outputs × everything else
+        with torch.no_grad():
+            right = _unit(self.u @ matrix)
+            left = _unit(right @ matrix.t())
+            if self.training:
+                self.u.copy_(left)
+        normalised: Tensor = self.weight / (right @ matrix.t() @ left.t()).squeeze()
+        return normalised
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Convolve [B, inputs, h, w]."""
+        return self._conv_forward(x, self.normalised(), self.bias)
+
+
+class DeformableConv(nn.Module):
+    """A spectrally normalised 3×3 convolution whose taps are moved by offsets that a plain convolution gives.
+
+    Args:
+        inputs: Channels that come in.
+        outputs: Channels that go out.
+    """  # noqa: RUF002
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.conv2d = nn.Conv2d(inputs, 2 * TAPS, 3, padding=1)
+        self.feature = SpectralConv(inputs, outputs, 3)
+        # A fresh network moves nothing.
+        nn.init.zeros_(self.conv2d.weight)
+        nn.init.zeros_(self.conv2d.bias)  # type: ignore[arg-type]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map [B, inputs, h, w] to [B, outputs, h, w]; beyond the border everything is zero."""
+        from torchvision.ops import deform_conv2d
+
+        reach = REACH * int(x.shape[2])
+        offsets = self.conv2d(x).clamp(-reach, reach)
+        # The published offsets are nine of rows, then nine of columns; torchvision wants a row and a column per tap.
+        paired = offsets.unflatten(1, (2, TAPS)).transpose(1, 2).flatten(1, 2)
+        given = [value.float() for value in (x, paired, self.feature.normalised())]
+        bias = None if self.feature.bias is None else self.feature.bias.float()
+        mapped: Tensor = deform_conv2d(*given, bias=bias, padding=1)
+        return mapped.to(x.dtype)
+
+
+class Aggregation(nn.Module):
+    """The whole module.
+
+    Args:
+        channels: Channels of the features.
+        name: Its published name, which stands within its parameters' names.
+    """
+
+    gamma: nn.Parameter
+
+    def __init__(self, channels: int, name: str) -> None:
+        super().__init__()
+        self._deformed = f"{name}f_conv"
+        self.add_module(self._deformed, DeformableConv(channels, max(1, channels // 4)))
+        self.h_conv = SpectralConv(channels, channels, 1)
+        self.gamma = nn.Parameter(torch.zeros(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the features [B, C, h, w] with what similar places hold added."""
+        f = torch.relu(self.get_submodule(self._deformed)(x)).flatten(2).transpose(1, 2)
+        # f · (I / c - 1 / c²) · fᵀ is the covariance of the channels of two places, so that this is an attention whose
+        # queries and keys are f without its mean. Zeros beyond its channels change nothing, and a fused kernel, which
+        # never holds all pairs of places, wants queries as wide as what is gathered.
+        centred = functional.pad(f - f.mean(dim=2, keepdim=True), (0, x.shape[1] - f.shape[2]))
+        held = self.h_conv(x).flatten(2).transpose(1, 2)
+        gathered = functional.scaled_dot_product_attention(
+            centred[:, None], centred[:, None], held[:, None], scale=1 / f.shape[2]
+        )[:, 0]
+        aggregated: Tensor = self.gamma * gathered.transpose(1, 2).reshape(x.shape) + x
+        return aggregated
