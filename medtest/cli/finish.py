@@ -69,6 +69,7 @@ def run_and_finish(
     from medtest.runner import run_suite
 
     out, suite = console(), loaded.suite
+    _check_reference(suite, invocation)
     with ExitStack() as locks:
         try:
             outcome = run_suite(loaded.own, invocation, hold=locks)
@@ -81,6 +82,15 @@ def run_and_finish(
             raise
     _tell(out, suite, invocation, outcome, ended)
     return Ended(code=ended.code, note=ended.note, parents=ended.parents)
+
+
+def _check_reference(suite: Suite, invocation: Invocation) -> None:
+    """Complain of a reference that does not exist before anything is run."""
+    if invocation.reference is not None:
+        from medtest.report.reference_system import find_reference
+
+        own = {plan.id: invocation.home for plan in suite.systems}
+        find_reference(invocation.reference, suite=suite, home=invocation.home, folders=own)
 
 
 def close_parents(home: Path, parents: Parents, *, failed: bool) -> bool:

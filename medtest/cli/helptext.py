@@ -38,6 +38,7 @@ What to run:
 
 How to run it (changes no result):
   device=auto|cpu|cuda:N  workers=N  threads=N  batch_size=N  batch_seconds=N  quiet=true
+  reference=SYSTEM             classifiers: whose flip probability the others' are divided by (a name, or a folder)
   followups=store              take follow-ups that "medtest followups make" kept
   fresh=true                   move earlier results aside; without it, finished cases are not run again
   track=false                  no MLflow      privacy.seed_ids=hashed   privacy.images=none

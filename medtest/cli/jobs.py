@@ -182,6 +182,7 @@ def invocation_of(loaded: Loaded, command: str = "", *, sweep_command: str = "")
         command=command,
         sweep_command=sweep_command,
         kept=_kept(loaded),
+        reference=options.reference,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import medtest
 from medtest.report import figures, sections
+from medtest.report.flip_heat import system_heat
 from medtest.report.heat import Rates, interval, percent
 from medtest.report.material import Material
 from medtest.report.page import render
@@ -39,7 +40,7 @@ def comparison_html(
             "systems": [
                 _system_line(material, rate, link) for material, rate, link in zip(materials, rates, links, strict=True)
             ],
-            "heats": sections.comparison_heats(materials, rates, primary),
+            "heats": [*sections.comparison_heats(materials, rates, primary), *system_heat(materials)],
             "series": series,
             "curves": sections.comparison_curves(materials),
             "curve_legend": [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,13 @@ from medtest.cases import SERIES_KINDS
 from medtest.errors import SEVERITY_ORDER, ExitCode, NotTracked
 from medtest.report.comparison import comparison_html
 from medtest.report.console import efr_view, gates_view, one_line
+from medtest.report.film_strips import write_films
 from medtest.report.material import Material, read_run
 from medtest.report.metrics import child_of
 from medtest.report.page import report_html
+from medtest.report.reference_system import find_reference, read_reference
 from medtest.report.series import SeriesResult, sections_of, write_series
+from medtest.results.records_io import RECORDS
 from medtest.results.tables import make_tables
 from medtest.results.wanted import RUN_FILE, SUITE_FILE, Wanted
 from medtest.runner.folder import output_problems, write_manifest, writing_text
@@ -97,8 +100,9 @@ def finish(
     if outcome.interrupted:
         return _interrupted(suite, invocation, outcome, parents=parents, sweep=sweep)
     results = _Results()
+    reference = _reference(suite, invocation, outcome)
     for one in outcome.systems:
-        material, target = _system(suite, invocation, outcome, one, view)
+        material, target = _system(suite, invocation, outcome, one, view, reference)
         results.materials.append(material)
         results.targets.append(target)
     if suite.kind in SERIES_KINDS and not view:
@@ -133,11 +137,12 @@ def finish(
     )
 
 
-def remake(folder: Path) -> Material:
+def remake(folder: Path, *, reference: Path | None = None) -> Material:
     """Make tables and report of one finished folder again from its records alone, without MLflow or a system.
 
     Args:
         folder: ``outputs/<suite>/<system>/<digest>``.
+        reference: Folder of the system that a classifier's flips are relative to; None for the run's own, if any.
 
     Returns:
         What the report shows.
@@ -146,9 +151,10 @@ def remake(folder: Path) -> Material:
         OutputProblem: The folder holds no records or no ``suite.yaml``, or cannot be written.
     """
     wanted = Wanted.from_folder(folder)
-    tables = make_tables(folder, wanted)
-    tables.write(folder)
     run = read_run(folder)
+    beside = reference or _kept_reference(folder, run)
+    tables = make_tables(folder, wanted, reference=None if beside is None else read_reference(beside))
+    tables.write(folder)
     material = Material(folder=folder, wanted=wanted, tables=tables, run=run, command=str(run.get("command", "")))
     _write_text(folder / REPORT, report_html(material))
     write_manifest(folder)
@@ -169,8 +175,30 @@ def close_parents(home: Path, parents: Parents, *, failed: bool = False) -> None
     Tracker(home, parents.uri).close(parents, failed=failed)
 
 
+def _reference(suite: Suite, invocation: Invocation, outcome: RunOutcome) -> Path | None:
+    """Return the folder of the system that classifiers' flips are relative to, or None."""
+    if invocation.reference is None:
+        return None
+    folders = {one.record_name: one.folder for one in outcome.systems} | {
+        one.system: one.folder for one in outcome.systems
+    }
+    return find_reference(invocation.reference, suite=suite, home=invocation.home, folders=folders)
+
+
+def _kept_reference(folder: Path, run: Mapping[str, Any]) -> Path | None:
+    """Return the reference that a run noted, where it is still there."""
+    named = run.get("reference")
+    found = folder / str(named) if named else None
+    return found if found is not None and (found / RECORDS).is_file() else None
+
+
 def _system(
-    suite: Suite, invocation: Invocation, outcome: RunOutcome, one: SystemOutcome, view: str
+    suite: Suite,
+    invocation: Invocation,
+    outcome: RunOutcome,
+    one: SystemOutcome,
+    view: str,
+    reference: Path | None,
 ) -> tuple[Material, Path]:
     target = one.folder / VIEWS / view if view else one.folder
     wanted = Wanted.of(suite, one.system)
@@ -178,13 +206,16 @@ def _system(
         target.mkdir(parents=True, exist_ok=True)
     if suite.exclude is not None:
         _write_text(target / EXCLUDED, suite.exclude.text())
-    tables = make_tables(one.folder, wanted)
+    tables = make_tables(one.folder, wanted, reference=None if reference is None else read_reference(reference))
     tables.write(target)
+    films = () if tables.labels is None else tables.labels.films
+    undrawn = write_films(suite, invocation, one.folder, films, one.record_name)
     if view:
         _write_text(target / SUITE_FILE, yaml.safe_dump(json.loads(json.dumps(suite.composed)), sort_keys=False))
     run = read_run(one.folder)
     if run and not (view and run.get("command")):  # for the report that medtest tables makes from the folder alone
         run["command"] = _without_oracle(invocation.command) if view else invocation.command
+        run["reference"] = None if reference is None else Path(os.path.relpath(reference, one.folder)).as_posix()
         _write_text(one.folder / RUN_FILE, _run_text(run))
     run["error_percent"] = one.error_percent
     material = Material(
@@ -192,7 +223,7 @@ def _system(
         wanted=wanted,
         tables=tables,
         run=run,
-        notices=[line for line in outcome.notices if not _of_a_system(line, outcome, but=one)],
+        notices=[*(line for line in outcome.notices if not _of_a_system(line, outcome, but=one)), *undrawn],
         command=invocation.command,
         view=view,
     )

@@ -50,7 +50,7 @@ def system_heat(materials: Sequence[Material]) -> list[dict[str, Any]]:
 
 
 def _rows(found: LabelTables) -> dict[tuple[str, str], Mapping[Any, Any]]:
-    table: list[Mapping[Any, Any]] = found.flips.to_dict("records")
+    table: list[dict[Any, Any]] = found.flips.to_dict("records")
     return {
         (str(row["relation"]), str(row["severity"])): row
         for row in table

@@ -36,6 +36,19 @@ def labels(material: Material) -> dict[str, Any]:
     return {"labels": label_page(found, relations=material.wanted.relations, films=strips(material.folder, entries))}
 
 
+def flip_cards(material: Material) -> list[dict[str, Any]]:
+    """Return a card with the mean flip probability of the types, where there are sequences."""
+    found = material.tables.labels
+    row = (
+        next(iter(_rows(found.flips, dataset=ALL, severity=ALL, rule=AUTO, relation=OVERALL)), None) if found else None
+    )
+    if row is None or row["fp"] != row["fp"]:
+        return []
+    lines = [f"95 % interval {100 * row['ci_low']:.1f}\N{EN DASH}{100 * row['ci_high']:.1f} %"]
+    lines.append(f"{row['sequences']:,} sequences; mean of the types")
+    return [{"name": "Flip probability", "value": percent(100 * row["fp"]), "lines": lines}]
+
+
 def label_page(
     found: LabelTables, *, relations: Mapping[str, str] | None = None, films: Sequence[Any] = ()
 ) -> dict[str, Any]:

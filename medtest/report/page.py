@@ -13,6 +13,7 @@ from medtest.oracles.criteria import NO_THRESHOLD, criterion_name
 from medtest.report import sections
 from medtest.report.cases import cases
 from medtest.report.heat import Rates, beside, heat, interval, percent
+from medtest.report.labels import flip_cards, labels
 from medtest.report.material import Material
 from medtest.report.paper import paper
 from medtest.report.words import (
@@ -40,6 +41,8 @@ SECTIONS = (
     ("tested", "What was tested"),
     ("matrix", "Rates"),
     ("errors", "Not judged"),
+    ("accuracy", "Accuracy"),
+    ("flips", "Flips"),
     ("severity", "Severity"),
     ("factors", "Factors"),
     ("alpha-sigma", "(α,σ)"),
@@ -103,6 +106,7 @@ def report_page(material: Material) -> dict[str, Any]:
         "origin": _origin(material),
         "medtest": medtest.__version__,
         **_gates(material),
+        **labels(material),
         **sections.severity(material, rates),
         **sections.factors(material),
         **sections.robustness(material),
@@ -112,6 +116,8 @@ def report_page(material: Material) -> dict[str, Any]:
         **cases(material),
     }
     shown = {
+        "accuracy": page["labels"],
+        "flips": page["labels"] and page["labels"]["flips"],
         "severity": page["curves"],
         "factors": page["factor_panels"],
         "alpha-sigma": page["alpha_sigma"],
@@ -190,6 +196,7 @@ def _cards(material: Material, row: Mapping[str, Any] | None, rates: Rates) -> l
     if weakest is not None:
         cards.append(weakest)
     cards += sections.mean_cards(material)
+    cards += flip_cards(material)
     floor = rates.get(relation=UNCHANGED, **criterion_keys(material))
     if floor is not None and int(floor["cases"]):
         cards.append(

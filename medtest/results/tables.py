@@ -16,6 +16,7 @@ from medtest.records import CASE_FACTORS, SEED_FACTORS
 from medtest.results import alpha_sigma, curves, efr, factors, gates, pivot
 from medtest.results.cells import axes, status
 from medtest.results.exclusion import Excluded, leave_out
+from medtest.results.label_tables import LabelTables, Reference, label_tables
 from medtest.results.measured import measured_rows
 from medtest.results.paper import Paper, paper_of
 from medtest.results.records_io import Records, column_names
@@ -92,6 +93,7 @@ class Tables:
         counts: Verdicts and seeds.
         paper: The MedTest report's own tables, where the suite repeats its study.
         excluded: What of the follow-ups people judged unfit, where the suite leaves them out.
+        labels: The tables of a classifier.
     """
 
     system: str
@@ -109,6 +111,7 @@ class Tables:
     gates: tuple[gates.GateResult, ...] = field(default=())
     paper: Paper | None = None
     excluded: Excluded | None = None
+    labels: LabelTables | None = None
 
     def frames(self) -> dict[str, pd.DataFrame]:
         """Return every table by its file name, those without a row left out."""
@@ -125,6 +128,7 @@ class Tables:
             "seeds.csv": self.seeds,
             **(self.paper.frames() if self.paper is not None else {}),
             **({"excluded.csv": self.excluded.table} if self.excluded is not None else {}),
+            **(self.labels.frames() if self.labels is not None else {}),
         }
         return {name: frame for name, frame in named.items() if name == "efr.csv" or not frame.empty}
 
@@ -153,13 +157,20 @@ class Tables:
         return tuple(written)
 
 
-def make_tables(folder: Path, suite: Suite | Wanted | None = None, *, system_id: str | None = None) -> Tables:
+def make_tables(
+    folder: Path,
+    suite: Suite | Wanted | None = None,
+    *,
+    system_id: str | None = None,
+    reference: Reference | None = None,
+) -> Tables:
     """Make every table of one system's folder from its records; nothing is written and no system is run.
 
     Args:
         folder: ``outputs/<suite>/<system>/<digest>``.
         suite: The suite, or what is wanted of it; None reads the folder's ``suite.yaml``.
         system_id: The system's id in the suite, for ``trained_on``.
+        reference: What a classifier's flip probabilities and corruption errors are relative to.
 
     Raises:
         OutputProblem: The folder holds no readable records, or no ``suite.yaml`` where it is needed.
@@ -169,10 +180,10 @@ def make_tables(folder: Path, suite: Suite | Wanted | None = None, *, system_id:
     else:
         wanted = Wanted.of(suite, system_id) if isinstance(suite, Suite) else suite
     extra = ["followup_sha256"] if wanted.exclude is not None else []
-    return tables_of(Records.read(folder, [*_columns(folder), *extra]), wanted)
+    return tables_of(Records.read(folder, [*make_columns(folder), *extra]), wanted, reference=reference)
 
 
-def tables_of(records: Records, wanted: Wanted) -> Tables:
+def tables_of(records: Records, wanted: Wanted, *, reference: Reference | None = None) -> Tables:
     """Make every table from records that are read already."""
     counts = counts_of(records)
     excluded = None
@@ -216,6 +227,7 @@ def tables_of(records: Records, wanted: Wanted) -> Tables:
             rates, system=system, seeds=counts.seeds, relations=wanted.relations, thresholds=shown.thresholds
         ),
         excluded=excluded,
+        labels=label_tables(records, place, reference=reference, phantom=wanted.phantom),
     )
 
 
@@ -243,7 +255,7 @@ def _across(scores: tuple[str, ...]) -> list[str]:
     return first + [score for score in scores if score not in first]
 
 
-def _columns(folder: Path) -> list[str]:
+def make_columns(folder: Path) -> list[str]:
     """Return the columns that tables need; parameters, hashes and times are not read."""
     there = column_names(folder)
     unread = {"params", "followup_sha256", "elapsed_ms", *_KEYS, *SEED_FACTORS, *CASE_FACTORS}

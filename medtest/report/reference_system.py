@@ -1,0 +1,75 @@
+"""Which system's flip probabilities and errors the others' are relative to: ``reference=`` of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from medtest.errors import Mistake, UserMistakes, nearest_name
+from medtest.results.label_tables import Reference, reference_of
+from medtest.results.records_io import RECORDS, Records
+from medtest.results.tables import make_columns
+from medtest.suite.model import Suite
+
+KEY = "reference"
+
+
+def find_reference(name: str, *, suite: Suite, home: Path, folders: Mapping[str, Path]) -> Path:
+    """Return the folder of the reference system.
+
+    Args:
+        name: Id of a system of this run, a folder of results, or a system that ran under this suite earlier.
+        suite: The suite.
+        home: Folder that holds ``outputs/``.
+        folders: Folders of this run's systems by id.
+
+    Raises:
+        UserMistakes: There is no such system or folder, the folder holds several runs, or the suite is of another kind.
+    """
+    if suite.kind != "label":
+        raise _mistake(name, "nothing: flips and corruption errors are of classifiers", "take it out")
+    if name in folders:
+        return folders[name]
+    given = Path(name).expanduser()
+    earlier = home / "outputs" / suite.name / name
+    if given.is_dir():
+        runs = _runs(given)
+        if len(runs) == 1:
+            return runs[0]
+        allowed = f"a folder that holds one run, as {runs[0]}" if runs else "a folder with records of a run"
+        raise _mistake(name, allowed)
+    if "/" not in name and "\\" not in name and earlier.is_dir() and _runs(earlier):
+        return max(_runs(earlier), key=lambda run: (run / RECORDS).stat().st_mtime)
+    known = list(folders)
+    raise UserMistakes(
+        [
+            Mistake(
+                where="command line",
+                key=KEY,
+                found=name,
+                allowed=f"a system of this run ({', '.join(known)}), one that ran under {suite.name}, or its folder",
+                nearest=nearest_name(name, known),
+            )
+        ]
+    )
+
+
+def read_reference(folder: Path) -> Reference | None:
+    """Return the tables of the reference system, or None where its folder holds no answers of a classifier.
+
+    Args:
+        folder: What :func:`find_reference` gave.
+
+    Raises:
+        OutputProblem: Its records cannot be read.
+    """
+    return reference_of(Records.read(folder, make_columns(folder)))
+
+
+def _runs(folder: Path) -> list[Path]:
+    found = sorted(path.parent for path in folder.rglob(RECORDS))
+    return [path for path in found if not {"views", "mlruns"} & set(path.parts) and ".old-" not in path.name]
+
+
+def _mistake(found: str, allowed: str, fix: str = "") -> UserMistakes:
+    return UserMistakes([Mistake(where="command line", key=KEY, found=found, allowed=allowed, fix=fix)])
