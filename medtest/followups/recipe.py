@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from medtest.cases import Address, Json, PreparedSeed
+from medtest.cases import Address, Json, PreparedSeed, image_sha256
 from medtest.followups.files import mask_sha256
 from medtest.preparation import REVISION as PREPARATION_REVISION
 from medtest.relations.base import Relation
@@ -77,6 +77,7 @@ class Recipe:
                 "image": seed.sha256,
                 "masks": masks,
                 "preparation": self._preparation,
+                **({} if seed.wide is None else {"wide": image_sha256(seed.wide)}),
             }
         )
 

@@ -85,7 +85,9 @@ def on_sources(material: Material) -> str:
     if not judged:
         return ""
     count = int(seeds[judged[0]].notna().sum())
-    means = ", ".join(f"{name} {float(seeds[name].mean()):.3f}" for name in judged)
+    means = ", ".join(
+        f"{'accuracy' if name == 'agreement' else name} {float(seeds[name].mean()):.3f}" for name in judged
+    )
     return f"{material.system}: mean of {count:,} source image{'' if count == 1 else 's'}: {means}."
 
 

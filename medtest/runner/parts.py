@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -125,6 +125,9 @@ class Parts:
             return Made(address=address, follow=None, verdict=Verdict.ERROR, reason=f"relation: {describe(error)}")
         follow.image.setflags(write=False)  # all systems share it
         sha256 = seed.sha256 if follow.image is seed.image else image_sha256(follow.image)
+        if kept is not None and relation.frames() > 1 and sha256 == seed.sha256:
+            # A kept first frame comes back as a copy; made, it is the source image, which is not asked about again.
+            follow = replace(follow, image=seed.image)
         return _of(seed, address, follow, sha256)
 
 

@@ -18,6 +18,8 @@ from runner_parts import Dim
 
 from medtest.cases import Address, image_sha256
 from medtest.errors import UserMistakes
+from medtest.followups import make_followups
+from medtest.followups.reuse import StoredFollowUps
 from medtest.preparation import prepare, seed_factors
 from medtest.records import LABEL_FACTORS
 from medtest.report.finish import finish
@@ -235,6 +237,18 @@ def test_the_plan_counts_frames(tmp_path: Path) -> None:
     fade = next(share for share in found.relations if share.id == "fade")
     assert (fade.frames, fade.cases, fade.per_cell, fade.independent) == (4, 2 * 5 * 4, 2 * 4, 1)
     assert found.planned == 6 * CASES
+
+
+def test_sequences_come_out_of_a_store_as_they_are_made(tmp_path: Path) -> None:
+    suite = label_suite(seeds={"count": 2, "masks": True})
+    made = records(go(suite, tmp_path / "made"))
+    report = make_followups(suite, Invocation(home=tmp_path), workers=0)
+    assert report.made == 2 * (CASES - 1)
+    kept = StoredFollowUps.of(suite, tmp_path, report.folder)
+    taken = records(go(suite, tmp_path / "taken", kept=kept))
+    assert_equal_records(made, taken)
+    first = taken[(taken.relation == "fade") & (taken.frame == 0)]
+    assert first.elapsed_ms.isna().all()
 
 
 def test_batches_do_not_matter(tmp_path: Path) -> None:
