@@ -85,7 +85,7 @@ def unit(turns: float) -> Point:
 
 
 def noise(rng: np.random.Generator, shape: tuple[int, int], cells: int, *, smooth: bool = True) -> Field:
-    """Return noise of mean 0 and standard deviation of about 0.7 with ``cells`` features a side."""
+    """Return noise of mean 0 with ``cells`` features a side; its standard deviation is 0.87, or 0.67 if not smooth."""
     drawn = rng.standard_normal((cells, cells), dtype=np.float32)
     return resize(drawn, shape, smooth=smooth)
 
