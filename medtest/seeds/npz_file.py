@@ -2,8 +2,8 @@
 
 An .npz file is a ZIP archive of .npy files (NumPy's ``numpy.lib.format``). Items of a member that is stored are read
 in place. Of a packed one nobody can read the middle without what comes before, so copies of the decompressor's state
-are kept every few megabytes of output (some 40 kB each): item 20,000 of a gigabyte costs a few milliseconds, not the
-whole, and no worker holds the array.
+are kept at up to 512 places (some 40 kB each): item 20,000 of a gigabyte costs a few milliseconds, not the whole, the
+item after the last one hardly anything, and no worker holds the array.
 """
 
 from __future__ import annotations
@@ -39,8 +39,10 @@ MOST_HEADER = 10_000
 MOST_TABLE = 256 * 2**20
 """Bytes of a member that is read whole (labels)."""
 
-_STEP = 4 * 2**20
-"""Unpacked bytes between two kept states of the decompressor."""
+_STEP = 512 * 2**10
+"""Least number of unpacked bytes between two kept states of the decompressor."""
+
+_MOST_STATES = 512
 
 _CHUNK = 16 * 2**10
 """Packed bytes unpacked at once: deflate grows at most about a thousandfold, so at most some 16 MB."""
@@ -197,6 +199,8 @@ class Items:
         self._lock = threading.Lock()
         # Unpacked bytes so far, packed bytes so far, state of the decompressor there.
         self._states: list[tuple[int, int, Any]] = [(0, 0, zlib.decompressobj(-zlib.MAX_WBITS))]
+        self._last = self._fresh()
+        self._step = max(_STEP, member.shape[0] * member.item_bytes // _MOST_STATES)
 
     def read(self, index: int) -> NDArray[Any]:
         """Return item ``index`` of the first axis, of the member's dtype.
@@ -220,13 +224,23 @@ class Items:
             raise BadFileError(f"is damaged ({self.member.name} ends early)")
         return np.frombuffer(content, self.member.dtype).reshape(self.member.shape[1:])
 
+    @staticmethod
+    def _fresh() -> tuple[int, int, Any, bytes]:
+        """Return what is known where a read ended (as of a kept state, and the last piece that came out): nothing."""
+        return 0, 0, zlib.decompressobj(-zlib.MAX_WBITS), b""
+
     def _unpacked(self, file: IO[bytes], start: int, size: int) -> bytes:
-        """Unpack from the last kept state before ``start`` on, keeping further states on the way."""
-        at = bisect_right([out for out, _, _ in self._states], start) - 1
-        out, done, state = self._states[at]
-        state = state.copy()
-        file.seek(self.member.start + done)
+        """Unpack from where the last read ended or the last kept state before ``start`` on, keeping further states."""
+        out, done, state, piece = self._last
+        self._last = self._fresh()  # should anything be raised below, what is known is no longer true
+        at = bisect_right(self._states, start, key=lambda kept: kept[0]) - 1
         pieces: list[bytes] = []
+        if out - len(piece) <= start and self._states[at][0] <= out:
+            pieces.append(piece[max(0, start - out + len(piece)) :][:size])
+        else:
+            out, done, state = self._states[at]
+            state, piece = state.copy(), b""
+        file.seek(self.member.start + done)
         while out < start + size:
             packed = file.read(min(_CHUNK, self.member.packed_size - done))
             if not packed:
@@ -239,8 +253,9 @@ class Items:
             if out + len(piece) > start:
                 pieces.append(piece[max(0, start - out) : max(0, start + size - out)])
             out += len(piece)
-            if out >= self._states[-1][0] + _STEP:
+            if out >= self._states[-1][0] + self._step:
                 self._states.append((out, done, state.copy()))
+        self._last = (out, done, state, piece)
         return b"".join(pieces)
 
 
