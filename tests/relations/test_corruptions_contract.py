@@ -269,7 +269,7 @@ GOLDEN: dict[str, tuple[int, str]] = {
     "shear": (1, "d667a3c427b37917"),
     "shot_noise": (1, "4fb57b826e9a4bc4"),
     "snow": (1, "6ab3aee45b4295bc"),
-    "spatter": (1, "e411618aaf19bf09"),
+    "spatter": (1, "01b7a27efeb9194f"),
     "speckle_noise": (1, "229c3b28c69399ed"),
     "tilt": (1, "3fb9326249b8fd91"),
     "translate": (1, "28df438d93f78a55"),

@@ -157,6 +157,8 @@ def test_drops_cover_what_their_noise_says() -> None:
     assert (layer > 0).mean() == pytest.approx(expected, rel=0.05)
     assert follow.scale == pytest.approx(0.5 * expected, rel=1e-6)
     assert layer[layer > 0].min() >= 0.68
+    edge = np.concatenate([layer[:3].ravel(), layer[-3:].ravel(), layer[:, :3].ravel(), layer[:, -3:].ravel()])
+    assert (edge > 0).mean() == pytest.approx(expected, rel=0.25), "no more drops at the edges than elsewhere"
 
 
 def test_water_runs_down() -> None:

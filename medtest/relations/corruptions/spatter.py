@@ -144,7 +144,11 @@ def fallen_layer(seed: PreparedSeed, params: Params) -> Layer:
 
 
 def _drops(shape: tuple[int, int], params: Params) -> Layer:
-    layer = smoothed(normal_layer(shape, params), number(params, "sigma"))
+    sigma = number(params, "sigma")
+    # Smoothed noise varies more where it is repeated beyond an edge: without a margin drops would crowd there.
+    margin = int(4.0 * sigma + 0.5)
+    wide = smoothed(normal_layer((shape[0] + 2 * margin, shape[1] + 2 * margin), params), sigma)
+    layer = wide[margin : margin + shape[0], margin : margin + shape[1]].copy()
     layer[layer < np.float32(number(params, "threshold"))] = 0.0
     return layer
 
