@@ -26,7 +26,7 @@ SUITE_SEED = 20240
 ROWS, COLUMNS = 4, 5
 TILE = (216, 264)
 """Height and width of a tile of polyps."""
-SIDE, CAPTION = 232, 20
+SIDE, CAPTION = 176, 20
 """Side of a tile of the others, and height of the line below it."""
 LABELLED = ("capsule", "skin", "fundus", "chest")
 GREEN = (60, 230, 90)
@@ -60,7 +60,7 @@ def _captioned(made: Made, *, outlined: bool) -> NDArray[np.uint8]:
     tile = np.full((SIDE + CAPTION, SIDE, 3), 255, np.uint8)
     tile[:SIDE] = cv2.resize(image, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
     words = ", ".join(made.labels).replace("_", " ") or "no finding"
-    scale = min(0.42, 0.42 * 34 / max(1, len(words)))
+    scale = min(0.42, 0.42 * 26 / max(1, len(words)))
     cv2.putText(tile, words, (2, SIDE + 14), cv2.FONT_HERSHEY_SIMPLEX, scale, (30, 30, 30), 1, cv2.LINE_AA)
     return tile
 
