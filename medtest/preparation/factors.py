@@ -92,7 +92,7 @@ def _of_label(prepared: PreparedSeed) -> dict[str, float | None]:
     if within.any():
         _, spread = cv2.meanStdDev(cv2.Laplacian(light, cv2.CV_64F), mask=within)
         factors["factor_sharpness"] = float(spread[0, 0] ** 2)
-    factors["factor_salient_area"] = _salient_area(light, field)
+    factors["factor_salient_area"] = _salient_area(np.asarray(light, dtype=np.uint8), field)
     if prepared.mask is not None:
         factors["factor_lesion_area"] = int(np.count_nonzero(prepared.mask & field)) / pixels
     return factors

@@ -62,11 +62,11 @@ def evaluate(gates: Iterable[Gate], table: pd.DataFrame) -> tuple[GateResult, ..
 def _one(gate: Gate, table: pd.DataFrame) -> GateResult:
     rows = table.loc[
         (
-            efr.of_criterion(table, gate.score, gate.threshold)
-            & (table["against"] == gate.against)
+            (table["against"] == gate.against)
             & (table["dataset"] == gate.dataset)
             & (table["relation"] == gate.relation)
             & (table["severity"] == str(gate.severity))
+            & efr.of_criterion(table, gate.score, gate.threshold)
         ).to_numpy()
     ]
     if rows.empty or int(rows["cases"].iloc[0]) == 0:
