@@ -54,7 +54,8 @@ class SpectralConv(nn.Conv2d):
 
     def forward(self, x: Tensor) -> Tensor:
         """Convolve [B, inputs, h, w]."""
-        return self._conv_forward(x, self.normalised(), self.bias)
+        convolved: Tensor = self._conv_forward(x, self.normalised(), self.bias)
+        return convolved
 
 
 class DeformableConv(nn.Module):
