@@ -52,14 +52,14 @@ def weighted(truth: Bools, scores: Floats, weights: Floats) -> Floats:
 
 
 def _one(truth: Bools, scores: Floats, weights: Floats) -> Floats:
-    order = np.argsort(scores, kind="stable")
-    _, starts = np.unique(scores[order], return_index=True)
-    ordered = weights[:, order]
-    positive = np.add.reduceat(ordered * truth[order], starts, axis=1)
-    negative = np.add.reduceat(ordered * ~truth[order], starts, axis=1)
-    below = np.cumsum(negative, axis=1) - negative
-    won = (positive * (below + negative / 2)).sum(1)
-    pairs = positive.sum(1) * negative.sum(1)
+    own, others = np.flatnonzero(truth), np.flatnonzero(~truth)
+    others = others[np.argsort(scores[others], kind="stable")]
+    below = np.zeros((len(weights), len(others) + 1))  # weight of the first k others, by ascending score
+    np.cumsum(weights[:, others], axis=1, out=below[:, 1:])
+    beaten = [np.searchsorted(scores[others], scores[own], side=side) for side in ("left", "right")]
+    drawn = weights[:, own]
+    won = (drawn * (below[:, beaten[0]] + below[:, beaten[1]])).sum(1) / 2
+    pairs = drawn.sum(1) * below[:, -1]
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(pairs > 0, won / pairs, np.nan)
 
@@ -101,7 +101,15 @@ def areas_of(parts: Sequence[Chosen], severity: int | None = None, *, resample: 
         parts: The cases, one part a data set.
         severity: Number of the severity; None for all.
         resample: Whether to draw clusters.
+
+    The same areas are wanted by several tables; they are kept with the records' side.
     """
+    key = (tuple(part.key for part in parts), severity, resample)
+    found: Area = parts[0].side.kept(key, lambda: _areas(parts, severity, resample=resample))
+    return found
+
+
+def _areas(parts: Sequence[Chosen], severity: int | None, *, resample: bool) -> Area:
     rows = [part.scored(severity) for part in parts]
     truth = np.concatenate([part.side.decided.expected[own] for part, own in zip(parts, rows, strict=True)])
     scores = np.concatenate([part.side.probabilities[own] for part, own in zip(parts, rows, strict=True)])

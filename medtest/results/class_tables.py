@@ -69,18 +69,19 @@ def _matrix(found: Cases, dataset: str, relation: str, parts: Sequence[Chosen]) 
             yield {**head, "expected": expected, "answered": answered, "cases": int(counts[i, j])}
 
 
-def class_table(records: Records, place: Axes | None = None) -> pd.DataFrame:
+def class_table(records: Records, place: Axes | None = None, cases: Cases | None = None) -> pd.DataFrame:
     """Return recall, precision and AUROC of every class, with :data:`CLASS_COLUMNS`; intervals resample clusters.
 
     Args:
         records: Records of one system.
         place: What :func:`medtest.results.cells.axes` gave for these records; None makes it.
+        cases: What :func:`medtest.results.label_cells.cases_of` gave for both; None makes it.
     """
     import pandas as pd
 
     rows: list[dict[str, Any]] = []
     if not records.followups.empty:
-        found = cases_of(records, axes(records) if place is None else place)
+        found = cases or cases_of(records, axes(records) if place is None else place)
         rows = [row for dataset, relation, parts in _pools(found) for row in _classes(found, dataset, relation, parts)]
     table = pd.DataFrame(rows, columns=list(CLASS_COLUMNS))
     return table.astype(dict.fromkeys(("recall", "recall_low", "recall_high", "precision"), "float64"))

@@ -24,7 +24,7 @@ from medtest.results import auroc, columns, mcnemar
 from medtest.results.cells import Axes, axes
 from medtest.results.decisions import Floats
 from medtest.results.efr import ALL
-from medtest.results.label_cells import Chosen, cases_of
+from medtest.results.label_cells import Cases, Chosen, cases_of
 from medtest.results.label_sums import Layout, measures
 from medtest.results.paired import holm
 from medtest.results.records_io import Records
@@ -58,18 +58,20 @@ class _Row:
     cells: dict[int, dict[str, Any]] = field(default_factory=dict)
 
 
-def classification_table(records: Records, place: Axes | None = None) -> pd.DataFrame:
+def classification_table(records: Records, place: Axes | None = None, cases: Cases | None = None) -> pd.DataFrame:
     """Return the table, with exactly :data:`COLUMNS`; measures are fractions, empty where one has no meaning.
 
     Args:
         records: Records of one system.
         place: What :func:`medtest.results.cells.axes` gave for these records; None makes it.
+        cases: What :func:`medtest.results.label_cells.cases_of` gave for both; None makes it.
     """
     import pandas as pd
 
     if records.followups.empty:
         return pd.DataFrame(columns=list(COLUMNS))
-    rows = list(_Table(records, axes(records) if place is None else place).rows())
+    found = axes(records) if place is None else place
+    rows = list(_Table(cases_of(records, found) if cases is None else cases).rows())
     _correct(rows)
     table = pd.DataFrame(rows, columns=list(COLUMNS))
     counts = dict.fromkeys(("became_wrong", "became_right"), "Int64")
@@ -92,13 +94,12 @@ class _Table:
     """The rows of the table, relation by relation.
 
     Args:
-        records: Records of one system.
-        place: Their axes.
+        cases: All cases of one system.
     """
 
-    def __init__(self, records: Records, place: Axes) -> None:
-        self._cases = cases_of(records, place)
-        self._place = place
+    def __init__(self, cases: Cases) -> None:
+        self._cases = cases
+        self._place = place = cases.place
         classes = self._cases.classes
         self._layout = Layout(classes=len(classes.names), multi=classes.multi)
         self._all = len(place.severities)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from medtest.results.retraining import ORIGINAL
 if TYPE_CHECKING:
     import pandas as pd
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Chosen:
@@ -30,6 +33,7 @@ class Chosen:
         levels: Number of severities.
         resampler: Draws the data set's clusters.
         original: Whether they are the sources, which have no severity of their own.
+        key: Relation and number of the data set.
     """
 
     side: Side
@@ -37,6 +41,7 @@ class Chosen:
     levels: int
     resampler: statistics.Resampler
     original: bool
+    key: tuple[str, int]
 
     @property
     def size(self) -> int:
@@ -102,6 +107,14 @@ class Side:
     relation: Integers
     severity: Integers
     cluster: Integers
+    _kept: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    def kept(self, key: Any, make: Callable[[], T]) -> T:
+        """Return what ``make`` gave the first time for a key."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        value: T = self._kept[key]
+        return value
 
     @cached_property
     def error(self) -> Bools:
@@ -153,6 +166,7 @@ class Cases:
             levels=len(self.place.severities),
             resampler=self.resamplers[dataset],
             original=original,
+            key=(relation, dataset),
         )
 
 

@@ -13,6 +13,7 @@ from medtest.results.corruption_error import corruption_error_table
 from medtest.results.decisions import classes_of, has_labels
 from medtest.results.films import Film, worst_sequences
 from medtest.results.flips import flip_table, frame_table
+from medtest.results.label_cells import cases_of
 from medtest.results.records_io import Records
 
 if TYPE_CHECKING:
@@ -96,10 +97,11 @@ def label_tables(
     if records.followups.empty or not has_labels(records):
         return None
     found = axes(records) if place is None else place
+    cases = cases_of(records, found)
     return LabelTables(
         classes=classes_of(records),
-        classification=classification_table(records, found),
-        per_class=class_table(records, found),
+        classification=classification_table(records, found, cases),
+        per_class=class_table(records, found, cases),
         confusion=confusion_table(records, found),
         flips=flip_table(records, found, reference=None if reference is None else reference.flips),
         flip_frames=frame_table(records, found),
