@@ -32,7 +32,7 @@ def judge(facts: dict[str, Any]) -> str:
     """Return the class that follows from what was drawn: that of its lesions, ``normal`` where there are none.
 
     Blood and angiectasias are vascular; ulcers, erosions and erythema inflammatory, as the three classes of CAD-CAP
-    (Dray et al., Endosc Int Open 2018;6:E415–E420).
+    (R. Leenhardt et al., Endosc Int Open 2020;8:E415–E420).
     """
     kinds = {lesion["kind"] for lesion in facts["lesions"]}
     for label in NAMES[1:]:

@@ -15,7 +15,7 @@ Line: TypeAlias = NDArray[np.float64]
 RADIUS = 0.94
 """Radius of the field of view, in half sides of the picture: 22.5 degrees."""
 DISC = 0.125
-"""Radius of the optic disc in the same units: an optic disc of 1.8 mm seen in a field of 45 degrees (13 mm)."""
+"""Radius of the optic disc in the same units: an optic disc of 1.7 mm seen in a field of 45 degrees (13 mm)."""
 
 
 @dataclass(frozen=True, kw_only=True)
