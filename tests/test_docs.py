@@ -97,6 +97,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 packed = home / "data" / "sets" / "TestDataset" / name / kind
                 packed.mkdir(parents=True, exist_ok=True)
                 shutil.copy(home / "data" / "polyp" / kind / f"case {index}.png", packed / f"{index}.png")
+    _write_labelled(home / "data")
     _write_networks(home / "nets")
     _write_filters(home / "filters")
     _write_families(home / "nets")
@@ -118,6 +119,24 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
         preset.replace("/srv/networks/release3.pt", str(home / "nets" / "net.pt")), encoding="utf-8"
     )
     return home
+
+
+def _write_labelled(folder: Path) -> None:
+    """Write class folders of capsule endoscopy, and dermoscopy with a table of labels."""
+    from PIL import Image
+
+    from medtest.phantoms import capsule, skin
+
+    rows = ["image,diagnosis"]
+    for index in range(6):
+        for make, name in ((capsule.make, "capsule"), (skin.make, "skin")):
+            made = make(index, 1, size=128)
+            below = folder / name / (made.labels[0] if name == "capsule" else "images")
+            below.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(made.image).save(below / f"{index}.png")
+            if name == "skin":
+                rows.append(f"{index}.png,{made.labels[0]}")
+    (folder / "skin" / "labels.csv").write_text("\n".join(rows), encoding="utf-8")
 
 
 def _write_checkpoints(folder: Path) -> None:
@@ -188,7 +207,8 @@ def _smaller(command: str) -> str:
         if "limit=" not in command:
             command += " limit=1"
         if "only=" not in command and "polyp_seg_paper" not in command:  # published draws have severity 0
-            command += " only=severity:3"
+            sequences = "robust_benchmark" in command and "_levels" not in command
+            command += " only=severity:1" if sequences else " only=severity:3"
     if command.startswith("python run.py") and "checkpoint=" in command:
         command += " relations=[blur]"
     if command.startswith("make demo"):
