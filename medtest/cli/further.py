@@ -50,6 +50,13 @@ def further(
     """
     console = Console(highlight=False)
     request = parse(tokens)
+    if request.model in label_families():
+        from medtest.cli.further_labels import run_labels
+
+        raise typer.Exit(int(run_labels(request, config_dirs=config_dir or [], threads=threads, console=console)))
+    if request.data is None:
+        found = [Mistake(where="command line", key="phantoms", found=request.model, allowed="a classifier")]
+        raise UserMistakes(found)
     raise typer.Exit(int(run(request, config_dirs=config_dir or [], threads=threads, console=console)))
 
 
@@ -104,6 +111,13 @@ def run(request: Request, *, config_dirs: Sequence[Path], threads: int | None, c
         console=console,
     )
     return job.run()
+
+
+def label_families() -> tuple[str, ...]:
+    """Return the names of the classifiers that can be trained."""
+    from medtest.training.classification.families import KINDS
+
+    return tuple(KINDS)
 
 
 def _check_folder(out: Path) -> None:
@@ -242,7 +256,7 @@ class _Job:
             material,
             self.recipe,
             self.out,
-            device=_device(self.invocation.device),
+            device=device_of(self.invocation.device),
             threads=self.threads,
             log=log,
             progress=_Reporter(self.console),
@@ -307,7 +321,12 @@ def flat(options: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     return found
 
 
-def _device(wanted: str) -> str:
+def device_of(wanted: str) -> str:
+    """Return the device that ``device=`` means.
+
+    Raises:
+        MedtestError: It is not there.
+    """
     import torch
 
     if wanted == "auto":

@@ -9,7 +9,7 @@ from typing import Any
 
 from medtest.errors import Mistake, UserMistakes, nearest_name
 
-OWN = ("model", "data", "test", "from", "recipe", "out", "store", "label_vectors", "compare")
+OWN = ("model", "data", "phantoms", "test", "from", "recipe", "out", "store", "label_vectors", "compare")
 SHORT = {
     "steps": "steps",
     "epochs": "epochs",
@@ -19,6 +19,7 @@ SHORT = {
     "held_out": "validation.held_out",
 }
 """Keys of a recipe that may be typed without ``recipe.``."""
+MOST_PHANTOMS = 100_000
 TRAIN_NAMES = ("train", "training", "traindataset", "trainset")
 TEST_NAMES = ("test", "testing", "testdataset", "testset")
 
@@ -31,7 +32,8 @@ class Request:
         suite: Name of the suite.
         overrides: What a run of it takes (``relations.blur.severities=[3]``, ``device=cuda``).
         model: Name of the network.
-        data: Folder of training images and masks.
+        data: Folder of training images and masks; None where phantoms are trained on.
+        phantoms: Number of phantoms that a classifier is trained on; 0 for none.
         test: Root that the suite tests on, or None.
         start: ``compact`` or the path of weights.
         recipe: Name or path of a recipe.
@@ -45,7 +47,7 @@ class Request:
     suite: str
     overrides: tuple[str, ...]
     model: str
-    data: Path
+    data: Path | None
     test: Path | None
     start: str
     recipe: str
@@ -54,6 +56,7 @@ class Request:
     store: str | None = None
     label_vectors: str | None = None
     compare: bool = True
+    phantoms: int = 0
 
 
 def parse(tokens: Sequence[str]) -> Request:
@@ -91,8 +94,14 @@ def parse(tokens: Sequence[str]) -> Request:
         )
         for word in words
     ]
+    phantoms = own.get("phantoms") or ""
+    if phantoms and not (phantoms.isdecimal() and 1 < int(phantoms) <= MOST_PHANTOMS):
+        allowed = f"a number from 2 to {MOST_PHANTOMS:,}"
+        mistakes.append(Mistake(where="command line", key="phantoms", found=phantoms, allowed=allowed))
+    if phantoms and own.get("data"):
+        mistakes.append(Mistake(where="command line", key="phantoms", found="data= too", allowed="one of the two"))
     for key, what in (("model", "a network (pranet, ssformer, …)"), ("data", "the folder of training pairs")):
-        if not own.get(key):
+        if not own.get(key) and not (key == "data" and phantoms):
             mistakes.append(Mistake(where="command line", key=key, found="nothing", allowed=what))
     test = own.get("test")
     for key in ("data", "test"):
@@ -102,7 +111,7 @@ def parse(tokens: Sequence[str]) -> Request:
         mistakes.append(Mistake(where="command line", key="compare", found=own["compare"], allowed="true or false"))
     if mistakes:
         raise UserMistakes(mistakes)
-    data, found_test = _parted(Path(own["data"]).expanduser().resolve())
+    data, found_test = _parted(Path(own["data"]).expanduser().resolve()) if own.get("data") else (None, None)
     return Request(
         suite=name,
         overrides=tuple(overrides),
@@ -116,6 +125,7 @@ def parse(tokens: Sequence[str]) -> Request:
         store="" if own.get("store", "").lower() in ("none", "null", "false") else own.get("store"),
         label_vectors=own.get("label_vectors"),
         compare=own.get("compare", "true").lower() == "true",
+        phantoms=int(phantoms) if phantoms else 0,
     )
 
 
@@ -137,7 +147,8 @@ def _parted(root: Path) -> tuple[Path, Path | None]:
 
 def command_of(request: Request) -> str:
     """Return the command without paths of this machine."""
-    words = ["medtest train further", f"model={request.model}", f"suite={Path(request.suite).stem}", "data=PATH"]
+    words = ["medtest train further", f"model={request.model}", f"suite={Path(request.suite).stem}"]
+    words.append(f"phantoms={request.phantoms}" if request.phantoms else "data=PATH")
     words += ["test=PATH"] if request.test else []
     words.append("from=compact" if request.start == "compact" else "from=CHECKPOINT")
     words.append(

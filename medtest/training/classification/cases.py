@@ -207,11 +207,20 @@ def held_out(cases: LabelledSet, *, share: float, seed: int) -> tuple[NDArray[np
     Raises:
         MedtestError: There are fewer than two clusters.
     """
-    names = sorted(set(cases.clusters))
+    outside = held_out_names(cases.clusters, share=share, seed=seed)
+    apart = np.array([name in outside for name in cases.clusters])
+    return np.flatnonzero(~apart), np.flatnonzero(apart)
+
+
+def held_out_names(clusters: Sequence[str], *, share: float, seed: int) -> set[str]:
+    """Return the clusters that are held out: ``share`` of them, at least one and not all.
+
+    Raises:
+        MedtestError: There are fewer than two clusters.
+    """
+    names = sorted(set(clusters))
     if len(names) < 2:
         raise MedtestError("all training cases are of one patient or video: none can be held out")
     order = np.random.Generator(np.random.PCG64([seed, 11])).permutation(len(names))
     count = min(len(names) - 1, max(1, round(share * len(names))))
-    outside = {names[place] for place in order[:count]}
-    apart = np.array([name in outside for name in cases.clusters])
-    return np.flatnonzero(~apart), np.flatnonzero(apart)
+    return {names[place] for place in order[:count]}

@@ -72,6 +72,7 @@ class Work:
         device: "cpu" or "cuda:N".
         identity: What a resumed training must share beside cases and recipe; JSON values.
         write: Writes the weights that are kept.
+        perturbed: bool N, the perturbed ones among the cases, whose accuracy is told apart; None where there are none.
         first: Whether the network is validated before the first step, so that the start may be what is kept.
     """
 
@@ -87,6 +88,7 @@ class Work:
     device: str
     identity: Mapping[str, Any]
     write: Writer
+    perturbed: NDArray[np.bool_] | None = None
     first: bool = False
 
 
@@ -187,10 +189,23 @@ class ClassifierJob:
             "accuracy": accuracy(logits, self._truth, multi=multi),
             "auroc": mean_area(logits, self._truth, multi=multi),
         }
+        loss = cross_entropy(logits, self._truth, multi=multi)
+        facts = {**facts, **self._by_kind(logits, multi=multi), "loss": loss}
         score = facts["auroc" if multi else self._work.recipe.watching.score]
-        if self.engine.validated(score, cross_entropy(logits, self._truth, multi=multi), facts):
+        if self.engine.validated(score, loss, facts):
             self._work.write(weights, f"step {self.engine.reached.step}")
         return facts
+
+    def _by_kind(self, logits: NDArray[np.float32], *, multi: bool) -> dict[str, float]:
+        """Return the accuracy on clean and on perturbed cases, where there are both."""
+        if self._work.perturbed is None:
+            return {}
+        apart = self._work.perturbed[self.watched]
+        return {
+            f"accuracy_{name}": accuracy(logits[where], self._truth[where], multi=multi)
+            for name, where in (("clean", ~apart), ("perturbed", apart))
+            if where.any()
+        }
 
 
 def compact_writer(path: Path, config: Any, *, side: int, classes: tuple[str, ...]) -> Writer:

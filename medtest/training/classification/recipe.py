@@ -117,6 +117,7 @@ class ClassifierRecipe(_Data):
         changes: Random changes.
         loss: What is compared.
         average: Decay of averaged weights, which are then what is validated and kept; 0 for none.
+        perturbed: In further training, the share of the images that each relation perturbs.
         precision: ``fp32``, ``bf16`` (autocast) or ``amp`` (float16 with a gradient scaler, CUDA only).
         watching: How it is watched.
         notes: What is known of the published training and not repeated here.
@@ -139,6 +140,7 @@ class ClassifierRecipe(_Data):
     changes: Changes = Changes()
     loss: Losses = Losses()
     average: float = Field(default=0.0, ge=0, lt=1)
+    perturbed: float = Field(default=0.125, ge=0, le=1)
     precision: Literal["fp32", "bf16", "amp"] = "fp32"
     watching: Watching = Watching()
     notes: list[str] = []

@@ -51,9 +51,9 @@ class Start:
 
 def families() -> tuple[str, ...]:
     """Return the names of networks that can be trained: those whose class says how its family is called."""
-    from medtest.systems.segmentation.networks import registry
+    from medtest.systems import networks
 
-    return tuple(name for name in registry.COMPACT if name in parts("systems"))
+    return tuple(name for name in networks.COMPACT if name in parts("systems"))
 
 
 def open_start(model: str, source: str, *, settings: Mapping[str, Any] | None = None) -> Start:
@@ -123,7 +123,7 @@ def _published(model: str, kind: Any, path: Path, settings: dict[str, Any]) -> S
         family=model,
         name=name,
         network=network,
-        size=256 if model == "tganet" else 352,
+        size=int(kind.published_size),
         threshold=0.5,
         sha256=file_sha256(path),
         checkpoint=str(path),

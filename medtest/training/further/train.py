@@ -152,7 +152,7 @@ def train_further(
     else:
         run.validate(float("nan"), 0.0)
         engine.save(out / STATE)
-    with _stopping() as stop:
+    with stopping() as stop:
         while engine.reached.step < steps and not engine.reached.stopped:
             numbers = engine.advance()
             step = engine.reached.step
@@ -264,7 +264,7 @@ class _Run:
 
 
 @contextmanager
-def _stopping() -> Iterator[threading.Event]:
+def stopping() -> Iterator[threading.Event]:
     """Turn Ctrl-C and SIGTERM into a flag that is looked at between steps; only in the main thread."""
     asked = threading.Event()
     if threading.current_thread() is not threading.main_thread():

@@ -1,0 +1,265 @@
+"""``medtest train further`` of a classifier: train on originals and perturbed images, then test before and after."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from medtest.cli.further_tokens import OWN, SHORT, Request, command_of
+from medtest.errors import ExitCode, MedtestError, NotTracked
+
+if TYPE_CHECKING:
+    from medtest.suite.compose import Loaded
+    from medtest.suite.model import Invocation
+    from medtest.training.classification.job import Point
+    from medtest.training.classification.material import LabelledMaterial
+    from medtest.training.classification.recipe import ClassifierRecipe
+    from medtest.training.further.log import FurtherLog
+    from medtest.training.further.networks import Start
+
+FOLDER = "further-training"
+STATE, FACTS = "state.pt", "training.json"
+
+
+def run_labels(request: Request, *, config_dirs: Sequence[Path], threads: int | None, console: Console) -> ExitCode:
+    """Train and compare.
+
+    Args:
+        request: What was typed.
+        config_dirs: Further folders like ``conf/``.
+        threads: Threads of torch in training; None for the run's ``threads=``.
+        console: Where progress goes.
+
+    Raises:
+        UserMistakes: Something cannot be used; nothing was trained.
+        MedtestError: Training could not be done; what was finished is kept.
+    """
+    from medtest.cli.further import device_of, flat
+    from medtest.cli.jobs import invocation_of
+    from medtest.cli.own_keys import own_keys
+    from medtest.runner.folder import FolderLock, output_problems
+    from medtest.suite.compose import load
+    from medtest.training.classification.recipes import load_recipe
+    from medtest.training.further.networks import open_start
+
+    recipe = load_recipe(request.recipe, [f"{key}={_plain(value)}" for key, value in request.changes.items()])
+    overrides = [*request.overrides, f"model={request.model}", *([f"data={request.test}"] if request.test else [])]
+    with own_keys(*OWN, *SHORT):
+        loaded = load(request.suite, overrides, config_dirs=config_dirs)
+    if loaded.suite.kind != "label":
+        raise MedtestError(f"{loaded.suite.name} has no labels; a suite like wce tests {request.model}")
+    start = open_start(request.model, request.start)
+    invocation = invocation_of(loaded, command_of(request))
+    device = device_of(invocation.device)
+    out = request.out or invocation.home / "outputs" / FOLDER / f"{start.name}-{recipe.name}"
+    lock = FolderLock(out)
+    lock.acquire()
+    try:
+        if invocation.fresh:
+            moved = lock.move_aside()
+            if moved is not None:
+                console.print(f"The earlier training was moved to {moved.name}.", markup=False, soft_wrap=True)
+        with output_problems(out):
+            out.mkdir(parents=True, exist_ok=True)
+        job = _Job(
+            request=request,
+            loaded=loaded,
+            recipe=recipe,
+            start=start,
+            invocation=invocation,
+            device=device,
+            out=out,
+            threads=threads or invocation.threads,
+            console=console,
+            options=flat(recipe.model_dump(mode="json", exclude={"notes", "summary", "source"})),
+        )
+        return job.run()
+    finally:
+        lock.release()
+
+
+def _plain(value: Any) -> str:
+    return json.dumps(value)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Job:
+    request: Request
+    loaded: Loaded
+    recipe: ClassifierRecipe
+    start: Start
+    invocation: Invocation
+    device: str
+    out: Path
+    threads: int | None
+    console: Console
+    options: Mapping[str, Any]
+
+    def run(self) -> ExitCode:
+        """Make the material, train, compare."""
+        from medtest.runner.parts import Parts
+        from medtest.training.classification.families import kind_of
+        from medtest.training.classification.material import prepare_material, training_suite
+
+        kind = kind_of(self.request.model)
+        suite = training_suite(self.loaded.suite, phantoms=self.request.phantoms)
+        parts = Parts(suite, self.request.data, self.invocation.batch_size)
+        self._refuse_shared(parts)
+        material = prepare_material(
+            parts,
+            share=self.recipe.perturbed,
+            held_out=self.recipe.watching.held_out,
+            side=kind.side,
+            seed=suite.seed,
+            folder=self.out / "cases",
+        )
+        counts = material.counts
+        self._say(
+            f"{counts['originals']} originals and {counts['perturbed']} perturbed images train, "
+            f"{counts['held_clean']} and {counts['held_perturbed']} watch."
+        )
+        log = self._log()
+        try:
+            weights = self._train(material, log)
+            code = self._compare(weights, log)
+        except BaseException:
+            self._end(log, failed=True)
+            raise
+        self._end(log, failed=False)
+        return code
+
+    def _say(self, text: str) -> None:
+        self.console.print(text, markup=False, soft_wrap=True)
+
+    def _refuse_shared(self, parts: Any) -> None:
+        """Refuse training pictures that are test seeds, by their pixels; made ones have numbers of their own."""
+        from medtest.training.further.leak import prints_of, refuse_shared, shared_images
+
+        if self.request.phantoms or not self.request.compare:
+            return
+        size = self.loaded.suite.prepare.size
+        trained = {f"{ref.dataset}/{ref.seed_id}": one for ref, one in prints_of(parts.sources, size=size)}
+        tested = list(prints_of(self.loaded.suite.build_seeds(self.invocation.data), size=size))
+        refuse_shared(shared_images(trained, tested))
+        self._say(f"{len(trained)} training pictures; none of them is among the {len(tested)} test seeds.")
+
+    def _log(self) -> FurtherLog | None:
+        if not self.invocation.track:
+            return None
+        from medtest.training.further.log import FurtherLog
+
+        suite = self.loaded.suite
+        tags = {
+            "suite": suite.name,
+            "suite_version": suite.version,
+            "network": self.start.name,
+            "recipe": self.recipe.name,
+            "command": self.invocation.command,
+        }
+        uri = self.invocation.tracking_uri
+        return FurtherLog(self.invocation.home, uri, self.out, experiment=suite.name, name=self.start.name, tags=tags)
+
+    def _train(self, material: LabelledMaterial, log: FurtherLog | None) -> Path:
+        import torch
+
+        from medtest.systems.files import file_sha256
+        from medtest.training.classification.families import kind_of
+        from medtest.training.classification.job import ClassifierJob, Work
+        from medtest.training.further.networks import write_weights
+        from medtest.training.further.train import stopping
+
+        if self.threads:
+            torch.set_num_threads(self.threads)
+        weights = self.out / f"{self.request.model}.safetensors"
+        note = f"further training, recipe {self.recipe.name}"
+        work = Work(
+            family=self.request.model,
+            network=self.start.network,
+            cases=material.cases,
+            trained=material.trained,
+            watched=material.watched,
+            recipe=self.recipe,
+            side=kind_of(self.request.model).side,
+            shown=1.0,
+            seed=self.loaded.suite.seed,
+            device=self.device,
+            identity={"from": self.start.sha256, "further": True},
+            write=lambda state, step: write_weights(weights, self.start, state, note=f"{note}, {step}"),
+            perturbed=material.perturbed,
+            first=True,
+        )
+        job = ClassifierJob(work, self.out)
+        state = self.out / STATE
+        if state.is_file():
+            job.engine.resume(state)
+        if log is not None:
+            log.params({**self.options, **{f"cases_{k}": v for k, v in material.counts.items()}})
+        with stopping() as asked:
+            job.run(log or _Nowhere(), state, progress=self._tell, stop=lambda _: asked.is_set())
+        reached = job.engine.reached
+        if asked.is_set() and reached.step < job.steps and not reached.stopped:
+            from medtest.errors import Interrupted
+
+            raise Interrupted(f"Stopped at step {reached.step} of {job.steps}; the same command goes on from there.")
+        facts = {
+            "network": self.start.name,
+            "from_sha256": self.start.sha256,
+            "weights_sha256": file_sha256(weights),
+            "recipe": self.recipe.model_dump(mode="json"),
+            "pairs": dict(material.counts),
+            "data": material.cases.digest,
+            "steps": reached.step,
+            "kept_step": reached.best_step,
+            "stopped_early": reached.stopped,
+            "history": reached.history,
+        }
+        (self.out / FACTS).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+        if log is not None:
+            log.attach([weights, self.out / FACTS])
+            log.end_training(failed=False)
+        self._say(f"{reached.step} steps; the weights of step {reached.best_step} are kept: {weights.name}")
+        return weights
+
+    def _tell(self, point: Point) -> None:
+        if point.validation:
+            scores = ", ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in point.validation.items())
+            self._say(f"step {point.step}/{point.steps}  held out: {scores}  best {point.best:.3f}")
+
+    def _compare(self, weights: Path, log: FurtherLog | None) -> ExitCode:
+        if not self.request.compare:
+            return ExitCode.OK
+        from medtest.cli.further_compare import compare
+
+        found = compare(
+            self.loaded.suite,
+            self.invocation,
+            model=self.request.model,
+            network=self.start.name,
+            before=self.start.checkpoint,
+            after=weights,
+            settings={},
+            out=self.out,
+            log=log,
+            console=self.console,
+        )
+        return found.code
+
+    def _end(self, log: FurtherLog | None, *, failed: bool) -> None:
+        if log is None:
+            return
+        try:
+            if failed:
+                log.end_training(failed=True)
+            log.close(failed=failed)
+        except NotTracked as problem:
+            self._say(str(problem))
+
+
+class _Nowhere:
+    def metrics(self, values: Mapping[str, float], step: int) -> None:
+        """Take nothing down."""

@@ -1,0 +1,164 @@
+"""The cases of a classifier's further training: originals, and a share of them perturbed by each relation.
+
+As in the slides of MedTest: every relation perturbs one image in eight (``perturbed`` of the recipe), drawn at random,
+and what is held out (0.15 of the patients or videos) is held out with its perturbed images. Training images have a data
+set's name of their own, so that none of their follow-ups has an address that the suite tests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import Address, Classes, SeedRef
+from medtest.errors import MedtestError
+from medtest.plugins import part
+from medtest.runner.parts import Parts
+from medtest.suite.digest import digest_of
+from medtest.suite.model import PartPlan, Suite
+from medtest.training.classification.cases import LabelledCase, LabelledSet, held_out_names, keep
+
+DATASET = "training"
+FIRST_PHANTOM = 5_000_000
+"""Number of the first phantom that is trained on: far from any that a suite tests on."""
+_CHOICE = 21
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LabelledMaterial:
+    """What a further training reads.
+
+    Attributes:
+        cases: Originals first, then the perturbed ones.
+        trained: Indices that are trained on.
+        watched: Indices that are held out.
+        perturbed: bool N, which cases are perturbed.
+        counts: How many of each there are.
+    """
+
+    cases: LabelledSet
+    trained: NDArray[np.int64]
+    watched: NDArray[np.int64]
+    perturbed: NDArray[np.bool_]
+    counts: Mapping[str, int]
+
+
+def training_suite(suite: Suite, *, phantoms: int) -> Suite:
+    """Return the suite with training seeds in place of its own.
+
+    Args:
+        suite: The suite that tests before and after; its first seeds say where labelled images come from.
+        phantoms: Number of phantoms to train on, of the kind that the suite tests on; 0 for the folder of ``data=``.
+
+    Raises:
+        MedtestError: The suite tests on phantoms and no number was given, or the other way round.
+    """
+    plan = suite.seeds[0]
+    made = bool(getattr(plan.info.load(), "phantom", False))
+    if made != bool(phantoms):
+        wanted = "phantoms=N says how many to train on" if made else "data=FOLDER is what to train on"
+        raise MedtestError(f"{suite.name} tests on {'made' if made else 'real'} images: {wanted}")
+    if not phantoms:
+        return replace(suite, seeds=(PartPlan(id=DATASET, info=plan.info, settings=plan.settings),))
+    info = part("seeds", plan.info.name)
+    settings = plan.settings.model_copy(update={"count": phantoms, "start": FIRST_PHANTOM})
+    return replace(suite, seeds=(PartPlan(id=DATASET, info=info, settings=settings),))
+
+
+def prepare_material(
+    parts: Parts, *, share: float, held_out: float, side: int, seed: int, folder: Path
+) -> LabelledMaterial:
+    """Make the cases, or take them from the folder where they lie there.
+
+    Args:
+        parts: Of :func:`training_suite`.
+        share: Share of the images that each relation perturbs.
+        held_out: Share of the patients or videos that is held out.
+        side: Side at which images are kept.
+        seed: Draws images, severities and what is held out.
+        folder: Where the arrays lie.
+
+    Raises:
+        MedtestError: There is no labelled image.
+    """
+    refs = [(number, ref) for number, source in enumerate(parts.sources) for ref in source.refs()]
+    if not refs:
+        raise MedtestError("there is no image to train on")
+    chosen = drawn(parts, [ref for _, ref in refs], share=share, seed=seed)
+    facts = {
+        "suite": digest_of({plan.id: plan.settings.model_dump(mode="json") for plan in parts.suite.relations}),
+        "relations": [plan.id for plan in parts.suite.relations],
+        "seeds": [source.digest() for source in parts.sources],
+        "prepare": [parts.suite.prepare.size, parts.suite.prepare.resize],
+        "drawn": [[str(address) for address in one] for one in chosen],
+        "seed": parts.suite.seed,
+    }
+    what = "further " + hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    classes = _classes(parts, refs)
+    cases = keep(_cases(parts, refs, chosen), folder, classes=classes, side=side, what=what)
+    clusters = [name.removesuffix(_PERTURBED) for name in cases.clusters]
+    outside = held_out_names(clusters, share=held_out, seed=seed)
+    apart = np.array([name in outside for name in clusters])
+    perturbed = np.array([name.endswith(_PERTURBED) for name in cases.clusters])
+    counts = {
+        "originals": int((~apart & ~perturbed).sum()),
+        "perturbed": int((~apart & perturbed).sum()),
+        "held_clean": int((apart & ~perturbed).sum()),
+        "held_perturbed": int((apart & perturbed).sum()),
+    }
+    return LabelledMaterial(
+        cases=cases, trained=np.flatnonzero(~apart), watched=np.flatnonzero(apart), perturbed=perturbed, counts=counts
+    )
+
+
+_PERTURBED = "\x00perturbed"
+"""Ends the cluster's name of a perturbed image; no name of a file holds such a character."""
+
+
+def drawn(parts: Parts, refs: list[SeedRef], *, share: float, seed: int) -> list[tuple[Address, ...]]:
+    """Return the follow-ups that are made of each image: each relation takes ``share`` of the images, at random."""
+    found: list[list[Address]] = [[] for _ in refs]
+    for number, (relation_id, relation) in enumerate(parts.relations.items()):
+        if relation_id == "unchanged":
+            continue
+        rng = np.random.Generator(np.random.PCG64([seed, _CHOICE, number]))
+        count = max(1, round(share * len(refs)))
+        severities = relation.severities()
+        for place in np.sort(rng.permutation(len(refs))[:count]):
+            ref = refs[int(place)]
+            severity = int(severities[int(rng.integers(len(severities)))])
+            frame = int(rng.integers(relation.frames()))
+            found[int(place)].append(
+                Address(dataset=ref.dataset, seed_id=ref.seed_id, relation=relation_id, severity=severity, frame=frame)
+            )
+    return [tuple(one) for one in found]
+
+
+def _cases(parts: Parts, refs: list[tuple[int, SeedRef]], chosen: list[tuple[Address, ...]]) -> Iterator[LabelledCase]:
+    """Prepare every image once and yield it and what its relations make of it; memory holds one image."""
+    for (number, ref), addresses in zip(refs, chosen, strict=True):
+        seed = parts.prepared(number, ref)
+        if seed.labels is None:
+            continue
+        cluster = f"{ref.dataset}/{ref.cluster}"
+        yield LabelledCase(image=seed.image, labels=seed.labels, mask=seed.mask, cluster=cluster)
+        for address in addresses:
+            made = parts.make(seed, address)
+            if made.follow is None:
+                continue  # no room in this image
+            image = made.follow.image
+            yield LabelledCase(image=image, labels=seed.labels, mask=seed.mask, cluster=cluster + _PERTURBED)
+
+
+def _classes(parts: Parts, refs: list[tuple[int, SeedRef]]) -> Classes:
+    number, ref = refs[0]
+    classes = parts.sources[number].load(ref).classes
+    if classes is None:
+        raise MedtestError(f"{ref.seed_id} has no classes to train on")
+    return classes
