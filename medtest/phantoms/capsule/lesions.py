@@ -43,7 +43,7 @@ class Lesion:
     @property
     def length(self) -> float:
         """Half its longer axis; the radius is that of a circle of the same area."""
-        return self.radius * self.stretch**0.5
+        return self.radius * float(self.stretch**0.5)
 
     def describe(self) -> dict[str, Json]:
         """Return what ``facts`` says about it."""

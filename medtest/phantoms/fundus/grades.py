@@ -1,7 +1,8 @@
 """The grades of Messidor, and how many lesions each phantom has.
 
 E. Decencière et al., "Feedback on a publicly distributed image database: the Messidor database", Image Anal Stereol
-2014;33:231–234. With μA microaneurysms, H haemorrhages and NV neovascularisation:
+2014;33:231–234, and the definition that comes with the images. With μA microaneurysms, H haemorrhages and NV
+neovascularisation:
 
 - grade 0: μA = 0 and H = 0;
 - grade 1: 0 < μA ≤ 5 and H = 0;
