@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from medtest.cases import Image
 from medtest.classes import FUNDUS
+from medtest.systems.checkpoints.network import SUFFIXES
 from medtest.systems.classification.network import ClassificationNetwork
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ class InceptionDRSystem(ClassificationNetwork):
     family = "inceptionv3_dr"
     published = ("inceptionv3_dr",)
     published_size = 299
+    # Its authors call theirs messidor_inceptionv3.pkl.
+    suffixes = (*SUFFIXES, ".pkl")
     own_classes = FUNDUS
 
     def _as_is(self, image: Image) -> NDArray[np.uint8]:

@@ -109,8 +109,10 @@ def test_official_input_is_what_torchvision_makes(tmp_path: Path) -> None:
     assert system.classes == FUNDUS
 
 
-def test_published_weights_take_299_pixels() -> None:
-    system = system_of("inceptionv3_dr")
+def test_published_weights_take_299_pixels(tmp_path: Path) -> None:
+    torch.save({"model.fc.bias": torch.zeros(4)}, tmp_path / "messidor_inceptionv3.pkl")
+    system = system_of("inceptionv3_dr", checkpoint=str(tmp_path / "messidor_inceptionv3.pkl"))
+    assert not system.check()
     assert system._official(noise(100, 80)).shape == (299, 299, 3)
 
 
