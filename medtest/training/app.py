@@ -151,11 +151,15 @@ def evaluate_command(
 ) -> None:
     """Score a network on unchanged images: mean Dice and IoU with 95 % bootstrap intervals."""
     from medtest.errors import Mistake, UserMistakes
+    from medtest.training.classification.families import KINDS
     from medtest.training.evaluate import evaluate, folder_images, open_system, phantom_images
 
     if not data and not phantoms:
         fix = "add --data FOLDER, --phantoms 200, or both"
         raise UserMistakes([Mistake(where="command line", key="--data", found="nothing to evaluate on", fix=fix)])
+    if model in KINDS:
+        _evaluate_classifier(model, data, phantoms, checkpoint, threads, device)
+        return
     system = open_system(model, checkpoint=str(checkpoint) if checkpoint else None, threads=threads, device=device)
     console = Console(highlight=False)
     sets = [(root.name, folder_images(root)) for root in data or []]
@@ -167,9 +171,29 @@ def evaluate_command(
     system.close()
 
 
+def _evaluate_classifier(
+    model: str, data: list[Path] | None, phantoms: int, checkpoint: Path | None, threads: int, device: str
+) -> None:
+    from medtest.errors import Mistake, UserMistakes
+    from medtest.training.classification.release import evaluate_phantoms
+    from medtest.training.evaluate import open_system
+
+    if data:
+        fix = "a suite tests a classifier on images of yours: python run.py suite=skin_folder model=attnmel data=FOLDER"
+        raise UserMistakes([Mistake(where="command line", key="--data", found=model, allowed="--phantoms", fix=fix)])
+    given = str(checkpoint) if checkpoint else None
+    system = open_system(model, checkpoint=given, threads=threads, device=device, settings={"input": "as_is"})
+    found = evaluate_phantoms(system, phantoms)
+    console = Console(highlight=False)
+    console.print(f"{system.record_name} on {found.count} phantoms: {found}", markup=False, soft_wrap=True)
+    for name, value in found.classes.items():
+        console.print(f"  {name:20} {value:.3f}", markup=False)
+    system.close()
+
+
 @app.command("release")
 def release_command(
-    network: Annotated[str, typer.Option(help="Compact network: pranet, sanet, tganet or ssformer.")],
+    network: Annotated[str, typer.Option(help="Compact network: pranet, ssformer, dsinet, attnmel …")],
     weights: Annotated[Path, typer.Option(help="The .safetensors file that a training wrote.")],
     commands: Annotated[Path, typer.Option(help="Text file with the commands that made it, for the card.")],
     data: Annotated[list[Path] | None, typer.Option(help="Folder of real test pairs; may be repeated.")] = None,
@@ -181,6 +205,8 @@ def release_command(
 ) -> None:
     """Put trained weights into the package: copied, scored on unseen images, with their model card."""
     from medtest.errors import Mistake, UserMistakes
+    from medtest.training.classification.families import KINDS
+    from medtest.training.classification.release import release_classifier
     from medtest.training.release import release
 
     try:
@@ -188,6 +214,17 @@ def release_command(
     except OSError as error:
         found = f"{commands} ({error.strerror})"
         raise UserMistakes([Mistake(where="command line", key="--commands", found=found)]) from error
+    if network in KINDS:
+        card = release_classifier(
+            network,
+            weights,
+            commands=[line for line in lines if line.strip()],
+            phantoms=phantoms,
+            notes=list(note or []),
+            threads=threads,
+        )
+        Console(highlight=False).print(card.read_text(encoding="utf-8"), markup=False)
+        return
     card = release(
         network,
         weights,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -105,16 +105,23 @@ def evaluate(
     return Evaluation(name=name, dice=bootstrap(scores), iou=bootstrap(np.array(iou)), scores=scores)
 
 
-def open_system(name: str, *, checkpoint: str | None = None, threads: int = 1, device: str = "cpu") -> System:
-    """Make and open a system by the name ``model=`` knows.
+def open_system(
+    name: str,
+    *,
+    checkpoint: str | None = None,
+    threads: int = 1,
+    device: str = "cpu",
+    settings: Mapping[str, Any] | None = None,
+) -> System:
+    """Make and open a system by the name ``model=`` knows, with settings laid over its defaults.
 
     Raises:
         UserMistakes: There is no such system, or its files are not in order.
     """
     info = part("systems", name, where="command line", key="model")
     kind = info.load()
-    settings: dict[str, Any] = {**info.defaults, **({"checkpoint": checkpoint} if checkpoint else {})}
-    system: System = kind(name, kind.Settings(**settings))
+    values = {**info.defaults, **(settings or {}), **({"checkpoint": checkpoint} if checkpoint else {})}
+    system: System = kind(name, kind.Settings(**values))
     mistakes = system.check()
     if mistakes:
         raise UserMistakes(mistakes)
