@@ -75,11 +75,13 @@ class Mapped:
     Attributes:
         classes: The suite's classes.
         entries: Entries with their labels in the order of the classes; None where an entry is unlabelled.
+        several: Whether the data set gives several labels to an image.
         left_out: How many images of each of the data set's names have no class.
         problems: Entries whose labels contradict the classes.
     """
 
     classes: Classes
+    several: bool = False
     entries: list[tuple[Entry, tuple[str, ...] | None]] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
     problems: list[SeedProblem] = field(default_factory=list)
@@ -92,7 +94,7 @@ class Mapped:
         named = [f"{count:,} of {name!r}" for name, count in most[:MOST_NAMED]]
         rest = sum(count for _, count in most[MOST_NAMED:])
         text = ", ".join(named) + (f" and {rest:,} of {len(most) - MOST_NAMED} other names" if rest else "")
-        what = "Findings" if self.classes.multi else "Images"
+        what = "Findings" if self.several else "Images"
         return (f"{what} without a class in this suite are left out: {text}.",)
 
 
@@ -107,8 +109,8 @@ def map_entries(
     """Give every entry its classes.
 
     A name stands for what the user's mapping says, else for the class of the same name (case and punctuation do not
-    count), else for what is known of the layout, and else for nothing: single-label images of such a name are left
-    out and counted; of several labels the name alone is dropped.
+    count), else for what is known of the layout, and else for nothing: images of such a name are left out and counted;
+    where the data set gives several labels to an image, the name alone is dropped.
 
     Raises:
         UserMistakes: The mapping names a class or a name of the data set that there is not, or no two classes are left.
@@ -117,22 +119,24 @@ def map_entries(
     found = Classes(names=names, multi=laid.multi if multi is None else multi)
     _check(laid, dataset, found, mapping, given=bool(classes))
     lead = _leads(laid, names, mapping)
-    mapped = Mapped(classes=found)
+    mapped = Mapped(classes=found, several=found.multi and laid.multi)
     for entry in laid.entries:
         if entry.labels is None:
             mapped.entries.append((entry, None))
             continue
         _map_one(entry, entry.labels, lead, mapped)
+    if mapped.left_out and not any(labels for _, labels in mapped.entries):
+        mapped.entries.clear()  # films of other findings than the suite's are not healthy
     return mapped
 
 
 def _map_one(entry: Entry, own: tuple[str, ...], lead: Mapping[str, str], mapped: Mapped) -> None:
     without = [name for name in own if not lead.get(fold(name))]
     labels = mapped.classes.ordered(lead.get(fold(name), "") for name in own)
-    if mapped.classes.multi:
+    if mapped.several:
         mapped.left_out.update(without)
         mapped.entries.append((entry, labels))
-    elif len(labels) == 1 and not without:
+    elif not without and (mapped.classes.multi or len(labels) == 1):
         mapped.entries.append((entry, labels))
     elif len(labels) > 1:
         reason = f"{entry.name} is of {len(labels)} classes ({', '.join(labels)}); multi: true allows it"

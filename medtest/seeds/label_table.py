@@ -19,6 +19,7 @@ MOST_PIXELS_WORTH = 3_000_000
 
 MOST_COLUMNS = 2_000
 MOST_ROWS = 2_000_000
+MOST_CELLS = 20_000_000
 LONGEST_CELL = 2_000
 
 _OLE = b"\xd0\xcf\x11\xe0"
@@ -117,15 +118,17 @@ def _text(content: bytes, where: str) -> list[Row]:
     delimiter = max(counts, key=lambda mark: counts[mark])
     if not counts[delimiter]:
         lines = text.splitlines()
-        if len(lines) > MOST_ROWS:
-            raise _stop(where, f"has more than {MOST_ROWS:,} rows")
+        if len(lines) > MOST_ROWS or len(text) > 2 * MOST_CELLS:
+            raise _stop(where, "is too long a list", f"at most {MOST_ROWS:,} rows")
         return [Row(line=number, cells=tuple(line.split())) for number, line in enumerate(lines, start=1)]
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     rows: list[Row] = []
+    cells = 0
     try:
         for values in reader:
-            if len(rows) >= MOST_ROWS:
-                raise _stop(where, f"has more than {MOST_ROWS:,} rows")
+            cells += len(values)
+            if len(rows) >= MOST_ROWS or cells > MOST_CELLS:
+                raise _stop(where, "is too large a table", f"at most {MOST_ROWS:,} rows and {MOST_CELLS:,} values")
             rows.append(Row(line=reader.line_num, cells=tuple(value.strip()[:LONGEST_CELL] for value in values)))
     except csv.Error as error:
         raise _stop(where, f"line {reader.line_num} is not CSV ({error})") from error

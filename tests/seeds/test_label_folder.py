@@ -285,6 +285,19 @@ def test_findings_without_a_class_are_dropped_and_counted(tmp_path):
     assert seeds.notices() == ("Findings without a class in this suite are left out: 2 of 'pin'.",)
 
 
+def test_films_of_other_findings_are_not_healthy(tmp_path):
+    """Single labels that a multi-label suite does not know leave images out; nothing of them becomes none true."""
+    class_folders(tmp_path, {"normal": 2, "abnormal": 2, "mass": 1})
+    seeds = source(tmp_path, classes=["mass", "nodule"], multi=True)
+    assert labels_of(seeds) == {"mass_0": ("mass",)}
+    assert seeds.notices()[0].startswith("Images without a class")
+    (mistake,) = mistakes_of(source(tmp_path, classes=["hernia", "nodule"], multi=True))
+    assert "no image of a class of this suite" in mistake.found
+    table(tmp_path / "t", ["file,labels", "a0,pin|rod", "a1,pin", "a2,rod", "a3,rod"])
+    (mistake,) = mistakes_of(source(tmp_path / "t", classes=["hernia", "nodule"]))
+    assert "'rod', 'pin'" in mistake.found
+
+
 def test_a_table_without_header(tmp_path):
     table(tmp_path, ["a0,benign", "a1,malignant", "a2,benign", "a3,benign"])
     assert list(labels_of(source(tmp_path)).values()).count(("benign",)) == 3
@@ -344,6 +357,25 @@ def test_bytes_that_are_no_text(tmp_path):
     (tmp_path / "labels.csv").write_bytes(b"PK\x03\x04 workbook")
     (mistake,) = mistakes_of(source(tmp_path))
     assert mistake.fix == "save it as CSV"
+
+
+def test_large_tables_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("medtest.seeds.label_table.MOST_CELLS", 1000)
+    table(tmp_path, ["file,label", "a0,x", "," * 999])
+    (mistake,) = mistakes_of(source(tmp_path))
+    assert mistake.found == "is too large a table"
+    table(tmp_path, ["a0 " * 2000])
+    (mistake,) = mistakes_of(source(tmp_path))
+    assert mistake.found == "is too long a list"
+
+
+@pytest.mark.parametrize("name", ["labels.csv", "pneumoniamnist.npz"])
+def test_tables_that_lead_out_of_the_folder(tmp_path, name):
+    class_folders(tmp_path / "data", {"a": 1})
+    (tmp_path / name).write_text("file,label\na/0,x\n")
+    (tmp_path / "data" / name).symlink_to(tmp_path / name)
+    (mistake,) = mistakes_of(source(tmp_path / "data", table=name))
+    assert "leads out of the data folder" in mistake.found
 
 
 def test_a_label_for_each_image_is_no_class(tmp_path):

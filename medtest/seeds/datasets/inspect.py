@@ -129,6 +129,8 @@ def inspect_path(path: Path, *, progress: Progress | None = None) -> Inspection:
 def _inspect_archive(path: Path) -> Inspection:
     if path.name.lower().endswith(UNREAD_ARCHIVES):
         raise BadFileError("is an archive that cannot be looked into; unpack it and give the folder")
+    if path.suffix.lower() == ".npz":
+        raise BadFileError("is a file of arrays; give the folder that holds it")
     if not is_archive(path.name):
         raise BadFileError("is a file, but no archive")
     tree = tree_of_archive(path)

@@ -14,6 +14,7 @@ from medtest.imagefile import BadFileError
 from medtest.seeds.datasets.base import Found
 from medtest.seeds.datasets.facts import known
 from medtest.seeds.folder_layout import LayoutError, shown
+from medtest.seeds.folder_seed import table_below
 from medtest.seeds.label_entries import Entry, Laid
 from medtest.seeds.label_settings import LabelFolderSettings
 from medtest.seeds.npz_file import Member, items_of, npz_members, read_whole
@@ -38,12 +39,13 @@ def read_medmnist(root: Path, found: Found, settings: LabelFolderSettings) -> La
     name = found.tables[0]
     facts = known().get(medmnist_id(PurePosixPath(name).stem))
     try:
-        members = npz_members(root / name)
+        path = table_below(root, str(name), "table")
+        members = npz_members(path)
         parts = [part for part in PARTS if f"{part}_images" in members and f"{part}_labels" in members]
         if not parts:
             raise BadFileError(f"holds {', '.join(sorted(members))}; train_images, train_labels, … are read")
         taken = _taken(parts, settings.split)
-        labels = {part: _labels(root / name, members, part, settings) for part in taken}
+        labels = {part: _labels(path, members, part, settings) for part in taken}
     except BadFileError as error:
         raise LayoutError(
             f"{shown(name)} {error}", "download it again, or see the page on label data", key="table"

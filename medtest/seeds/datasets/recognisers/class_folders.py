@@ -83,9 +83,9 @@ class ClassFolders(Recogniser):
     def find(self, tree: Tree) -> Sequence[Found]:
         """Return each folder of such folders."""
         found = []
+        aliases = {**by_alias(), **by_alias("labels")}
         for where in tree.all_folders():
             folders = _with_images(tree, where)
-            aliases = {**by_alias(), **by_alias("labels")}
             if not 2 <= len(folders) <= MOST_CLASSES or stems_of(tree.folders.get(where, ())):
                 continue
             if any(plain(path.name) in aliases or not _may_be_class(path.name) for path in folders):
@@ -113,13 +113,13 @@ def _found(
     claims: tuple[PurePosixPath, ...] = (),
     mask: str = "",
 ) -> Found:
-    stems = [(path, stem) for path in folders.values() for stem in stems_of(tree.folders[path])]
-    masks = [stem for path, stem in stems if mask and re.fullmatch(mask, stem) and _beside(tree, path, stem)]
+    stems = [set(stems_of(tree.folders[path])) for path in folders.values()]
+    masks = [stem for one in stems for stem in one if mask and re.fullmatch(mask, stem) and _image_of(stem) in one]
     return Found(
         layout=f"{len(folders)} class folders",
         where=where,
         images=where,
-        count=len(stems) - len(masks),
+        count=sum(map(len, stems)) - len(masks),
         mask_count=len(masks),
         dataset=dataset,
         part=PARTS.get(where.name.casefold(), ""),
@@ -130,7 +130,6 @@ def _found(
     )
 
 
-def _beside(tree: Tree, folder: PurePosixPath, stem: str) -> bool:
-    """Say whether a mask's image lies beside it."""
-    base = stem.removesuffix("_a") if stem.endswith("_a") else stem.removesuffix("m")
-    return base in stems_of(tree.folders[folder])
+def _image_of(stem: str) -> str:
+    """Return the name of the image whose mask has this name."""
+    return stem.removesuffix("_a") if stem.endswith("_a") else stem.removesuffix("m")
