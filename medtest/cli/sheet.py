@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 from PIL import Image as PillowImage
 from PIL import ImageDraw, ImageFont
 
-from medtest.cases import SERIES_KINDS, Address, Mask, PreparedSeed
+from medtest.cases import SERIES_KINDS, Mask, PreparedSeed
 from medtest.errors import NotApplicable, OutputProblem
 from medtest.relations.base import Relation
 from medtest.relations.series import follow_up
+from medtest.runner.label_words import expected_words
 from medtest.runner.series_strips import view
+from medtest.suite.plan import Step
 
 _PAPER = (255, 255, 255)
 _INK = (28, 30, 34)
@@ -91,24 +93,35 @@ def _source_cells(seed: PreparedSeed, cell: int) -> list[Cell]:
     grey = np.round(seed.grey * 255).astype(np.uint8)
     return [
         Cell(picture=_fit(seed.image, cell), caption="source"),
-        Cell(picture=_fit(_outline(seed.image, seed.mask, _LESION), cell), caption="expected mask"),
+        Cell(picture=_fit(_outline(seed.image, seed.mask, _LESION), cell), caption=_expected(seed)),
         Cell(picture=_fit(frame, cell), caption="black frame (blue)"),
         Cell(picture=_fit(grey, cell), caption="grey mask"),
     ]
+
+
+def _expected(seed: PreparedSeed) -> str:
+    return expected_words(seed) if seed.kind == "label" else "expected mask"
+
+
+def _draws(relation: Relation, repeats: int) -> list[tuple[int, int, int]]:
+    """Return severity, repeat and frame of what is shown: of a sequence the frames of its greatest difficulty."""
+    if relation.frames() > 1:
+        return [(relation.severities()[-1], 0, frame) for frame in range(relation.frames())]
+    draws = [(s, r, 0) for s in relation.severities() for r in range(relation.repeats())]
+    if len(draws) == 1 and relation.severities() == (0,) and relation.group != "floor":
+        return [(0, r, 0) for r in range(repeats)]
+    return draws
 
 
 def _relation_cells(
     seed: PreparedSeed, name: str, relation: Relation, suite_seed: int, cell: int, repeats: int
 ) -> list[Cell]:
     cells: list[Cell] = []
-    draws = [(s, r) for s in relation.severities() for r in range(relation.repeats())]
-    if len(draws) == 1 and relation.severities() == (0,) and relation.group != "floor":
-        draws = [(0, r) for r in range(repeats)]
-    for severity, repeat in draws[:10]:
-        address = Address(
-            dataset=seed.ref.dataset, seed_id=seed.ref.seed_id, relation=name, severity=severity, repeat=repeat
-        )
+    for severity, repeat, frame in _draws(relation, repeats)[:10]:
+        step = Step(name, severity, repeat, frame)
+        address = step.address(seed.ref)
         label = f"{severity}" if severity else f"draw {repeat}"
+        label = f"frame {frame}" if relation.frames() > 1 else label
         try:
             made = follow_up(relation, seed, address, suite_seed)
         except NotApplicable as reason:

@@ -17,6 +17,7 @@ from runner_helpers import assert_equal_records, go, records
 from runner_parts import Dim
 
 from medtest.cases import Address, image_sha256
+from medtest.cli.sheet import draw_sheet
 from medtest.errors import UserMistakes
 from medtest.followups import make_followups
 from medtest.followups.reuse import StoredFollowUps
@@ -160,6 +161,19 @@ def test_a_frame_is_replayed_and_drawn(whole: Any, tmp_path: Path) -> None:
     assert found.followup_sha256 == row["followup_sha256"] and found.scale == 48
     strips = replay_strips(suite, Invocation(home=home), "shades/shade-004/fade_s2_f3_r0", tmp_path)
     assert [path.name for path in strips] == ["strip-meter.png", "strip-broken.png"]
+
+
+def test_a_sheet_shows_the_frames_of_a_sequence(whole: Any) -> None:
+    suite = whole[0]
+    source = suite.build_seeds(None)[0]
+    seed = prepare(source.load(source.refs()[2]), size=None)
+    relations = suite.build_relations()
+    one = draw_sheet(seed, {"fade": relations["fade"]}, suite_seed=7, cell=64)
+    both = draw_sheet(seed, relations, suite_seed=7, cell=64)
+    assert both.shape[0] > one.shape[0] and one.shape[1] >= 132 + 4 * 64
+    row = one[-64 - 30 : -30, 132:].astype(int).sum(axis=2)
+    levels = [row[10:50, 10 + 70 * n : 50 + 70 * n].mean() for n in range(4)]
+    assert levels == sorted(levels, reverse=True) and levels[0] > levels[3] + 100
 
 
 def test_export_writes_every_frame(whole: Any, tmp_path: Path) -> None:
