@@ -10,7 +10,7 @@ from medtest.systems.classification.networks.dsinet import DSINet, DSINetConfig
 from medtest.systems.classification.networks.inception import InceptionConfig, InceptionDR
 from medtest.systems.classification.networks.xception import XceptionConfig
 
-_SMALL_XCEPTION = XceptionConfig(stem=(8, 16), entry=(24, 48, 96), middle=4, last=128, tail=(128, 128, 160))
+_SMALL_XCEPTION = XceptionConfig(stem=(8, 16), entry=(24, 48, 96), middle=3, last=112, tail=(112, 112, 128))
 
 FAMILIES: tuple[Family, ...] = (
     Family(
@@ -18,7 +18,7 @@ FAMILIES: tuple[Family, ...] = (
         network=AGDN,
         config=AGDNConfig,
         published={"agdn": AGDNConfig()},
-        compact=AGDNConfig(first=16, growth=8, layers=(2, 6, 12, 10)),
+        compact=AGDNConfig(first=12, growth=12, bottleneck=3, layers=(1, 4, 8, 6)),
     ),
     Family(
         name="dsinet",
@@ -28,11 +28,11 @@ FAMILIES: tuple[Family, ...] = (
         compact=DSINetConfig(
             backbone=_SMALL_XCEPTION,
             shortcut=12,
-            aspp=32,
-            head=24,
+            aspp=24,
+            head=16,
             points=50,
             gate=25,
-            cls=(128, 128, 160),
+            cls=(112, 112, 128),
             context=16,
         ),
     ),
