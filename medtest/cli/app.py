@@ -137,11 +137,14 @@ def replay(
 @app.command("tables")
 def tables(
     folder: Annotated[Path, typer.Argument(help="A run's folder, or any folder above some.")],
+    reference: Annotated[
+        Path | None, typer.Option(help="Results of the classifier that flip probabilities are relative to.")
+    ] = None,
 ) -> None:
     """Compute scores, tables and report again from records, without inference."""
     from medtest.cli.tables import remake_tables
 
-    raise typer.Exit(remake_tables(folder, console=_console()))
+    raise typer.Exit(remake_tables(folder, reference=reference, console=_console()))
 
 
 @app.command("reference")

@@ -11,6 +11,7 @@ from medtest.oracles import criteria
 from medtest.report.heat import limit_of
 from medtest.report.material import SAMPLES, Material, picture_of, sample_index
 from medtest.results import efr
+from medtest.results.flips import AUTO
 from medtest.results.tables import FOLDER, SEED_FACTS, overall_row
 from medtest.tracking import Child, Picture, flat_params
 
@@ -44,7 +45,7 @@ def metrics(material: Material) -> dict[str, float]:
     # the UI opens comparisons with the first metric: let it be the headline
     head = f"efr/{metric_name(primary.score, primary.threshold)}/{efr.ALL}/{efr.OVERALL}"
     found = {**({head: found[head]} if head in found else {}), **found}
-    return found | _counts(material) | _scores(material) | _robustness(material)
+    return found | _counts(material) | _scores(material) | _robustness(material) | _labels(material)
 
 
 def metric_name(score: str, threshold: float) -> str:
@@ -87,6 +88,23 @@ def _robustness(material: Material) -> dict[str, float]:
         if chosen and row["seeds"]:
             found[f"alpha/{score}/{row['relation']}"] = float(row["alpha"])
             found[f"sigma/{score}/{row['relation']}"] = float(row["sigma"])
+    return found
+
+
+def _labels(material: Material) -> dict[str, float]:
+    """Return accuracy and its kin by relation and flip probabilities by difficulty, fractions, for classifiers."""
+    labels = material.tables.labels
+    found: dict[str, float] = {}
+    if labels is None:
+        return found
+    for row in labels.classification.to_dict("records"):
+        if (row["dataset"], row["severity"]) == (efr.ALL, efr.ALL):
+            for name in ("accuracy", "kappa", "f1", "auroc"):
+                if row[name] == row[name]:
+                    found[f"{name}/{row['relation']}"] = float(row[name])
+    for row in labels.flips.to_dict("records"):
+        if (row["dataset"], row["rule"]) == (efr.ALL, AUTO) and row["fp"] == row["fp"]:
+            found[f"flip_probability/{level_name(str(row['severity']))}/{row['relation']}"] = float(row["fp"])
     return found
 
 

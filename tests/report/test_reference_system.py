@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from dataclasses import replace
@@ -9,15 +10,18 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from rich.console import Console
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "runner"))
 from label_parts import Fade, label_suite  # noqa: E402
 from runner_helpers import go  # noqa: E402
 from runner_parts import Dim  # noqa: E402
 
+from medtest.cli.tables import remake_tables  # noqa: E402
 from medtest.errors import UserMistakes  # noqa: E402
 from medtest.report.film_strips import film_index  # noqa: E402
 from medtest.report.finish import finish, remake  # noqa: E402
+from medtest.report.metrics import metrics  # noqa: E402
 from medtest.report.reference_system import find_reference  # noqa: E402
 from medtest.results.columns import FLIPS  # noqa: E402
 from medtest.suite.model import Invocation  # noqa: E402
@@ -90,6 +94,28 @@ def test_tables_made_again_keep_the_reference(ran):
     assert (folder / "tables" / "flip_probability.csv").read_bytes() == before
     remake(folder, reference=folder)
     assert (table(folder).rfp.dropna() == 1.0).all()
+
+
+def test_medtest_tables_takes_a_reference(ran):
+    _, home, outcome, _ = ran
+    own, other = (one.folder for one in outcome.systems)
+    console = Console(file=io.StringIO())
+    remake_tables(own, reference=other, console=console)
+    wanted = "relation == 'overall' and rule == 'auto' and severity == 'all' and dataset == 'all'"
+    row, divisor = (table(folder).query(wanted).iloc[0] for folder in (own, other))
+    assert row.rfp == pytest.approx(row.fp / divisor.fp, abs=1e-5)
+    with pytest.raises(UserMistakes, match="--reference"):
+        remake_tables(own, reference=home, console=console)
+
+
+def test_metrics_for_the_store(ran):
+    *_, finished = ran
+    told = metrics(finished.materials[0])
+    flips = finished.materials[0].tables.labels.flips.query("dataset == 'all' and rule == 'auto'")
+    for row in flips.itertuples():
+        level = "all" if row.severity == "all" else f"s{row.severity}"
+        assert told[f"flip_probability/{level}/{row.relation}"] == row.fp
+    assert {"accuracy/original", "kappa/dim", "f1/average_without_original", "auroc/fade"} <= set(told)
 
 
 def test_a_reference_by_folder_and_by_an_earlier_run(ran):
