@@ -55,6 +55,9 @@ class CapsuleClasses(Recogniser):
         return [found for where in tree.all_folders() for found in self._at(tree, where)]
 
     def _at(self, tree: Tree, where: PurePosixPath) -> Iterator[Found]:
+        # Names first: archives of DICOM have tens of thousands of folders.
+        if not (_KVASIR | _KID | _CAD_CAP) & {plain(path.name) for path in tree.below(where)}:
+            return
         folders = _with_images(tree, where)
         by_name = {plain(path.name): path for path in folders}
         own = {plain(name) for name, _ in known()["kvasir-capsule"].class_counts}
@@ -85,6 +88,8 @@ class ClassFolders(Recogniser):
         found = []
         aliases = {**by_alias(), **by_alias("labels")}
         for where in tree.all_folders():
+            if len(list(tree.below(where))) < 2:
+                continue
             folders = _with_images(tree, where)
             if not 2 <= len(folders) <= MOST_CLASSES or stems_of(tree.folders.get(where, ())):
                 continue
