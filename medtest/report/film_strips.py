@@ -14,6 +14,7 @@ from medtest.results.decisions import labels_of
 from medtest.results.films import Film, Frame
 from medtest.runner.films import FilmFrame, draw_film
 from medtest.runner.folder import output_problems, writing, writing_text
+from medtest.runner.parts import Parts
 from medtest.runner.replay import replay_sequence
 from medtest.suite.model import Invocation, Suite
 
@@ -47,9 +48,11 @@ def write_films(suite: Suite, invocation: Invocation, folder: Path, films: Seque
     _clear(folder)
     drawn: list[dict[str, Any]] = []
     problems: list[str] = []
+    parts: Parts | None = None
     for film, entry in zip(shown, entries, strict=True):
         try:
-            images = replay_sequence(suite, invocation, [film.address(frame.frame) for frame in film.frames])
+            parts = parts or Parts(suite, invocation.data, invocation.batch_size)
+            images = replay_sequence(suite, invocation, [film.address(frame.frame) for frame in film.frames], parts)
         except Exception as error:  # noqa: BLE001 - a seed source or relation may be anybody's plug-in
             problems.append(f"{system}: a film strip could not be drawn ({type(error).__name__}).")
             continue

@@ -83,13 +83,16 @@ def replay_case(suite: Suite, invocation: Invocation, address: str | Address) ->
     )
 
 
-def replay_sequence(suite: Suite, invocation: Invocation, addresses: Sequence[str]) -> tuple[Image | None, ...]:
+def replay_sequence(
+    suite: Suite, invocation: Invocation, addresses: Sequence[str], parts: Parts | None = None
+) -> tuple[Image | None, ...]:
     """Make the frames of one sequence again, without any system.
 
     Args:
         suite: The suite it belongs to.
         invocation: Where the user's data lie.
         addresses: The frames' addresses, all of one seed, as :func:`replay_case` takes them.
+        parts: The suite's parts, where several sequences are made; None builds them.
 
     Returns:
         uint8 H×W×3 each, None for a frame that the relation cannot make.
@@ -101,11 +104,11 @@ def replay_sequence(suite: Suite, invocation: Invocation, addresses: Sequence[st
     keys = [_parsed(address) for address in addresses]
     if len({(dataset, seed_id) for dataset, seed_id, _ in keys}) != 1:
         raise MedtestError("the frames of one sequence are of one seed")
-    parts = Parts(suite, invocation.data, invocation.batch_size)
-    found = _find(suite, invocation, parts, addresses[0])
-    seed = parts.prepared(found.source, found.ref)
-    cases = parts.unit(found.ref).cases
-    made = [parts.make(seed, cases[_case(parts, found.ref, key)]) for _, _, key in keys]
+    own = parts or Parts(suite, invocation.data, invocation.batch_size)
+    found = _find(suite, invocation, own, addresses[0])
+    seed = own.prepared(found.source, found.ref)
+    cases = own.unit(found.ref).cases
+    made = [own.make(seed, cases[_case(own, found.ref, key)]) for _, _, key in keys]
     return tuple(None if case.follow is None else case.follow.image for case in made)
 
 
