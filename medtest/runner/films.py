@@ -79,8 +79,8 @@ def _lines(frame: FilmFrame) -> list[str]:
     lines = list(frame.lines)
     if len(lines) > _MOST_LINES:
         lines = [*lines[: _MOST_LINES - 1], f"and {len(lines) - _MOST_LINES + 1} more"]
-    if frame.flipped and len(lines) > 1:  # said in a sign as well, for those who do not see the colour
-        lines[1] = f"\N{NOT EQUAL TO} {lines[1]}"
+    if frame.flipped and lines:  # said in a word as well, for those who do not see the colour
+        lines[0] = f"{lines[0]}: flip"
     return lines
 
 
