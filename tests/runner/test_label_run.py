@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import psutil
 import pytest
 from label_parts import FINDINGS, LEVELS, SHADES, Colours, Fade, Shades, ShadeSettings, label_suite
 from PIL import Image
-from runner_helpers import assert_equal_records, go, records
+from runner_helpers import QUICK, assert_equal_records, go, records
 from runner_parts import Dim
 
 from medtest.cases import Address, image_sha256
@@ -28,7 +29,7 @@ from medtest.report.material import Material
 from medtest.report.metrics import metrics, tags
 from medtest.results.tables import make_tables
 from medtest.results.wanted import Wanted
-from medtest.runner import Limits, export_followups, replay_case, replay_strips
+from medtest.runner import Limits, export_followups, replay_case, replay_strips, run_suite
 from medtest.suite.model import Gate, Invocation, Privacy, Selection
 from medtest.suite.outline import outline
 
@@ -269,3 +270,29 @@ def test_batches_do_not_matter(tmp_path: Path) -> None:
     suite = label_suite(relations={"fade": Fade, "dim": Dim})
     one, other = go(suite, tmp_path / "a", batch_size=3), go(suite, tmp_path / "b", batch_size=8, workers=2)
     assert_equal_records(records(one), records(other))
+
+
+@pytest.mark.slow
+def test_long_sequences_leave_memory_flat(tmp_path: Path) -> None:
+    """Fourteen sequences of a seed, seed after seed: parent and worker take what they took before half of the way."""
+    suite = label_suite(seeds={"count": 40}, relations={f"fade{i}": Fade for i in range(14)}, severities=[1, 2])
+    total = 40 * (1 + 14 * 2 * 4)
+    seen: list[tuple[int, float, float]] = []
+
+    class Watch:
+        def update(self, count: Any) -> None:
+            me = psutil.Process()
+            workers = [child.memory_info().rss for child in me.children(recursive=True)]
+            if workers:
+                seen.append((count.done, float(me.memory_info().rss), float(max(workers))))
+
+        def close(self) -> None:
+            return
+
+    # shards are closed often, so that what writing them needs is loaded early
+    limits = replace(QUICK, shard_seconds=0.3)
+    run_suite(suite, Invocation(home=tmp_path, quiet=True, workers=1), progress=Watch(), limits=limits)
+    early = max(row for row in seen if row[0] < 0.4 * total)
+    late = max(row for row in seen if row[0] < total and row[2])  # before the records are merged
+    assert late[0] > 0.75 * total
+    assert late[1] < 1.05 * early[1] and late[2] < 1.05 * early[2], (early, late)
