@@ -179,7 +179,7 @@ def _flips(found: LabelTables) -> dict[str, Any] | None:
                 "others": [_other(others.get((relation, rule))) for rule in rules],
                 "rfp": "" if row["rfp"] != row["rfp"] else f"{row['rfp']:.2f}",
                 "accuracy": with_interval(right.get(relation, {}), "accuracy"),
-                "sequences": f"{row['sequences']:,} of {row['frames']} frames",
+                "sequences": f"{row['sequences']:,} \N{MULTIPLICATION SIGN} {row['frames']} frames",
                 "out": f"{row['errors']:,} / {row['skipped']:,}",
             }
         )
