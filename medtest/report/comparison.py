@@ -2,16 +2,63 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import medtest
 from medtest.report import figures, sections
 from medtest.report.heat import Rates, interval, percent
 from medtest.report.material import Material
 from medtest.report.page import render
+from medtest.report.series import SeriesResult, sections_of, write_series
 from medtest.report.words import criterion_keys, criterion_words, phantom_words, score_words
 from medtest.results import efr
+from medtest.runner.folder import OUTPUTS, writing_text
+
+REPORT = "report.html"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """What sets the systems of a suite side by side.
+
+    Attributes:
+        page: The page; None for a single system that is no algorithm of a series.
+        series: Curves over scales.
+    """
+
+    page: Path | None = None
+    series: tuple[SeriesResult, ...] = ()
+
+
+def write_comparison(materials: Sequence[Material], targets: Sequence[Path], home: Path, view: str = "") -> Compared:
+    """Write ``outputs/<suite>/comparison.html`` and, for series, the files of ``alpha_sigma/``.
+
+    Args:
+        materials: One for each system.
+        targets: Where each system's report lies.
+        home: Folder that holds ``outputs/``.
+        view: Digest of the oracle where it is not the suite's own.
+
+    Raises:
+        OutputProblem: A file cannot be written.
+    """
+    if not materials:
+        return Compared()
+    wanted = materials[0].wanted
+    series = write_series(materials, home, view) if wanted.series else []
+    if len(materials) < 2 and not series:
+        return Compared()
+    folder = home / OUTPUTS / wanted.suite
+    page = folder / (f"comparison-{view}.html" if view else "comparison.html")
+    links = [quote(Path(os.path.relpath(target / REPORT, folder)).as_posix(), safe="/") for target in targets]
+    with writing_text(page) as file:
+        file.write(comparison_html(materials, links, sections_of(series)))
+    return Compared(page=page, series=tuple(series))
 
 
 def comparison_html(
