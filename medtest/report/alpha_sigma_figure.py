@@ -10,6 +10,8 @@ import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from medtest.report.figures import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 from medtest.results.robustness import Robustness, resampled
 from medtest.results.series import Series, SeriesSet
@@ -22,6 +24,8 @@ COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, "#1c1e22", "#8a6d00")
 _MARKERS = "osD^vPX*"
 _DOT = 2.0
 _STYLES: tuple[Any, ...] = ("-", (0, (6, 1.5)), (0, (4, 1, 1, 1)), (0, (2, 1)))
+_TICKS = 8
+"""Up to so many common scales stand on the axis as they are."""
 _WIDTH, _HEIGHT = 8.6, 4.6
 _LINES = 24
 """Above this many algorithms the figure grows with its legend, which stands beside it and hides no curve."""
@@ -55,6 +59,9 @@ def draw_figure(found: SeriesSet, measured: Sequence[Robustness], *, form: str =
         for number, (one, robust) in enumerate(zip(found.series, measured, strict=True)):
             _draw(axes, one, robust, number)
         _sigma_lines(axes, measured)
+        first = found.series[0]
+        if first.scales.size <= _TICKS and all(np.array_equal(one.scales, first.scales) for one in found.series):
+            axes.set_xticks(first.scales, [plain(label) for label in first.labels])
         axes.set_xlabel(plain(found.scale))
         axes.set_ylabel(plain(found.quality) + (" (lower is better)" if found.lower_is_better else ""))
         axes.grid(axis="y", color="#d9dde3", linewidth=0.7)
@@ -75,8 +82,6 @@ def plain(text: str) -> str:
 def _draw(axes: Axes, one: Series, robust: Robustness, number: int) -> None:
     colour = COLOURS[number % len(COLOURS)]
     if one.clustered and one.images is not None and one.clusters is not None:
-        import numpy as np
-
         drawn = resampled(one.images, one.clusters, "images")
         low, high = np.quantile(drawn, (0.025, 0.975), axis=0)
         axes.fill_between(one.scales, low, high, color=colour, alpha=0.13, linewidth=0)

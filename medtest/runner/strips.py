@@ -69,9 +69,9 @@ def draw_strips(parts: Parts, systems: Sequence[System], task: StripTask) -> tup
         _draw_montage(parts, systems, seed, montage, [parts.make(seed, cases[index]) for index in montage.cases])
     if task.volumes and is_volume(seed):
         shown = shown_systems(systems)
-        for picture in task.volumes:
-            case = parts.make(seed, cases[picture.case])
-            draw_volume(seed, case, shown, [_answer(system, case) for system in shown], picture)
+        for volume in task.volumes:
+            case = parts.make(seed, cases[volume.case])
+            draw_volume(seed, case, shown, [_answer(system, case) for system in shown], volume)
     return ()
 
 

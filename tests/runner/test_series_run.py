@@ -248,8 +248,9 @@ def test_the_store_says_that_it_keeps_no_series() -> None:
 def test_the_page_and_the_files_beside_it_can_be_made_again(denoising: Any, capsys: pytest.CaptureFixture[str]) -> None:
     suite, outcome, home = denoising
     finished = finish(suite, Invocation(home=home, track=False), outcome)
-    assert finished.comparison == home / "outputs" / "denoising" / "comparison.html"
-    page, folder = finished.comparison, home / "outputs" / "denoising" / "alpha_sigma" / "gaussian_noise"
+    page = home / "outputs" / "denoising" / "comparison.html"
+    folder = home / "outputs" / "denoising" / "alpha_sigma" / "gaussian_noise"
+    assert finished.comparison == page
     names = {"tab_rob.tex", "fig_rob.pdf", "fig_rob.svg", "alpha_sigma.csv", "agreement.csv", "paired.csv"}
     assert {path.name for path in folder.iterdir()} == {*names, "montage.png"}
     before = {name: (folder / name).read_bytes() for name in names}
@@ -280,7 +281,7 @@ def test_another_oracle_has_curves_of_its_own(denoising: Any) -> None:
     assert finished.comparison is not None
     assert finished.comparison.name == "comparison-abc.html"
     table = pd.read_csv(home / "outputs/denoising/alpha_sigma-abc/gaussian_noise/alpha_sigma.csv", index_col=0)
-    assert table.loc["identity", "mean_quality"] > 0.5
+    assert table["mean_quality"]["identity"] > table["mean_quality"]["constant"]
     assert "data:image/png" in finished.comparison.read_text()  # the montage is the suite's
 
 
