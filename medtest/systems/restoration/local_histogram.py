@@ -26,9 +26,10 @@ def smoothed_quantile(u: Field, share: float, *, sigma: float, tonal: float) -> 
     Σ_q K(I_q - s) W(p - q), so that its integral up to s, at all p at once, is the image C(s - I) smoothed by W, where
     C is the integral of K. It is sampled at levels s_i; the quantile lies between the two samples around the share.
 
-    Here W is a Gaussian and K a logistic density, where the paper's K is a Gaussian. With it the logit of C is linear in
-    s, and interpolating logits between samples gives a constant neighbourhood its own grey level back. A share other than one half would still be
-    biased by K's own quantile (on a constant image the 90 % quantile lies above the constant); that is subtracted.
+    Here W is a Gaussian and K a logistic density, where the paper's K is a Gaussian. With it the logit of C is linear
+    in s, and interpolating logits between samples gives a constant neighbourhood its own grey level back. A share other
+    than one half would still be biased by K's own quantile (on a constant image the 90 % quantile lies above the
+    constant); that is subtracted.
 
     Args:
         u: Float H×W or H×W×C in grey levels.
