@@ -195,9 +195,10 @@ def _notes(found: SeriesSet, measured: Sequence[Robustness]) -> list[str]:
         note = next(one.note for one in measured if one.note)
         notes.append(f"{', '.join(rising)}: {note}, so that α is not above 0")
     if any(irregular(one.scales) for one in found.series) and not any(one.clustered for one in found.series):
+        merging = "" if any("nearer than" in note for note in notes) else "--min-step merges them; "
         notes.append(
-            "the scales are irregular: between close ones α is mostly noise (--min-step merges them; p says how often "
-            "chance gives an α as large)"
+            f"the scales are irregular: between close ones α is mostly noise ({merging}p says how often chance gives "
+            "an α as large)"
         )
     return notes
 

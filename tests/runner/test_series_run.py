@@ -274,6 +274,20 @@ def test_a_single_algorithm_has_its_curves_too(tmp_path: Path) -> None:
     assert (tmp_path / "outputs/denoising/alpha_sigma/gaussian_noise/tab_rob.tex").is_file()
 
 
+@pytest.mark.slow
+def test_what_belongs_to_all_systems_goes_to_mlflow(tmp_path: Path) -> None:
+    from medtest.tracking import Tracker
+
+    suite = load_suite("denoising", [*SMALL, "model=median"])
+    outcome = go(suite, tmp_path, limits=Limits(samples=1))
+    parents = finish(suite, Invocation(home=tmp_path), outcome).parents
+    assert parents is not None
+    client, run = Tracker(tmp_path, parents.uri).client, parents.runs["denoising"]
+    assert "comparison.html" in {one.path for one in client.list_artifacts(run)}
+    files = {Path(one.path).name for one in client.list_artifacts(run, "alpha_sigma/gaussian_noise")}
+    assert {"fig_rob.pdf", "fig_rob.svg", "tab_rob.tex", "alpha_sigma.csv", "montage.png"} <= files
+
+
 def test_another_oracle_has_curves_of_its_own(denoising: Any) -> None:
     _, outcome, home = denoising
     suite = load_suite("denoising", [*SMALL, *_all_four(outcome), "oracles.include_source=true"])
