@@ -327,6 +327,9 @@ def test_volumes_are_drawn_where_the_scale_is_least_and_where_it_is_greatest(tmp
     finished = finish(suite, Invocation(home=tmp_path, track=False), outcome)
     assert finished.comparison is not None
     assert finished.comparison.read_text().count("data:image/png") == 4
+    report = finished.reports[0].read_text()
+    assert "measured on each seed" in report
+    assert "published ranges" not in report
 
 
 def test_no_volume_is_drawn_where_no_image_may_be_kept(tmp_path: Path) -> None:
