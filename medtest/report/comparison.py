@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -81,6 +82,7 @@ def comparison_html(
             "version": first.wanted.version,
             "description": first.wanted.description,
             "phantom": phantom_words(first),
+            "same": len({_inputs(material) for material in materials}) == 1,
             "criterion_words": criterion_words(first),
             "mean_name": "mean " + score_words(sections.curve_score(first)),
             "systems": [
@@ -96,6 +98,13 @@ def comparison_html(
             "medtest": medtest.__version__,
         },
     )
+
+
+def _inputs(material: Material) -> str:
+    """Return what the follow-ups of a run hang on: all that its digest covers but the system."""
+    covers = material.run.get("covers")
+    kept = {key: value for key, value in covers.items() if key != "system"} if isinstance(covers, dict) else {}
+    return json.dumps(kept, sort_keys=True)
 
 
 def _system_line(material: Material, rates: Rates, link: str) -> dict[str, Any]:

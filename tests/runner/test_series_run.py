@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -261,6 +262,13 @@ def test_the_page_and_the_files_beside_it_can_be_made_again(denoising: Any, caps
     assert {name: (folder / name).read_bytes() for name in names} == before
     assert page.read_text() == text
     assert "comparison.html" in capsys.readouterr().out
+    assert "All systems saw the same follow-ups" in text
+    run = outcome.systems[0].folder / "run.json"
+    kept = run.read_text()
+    run.write_text(json.dumps({**json.loads(kept), "covers": {"seed": 5}}))
+    remake_tables(home / "outputs" / "denoising", console=Console())
+    assert "not all systems saw the same follow-ups" in page.read_text()
+    run.write_text(kept)
     page.unlink()
     remake_tables(outcome.systems[0].folder, console=Console())  # one run alone says nothing of the others
     assert not page.exists()
