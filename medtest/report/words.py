@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from medtest.errors import MedtestError
+from medtest.plugins import parts
 from medtest.report.material import Material
 
 
@@ -26,6 +28,21 @@ def score_words(score: str) -> str:
         "psnr": "PSNR",
         "f_measure": "F-measure",
     }.get(score, score.replace("_", " "))
+
+
+def scale_words(relation: str, part: str) -> str:
+    """Return a relation's name with the unit of its scale, as an axis is called.
+
+    Args:
+        relation: Its id in the suite.
+        part: Name of the part; one that is not installed here has no unit.
+    """
+    name, info = relation.replace("_", " "), parts("relations").get(part)
+    try:
+        unit = "" if info is None else str(getattr(info.load(), "scale_unit", ""))
+    except MedtestError:
+        unit = ""
+    return f"{name}: {unit}" if unit else name
 
 
 def criterion_words(material: Material) -> str:
