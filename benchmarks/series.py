@@ -1,6 +1,7 @@
 """How long filters take, and a suite of series: the figures of docs and notes.
 
 python benchmarks/series.py                    every bundled filter on 512 × 512, grey and RGB, one core
+python benchmarks/series.py --iterations 30    the iterated filters alone, with so many steps
 python benchmarks/series.py --suite denoising  a whole suite on this machine's cores, into a temporary folder
 """
 
@@ -25,14 +26,17 @@ SIDE = 512
 REPEATS = 3
 
 
-def filters() -> list[System]:
-    """Return every bundled filter whose libraries are installed."""
+def filters(iterations: int | None) -> list[System]:
+    """Return every bundled filter whose libraries are installed; those with that many steps where a number is given."""
     found: list[System] = []
     for name, info in sorted(parts("systems").items()):
         if ".restoration." not in info.target:
             continue
         made = info.load()
-        system: System = made(name, made.Settings(**info.defaults))
+        if iterations is not None and "iterations" not in made.Settings.model_fields:
+            continue
+        steps = {} if iterations is None else {"iterations": iterations}
+        system: System = made(name, made.Settings(**{**info.defaults, **steps}))
         if system.check():
             print(f"{name:20s} left out: {system.check()[0].found}")
             continue
@@ -41,17 +45,17 @@ def filters() -> list[System]:
 
 
 def seconds(system: System, image: np.ndarray, spec: ImageSpec) -> float:
-    """Return the median time of one image."""
+    """Return the median processor time of one image: on one core its wall time where nothing else runs."""
     address = Address(dataset="bench", seed_id="one")
     times = []
     for _ in range(REPEATS):
-        started = time.perf_counter()
+        started = time.process_time()
         system.process([image], [spec], [address])
-        times.append(time.perf_counter() - started)
+        times.append(time.process_time() - started)
     return statistics.median(times)
 
 
-def time_filters() -> None:
+def time_filters(iterations: int | None) -> None:
     """Print a line a filter."""
     cv2.setNumThreads(1)
     rng = np.random.default_rng(0)
@@ -60,7 +64,7 @@ def time_filters() -> None:
     colour = np.ascontiguousarray(colour, dtype=np.float32)
     grey = np.ascontiguousarray(colour[..., 1])
     print(f"{'filter':20s} {'grey, s':>8s} {'RGB, s':>8s}   {SIDE} × {SIDE}, one core, median of {REPEATS}")
-    for system in filters():
+    for system in filters(iterations):
         system.open(device="cpu", threads=1)
         one = seconds(system, grey, ImageSpec(dtype="float32", axes="yx"))
         three = seconds(system, colour, ImageSpec(dtype="float32", axes="yxc"))
@@ -81,12 +85,13 @@ def main() -> None:
     """Time what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--suite", help="a suite to run whole instead of timing filters")
+    parser.add_argument("--iterations", type=int, help="steps of the iterated filters")
     parser.add_argument("extra", nargs="*", help="what a run takes beside it: limit=2")
     given = parser.parse_args()
     if given.suite:
         time_suite(given.suite, given.extra)
     else:
-        time_filters()
+        time_filters(given.iterations)
 
 
 if __name__ == "__main__":

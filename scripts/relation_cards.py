@@ -1,6 +1,7 @@
 """Draw the pictures of docs/relations.md: one strip per relation, source and severities 1–5 of one phantom.
 
-Run it again after a relation's revision was raised: ``python scripts/relation_cards.py``.
+Run it again after a relation's revision was raised: ``python scripts/relation_cards.py`` (``--noise`` for the scales of
+uncertainty alone).
 """
 
 from __future__ import annotations
@@ -21,10 +22,21 @@ from medtest.relations.base import Relation
 from medtest.suite.compose import load_suite
 
 ROOT = Path(__file__).resolve().parents[1]
+NOISE = (
+    "gaussian_noise",
+    "rician_noise",
+    "poisson_noise",
+    "speckle_noise",
+    "salt_pepper_noise",
+    "gaussian_blur",
+    "jpeg",
+)
+"""Scales of uncertainty that are as fine as a pixel."""
+OTHERS = ("bias_field",)
 
 
 def strip(seed: PreparedSeed, name: str, relation: Relation, suite_seed: int, side: int) -> Image.Image:
-    """Return source and severities side by side."""
+    """Return source and severities side by side: the whole picture, or its middle where grain is to be seen."""
     pictures = [seed.image]
     for severity in relation.severities():
         address = Address(dataset=seed.ref.dataset, seed_id=seed.ref.seed_id, relation=name, severity=severity)
@@ -32,10 +44,19 @@ def strip(seed: PreparedSeed, name: str, relation: Relation, suite_seed: int, si
             pictures.append(relation.follow_up(seed, severity, address.generator(suite_seed)).image)
         except NotApplicable:
             pictures.append(np.full_like(seed.image, 245))
-    small = [cv2.resize(p, (side, side), interpolation=cv2.INTER_AREA) for p in pictures]
+    small = [_middle(p, side) if name in NOISE else _small(p, side) for p in pictures]
     gap = np.full((side, 4, 3), 255, np.uint8)
     row = [part for picture in small for part in (picture, gap)][:-1]
     return Image.fromarray(np.hstack(row))
+
+
+def _small(picture: np.ndarray, side: int) -> np.ndarray:
+    return np.asarray(cv2.resize(picture, (side, side), interpolation=cv2.INTER_AREA))
+
+
+def _middle(picture: np.ndarray, side: int) -> np.ndarray:
+    top, left = ((length - side) // 2 for length in picture.shape[:2])
+    return picture[top : top + side, left : left + side]
 
 
 def main() -> None:
@@ -43,6 +64,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--index", type=int, default=0, help="which phantom of suite polyp_seg")
     parser.add_argument("--side", type=int, default=200)
+    parser.add_argument("--noise", action="store_true", help="the scales of uncertainty alone")
     options = parser.parse_args()
     folder = ROOT / "docs" / "images" / "relations"
     folder.mkdir(parents=True, exist_ok=True)
@@ -50,9 +72,15 @@ def main() -> None:
     source = suite.build_seeds(None)[0]
     seed = prepare(source.load(source.refs()[options.index]), size=suite.prepare.size)
     relations = suite.build_relations()
-    for name, relation in relations.items():
+    noise = load_suite("polyp_seg", [f"relations=[{','.join((*NOISE, *OTHERS))}]"]).build_relations()
+    drawn = noise if options.noise else {**relations, **noise}
+    for name, relation in drawn.items():
+        if options.noise and name not in (*NOISE, *OTHERS):
+            continue
         if name in parts("relations"):
             strip(seed, name, relation, suite.seed, options.side).save(folder / f"{name}.jpg", quality=86)
+    if options.noise:
+        return
     sheet = draw_sheet(seed, relations, suite_seed=suite.seed, cell=150)
     Image.fromarray(sheet).save(ROOT / "docs" / "images" / "sheet.jpg", quality=84)
 

@@ -18,7 +18,8 @@ from medtest.results.series_file import read_series_file
 
 RECORDS = ".parquet"
 EXPERIMENT = "alpha-sigma"
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_UNSAFE = re.compile(r"[^\w.-]+")
+_NO_METRIC = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,11 +192,13 @@ def _notes(found: SeriesSet, measured: Sequence[Robustness]) -> list[str]:
     notes = list(found.notes)
     rising = [one.name for one in measured if one.note]
     if rising:
-        notes.append(f"{', '.join(rising)}: quality never falls over these scales, so that α is not above 0")
+        note = next(one.note for one in measured if one.note)
+        notes.append(f"{', '.join(rising)}: {note}, so that α is not above 0")
     if any(irregular(one.scales) for one in found.series) and not any(one.clustered for one in found.series):
+        merging = "" if any("nearer than" in note for note in notes) else "--min-step merges them; "
         notes.append(
-            "the scales are irregular: between close ones α is mostly noise (--min-step merges them; p says how often "
-            "chance gives an α as large)"
+            f"the scales are irregular: between close ones α is mostly noise ({merging}p says how often chance gives "
+            "an α as large)"
         )
     return notes
 
@@ -205,7 +208,7 @@ def _track(found: SeriesSet, measured: Sequence[Robustness], written: Sequence[P
     from medtest.tracking import Child, Tracker
 
     metrics = {
-        f"{name}/{_UNSAFE.sub('_', one.name)}": getattr(one, name)
+        f"{name}/{_NO_METRIC.sub('_', one.name)}": getattr(one, name)
         for one in measured
         for name in ("alpha", "sigma", "mean_quality", "area", "sum_of_falls", "worst_loss")
     }

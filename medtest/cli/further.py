@@ -86,9 +86,11 @@ def run(request: Request, *, config_dirs: Sequence[Path], threads: int | None, c
     from medtest.cli.jobs import invocation_of
     from medtest.cli.own_keys import own_keys
     from medtest.suite.compose import load, needs_data
-    from medtest.training.further.networks import open_start
+    from medtest.training.further.engine import precision_of
+    from medtest.training.further.networks import check_family, open_start
     from medtest.training.further.recipe import load_recipe
 
+    check_family(request.model)
     recipe = load_recipe(request.recipe, request.changes)
     overrides = [*request.overrides, f"model={request.model}", *([f"data={request.test}"] if request.test else [])]
     with own_keys(*OWN, *SHORT):
@@ -96,6 +98,8 @@ def run(request: Request, *, config_dirs: Sequence[Path], threads: int | None, c
     settings = {"label_vectors": request.label_vectors} if request.label_vectors else {}
     start = open_start(request.model, request.start, settings=settings)
     invocation = invocation_of(loaded, command_of(request))
+    device = device_of(invocation.device)
+    precision_of(recipe, device)  # said before follow-ups are made
     out = request.out or invocation.home / "outputs" / FOLDER / f"{start.name}-{recipe.name}"
     testable = request.test is not None or not needs_data(loaded.suite)
     _check_folder(out)
@@ -105,6 +109,7 @@ def run(request: Request, *, config_dirs: Sequence[Path], threads: int | None, c
         recipe=recipe,
         start=start,
         invocation=invocation,
+        device=device,
         out=out,
         threads=threads or invocation.threads,
         testable=testable,
@@ -132,6 +137,7 @@ class _Job:
     recipe: Recipe
     start: Start
     invocation: Invocation
+    device: str
     out: Path
     threads: int | None
     testable: bool
@@ -256,7 +262,7 @@ class _Job:
             material,
             self.recipe,
             self.out,
-            device=device_of(self.invocation.device),
+            device=self.device,
             threads=self.threads,
             log=log,
             progress=_Reporter(self.console),

@@ -20,5 +20,9 @@ def own_keys(*keys: str) -> Iterator[None]:
 
 
 def _proposing(mistake: Mistake, keys: Sequence[str]) -> Mistake:
-    known = [mistake.nearest] if mistake.nearest else []
-    return replace(mistake, nearest=nearest_name(mistake.key, [*known, *keys]) or mistake.nearest)
+    """Propose the command's own keys too where a key is not known; what is wrong with a known key's value stays."""
+    if mistake.found != f"the key {mistake.key}":
+        return mistake
+    named = [mistake.nearest] if mistake.nearest else []
+    allowed = ", ".join(sorted({*keys, *mistake.allowed.split(", ")}))
+    return replace(mistake, allowed=allowed, nearest=nearest_name(mistake.key, [*named, *keys]) or mistake.nearest)

@@ -1,20 +1,27 @@
-"""``medtest tables``: scores, tables and report again from records, without inference."""
+"""``medtest tables``: scores, tables, reports and comparisons again from records, without inference."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 
 from medtest.errors import ExitCode, Mistake, UserMistakes
+from medtest.report.comparison import write_comparison
 from medtest.report.console import efr_view, gates_view
 from medtest.report.finish import VIEWS, remake
+from medtest.report.material import Material
 from medtest.results.records_io import RECORDS, SHARDS
 from medtest.results.wanted import RUN_FILE
+from medtest.runner.folder import OUTPUTS
 
 
 def remake_tables(folder: Path, *, console: Console, reference: Path | None = None) -> ExitCode:
     """Make the tables and reports of every run's folder at or below ``folder`` anew, and print them.
+
+    Where ``folder`` holds a whole suite (``outputs/<suite>`` or above), the page that sets its systems side by side is
+    made anew too, of each system's newest run, and for series the curves and tables of ``alpha_sigma/``.
 
     Args:
         folder: A run's folder or one above some.
@@ -46,6 +53,8 @@ def remake_tables(folder: Path, *, console: Console, reference: Path | None = No
     for run in folders:
         materials.append(remake(run, reference=beside))
         console.print(f"{run}/report.html", markup=False, soft_wrap=True)
+    for page in _compare(folder, materials):
+        console.print(f"{page}", markup=False, soft_wrap=True)
     for shown in (efr_view(materials), gates_view(materials)):
         if shown is not None:
             console.print(shown)
@@ -61,6 +70,33 @@ def _one_run(reference: Path) -> Path:
     raise UserMistakes(
         [Mistake(where="command line", key="--reference", found=str(reference), allowed=allowed)],
     )
+
+
+def _compare(folder: Path, materials: Sequence[Material]) -> list[Path]:
+    """Make the comparison of every suite whose folder lies at or below ``folder``; return the pages."""
+    suites: dict[Path, list[Material]] = {}
+    above = folder.resolve()
+    for material in materials:
+        suite = material.folder.resolve().parent.parent
+        if suite.is_relative_to(above) and suite.name == material.wanted.suite and suite.parent.name == OUTPUTS:
+            suites.setdefault(suite, []).append(material)
+    pages = []
+    for suite, found in suites.items():
+        newest = _newest(found)
+        compared = write_comparison(newest, [material.folder for material in newest], suite.parent.parent)
+        if compared.page is not None:
+            pages.append(compared.page)
+    return pages
+
+
+def _newest(materials: Sequence[Material]) -> list[Material]:
+    """Return the run of each system that was finished last, in the order in which the suite names its systems."""
+    by_system: dict[str, Material] = {}
+    for material in sorted(materials, key=lambda one: str(one.run.get("finished_at", ""))):
+        by_system[material.system] = material
+    named = max((material.wanted.systems for material in by_system.values()), key=len)
+    place = {name: number for number, name in enumerate(named)}
+    return sorted(by_system.values(), key=lambda one: place.get(str(one.run.get("system_id")), len(place)))
 
 
 def _runs(folder: Path) -> list[Path]:

@@ -53,9 +53,9 @@ def show_command(
 ) -> None:
     """Say what a checkpoint holds: which network it looks like, how many tensors and parameters, its SHA-256."""
     from medtest.errors import UserMistakes
-    from medtest.systems.files import file_mistakes, file_sha256, user_path
     from medtest.systems.checkpoints.checkpoint import looks_like, read_state
     from medtest.systems.checkpoints.weights import is_ours, read_info
+    from medtest.systems.files import file_mistakes, file_sha256, user_path
 
     mistakes = file_mistakes(checkpoint, where="command line", key="FILE")
     if mistakes:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import medtest
 from medtest.report import figures, sections
@@ -11,8 +16,51 @@ from medtest.report.flip_heat import system_heat
 from medtest.report.heat import Rates, interval, percent
 from medtest.report.material import Material
 from medtest.report.page import render
+from medtest.report.series import SeriesResult, sections_of, write_series
 from medtest.report.words import criterion_keys, criterion_words, phantom_words, score_words
 from medtest.results import efr
+from medtest.runner.folder import OUTPUTS, writing_text
+
+REPORT = "report.html"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """What sets the systems of a suite side by side.
+
+    Attributes:
+        page: The page; None for a single system that is no algorithm of a series.
+        series: Curves over scales.
+    """
+
+    page: Path | None = None
+    series: tuple[SeriesResult, ...] = ()
+
+
+def write_comparison(materials: Sequence[Material], targets: Sequence[Path], home: Path, view: str = "") -> Compared:
+    """Write ``outputs/<suite>/comparison.html`` and, for series, the files of ``alpha_sigma/``.
+
+    Args:
+        materials: One for each system.
+        targets: Where each system's report lies.
+        home: Folder that holds ``outputs/``.
+        view: Digest of the oracle where it is not the suite's own.
+
+    Raises:
+        OutputProblem: A file cannot be written.
+    """
+    if not materials:
+        return Compared()
+    wanted = materials[0].wanted
+    series = write_series(materials, home, view) if wanted.series else []
+    if len(materials) < 2 and not series:
+        return Compared()
+    folder = home / OUTPUTS / wanted.suite
+    page = folder / (f"comparison-{view}.html" if view else "comparison.html")
+    links = [quote(Path(os.path.relpath(target / REPORT, folder)).as_posix(), safe="/") for target in targets]
+    with writing_text(page) as file:
+        file.write(comparison_html(materials, links, sections_of(series)))
+    return Compared(page=page, series=tuple(series))
 
 
 def comparison_html(
@@ -35,6 +83,7 @@ def comparison_html(
             "version": first.wanted.version,
             "description": first.wanted.description,
             "phantom": phantom_words(first),
+            "same": len({_inputs(material) for material in materials}) == 1,
             "criterion_words": criterion_words(first),
             "mean_name": "mean " + score_words(sections.curve_score(first)),
             "systems": [
@@ -50,6 +99,13 @@ def comparison_html(
             "medtest": medtest.__version__,
         },
     )
+
+
+def _inputs(material: Material) -> str:
+    """Return what the follow-ups of a run hang on: all that its digest covers but the system."""
+    covers = material.run.get("covers")
+    kept = {key: value for key, value in covers.items() if key != "system"} if isinstance(covers, dict) else {}
+    return json.dumps(kept, sort_keys=True)
 
 
 def _system_line(material: Material, rates: Rates, link: str) -> dict[str, Any]:

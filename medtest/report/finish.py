@@ -9,21 +9,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import yaml
 from rich.console import RenderableType
 
-from medtest.cases import SERIES_KINDS
 from medtest.errors import SEVERITY_ORDER, ExitCode, NotTracked
-from medtest.report.comparison import comparison_html
+from medtest.report.comparison import REPORT, Compared, write_comparison
 from medtest.report.console import efr_view, gates_view, one_line
 from medtest.report.film_strips import write_films
 from medtest.report.material import Material, read_run
 from medtest.report.metrics import child_of
 from medtest.report.page import report_html
 from medtest.report.reference_system import find_reference, read_reference
-from medtest.report.series import SeriesResult, sections_of, write_series
+from medtest.report.series import files_of
 from medtest.results.records_io import RECORDS
 from medtest.results.tables import make_tables
 from medtest.results.wanted import RUN_FILE, SUITE_FILE, Wanted
@@ -33,7 +31,6 @@ from medtest.suite.exclusion import COPY as EXCLUDED
 from medtest.suite.model import Invocation, Suite
 from medtest.tracking import Parents, Tracker
 
-REPORT = "report.html"
 VIEWS = "views"
 
 
@@ -45,7 +42,7 @@ class Finished:
         code: The run's exit code.
         materials: Each system's tables and what its report shows, in the suite's order.
         reports: Each system's ``report.html``.
-        comparison: The page that sets the systems side by side, where there are several.
+        comparison: The page that sets the systems side by side; None for a single one that is not of a series.
         parents: MLflow's parent runs; hand them to the next job of a sweep. None when nothing was tracked.
         renderables: What the terminal shows, in order.
         problems: What went wrong without harm to the results (MLflow was not reached).
@@ -66,8 +63,7 @@ class Finished:
 class _Results:
     materials: list[Material] = field(default_factory=list)
     targets: list[Path] = field(default_factory=list)
-    series: list[SeriesResult] = field(default_factory=list)
-    comparison: Path | None = None
+    compared: Compared = field(default_factory=Compared)
 
 
 def finish(
@@ -105,9 +101,7 @@ def finish(
         material, target = _system(suite, invocation, outcome, one, view, reference)
         results.materials.append(material)
         results.targets.append(target)
-    if suite.kind in SERIES_KINDS and not view:
-        results.series = write_series(results.materials, invocation.home, suite.name)
-    results.comparison = _comparison(suite, invocation, results, view)
+    results.compared = write_comparison(results.materials, results.targets, invocation.home, view)
     codes = [ExitCode.OK]
     if any(one.error_percent > suite.max_error_percent for one in outcome.systems):
         codes.append(ExitCode.TOO_MANY_ERRORS)
@@ -129,7 +123,7 @@ def finish(
         code=min(codes, key=SEVERITY_ORDER.index),
         materials=tuple(results.materials),
         reports=tuple(target / REPORT for target in results.targets),
-        comparison=results.comparison,
+        comparison=results.compared.page,
         parents=tracked,
         renderables=tuple(item for item in shown if item is not None),
         problems=tuple(problems),
@@ -244,16 +238,6 @@ def _of_a_system(line: str, outcome: RunOutcome, *, but: SystemOutcome) -> bool:
     )
 
 
-def _comparison(suite: Suite, invocation: Invocation, results: _Results, view: str) -> Path | None:
-    if len(results.materials) < 2:
-        return None
-    folder = invocation.home / "outputs" / suite.name
-    path = folder / (f"comparison-{view}.html" if view else "comparison.html")
-    links = [quote(Path(os.path.relpath(target / REPORT, folder)).as_posix(), safe="/") for target in results.targets]
-    _write_text(path, comparison_html(results.materials, links, sections_of(results.series)))
-    return path
-
-
 def _write_text(path: Path, text: str) -> None:
     with writing_text(path) as file:
         file.write(text)
@@ -283,13 +267,18 @@ def _track(
             _keep_id(target, one.folder, run_id)
             write_manifest(one.folder)
             tracker.attach(run_id, [(target / RUN_FILE, ""), (one.folder / "manifest.sha256", "")])
-        if results.comparison is not None:
-            tracker.attach(tracked.runs[suite.name], [(results.comparison, "")])
+        tracker.attach(tracked.runs[suite.name], _shared_files(results.compared))
         failed = False
     finally:
         if failed or not sweep:
             _close_quietly(tracker, tracked, failed=failed) if failed else tracker.close(tracked)
     return tracked
+
+
+def _shared_files(compared: Compared) -> list[tuple[Path, str]]:
+    """Return what belongs to all systems together, with the artifact folder of each file."""
+    page = [] if compared.page is None else [(compared.page, "")]
+    return page + [(path, f"alpha_sigma/{one.found.scale}") for one in compared.series for path in files_of(one)]
 
 
 def _close_quietly(tracker: Tracker, parents: Parents, *, failed: bool) -> None:

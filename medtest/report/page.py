@@ -26,6 +26,7 @@ from medtest.report.words import (
     view_words,
 )
 from medtest.results import efr, pivot
+from medtest.results.series_records import MEASURED
 from medtest.results.wanted import Wanted
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ def report_page(material: Material) -> dict[str, Any]:
         "partial": material.partial,
         "excluded": "" if tables.excluded is None else tables.excluded.words,
         "view": view_words(material),
+        "series": wanted.series,
         "trained_on": any(pivot.marked(name, wanted.trained_on) != name for name in rates.datasets),
         "criterion_words": criterion_words(material),
         "cluster_word": cluster_word(material),
@@ -162,7 +164,7 @@ def _facts(material: Material, rates: Rates) -> list[tuple[str, str]]:
         ("Trained on", ", ".join(wanted.trained_on)),
         ("Source cases", f"{seeds} ({sum(counts.seeds.values()):,})"),
         ("Relations", relations),
-        ("Severities", levels or "drawn from the published ranges"),
+        ("Severities", levels or _without_levels(material)[0]),
         ("Follow-ups", f"{sum(counts.verdicts.values()):,} executed"),
         ("Finished", str(run.get("finished_at", ""))),
         ("Device", str(run.get("device", ""))),
@@ -173,6 +175,14 @@ def _facts(material: Material, rates: Rates) -> list[tuple[str, str]]:
             ("Reused", f"{int(run.get('cases_reused', 0)):,} cases of earlier runs, last {run['reused_from']}")
         )
     return [(name, value) for name, value in facts if value]
+
+
+def _without_levels(material: Material) -> tuple[str, str]:
+    """Return what relations without levels do, as a sentence's part and as a column's head."""
+    groups = set(material.tables.efr["group"].astype(str))
+    if MEASURED in groups:
+        return "none: the property is measured on each seed", "as measured"
+    return "drawn from the published ranges", "published ranges"
 
 
 def _cards(material: Material, row: Mapping[str, Any] | None, rates: Rates) -> list[dict[str, Any]]:
@@ -234,7 +244,8 @@ def _heats(material: Material, rates: Rates) -> list[dict[str, Any]]:
     wanted = material.wanted
     levels = [(f"severity {level}", {**primary, "severity": level}) for level in rates.severities if level != "0"]
     if not levels:
-        levels = [("published ranges", {**primary, "severity": "0"})] if "0" in rates.severities else []
+        name = _without_levels(material)[1]
+        levels = [(name, {**primary, "severity": "0"})] if "0" in rates.severities else []
     found = [
         heat(
             rates,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from medtest.errors import MedtestError
 from medtest.oracles.criteria import NO_THRESHOLD
+from medtest.plugins import parts
 from medtest.report.material import Material
 
 
@@ -28,6 +30,21 @@ def score_words(score: str) -> str:
         "f_measure": "F-measure",
         "label_share": "share of decisions",
     }.get(score, score.replace("_", " "))
+
+
+def scale_words(relation: str, part: str) -> str:
+    """Return a relation's name with the unit of its scale, as an axis is called.
+
+    Args:
+        relation: Its id in the suite.
+        part: Name of the part; one that is not installed here has no unit.
+    """
+    name, info = relation.replace("_", " "), parts("relations").get(part)
+    try:
+        unit = "" if info is None else str(getattr(info.load(), "scale_unit", ""))
+    except MedtestError:
+        unit = ""
+    return f"{name}: {unit}" if unit else name
 
 
 def criterion_words(material: Material) -> str:

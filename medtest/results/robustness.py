@@ -43,6 +43,7 @@ ROBUST_IS_HIGH: dict[str, bool] = {
 }
 """Whether a large value speaks for an algorithm (qualities, higher is better)."""
 
+NO_RISE = "the error never rises over these scales"
 DRAWS = 9_999
 """Random permutations where there are too many to go through them all."""
 _ALL_PERMUTATIONS = 5_040
@@ -109,7 +110,7 @@ def robustness_of(one: Series, *, lower_is_better: bool = False, name: str = "im
         intervals=intervals,
         sigma_share=share,
         p=None if one.clustered else permutation_p(one.scales, one.qualities, lower_is_better=lower_is_better),
-        note=NO_LOSS if found["alpha"] <= 0 else "",
+        note="" if found["alpha"] > 0 else NO_RISE if lower_is_better else NO_LOSS,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -107,7 +108,8 @@ class _Measured:
         """Return the curve."""
         scales = sorted(self._labels)
         labels = [self._labels[scale] for scale in scales]
-        whole = [image for image in self._groups if all((image, scale) in self._values for scale in scales)]
+        # Sorted, so that algorithms are compared image by image in whatever order their lines stand.
+        whole = sorted(image for image in self._groups if all((image, scale) in self._values for scale in scales))
         if not whole:  # every image stands at a scale of its own
             means = [float(np.mean([v for (_, s), v in self._values.items() if s == scale])) for scale in scales]
             return make_series(name, scales, means, labels=labels)
@@ -115,7 +117,7 @@ class _Measured:
         images = np.array([[float(np.mean(self._values[image, scale])) for scale in scales] for image in whole])
         _, clusters = np.unique([self._groups[image] for image in whole], return_inverse=True)
         several = len(whole) > 1
-        return make_series(
+        made = make_series(
             name,
             scales,
             images.mean(0),
@@ -123,3 +125,4 @@ class _Measured:
             images=images if several else None,
             clusters=clusters.astype(np.int64) if several else None,
         )
+        return replace(made, seeds=tuple(whole)) if several else made

@@ -85,7 +85,10 @@ def curve_of(system: str, records: Records, relation: str, score: str, shape: Sh
 def _measured(system: str, values: pd.DataFrame, score: str, shape: Shape) -> Series | None:
     keys = [values[name].astype(str) for name in ("dataset", "cluster")]
     points = values.groupby(keys, sort=False)[["scale", score]].mean()
-    curve = make_series(system, points["scale"].to_numpy(), points[score].to_numpy(), min_step=shape.min_step)
+    scales = points["scale"].to_numpy()
+    curve = make_series(
+        system, scales, points[score].to_numpy(), labels=[f"{value:.4g}" for value in scales], min_step=shape.min_step
+    )
     return curve if curve.scales.size > 1 else None
 
 

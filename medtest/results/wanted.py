@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from medtest.cases import SERIES_KINDS
 from medtest.errors import MedtestError, OutputProblem
 from medtest.oracles.criteria import NO_THRESHOLD
 from medtest.plugins import parts
@@ -31,6 +32,7 @@ class Wanted:
         description: What it is for.
         seeds: Data set ids of the suite, with the name of their source.
         relations: Relation ids, in order, with the name of the part.
+        systems: System ids, in order.
         primary: The criterion of the verdicts.
         scores: Scores and rules shown.
         thresholds: Thresholds shown.
@@ -51,6 +53,7 @@ class Wanted:
     description: str = ""
     seeds: Mapping[str, str]
     relations: Mapping[str, str]
+    systems: tuple[str, ...] = ()
     primary: Criterion
     scores: tuple[str, ...]
     thresholds: tuple[float, ...]
@@ -84,6 +87,7 @@ class Wanted:
             description=suite.description,
             seeds={plan.id: plan.info.name for plan in suite.seeds},
             relations={plan.id: plan.info.name for plan in suite.relations},
+            systems=tuple(plan.id for plan in suite.systems),
             primary=oracle.primary,
             scores=oracle.scores,
             thresholds=oracle.thresholds,
@@ -129,6 +133,7 @@ class Wanted:
             description=str(content.get("description", "")),
             seeds={name: str(settings["source"]) for name, settings in content["seeds"].items()},
             relations={name: str(settings["relation"]) for name, settings in content["relations"].items()},
+            systems=tuple(str(name) for name in content.get("systems") or ()),
             primary=Criterion(**oracles["primary"]),
             scores=tuple(str(score) for score in oracles["scores"]),
             thresholds=tuple(float(threshold) for threshold in oracles["thresholds"]),
@@ -169,24 +174,29 @@ class Wanted:
         return "truth" if self.primary.against == "input" else self.primary.against
 
     @property
+    def series(self) -> bool:
+        """Whether the seeds are of a series, whose systems are compared over scales."""
+        return any(self._source(name, "output_kind") in SERIES_KINDS for name in self.seeds.values())
+
+    @property
     def phantom(self) -> bool:
         """Whether any of the seeds are made images."""
-        return any(self._source(name, "phantom") for name in self.seeds.values())
+        return any(bool(self._source(name, "phantom")) for name in self.seeds.values())
 
     @property
     def needs_root(self) -> bool:
         """Whether any of the seeds come from the user's folder."""
-        return any(self._source(name, "needs_root") for name in self.seeds.values())
+        return any(bool(self._source(name, "needs_root")) for name in self.seeds.values())
 
     @staticmethod
-    def _source(name: str, attribute: str) -> bool:
+    def _source(name: str, attribute: str) -> object:
         info = parts("seeds").get(name)
         if info is None:
-            return False
+            return None
         try:
-            return bool(getattr(info.load(), attribute, False))
+            return getattr(info.load(), attribute, None)
         except MedtestError:
-            return False
+            return None
 
 
 def _judged_kind(oracle: object) -> str:

@@ -20,9 +20,10 @@ from medtest.runner import samples as sampling
 from medtest.runner.folder import MONTAGE, output_problems, series_folder, utc_now, write_manifest, writing_text
 from medtest.runner.layout import Layout
 from medtest.runner.ledger import Ledger, Places
-from medtest.runner.messages import Montage, Strip, StripTask
+from medtest.runner.messages import Montage, Strip, StripTask, VolumePicture
 from medtest.runner.outcome import Limits, SystemOutcome
 from medtest.runner.shards import Code
+from medtest.runner.volume_cases import extreme_cases
 from medtest.suite.model import Invocation
 
 if TYPE_CHECKING:
@@ -157,12 +158,18 @@ class Finisher:
                 file = str((ledger.folder / sampling.FOLDER / sample.file).resolve())
                 by_seed.setdefault(unit, []).append(Strip(number, case, file, title, detail))
         plan, owners = self.prepared.plan, self.prepared.owners
-        montages = self._montages()
-        if montages:
-            by_seed.setdefault(0, [])
+        montages, volumes = self._montages(), self._volumes()
+        units = sorted({*by_seed, *volumes, *((0,) if montages else ())})
         return [
-            StripTask(unit, int(owners[unit]), plan.refs[unit], tuple(strips), () if unit else montages)
-            for unit, strips in sorted(by_seed.items())
+            StripTask(
+                unit,
+                int(owners[unit]),
+                plan.refs[unit],
+                tuple(by_seed.get(unit, ())),
+                () if unit else montages,
+                tuple(volumes.get(unit, ())),
+            )
+            for unit in units
         ]
 
     def _montages(self) -> tuple[Montage, ...]:
@@ -180,9 +187,27 @@ class Finisher:
                 if (step.relation, step.repeat, step.frame) == (relation, 0, 0)
             ]
             if self._samples or not file.is_file():
-                title = f"{suite.name}: {plan.refs[0].seed_id if self.prepared.names.key is None else 'one seed'}"
-                found.append(Montage(tuple(cases), str(file.resolve()), f"{title}  ·  {relation}"))
+                found.append(Montage(tuple(cases), str(file.resolve()), f"{self._title(0)}  ·  {relation}"))
         return tuple(found)
+
+    def _volumes(self) -> dict[int, list[VolumePicture]]:
+        """Return by unit which volumes to draw, as :meth:`_montages`; whether they are volumes their seeds tell."""
+        suite = self.prepared.suite
+        if suite.kind != "region" or suite.privacy.images == "none" or self.limits.samples == 0:
+            return {}
+        found: dict[int, list[VolumePicture]] = {}
+        for relation, which, place in extreme_cases(self.ledgers[0].folder, self.places):
+            folder = series_folder(self.invocation.home, suite.name) / relation
+            if self._samples or not (folder / f"{which}-slices.png").is_file():
+                unit, case = divmod(place, self.places.width)
+                title = f"{self._title(unit)}  ·  {relation.replace('_', ' ')}"
+                found.setdefault(unit, []).append(VolumePicture(case, str(folder.resolve()), which, title))
+        return found
+
+    def _title(self, unit: int) -> str:
+        """Return suite and seed, the seed's name where names are shown."""
+        seed = self.prepared.plan.refs[unit].seed_id if self.prepared.names.key is None else "one seed"
+        return f"{self.prepared.suite.name}: {seed}"
 
     def _run_json(
         self, outcome: SystemOutcome, covers: Mapping[str, Any], *, device: str, layout: Layout

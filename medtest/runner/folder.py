@@ -17,6 +17,7 @@ from typing import IO
 from medtest.errors import FolderInUse, OutputProblem
 
 MANIFEST = "manifest.sha256"
+OUTPUTS = "outputs"
 SWEEP_VARIABLE = "MEDTEST_SWEEP_ID"
 """Environment variable that is the same in all jobs of one multirun: they wait for one another's folders."""
 
@@ -26,16 +27,25 @@ _POLL = 0.2
 
 def system_folder(home: Path, suite: str, record_name: str, digest: str) -> Path:
     """Return ``outputs/<suite>/<system>/<digest>`` under ``home``."""
-    return home / "outputs" / suite / record_name / digest
+    return home / OUTPUTS / suite / record_name / digest
 
 
 MONTAGE = "montage.png"
 """One image under every scale of a relation, with every system's answer, in the relation's folder of a series."""
+LEAST, MOST = "least", "greatest"
+"""How files of volumes begin that were drawn where a relation's scale is least and greatest, in the same folder."""
+VOLUME_PICTURES = tuple(f"{which}-{kind}.png" for which in (LEAST, MOST) for kind in ("slices", "surfaces"))
 
 
-def series_folder(home: Path, suite: str) -> Path:
-    """Return where a series' tables and figures of all systems lie, a folder for each relation."""
-    return home / "outputs" / suite / "alpha_sigma"
+def series_folder(home: Path, suite: str, view: str = "") -> Path:
+    """Return where a series' tables and figures of all systems lie, a folder for each relation.
+
+    Args:
+        home: Folder that holds ``outputs/``.
+        suite: Name of the suite.
+        view: Digest of the oracle where it is not the suite's own.
+    """
+    return home / OUTPUTS / suite / (f"alpha_sigma-{view}" if view else "alpha_sigma")
 
 
 def utc_now() -> str:

@@ -98,6 +98,23 @@ class Montage:
 
 
 @dataclass(frozen=True, slots=True)
+class VolumePicture:
+    """One volume with every system's answer, as slices and as surfaces.
+
+    Attributes:
+        case: The case's index in its unit.
+        folder: Where the pictures go.
+        stem: How their names begin.
+        title: What stands above them, before the scale.
+    """
+
+    case: int
+    folder: str
+    stem: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
 class StripTask:
     """Draw sample strips of one seed, and montages of it.
 
@@ -107,6 +124,7 @@ class StripTask:
         ref: The seed.
         strips: What to draw.
         montages: What to draw of all systems together.
+        volumes: What to draw of volumes, if the seed is one.
     """
 
     index: int
@@ -114,6 +132,7 @@ class StripTask:
     ref: SeedRef
     strips: tuple[Strip, ...]
     montages: tuple[Montage, ...] = ()
+    volumes: tuple[VolumePicture, ...] = ()
 
 
 Task: TypeAlias = "UnitTask | StripTask"

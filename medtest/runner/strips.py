@@ -19,6 +19,7 @@ from medtest.runner.messages import Montage, Strip, StripTask
 from medtest.runner.montage import Row, draw_montage, save_montage
 from medtest.runner.parts import Answer, Made, Parts, answers, describe
 from medtest.runner.series_strips import answer_view, view
+from medtest.runner.volume_cases import draw_volume, is_volume, shown_systems
 from medtest.systems.base import System
 
 Picture: TypeAlias = NDArray[np.uint8]
@@ -68,6 +69,11 @@ def draw_strips(parts: Parts, systems: Sequence[System], task: StripTask) -> tup
         _save(picture, strip)
     for montage in task.montages:
         _draw_montage(parts, systems, seed, montage, [parts.make(seed, cases[index]) for index in montage.cases])
+    if task.volumes and is_volume(seed):
+        shown = shown_systems(systems)
+        for volume in task.volumes:
+            case = parts.make(seed, cases[volume.case])
+            draw_volume(seed, case, shown, [_answer(system, case) for system in shown], volume)
     return ()
 
 

@@ -39,7 +39,7 @@ def check(draft: Draft) -> Suite | None:
     relations = _with_floor(_plans(draft, "relations", parts("relations")), draft)
     systems = _plans(draft, "systems", draft.systems)
     kind = _kinds_agree(draft, seeds, relations, systems)
-    oracle = oracle_plan(draft, kind)
+    oracle = oracle_plan(draft, kind or _kind_named(draft))
     gates = gates_of(draft, oracle, [plan.id for plan in relations])
     privacy = _privacy(draft)
     exclude = _exclude(draft)
@@ -122,6 +122,17 @@ def _with_floor(relations: list[PartPlan], draft: Draft) -> list[PartPlan]:
         settings = settings_of(draft, ("relations", UNCHANGED), info, {})
         floor = [] if settings is None else [PartPlan(id=UNCHANGED, info=info, settings=settings)]
     return [*floor, *rest]
+
+
+def _kind_named(draft: Draft) -> str | None:
+    """Return the kind of the first source that is named, right settings or not: an oracle's keys depend on it."""
+    named = draft.values.get("seeds")
+    for part_id, given in named.items() if isinstance(named, dict) else ():
+        name = given.get("source", part_id) if isinstance(given, dict) else part_id
+        info = parts("seeds").get(str(name))
+        if info is not None:
+            return str(info.load().output_kind)
+    return None
 
 
 def _kinds_agree(draft: Draft, seeds: list[PartPlan], relations: list[PartPlan], systems: list[PartPlan]) -> str | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import cv2
 import pandas as pd
 import pytest
+import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "training" / "further"))
 from further_parts import small_pairs, write_start
@@ -96,12 +97,27 @@ def test_what_is_missing_is_told(tokens, expected):
         (["recipe=pranett"], "did you mean: pranet"),
         (["from=nothing.pth"], "there is no such file"),
         (["recpe=pranet"], "did you mean: recipe"),
+        (["stps=3"], "allowed: batch, batch_seconds"),
+        (["suite=polyp_segg"], "did you mean: polyp_seg"),
+        (["model=unet"], "allowed: pranet, sanet, tganet, ssformer\n"),
         (["recipe.optimiser.rate=1"], "did you mean: optimizer"),
         (["relations.blurr.severities=[1]"], "blur"),
     ],
 )
 def test_mistakes_end_before_anything_is_trained(home, more, expected):
     with pytest.raises(UserMistakes) as caught:
+        run_app([*_typed(home), *more])
+    assert expected in str(caught.value)
+    assert not (home / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"), [(["device=cuda:99"], "no CUDA device"), (["precision=amp"], "bf16 runs on a CPU too")]
+)
+def test_what_the_machine_lacks_is_said_before_follow_ups_are_made(home, more, expected):
+    if torch.cuda.is_available():
+        pytest.skip("there is a CUDA device here")
+    with pytest.raises(MedtestError) as caught:
         run_app([*_typed(home), *more])
     assert expected in str(caught.value)
     assert not (home / "out").exists()

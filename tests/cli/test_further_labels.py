@@ -78,7 +78,8 @@ def test_trained_further_and_tested(home, capsys):
     )
     words = ["train", "further", "model=attnmel", "suite=robust_benchmark_melanoma_levels", "phantoms=16"]
     words += [f"from={start.weights}", f"out={home / 'out'}", "seeds.phantoms.count=2", "--threads", "1"]
-    words += ["relations=[brightness]", "relations.brightness.severities=[3]", "track=false", "steps=4", "batch=2", "recipe.watching.every_steps=2", "workers=1"]
+    words += ["relations=[brightness]", "relations.brightness.severities=[3]", "track=false", "steps=4", "batch=2"]
+    words += ["recipe.watching.every_steps=2", "workers=1"]
     assert run_app(words) == 0
     said = capsys.readouterr().out
     assert "originals and" in said and "weighted F1" in said

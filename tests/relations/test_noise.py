@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -304,3 +306,12 @@ def test_bytes_are_those_of_the_revision(name: str) -> None:
 
 def test_every_noise_relation_is_guarded() -> None:
     assert sorted(GOLDEN) == NAMES
+
+
+def test_every_relation_has_a_card_and_a_picture() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    cards = re.findall(r"^##+ (\w+)$", (docs / "relations.md").read_text(), re.MULTILINE)
+    names = [name for name, info in parts("relations").items() if info.target.startswith("medtest.")]
+    assert set(names) <= set(cards)
+    for name in names:
+        assert name == "measured" or (docs / "images" / "relations" / f"{name}.jpg").is_file()

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from medtest.errors import UserMistakes
+from medtest.results.paired import paired_table
 from medtest.results.robustness import ranked, robustness_of
 from medtest.results.series_file import read_series_file
 
@@ -177,6 +178,31 @@ def test_no_file_a_folder_and_a_huge_file(tmp_path: Path) -> None:
         file.truncate(17 * 2**20)
     with pytest.raises(UserMistakes, match="16 MiB"):
         read_series_file(huge)
+
+
+def test_images_of_long_csv_are_paired_by_name(tmp_path: Path) -> None:
+    """The same measurements with B's lines turned round: the pairs, and so the test, are the same."""
+    lines = {
+        name: [f"{name},{image},{scale},{quality}" for image, pair in found.items() for scale, quality in pair]
+        for name, found in {
+            "A": {"x": [(1, 0.9), (2, 0.8)], "y": [(1, 0.7), (2, 0.3)], "z": [(1, 0.6), (2, 0.5)]},
+            "B": {"x": [(1, 0.9), (2, 0.9)], "y": [(1, 0.7), (2, 0.4)], "z": [(1, 0.6), (2, 0.6)]},
+        }.items()
+    }
+    tables = []
+    for order in (1, -1):
+        path = write(tmp_path, "\n".join(["algorithm,image,scale,q", *lines["A"], *lines["B"][::order]]), "long.csv")
+        found = read_series_file(path)
+        assert found.series[0].seeds == found.series[1].seeds == ("x", "y", "z")
+        tables.append(paired_table(found))
+    assert tables[0].equals(tables[1])
+    other = write(tmp_path, "\n".join(["algorithm,image,scale,q", *lines["A"], *lines["B"][:4]]), "other.csv")
+    assert paired_table(read_series_file(other)).empty  # not the same images
+
+
+def test_an_error_that_never_rises_is_said_so(tmp_path: Path) -> None:
+    found = read_series_file(write(tmp_path, "RMSE\nn\t1\t2\nA\t3\t2\n"), lower_is_better=True)
+    assert robustness_of(found.series[0], lower_is_better=True).note == "the error never rises over these scales"
 
 
 def test_lower_is_better_turns_the_direction(tmp_path: Path) -> None:

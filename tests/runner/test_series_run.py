@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 from runner_helpers import go, records
 
 from medtest.cases import ImageSpec, Seed, SeedRef, Verdict, image_sha256
+from medtest.cli.tables import remake_tables
 from medtest.errors import UserMistakes
 from medtest.followups.make import check_privacy
 from medtest.preparation import prepare, seed_factors
@@ -92,6 +95,12 @@ def test_kinds_that_do_not_agree_are_told() -> None:
     assert "native" in wrong("denoising", ["prepare.size=256"])
     assert "truth, source" in wrong("polyp_seg", ["oracles.primary.against=input"])
     assert "ssim" in wrong("denoising", ["oracles.primary.score=sim"])
+
+
+def test_a_wrong_key_of_the_seeds_is_told_alone() -> None:
+    words = wrong("liver", ["seeds.abdomens.livers=2"])
+    assert "count, repeats" in words
+    assert "min_step" not in words
 
 
 def test_a_command_comes_from_the_command_line_alone(tmp_path: Path) -> None:
@@ -232,3 +241,106 @@ def test_exported_images_are_the_follow_ups(tmp_path: Path) -> None:
 def test_the_store_says_that_it_keeps_no_series() -> None:
     with pytest.raises(UserMistakes, match="series are not kept"):
         check_privacy(load_suite("denoising", ["model=identity"]))
+
+
+# --- what stands beside the runs --------------------------------------------------------------------------------
+
+
+def test_the_page_and_the_files_beside_it_can_be_made_again(denoising: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    suite, outcome, home = denoising
+    finished = finish(suite, Invocation(home=home, track=False), outcome)
+    page = home / "outputs" / "denoising" / "comparison.html"
+    folder = home / "outputs" / "denoising" / "alpha_sigma" / "gaussian_noise"
+    assert finished.comparison == page
+    names = {"tab_rob.tex", "fig_rob.pdf", "fig_rob.svg", "alpha_sigma.csv", "agreement.csv", "paired.csv"}
+    assert {path.name for path in folder.iterdir()} == {*names, "montage.png"}
+    before = {name: (folder / name).read_bytes() for name in names}
+    text = page.read_text()
+    for path in [page, *(folder / name for name in names)]:
+        path.unlink()
+    assert remake_tables(home / "outputs" / "denoising", console=Console()) == 0
+    assert {name: (folder / name).read_bytes() for name in names} == before
+    assert page.read_text() == text
+    assert "comparison.html" in capsys.readouterr().out
+    assert "All systems saw the same follow-ups" in text
+    run = outcome.systems[0].folder / "run.json"
+    kept = run.read_text()
+    run.write_text(json.dumps({**json.loads(kept), "covers": {"seed": 5}}))
+    remake_tables(home / "outputs" / "denoising", console=Console())
+    assert "not all systems saw the same follow-ups" in page.read_text()
+    run.write_text(kept)
+    page.unlink()
+    remake_tables(outcome.systems[0].folder, console=Console())  # one run alone says nothing of the others
+    assert not page.exists()
+
+
+def test_a_single_algorithm_has_its_curves_too(tmp_path: Path) -> None:
+    suite = load_suite("denoising", [*SMALL, "model=median"])
+    finished = finish(suite, Invocation(home=tmp_path, track=False), go(suite, tmp_path))
+    assert finished.comparison is not None
+    assert "<h1>One system" in finished.comparison.read_text()
+    assert (tmp_path / "outputs/denoising/alpha_sigma/gaussian_noise/tab_rob.tex").is_file()
+
+
+@pytest.mark.slow
+def test_what_belongs_to_all_systems_goes_to_mlflow(tmp_path: Path) -> None:
+    from medtest.tracking import Tracker
+
+    suite = load_suite("denoising", [*SMALL, "model=median"])
+    outcome = go(suite, tmp_path, limits=Limits(samples=1))
+    parents = finish(suite, Invocation(home=tmp_path), outcome).parents
+    assert parents is not None
+    client, run = Tracker(tmp_path, parents.uri).client, parents.runs["denoising"]
+    assert "comparison.html" in {one.path for one in client.list_artifacts(run)}
+    files = {Path(one.path).name for one in client.list_artifacts(run, "alpha_sigma/gaussian_noise")}
+    assert {"fig_rob.pdf", "fig_rob.svg", "tab_rob.tex", "alpha_sigma.csv", "montage.png"} <= files
+
+
+def test_another_oracle_has_curves_of_its_own(denoising: Any) -> None:
+    _, outcome, home = denoising
+    suite = load_suite("denoising", [*SMALL, *_all_four(outcome), "oracles.include_source=true"])
+    finished = finish(suite, Invocation(home=home, track=False), outcome, view="abc")
+    assert finished.comparison is not None
+    assert finished.comparison.name == "comparison-abc.html"
+    table = pd.read_csv(home / "outputs/denoising/alpha_sigma-abc/gaussian_noise/alpha_sigma.csv", index_col=0)
+    assert table["mean_quality"]["identity"] > table["mean_quality"]["constant"]
+    assert "data:image/png" in finished.comparison.read_text()  # the montage is the suite's
+
+
+def _all_four(outcome: Any) -> list[str]:
+    return [f"model=[{','.join(system.system for system in outcome.systems)}]"]
+
+
+LIVERS = [
+    "seeds.abdomens.count=2",
+    "seeds.abdomens.repeats=1",
+    "seeds.abdomens.shape=[24,29,40]",
+    "seeds.abdomens.spacing=[9,9,9]",
+]
+
+
+def test_volumes_are_drawn_where_the_scale_is_least_and_where_it_is_greatest(tmp_path: Path) -> None:
+    suite = load_suite("liver", [*LIVERS, "model=[region_growing,constant]"])
+    outcome = go(suite, tmp_path, limits=Limits(samples=1))
+    assert not [line for line in outcome.notices if "drawn" in line]
+    folder = tmp_path / "outputs" / "liver" / "alpha_sigma" / "liver_variability"
+    pictures = {path.name: path.stat().st_size for path in folder.glob("*.png")}
+    assert sorted(pictures) == [
+        "greatest-slices.png",
+        "greatest-surfaces.png",
+        "least-slices.png",
+        "least-surfaces.png",
+    ]
+    assert min(pictures.values()) > 20_000
+    finished = finish(suite, Invocation(home=tmp_path, track=False), outcome)
+    assert finished.comparison is not None
+    assert finished.comparison.read_text().count("data:image/png") == 4
+    report = finished.reports[0].read_text()
+    assert "measured on each seed" in report
+    assert "published ranges" not in report
+
+
+def test_no_volume_is_drawn_where_no_image_may_be_kept(tmp_path: Path) -> None:
+    suite = load_suite("liver", [*LIVERS, "model=constant", "privacy.images=none"])
+    go(suite, tmp_path, limits=Limits(samples=1))
+    assert not list(tmp_path.rglob("*.png"))

@@ -25,12 +25,15 @@ from medtest.systems.restoration.grid import (
 def enhanced_shock(
     image: Field, *, iterations: int = 10, step: float = 0.1, sigma: float = 1.0, diffusion: float = 1.0
 ) -> Field:
-    """Filter by u_t = -sign(G_σ * u_ηη) |∇u| + c u_ξξ.
+    """Filter by u_t = -sign((G_σ * u)_ηη) |∇u| + c u_ξξ.
 
     Alvarez, Mazorra: Signal and image restoration using shock filters and anisotropic diffusion. SIAM J. Numerical
     Analysis 31 (1994), in two dimensions; η is the direction of the smoothed gradient, ξ the one along the contour.
     Slopes by minmod, u_ξξ by central differences with each step kept within the range of the 3×3 neighbourhood: the
     maximum principle that the paper proves for its scheme holds for this one too.
+
+    Edges are those of the smoothed image. Others read the paper as smoothing the second derivative itself, G_σ * (u_ηη)
+    (docs/denoising-study.md).
 
     Args:
         image: Float H×W or H×W×C in grey levels; channels are filtered one by one.

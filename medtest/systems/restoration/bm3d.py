@@ -51,7 +51,13 @@ class BlockMatching(ImageFilter):
         """Say when the package is missing."""
         if importlib.util.find_spec("bm3d"):
             return super().check()
-        return [Mistake(where=self.name, found="bm3d is not installed", fix="pip install 'medtest[bm3d]'")]
+        return [
+            Mistake(
+                where=self.name,
+                found="bm3d is not installed",
+                fix="pip install 'medtest[bm3d]' (its licence allows non-commercial use)",
+            )
+        ]
 
     def filter(self, pixels: Field) -> Field:
         """Filter one image."""

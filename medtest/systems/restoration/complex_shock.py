@@ -30,7 +30,8 @@ def complex_shock(
     imaginary part tends to θ times a smoothed second derivative that grows with time, so that the arctan is a sign that
     is soft where the derivative is small, and edges count more the longer they last.
 
-    Directions (η along the gradient, ξ along the contour) and |∇I| (by minmod) are the real part's.
+    Directions (η along the gradient, ξ along the contour) and |∇I| (by minmod) are the real part's; the authors' code
+    takes the sizes of complex slopes, which for small θ are nearly the same.
 
     Args:
         image: Float H×W or H×W×C in grey levels; channels are filtered one by one.

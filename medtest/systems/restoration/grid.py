@@ -117,18 +117,19 @@ def _drop(one: Field, other: Field, sign: Field) -> Field:
     return np.maximum(np.negative(size, out=size), 0, out=size)
 
 
-def blur(u: Field, sigma: float) -> Field:
+def blur(u: Field, sigma: float, *, out: Field | None = None) -> Field:
     """Smooth by a Gaussian cut at three standard deviations.
 
     Args:
         u: The field.
         sigma: Standard deviation in pixels; 0 leaves the field as it is.
+        out: Memory for the answer, another than ``u``'s.
     """
     if sigma <= 0:
         return u
     side = 2 * reach_of(sigma) + 1
     kernel = cv2.getGaussianKernel(side, sigma, cv2.CV_64F)
-    smooth = cv2.sepFilter2D(u, -1, kernel, kernel, borderType=cv2.BORDER_REPLICATE)
+    smooth = cv2.sepFilter2D(u, -1, kernel, kernel, dst=out, borderType=cv2.BORDER_REPLICATE)
     found: Field = np.asarray(smooth, dtype=u.dtype)
     return found
 

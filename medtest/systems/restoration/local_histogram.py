@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from functools import partial
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
-from medtest.systems.restoration.grid import Field, blur, in_bands, reach_of
+from medtest.systems.restoration.grid import Field, blur, channels_of, in_bands, merged, reach_of
 
 SPACING = 2.5
 """Distance of the tonal samples, in scales of the tonal kernel."""
@@ -23,9 +26,10 @@ def smoothed_quantile(u: Field, share: float, *, sigma: float, tonal: float) -> 
     Σ_q K(I_q - s) W(p - q), so that its integral up to s, at all p at once, is the image C(s - I) smoothed by W, where
     C is the integral of K. It is sampled at levels s_i; the quantile lies between the two samples around the share.
 
-    Here W is a Gaussian and K a logistic density. With it the logit of C is linear in s, and interpolating logits
-    between samples gives a constant neighbourhood its own grey level back. A share other than one half would still be
-    biased by K's own quantile (on a constant image the 90 % quantile lies above the constant); that is subtracted.
+    Here W is a Gaussian and K a logistic density, where the paper's K is a Gaussian. With it the logit of C is linear
+    in s, and interpolating logits between samples gives a constant neighbourhood its own grey level back. A share other
+    than one half would still be biased by K's own quantile (on a constant image the 90 % quantile lies above the
+    constant); that is subtracted.
 
     Args:
         u: Float H×W or H×W×C in grey levels.
@@ -36,70 +40,98 @@ def smoothed_quantile(u: Field, share: float, *, sigma: float, tonal: float) -> 
     Returns:
         Same shape and type as ``u``.
     """
-    return in_bands(lambda band: quantile_of(band, share, span_of(u), sigma=sigma, tonal=tonal), u, reach_of(sigma))
+    planes = channels_of(u)
+    span = span_of(planes)
+    once = partial(quantile_of, share=share, span=span, sigma=sigma, tonal=tonal)
+    return merged([in_bands(once, plane, reach_of(sigma)) for plane in planes])
 
 
-def span_of(u: Field) -> tuple[float, float]:
-    """Return the darkest and the brightest value."""
-    return float(u.min()), float(u.max())
+def span_of(planes: Sequence[Field]) -> tuple[float, float]:
+    """Return the darkest and the brightest value of all channels: they share their samples."""
+    return min(float(plane.min()) for plane in planes), max(float(plane.max()) for plane in planes)
 
 
 def quantile_of(
-    u: Field, share: Field | float, span: tuple[float, float], *, sigma: float, tonal: float, extreme: float = 0.5
+    u: Field, share: float, span: tuple[float, float], *, sigma: float, tonal: float, side: Field | None = None
 ) -> Field:
     """Return :func:`smoothed_quantile` of one band of an image.
 
     Args:
-        u: The band.
-        share: One number, or a field of ``u``'s shape.
+        u: The band, H×W.
+        share: In (0, 1).
         span: Darkest and brightest value of the whole image, so that all bands have the same samples.
         sigma: Standard deviation of W, pixels.
         tonal: Standard deviation of K, grey levels.
-        extreme: Where ``share`` is a field, its largest value or one minus its smallest, whichever is larger.
+        side: Of ``u``'s shape: the quantile at ``share`` where it is 1, at 1 - ``share`` where -1, the median where 0;
+            None is 1 everywhere.
     """
     low, high = span
     if low == high:
         return u.copy()
     scale = tonal * math.sqrt(3) / math.pi
-    lowest, highest = (share, share) if isinstance(share, float) else (1 - extreme, extreme)
-    start = low - scale * (1 + max(0.0, -_logit(lowest)))
-    end = high + scale * (1 + max(0.0, _logit(highest)))
+    logit = math.log(share / (1 - share))
+    lowest, highest = (logit, logit) if side is None else (-abs(logit), abs(logit))
+    start = low - scale * (1 + max(0.0, -lowest))
+    end = high + scale * (1 + max(0.0, highest))
     step = max(SPACING * scale, (end - start) / MOST_SAMPLES)
-    # Channels lie side by side for all but the blur: masks of OpenCV are fastest in two dimensions.
-    flat = (u.shape[0], -1)
-    lower, upper = np.zeros_like(u).reshape(flat), np.ones_like(u).reshape(flat)
-    wanted = share if isinstance(share, float) else share.reshape(flat)
-    count = np.zeros(lower.shape, dtype=np.uint8)
-    before = np.ones(lower.shape, dtype=np.uint8)
+    wanted = share if side is None else side * (share - 0.5) + 0.5
+    levels = [index * step / scale for index in range(math.ceil((end - start) / step) + 1)]
+    count, lower, upper = _around(u, wanted, levels, start=start, scale=scale, sigma=sigma)
+    before, after = _log_odds(lower), _log_odds(upper)
+    after -= before
+    np.maximum(after, _EDGE, out=after)
+    # The wanted logit less that at the sample below, as a part of the way to the sample above.
+    way: Field = np.subtract(logit if side is None else side * logit, before, out=before)
+    way /= after
+    np.clip(way, 0, 1, out=way)
+    way += count
+    way *= step
+    way += start - step
+    way -= scale * logit if side is None else side * (scale * logit)
+    return way
+
+
+def _around(
+    u: Field, wanted: Field | float, levels: Sequence[float], *, start: float, scale: float, sigma: float
+) -> tuple[NDArray[np.uint8], Field, Field]:
+    """Return how many samples lie below a wanted share, and the integrals at the samples on both sides of it.
+
+    Args:
+        u: The band, H×W.
+        wanted: The share.
+        levels: Samples above ``start``, in units of ``scale``.
+        start: First sample, grey levels.
+        scale: Scale of the tonal kernel, grey levels.
+        sigma: Standard deviation of the window, pixels.
+    """
     exponent = (u - start) * (1 / scale)
-    # One exponential serves all samples, exp(a - b) being exp(a) exp(-b), where single precision can hold it.
-    power = cv2.exp(exponent) if (end - start) / scale < _LARGEST_EXPONENT else None
-    for index in range(math.ceil((end - start) / step) + 1):
-        level = index * step / scale
-        ratio = cv2.exp(exponent - level) if power is None else power * math.exp(-level)
-        ratio += 1
-        integral = blur(np.reciprocal(ratio, out=ratio), sigma).reshape(flat)
+    # One exponential serves all samples, where single precision can hold it: with a = (u - start) / scale,
+    # 1 / (1 + exp(a - level)) is exp(level) / (exp(level) + exp(a)).
+    power = cv2.exp(exponent) if levels[-1] < _LARGEST_EXPONENT else None
+    lower, upper = np.zeros_like(u), np.ones_like(u)
+    count = np.zeros(u.shape, dtype=np.uint8)
+    before = np.ones(u.shape, dtype=np.uint8)
+    share, smooth = np.empty_like(u), np.empty_like(u)
+    for level in levels:
+        if power is None:
+            np.add(cv2.exp(exponent - level), 1, out=share)
+            np.reciprocal(share, out=share)
+        else:
+            top = math.exp(level)
+            np.add(power, top, out=share)
+            np.divide(top, share, out=share)
+        integral = blur(share, sigma, out=smooth)
         below = np.less(integral, wanted).view(np.uint8)
         cv2.copyTo(integral, below, lower)
         cv2.copyTo(integral, before & (below ^ 1), upper)
         count += below
         before = below
-    first = _logits(lower)
-    between = np.full_like(lower, _logit(wanted)) if isinstance(wanted, float) else _logits(wanted)
-    target = scale * between
-    between -= first
-    between /= np.maximum(_logits(upper) - first, _EDGE)
-    np.clip(between, 0, 1, out=between)
-    between += count
-    found: Field = (start - step) + step * between - target
-    return found.reshape(u.shape)
+    return count, lower, upper
 
 
-def _logit(share: float) -> float:
-    return math.log(share / (1 - share))
-
-
-def _logits(share: Field) -> Field:
-    kept = np.clip(share, _EDGE, 1 - _EDGE)
-    found: Field = np.asarray(cv2.log(kept / (1 - kept)), dtype=share.dtype)
+def _log_odds(share: Field) -> Field:
+    """Return log(share / (1 - share)), kept finite; the argument is overwritten."""
+    np.clip(share, _EDGE, 1 - _EDGE, out=share)
+    share /= 1 - share
+    found: Field = np.asarray(cv2.log(share), dtype=share.dtype)
     return found

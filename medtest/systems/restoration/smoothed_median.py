@@ -45,6 +45,7 @@ class SmoothedMedianSettings(SystemSettings):
 class SmoothedMedian(ImageFilter):
     """Kass and Solomon's median of smoothed local histograms."""
 
+    revision: ClassVar[int] = 2
     Settings: ClassVar[type[SystemSettings]] = SmoothedMedianSettings
 
     def filter(self, pixels: Field) -> Field:

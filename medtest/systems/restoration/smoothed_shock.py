@@ -9,7 +9,7 @@ from pydantic import Field as Setting
 
 from medtest.systems.base import SystemSettings
 from medtest.systems.restoration.base import ImageFilter
-from medtest.systems.restoration.grid import Field, around, blur, in_bands, laplacian, reach_of
+from medtest.systems.restoration.grid import Field, around, blur, channels_of, in_bands, laplacian, merged, reach_of
 from medtest.systems.restoration.local_histogram import quantile_of, span_of
 
 
@@ -43,19 +43,18 @@ def smoothed_shock(
     Returns:
         The same shape and type.
     """
-    u = image
+    reach = max(reach_of(sigma), reach_of(edge_sigma) + 1)
+    planes = channels_of(image)
     for _ in range(iterations):
-        span = span_of(u)
+        span = span_of(planes)
 
         def once(band: Field, span: tuple[float, float] = span) -> Field:
             smooth = blur(band, edge_sigma)
-            wanted = np.sign(laplacian(smooth, around(smooth)))
-            wanted *= 0.5 - share
-            wanted += 0.5
-            return quantile_of(band, wanted, span, sigma=sigma, tonal=tonal, extreme=share)
+            side = np.negative(np.sign(laplacian(smooth, around(smooth))))
+            return quantile_of(band, share, span, sigma=sigma, tonal=tonal, side=side)
 
-        u = in_bands(once, u, max(reach_of(sigma), reach_of(edge_sigma) + 1))
-    return u
+        planes = [in_bands(once, plane, reach) for plane in planes]
+    return merged(planes)
 
 
 class SmoothedShockSettings(SystemSettings):
@@ -71,6 +70,7 @@ class SmoothedShockSettings(SystemSettings):
 class SmoothedShock(ImageFilter):
     """Shock filter with smoothed dilation and erosion, by Vacavant and others."""
 
+    revision: ClassVar[int] = 2
     Settings: ClassVar[type[SystemSettings]] = SmoothedShockSettings
 
     def filter(self, pixels: Field) -> Field:

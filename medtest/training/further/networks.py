@@ -56,18 +56,11 @@ def families() -> tuple[str, ...]:
     return tuple(name for name in networks.COMPACT if name in parts("systems"))
 
 
-def open_start(model: str, source: str, *, settings: Mapping[str, Any] | None = None) -> Start:
-    """Return the network that training starts from.
-
-    Args:
-        model: Name of the network, as ``model=`` has it.
-        source: ``compact`` for the one that ships, else the path of weights: a .safetensors file of medtest's, a
-            published checkpoint, or the folder of an earlier further training.
-        settings: Further settings of the system (``label_vectors`` of TGANet).
+def check_family(model: str) -> None:
+    """Refuse what is no network that can be trained.
 
     Raises:
-        UserMistakes: There is no such network or file.
-        MedtestError: The weights do not fit.
+        UserMistakes: There is none of this name.
     """
     if model not in families():
         raise UserMistakes(
@@ -81,6 +74,22 @@ def open_start(model: str, source: str, *, settings: Mapping[str, Any] | None = 
                 )
             ]
         )
+
+
+def open_start(model: str, source: str, *, settings: Mapping[str, Any] | None = None) -> Start:
+    """Return the network that training starts from.
+
+    Args:
+        model: Name of the network, as ``model=`` has it.
+        source: ``compact`` for the one that ships, else the path of weights: a .safetensors file of medtest's, a
+            published checkpoint, or the folder of an earlier further training.
+        settings: Further settings of the system (``label_vectors`` of TGANet).
+
+    Raises:
+        UserMistakes: There is no such network or file.
+        MedtestError: The weights do not fit.
+    """
+    check_family(model)
     from medtest.systems.checkpoints.weights import load_network
 
     kind = part("systems", model).load()

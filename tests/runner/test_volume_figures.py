@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from medtest.report.liver_figures import draw_liver_figures, slices_figure
+from medtest.runner.volume_figures import draw_volume_figures, slices_figure
 
 
 def ball(radius: float, shift: int = 0) -> np.ndarray:
@@ -19,9 +19,9 @@ def ball(radius: float, shift: int = 0) -> np.ndarray:
 def test_two_files_are_written_and_stay_the_same(tmp_path: Path, suffix: str) -> None:
     volume = np.where(ball(9), 100.0, 0.0)
     given = (volume, ball(9), {"a": ball(8), "nothing": np.zeros_like(ball(9))}, (3.0, 2.0, 2.0))
-    first = draw_liver_figures(tmp_path / "one", *given, title="liver-00", suffix=suffix)
-    second = draw_liver_figures(tmp_path / "two", *given, title="liver-00", suffix=suffix)
-    assert [path.name for path in first] == [f"slices.{suffix}", f"surfaces.{suffix}"]
+    first = draw_volume_figures(tmp_path / "one", "ball", *given, title="liver-00", suffix=suffix)
+    second = draw_volume_figures(tmp_path / "two", "ball", *given, title="liver-00", suffix=suffix)
+    assert [path.name for path in first] == [f"ball-slices.{suffix}", f"ball-surfaces.{suffix}"]
     for one, two in zip(first, second, strict=True):
         assert one.stat().st_size > 5_000
         assert one.read_bytes() == two.read_bytes()

@@ -1,4 +1,4 @@
-"""Pictures of segmented volumes: slices with contours, and surfaces in three dimensions (Vacavant 2018, figure 5)."""
+"""Pictures of segmented volumes: slices with contours, surfaces in three dimensions ((α,σ)-robustness, figure 5)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.runner.folder import writing
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -17,13 +19,17 @@ Mask3 = NDArray[np.bool_]
 TRUTH = "truth"
 COLOURS = ("#F0E442", "#56B4E9", "#D55E00", "#CC79A7", "#009E73")
 """Okabe and Ito's, which the colour-blind can tell apart; the first is the truth's."""
+MOST_ANSWERS = len(COLOURS) - 1
 _STYLE: dict[Any, Any] = {"pdf.fonttype": 42, "svg.fonttype": "path", "svg.hashsalt": "medtest", "font.size": 8}
 _DPI = 150
 _MOST_FACES_SIDE = 96
+_FAR = 10.0
+"""Distance from the true surface that has the last colour, millimetres."""
 
 
-def draw_liver_figures(
+def draw_volume_figures(
     folder: Path,
+    stem: str,
     volume: NDArray[Any],
     truth: Mask3,
     answers: Mapping[str, Mask3],
@@ -33,10 +39,11 @@ def draw_liver_figures(
     title: str = "",
     suffix: str = "png",
 ) -> list[Path]:
-    """Write ``slices.<suffix>`` and ``surfaces.<suffix>`` to a folder.
+    """Write ``<stem>-slices.<suffix>`` and ``<stem>-surfaces.<suffix>`` to a folder.
 
     Args:
         folder: Where; it is made if need be.
+        stem: How the files' names begin.
         volume: D×H×W in Hounsfield units; axes z (foot to head), y (front to back), x (right to left).
         truth: bool D×H×W.
         answers: Each method's answer by name, at most four.
@@ -59,8 +66,9 @@ def draw_liver_figures(
             ("surfaces", surfaces_figure(truth, answers, spacing, title=title)),
         ):
             FigureCanvasAgg(figure)
-            path = folder / f"{name}.{suffix}"
-            figure.savefig(path, dpi=_DPI, metadata=_metadata(suffix))
+            path = folder / f"{stem}-{name}.{suffix}"
+            with writing(path) as file:
+                figure.savefig(file, format=suffix, dpi=_DPI, metadata=_metadata(suffix))
             written.append(path)
     return written
 
@@ -104,14 +112,14 @@ def surfaces_figure(truth: Mask3, answers: Mapping[str, Mask3], spacing: Sequenc
     from matplotlib.figure import Figure
 
     bodies = {TRUTH: truth, **answers}
-    figure = Figure(figsize=(3.2 * len(bodies), 3.1), layout="constrained")
-    norm, colours = Normalize(0, 15), colormaps["cividis"]
+    figure = Figure(figsize=(3.2 * len(bodies), 2.6), layout="constrained")
+    norm, colours = Normalize(0, _FAR), colormaps["cividis"]
     limits = _limits(list(bodies.values()), spacing)
     for number, (name, mask) in enumerate(bodies.items()):
         axis: Any = figure.add_subplot(1, len(bodies), number + 1, projection="3d")
         axis.set_title(_label(name, truth, mask))
         _draw_surface(axis, mask, truth if name != TRUTH else None, spacing, (colours, norm))
-        axis.set_box_aspect([high - low for low, high in limits], zoom=1.35)
+        axis.set_box_aspect([high - low for low, high in limits], zoom=1.25)
         for (low, high), bound in zip(limits, (axis.set_xlim, axis.set_ylim, axis.set_zlim), strict=True):
             bound(low, high)
         axis.view_init(elev=12, azim=-75)
@@ -161,14 +169,14 @@ def _draw_plane(
     plane = np.take(volume, index, axis=along)
     extent = (0.0, plane.shape[1] * spacing[rest[1]], plane.shape[0] * spacing[rest[0]], 0.0)
     axis.imshow(plane[::-1] if up else plane, cmap="gray", vmin=low, vmax=high, extent=extent, interpolation="bilinear")
-    for mask, colour in zip(outlines.values(), COLOURS, strict=False):
+    for number, (mask, colour) in enumerate(zip(outlines.values(), COLOURS, strict=False)):
         shown = np.take(mask, index, axis=along)
         if shown.any() and not shown.all():
             y = (np.arange(shown.shape[0]) + 0.5) * spacing[rest[0]]
             x = (np.arange(shown.shape[1]) + 0.5) * spacing[rest[1]]
-            axis.contour(
-                x, y, (shown[::-1] if up else shown).astype(float), levels=[0.5], colors=[colour], linewidths=0.9
-            )
+            drawn = (shown[::-1] if up else shown).astype(float)
+            width = 0.9 if number else 2.2  # answers lie on the truth where they are right, and leave it to be seen
+            axis.contour(x, y, drawn, levels=[0.5], colors=[colour], linewidths=width)
     axis.set_title(("axial", "coronal", "sagittal")[along])
     axis.set_axis_off()
 
@@ -207,7 +215,10 @@ def _draw_surface(
 
     rgba = np.broadcast_to(to_rgba_array(face), (len(triangles), 4)).copy()
     rgba[:, :3] *= shade[:, None]
-    axis.add_collection3d(Poly3DCollection(triangles, facecolors=rgba, edgecolors="none", rasterized=True))
+    # Edges of their faces' colours close the seams that antialiasing leaves between triangles.
+    axis.add_collection3d(
+        Poly3DCollection(triangles, facecolors=rgba, edgecolors=rgba, linewidths=0.3, rasterized=True)
+    )
 
 
 def _distance(truth: Mask3, size: Sequence[float]) -> NDArray[np.float32]:

@@ -1,0 +1,91 @@
+"""Which volumes of a series are drawn with every system's answer: where the uncertainty is least and where greatest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from medtest.cases import SOURCE, UNCHANGED, MaskOutput, Output, PreparedSeed, RegionOutput
+from medtest.runner.folder import LEAST, MOST
+from medtest.runner.ledger import Places
+from medtest.runner.messages import VolumePicture
+from medtest.runner.parts import Answer, Made
+from medtest.runner.shards import RECORDS
+from medtest.runner.volume_figures import MOST_ANSWERS, Mask3, draw_volume_figures
+from medtest.systems.base import System
+from medtest.systems.controls import Control
+
+_KEYS = ["dataset", "seed_id", "relation", "severity", "frame", "repeat"]
+_MOST_RELATIONS = 3
+"""Every picture asks every system once more, and a suite may have many relations."""
+
+
+def extreme_cases(folder: Path, places: Places) -> list[tuple[str, str, int]]:
+    """Return (relation, ``least`` or ``greatest``, place in the plan) of the cases of extreme scale.
+
+    Args:
+        folder: A system's folder with merged records.
+        places: Where records stand in the plan.
+    """
+    table = pq.read_table(folder / RECORDS, columns=[*_KEYS, "scale"], use_threads=False)
+    columns = {name: table[name].to_pylist() for name in _KEYS}
+    scale = table["scale"].to_numpy(zero_copy_only=False).astype(np.float64)
+    place = places.find(columns)
+    relation = np.array(columns["relation"], dtype=object)
+    found: list[tuple[str, str, int]] = []
+    names = [name for name in dict.fromkeys(columns["relation"]) if name not in (SOURCE, UNCHANGED)]
+    for name in names[:_MOST_RELATIONS]:
+        rows = np.flatnonzero((relation == name) & ~np.isnan(scale) & (place >= 0))
+        if rows.size == 0:
+            continue
+        rows = rows[np.argsort(place[rows], kind="stable")]  # of equal scales the first in the plan
+        lowest, highest = rows[np.argmin(scale[rows])], rows[np.argmax(scale[rows])]
+        found.append((name, LEAST, int(place[lowest])))
+        if scale[highest] > scale[lowest]:
+            found.append((name, MOST, int(place[highest])))
+    return found
+
+
+def is_volume(seed: PreparedSeed) -> bool:
+    """Whether a seed can be drawn so: three axes of space, and a true region."""
+    return seed.spec.axes == "zyx" and seed.mask is not None
+
+
+def draw_volume(
+    seed: PreparedSeed, case: Made, systems: Sequence[System], answers: Sequence[Answer], picture: VolumePicture
+) -> None:
+    """Draw one volume with the answers of systems that gave one.
+
+    Args:
+        seed: Whose truth and range count.
+        case: What the systems were shown.
+        systems: Who answered.
+        answers: What, in the same order.
+        picture: Where it goes.
+    """
+    if case.follow is None or seed.mask is None:
+        return
+    given = {
+        system.record_name: region
+        for system, answer in zip(systems, answers, strict=True)
+        if (region := _region(answer.output)) is not None
+    }
+    folder, spacing = Path(picture.folder), seed.spec.spacing or (1.0, 1.0, 1.0)
+    title = f"{picture.title} = {case.follow.scale:.3g}"
+    window = (seed.spec.low, seed.spec.high)
+    draw_volume_figures(folder, picture.stem, case.follow.image, seed.mask, given, spacing, window=window, title=title)
+
+
+def shown_systems(systems: Sequence[System]) -> list[System]:
+    """Return whose answers are drawn: the first few, controls only where there is nothing else."""
+    real = [system for system in systems if not isinstance(system, Control)]
+    return (real or list(systems))[:MOST_ANSWERS]
+
+
+def _region(output: Output | None) -> Mask3 | None:
+    if isinstance(output, RegionOutput):
+        return output.region
+    return output.mask if isinstance(output, MaskOutput) else None
