@@ -32,6 +32,8 @@ class Kind:
         stored: Side at which training images are kept.
         side: Side that the network takes: the middle (in training anywhere) of the stored image.
         masks: Whether it learns from lesions' masks.
+        own_start: Whether it starts from the weights it is made with (AGDN's taps must not move at first, and heads of
+            few maps must start small), and not from those that suit plain convolutions.
     """
 
     name: str
@@ -41,13 +43,23 @@ class Kind:
     stored: int
     side: int
     masks: bool = False
+    own_start: bool = False
 
 
 KINDS: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
-        Kind(name="agdn", classes=CAPSULE, phantoms="capsule", suite="wce", stored=320, side=320),
-        Kind(name="dsinet", classes=CAPSULE, phantoms="capsule", suite="wce", stored=256, side=256, masks=True),
+        Kind(name="agdn", classes=CAPSULE, phantoms="capsule", suite="wce", stored=320, side=320, own_start=True),
+        Kind(
+            name="dsinet",
+            classes=CAPSULE,
+            phantoms="capsule",
+            suite="wce",
+            stored=256,
+            side=256,
+            masks=True,
+            own_start=True,
+        ),
         Kind(
             name="attnmel",
             classes=DERMOSCOPY,

@@ -160,14 +160,18 @@ def _from_suite(options: ClassificationOptions, kind: Kind, folder: Path) -> Lab
 def _work(
     options: ClassificationOptions, kind: Kind, recipe: ClassifierRecipe, cases: LabelledSet, weights: Path
 ) -> Work:
+    import torch
+
     from medtest.systems import networks
     from medtest.training.classification.job import Work, compact_writer
     from medtest.training.loop import initialise
     from medtest.training.start import start_from
 
     config = config_for(options.network, len(cases.classes.names))
+    torch.manual_seed(options.seed)
     network = networks.make(config)
-    initialise(network, options.seed)
+    if not kind.own_start:
+        initialise(network, options.seed)
     if options.start_from is not None:
         start_from(network, options.start_from)
     side = options.side or kind.side

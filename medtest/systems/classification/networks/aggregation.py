@@ -84,8 +84,36 @@ class DeformableConv(nn.Module):
         paired = offsets.unflatten(1, (2, TAPS)).transpose(1, 2).flatten(1, 2)
         given = [value.float() for value in (x, paired, self.feature.normalised())]
         bias = None if self.feature.bias is None else self.feature.bias.float()
+        if self.training and not x.is_cuda:
+            return sampled_convolution(*given, bias).to(x.dtype)
         mapped: Tensor = deform_conv2d(*given, bias=bias, padding=1)
         return mapped.to(x.dtype)
+
+
+def sampled_convolution(x: Tensor, offsets: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """Return what ``torchvision.ops.deform_conv2d`` gives for a 3×3 kernel with padding 1.
+
+    Every tap is sampled by itself, which differentiates several times as fast on a CPU and takes the memory of nine
+    feature maps.
+
+    Args:
+        x: float [B, C, h, w].
+        offsets: float [B, 18, h, w], a row and a column per tap.
+        weight: float [O, C, 3, 3].
+        bias: float [O], or None.
+    """  # noqa: RUF002
+    batch, _, height, width = x.shape
+    rows = torch.arange(height, device=x.device, dtype=x.dtype)[:, None]
+    columns = torch.arange(width, device=x.device, dtype=x.dtype)[None, :]
+    flat = weight.flatten(2)
+    total = x.new_zeros(batch, weight.shape[0], height, width) if bias is None else bias[None, :, None, None]
+    for tap in range(TAPS):
+        down = rows + (tap // 3 - 1) + offsets[:, 2 * tap]
+        right = columns + (tap % 3 - 1) + offsets[:, 2 * tap + 1]
+        grid = torch.stack((2 * right / max(1, width - 1) - 1, 2 * down / max(1, height - 1) - 1), dim=-1)
+        taken = functional.grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=True)
+        total = total + functional.conv2d(taken, flat[:, :, tap, None, None])
+    return total
 
 
 class Aggregation(nn.Module):
