@@ -394,3 +394,24 @@ def test_as_a_system_it_takes_images_at_320_or_as_they_are(tmp_path: Path) -> No
         assert system.answer_form == "probabilities"
         assert system.classes == CAPSULE
         assert abs(got.sum() - 1) < 1e-5
+
+
+def test_training_samples_taps_as_torchvision_convolves():
+    from torchvision.ops import deform_conv2d
+
+    from medtest.systems.classification.networks.aggregation import sampled_convolution
+
+    torch.manual_seed(3)
+    x = torch.randn(2, 7, 13, 19, requires_grad=True)
+    offsets = (torch.randn(2, 18, 13, 19) * 4).requires_grad_()
+    weight, bias = torch.randn(5, 7, 3, 3, requires_grad=True), torch.randn(5)
+    ours = sampled_convolution(x, offsets, weight, bias)
+    theirs = deform_conv2d(x, offsets, weight, bias, padding=1)
+    torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-4)
+    towards = torch.randn_like(theirs)
+    for mine, other in zip(
+        torch.autograd.grad(ours, (x, offsets, weight), towards),
+        torch.autograd.grad(theirs, (x, offsets, weight), towards),
+        strict=True,
+    ):
+        torch.testing.assert_close(mine, other, atol=2e-3, rtol=1e-3)
