@@ -35,6 +35,9 @@ NO_THRESHOLD: frozenset[str] = frozenset({"label"})
 ORIGINALS: dict[str, str] = {"probability": "source_confidence"}
 """The original score of ``self_<score>`` where it is not 1: what the answer to the source gives to its own label."""
 
+TIE_BREAKERS: dict[str, str] = {"label": "probability"}
+"""Scores that rank cases of equal loss, where a rule's own score is 0 or 1 and most cases tie."""
+
 TIE = 2e-15
 """Slack of the comparison, relative to the original score. Dice and IoU are fractions of pixel counts: two different
 relative losses on images up to 2000 × 2000 differ by more than 8e-15, and double rounding adds less than 1e-15, so with

@@ -19,7 +19,7 @@ from medtest.results.exclusion import Excluded, leave_out
 from medtest.results.label_tables import LabelTables, Reference, label_tables
 from medtest.results.measured import measured_rows
 from medtest.results.paper import Paper, paper_of
-from medtest.results.records_io import Records, column_names
+from medtest.results.records_io import Floats, Records, column_names
 from medtest.results.series_records import Shape
 from medtest.results.wanted import Wanted
 from medtest.suite.model import Criterion, Suite
@@ -268,20 +268,21 @@ def worst_table(records: Records, primary: Criterion, most: int = 30) -> pd.Data
 
     Args:
         records: Records of one system.
-        primary: The criterion; a rule over several scores ranks by its first one.
+        primary: The criterion; a rule over several scores ranks by its first one, and labels that changed (or did
+            not) rank among themselves by the fall of their probability.
         most: How many.
     """
     import pandas as pd
 
-    score = criteria.components(primary.score)[0]
     found = status(records, score=primary.score, threshold=primary.threshold, against=primary.against)
-    name, origin = criteria.compared_columns(score, primary.against)
-    after = records.floats(name)
-    before = np.ones_like(after) if origin is None else records.floats(origin)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        loss = (before - after) / before
+    before, after, loss = _losses(records, criteria.components(primary.score)[0], primary.against)
     chosen = np.flatnonzero(found.case & (records.followups["relation"] != UNCHANGED).to_numpy(dtype=bool))
-    chosen = chosen[np.argsort(-loss[chosen], kind="stable")][:most]
+    keys = [-loss[chosen]]
+    second = criteria.TIE_BREAKERS.get(primary.score)
+    if second is not None:
+        tied = _losses(records, second, primary.against)[2][chosen]
+        keys.insert(0, -np.nan_to_num(tied, nan=-np.inf))
+    chosen = chosen[np.lexsort(keys)][:most]  # stable: what still ties stays in the order of the records
     rows = records.followups.iloc[chosen]
     return pd.DataFrame(
         [
@@ -299,6 +300,15 @@ def worst_table(records: Records, primary: Criterion, most: int = 30) -> pd.Data
             for row, r in zip(chosen, rows.itertuples(index=False), strict=True)
         ]
     )
+
+
+def _losses(records: Records, score: str, against: str) -> tuple[Floats, Floats, Floats]:
+    """Return a score before, after, and the fall relative to what it was."""
+    name, origin = criteria.compared_columns(score, against)
+    after = records.floats(name)
+    before = np.ones_like(after) if origin is None else records.floats(origin)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return before, after, (before - after) / before
 
 
 def seeds_table(records: Records) -> pd.DataFrame:

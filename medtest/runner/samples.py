@@ -111,7 +111,8 @@ def choose(folder: Path, places: Places, *, oracle: Oracle, primary: Criterion, 
         count: How many, at most.
     """
     names = _scores(oracle, primary)
-    found = _Candidates(folder, names)
+    tied = criteria.TIE_BREAKERS.get(primary.score)
+    found = _Candidates(folder, names, None if tied is None else criteria.compared_columns(tied, primary.against))
     chosen: dict[int, str] = {}
     errors = found.errors(_ERRORS if count > 2 * _ERRORS else count // 4)
     rest = count - len(errors)
@@ -126,7 +127,7 @@ def choose(folder: Path, places: Places, *, oracle: Oracle, primary: Criterion, 
     for row in errors:
         chosen[row] = "error"
     order = {"worst": 0, "median": 1, "error": 2}
-    rows = sorted(chosen, key=lambda row: (order[chosen[row]], -found.drop[row] if row in found.ranked else 0.0, row))
+    rows = sorted(chosen, key=lambda row: (order[chosen[row]], *found.rank(row), row))
     records = found.read(rows)
     located = places.find({name: [r[name] for r in records] for name in _COLUMNS})
     return [
@@ -146,21 +147,28 @@ def _scores(oracle: Oracle, primary: Criterion) -> tuple[str | None, str]:
 
 
 class _Candidates:
-    """The columns that matter of all records, compact."""
+    """The columns that matter of all records, compact.
 
-    def __init__(self, folder: Path, names: tuple[str | None, str]) -> None:
+    Args:
+        folder: A system's folder with merged records.
+        names: Columns of the source's score (None where it is 1) and of the follow-up's.
+        tied: Columns of the follow-up's and of the source's score by which cases of equal loss are ranked; None where
+            they are ranked by their place alone.
+    """
+
+    def __init__(self, folder: Path, names: tuple[str | None, str], tied: tuple[str, str | None] | None) -> None:
         self._path = folder / RECORDS
         self._before, self._after = names
-        columns = ["relation", "verdict", "seed_id", self._after, *([self._before] if self._before else [])]
+        wanted = ["relation", "verdict", "seed_id", self._after, self._before, *(tied or ())]
+        columns = list(dict.fromkeys(name for name in wanted if name))
         with pq.ParquetFile(self._path, read_dictionary=["relation", "verdict", "seed_id"]) as file:
             self._groups = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
             table = file.read(columns=columns, use_threads=False)
         relation, self.relations = _codes(table["relation"])
         verdict, verdicts = _codes(table["verdict"])
         self._seed, _ = _codes(table["seed_id"])
-        after = table[self._after].to_numpy().astype(np.float64)
-        before = table[self._before].to_numpy().astype(np.float64) if self._before else np.ones_like(after)
-        self.drop = np.nan_to_num(before - after, nan=-np.inf)
+        self.drop = _drop(table, self._after, self._before)
+        self._second = np.zeros_like(self.drop) if tied is None else _drop(table, *tied)
         of = {name: number for number, name in enumerate(verdicts)}
         self._relation = relation
         self._error = verdict == of.get("ERROR", -1)
@@ -169,14 +177,18 @@ class _Candidates:
         self._judged = judged & ~np.isin(relation, plain)
         self.ranked = set(np.flatnonzero(self._judged).tolist())
 
+    def rank(self, row: int) -> tuple[float, float]:
+        """Return what rows sort by, the worst first; rows that were not judged are alike."""
+        return (-float(self.drop[row]), -float(self._second[row])) if row in self.ranked else (0.0, 0.0)
+
     def _by_relation(self) -> list[np.ndarray[Any, np.dtype[np.int64]]]:
         """Return the judged rows of every relation, worst first."""
         lists = []
         for number in range(len(self.relations)):
             rows = np.flatnonzero(self._judged & (self._relation == number))
             if rows.size:
-                lists.append(rows[np.lexsort((rows, -self.drop[rows]))])
-        return sorted(lists, key=lambda rows: -self.drop[rows[0]])
+                lists.append(rows[np.lexsort((rows, -self._second[rows], -self.drop[rows]))])
+        return sorted(lists, key=lambda rows: self.rank(int(rows[0])))
 
     def worst(self, count: int) -> list[int]:
         """Return the worst of each relation in turn, another seed each time where there is one."""
@@ -222,6 +234,13 @@ class _Candidates:
                 picked = table.take(pa.array([int(row - starts[group]) for row in here])).to_pylist()
                 found |= dict(zip(here, picked, strict=True))
         return [found[row] for row in rows]
+
+
+def _drop(table: pa.Table, after: str, before: str | None) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return by how much each row's score fell, -inf where that is not known."""
+    now = table[after].to_numpy().astype(np.float64)
+    then = np.ones_like(now) if before is None else table[before].to_numpy().astype(np.float64)
+    return np.nan_to_num(then - now, nan=-np.inf)
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[np.ndarray[Any, np.dtype[np.int64]], list[str]]:

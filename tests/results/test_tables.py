@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from label_records import label_row
 from records_maker import RELATIONS, make_records, write_records
 
 from medtest import records as contract
@@ -15,7 +16,7 @@ from medtest.errors import OutputProblem
 from medtest.oracles.masks import Masks
 from medtest.results import curves, factors, gates
 from medtest.results.records_io import Records, read_table
-from medtest.results.tables import make_tables
+from medtest.results.tables import make_tables, worst_table
 from medtest.results.wanted import Wanted
 from medtest.suite.model import Criterion, Gate
 
@@ -270,3 +271,21 @@ def test_sources_alone_make_empty_tables():
     assert tables_.efr.empty
     assert [result.held for result in tables_.gates] == [False]
     assert list(tables_.frames()) == ["efr.csv", "gates.csv", "seeds.csv"]
+
+
+def test_labels_that_tie_rank_by_their_probability():
+    common = {"label": ("normal",), "expected": ("normal",), "source_label": ("normal",), "source_confidence": 0.8}
+    fallen = [
+        label_row("d", "s", "brightness", frame=n, self_probability=p, **common) for n, p in enumerate((0.8, 0.4))
+    ]
+    other = {**common, "label": ("vascular",)}
+    changed = [label_row("d", "s", "scale", frame=n, self_probability=p, **other) for n, p in enumerate((0.4, 0.1))]
+    records = Records.of(pd.DataFrame([*fallen, *changed]))
+    worst = worst_table(records, Criterion(score="label", threshold=0.0, against="source"))
+    assert [a.split("/")[-1] for a in worst.address] == [
+        "scale_s1_f1_r0",
+        "scale_s1_f0_r0",
+        "brightness_s1_f1_r0",
+        "brightness_s1_f0_r0",
+    ]
+    assert list(worst.loss_percent) == [100, 100, 0, 0], "the loss shown is the label's own"
