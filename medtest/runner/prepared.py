@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,11 +19,11 @@ from medtest.runner.rows import records_schema, strata_of
 from medtest.seeds.base import SeedSource
 from medtest.suite.altering import altering_mistakes
 from medtest.suite.digest import Digest, digest_of, run_digest
+from medtest.suite.fitting import fitting_mistakes
 from medtest.suite.model import Invocation, Selection, Suite
 from medtest.suite.plan import Plan, is_chosen
 from medtest.suite.selection import check_selection, nothing_chosen
 from medtest.systems.base import System
-from medtest.systems.label_border import classes_misfit
 
 _LISTED = 50
 """At most this many unusable files are named in what the user reads."""
@@ -88,7 +88,7 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
     relations = suite.build_relations()
     systems = suite.build_systems()
     mistakes = [mistake for system in systems.values() for mistake in system.check()]
-    mistakes += _classes_mistakes(sources, systems)
+    mistakes += fitting_mistakes(sources, systems)
     mistakes += altering_mistakes(suite, {source.dataset: source.classes() for source in sources})
     if mistakes:
         raise UserMistakes(mistakes)
@@ -117,23 +117,6 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
         strata=strata,
         notices=tuple(notices),
     )
-
-
-def _classes_mistakes(sources: Sequence[SeedSource], systems: Mapping[str, System]) -> Iterator[Mistake]:
-    """Yield the systems whose classes are not those of the seeds, where both are known before a system is loaded."""
-    for name, system in systems.items():
-        for source in sources:
-            asked = source.classes()
-            misfit = "" if asked is None or system.kind != "label" else classes_misfit(system.classes, asked)
-            if misfit:
-                fix = "choose a system for these classes, or map the classes of the seeds (their setting classes)"
-                yield Mistake(
-                    where="suite",
-                    key=f"systems.{name}",
-                    found=f"a system that {misfit}",
-                    allowed=f"the classes of {source.dataset}, in any order",
-                    fix=fix,
-                )
 
 
 def _check_seeds(refs: Sequence[SeedRef]) -> None:

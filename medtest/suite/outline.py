@@ -10,6 +10,7 @@ from pathlib import Path
 from medtest.cases import UNCHANGED
 from medtest.errors import UserMistakes
 from medtest.suite.altering import altering_mistakes
+from medtest.suite.fitting import fitting_mistakes
 from medtest.suite.model import Invocation, Suite
 from medtest.suite.plan import Plan, is_chosen
 from medtest.suite.selection import check_selection, nothing_chosen
@@ -108,7 +109,9 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
     relations = suite.build_relations()
     sources_of_seeds = suite.build_seeds(invocation.data)
     refs = [ref for source in sources_of_seeds for ref in source.refs()]
-    mistakes = altering_mistakes(suite, {source.dataset: source.classes() for source in sources_of_seeds})
+    systems_of_suite = suite.build_systems()
+    mistakes = fitting_mistakes(sources_of_seeds, systems_of_suite)
+    mistakes += altering_mistakes(suite, {source.dataset: source.classes() for source in sources_of_seeds})
     if mistakes:
         raise UserMistakes(mistakes)
     plan = Plan(refs, relations, invocation.batch_size)
@@ -154,7 +157,7 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
             ms_per_case=timings.get(system.record_name, DEFAULT_MS),
             timed=system.record_name in timings,
         )
-        for name, system in suite.build_systems().items()
+        for name, system in systems_of_suite.items()
     )
     sources = sum(seeds.values())
     return Outline(
