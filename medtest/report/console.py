@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -15,6 +16,7 @@ from medtest.report.heat import SUMS, Rates, beside, percent
 from medtest.report.material import Material
 from medtest.report.words import criterion_keys, criterion_words
 from medtest.results import efr
+from medtest.results.flips import AUTO
 from medtest.results.tables import COUNTED, SEED_FACTS
 
 
@@ -44,7 +46,7 @@ def efr_view(materials: Sequence[Material]) -> RenderableType:
         cells = [Text(_cell(rate, name, material), style=style) for rate, material in _pairs(rates, materials)]
         table.add_row(Text(f"{name} (floor)" if name == UNCHANGED else name, style=style), *cells)
     lines = [_left_out(rate, material) for rate, material in _pairs(rates, materials)]
-    lines += [line for material in materials for line in (what_broke(material), on_sources(material))]
+    lines += [line for material in materials for line in (what_broke(material), flips(material), on_sources(material))]
     # not the table's own title: that would be wrapped to the table's width
     return Group(Text(title, style="bold"), table, *[Text(line, style="dim") for line in lines if line])
 
@@ -75,6 +77,25 @@ def what_broke(material: Material) -> str:
         if verdict == "ERROR" or reason.startswith(SOURCE_FAILED)
     ]
     return f"{material.system}: what broke most often: {max(found)[1]}." if found else ""
+
+
+def flips(material: Material) -> str:
+    """Return the flip probability in one line, "" where nothing made sequences."""
+    table = None if material.tables.labels is None else material.tables.labels.flips
+    if table is None or table.empty:
+        return ""
+    rows = table.loc[
+        ((table["dataset"] == efr.ALL) & (table["severity"] == efr.ALL) & (table["rule"] == AUTO)).to_numpy()
+    ]
+    mean = rows.loc[(rows["relation"] == efr.OVERALL).to_numpy()]
+    types = len(rows) - len(mean)
+    if mean.empty or not np.isfinite(mean["fp"].iloc[0]):
+        return f"{material.system}: no two frames of a sequence could be compared."
+    rate, low, high = (100 * float(mean[name].iloc[0]) for name in ("fp", "ci_low", "ci_high"))
+    over = f", mean of {types} types" if types > 1 else ""
+    return (
+        f"{material.system}: flip probability {rate:.1f} % [{low:.1f}, {high:.1f}]{over}; tables/flip_probability.csv."
+    )
 
 
 def on_sources(material: Material) -> str:

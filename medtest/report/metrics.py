@@ -10,6 +10,7 @@ import medtest
 from medtest.oracles import criteria
 from medtest.report.heat import limit_of
 from medtest.report.material import SAMPLES, Material, picture_of, sample_index
+from medtest.report.words import robustness_against
 from medtest.results import efr
 from medtest.results.flips import AUTO
 from medtest.results.tables import FOLDER, SEED_FACTS, overall_row
@@ -82,9 +83,10 @@ def _scores(material: Material) -> dict[str, float]:
 
 def _robustness(material: Material) -> dict[str, float]:
     score = criteria.components(material.wanted.primary.score)[0]
+    against = robustness_against(material)
     found: dict[str, float] = {}
     for row in material.tables.alpha_sigma.to_dict("records"):
-        chosen = (row["dataset"], row["score"], row["against"]) == (efr.ALL, score, material.wanted.curve_against)
+        chosen = (row["dataset"], row["score"], row["against"]) == (efr.ALL, score, against)
         if chosen and row["seeds"]:
             found[f"alpha/{score}/{row['relation']}"] = float(row["alpha"])
             found[f"sigma/{score}/{row['relation']}"] = float(row["sigma"])

@@ -9,8 +9,9 @@ from medtest.cases import UNCHANGED
 from medtest.oracles import criteria
 from medtest.report import figures
 from medtest.report.heat import SUMS, Rates, cell, interval, percent, rows_of
-from medtest.report.words import curve_words, limit_words, score_words
+from medtest.report.words import curve_words, limit_words, robustness_against, score_words
 from medtest.results import efr, reference
+from medtest.results.alpha_sigma import TOO_FEW_SCALES
 from medtest.results.factors import all_factors
 
 if TYPE_CHECKING:
@@ -95,9 +96,12 @@ def severity(material: Material, rates: Rates) -> dict[str, Any]:
             )
         )
     legend = [
-        (f"mean {curve_words(material, curve_score(material))}", _SCORE),
+        (f"mean {curve_words(curve_score(material), material.wanted.curve_against)}", _SCORE),
         (f"EFR ({limit_words(primary.score, primary.threshold)}) as a share", _RATE),
-        (f"mean {curve_words(material, curve_score(material))} on the source images (dashed)", figures.SKY),
+        (
+            f"mean {curve_words(curve_score(material), material.wanted.curve_against)} on the source images (dashed)",
+            figures.SKY,
+        ),
     ]
     return {"curves": panels, "curve_legend": legend}
 
@@ -184,13 +188,15 @@ def _model(model: pd.DataFrame, label: Mapping[str, str]) -> dict[str, Any]:
 
 
 def robustness(material: Material) -> dict[str, Any]:
-    """Return the (α,σ) table over all data sets, for the drawn score."""
+    """Return the (α,σ) table over all data sets, for the drawn score; no rows where no relation has two scales."""
+    score, against = curve_score(material), robustness_against(material)
     table = material.tables.alpha_sigma
-    score, against = curve_score(material), material.wanted.curve_against
+    mine = (table["dataset"] == efr.ALL) & (table["score"] == score) & (table["against"] == against)
+    found = table.loc[mine.to_numpy(dtype=bool)].to_dict("records")
+    if all(row["note"] == TOO_FEW_SCALES for row in found):
+        found = []
     rows = []
-    for row in table.to_dict("records"):
-        if (row["dataset"], row["score"], row["against"]) != (efr.ALL, score, against):
-            continue
+    for row in found:
         known = row["seeds"] > 0
         qualities = f"{row['source_quality']:.3f} | {row['qualities']}" if known else ""
         note = str(row["note"] or "")
@@ -209,7 +215,7 @@ def robustness(material: Material) -> dict[str, Any]:
                 "note": note,
             }
         )
-    return {"alpha_sigma": rows, "alpha_score": curve_words(material, score)}
+    return {"alpha_sigma": rows, "alpha_score": curve_words(score, against)}
 
 
 def _ends(row: Mapping[Any, Any], name: str) -> str:

@@ -69,11 +69,19 @@ def criterion_words(material: Material) -> str:
     )
 
 
-def curve_words(material: Material, score: str) -> str:
+def curve_words(score: str, against: str) -> str:
     """Return what the curves of a score show: agreement with the truth is accuracy."""
     if score == "agreement":
-        return "accuracy" if material.wanted.curve_against == "truth" else "agreement with the source"
+        return "accuracy" if against == "truth" else "agreement with the source"
     return score_words(score)
+
+
+def robustness_against(material: Material) -> str:
+    """Return what (α,σ) is against: of classifiers the truth, so that it is of accuracy, where seeds are labelled."""
+    table = material.tables.alpha_sigma
+    if material.tables.labels is not None and ((table["against"] == "truth") & (table["seeds"] > 0)).any():
+        return "truth"
+    return material.wanted.curve_against
 
 
 def expected_words(material: Material) -> str:

@@ -24,9 +24,12 @@ from medtest.followups import make_followups
 from medtest.followups.reuse import StoredFollowUps
 from medtest.preparation import prepare, seed_factors
 from medtest.records import LABEL_FACTORS
+from medtest.report.console import flips
 from medtest.report.finish import finish
 from medtest.report.material import Material
 from medtest.report.metrics import metrics, tags
+from medtest.report.sections import robustness
+from medtest.results.alpha_sigma import TOO_FEW_SCALES
 from medtest.results.tables import make_tables
 from medtest.results.wanted import Wanted
 from medtest.runner import Limits, export_followups, replay_case, replay_strips, run_suite
@@ -141,6 +144,24 @@ def test_gates_report_and_metrics(whole: Any, tmp_path: Path) -> None:
     assert re.search(r"EFR overall, label<", page)
 
 
+def test_the_terminal_says_how_often_sequences_flip(whole: Any) -> None:
+    suite, _, outcome = whole
+    folder = outcome.systems[0].folder
+    tables = make_tables(folder, suite)
+    material = Material(folder=folder, wanted=Wanted.of(suite), tables=tables, run={}, notices=[], command="", view="")
+    fade = records(outcome).query("relation == 'fade'").sort_values(["seed_id", "severity", "frame"])
+    labels = fade.label.to_numpy().reshape(-1, 4)
+    share = (labels[:, 1:] != labels[:, :-1]).mean()
+    assert 0 < share < 1
+    assert f"flip probability {100 * share:.1f} % [" in flips(material) and "types" not in flips(material)
+    shown = robustness(material)
+    assert shown["alpha_score"] == "accuracy"
+    rows = tables.alpha_sigma.query("dataset == 'all' and score == 'agreement' and against == 'truth'")
+    assert [row["alpha"] for row in shown["alpha_sigma"]] == [f"{alpha:.3g}" for alpha in rows.alpha]
+    lone = tables.alpha_sigma.assign(seeds=0, note=TOO_FEW_SCALES)
+    assert not robustness(replace(material, tables=replace(tables, alpha_sigma=lone)))["alpha_sigma"]
+
+
 def test_strips_carry_the_labels(whole: Any) -> None:
     _, _, outcome = whole
     folder = outcome.systems[0].folder / "samples"
@@ -212,6 +233,8 @@ def test_classes_in_another_order_are_mapped_and_others_refused(whole: Any, tmp_
     with pytest.raises(UserMistakes, match="does not know bright") as caught:
         go(label_suite(systems={"meter": {"unfit": True}}), tmp_path / "unfit")
     assert "systems.meter" in str(caught.value)
+    with pytest.raises(UserMistakes, match="does not know bright"):  # a plan says so too
+        outline(label_suite(systems={"meter": {"unfit": True}}), Invocation(home=tmp_path / "plan"))
 
 
 def test_several_labels_and_none(tmp_path: Path) -> None:
