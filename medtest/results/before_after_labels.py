@@ -98,14 +98,15 @@ def pair(before: Records, after: Records, *, order: Sequence[str] = ()) -> Paire
     names = dict.fromkeys(name for classes in found for name in classes.names)
     classes = Classes(names=tuple(names), multi=any(one.multi for one in found))
     sides = [_side(both, when) for when in ("before", "after")]
-    decided = [decisions_of(side, classes) for side in sides]
+    told = {**before.classes, **after.classes}
+    decided = [decisions_of(side, classes, told) for side in sides]
     known = decided[0].answered & decided[1].answered
     if not (known & decided[0].labelled).any():
         raise OutputProblem("before and after cannot be compared: no answered case has an expected label")
     lost = unanswered(both.loc[~known])
     known &= decided[0].labelled
     kept = [side.loc[known].reset_index(drop=True) for side in sides]
-    first, second = (decisions_of(side, classes) for side in kept)
+    first, second = (decisions_of(side, classes, told) for side in kept)
     return PairedLabels(
         **vars(placed(both.loc[known], order)),
         classes=classes,

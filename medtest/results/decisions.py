@@ -7,7 +7,7 @@ class to number. An answer counts where there is one, whatever the verdict: a fl
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -82,12 +82,12 @@ def has_labels(records: Records) -> bool:
 def classes_of(records: Records) -> Classes:
     """Return the classes that records speak of.
 
-    Their order is that of the probabilities, else of the alphabet. Without probabilities only classes that were
-    expected or answered are known. Several may be true at once where any text holds none or several of them, or where
-    probabilities do not sum to 1.
+    They are those that the run told (:attr:`Records.classes`), in its order, then those of the probabilities, then of
+    the texts by the alphabet. Several may be true at once where the run says so, where any text holds none or several
+    of them, or where probabilities do not sum to 1.
     """
-    names: dict[str, None] = {}
-    multi = False
+    names: dict[str, None] = {name: None for told in records.classes.values() for name in told.names}
+    multi = any(told.multi for told in records.classes.values())
     for frame in (records.sources, records.followups):
         texts = _distinct(frame, PROBABILITIES)
         for text in texts[:1]:
@@ -110,12 +110,13 @@ def labels_of(text: str) -> tuple[str, ...]:
     return tuple(part for part in text.split(SEPARATOR) if part)
 
 
-def decisions_of(frame: pd.DataFrame, classes: Classes) -> Decisions:
+def decisions_of(frame: pd.DataFrame, classes: Classes, told: Mapping[str, Classes] | None = None) -> Decisions:
     """Return the decisions of records.
 
     Args:
         frame: Follow-ups or sources.
         classes: What :func:`classes_of` gave for all records.
+        told: :attr:`Records.classes`.
     """
     source, source_answered = _matrix(frame, SOURCE_LABEL, classes)
     answer, _ = _matrix(frame, LABEL, classes)
@@ -124,7 +125,7 @@ def decisions_of(frame: pd.DataFrame, classes: Classes) -> Decisions:
         labelled, source_answered = labelled & expected.any(1), source_answered & source.any(1)
     return Decisions(
         classes=classes,
-        sizes=_sizes(frame, classes),
+        sizes=_sizes(frame, classes, told or {}),
         answer=answer,
         answered=_known(frame) & (answer.any(1) | classes.multi),
         source=source,
@@ -184,15 +185,15 @@ def _matrix(frame: pd.DataFrame, column: str, classes: Classes) -> tuple[Bools, 
     return table[codes], codes >= 0
 
 
-def _sizes(frame: pd.DataFrame, classes: Classes) -> Floats:
-    """Return how many classes each record's data set has: its probabilities say so, else all classes count."""
+def _sizes(frame: pd.DataFrame, classes: Classes, told: Mapping[str, Classes]) -> Floats:
+    """Return how many classes each record's data set has: the run or its probabilities say so, else all count."""
     sizes = np.full(len(frame), float(len(classes.names)))
-    if PROBABILITIES not in frame.columns:
-        return sizes
     datasets = frame["dataset"].astype(str).to_numpy(dtype=object)
     for name in dict.fromkeys(datasets):
         here = datasets == name
-        texts = _distinct(frame.loc[here], PROBABILITIES)
-        if texts:
+        texts = [] if name in told else _distinct(frame.loc[here], PROBABILITIES)
+        if name in told:
+            sizes[here] = len(told[name].names)
+        elif texts:
             sizes[here] = len(json.loads(texts[0]))
     return sizes

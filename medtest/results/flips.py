@@ -148,7 +148,7 @@ def sequences_of(records: Records, place: Axes | None = None) -> Sequences | Non
     grid = np.full((len(first), int(frame[rows].max()) + 1), -1, np.int64)
     grid[number, frame[rows]] = rows
     there = grid >= 0
-    decided = decisions_of(frames, classes_of(records))
+    decided = decisions_of(frames, classes_of(records), records.classes)
     error = (frames["verdict"].astype(str) == Verdict.ERROR.value).to_numpy(dtype=bool)
     return Sequences(
         place=found,

@@ -183,7 +183,7 @@ def cases_of(records: Records, place: Axes) -> Cases:
     classes = classes_of(records)
     followups = Side(
         frame=records.followups,
-        decided=decisions_of(records.followups, classes),
+        decided=decisions_of(records.followups, classes, records.classes),
         dataset=place.dataset,
         relation=place.relation,
         severity=place.severity,
@@ -207,7 +207,7 @@ def cases_of(records: Records, place: Axes) -> Cases:
     ]
     sources = Side(
         frame=frame,
-        decided=decisions_of(frame, classes),
+        decided=decisions_of(frame, classes, records.classes),
         dataset=dataset,
         relation=np.full(len(frame), -1, np.int64),
         severity=np.zeros(len(frame), np.int64),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from medtest.cases import SOURCE
+from medtest.cases import SOURCE, Classes
 from medtest.errors import OutputProblem
 from medtest.records import KEY_COLUMNS
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 Floats: TypeAlias = NDArray[np.float64]
 
 RECORDS = "records.parquet"
+_RUN_FILE = "run.json"
 SHARDS = "records"
 _REPEATED = (
     "suite",
@@ -88,6 +90,18 @@ def _newest(table: pa.Table) -> pa.Table:
     return table.take(pa.array(np.sort(last.to_numpy())))
 
 
+def classes_in(folder: Path) -> dict[str, Classes]:
+    """Return the classes of each data set as a folder's ``run.json`` has them; none where it does not say."""
+    try:
+        given = json.loads((folder / _RUN_FILE).read_text(encoding="utf-8"))["classes"]
+        return {
+            str(name): Classes(names=tuple(str(one) for one in found["names"]), multi=bool(found["multi"]))
+            for name, found in given.items()
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
 def column_names(folder: Path) -> list[str]:
     """Return the columns that a folder's records have.
 
@@ -108,10 +122,13 @@ class Records:
     Attributes:
         followups: One row per follow-up case, in the order of the file.
         sources: One row per source case.
+        classes: Of classifiers, the classes of each data set where ``run.json`` tells them: labels alone do not name
+            those that were never answered or expected.
     """
 
     followups: pd.DataFrame
     sources: pd.DataFrame
+    classes: Mapping[str, Classes] = field(default_factory=dict)
 
     @classmethod
     def read(cls, folder: Path, columns: Iterable[str] | None = None) -> Records:
@@ -130,15 +147,16 @@ class Records:
             if name in _REPEATED or name.startswith("stratum_"):
                 encoded = table.column(position).combine_chunks().dictionary_encode()
                 table = table.set_column(position, name, encoded)
-        return cls.of(table.to_pandas(types_mapper=None))
+        return cls.of(table.to_pandas(types_mapper=None), classes_in(folder))
 
     @classmethod
-    def of(cls, frame: pd.DataFrame) -> Records:
+    def of(cls, frame: pd.DataFrame, classes: Mapping[str, Classes] | None = None) -> Records:
         """Split a frame of records into follow-ups and sources."""
         is_source = (frame["relation"] == SOURCE).to_numpy()
         return cls(
             followups=frame.loc[~is_source].reset_index(drop=True),
             sources=frame.loc[is_source].reset_index(drop=True),
+            classes=classes or {},
         )
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -232,6 +232,7 @@ class Finisher:
             "verdicts": dict(outcome.counts),
             "error_percent": outcome.error_percent,
             "seeds": len(self.prepared.plan.refs),
+            "classes": {name: asdict(classes) for name, classes in self.prepared.classes.items()},
             "notice": outcome.notice,
             "command": earlier.get("command", ""),
             "device": device if ran else earlier.get("device", device),

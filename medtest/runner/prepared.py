@@ -10,13 +10,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from medtest.cases import SeedRef
+from medtest.cases import Classes, SeedRef
 from medtest.errors import Mistake, UserMistakes
 from medtest.runner.folder import system_folder
 from medtest.runner.ledger import seeds_twice
 from medtest.runner.privacy import Names, key_fingerprint, load_key
 from medtest.runner.rows import records_schema, strata_of
-from medtest.seeds.base import SeedSource
 from medtest.suite.altering import altering_mistakes
 from medtest.suite.digest import Digest, digest_of, run_digest
 from medtest.suite.fitting import fitting_mistakes
@@ -45,6 +44,7 @@ class PreparedRun:
         schema: What records look like.
         strata: Columns that stratify tables.
         notices: Lines for the user.
+        classes: Classes of the data sets that have any.
     """
 
     suite: Suite
@@ -58,6 +58,7 @@ class PreparedRun:
     schema: pa.Schema
     strata: tuple[str, ...]
     notices: tuple[str, ...]
+    classes: Mapping[str, Classes]
 
 
 def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
@@ -116,6 +117,7 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
         schema=records_schema(suite.build_oracle(), strata),
         strata=strata,
         notices=tuple(notices),
+        classes={source.dataset: known for source in sources if (known := source.classes()) is not None},
     )
 
 

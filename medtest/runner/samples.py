@@ -240,7 +240,7 @@ def _drop(table: pa.Table, after: str, before: str | None) -> np.ndarray[Any, np
     """Return by how much each row's score fell, -inf where that is not known."""
     now = table[after].to_numpy().astype(np.float64)
     then = np.ones_like(now) if before is None else table[before].to_numpy().astype(np.float64)
-    return np.nan_to_num(then - now, nan=-np.inf)
+    return np.asarray(np.nan_to_num(then - now, nan=-np.inf), dtype=np.float64)
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[np.ndarray[Any, np.dtype[np.int64]], list[str]]:

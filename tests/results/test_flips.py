@@ -9,7 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from label_records import CHEST, TYPES, label_row, make_label_records
 
+from medtest.cases import Classes
 from medtest.results import columns
+from medtest.results.class_tables import class_table
+from medtest.results.decisions import classes_of
 from medtest.results.flips import RULES, flip_table, frame_table, sequences_of, with_reference
 from medtest.results.records_io import Records
 
@@ -125,6 +128,21 @@ def test_several_labels_by_hand():
     assert row(table, "gaussian_noise").fp == pytest.approx((1 + 1 + 2) / 5 / 3, abs=1e-6)
     for relation in ("brightness", "gaussian_noise"):  # the released code: frame 0 for every type, not divided by n - 1
         assert row(table, relation, "released").fp == pytest.approx((1 + 1 + 2) / 5, abs=1e-6)
+
+
+def test_labels_alone_are_divided_by_all_classes_that_the_run_told():
+    sides = (("mass",), ("mass", "edema"), ("mass", "edema"))
+    common = {"expected": ("mass",), "source_label": ("mass",), "probabilities": None}
+    rows = [label_row("d", "s", "source", label=("mass",), **common)]
+    rows += [label_row("d", "s", "brightness", label=label, frame=n, **common) for n, label in enumerate(sides)]
+    frame = pd.DataFrame(rows)
+    chest = Classes(names=CHEST, multi=True)
+    told = Records.of(frame, {"d": chest})
+    assert classes_of(told) == chest
+    assert row(flip_table(told), "brightness").fp == pytest.approx(1 / 5 / 2)
+    assert row(flip_table(Records.of(frame)), "brightness").fp == pytest.approx(1 / 2 / 2), "else those that are seen"
+    table = class_table(told)
+    assert set(table["class"]) == set(CHEST)
 
 
 def test_the_released_variant_can_pass_one_and_never_n_minus_one():

@@ -162,6 +162,8 @@ class Colours(Meter):
 
     def _one(self, image: Image, address: str) -> RawAnswer:
         logits = (image.reshape(-1, 3).mean(axis=0) - 128) / 20
+        if self.settings.form == "labels":
+            return [name for name, logit in zip(FINDINGS.names, logits, strict=True) if logit > 0]
         return np.asarray(1 / (1 + np.exp(-logits)))
 
 

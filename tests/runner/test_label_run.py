@@ -30,6 +30,7 @@ from medtest.report.material import Material
 from medtest.report.metrics import metrics, tags
 from medtest.report.sections import robustness
 from medtest.results.alpha_sigma import TOO_FEW_SCALES
+from medtest.results.records_io import Records
 from medtest.results.tables import make_tables
 from medtest.results.wanted import Wanted
 from medtest.runner import Limits, export_followups, replay_case, replay_strips, run_suite
@@ -247,6 +248,17 @@ def test_several_labels_and_none(tmp_path: Path) -> None:
     deep = frame[(frame.relation == "fade") & (frame.severity == 5) & (frame.frame == 3)].set_index("seed_id")
     assert (deep.label == "").all() and deep.verdict["shade-000"] == "PASS" and deep.verdict["shade-007"] == "FAIL"
     assert deep.self_label_share["shade-005"] == pytest.approx(1 / 3)
+
+
+def test_several_labels_alone_keep_all_classes(tmp_path: Path) -> None:
+    alone = label_suite(seeds={"multi": True, "count": 2}, system=Colours, systems={"colours": {"form": "labels"}})
+    outcome = go(alone, tmp_path)
+    frame = records(outcome)
+    assert frame.probabilities.fillna("").eq("").all()
+    assert set("|".join(frame.label).split("|")) <= {"", "red"}, "green and blue are never answered nor expected"
+    found = Records.read(outcome.systems[0].folder)
+    assert found.classes == {"shades": FINDINGS}
+    assert set(make_tables(outcome.systems[0].folder, alone).labels.per_class["class"]) == set(FINDINGS.names)
 
 
 def test_unlabelled_seeds_have_metamorphic_scores_alone(tmp_path: Path) -> None:
