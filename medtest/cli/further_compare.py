@@ -148,7 +148,7 @@ def make(out: Path) -> pd.DataFrame:
         OutputProblem: Records are missing, or the folder cannot be written.
     """
     from medtest.report.before_after import Page, before_after_html
-    from medtest.results import before_after, before_after_labels
+    from medtest.results import before_after_labels, before_after_words
     from medtest.results.exclusion import leave_out
     from medtest.results.records_io import Records
     from medtest.results.wanted import Wanted
@@ -176,8 +176,8 @@ def make(out: Path) -> pd.DataFrame:
         excluded=left_out,
     )
     _write(out / LONG, table.to_csv(index=False))
-    _write(out / WIDE, before_after.slides_table(table).to_csv(index=False))
-    _write(out / WORDS, before_after.markdown(table, title=f"{facts['network']} under {facts['suite']}"))
+    _write(out / WIDE, before_after_words.slides_table(table).to_csv(index=False))
+    _write(out / WORDS, before_after_words.markdown(table, title=f"{facts['network']} under {facts['suite']}"))
     _write(out / PAGE, before_after_html(page))
     return table
 
@@ -210,11 +210,11 @@ def remake_tables(folder: Path, *, console: Console) -> None:
 def show(table: pd.DataFrame, *, network: str, console: Console) -> None:
     """Print the table, one score below the other: a row for each relation, its difference with the interval."""
     from medtest.report.before_after import row_words
-    from medtest.results import before_after
+    from medtest.results import before_after, before_after_words
 
     for dataset in dict.fromkeys(table["dataset"]):
         for score in dict.fromkeys(str(name) for name in table["score"]):
-            words = f"{'mean ' if score in MEANS else ''}{before_after.score_words(score)}"
+            words = f"{'mean ' if score in MEANS else ''}{before_after_words.score_words(score)}"
             shown = Table(title=f"{network}, {dataset}: {words}", title_justify="left", box=None, pad_edge=False)
             shown.add_column("", no_wrap=True)
             for head in ("before", "after", "points (95 %)"):
@@ -222,7 +222,7 @@ def show(table: pd.DataFrame, *, network: str, console: Console) -> None:
             for relation in dict.fromkeys(table["relation"]):
                 row = before_after.row_of(table, str(relation), score=score, dataset=str(dataset))
                 if row is not None:
-                    values = (f"{row.before:.3f}", f"{row.after:.3f}", before_after.points(row))
+                    values = (f"{row.before:.3f}", f"{row.after:.3f}", before_after_words.points(row))
                     shown.add_row(row_words(str(relation)), *values)
             console.print()
             console.print(shown)

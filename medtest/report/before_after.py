@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import medtest
 from medtest.report import figures
 from medtest.report.page import render
-from medtest.results import before_after, retraining
+from medtest.results import before_after, before_after_words, retraining
 from medtest.results.efr import ALL
 from medtest.results.retraining import AVERAGE, ORIGINAL
 
@@ -105,7 +105,7 @@ def _cards(table: pd.DataFrame) -> list[dict[str, str]]:
         row = before_after.row_of(table, relation)
         if row is None:
             continue
-        interval = before_after.points(row).partition(" ")[2]
+        interval = before_after_words.points(row).partition(" ")[2]
         cards.append(
             {
                 "name": f"{_leading(table)}, {row_words(relation).lower()}",
@@ -151,7 +151,7 @@ def _part(table: pd.DataFrame, dataset: str, family: str) -> dict[str, Any]:
                 else {
                     "before": f"{row.before:.3f}",
                     "after": f"{row.after:.3f}",
-                    "points": before_after.points(row),
+                    "points": before_after_words.points(row),
                     "sign": _sign(row),
                 }
             )
@@ -197,7 +197,7 @@ def _published(here: pd.DataFrame, relation: str, scores: Sequence[str], *, exac
 
 
 def _score(name: str) -> str:
-    return before_after.score_words(name)
+    return before_after_words.score_words(name)
 
 
 def _leading(table: pd.DataFrame) -> str:

@@ -13,7 +13,7 @@ from records_maker import RELATIONS, make_records, write_records
 from scipy import stats
 
 from medtest.errors import OutputProblem
-from medtest.results import before_after, retraining
+from medtest.results import before_after, before_after_words, retraining
 from medtest.results.records_io import Records
 
 SHARED = Path(os.environ.get("MEDTEST_SHARED", Path(__file__).parents[2].parent / "shared"))
@@ -167,9 +167,9 @@ def test_two_data_sets_are_pooled_by_case():
     assert (published.published_before, published.published_after) == (0.706, 0.872)
     assert published.published_mean_difference == pytest.approx((0.166 + 0.113) / 2, abs=1e-6)
     assert np.isnan(before_after.row_of(table, "blur").published_before)
-    wide = before_after.slides_table(table)
+    wide = before_after_words.slides_table(table)
     assert "all iou difference" in wide.columns and list(wide["relation"])[0] == "original"
-    text = before_after.markdown(table, title="PraNet")
+    text = before_after_words.markdown(table, title="PraNet")
     assert text.startswith("**PraNet**") and "| white balance |" in text
     widths = {line.count("|") for line in text.splitlines() if line.startswith("|")}
     assert len(widths) == 1
@@ -195,4 +195,4 @@ def test_a_single_seed_has_no_interval():
     frame = make_records(seeds=1, errors=0.0, skips=0.0)
     row = before_after.row_of(before_after.table_of(before_after.pair(Records.of(frame), Records.of(frame))), "blur")
     assert row.ci_low is None or np.isnan(row.ci_low)
-    assert before_after.points(row) == "+0.0"
+    assert before_after_words.points(row) == "+0.0"

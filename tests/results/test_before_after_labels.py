@@ -11,7 +11,7 @@ from records_maker import make_records
 
 from medtest.errors import OutputProblem
 from medtest.report.before_after import Page, before_after_html
-from medtest.results import before_after
+from medtest.results import before_after, before_after_words
 from medtest.results.before_after_labels import compare, pair, table_of
 from medtest.results.records_io import Records
 
@@ -114,7 +114,7 @@ def test_published_figures_and_the_page():
     for words in ("Accuracy, points gained", "Differences of accuracy in points", "accuracy, clean", "0.761", "Cohen"):
         assert words in html, words
     assert "Dice" not in html and "Phantoms" in html and unpaired == 0
-    assert "published, points of accuracy" in before_after.markdown(table)
+    assert "published, points of accuracy" in before_after_words.markdown(table)
 
 
 def test_masks_go_the_way_they_went():
