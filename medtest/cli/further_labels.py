@@ -47,7 +47,7 @@ def run_labels(request: Request, *, config_dirs: Sequence[Path], threads: int | 
     from medtest.training.classification.recipes import load_recipe
     from medtest.training.further.networks import open_start
 
-    recipe = load_recipe(request.recipe, [f"{key}={_plain(value)}" for key, value in request.changes.items()])
+    recipe = load_recipe(request.recipe, [f"{_own(key)}={_plain(value)}" for key, value in request.changes.items()])
     overrides = [*request.overrides, f"model={request.model}", *([f"data={request.test}"] if request.test else [])]
     with own_keys(*OWN, *SHORT):
         loaded = load(request.suite, overrides, config_dirs=config_dirs)
@@ -81,6 +81,11 @@ def run_labels(request: Request, *, config_dirs: Sequence[Path], threads: int | 
         return job.run()
     finally:
         lock.release()
+
+
+def _own(key: str) -> str:
+    """Return a key as recipes of classifiers have it: ``held_out=`` stands for a key that has another name in them."""
+    return f"watching.{key.removeprefix('validation.')}" if key.startswith("validation.") else key
 
 
 def _plain(value: Any) -> str:
@@ -140,13 +145,19 @@ class _Job:
         """Refuse training pictures that are test seeds, by their pixels; made ones have numbers of their own."""
         from medtest.training.further.leak import prints_of, refuse_shared, shared_images
 
-        if self.request.phantoms or not self.request.compare:
+        if self.request.phantoms or not self.request.compare or not self._testable():
             return
         size = self.loaded.suite.prepare.size
         trained = {f"{ref.dataset}/{ref.seed_id}": one for ref, one in prints_of(parts.sources, size=size)}
         tested = list(prints_of(self.loaded.suite.build_seeds(self.invocation.data), size=size))
         refuse_shared(shared_images(trained, tested))
         self._say(f"{len(trained)} training pictures; none of them is among the {len(tested)} test seeds.")
+
+    def _testable(self) -> bool:
+        """Whether there is something to test on: seeds of the suite's own, or the folder of ``test=``."""
+        from medtest.suite.compose import needs_data
+
+        return self.request.test is not None or not needs_data(self.loaded.suite)
 
     def _log(self) -> FurtherLog | None:
         if not self.invocation.track:
@@ -232,6 +243,9 @@ class _Job:
 
     def _compare(self, weights: Path, log: FurtherLog | None) -> ExitCode:
         if not self.request.compare:
+            return ExitCode.OK
+        if not self._testable():
+            self._say("Add test=FOLDER to this command and it tests before and after.")
             return ExitCode.OK
         from medtest.cli.further_compare import compare
 

@@ -79,12 +79,12 @@ def test_trained_further_and_tested(home, capsys):
     words = ["train", "further", "model=attnmel", "suite=robust_benchmark_melanoma_levels", "phantoms=16"]
     words += [f"from={start.weights}", f"out={home / 'out'}", "seeds.phantoms.count=2", "--threads", "1"]
     words += ["relations=[brightness]", "relations.brightness.severities=[3]", "track=false", "steps=4", "batch=2"]
-    words += ["recipe.watching.every_steps=2", "workers=1"]
+    words += ["recipe.watching.every_steps=2", "held_out=0.25", "workers=1"]
     assert run_app(words) == 0
     said = capsys.readouterr().out
     assert "originals and" in said and "weighted F1" in said
     training = json.loads((home / "out" / "training.json").read_text())
-    assert training["pairs"]["originals"] == 14 and training["pairs"]["held_clean"] == 2
+    assert training["pairs"]["originals"] == 12 and training["pairs"]["held_clean"] == 4
     assert {"accuracy_clean", "accuracy", "auroc", "loss", "step"} <= set(training["history"][0])
     table = pd.read_csv(home / "out" / "before_after.csv")
     assert {"accuracy", "kappa", "f1"} <= set(table["score"])
