@@ -217,7 +217,10 @@ def _smaller(command: str) -> str:
         command += " limit=3 per_relation=1 frames=3"
     if command.startswith("medtest train segmentation"):
         command += " --steps 2 --batch 2 --phantoms 4 --no-mlflow"
+    if command.startswith("medtest train classification"):
+        command = re.sub(r"--phantoms \d+", "--phantoms 8", command) + " --steps 2 --batch 2 --threads 1 --no-mlflow"
     if command.startswith("medtest train further"):
+        command = re.sub(r"phantoms=\d+", "phantoms=16", command)
         command += " steps=2 batch=2 limit=1 relations=[blur] relations.blur.severities=[3]"
     return command
 
