@@ -82,11 +82,11 @@ class DeformableConv(nn.Module):
         offsets = self.conv2d(x).clamp(-reach, reach)
         # The published offsets are nine of rows, then nine of columns; torchvision wants a row and a column per tap.
         paired = offsets.unflatten(1, (2, TAPS)).transpose(1, 2).flatten(1, 2)
-        given = [value.float() for value in (x, paired, self.feature.normalised())]
+        plain, moved, weight = (value.float() for value in (x, paired, self.feature.normalised()))
         bias = None if self.feature.bias is None else self.feature.bias.float()
         if self.training and not x.is_cuda:
-            return sampled_convolution(*given, bias).to(x.dtype)
-        mapped: Tensor = deform_conv2d(*given, bias=bias, padding=1)
+            return sampled_convolution(plain, moved, weight, bias).to(x.dtype)
+        mapped: Tensor = deform_conv2d(plain, moved, weight, bias=bias, padding=1)
         return mapped.to(x.dtype)
 
 
