@@ -120,7 +120,7 @@ class _Told:
         head = f"step {point.step}/{point.steps}  loss {point.loss:.3f}"
         if point.validation:
             scores = ", ".join(f"{name} {score:.3f}" for name, score in point.validation.items())
-            self._console.print(f"{head}  held out: {scores}  best {point.best:.3f}")
+            self._console.print(f"{head}  held out: {scores}  best {point.best:.3f}", soft_wrap=True)
         elif point.step % 20 == 0 and self._console.is_terminal:
             self._console.print(head)
 
