@@ -28,7 +28,11 @@ class Labelled:
 
 
 _KINDS = {
-    **{0: Kind.PROCEDURE, 5: Kind.COLOUR, 6: Kind.COLOUR, 16: Kind.SIZE, 17: Kind.POLYP_TYPE},
+    0: Kind.PROCEDURE,
+    5: Kind.COLOUR,
+    6: Kind.COLOUR,
+    16: Kind.SIZE,
+    17: Kind.POLYP_TYPE,
     **dict.fromkeys((1, 2, 3, 4), Kind.YES_NO),
     **dict.fromkeys((7, 8, 9), Kind.COUNT),
     **dict.fromkeys((10, 11, 15), Kind.PLACE),
