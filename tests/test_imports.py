@@ -19,6 +19,8 @@ LAYERS: dict[str, int] = {
     "plugins": 1,
     "records": 1,
     "imagefile": 1,
+    "vqa": 2,
+    "api": 1,
     "volumes": 1,
     "preparation": 2,
     "phantoms": 2,
