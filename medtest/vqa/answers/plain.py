@@ -14,7 +14,10 @@ from typing import Any
 from medtest.vqa.values import Kind
 
 LONGEST = 20_000
-"""Characters of an answer that are looked at."""
+"""Characters of an answer that are looked through for its answer proper."""
+
+MOST_TYPED = 4_000
+"""Characters of the answer proper that are typed."""
 
 _SAME = str.maketrans(
     {
@@ -108,7 +111,9 @@ def plain(text: str, kind: Kind) -> str:
     shown = shown.translate(_SAME)
     shown = _after_mark(shown)
     shown = _OPTION.sub(lambda found: " " * len(found[0]), shown)
-    return _BULLET.sub(lambda found: "\n".ljust(len(found[0])) if "\n" in found[0] else " " * len(found[0]), shown)
+    shown = _BULLET.sub(lambda found: "\n".ljust(len(found[0])) if "\n" in found[0] else " " * len(found[0]), shown)
+    end = len(shown) - len(shown.lstrip()) + MOST_TYPED
+    return blanked(shown, end, len(shown)) if end < len(shown) else shown
 
 
 def blanked(text: str, start: int, end: int) -> str:

@@ -9,6 +9,7 @@ After W. W. Chapman et al., "A simple algorithm for identifying negated findings
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 SENTENCE_END = re.compile(r"(?<!\d)[.!?\n]|\.(?!\d)|[!?\n]")
 _CLAUSE_END = re.compile(
@@ -36,14 +37,10 @@ FAR = 90
 """Characters a negation reaches to the right at most."""
 
 
-def sentences(text: str) -> list[tuple[int, int]]:
-    """Return first character and end of every sentence that is not blank."""
-    return _parts(text, SENTENCE_END)
-
-
-def clauses(text: str) -> list[tuple[int, int]]:
+@lru_cache(maxsize=64)
+def clauses(text: str) -> tuple[tuple[int, int], ...]:
     """Return first character and end of every clause that is not blank."""
-    return _parts(text, _CLAUSE_END)
+    return tuple(_parts(text, _CLAUSE_END))
 
 
 def negated(low: str, start: int, end: int) -> bool:
@@ -55,15 +52,17 @@ def negated(low: str, start: int, end: int) -> bool:
         end: Its end.
     """
     first, last = _around(low, start)
-    left = low[first:start]
+    begin = max(first, start - FAR - 30)
+    left = low[begin:start]
     found = [one for one in _NEGATOR.finditer(left) if not _NOT_NEGATOR.match(left, one.start())]
     if found:
         between = left[found[-1].end() :]
         if len(between) <= FAR and not _OWN.search(between):
             bare_answer = re.fullmatch(r"\W*(?:no|non|n\u00e3o)\s*,.*", left[found[-1].start() :], re.DOTALL)
-            if not (bare_answer and found[-1].start() == len(left) - len(left.lstrip())):
+            at_the_start = not low[first : begin + found[-1].start()].strip()
+            if not (bare_answer and at_the_start):
                 return True
-    right = low[end:last]
+    right = low[end : min(last, end + FAR)]
     return bool(_AFTER.match(right) or _COLON_NO.match(right))
 
 

@@ -13,6 +13,9 @@ from medtest.vqa.values import Range, ranges
 MOST = 500.0
 """A larger number of millimetres is no polyp's size."""
 
+MOST_SIZES = 100
+"""Different sizes of one answer that are looked at."""
+
 _UNIT = (
     r"(?:mms?|cms?|millimet(?:er|re)s?|centimet(?:er|re)s?|mil\u00edmetros?|cent\u00edmetros?|millim\u00e8tres?"
     r"|centim\u00e8tres?|zentimeter|\u6beb\u7c73|\u5398\u7c73)(?![^\W\d_])"
@@ -68,7 +71,8 @@ def size(low: str) -> Found | None:
     if not found:
         small = _DIMINUTIVE.search(low)
         return (ranges(Range(0, 5)), *small.span()) if small else None
-    kept = [one for one in found if not any(_inside(other[0], one[0]) for other in found)]
+    first = list({one[0]: one for one in reversed(found)}.values())[::-1][:MOST_SIZES]
+    kept = [one for one in first if not any(_inside(other[0], one[0]) for other in first)]
     return ranges(*(one[0] for one in kept)), kept[0][1], kept[-1][2]
 
 
