@@ -41,7 +41,7 @@ COLUMNS = (
     "published_perturbed",
     "published_difference",
 )
-RELATION_COLUMNS = ("question", "relation", "cases", "right", "accuracy", "ci_low", "ci_high", "exact", "not_judged")
+RELATION_COLUMNS = ("item", "relation", "cases", "right", "accuracy", "ci_low", "ci_high", "exact", "not_judged")
 
 
 def relation_table(frame: pd.DataFrame) -> pd.DataFrame:
@@ -58,8 +58,8 @@ def relation_table(frame: pd.DataFrame) -> pd.DataFrame:
     import pandas as pd
 
     rows: list[dict[str, object]] = []
-    for question in _questions(frame):
-        asked = frame[frame["question"] == question]
+    for item in _items(frame):
+        asked = frame[frame["item"] == item]
         for relation in dict.fromkeys(frame["relation"]):
             cases = asked[asked["relation"] == relation]
             judged = cases[cases["right"].notna()]
@@ -70,7 +70,7 @@ def relation_table(frame: pd.DataFrame) -> pd.DataFrame:
             low, high = (float(end) for end in statistics.wilson(np.nan_to_num(rate) * images, images))
             rows.append(
                 {
-                    "question": question,
+                    "item": item,
                     "relation": relation,
                     "cases": len(judged),
                     "right": int(judged["right"].sum()),
@@ -96,7 +96,7 @@ def accuracy_table(frame: pd.DataFrame) -> pd.DataFrame:
     import pandas as pd
 
     by_relation = relation_table(frame)
-    rows = [_row(question, frame, by_relation) for question in _questions(frame)]
+    rows = [_row(item, frame, by_relation) for item in _items(frame)]
     table = pd.DataFrame(rows, columns=list(COLUMNS))
     every = [one.name for one in in_slide_order()]
     kept = [one.name for one in in_slide_order() if one.kept]
@@ -110,7 +110,7 @@ def published_table() -> pd.DataFrame:
     import pandas as pd
 
     rows = [
-        {"question": row.question, "source": row.source, "perturbed": row.perturbed, "difference": row.difference}
+        {"item": row.question, "source": row.source, "perturbed": row.perturbed, "difference": row.difference}
         for row in published().values()
     ]
     table = pd.DataFrame(rows, columns=list(COLUMNS))
@@ -119,14 +119,14 @@ def published_table() -> pd.DataFrame:
     return pd.concat([table, pd.DataFrame([row for row in means if row is not None])], ignore_index=True)
 
 
-def mean_row(table: pd.DataFrame, name: str, questions: list[str]) -> dict[str, object] | None:
+def mean_row(table: pd.DataFrame, name: str, items: list[str]) -> dict[str, object] | None:
     """Return the plain mean over questions of a table's figures, or None where one of them has no row."""
-    chosen = table[table["question"].isin(questions)]
-    if len(chosen) != len(questions):
+    chosen = table[table["item"].isin(items)]
+    if len(chosen) != len(items):
         return None
     figures = [column for column in COLUMNS if column not in ("item", "question", "cases", "source_low", "source_high")]
     means = {column: round(float(chosen[column].astype(float).mean(skipna=False)), 6) for column in figures}
-    return {"item": "", "question": name, "cases": chosen["cases"].sum(min_count=1), **means}
+    return {"item": name, "question": "", "cases": chosen["cases"].sum(min_count=1), **means}
 
 
 def label_scores(said: list[frozenset[str]], true: list[frozenset[str]]) -> tuple[float, float, float]:
@@ -151,25 +151,25 @@ def label_scores(said: list[frozenset[str]], true: list[frozenset[str]]) -> tupl
     return f1, recall, mcc
 
 
-def _questions(frame: pd.DataFrame) -> list[str]:
-    there = list(dict.fromkeys(frame["question"]))
+def _items(frame: pd.DataFrame) -> list[str]:
+    there = list(dict.fromkeys(frame["item"]))
     known = [one.name for one in in_slide_order() if one.name in set(there)]
     return [*known, *(name for name in there if name not in set(known))]
 
 
-def _row(question: str, frame: pd.DataFrame, by_relation: pd.DataFrame) -> dict[str, object]:
-    own = by_relation[by_relation["question"] == question].set_index("relation")
+def _row(item: str, frame: pd.DataFrame, by_relation: pd.DataFrame) -> dict[str, object]:
+    own = by_relation[by_relation["item"] == item].set_index("relation")
     perturbed = own.drop(index=[SOURCE, UNCHANGED], errors="ignore")["accuracy"].dropna()
     mean = float(perturbed.mean()) if len(perturbed) else float("nan")
     at_source = own.loc[SOURCE] if SOURCE in own.index else None
-    source = float("nan") if at_source is None else float(at_source["accuracy"])
-    chosen = (frame["question"] == question) & (frame["relation"] == SOURCE) & frame["right"].notna()
+    source = float("nan") if at_source is None else float(own["accuracy"].to_dict()[SOURCE])
+    chosen = (frame["item"] == item) & (frame["relation"] == SOURCE) & frame["right"].notna()
     judged = frame[chosen]
     scores = label_scores(*([_labels(text) for text in judged[column]] for column in ("said", "true")))
-    known, beside = by_name(question), published().get(question)
+    known, beside = by_name(item), published().get(item)
     return {
-        "item": "" if known is None or known.id is None else str(known.id),
-        "question": question,
+        "item": item,
+        "question": "" if known is None else known.text,
         "cases": len(judged),
         "source": source,
         "source_low": float("nan") if at_source is None else at_source["ci_low"],

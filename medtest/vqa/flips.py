@@ -5,10 +5,11 @@ asked again shows how many (relation ``unchanged``), and ``net`` is the rate und
 
 A cell is one question under one relation. Its rate has Wilson's interval, its net rate Newcombe's for the difference of
 independent proportions (R. G. Newcombe, "Interval estimation for the difference between independent proportions",
-Statistics in Medicine 17, 1998, method 10). Several severities or repeats of one image are not independent: images are
-counted, each with the share of its cases that flipped. Pools (``all`` questions, ``overall`` relations) are resampled by
-images, from which both rates are drawn together; where fewer than ten images flipped, or fewer than ten did not,
-Newcombe's interval stands there as well.
+Statistics in Medicine 17, 1998, method 10). Several severities or repeats of one image are not independent: images
+are counted, each with the share of its cases that flipped. Pools (``all`` questions, ``overall`` relations) are
+resampled by images, from which both rates are drawn together. A rate for which fewer than ten images flipped, or fewer
+than ten did not, has Wilson's interval in place of the bootstrap's; the two intervals are then joined as Newcombe joins
+his (the method for any two intervals: G. Y. Zou and A. Donner, Statistics in Medicine 27, 2008).
 
 ``p`` asks whether a relation flips more or fewer answers than asking again does: McNemar's exact test on each image's
 first cases of both, images exchanged whole. ``p_holm`` is corrected over all cells of the table (S. Holm, 1979).
@@ -79,18 +80,27 @@ def newcombe(k: float, n: float, k0: float, n0: float) -> tuple[float, float]:
     """
     if n <= 0 or n0 <= 0:
         return float("nan"), float("nan")
-    (low, high), (low0, high0) = statistics.wilson(k, n), statistics.wilson(k0, n0)
-    rate, rate0 = k / n, k0 / n0
-    below = float(np.hypot(rate - low, high0 - rate0))
-    above = float(np.hypot(high - rate, rate0 - low0))
+    return _joined(k / n, _wilson(k, n), k0 / n0, _wilson(k0, n0))
+
+
+def _wilson(k: float, n: float) -> tuple[float, float]:
+    low, high = statistics.wilson(k, n)
+    return float(low), float(high)
+
+
+def _joined(rate: float, ends: tuple[float, float], rate0: float, ends0: tuple[float, float]) -> tuple[float, float]:
+    """Return the ends of the interval for rate - rate0 from those of both."""
+    below = float(np.hypot(rate - ends[0], ends0[1] - rate0))
+    above = float(np.hypot(ends[1] - rate, rate0 - ends0[0]))
     return rate - rate0 - below, rate - rate0 + above
 
 
 def flip_table(frame: pd.DataFrame) -> pd.DataFrame:
     """Return flips of every question × relation with their pools, with exactly :data:`COLUMNS`.
 
-    Rates and intervals are fractions. ``refusals`` counts answers that were refused, ``not_judged`` cases without a
-    verdict (``may change``, ``skip``, unparsed); neither is in ``cases``, but for refusals where the source answered.
+    ``item`` is the question's name, ``question`` its wording. Rates and intervals are fractions. ``not_judged`` counts
+    answers without a verdict (``may change``, ``skip``, unparsed, no answer to the source), which are not in ``cases``;
+    ``refusals`` counts refused answers, which are in ``cases`` and flips where the source was answered.
 
     Args:
         frame: Rows of one system, as :func:`medtest.vqa.judged.frame_of` gives them.
@@ -102,17 +112,17 @@ def flip_table(frame: pd.DataFrame) -> pd.DataFrame:
         return pd.DataFrame(columns=list(COLUMNS))
     images = {name: number for number, name in enumerate(dict.fromkeys(frame["image"]))}
     resampler = statistics.Resampler(len(images), "vqa flips")
-    questions = [*_in_order(followups["question"]), ALL]
+    items = [*_in_order(followups["item"]), ALL]
     relations = [name for name in dict.fromkeys(followups["relation"]) if name != UNCHANGED]
     rows: list[dict[str, object]] = []
-    for question in questions:
-        asked = followups if question == ALL else followups[followups["question"] == question]
+    for item in items:
+        asked = followups if item == ALL else followups[followups["item"] == item]
         floor = asked[asked["relation"] == UNCHANGED]
         for relation in [*relations, OVERALL]:
             chosen = asked["relation"] != UNCHANGED if relation == OVERALL else asked["relation"] == relation
             cases = asked[chosen]
             if not cases.empty:
-                rows.append(_cell(question, relation, cases, floor, images, resampler))
+                rows.append(_cell(item, relation, cases, floor, images, resampler))
     return _with_holm(pd.DataFrame(rows, columns=list(COLUMNS)))
 
 
@@ -123,7 +133,7 @@ def _in_order(names: pd.Series) -> list[str]:
 
 
 def _cell(
-    question: str,
+    item: str,
     relation: str,
     cases: pd.DataFrame,
     floor: pd.DataFrame,
@@ -133,32 +143,29 @@ def _cell(
     found, again = _per_image(cases, images), _per_image(floor, images)
     n, n0 = float((found[:, 1] > 0).sum()), float((again[:, 1] > 0).sum())
     rate, rate0 = _rate(found.sum(0)), _rate(again.sum(0))
-    rate_low, rate_high = (float(end) for end in statistics.wilson(np.nan_to_num(rate) * n, n))
-    pool = ALL in question.split() or relation == OVERALL
-    method = "newcombe"
-    low, high = newcombe(rate * n, n, rate0 * n0, n0) if n and n0 else (float("nan"), float("nan"))
-    if pool and n and n0 and not _few(found):
-        low, high = _bootstrap(found, again, resampler)
-        rate_low, rate_high = _bootstrap(found, None, resampler)
-        method = "bootstrap"
-    single = not pool
-    known = by_name(question)
+    pool = item == ALL or relation == OVERALL
+    resampled = [pool and not _few(one) for one in (found, again)]
+    ends = _bootstrap(found, None, resampler) if resampled[0] else _wilson(np.nan_to_num(rate) * n, n)
+    ends0 = _bootstrap(again, None, resampler) if resampled[1] else _wilson(np.nan_to_num(rate0) * n0, n0)
+    low, high = _bootstrap(found, again, resampler) if all(resampled) else _joined(rate, ends, rate0, ends0)
+    method = "bootstrap" if all(resampled) else "wilson and bootstrap" if any(resampled) else "newcombe"
+    known = by_name(item)
     return {
-        "item": "" if known is None or known.id is None else str(known.id),
-        "question": question,
+        "item": item,
+        "question": "" if known is None else known.text,
         "relation": relation,
         "flips": int(found[:, 0].sum()),
         "cases": int(found[:, 1].sum()),
         "unchanged_flips": int(again[:, 0].sum()),
         "unchanged_cases": int(again[:, 1].sum()),
         "rate": _round(rate),
-        "rate_low": _round(rate_low),
-        "rate_high": _round(rate_high),
+        "rate_low": _round(ends[0]),
+        "rate_high": _round(ends[1]),
         "net": _round(rate - rate0),
         "ci_low": _round(low),
         "ci_high": _round(high),
         "ci_method": method if n and n0 else "",
-        "p": _against_unchanged(cases, floor) if single and n and n0 else float("nan"),
+        "p": _against_unchanged(cases, floor) if not pool and n and n0 else float("nan"),
         "p_holm": float("nan"),
         "refusals": int((cases["state"] == "refusal").sum()),
         "not_judged": int(cases["flip"].isna().sum()),
@@ -233,22 +240,22 @@ def direction_table(frame: pd.DataFrame) -> pd.DataFrame:
     known = frame[(frame["relation"] != SOURCE) & frame["right"].notna() & frame["source_right"].notna()]
     rows: list[dict[str, object]] = []
     relations = list(dict.fromkeys(known["relation"]))
-    for question in _in_order(known["question"]):
+    for item in _in_order(known["item"]):
         for relation in relations:
-            cases = known[(known["question"] == question) & (known["relation"] == relation)]
+            cases = known[(known["item"] == item) & (known["relation"] == relation)]
             if not cases.empty:
-                rows.append(_direction(question, relation, cases))
+                rows.append(_direction(item, relation, cases))
     return _with_holm(pd.DataFrame(rows, columns=list(DIRECTION_COLUMNS)))
 
 
-def _direction(question: str, relation: str, cases: pd.DataFrame) -> dict[str, object]:
+def _direction(item: str, relation: str, cases: pd.DataFrame) -> dict[str, object]:
     before, after = cases["source_right"] == 1, cases["right"] == 1
     lost, won = before & ~after, ~before & after
     net = (lost.astype(int) - won.astype(int)).groupby(cases["image"]).sum()
-    known = by_name(question)
+    known = by_name(item)
     return {
-        "item": "" if known is None or known.id is None else str(known.id),
-        "question": question,
+        "item": item,
+        "question": "" if known is None else known.text,
         "relation": relation,
         "cases": len(cases),
         "right_to_wrong": int(lost.sum()),

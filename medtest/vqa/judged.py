@@ -29,7 +29,7 @@ NOT_RELEVANT = "not relevant"
 
 COLUMNS = (
     "image",
-    "question",
+    "item",
     "relation",
     "severity",
     "repeat",
@@ -45,8 +45,9 @@ COLUMNS = (
     "source_right",
     "distance",
 )
-"""Of one row: ``flip``, ``right``, ``exact`` and ``source_right`` are 1, 0, or NaN where that is not judged; ``said`` and
-``true`` canonical texts, of which ``true`` is empty where no truth is known. Of the source, ``flip`` is NaN."""
+"""Of one row: ``item`` is the question's name. ``flip``, ``right``, ``exact`` and ``source_right`` are 1, 0, or NaN
+where that is not judged; ``flip`` of the source is NaN. ``said`` and ``true`` are canonical texts, ``true`` is empty
+where no truth is known."""
 
 
 def judged_row(
@@ -90,7 +91,7 @@ def judged_row(
     of_source = flip.comparison if flip is not None else None
     return {
         "image": image,
-        "question": question.name,
+        "item": question.name,
         "relation": relation,
         "severity": severity,
         "repeat": repeat,
