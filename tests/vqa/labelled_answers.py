@@ -19,12 +19,12 @@ class Labelled:
     item: int
     expected: str
     text: str
-    second: bool = False
+    first_set: bool = True
 
     @property
     def held_out(self) -> bool:
-        """Whether the parser was not tuned on it."""
-        return hashlib.sha256(f"{self.item} {self.text}".encode()).digest()[0] % 4 == 0
+        """Whether the parser was written without it: its first figure was taken on the others."""
+        return self.first_set and hashlib.sha256(f"{self.item} {self.text}".encode()).digest()[0] % 4 == 0
 
 
 _KINDS = {
@@ -48,5 +48,7 @@ def labelled() -> list[Labelled]:
         for line in file.read_text(encoding="utf-8").splitlines()[1:]:
             item, expected, text = line.split("|", 2)
             kind = _KINDS[int(item)]
-            rows.append(Labelled(kind, int(item), expected, text.replace("\\n", "\n"), file.stem == "second"))
+            rows.append(
+                Labelled(kind, int(item), expected, text.replace("\\n", "\n"), file.stem not in ("second", "third"))
+            )
     return rows

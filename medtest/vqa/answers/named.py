@@ -27,7 +27,7 @@ _WIDER: dict[str, frozenset[str]] = {
     "endoscopy": frozenset(
         {"colonoscopy", "gastroscopy", "capsule_endoscopy", "sigmoidoscopy", "bronchoscopy", "enteroscopy", "ercp"}
     ),
-    "cecum": frozenset({"ileocecal_valve"}),
+    "erythema": frozenset({"ulcerative_colitis", "oesophagitis", "inflammation"}),
 }
 """A name says nothing new beside one of these."""
 

@@ -32,7 +32,7 @@ _BETWEEN = re.compile(
 )
 _ANATOMY = re.compile(
     rf"\b(?:{_UPPER}|{_LOWER}|{_LEFT}|{_RIGHT}|{_MIDDLE})\s+(?:colon|o?esophagus|gi\b|gastro\w*|endoscopy"
-    rf"|rectum|third|lobe|abdomen|intestine|bowel|body|digestive|now|away)\b"
+    rf"|rectum|third|lobe|abdomen|intestine|bowel|body|digestive|now|away)\b|\bright (?:in|at|here|there|now)\b"
 )
 _ALL = re.compile(
     r"\b(?:throughout|diffuse(?:ly)?|entire (?:image|field|view|mucosa)|whole (?:image|field|view)|all over"

@@ -54,7 +54,7 @@ _MARK = re.compile(
     r"\b(?:final answer|answer|respuesta|antwort|r\u00e9ponse|resposta)\b\s*(?:\bis\b\s*:?|:|=|\n)\s*"
     r"|\u7b54\u6848\s*[:\u662f]?\s*"
 )
-_BULLET = re.compile(r"(?m)^\s*(?:[-+]\s|\(?[a-z]\)\s)")
+_BULLET = re.compile(r"(?m)^[ ]*(?:[-+]\s|\(?[a-z]\)\s)")
 _OPTION = re.compile(r"\A\s*\(?[a-f][).]\s+")
 
 _KEYS: tuple[str, ...] = (

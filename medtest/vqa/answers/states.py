@@ -26,12 +26,13 @@ _DO = (
     + r"\s*(?:determine[d]?|tell|assess(?:ed)?|say|provide[d]?|identif(?:y|ied)|identifying|answer(?:ed)?"
     r"|evaluate[d]?|confirm(?:ed)?"
     r"|make|made|measure[d]?|estimate[d]?|judge[d]?|assist|help|analy[sz]e[d]?|interpret(?:ed)?"
-    r"|diagnose[d]?|give|offer|comment|view|process|classif(?:y|ied)|ascertain(?:ed)?|specif(?:y|ied)"
+    r"|diagnose[d]?|give|offer|comment|view|process|classif(?:y|ied)|ascertain(?:ed)?|pinpoint|locate"
+    r"|describe(?!d)|specif(?:y|ied)"
     r"|state[d]?|discern(?:ed)?|comply)"
 )
 _REFUSALS = re.compile(
     rf"\b(?:(?:cannot|can\s?not|can't|could not|couldn't|unable to|not able to|not possible to"
-    rf"|impossible to|won't|will not)\s+{_DO}\b"
+    rf"|impossible to|(?:hard|difficult) to|won't|will not)\s+{_DO}\b"
     r"|i'?m sorry|i am sorry|i apologi[sz]e|as an ai\b|unable to (?:assess|determine)|not possible\b"
     r"|impossible\b|indeterminate|undetermined|cannot be seen well"
     r"|(?:doesn't|does not|do not) (?:provide|contain|give|offer|have) (?:enough|sufficient)\b"
@@ -47,8 +48,9 @@ _HEDGES = re.compile(
 )
 _LEAD = re.compile(
     r"\A[\W_]*(?:(?P<label>[^:\n]{0,60}?[:=]\s*))?(?:(?P<yes>yes|yep|yeah|true|correct|affirmative|s\u00ed"
-    r"|oui|ja|sim)|(?P<no>no|nope|false|negative|nein|non|n\u00e3o))(?![^\W\d_])(?!\.\s?\d)"
-    r"|\A[\W_]*(?:(?P<zh_yes>\u662f\u7684|\u662f|\u6709|\u5bf9)|(?P<zh_no>\u6ca1\u6709|\u5426|\u65e0"
+    r"|oui|ja|sim)|(?P<no>no|nope|not (?:that i|at all)|false|negative|nein|non|n\u00e3o))(?![^\W\d_])(?!\.\s?\d)"
+    r"|\A[\W_]*(?:(?P<zh_yes>\u662f\u7684|\u306f\u3044|\u662f|\u6709|\u5bf9)|(?P<zh_no>\u6ca1\u6709"
+    r"|\u3044\u3044\u3048|\u5426|\u65e0"
     r"|\u4e0d\u662f|\u4e0d))"
 )
 _NOTHING = re.compile(
