@@ -33,17 +33,21 @@ def parse(text: str, kind: Kind, item: int | None = None) -> Answer:
         item: Official id of the question (0-17), which yes/no, findings and counts have words of their own for; None
             for any other question.
     """
-    kept = plain(text, kind)
+    whole = plain(text, kind)
+    kept = whole.strip()
+    offset = len(whole) - len(whole.lstrip())
     low = lowered(kept)
-    if not low.strip():
+    if not low:
         return Answer(kind=kind, state=State.UNPARSED)
     found = _found(kept, low, kind, item)
+    hedged = states.hedged(low)
     if found is None:
-        return Answer(kind=kind, state=State.UNPARSED, hedged=states.hedged(low))
+        return Answer(kind=kind, state=State.UNPARSED, hedged=hedged)
     what, start, end = found
+    span = (offset + start, offset + end)
     if isinstance(what, State):
-        return Answer(kind=kind, state=what, span=(start, end), hedged=states.hedged(low))
-    return Answer(kind=kind, state=State.VALUE, value=what, span=(start, end), hedged=states.hedged(low))
+        return Answer(kind=kind, state=what, span=span, hedged=hedged)
+    return Answer(kind=kind, state=State.VALUE, value=what, span=span, hedged=hedged)
 
 
 def parse_all(texts: list[str], kind: Kind, item: int | None = None) -> Answer:
