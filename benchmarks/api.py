@@ -99,13 +99,16 @@ async def bare(base_url: str, count: int, in_flight: int, name: str) -> tuple[fl
 @contextlib.contextmanager
 def campaign(base_url: str, in_flight: int, rules: Retries | None = None) -> Iterator[Campaign]:
     """Make a campaign with a fresh ledger and cache."""
+    import openai  # noqa: F401 - loading it takes seconds and is no part of a rate
+
     rules = rules or Retries()
-    with tempfile.TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger.sqlite") as ledger:
-        with Cache(Path(folder) / "cache.sqlite") as cache:
-            caller = Caller(
-                Endpoint(base_url=base_url), PARAMETERS, max_in_flight=in_flight, call_seconds=rules.call_seconds
-            )
-            yield Campaign(caller, ledger, cache=cache, gate=Gate(max_in_flight=in_flight), retries=rules)
+    caller = Caller(Endpoint(base_url=base_url), PARAMETERS, max_in_flight=in_flight, call_seconds=rules.call_seconds)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Ledger(Path(folder) / "ledger.sqlite") as ledger,
+        Cache(Path(folder) / "cache.sqlite") as cache,
+    ):
+        yield Campaign(caller, ledger, cache=cache, gate=Gate(max_in_flight=in_flight), retries=rules)
 
 
 async def ours(base_url: str, count: int, in_flight: int, name: str) -> tuple[float, float]:

@@ -185,14 +185,14 @@ class Limits:
     def _refused(self, permit: Permit, *, stated: bool, foreseen: bool, wait: float | None, now: float) -> None:
         self.throttled += 1
         self._recent.append(True)
-        if stated and not foreseen:
-            for kind in ("requests", "tokens"):
-                if self.buckets[kind].known and self.buckets[kind].level < 1.0:
-                    self.buckets[kind].surprised()
         if wait is not None:
             self.paused_until = max(self.paused_until, now + wait)
         if permit.sent_at <= self._cut_at:
             return  # it left before the last refusal was known: one lesson, not two
+        if stated and not foreseen:
+            for kind in ("requests", "tokens"):
+                if self.buckets[kind].known and self.buckets[kind].level < 1.0:
+                    self.buckets[kind].surprised()
         if wait is None and not stated:
             # A lone refusal without a word of when to come back may be an accident; several are a limit.
             if sum(self._recent) < (3 if self.pace.base is not None else 5):
@@ -206,8 +206,9 @@ class Limits:
             began = self._began if self._began is not None else now
             since = now - max(began, self._cut_at)
             self.pace.refused(answered=self._answered, seconds=since, pause=pause, now=now)
-        self.limit = max(1.0, 0.7 * self.limit)
-        self._slow_start = False
+            # Where quotas are stated the buckets keep to them, and fewer in flight would only slow a slow network.
+            self.limit = max(1.0, 0.7 * self.limit)
+            self._slow_start = False
         self._in_a_row += 1
         self._answered = 0
         self._cut_at = now

@@ -123,8 +123,10 @@ class Bucket:
 
     Between answers the level rises by ``rate`` and falls with what is sent; each answer's headers put it right. The
     rate is what the headers imply: (limit - remaining) / reset, which is exact for a server that refills steadily. A
-    server that counts in fixed windows refills only at the reset: after two refusals that the bucket did not foresee
-    it is taken for one (``windowed``), and nothing is added before the reset.
+    server that counts in fixed windows refills only at the reset: after two refusals that the bucket did not foresee,
+    and implied rates that lie far apart, it is taken for one (``windowed``), and nothing is added before the reset.
+    Each unforeseen refusal also raises the ``spare`` calls kept back, up to half of the capacity: they absorb what is
+    under way and arrives later, or closer together, than it was sent.
 
     Times are seconds of one monotonic clock.
     """
@@ -135,7 +137,10 @@ class Bucket:
         self.rate: float | None = None
         self.reset_at: float | None = None
         self.windowed = False
+        self.spare = 1.0
         self._surprises = 0
+        self._slowest, self._fastest = math.inf, 0.0
+        self._shortest = math.inf
         self._at = 0.0
 
     @property
@@ -157,8 +162,8 @@ class Bucket:
         self._advance(now)
         if not self.known:
             return 0.0
-        # One spare call absorbs what is under way and not yet counted.
-        need = min(cost + min(1.0, 0.1 * self.capacity), self.capacity)
+        spare = min(self.spare, (0.1 if self._surprises == 0 else 0.5) * self.capacity)
+        need = min(cost + spare, self.capacity)
         if self.level >= need:
             return 0.0
         until_reset = None if self.reset_at is None else self.reset_at - now
@@ -179,7 +184,7 @@ class Bucket:
         Args:
             quota: What an answer's headers say.
             sent_since: Cost of what was sent after the call that this answers: the server had not counted it.
-            age: Seconds since that call was sent: what has been refilled meanwhile.
+            age: Seconds since that call was sent: within them the server has refilled.
             now: The clock.
         """
         self.capacity = max(quota.limit if quota.limit else quota.remaining, quota.remaining, 1.0)
@@ -188,7 +193,11 @@ class Bucket:
             # The remainder is rounded down, so up to one of the deficit may be refilled already.
             rate = (deficit - 0.5 if deficit >= 2 else deficit) / quota.reset
             self.rate = rate if self.rate is None else 0.7 * self.rate + 0.3 * rate
-        refilled = (self.rate or 0.0) * age if not self.windowed else 0.0
+            if deficit >= 3:
+                self._slowest, self._fastest = min(self._slowest, rate), max(self._fastest, rate)
+        # The shortest way so far is the server's own time; what a call took beyond it, it may have waited to arrive.
+        self._shortest = min(self._shortest, age)
+        refilled = (self.rate or 0.0) * self._shortest if not self.windowed else 0.0
         self.level = min(self.capacity, quota.remaining + refilled - sent_since)
         self.reset_at = None if quota.reset is None else now + max(0.0, quota.reset)
         self._at = now
@@ -196,4 +205,6 @@ class Bucket:
     def surprised(self) -> None:
         """Take note of a refusal for which the bucket had seen no reason."""
         self._surprises += 1
-        self.windowed = self.windowed or (self._surprises >= 2 and self.reset_at is not None)
+        self.spare += 1.0
+        apart = self._fastest > 3 * self._slowest
+        self.windowed = self.windowed or (self._surprises >= 2 and apart and self.reset_at is not None)

@@ -91,6 +91,27 @@ def test_with_no_word_at_all_it_still_ends(latency: float) -> None:
     assert seconds < 3 * 19
 
 
+class Windows(Steady):
+    """Fixed windows of six seconds, sixty calls in each."""
+
+    def ask(self, now: float) -> tuple[int, dict[str, str]]:
+        if now >= self.at + 6:
+            self.level, self.at = 60.0, self.at + 6 * ((now - self.at) // 6)
+        fine = self.level >= 1
+        self.level -= fine
+        return (200 if fine else 429), {
+            "x-ratelimit-limit-requests": "60",
+            "x-ratelimit-remaining-requests": str(int(self.level)),
+            "x-ratelimit-reset-requests": f"{(self.at + 6 - now) * 1000:.0f}ms",
+        }
+
+
+def test_fixed_windows_are_found_out() -> None:
+    refused, seconds = played(Windows(10, 60, headers=True, retry=False), 300, 0.05)
+    assert refused / (300 + refused) < 0.05
+    assert seconds < 36
+
+
 @pytest.mark.parametrize("rate", [0.5, 3.0, 50.0, 200.0])
 def test_other_rates(rate: float) -> None:
     refused, seconds = played(Steady(rate, 5, headers=True, retry=True), 100, 0.05)
