@@ -19,6 +19,8 @@ LAYERS: dict[str, int] = {
     "plugins": 1,
     "records": 1,
     "imagefile": 1,
+    "vqa": 2,
+    "api": 1,
     "volumes": 1,
     "preparation": 2,
     "phantoms": 2,
@@ -42,6 +44,7 @@ LAZY_ALLOWED = {
     ("report", "tracking"),  # finish() tracks after it has reported
     ("training", "tracking"),  # training logs to the same store
     ("study", "tracking"),  # so does a study's report
+    ("vqa", "results"),  # tables of flips and accuracy use the results' intervals
 }
 HEAVY = {
     "torch",

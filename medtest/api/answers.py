@@ -1,0 +1,190 @@
+"""From a server's body to a state and words: chat.completions and Responses, structured or plain.
+
+The shapes are OpenAI's API reference's (chat completion object; response object). Compatible servers leave fields out:
+nothing but the answer itself is required.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from medtest.api.request import State
+from medtest.cases import Json
+
+_FENCE = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL | re.IGNORECASE)
+
+
+class NotAnAnswer(Exception):  # noqa: N818 - it says what a body is, not what broke
+    """The body is JSON but no completion; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a body says.
+
+    Attributes:
+        state: ANSWERED, REFUSAL, CONTENT_FILTER, LENGTH or MALFORMED.
+        text: The model's words.
+        parsed: The structured answer.
+        reason: Why it is malformed.
+        model: The model's name.
+        prompt_tokens: Counted by the server.
+        completion_tokens: Counted by the server.
+    """
+
+    state: State
+    text: str
+    parsed: Json
+    reason: str
+    model: str
+    prompt_tokens: int | None
+    completion_tokens: int | None
+
+
+def read_body(body: Any, *, api: str, answer_model: type[BaseModel] | None, plain: bool) -> Found:
+    """Return what a decoded body says.
+
+    Args:
+        body: The JSON.
+        api: ``chat`` or ``responses``.
+        answer_model: Shape of the answer that was asked for.
+        plain: Whether it was asked for in words: an answer without JSON is then text, and no fault.
+
+    Raises:
+        NotAnAnswer: It is something else than a completion.
+    """
+    if not isinstance(body, Mapping):
+        raise NotAnAnswer(f"the body is {_kind(body)}, not an object")
+    state, text = (_response if api == "responses" else _chat)(body)
+    parsed: Json = None
+    reason = ""
+    if state == State.ANSWERED and not text.strip():
+        state, reason = State.MALFORMED, "the answer is empty"
+    elif state == State.ANSWERED and answer_model is not None:
+        parsed, reason = parse_structured(text, answer_model)
+        if reason and not plain:
+            state = State.MALFORMED
+    usage = body.get("usage") if isinstance(body.get("usage"), Mapping) else {}
+    return Found(
+        state,
+        text,
+        parsed,
+        reason if state == State.MALFORMED else "",
+        str(body.get("model") or ""),
+        _count(usage, "prompt_tokens", "input_tokens"),
+        _count(usage, "completion_tokens", "output_tokens"),
+    )
+
+
+def parse_structured(text: str, answer_model: type[BaseModel]) -> tuple[Json, str]:
+    """Return the structured answer in a text and ""; or None and why there is none.
+
+    JSON may stand alone, in a Markdown fence, or between words.
+    """
+    candidates = [text.strip(), *(found.strip() for found in _FENCE.findall(text))]
+    start, end = text.find("{"), text.rfind("}")
+    if 0 <= start < end:
+        candidates.append(text[start : end + 1])
+    reason = "the answer is no JSON"
+    for candidate in candidates:
+        try:
+            return answer_model.model_validate_json(candidate).model_dump(mode="json"), ""
+        except ValidationError as error:
+            first = error.errors(include_input=False, include_url=False)[0]
+            if first["type"] != "json_invalid":
+                place = ".".join(str(part) for part in first["loc"])
+                reason = f"the answer does not fit its schema: {place}: {first['msg']}"
+    return None, reason
+
+
+def _chat(body: Mapping[str, Any]) -> tuple[State, str]:
+    choices = body.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
+        raise NotAnAnswer("the body has no choices" + _stated_error(body))
+    message = choices[0].get("message")
+    if not isinstance(message, Mapping):
+        raise NotAnAnswer("the choice has no message")
+    text = _text(message.get("content"))
+    finish = choices[0].get("finish_reason")
+    if isinstance(message.get("refusal"), str) and message["refusal"]:
+        return State.REFUSAL, message["refusal"]
+    if finish == "content_filter":
+        return State.CONTENT_FILTER, text
+    if finish == "length":
+        return State.LENGTH, text
+    return State.ANSWERED, text
+
+
+def _response(body: Mapping[str, Any]) -> tuple[State, str]:
+    output = body.get("output")
+    if not isinstance(output, list):
+        raise NotAnAnswer("the body has no output" + _stated_error(body))
+    if body.get("status") == "failed":
+        raise NotAnAnswer("the response failed" + _stated_error(body))
+    parts: list[Mapping[str, Any]] = []
+    for item in output:
+        if isinstance(item, Mapping) and item.get("type") == "message" and isinstance(item.get("content"), list):
+            parts += [part for part in item["content"] if isinstance(part, Mapping)]
+    text = "".join(str(part.get("text") or "") for part in parts if part.get("type") == "output_text")
+    refusal = "".join(str(part.get("refusal") or "") for part in parts if part.get("type") == "refusal")
+    if refusal:
+        return State.REFUSAL, refusal
+    details = body.get("incomplete_details")
+    why = details.get("reason") if isinstance(details, Mapping) else None
+    if why == "content_filter":
+        return State.CONTENT_FILTER, text
+    if body.get("status") == "incomplete" or why == "max_output_tokens":
+        return State.LENGTH, text
+    return State.ANSWERED, text
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "".join(str(part.get("text") or "") for part in content if isinstance(part, Mapping))
+    return ""
+
+
+def _count(usage: Any, *names: str) -> int | None:
+    for name in names:
+        value = usage.get(name)
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+            return value
+    return None
+
+
+def _kind(body: Any) -> str:
+    return {list: "a list", str: "a text", type(None): "null"}.get(type(body), "a number")
+
+
+def _stated_error(body: Mapping[str, Any]) -> str:
+    message = error_of(body)[1]
+    return f": {message}" if message else ""
+
+
+def error_of(body: Any) -> tuple[str, str]:
+    """Return code and message of a provider's error body, each "" where it has none."""
+    if not isinstance(body, Mapping):
+        return "", ""
+    error = body.get("error", body)
+    if isinstance(error, str):
+        return "", error
+    if not isinstance(error, Mapping):
+        return "", ""
+    return str(error.get("code") or error.get("type") or ""), str(error.get("message") or "")
+
+
+def decoded(content: bytes) -> Any:
+    """Return the JSON of a body.
+
+    Raises:
+        ValueError: It is none (cut short, HTML, not UTF-8).
+    """
+    return json.loads(content.decode("utf-8"))

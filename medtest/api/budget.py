@@ -1,0 +1,295 @@
+"""What calls cost, what a plan will cost, and a stop before the limit.
+
+A call is reserved before it is sent, with the most that it may cost, and settled afterwards with what it did cost:
+what is in flight counts. When the next call would pass a limit, the budget waits for those under way; if that frees
+nothing, the run ends with :class:`BudgetReached`, its results whole, and goes on where it stopped once the limit is
+raised.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from medtest.api.request import Parameters, Picture, Request
+from medtest.errors import ExitCode, MedtestError, Mistake, UserMistakes, nearest_name
+
+ASSUMED_COMPLETION = 512
+"""Tokens of an answer where ``max_tokens`` is not set."""
+
+_SNAPSHOT = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8}|latest)$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """US dollars for a million tokens.
+
+    Attributes:
+        input: Of the question, pictures included.
+        output: Of the answer.
+        as_of: Day on which the price was looked up, "" if unknown.
+    """
+
+    input: float
+    output: float
+    as_of: str = ""
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.input < math.inf and 0 <= self.output < math.inf):
+            raise ValueError("prices are 0 or more")
+
+    def of(self, prompt_tokens: float, completion_tokens: float) -> float:
+        """Return the price in US dollars of so many tokens."""
+        return (self.input * prompt_tokens + self.output * completion_tokens) / 1e6
+
+
+def price_table(entries: Mapping[str, Mapping[str, Any]], *, where: str = "prices") -> dict[str, Price]:
+    """Return prices by model from plain data: ``{model: {input: …, output: …, as_of: …}}``.
+
+    Raises:
+        UserMistakes: Something else stands there; all mistakes at once.
+    """
+    table: dict[str, Price] = {}
+    mistakes: list[Mistake] = []
+    for model, entry in entries.items():
+        try:
+            unknown = sorted(set(entry) - {"input", "output", "as_of"})
+            if unknown:
+                raise ValueError(f"unknown: {', '.join(unknown)}")
+            table[model] = Price(
+                input=float(entry["input"]), output=float(entry["output"]), as_of=str(entry.get("as_of", ""))
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            found = f"{dict(entry)!r}" if isinstance(entry, Mapping) else repr(entry)
+            mistakes.append(
+                Mistake(
+                    where=where,
+                    key=model,
+                    found=f"{found} ({error})",
+                    allowed="input and output: US dollars for a million tokens, 0 or more; as_of: a day",
+                )
+            )
+    if mistakes:
+        raise UserMistakes(mistakes)
+    return table
+
+
+def price_for(model: str, table: Mapping[str, Price]) -> Price | None:
+    """Return a model's price; a snapshot (``…-2024-08-06``) has the price of its name unless it has its own."""
+    return table.get(model) or table.get(_SNAPSHOT.sub("", model))
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Tokens of a question and the most that its answer may have."""
+
+    prompt: int
+    completion: int
+
+
+def picture_tokens(picture: Picture, detail: str) -> int:
+    """Return the estimated tokens of a picture.
+
+    The tile rule of the gpt-4o family (OpenAI's guide "Images and vision", costs): 85 at low detail; else the picture
+    is fitted into 2048×2048, its shorter side into 768, and each tile of 512×512 costs 170 beside the 85. Other
+    families count otherwise: it is an estimate, which the first answers correct.
+    """
+    if detail == "low":
+        return 85
+    scale = min(1.0, 2048 / max(picture.height, picture.width))
+    scale = min(scale, 768 / min(picture.height, picture.width))
+    tiles = math.ceil(picture.height * scale / 512) * math.ceil(picture.width * scale / 512)
+    return 85 + 170 * tiles
+
+
+def estimate(request: Request, parameters: Parameters) -> Tokens:
+    """Return the estimated tokens of a request: four characters to a token, pictures by tiles, ten for the form."""
+    text = (len(request.prompt) + len(request.system) + 3) // 4 + 10
+    pictures = sum(picture_tokens(picture, parameters.detail) for picture in request.pictures)
+    return Tokens(text + pictures, parameters.max_tokens or ASSUMED_COMPLETION)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCost:
+    """What a plan comes to.
+
+    Attributes:
+        calls: Requests, each one call if all goes well.
+        prompt_tokens: Estimated.
+        completion_tokens: The most that answers may have.
+        usd_most: Price with answers of full length; None without a price.
+        usd_least: Price of the questions alone; None without a price.
+    """
+
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    usd_most: float | None
+    usd_least: float | None
+
+
+def planned_cost(requests: Iterable[Request], parameters: Parameters, price: Price | None) -> PlannedCost:
+    """Return calls, tokens and price of requests, of which none is kept."""
+    calls = prompt = completion = 0
+    for request in requests:
+        tokens = estimate(request, parameters)
+        calls, prompt, completion = calls + 1, prompt + tokens.prompt, completion + tokens.completion
+    most = None if price is None else price.of(prompt, completion)
+    return PlannedCost(calls, prompt, completion, most, None if price is None else price.of(prompt, 0))
+
+
+class BudgetReached(MedtestError):
+    """A budget allows no further call; what was answered is kept.
+
+    Attributes:
+        limit: ``max_usd`` or ``max_calls``.
+        allowed: Its value.
+        spent_usd: Cost so far, over all sessions of the run.
+        calls: Billable calls so far, over all sessions of the run.
+        next_usd: What the next call may cost.
+    """
+
+    exit_code = ExitCode.BUDGET
+
+    def __init__(self, *, limit: str, allowed: float, spent_usd: float, calls: int, next_usd: float) -> None:
+        self.limit, self.allowed, self.spent_usd, self.calls, self.next_usd = limit, allowed, spent_usd, calls, next_usd
+        after = f"${spent_usd:.4f} in {calls} calls"
+        more = f"; the next may cost ${next_usd:.4f}" if limit == "max_usd" else ""
+        super().__init__(
+            f"budget.{limit}={allowed:g} is reached after {after}{more}. What was answered is kept:"
+            f" raise budget.{limit} and run the same command to go on."
+        )
+
+
+@dataclass(slots=True, eq=False)
+class Reservation:
+    """What one call may cost."""
+
+    usd: float
+
+
+class Budget:
+    """Limits of one run over all its sessions.
+
+    Args:
+        max_usd: Most US dollars; None for no limit.
+        max_calls: Most billable calls; None for no limit. Calls that the server answered with an error are not
+            billable; calls that were cut off, or under way when a process died, are.
+        price: The model's price; needed for ``max_usd``.
+        spent_usd: What earlier sessions spent (:class:`~medtest.api.ledger.LedgerTotals`).
+        calls: Billable calls of earlier sessions.
+        where: Place that a mistake's message names.
+
+    Raises:
+        UserMistakes: A limit is no positive number, or ``max_usd`` has no price to go by.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_usd: float | None = None,
+        max_calls: int | None = None,
+        price: Price | None = None,
+        spent_usd: float = 0.0,
+        calls: int = 0,
+        where: str = "configuration",
+    ) -> None:
+        mistakes = []
+        for name, limit in (("max_usd", max_usd), ("max_calls", max_calls)):
+            if limit is not None and not (limit > 0 and math.isfinite(limit)):
+                mistakes.append(
+                    Mistake(where=where, key=f"budget.{name}", found=str(limit), allowed="a number above 0")
+                )
+        if max_usd is not None and price is None:
+            mistakes.append(
+                Mistake(
+                    where=where,
+                    key="budget.max_usd",
+                    found="no price of the model",
+                    fix="give the model's price (input and output, US dollars for a million tokens), or use max_calls",
+                )
+            )
+        if mistakes:
+            raise UserMistakes(mistakes)
+        self.max_usd, self.max_calls, self.price = max_usd, max_calls, price
+        self.spent_usd, self.calls = spent_usd, calls
+        self._reserved: set[Reservation] = set()
+        self._reserved_usd = 0.0
+        self._changed: asyncio.Event | None = None
+
+    @property
+    def in_flight(self) -> int:
+        """Calls that are reserved and not settled."""
+        return len(self._reserved)
+
+    def expected(self, tokens: Tokens) -> float:
+        """Return what a call may cost at most, in US dollars; 0 without a price."""
+        return 0.0 if self.price is None else self.price.of(tokens.prompt, tokens.completion)
+
+    def cost(self, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:
+        """Return what a call did cost; None without a price or a count."""
+        if self.price is None or (prompt_tokens is None and completion_tokens is None):
+            return None
+        return self.price.of(prompt_tokens or 0, completion_tokens or 0)
+
+    def _passed(self, usd: float) -> str | None:
+        if self.max_calls is not None and self.calls + len(self._reserved) + 1 > self.max_calls:
+            return "max_calls"
+        if self.max_usd is not None and self.spent_usd + self._reserved_usd + usd > self.max_usd:
+            return "max_usd"
+        return None
+
+    async def reserve(self, usd: float) -> Reservation:
+        """Wait until a call that may cost so much fits into the limits.
+
+        Raises:
+            BudgetReached: It does not, and nothing is in flight any more.
+        """
+        while (limit := self._passed(usd)) is not None:
+            if not self._reserved:
+                allowed = self.max_calls if limit == "max_calls" else self.max_usd
+                raise BudgetReached(
+                    limit=limit,
+                    allowed=float(allowed or 0),
+                    spent_usd=self.spent_usd,
+                    calls=self.calls,
+                    next_usd=usd,
+                )
+            if self._changed is None:
+                self._changed = asyncio.Event()
+            await self._changed.wait()
+        reservation = Reservation(usd)
+        self._reserved.add(reservation)
+        self._reserved_usd += usd
+        return reservation
+
+    def settle(self, reservation: Reservation, usd: float, *, billable: bool) -> None:
+        """Put what a call did cost in the place of its reservation; settling twice does nothing."""
+        if reservation not in self._reserved:
+            return
+        self._reserved.discard(reservation)
+        # A sum of many small numbers drifts; empty is empty.
+        self._reserved_usd = self._reserved_usd - reservation.usd if self._reserved else 0.0
+        self.spent_usd += usd
+        self.calls += int(billable)
+        if self._changed is not None:
+            self._changed.set()
+            self._changed = None
+
+
+def checked_mode(value: str, allowed: Iterable[str], *, key: str, where: str = "configuration") -> str:
+    """Return a word that is one of a few.
+
+    Raises:
+        UserMistakes: It is none of them.
+    """
+    names = [str(name) for name in allowed]
+    if value in names:
+        return value
+    raise UserMistakes(
+        [Mistake(where=where, key=key, found=repr(value), allowed=", ".join(names), nearest=nearest_name(value, names))]
+    )

@@ -1,0 +1,83 @@
+"""Answers by content, shared by runs: the same question to the same model is paid for once.
+
+One SQLite file for any number of processes. The key covers provider, model, every generation parameter, prompt,
+pictures, seed and repeat (:func:`medtest.api.request.content_key`). Only answers are kept: an error, a refusal, a
+content filter's stop, a length stop or a malformed answer is never given out again as if it were one.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from enum import StrEnum
+from pathlib import Path
+from types import TracebackType
+
+from medtest.api.request import Outcome, Source, State
+from medtest.errors import OutputProblem
+
+
+class CacheMode(StrEnum):
+    """How the cache is used: read and written, written only, or not at all."""
+
+    USE = "use"
+    REFRESH = "refresh"
+    OFF = "off"
+
+
+class Cache:
+    """The cache in one file.
+
+    Args:
+        path: The file; made with its folder where it does not exist and the mode needs it.
+        mode: ``use``, ``refresh`` (ask anew and keep the new answer) or ``off``.
+
+    Raises:
+        OutputProblem: The file cannot be used.
+    """
+
+    def __init__(self, path: Path | None, mode: CacheMode = CacheMode.USE) -> None:
+        self.mode = CacheMode.OFF if path is None else CacheMode(mode)
+        self._db: sqlite3.Connection | None = None
+        if path is None or self.mode == CacheMode.OFF:
+            return
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(path, isolation_level=None, timeout=30.0, check_same_thread=False)
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=NORMAL")
+            self._db.execute(
+                "CREATE TABLE IF NOT EXISTS answers"
+                " (key TEXT PRIMARY KEY, kept_at REAL NOT NULL, outcome TEXT NOT NULL) WITHOUT ROWID"
+            )
+        except (OSError, sqlite3.Error) as error:
+            raise OutputProblem(f"the cache {path} cannot be used ({error}); delete it, or say cache=off") from None
+
+    def __enter__(self) -> Cache:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+
+    def get(self, key: str, address: str) -> Outcome | None:
+        """Return the answer kept for this content, as the outcome of this address; it costs nothing now."""
+        if self._db is None or self.mode != CacheMode.USE:
+            return None
+        row = self._db.execute("SELECT outcome FROM answers WHERE key=?", (key,)).fetchone()
+        return None if row is None else Outcome.from_json(row[0], address=address, key=key, source=Source.CACHE)
+
+    def put(self, outcome: Outcome) -> None:
+        """Keep an answer; whatever is no answer is left out."""
+        if self._db is None or outcome.state != State.ANSWERED:
+            return
+        self._db.execute(
+            "INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", (outcome.key, time.time(), outcome.to_json())
+        )

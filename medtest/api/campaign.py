@@ -1,0 +1,307 @@
+"""Requests in, outcomes out: ledger, cache, budget, gate, call, retry, in this order.
+
+::
+
+    request ─▶ ledger (answered in an earlier session?) ─▶ cache ─▶ budget ─▶ gate ─▶ ledger: sent ─▶ call
+                                                                      ▲                               │
+    outcome ◀── cache ◀── ledger: answered, with the outcome ◀────────┴── again? ◀── reply ◀──────────┘
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterable, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from medtest.api.budget import Budget, Reservation, Tokens, estimate
+from medtest.api.cache import Cache, CacheMode
+from medtest.api.client import Caller
+from medtest.api.gate import Gate, Permit
+from medtest.api.ledger import Ledger
+from medtest.api.limits import quotas, retry_after
+from medtest.api.pool import Stop, blocking, stream
+from medtest.api.request import Outcome, Request, Source, State, content_key
+from medtest.api.retry import Reply, Retries, Tally, Trouble
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a campaign stands.
+
+    Attributes:
+        done: Requests with an outcome in this session.
+        states: How many of them per state.
+        sources: How many of them per source.
+        in_flight: Calls under way.
+        waiting: Requests that wait for the gate, or for the end of a pause before another call.
+        retried: Calls that were sent again.
+        throttled: Answers that said "too many" (429).
+        calls: Billable calls, over all sessions.
+        cost_usd: Cost so far, over all sessions; None without a price.
+        lost_before: Calls that earlier sessions left under way: they may be billed and brought nothing.
+    """
+
+    done: int
+    states: dict[str, int]
+    sources: dict[str, int]
+    in_flight: int
+    waiting: int
+    retried: int
+    throttled: int
+    calls: int
+    cost_usd: float | None
+    lost_before: int
+
+    def line(self) -> str:
+        """Return it as one line."""
+        parts = [f"{self.done} answered" if not self.states.get("error") else f"{self.done} done"]
+        kept = {name: self.sources[name] for name in ("ledger", "cache", "shared") if self.sources.get(name)}
+        if kept:
+            parts[0] += " (" + ", ".join(f"{count} from {name}" for name, count in kept.items()) + ")"
+        parts += [f"{n} {name}" for name, n in sorted(self.states.items()) if name != "answered" and n]
+        parts += [f"in flight {self.in_flight}", f"waiting {self.waiting}", f"retried {self.retried}"]
+        if self.cost_usd is not None:
+            parts.append(f"${self.cost_usd:.4f}")
+        if self.lost_before:
+            parts.append(f"{self.lost_before} lost under way before")
+        return " · ".join(parts)
+
+
+class Campaign:
+    """Asks requests of one endpoint and keeps what comes back.
+
+    Args:
+        caller: Sends one call.
+        ledger: The run's ledger; the campaign does not close it.
+        cache: Answers of other runs; None for none.
+        budget: The run's limits; None for none. Give it what the ledger's totals say of earlier sessions.
+        gate: The server's gate; campaigns of one server in one process may share it.
+        retries: How often and how long.
+        draw: Random numbers of the pauses; they shape no result.
+    """
+
+    def __init__(
+        self,
+        caller: Caller,
+        ledger: Ledger,
+        *,
+        cache: Cache | None = None,
+        budget: Budget | None = None,
+        gate: Gate | None = None,
+        retries: Retries | None = None,
+        draw: random.Random | None = None,
+    ) -> None:
+        self.caller, self.ledger = caller, ledger
+        self.cache = cache or Cache(None)
+        self.budget = budget or Budget()
+        self.gate = gate or Gate()
+        self.retries = retries or Retries()
+        self.stopping = Stop()
+        self._draw = draw or random.Random()  # noqa: S311 - spreads pauses
+        self._flying: dict[str, asyncio.Future[Outcome | None]] = {}
+        self._states: Counter[str] = Counter()
+        self._sources: Counter[str] = Counter()
+        self._retried = self._pausing = 0
+        self._prompt_factor = 1.0
+
+    # ------------------------------------------------------------------------------------------------ for the runner
+
+    def iterate(self, requests: Iterable[Request]) -> Iterator[Outcome]:
+        """Yield the outcome of every request, in the order in which they are ready, from ordinary code.
+
+        Raises:
+            BudgetReached: After the last outcome that the budget allowed.
+        """
+        return blocking(lambda: self._closing(requests))
+
+    async def _closing(self, requests: Iterable[Request]) -> AsyncGenerator[Outcome, None]:
+        try:
+            async with aclosing(self.outcomes(requests)) as results:
+                async for outcome in results:
+                    yield outcome
+        finally:
+            await self.caller.close()
+
+    def outcomes(self, requests: Iterable[Request]) -> AsyncGenerator[Outcome, None]:
+        """Yield the outcome of every request, in the order in which they are ready.
+
+        Raises:
+            BudgetReached: After the last outcome that the budget allowed.
+        """
+        # Twice as many as may be in flight: some wait between two calls.
+        return stream(requests, self.ask, workers=2 * self.gate.limits.most, stop=self.stopping)
+
+    def stop(self) -> None:
+        """Begin nothing further; what is under way ends as usual, and the stream with it. From any thread."""
+        self.stopping.give()
+
+    def progress(self) -> Progress:
+        """Return where the campaign stands."""
+        counters = self.gate.counters()
+        return Progress(
+            done=sum(self._states.values()),
+            states=dict(self._states),
+            sources=dict(self._sources),
+            in_flight=counters.in_flight,
+            waiting=counters.waiting + self._pausing,
+            retried=self._retried,
+            throttled=counters.throttled,
+            calls=self.budget.calls,
+            cost_usd=None if self.budget.price is None else self.budget.spent_usd,
+            lost_before=self.ledger.lost_before,
+        )
+
+    # ------------------------------------------------------------------------------------------------- one request
+
+    async def ask(self, request: Request) -> Outcome:
+        """Return a request's outcome.
+
+        Raises:
+            BudgetReached: No further call is allowed.
+        """
+        key = content_key(self.caller.endpoint.base_url, self.caller.parameters, request)
+        outcome = self.ledger.outcome(request.address, key) or await self._once(request, key)
+        self._states[str(outcome.state)] += 1
+        self._sources[str(outcome.source)] += 1
+        return outcome
+
+    async def _once(self, request: Request, key: str) -> Outcome:
+        """Ask, unless the answer is known or another address is asking the same at this moment."""
+        if self.cache.mode != CacheMode.USE:
+            return await self._call(request, key)
+        while (known := self.cache.get(key, request.address)) is None and key in self._flying:
+            other = await asyncio.shield(self._flying[key])
+            if other is not None and other.state == State.ANSWERED:
+                line = other.to_json()
+                known = Outcome.from_json(line, address=request.address, key=key, source=Source.SHARED)
+                break
+        if known is not None:
+            self.ledger.keep(known)
+            return known
+        self._flying[key] = asyncio.get_running_loop().create_future()
+        outcome: Outcome | None = None
+        try:
+            outcome = await self._call(request, key)
+        finally:
+            self._flying.pop(key).set_result(outcome)
+        return outcome
+
+    async def _call(self, request: Request, key: str) -> Outcome:
+        """Call until there is an outcome."""
+        tokens = self._expected(request)
+        usd = self.budget.expected(tokens)
+        tally = Tally()
+        while True:
+            closed = self._closed_too_long(tally)
+            if closed:
+                return Outcome(address=request.address, key=key, state=State.ERROR, reason=closed, attempts=tally.sent)
+            reservation = await self.budget.reserve(usd)
+            permit = await self._permit(tokens, reservation, first=tally.sent > 0)
+            if tally.sent == 0:
+                tally.began = time.monotonic()
+            else:
+                self._retried += 1
+            tally.sent += 1
+            outcome, reply = await self._sent(request, key, tally, usd, reservation, permit)
+            if outcome is not None:
+                self.cache.put(outcome)
+                return outcome
+            await self._pause(reply, tally)
+
+    def _expected(self, request: Request) -> Tokens:
+        tokens = estimate(request, self.caller.parameters)
+        return Tokens(int(tokens.prompt * self._prompt_factor) + 1, tokens.completion)
+
+    def _closed_too_long(self, tally: Tally) -> str:
+        left = self.retries.total_seconds
+        if tally.sent:
+            left -= time.monotonic() - tally.began
+        pause = self.gate.counters().pause
+        if pause <= left:
+            return ""
+        return f"the server asks to wait {pause:.0f} s, longer than the limit of {self.retries.total_seconds:g} s"
+
+    async def _permit(self, tokens: Tokens, reservation: Reservation, *, first: bool) -> Permit:
+        try:
+            return await self.gate.enter(tokens.prompt + tokens.completion, first=first)
+        except BaseException:
+            self.budget.settle(reservation, 0.0, billable=False)
+            raise
+
+    async def _sent(
+        self, request: Request, key: str, tally: Tally, usd: float, reservation: Reservation, permit: Permit
+    ) -> tuple[Outcome | None, Reply]:
+        """Send one call with its entries; the outcome is None where another call follows."""
+        reply = Reply(trouble=Trouble.CONNECTION)
+        call = 0
+        cost, billable = usd, True
+        try:
+            call = self.ledger.send(address=request.address, key=key, attempt=tally.sent, expected_usd=usd)
+            reply = await self.caller.call(request)
+            known = self.budget.cost(reply.prompt_tokens, reply.completion_tokens)
+            billable = reply.maybe_billed
+            cost = known if known is not None else (usd if billable else 0.0)
+            outcome = self._outcome(request, key, tally, reply, known)
+            self.ledger.answer(call, reply, cost_usd=cost, outcome=outcome)
+        except asyncio.CancelledError:
+            if call:
+                self.ledger.lose(call)
+            raise
+        finally:
+            self.budget.settle(reservation, cost, billable=billable)
+            self.gate.leave(permit, status=reply.status, headers=reply.headers)
+        self._learn_tokens(request, reply)
+        return outcome, reply
+
+    def _outcome(self, request: Request, key: str, tally: Tally, reply: Reply, cost: float | None) -> Outcome | None:
+        if reply.state is None:
+            now = time.monotonic()
+            if tally.again(reply, self.retries, now):
+                return None
+            reason = tally.why(reply, self.retries, now)
+            return Outcome(address=request.address, key=key, state=State.ERROR, reason=reason, attempts=tally.sent)
+        return Outcome(
+            address=request.address,
+            key=key,
+            state=reply.state,
+            text=reply.text,
+            parsed=reply.parsed,
+            plain=reply.plain,
+            reason=reply.reason,
+            model=reply.model,
+            prompt_tokens=reply.prompt_tokens,
+            completion_tokens=reply.completion_tokens,
+            cost_usd=cost,
+            seconds=reply.seconds,
+            attempts=tally.sent,
+        )
+
+    def _learn_tokens(self, request: Request, reply: Reply) -> None:
+        """Raise the estimate where a server counts more than we do; it is never lowered below our own."""
+        if reply.prompt_tokens:
+            ours = estimate(request, self.caller.parameters).prompt
+            self._prompt_factor = max(self._prompt_factor, reply.prompt_tokens / ours)
+
+    async def _pause(self, reply: Reply, tally: Tally) -> None:
+        """Wait before another call, unless the gate does."""
+        if reply.trouble == Trouble.NO_SCHEMA:
+            return
+        wall = time.time()
+        stated = retry_after(reply.headers, wall)
+        if reply.trouble == Trouble.THROTTLED:
+            if stated is not None or quotas(reply.headers, wall):
+                return
+            seconds = self.retries.pause(tally.throttled, self._draw)
+        else:
+            seconds = self.retries.pause(tally.failures, self._draw)
+            if stated is not None:
+                seconds = max(seconds, min(stated, self.retries.total_seconds))
+        self._pausing += 1
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self._pausing -= 1

@@ -1,0 +1,359 @@
+"""One call to an OpenAI-compatible server, through the openai client, that ends in a :class:`Reply` whatever happens.
+
+The client's own retries are off: ours decide. The key is read from the named environment variable when the request
+leaves and is kept nowhere. Pictures go out as PNG data URLs. Plain HTTP is for loopback alone; pictures leave this
+machine only with ``send_images``. Redirects are not followed: they would carry key and pictures to another host.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import re
+import time
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from medtest.api.answers import NotAnAnswer, decoded, error_of, read_body
+from medtest.api.redact import guard, guard_logs, reason_of, redact
+from medtest.api.request import Parameters, Request, State, schema_of
+from medtest.api.retry import AGAIN, Reply, Trouble
+from medtest.errors import Mistake, UserMistakes
+
+if TYPE_CHECKING:
+    import httpx2
+    from openai import AsyncOpenAI
+
+_NO_KEY = "none"
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_FILTERED = ("content_filter", "content_policy", "moderation")
+_SCHEMA_WORDS = ("response_format", "json_schema", "structured", "text.format", "schema")
+_MOST_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """Where requests go.
+
+    Attributes:
+        base_url: ``https://host/v1``; ``http`` only to loopback.
+        key_variable: Name of the environment variable that holds the key; "" for servers without one.
+        send_images: The user's word that pictures may leave this machine.
+    """
+
+    base_url: str
+    key_variable: str = ""
+    send_images: bool = False
+
+    @property
+    def loopback(self) -> bool:
+        """Whether the host is this machine, by its name or address alone (no name is looked up)."""
+        host = urlsplit(self.base_url).hostname or ""
+        if host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(host).is_loopback
+        except ValueError:
+            return False
+
+    def mistakes(self, where: str = "configuration", *, pictures: bool = True) -> list[Mistake]:
+        """Return what is wrong with it, for requests with or without pictures.
+
+        The key's variable must be set; its value is not looked at.
+        """
+        found: list[Mistake] = []
+        parts = urlsplit(self.base_url)
+        shown = redact(self.base_url) if "@" not in parts.netloc else "an address with user name or password"
+        if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.query:
+            found.append(
+                Mistake(where=where, key="base_url", found=shown, allowed="https://host/v1, without user or query")
+            )
+        elif parts.scheme == "http" and not self.loopback:
+            found.append(
+                Mistake(
+                    where=where,
+                    key="base_url",
+                    found=shown,
+                    allowed="https, or http to 127.0.0.1 or localhost",
+                    fix="plain http would show the key and the pictures to everyone on the way",
+                )
+            )
+        if pictures and not self.loopback and not self.send_images:
+            found.append(
+                Mistake(
+                    where=where,
+                    key="send_images",
+                    found="false",
+                    fix=f"say send_images=true if the pictures may be sent to {parts.hostname}: they may be patients'",
+                )
+            )
+        found += self._key_mistakes(where)
+        return found
+
+    def _key_mistakes(self, where: str) -> list[Mistake]:
+        if not self.key_variable:
+            return []
+        allowed = "the name of an environment variable that holds the key"
+        if not _VARIABLE.fullmatch(self.key_variable):
+            # What stands there may be the key itself: it is not repeated.
+            return [Mistake(where=where, key="key_variable", found="something else (not shown)", allowed=allowed)]
+        if not os.environ.get(self.key_variable, "").strip():
+            name = redact(self.key_variable)
+            return [Mistake(where=where, key="key_variable", found=f"{name} is not set", fix=f"export {name}=…")]
+        return []
+
+
+def _key_auth(endpoint: Endpoint) -> httpx2.Auth:
+    import httpx2
+
+    class KeyAuth(httpx2.Auth):
+        """Puts the key on a request as it leaves."""
+
+        def auth_flow(self, request: httpx2.Request) -> Generator[httpx2.Request, httpx2.Response, None]:
+            key = os.environ.get(endpoint.key_variable, "").strip() if endpoint.key_variable else ""
+            request.headers["Authorization"] = f"Bearer {key or _NO_KEY}"
+            if not (urlsplit(endpoint.base_url).hostname or "").endswith("openai.com"):
+                # The openai client takes these from the environment; they are nobody else's business.
+                for name in ("OpenAI-Organization", "OpenAI-Project"):
+                    request.headers.pop(name, None)
+            try:
+                yield request
+            finally:
+                request.headers["Authorization"] = "Bearer [hidden]"
+
+    return KeyAuth()
+
+
+class Caller:
+    """Sends requests to one endpoint; use it inside one event loop and close it.
+
+    Args:
+        endpoint: Where to.
+        parameters: The model and its parameters.
+        max_in_flight: Connections kept open.
+        call_seconds: Longest duration of a call.
+        pictures: Whether requests will have pictures.
+        where: Place that a mistake's message names.
+
+    Raises:
+        UserMistakes: The endpoint is not usable.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        parameters: Parameters,
+        *,
+        max_in_flight: int = 32,
+        call_seconds: float = 120.0,
+        pictures: bool = True,
+        where: str = "configuration",
+    ) -> None:
+        mistakes = endpoint.mistakes(where, pictures=pictures)
+        if parameters.api not in ("chat", "responses"):
+            mistakes.append(Mistake(where=where, key="api", found=repr(parameters.api), allowed="chat, responses"))
+        if mistakes:
+            raise UserMistakes(mistakes)
+        guard(endpoint.key_variable)
+        guard_logs()
+        self.endpoint, self.parameters = endpoint, parameters
+        self.call_seconds = call_seconds
+        self.takes_schema = True
+        self._connections = max_in_flight
+        self._opened: AsyncOpenAI | None = None
+
+    def __repr__(self) -> str:
+        return f"Caller({redact(self.endpoint.base_url)}, {self.parameters.model})"
+
+    def _client(self) -> AsyncOpenAI:
+        if self._opened is None:
+            import httpx2
+            from openai import AsyncOpenAI
+
+            http = httpx2.AsyncClient(
+                auth=_key_auth(self.endpoint),
+                timeout=httpx2.Timeout(self.call_seconds, connect=min(10.0, self.call_seconds), pool=None),
+                limits=httpx2.Limits(max_connections=self._connections, max_keepalive_connections=self._connections),
+                # A proxy is for other hosts; what goes to this machine goes there directly.
+                trust_env=not self.endpoint.loopback,
+                follow_redirects=False,
+            )
+            self._opened = AsyncOpenAI(
+                api_key=_NO_KEY, base_url=self.endpoint.base_url, max_retries=0, http_client=http
+            )
+        return self._opened
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._opened is not None:
+            await self._opened.close()
+            self._opened = None
+
+    async def call(self, request: Request) -> Reply:
+        """Send a request once.
+
+        Returns:
+            What came of it; nothing but cancellation is raised.
+        """
+        if request.pictures and not (self.endpoint.loopback or self.endpoint.send_images):
+            return Reply(trouble=Trouble.REJECTED, reason="pictures may not leave this machine: send_images is false")
+        plain = request.answer_model is not None and not self.takes_schema
+        began = time.monotonic()
+        try:
+            async with asyncio.timeout(self.call_seconds):
+                status, headers, content = await self._send(request, plain)
+        except Exception as error:  # noqa: BLE001 - whatever a client or a server does is a reply, not a crash
+            return self._trouble(error, request, plain, time.monotonic() - began)
+        seconds = time.monotonic() - began
+        try:
+            found = read_body(decoded(content), api=self.parameters.api, answer_model=request.answer_model, plain=plain)
+        except (ValueError, NotAnAnswer, RecursionError) as error:
+            kind = headers.get("content-type", "no content type")
+            why = reason_of(error) if isinstance(error, NotAnAnswer) else f"the body is cut short or no JSON ({kind})"
+            return Reply(
+                trouble=Trouble.BROKEN,
+                status=status,
+                headers=headers,
+                seconds=seconds,
+                reason=redact(why),
+                maybe_billed=True,
+            )
+        return Reply(
+            status=status,
+            headers=headers,
+            state=found.state,
+            text=found.text,
+            parsed=found.parsed,
+            plain=plain,
+            model=found.model,
+            prompt_tokens=found.prompt_tokens,
+            completion_tokens=found.completion_tokens,
+            seconds=seconds,
+            reason=redact(found.reason),
+            maybe_billed=True,
+        )
+
+    async def _send(self, request: Request, plain: bool) -> tuple[int, dict[str, str], bytes]:
+        client = self._client()
+        body = request_body(request, self.parameters, plain=plain)
+        if self.parameters.api == "responses":
+            raw = await client.responses.with_raw_response.create(**body)
+        else:
+            raw = await client.chat.completions.with_raw_response.create(**body)
+        return raw.http_response.status_code, _lower(raw.http_response.headers), raw.http_response.content
+
+    def _trouble(self, error: Exception, request: Request, plain: bool, seconds: float) -> Reply:
+        import openai
+
+        if isinstance(error, openai.APIStatusError):
+            return self._status(error, request, plain, seconds)
+        if isinstance(error, TimeoutError | openai.APITimeoutError):
+            late = f"no whole answer within {self.call_seconds:g} s"
+            # The connect timeout is shorter; then nothing was sent.
+            connecting = type(error.__cause__).__name__ == "ConnectTimeout"
+            return Reply(
+                trouble=Trouble.TIMEOUT,
+                seconds=seconds,
+                reason="cannot connect in time" if connecting else late,
+                maybe_billed=not connecting,
+            )
+        if isinstance(error, openai.APIConnectionError):
+            cause = error.__cause__ or error
+            name = type(cause).__name__
+            return Reply(
+                trouble=Trouble.CONNECTION,
+                seconds=seconds,
+                reason=f"the connection failed ({name}: {reason_of(cause, _MOST_SHOWN)})",
+                maybe_billed=name not in ("ConnectError", "ProxyError", "UnsupportedProtocol"),
+            )
+        return Reply(
+            trouble=Trouble.REJECTED,
+            seconds=seconds,
+            reason=f"the request cannot be made ({type(error).__name__}: {reason_of(error, _MOST_SHOWN)})",
+        )
+
+    def _status(self, error: Any, request: Request, plain: bool, seconds: float) -> Reply:
+        status = int(error.status_code)
+        headers = _lower(error.response.headers)
+        try:
+            code, message = error_of(decoded(error.response.content))
+        except (ValueError, RecursionError):
+            code, message = "", ""
+        words = f"{code} {message}".lower()
+        shown = " ".join(redact(message or code).split())[:_MOST_SHOWN]
+        reason = f"HTTP {status}" + (f": {shown}" if shown else "")
+        common: dict[str, Any] = {"status": status, "headers": headers, "seconds": seconds, "reason": reason}
+        if status == 429:
+            # An empty account is not mended by waiting.
+            spent = "insufficient_quota" in words
+            return Reply(trouble=Trouble.REJECTED if spent else Trouble.THROTTLED, **common)
+        if status in AGAIN:
+            return Reply(trouble=Trouble.STATUS, **common)
+        if status in (400, 403) and any(word in words for word in _FILTERED):
+            return Reply(state=State.CONTENT_FILTER, text="", **common)
+        structured = request.answer_model is not None and not plain
+        if structured and status in (400, 404, 415, 422, 501) and any(word in words for word in _SCHEMA_WORDS):
+            self.takes_schema = False
+            return Reply(trouble=Trouble.NO_SCHEMA, **common)
+        return Reply(trouble=Trouble.REJECTED, **common)
+
+
+def _lower(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}
+
+
+def request_body(request: Request, parameters: Parameters, *, plain: bool = False) -> dict[str, Any]:
+    """Return the fields of a request's body, for the openai client.
+
+    Args:
+        request: What is asked.
+        parameters: The model and its parameters; what is None is left out.
+        plain: Ask for a structured answer in words instead of by schema.
+    """
+    chat = parameters.api == "chat"
+    prompt = request.prompt
+    if plain and request.answer_model is not None:
+        prompt += "\n\nAnswer with one JSON object and nothing else. Its JSON schema: " + _compact(
+            schema_of(request.answer_model)
+        )
+    content = [*(_picture(p.data_url(), parameters) for p in request.pictures)]
+    content.append({"type": "text" if chat else "input_text", "text": prompt})
+    messages: list[dict[str, Any]] = [{"role": "system", "content": request.system}] if request.system else []
+    messages.append({"role": "user", "content": content if request.pictures else prompt})
+    body: dict[str, Any] = {"model": parameters.model, ("messages" if chat else "input"): messages}
+    extra = dict(parameters.extra)
+    seed = request.seed if request.seed is not None else parameters.seed
+    values: dict[str, Any] = {"temperature": parameters.temperature, "top_p": parameters.top_p}
+    if chat:
+        values["seed"] = seed
+        values[parameters.max_tokens_name] = parameters.max_tokens
+    else:
+        values["max_output_tokens"] = parameters.max_tokens
+    body.update({name: value for name, value in values.items() if value is not None})
+    if request.answer_model is not None and not plain:
+        shape = {"name": request.answer_model.__name__, "schema": schema_of(request.answer_model), "strict": True}
+        if chat:
+            body["response_format"] = {"type": "json_schema", "json_schema": shape}
+        else:
+            body["text"] = {"format": {"type": "json_schema", **shape}}
+    if extra:
+        body["extra_body"] = extra
+    return body
+
+
+def _picture(url: str, parameters: Parameters) -> dict[str, Any]:
+    if parameters.api == "responses":
+        return {"type": "input_image", "image_url": url, "detail": parameters.detail or "auto"}
+    image: dict[str, Any] = {"url": url}
+    if parameters.detail:
+        image["detail"] = parameters.detail
+    return {"type": "image_url", "image_url": image}
+
+
+def _compact(value: Any) -> str:
+    import json
+
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

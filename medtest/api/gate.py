@@ -1,0 +1,291 @@
+"""One gate before the server: how many calls are under way, and when the next may leave.
+
+Three things hold a call back: the number in flight, which starts small and adapts; the server's own quotas, kept by
+token buckets that its headers feed; and a pause with a learned pace after a refusal (429) that names no quota. Calls
+wait in one queue and are let through one by one, so that the end of a pause wakes no herd.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from medtest.api.limits import Bucket, quotas, retry_after
+
+START = 4
+"""Calls in flight at first, before anything is known about the server."""
+
+_RECENT = 20
+_GROWTH = 1.03
+"""Factor by which a learned pace grows each second."""
+
+
+@dataclass(slots=True, eq=False)
+class Permit:
+    """Leave to send one call; given back with :meth:`Gate.leave`.
+
+    Attributes:
+        tokens: Tokens that the call is expected to use.
+        sent_at: When it was given, on the gate's clock.
+        sent_before: Calls let through before it.
+        tokens_before: Their tokens.
+    """
+
+    tokens: float
+    sent_at: float
+    sent_before: int
+    tokens_before: float
+
+
+@dataclass(frozen=True, slots=True)
+class GateCounters:
+    """What the gate is doing.
+
+    Attributes:
+        in_flight: Calls under way.
+        waiting: Calls that wait for their turn.
+        limit: Calls that may be under way at once, now.
+        let_through: Calls let through so far.
+        throttled: Answers so far that said "too many" (429).
+        pause: Seconds until the next call may leave, where the gate is closed.
+        pace: Calls per second that were learned from refusals; None where nothing limits.
+    """
+
+    in_flight: int
+    waiting: int
+    limit: int
+    let_through: int
+    throttled: int
+    pause: float
+    pace: float | None
+
+
+class Pace:
+    """Calls per second, learned from refusals alone.
+
+    A refusal tells that what was let through since the last one, spread over the time since and the pause that the
+    server asks for, was about what it allows. Afterwards the pace grows slowly, and is dropped once it is four times
+    as fast without a refusal.
+    """
+
+    def __init__(self) -> None:
+        self.base: float | None = None
+        self._since = 0.0
+        self._next = 0.0
+
+    def rate(self, now: float) -> float | None:
+        """Return calls per second at this moment, None where nothing limits."""
+        if self.base is None:
+            return None
+        growth = float(_GROWTH ** max(0.0, now - self._since))
+        if growth > 4.0:
+            self.base = None
+            return None
+        return self.base * growth
+
+    def ready_in(self, now: float) -> float:
+        """Return seconds until the next call."""
+        return 0.0 if self.rate(now) is None else max(0.0, self._next - now)
+
+    def take(self, now: float) -> None:
+        """Take note that a call leaves."""
+        rate = self.rate(now)
+        if rate is not None:
+            self._next = max(now, self._next) + 1.0 / rate
+
+    def refused(self, *, answered: int, seconds: float, pause: float, now: float) -> None:
+        """Learn from a refusal.
+
+        Args:
+            answered: Calls answered since the last refusal.
+            seconds: Time since then.
+            pause: Seconds of the pause that follows.
+            now: The clock.
+        """
+        seen = max(1, answered) / max(seconds + pause, 0.05)
+        now_at = self.rate(now)
+        self.base = max(0.02, 0.95 * (seen if now_at is None else min(seen, now_at)))
+        self._since = self._next = now + pause
+
+
+class Limits:
+    """Everything that decides when a call may leave; no waiting in here, and times are given."""
+
+    def __init__(self, *, most: int, start: int = START) -> None:
+        self.most = most
+        self.limit = float(max(1, min(start, most)))
+        self.paused_until = 0.0
+        self.buckets = {"requests": Bucket(), "tokens": Bucket()}
+        self.pace = Pace()
+        self.let_through = 0
+        self.tokens = 0.0
+        self.throttled = 0
+        self._began: float | None = None
+        self._answered = 0
+        self._cut_at = -1.0
+        self._in_a_row = 0
+        self._slow_start = True
+        self._recent: deque[bool] = deque(maxlen=_RECENT)
+
+    def ready_in(self, tokens: float, now: float) -> float:
+        """Return seconds until a call of so many tokens may leave, as far as time decides."""
+        return max(
+            self.paused_until - now,
+            self.buckets["requests"].ready_in(1.0, now),
+            self.buckets["tokens"].ready_in(tokens, now),
+            self.pace.ready_in(now),
+            0.0,
+        )
+
+    def take(self, tokens: float, now: float) -> Permit:
+        """Let a call through."""
+        if self._began is None:
+            self._began = now
+        permit = Permit(tokens, now, self.let_through, self.tokens)
+        self.let_through += 1
+        self.tokens += tokens
+        self.buckets["requests"].take(1.0, now)
+        self.buckets["tokens"].take(tokens, now)
+        self.pace.take(now)
+        return permit
+
+    def answered(self, permit: Permit, *, status: int | None, headers: Mapping[str, str], now: float) -> None:
+        """Learn from an answer.
+
+        Args:
+            permit: The call's.
+            status: HTTP status, None where none came.
+            headers: The answer's headers, names in lower case.
+            now: The clock.
+        """
+        wall = time.time()
+        stated = quotas(headers, wall) if headers else {}
+        foreseen = self._foreseen()
+        for kind, quota in stated.items():
+            sent = self.let_through - permit.sent_before - 1
+            since = float(sent) if kind == "requests" else self.tokens - permit.tokens_before - permit.tokens
+            self.buckets[kind].learn(quota, sent_since=since, age=now - permit.sent_at, now=now)
+        wait = retry_after(headers, wall) if status in (429, 503) else None
+        if status == 429 or (status == 503 and wait is not None):
+            self._refused(permit, stated=bool(stated), foreseen=foreseen, wait=wait, now=now)
+            return
+        self._recent.append(False)
+        if status is not None and status < 400:
+            self._answered += 1
+            self._in_a_row = 0
+            self.limit = min(self.most, self.limit + (1.0 if self._slow_start else 1.0 / self.limit))
+
+    def _foreseen(self) -> bool:
+        bucket = self.buckets["requests"]
+        return bucket.known and bucket.level < 0.0
+
+    def _refused(self, permit: Permit, *, stated: bool, foreseen: bool, wait: float | None, now: float) -> None:
+        self.throttled += 1
+        self._recent.append(True)
+        if wait is not None:
+            self.paused_until = max(self.paused_until, now + wait)
+        if permit.sent_at <= self._cut_at:
+            return  # it left before the last refusal was known: one lesson, not two
+        if stated and not foreseen:
+            for kind in ("requests", "tokens"):
+                if self.buckets[kind].known and self.buckets[kind].level < 1.0:
+                    self.buckets[kind].surprised()
+        if wait is None and not stated:
+            # A lone refusal without a word of when to come back may be an accident; several are a limit.
+            if sum(self._recent) < (3 if self.pace.base is not None else 5):
+                return
+            wait = min(8.0, 0.5 * 2.0**self._in_a_row)
+            self.paused_until = max(self.paused_until, now + wait)
+        self._cut(stated=stated, pause=wait or 0.0, now=now)
+
+    def _cut(self, *, stated: bool, pause: float, now: float) -> None:
+        if not stated:
+            began = self._began if self._began is not None else now
+            since = now - max(began, self._cut_at)
+            self.pace.refused(answered=self._answered, seconds=since, pause=pause, now=now)
+            # Where quotas are stated the buckets keep to them, and fewer in flight would only slow a slow network.
+            self.limit = max(1.0, 0.7 * self.limit)
+            self._slow_start = False
+        self._in_a_row += 1
+        self._answered = 0
+        self._cut_at = now
+        self._recent.clear()
+
+
+class Gate:
+    """The gate itself, for one event loop.
+
+    Args:
+        max_in_flight: Most calls under way at once.
+        start: Calls under way at first.
+        clock: Seconds, monotonic.
+    """
+
+    def __init__(
+        self, *, max_in_flight: int = 32, start: int = START, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        if max_in_flight < 1:
+            raise ValueError("max_in_flight must be at least 1")
+        self.limits = Limits(most=max_in_flight, start=start)
+        self.in_flight = 0
+        self._clock = clock
+        self._queue: deque[tuple[float, asyncio.Future[Permit]]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def enter(self, tokens: float = 0.0, *, first: bool = False) -> Permit:
+        """Wait for leave to send a call.
+
+        Args:
+            tokens: Tokens that it is expected to use, question and answer.
+            first: Whether it goes before those that wait (a call that is sent again).
+        """
+        future: asyncio.Future[Permit] = asyncio.get_running_loop().create_future()
+        (self._queue.appendleft if first else self._queue.append)((tokens, future))
+        self._pump()
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if future.done() and not future.cancelled():
+                self.in_flight -= 1
+            self._pump()
+            raise
+
+    def leave(self, permit: Permit, *, status: int | None, headers: Mapping[str, str]) -> None:
+        """Give a permit back with what the server answered (None and {} where nothing came)."""
+        self.in_flight -= 1
+        self.limits.answered(permit, status=status, headers=headers, now=self._clock())
+        self._pump()
+
+    def counters(self) -> GateCounters:
+        """Return what the gate is doing now."""
+        now = self._clock()
+        return GateCounters(
+            in_flight=self.in_flight,
+            waiting=len(self._queue),
+            limit=int(self.limits.limit),
+            let_through=self.limits.let_through,
+            throttled=self.limits.throttled,
+            pause=max(0.0, self.limits.paused_until - now),
+            pace=self.limits.pace.rate(now),
+        )
+
+    def _pump(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        while self._queue and self.in_flight < int(self.limits.limit):
+            tokens, future = self._queue[0]
+            if future.done():
+                self._queue.popleft()
+                continue
+            now = self._clock()
+            wait = self.limits.ready_in(tokens, now)
+            if wait > 0:
+                self._timer = asyncio.get_running_loop().call_later(max(wait, 0.001), self._pump)
+                return
+            self._queue.popleft()
+            self.in_flight += 1
+            future.set_result(self.limits.take(tokens, now))

@@ -1,0 +1,201 @@
+"""Every call on paper: before it is sent and after it is answered, with tokens and cost, in SQLite.
+
+One file per run. Each entry is one transaction in write-ahead mode, so a killed process loses nothing but the calls
+that were under way, and the next one finds them: they are counted as *lost*, since the server may have billed them.
+The final outcome of a request is written in the same transaction as the end of its call: there is no moment at which a
+call is paid for and its answer not kept. Prompts, pictures and keys are not in here; answers are.
+
+``synchronous=NORMAL`` survives the death of the process at any moment. After a power cut the last entries may be
+missing, the file stays sound.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from filelock import FileLock, Timeout
+
+from medtest.api.request import Outcome, Source, State
+from medtest.api.retry import Reply
+from medtest.errors import FolderInUse, OutputProblem
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS calls (
+    id INTEGER PRIMARY KEY, session INTEGER NOT NULL, address TEXT NOT NULL, key TEXT NOT NULL,
+    attempt INTEGER NOT NULL, sent_at REAL NOT NULL, answered_at REAL, status TEXT NOT NULL, http INTEGER,
+    trouble TEXT, prompt_tokens INTEGER, completion_tokens INTEGER,
+    cost_usd REAL NOT NULL, maybe_billed INTEGER NOT NULL, reason TEXT NOT NULL DEFAULT '');
+CREATE INDEX IF NOT EXISTS calls_open ON calls (status) WHERE status = 'sent';
+CREATE TABLE IF NOT EXISTS outcomes (
+    address TEXT NOT NULL, key TEXT NOT NULL, state TEXT NOT NULL, source TEXT NOT NULL, outcome TEXT NOT NULL,
+    PRIMARY KEY (address, key)) WITHOUT ROWID;
+"""
+_SETTLE = """UPDATE calls SET answered_at=?, status='answered', http=?, trouble=?, prompt_tokens=?, completion_tokens=?,
+    cost_usd=?, maybe_billed=?, reason=? WHERE id=?"""
+_LOSE = "UPDATE calls SET status='lost', maybe_billed=1, answered_at=? WHERE"
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerTotals:
+    """Sums over all sessions of a run.
+
+    Attributes:
+        calls: Calls sent.
+        answered: Calls to which something came back, errors included.
+        lost: Calls under way when their process died or was stopped; the server may have billed them.
+        under_way: Calls sent and not answered yet.
+        billable: Calls that the server may charge for: answered ones, cut off ones and lost ones.
+        doubtful: Of these, calls that brought no answer (resets, cut bodies, time limits, lost): asked, and where it
+            was possible asked again, so that they may be billed twice.
+        prompt_tokens: As servers counted.
+        completion_tokens: As servers counted.
+        cost_usd: Known costs plus the expected ones of doubtful calls.
+        outcomes: Requests with a final outcome.
+    """
+
+    calls: int
+    answered: int
+    lost: int
+    under_way: int
+    billable: int
+    doubtful: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost_usd: float
+    outcomes: int
+
+
+class Ledger:
+    """The ledger of one run, held by one process at a time.
+
+    Args:
+        path: The file; made with its folder where it does not exist.
+
+    Attributes:
+        lost_before: Calls that earlier processes left under way, found now.
+
+    Raises:
+        FolderInUse: Another process holds it.
+        OutputProblem: It cannot be opened or is no ledger.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = FileLock(f"{path}.lock")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock.acquire(timeout=0)
+            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=NORMAL")
+            self._db.executescript(_TABLES)
+        except Timeout:
+            raise FolderInUse(f"{path.name} is held by another process; let it end, or stop it") from None
+        except (OSError, sqlite3.Error) as error:
+            self._lock.release()
+            raise OutputProblem(f"the ledger {path} cannot be used: {error}") from None
+        row = self._db.execute("SELECT COALESCE(MAX(session), 0) + 1 FROM calls").fetchone()
+        self.session = int(row[0])
+        self.lost_before = self._db.execute(f"{_LOSE} status='sent'", (time.time(),)).rowcount
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file and give it free."""
+        self._db.close()
+        self._lock.release()
+
+    def send(self, *, address: str, key: str, attempt: int, expected_usd: float) -> int:
+        """Enter a call that is about to be sent and return its number.
+
+        Args:
+            address: The request's.
+            key: The request's content key.
+            attempt: Number of the call for this request, from 1.
+            expected_usd: What it is expected to cost at most; stands until the server says otherwise.
+        """
+        return int(
+            self._db.execute(
+                "INSERT INTO calls (session, address, key, attempt, sent_at, status, cost_usd, maybe_billed)"
+                " VALUES (?, ?, ?, ?, ?, 'sent', ?, 1)",
+                (self.session, address, key, attempt, time.time(), expected_usd),
+            ).lastrowid
+            or 0
+        )
+
+    def answer(self, call: int, reply: Reply, *, cost_usd: float, outcome: Outcome | None = None) -> None:
+        """Enter what came back, and the request's final outcome with it where there is one: both or neither.
+
+        An ERROR is entered as a call but kept as no outcome: the next session asks again.
+        """
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            self._db.execute(
+                _SETTLE,
+                (
+                    time.time(),
+                    reply.status,
+                    str(reply.trouble),
+                    reply.prompt_tokens,
+                    reply.completion_tokens,
+                    cost_usd,
+                    int(reply.maybe_billed),
+                    reply.reason,
+                    call,
+                ),
+            )
+            if outcome is not None:
+                self._put(outcome)
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    def lose(self, call: int) -> None:
+        """Enter that a call was given up under way (the run was stopped)."""
+        self._db.execute(f"{_LOSE} id=?", (time.time(), call))
+
+    def keep(self, outcome: Outcome) -> None:
+        """Keep an outcome that no call of this run brought (from the cache, or shared with another address)."""
+        self._put(outcome)
+
+    def _put(self, outcome: Outcome) -> None:
+        if outcome.state == State.ERROR:
+            return
+        self._db.execute(
+            "INSERT OR REPLACE INTO outcomes VALUES (?, ?, ?, ?, ?)",
+            (outcome.address, outcome.key, str(outcome.state), str(outcome.source), outcome.to_json()),
+        )
+
+    def outcome(self, address: str, key: str) -> Outcome | None:
+        """Return the outcome kept for this address and content, None where there is none."""
+        row = self._db.execute("SELECT outcome FROM outcomes WHERE address=? AND key=?", (address, key)).fetchone()
+        return None if row is None else Outcome.from_json(row[0], address=address, key=key, source=Source.LEDGER)
+
+    def outcomes(self) -> Iterator[Outcome]:
+        """Return every outcome kept, by address."""
+        for address, key, line in self._db.execute("SELECT address, key, outcome FROM outcomes ORDER BY address, key"):
+            yield Outcome.from_json(line, address=address, key=key, source=Source.LEDGER)
+
+    def totals(self) -> LedgerTotals:
+        """Return the sums over all sessions."""
+        row = self._db.execute(
+            "SELECT COUNT(*), COALESCE(SUM(status='answered'), 0), COALESCE(SUM(status='lost'), 0),"
+            " COALESCE(SUM(status='sent'), 0), COALESCE(SUM(maybe_billed), 0),"
+            " COALESCE(SUM(maybe_billed AND status != 'sent' AND COALESCE(trouble, '') != 'none'), 0),"
+            " COALESCE(SUM(prompt_tokens), 0), COALESCE(SUM(completion_tokens), 0),"
+            " COALESCE(SUM(cost_usd), 0.0), (SELECT COUNT(*) FROM outcomes) FROM calls"
+        ).fetchone()
+        calls, answered, lost, open_, billable, doubtful, prompt, completion, cost, outcomes = row
+        return LedgerTotals(calls, answered, lost, open_, billable, doubtful, prompt, completion, float(cost), outcomes)

@@ -1,0 +1,39 @@
+"""Colours, as sets of twelve base colours: those of Kvasir-VQA."""
+
+from __future__ import annotations
+
+import re
+
+from medtest.vqa.answers import lexicon
+from medtest.vqa.answers.found import Found
+from medtest.vqa.values import names
+
+_NOT_A_COLOUR = re.compile(
+    r"\bwhite (?:balance|light)\b|\bgreen/black\b|\b(?:black|green) box\w*|\bblack (?:background|border"
+    r"|frame|mask)\b|\bred blood\b|\bbarrett\w*"
+)
+_OF_SOMETHING_ELSE = re.compile(
+    r"\A(?:[\s-]+(?:of|\w+))?(?:[\s-]+the)?[\s-]+(?:surround\w*|background|mucosa(?!l)|neighbou?ring"
+    r"|adjacent|instruments?|forceps|snare|lumen)\b"
+)
+_SURROUND = re.compile(
+    r"\b(?:surrounding|background|adjacent|neighbou?ring)\b[^.;,\n]{0,30}\b(?:is|are|appears?|being"
+    r"|looks?)\b[^.;,\n]{0,20}\Z"
+    r"|\b(?:than|against|compared (?:to|with)|contrast(?:ing|s)? (?:to|with)|unlike|instead of)\b[^.;,\n]{0,20}\Z"
+)
+_NO_REDNESS = re.compile(r"\bno (?:significant |obvious )?(?:redness|colou?r)")
+
+
+def colour(low: str) -> Found | None:
+    """Return the colours that a text gives to what was asked about."""
+    shown = _NOT_A_COLOUR.sub(
+        lambda found: " " * len(found[0]), _NO_REDNESS.sub(lambda found: " " * len(found[0]), low)
+    )
+    found = [
+        one
+        for one in lexicon.affirmed("colour", shown)
+        if not _OF_SOMETHING_ELSE.match(low[one[2] :]) and not _SURROUND.search(low[: one[1]])
+    ]
+    if not found:
+        return None
+    return names(*(name for name, _, _ in found)), found[0][1], found[-1][2]

@@ -1,0 +1,191 @@
+"""Counts: digits, words and ranges; never the digits of sizes, Paris classes or percentages."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from medtest.vqa.answers.found import Found
+from medtest.vqa.answers.scope import negated
+from medtest.vqa.answers.states import leading, nothing, refusals
+from medtest.vqa.values import Range, ranges
+
+FINDINGS, POLYPS, INSTRUMENTS = 7, 8, 9
+"""The counting questions (official ids)."""
+
+MOST = 1000
+"""A larger number counts nothing in an image."""
+
+_SAID: dict[int, str] = {
+    0: "zero cero z\u00e9ro null \u96f6",
+    1: "one single solitary uno una un ein eine einen une um uma \u4e00",
+    2: "two pair couple dos zwei deux dois duas \u4e24 \u4e8c",
+    3: "three tres drei trois tr\u00eas \u4e09",
+    4: "four cuatro vier quatre quatro \u56db",
+    5: "five cinco f\u00fcnf cinq \u4e94",
+    6: "six seis sechs \u516d",
+    7: "seven siete sieben sept",
+    8: "eight ocho acht huit",
+    9: "nine nueve neun neuf",
+    10: "ten diez zehn dix",
+    11: "eleven",
+    12: "twelve",
+    13: "thirteen",
+    14: "fourteen",
+    15: "fifteen",
+    16: "sixteen",
+    17: "seventeen",
+    18: "eighteen",
+    19: "nineteen",
+    20: "twenty",
+}
+_WORDS: dict[str, int] = {word: number for number, said in _SAID.items() for word in said.split()}
+_LATIN = "|".join(sorted((word for word in _WORDS if word[0] < "\u2e80"), key=len, reverse=True))
+_CHINESE = "".join(word for word in _WORDS if word[0] > "\u2e80")
+_COUNTER = r"\s*[\u4e2a\u679a\u5904]"
+_LATIN_WORD = rf"(?<![^\W\d_])(?:{_LATIN})(?![^\W\d_])"
+_N = (
+    rf"(?:(?<![\w.,-])\d{{1,4}}(?![\d%]|[.,]\d|\w)|{_LATIN_WORD}"
+    rf"|(?<!\w)\d{{1,4}}(?={_COUNTER})|[{_CHINESE}](?={_COUNTER}))"
+)
+_TOP = rf"(?:(?<![\w.,])\d{{1,4}}(?![\d%]|[.,]\d|\w)|{_LATIN_WORD})"
+"""A number behind a hyphen or a word: the upper end of a range."""
+
+_NUMBER = re.compile(_N)
+_RANGE = re.compile(
+    rf"(?P<low>{_N})\s*(?:-|to|or|bis|oder|ou)\s*(?P<high>{_TOP})"
+    rf"|\b(?:between|entre|zwischen)\s+(?P<low_2>{_N})\s+(?:and|y|et|und)\s+(?P<high_2>{_TOP})"
+)
+_AT_LEAST = re.compile(
+    rf"\b(?:at least|minimum of|no (?:fewer|less) than|mindestens|al menos|au moins)\s+(?P<n>{_N})"
+    rf"|(?P<plus>(?<![\w.,])\d{{1,4}})\s*\+|(?P<more>{_N})\s+or more"
+)
+_MORE = re.compile(
+    rf"\b(?:more than|over|greater than|m\u00e1s de|mehr als|plus de)\s+(?P<n>{_N})|(?<![\w<>])>\s*(?P<gt>\d{{1,4}})\b"
+)
+_AT_MOST = re.compile(rf"\b(?:at most|up to|no more than|maximum of|not more than)\s+(?P<n>{_N})")
+_SEVERAL = re.compile(
+    r"\b(?:multiple|several|numerous|many|various|few|varios|mehrere|plusieurs|v\u00e1rios)\b|\u591a\u4e2a"
+)
+_OTHER = re.compile(
+    r"\d+(?:\.\d+)?(?:\s*(?:-|to|and|x)\s*\d+(?:\.\d+)?)?\s*(?:mm|cm|millimet\w+|centimet\w+|%|px|pixels?"
+    r"|years?|minutes?|seconds?|o'clock|:\d\d)"
+    r"|\b0-(?:is|ip|i)\w*|\btype\s+\d|\bgrade\s+\w+|\bfigure\s+\d+|\bimage\s+\d+|\bquestion\s+\d+"
+    r"|\d{1,4}[/-]\d{1,2}[/-]\d{1,4}|\bone (?:of|on|in|another|side)\b|\bone can\b|\bun[ea]? (?:side"
+    r"|lado)\b"
+)
+_THINGS: dict[int | None, str] = {
+    POLYPS: r"(?:polyps?|p\u00f3lipos?|polypes?|polypen|lesions?|growths?|adenomas?)",
+    INSTRUMENTS: r"(?:instruments?|forceps|snares?|needles?|clips?|tubes?|tools?|catheters?|probes?|devices?"
+    r"|instrumentos?)",
+    FINDINGS: r"(?:findings?|abnormalit(?:y|ies)|lesions?|polyps?|ulcers?|erosions?|hemorrhoids?|mass(?:es)?"
+    r"|hallazgos?|befunde?)",
+    None: r"\w+",
+}
+_NO_TOTAL = re.compile(r"\b(?:count|number|total)\b[^.;\n]{0,40}?\b(?:is|of|=|:)\s*")
+
+
+def count(low: str, item: int | None) -> Found | None:
+    """Return the count of a text as an interval of whole numbers, or None.
+
+    Args:
+        low: The plain text in lower case.
+        item: Official id of the question; it tells which noun is counted.
+    """
+    shown = _OTHER.sub(lambda found: " " * len(found[0]), low)
+    thing = _THINGS.get(item, _THINGS[None])
+    total = _NO_TOTAL.search(shown)
+    if (
+        total is not None
+        and (found := _bounded(shown, total.end())) is not None
+        and not shown[total.end() : found[1]].strip()
+    ):
+        return found
+    added = _sum(shown, thing) if item in (FINDINGS, INSTRUMENTS) else None
+    found = _bounded(shown, 0)
+    if found is not None:
+        return added if added is not None and not _headed(shown, found) else found
+    if (several := _SEVERAL.search(shown)) is not None and not negated(shown, *several.span()):
+        return ranges(Range(2, math.inf)), *several.span()
+    if refusals(shown):
+        return None
+    return _without_numbers(low, thing)
+
+
+def _bounded(low: str, start: int) -> Found | None:
+    """Return the first number from a place on, with the words that make it a bound or a range."""
+    first = _NUMBER.search(low, start)
+    tries: list[tuple[int, int, Range]] = []
+    if (one := _RANGE.search(low, start)) is not None:
+        low_end, high_end = sorted(_number(text) for text in one.groups() if text is not None)
+        if low_end < high_end:
+            tries.append((one.start(), one.end(), Range(low_end, high_end)))
+    for pattern, make in ((_AT_LEAST, _from), (_MORE, _above), (_AT_MOST, _until)):
+        if (one := pattern.search(low, start)) is not None:
+            tries.append(
+                (one.start(), one.end(), make(_number(next(text for text in one.groups() if text is not None))))
+            )
+    if first is not None:
+        tries.append((first.start(), first.end(), Range(_number(first[0]), _number(first[0]))))
+    if not tries:
+        return None
+    begin, end, found = min(tries, key=lambda one: (one[0], -one[1]))
+    return (ranges(found), begin, end) if found.low <= MOST else None
+
+
+def _from(number: float) -> Range:
+    return Range(number, math.inf)
+
+
+def _above(number: float) -> Range:
+    return Range(number + 1, math.inf)
+
+
+def _until(number: float) -> Range:
+    return Range(0, number)
+
+
+def _number(text: str) -> float:
+    return float(_WORDS[text]) if text in _WORDS else float(text)
+
+
+def _headed(low: str, found: Found) -> bool:
+    """Say whether a number counts the findings or instruments as such, so that what follows lists them again."""
+    return (
+        re.match(r"\s*(?:\w+\s+){0,2}?(?:findings?|abnormalit(?:y|ies)|instruments?|lesions?)\b", low[found[2] :])
+        is not None
+    )
+
+
+def _sum(low: str, thing: str) -> Found | None:
+    """Return the sum of a list such as "one polyp and two ulcers"."""
+    part = rf"(?P<n>{_N}|\ban?\b)\s+(?:(?!and\b|or\b)[^\W\d]+\s+){{0,2}}?{thing}\b"
+    parts = [one for one in re.finditer(part, low) if not negated(low, *one.span())]
+    joined = all(
+        re.fullmatch(r"\s*(?:,\s*)?(?:and|plus|\+|,)?\s*", low[first.end() : second.start()])
+        for first, second in zip(parts, parts[1:], strict=False)
+    )
+    if len(parts) < 2 or not joined:
+        return None
+    number = sum(1.0 if one["n"] in ("a", "an") else _number(one["n"]) for one in parts)
+    return ranges(Range(number, number)), parts[0].start(), parts[-1].end()
+
+
+def _without_numbers(low: str, thing: str) -> Found | None:
+    """Return 0 for what is denied, and 1 for "a polyp"."""
+    none = nothing(low)
+    lead = leading(low)
+    if none is not None or (lead is not None and not lead[0]):
+        place = none or (lead[1] if lead else (0, 0))
+        return ranges(Range(0, 0)), *place
+    denied: Found | None = None
+    for one in (
+        re.finditer(rf"(?P<article>\b(?:an?|the)\s+(?:\w+\s+){{0,4}}?)?(?P<thing>{thing})\b", low)
+        if thing != r"\w+"
+        else ()
+    ):
+        if negated(low, one.start("thing"), one.end()) or negated(low, one.start(), one.end()):
+            denied = denied or (ranges(Range(0, 0)), *one.span("thing"))
+        elif one["article"] and one["article"].startswith("a"):
+            return ranges(Range(1, 1)), *one.span()
+    return denied

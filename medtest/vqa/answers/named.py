@@ -1,0 +1,96 @@
+"""Sets of names: abnormalities, landmarks, instruments, procedures, polyp types."""
+
+from __future__ import annotations
+
+import re
+
+from medtest.vqa.answers import lexicon
+from medtest.vqa.answers.found import Found
+from medtest.vqa.answers.scope import negated
+from medtest.vqa.answers.states import leading, nothing, refusals
+from medtest.vqa.values import NO, YES, names
+
+SECTIONS: dict[int, str] = {12: "abnormality", 13: "landmark", 14: "instrument"}
+"""Section of the lexicon of each question about findings (official ids)."""
+
+_SOMETHING: dict[str, re.Pattern[str]] = {
+    "abnormality": re.compile(
+        r"\b(?:abnormal\w*|lesions?|findings?|mass(?:es)?|irregularit\w+|anomal\w+|patholog\w+|auff\u00e4lligkeiten)\b"
+    ),
+    "landmark": re.compile(r"\b(?:anatomical )?landmarks?\b"),
+    "instrument": re.compile(r"\b(?:instruments?|tools?|devices?|instrument)\b"),
+}
+_NORMAL = re.compile(r"\b(?:normal|healthy|unremarkable|intact)\b")
+_WIDER: dict[str, frozenset[str]] = {
+    "barretts": frozenset({"short_segment_barretts"}),
+    "inflammation": frozenset({"ulcerative_colitis", "oesophagitis"}),
+    "endoscopy": frozenset(
+        {"colonoscopy", "gastroscopy", "capsule_endoscopy", "sigmoidoscopy", "bronchoscopy", "enteroscopy", "ercp"}
+    ),
+    "erythema": frozenset({"ulcerative_colitis", "oesophagitis", "inflammation"}),
+}
+"""A name says nothing new beside one of these."""
+
+_PARIS = re.compile(
+    r"\b(?:paris|type|class(?:ification)?)\b[\s:(-]*(?:classification|type|class)?[\s:(-]*(?:(?:is"
+    r"|of)\b[\s:(-]*)?(?:0\s*-?\s*)?"
+    r"(?P<code>isp|iia|iib|iic|iii|is|ip)\b|\b0\s*-\s*(?P<zero>isp|iia|iib|iic|iii|is|ip)\b"
+)
+_BARE = re.compile(
+    r"(?<![\w-])(?:Isp|IIa|IIb|IIc|Ip|Is(?=\s*(?:[).,;+/&]|\Z|and\b|or\b))|IIA|IIB|IIC|IP"
+    r"|IS(?=\s*(?:[).,;+/&]|\Z)))(?![\w-])"
+)
+
+
+def findings(low: str, section: str) -> Found | None:
+    """Return the findings that a text affirms; ``no`` for none, ``yes`` for some without a name."""
+    found = _specific(lexicon.affirmed(section, low))
+    if found:
+        return names(*(name for name, _, _ in found)), found[0][1], found[-1][2]
+    lead = leading(low)
+    if lead is not None:
+        return names(YES if lead[0] else NO), *lead[1]
+    if refusals(low):
+        return None
+    if (none := nothing(low)) is not None:
+        return names(NO), *none
+    things = [(one.start(), one.end()) for one in _SOMETHING[section].finditer(low)]
+    there = [place for place in things if not negated(low, *place)]
+    if there:
+        return names(YES), *there[0]
+    denied = [*things, *((start, end) for _, start, end in lexicon.mentions(section, low))]
+    if denied:
+        return names(NO), *denied[0]
+    if section == "abnormality" and (normal := _NORMAL.search(low)) is not None:
+        return names(NO if not negated(low, *normal.span()) else YES), *normal.span()
+    return None
+
+
+def procedure(low: str) -> Found | None:
+    """Return the procedures that a text names."""
+    found = _specific(lexicon.affirmed("procedure", low))
+    return (names(*(name for name, _, _ in found)), found[0][1], found[-1][2]) if found else None
+
+
+def polyp_type(text: str, low: str) -> Found | None:
+    """Return the polyp types that a text names: classes of Paris, their words, or histology.
+
+    Args:
+        text: The plain text, case kept: "Is" is a class, "is" mostly a verb.
+        low: The same in lower case.
+    """
+    found = [(name, start, end) for name, start, end in lexicon.affirmed("polyp_type", low)]
+    for one in _PARIS.finditer(low):
+        group = "code" if one["code"] else "zero"
+        if not negated(low, one.start(group), one.end(group)):
+            found.append((one[group], *one.span(group)))
+    found += [(one[0].lower(), *one.span()) for one in _BARE.finditer(text) if not negated(low, *one.span())]
+    if not found:
+        return None
+    found.sort(key=lambda one: one[1])
+    return names(*(name for name, _, _ in found)), found[0][1], max(end for _, _, end in found)
+
+
+def _specific(found: list[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
+    there = {name for name, _, _ in found}
+    return [one for one in found if not _WIDER.get(one[0], frozenset()) & there]

@@ -1,0 +1,134 @@
+"""The door: an answer's text and its question in, a typed :class:`Answer` out.
+
+The order is the same for all kinds. What says that the question does not apply comes first, a value next, then a "none"
+(which for a colour, place, size or type says that there is nothing to describe), then a refusal. A clause in which the
+model refuses gives no name; numbers are taken even there ("cannot be measured, about 10 mm").
+"""
+
+from __future__ import annotations
+
+import re
+
+from medtest.vqa.answers import colour, count, named, place, size, states, yes_no
+from medtest.vqa.answers.answer import Answer, State
+from medtest.vqa.answers.found import Found
+from medtest.vqa.answers.plain import blanked, lowered, plain
+from medtest.vqa.answers.scope import clauses
+from medtest.vqa.values import NO, YES, Kind, Names, Ranges, Value, ranges, words
+
+_DESCRIBES = frozenset({Kind.SIZE, Kind.COLOUR, Kind.PLACE, Kind.POLYP_TYPE})
+_THING = r"(?:polyps?|abnormalit(?:y|ies)|lesions?|findings?|(?:anatomical )?landmarks?|instruments?|object)"
+_NO_THING = re.compile(
+    rf"(?:\b(?:no|not|without|kein\w*|ning\u00fan|aucune?)|n't)\b[^.;\n]{{0,40}}?\b{_THING}\b"
+    rf"|\b{_THING}\b[^.;\n]{{0,20}}(?:\b(?:not|absent)|n't)\b"
+)
+
+
+def parse(text: str, kind: Kind, item: int | None = None) -> Answer:
+    """Return what an answer says.
+
+    Args:
+        text: The answer as the model gave it; any text at all.
+        kind: Type of answer that the question asks for.
+        item: Official id of the question (0-17), which yes/no, findings and counts have words of their own for; None
+            for any other question.
+    """
+    whole = plain(text, kind)
+    kept = whole.strip()
+    offset = len(whole) - len(whole.lstrip())
+    low = lowered(kept)
+    if not low:
+        return Answer(kind=kind, state=State.UNPARSED)
+    found = _found(kept, low, kind, item)
+    hedged = states.hedged(low)
+    if found is None:
+        return Answer(kind=kind, state=State.UNPARSED, hedged=hedged)
+    what, start, end = found
+    span = (offset + start, offset + end)
+    if isinstance(what, State):
+        return Answer(kind=kind, state=what, span=span, hedged=hedged)
+    return Answer(kind=kind, state=State.VALUE, value=what, span=span, hedged=hedged)
+
+
+def parse_all(texts: list[str], kind: Kind, item: int | None = None) -> Answer:
+    """Return one answer for a list of answers, as official truths are: their names or ranges together.
+
+    Args:
+        texts: Answers that are all true; at least one.
+        kind: Type of answer.
+        item: Official id of the question.
+
+    Returns:
+        The parsed union; ``not_relevant`` where all say so. Span is that of the list joined by line breaks.
+    """
+    joined = "\n".join(texts)
+    parsed = [parse(text, kind, item) for text in texts]
+    values = [one.value for one in parsed if one.value is not None]
+    if not values:
+        same = {one.state for one in parsed}
+        return Answer(kind=kind, state=same.pop() if len(same) == 1 else State.UNPARSED, span=(0, len(joined)))
+    return Answer(kind=kind, state=State.VALUE, value=_union(values), span=(0, len(joined)))
+
+
+def _union(values: list[Value]) -> Value:
+    first = values[0]
+    if isinstance(first, Names):
+        found = {name for one in values if isinstance(one, Names) for name in one.names}
+        named_ones = found - {YES, NO}
+        return Names(frozenset(named_ones or found))
+    if isinstance(first, Ranges):
+        return ranges(*(part for one in values if isinstance(one, Ranges) for part in one.ranges))
+    return words(" ".join(str(one) for one in values))
+
+
+def _found(text: str, low: str, kind: Kind, item: int | None) -> Found | None:
+    irrelevant = states.not_relevant(low)
+    if irrelevant is not None and states.leading(low) is None:
+        state = State.REFUSAL if irrelevant[1] else State.NOT_RELEVANT
+        return state, *irrelevant[0]
+    value = _value(text, low, kind, item)
+    if value is not None:
+        return value
+    refused = states.refusals(low)
+    if kind in _DESCRIBES and not refused:
+        none = states.nothing(low) or _lead_no(low) or _place_of(_NO_THING, low)
+        if none is not None:
+            return State.NOT_RELEVANT, *none
+    return (State.REFUSAL, *refused[0]) if refused else None
+
+
+def _lead_no(low: str) -> tuple[int, int] | None:
+    lead = states.leading(low)
+    return lead[1] if lead is not None and not lead[0] else None
+
+
+def _place_of(pattern: re.Pattern[str], low: str) -> tuple[int, int] | None:
+    found = pattern.search(low)
+    return found.span() if found else None
+
+
+def _value(text: str, low: str, kind: Kind, item: int | None) -> Found | None:
+    if kind == Kind.YES_NO:
+        return yes_no.yes_no(low, item)
+    if kind == Kind.COUNT:
+        return count.count(low, item)
+    if kind == Kind.SIZE:
+        return size.size(low)
+    if kind == Kind.TEXT:
+        found = None if states.refusals(low) else words(low)
+        start = len(low) - len(low.lstrip())
+        return (found, start, len(low.rstrip())) if found is not None and found.text else None
+    for first, last in clauses(low):
+        if states.refusals(low[first:last]):
+            text, low = blanked(text, first, last), blanked(low, first, last)
+    if not low.strip():
+        return None
+    if kind == Kind.FINDINGS:
+        return named.findings(low, named.SECTIONS.get(item if item is not None else -1, "abnormality"))
+    if kind == Kind.COLOUR:
+        return colour.colour(low)
+    if kind == Kind.PLACE:
+        return place.place(low)
+    if kind == Kind.PROCEDURE:
+        return named.procedure(low)
+    return named.polyp_type(text, low)

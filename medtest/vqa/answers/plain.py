@@ -1,0 +1,174 @@
+"""An answer's text without its wrapping: markdown, JSON, thoughts before the answer, "Final answer:".
+
+Every step keeps the length of the text, so that places in it stay places in the original: what does not count becomes
+blanks. Lengths are bounded: a longer answer is cut, since what matters stands near its beginning or after its last
+"answer:".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from medtest.vqa.values import Kind
+
+LONGEST = 20_000
+"""Characters of an answer that are looked through for its answer proper."""
+
+MOST_TYPED = 4_000
+"""Characters of the answer proper that are typed."""
+
+_SAME = str.maketrans(
+    {
+        "\u2018": "'",
+        "\u2019": "'",
+        "\u201c": '"',
+        "\u201d": '"',
+        "\u2010": "-",
+        "\u2011": "-",
+        "\u2012": "-",
+        "\u2013": "-",
+        "\u2014": "-",
+        "\u2212": "-",
+        "\u00d7": "x",
+        "\u00a0": " ",
+        "\u202f": " ",
+        "\u2265": "\u2265",
+        "\uff0c": ",",
+        "\u3002": ".",
+        "\uff1a": ":",
+        "\uff1b": ";",
+        "\u2022": " ",
+        "\r": "\n",
+        "\t": " ",
+        "*": " ",
+        "`": " ",
+        "#": " ",
+        "_": " ",
+        "|": ",",
+    }
+)
+_THOUGHTS = re.compile(r"<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_MARK = re.compile(
+    r"\b(?:final answer|answer|respuesta|antwort|r\u00e9ponse|resposta)\b\s*(?:\bis\b\s*:?|:|=|\n)\s*"
+    r"|\u7b54\u6848\s*[:\u662f]?\s*"
+)
+_BULLET = re.compile(r"(?m)^[ ]*(?:[-+]\s|\(?[a-z]\)\s)")
+_OPTION = re.compile(r"\A\s*\(?[a-f][).]\s+")
+
+_KEYS: tuple[str, ...] = (
+    "answer",
+    "answers",
+    "final_answer",
+    "value",
+    "result",
+    "response",
+    "prediction",
+    "label",
+    "labels",
+)
+_KIND_KEYS: dict[Kind, tuple[str, ...]] = {
+    Kind.YES_NO: ("present", "visible", "detected", "yes_no"),
+    Kind.FINDINGS: (
+        "abnormalities",
+        "abnormality",
+        "findings",
+        "finding",
+        "landmarks",
+        "landmark",
+        "instruments",
+        "instrument",
+    ),
+    Kind.COUNT: ("count", "number", "total", "findings", "polyps", "instruments"),
+    Kind.SIZE: ("size_mm", "size", "polyp_size"),
+    Kind.COLOUR: ("colour", "color", "colours", "colors"),
+    Kind.PLACE: ("location", "locations", "position", "place", "where"),
+    Kind.POLYP_TYPE: ("type", "polyp_type", "paris", "paris_classification"),
+    Kind.PROCEDURE: ("procedure", "procedure_type", "type"),
+    Kind.TEXT: (),
+}
+
+
+def lowered(text: str) -> str:
+    """Return a text in lower case with as many characters."""
+    low = text.lower()
+    if len(low) == len(text):
+        return low
+    return "".join(one.lower() if len(one.lower()) == 1 else one for one in text)
+
+
+def plain(text: str, kind: Kind) -> str:
+    """Return as many characters with only what answers the question, case kept.
+
+    Args:
+        text: An answer as the model gave it.
+        kind: Type of answer asked for; it tells which key of a JSON object holds it.
+    """
+    shown = text[:LONGEST]
+    shown = _THOUGHTS.sub(lambda found: " " * len(found[0]), shown)
+    shown = _from_json(shown, kind)
+    shown = shown.translate(_SAME)
+    shown = _after_mark(shown)
+    shown = _OPTION.sub(lambda found: " " * len(found[0]), shown)
+    shown = _BULLET.sub(lambda found: "\n".ljust(len(found[0])) if "\n" in found[0] else " " * len(found[0]), shown)
+    end = len(shown) - len(shown.lstrip()) + MOST_TYPED
+    return blanked(shown, end, len(shown)) if end < len(shown) else shown
+
+
+def blanked(text: str, start: int, end: int) -> str:
+    """Return a text of which a part became blanks."""
+    return text[:start] + " " * (end - start) + text[end:]
+
+
+def _after_mark(text: str) -> str:
+    marks = [found for found in _MARK.finditer(lowered(text)) if text[found.end() :].strip()]
+    return " " * marks[-1].end() + text[marks[-1].end() :] if marks else text
+
+
+def _from_json(text: str, kind: Kind) -> str:
+    """Return only the answer's value where the text holds a JSON object or list."""
+    opening = re.search(r"[\[{]", text)
+    if opening is None:
+        return text
+    try:
+        content, end = json.JSONDecoder().raw_decode(text, opening.start())
+    except (ValueError, RecursionError):
+        return text
+    start = opening.start()
+    if isinstance(content, dict):
+        place = _value_of(text, start, end, content, kind)
+        if place is None:
+            return text
+        content, start, end = place
+    kept = " " * start + _shown(text[start:end], content) + " " * (len(text) - end)
+    return kept if len(kept) == len(text) else text
+
+
+def _value_of(text: str, start: int, end: int, content: dict[str, Any], kind: Kind) -> tuple[Any, int, int] | None:
+    """Return the value that answers, with its place in the text."""
+    by_name = {re.sub(r"[\s-]+", "_", str(key).lower()): str(key) for key in content}
+    wanted = [by_name[name] for name in (*_KEYS, *_KIND_KEYS[kind]) if name in by_name]
+    if not wanted and len(content) == 1:
+        wanted = [str(key) for key in content]
+    for key in wanted:
+        found = re.compile(re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:\s*").search(text, start, end)
+        if found is None:
+            continue
+        value, stop = json.JSONDecoder().raw_decode(text, found.end())
+        if isinstance(value, dict):
+            return _value_of(text, found.end(), stop, value, kind)
+        return value, found.end(), stop
+    return None
+
+
+def _shown(raw: str, content: Any) -> str:
+    """Return a JSON value as words of the same length."""
+    for empty, word in ((None, "n/a"), ([], "no"), ("", "")):
+        if content == empty and isinstance(content, type(empty)):
+            return word.ljust(len(raw))[: len(raw)]
+    if content is True:
+        return "yes ".ljust(len(raw))
+    if content is False:
+        return "no".ljust(len(raw))
+    return re.sub(r'[\[\]{}"]', " ", raw.replace("\\n", "\n "))

@@ -1,0 +1,83 @@
+"""Sentences, clauses and what a "no" governs.
+
+A negation reaches to the right as far as its clause, over lists ("no polyps, ulcers, or bleeding"), and ends where a
+comma starts something of its own (", a polyp is seen"). It reaches to the left over a verb ("the polyp is not seen").
+After W. W. Chapman et al., "A simple algorithm for identifying negated findings" (Journal of Biomedical Informatics 34,
+2001), whose list of phrases is not used here.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+SENTENCE_END = re.compile(r"(?<!\d)[.!?\n]|\.(?!\d)|[!?\n]")
+_CLAUSE_END = re.compile(
+    r"(?<!\d)\.|\.(?!\d)|[!?\n;]|\b(?:but|however|although|though|whereas|while|except(?: for)?|other than"
+    r"|apart from|aside from"
+    r"|aber|pero|mais|mas|because|since|instead)\b"
+)
+_NEGATOR = re.compile(
+    r"\b(?:no|not|without|absence of|none|never|free of|neither|nor|lacks?|lack of|negative for|rather than"
+    r"|cannot|kein\w*"
+    r"|nicht|ohne|sin|ning\u00fan|ninguna?|no hay|pas|aucune?|sans|n\u00e3o|nenhum\w*|sem)\b|n't\b|\u65e0"
+    r"|\u6ca1\u6709|\u6ca1|\u975e"
+)
+_NOT_NEGATOR = re.compile(r"\b(?:not only|no doubt|no longer|not just)\b")
+_OWN = re.compile(
+    r",\s*(?:an?|the|one|two|three|there|it|only|just|this|i|which|but|yes|so|and there|and the|and an?"
+    r"|although|un|une|ein)\b"
+)
+_AFTER = re.compile(
+    r"\A[^,;:.]{0,30}?\b(?:(?:is|are|was|were|can|could|does|do|did|has|have|had)(?:\s+not\b|n't\b)|cannot\b|absent\b"
+    r"|(?:is|are)\s+absent\b|ist\s+nicht\b)"
+)
+_COLON_NO = re.compile(r"\A\s*[:=-]\s*(?:no|none|absent|not|negative)\b")
+FAR = 90
+"""Characters a negation reaches to the right at most."""
+
+
+@lru_cache(maxsize=64)
+def clauses(text: str) -> tuple[tuple[int, int], ...]:
+    """Return first character and end of every clause that is not blank."""
+    return tuple(_parts(text, _CLAUSE_END))
+
+
+def negated(low: str, start: int, end: int) -> bool:
+    """Say whether what stands at a place is denied.
+
+    Args:
+        low: The text in lower case.
+        start: First character of the word in question.
+        end: Its end.
+    """
+    first, last = _around(low, start)
+    begin = max(first, start - FAR - 30)
+    left = low[begin:start]
+    found = [one for one in _NEGATOR.finditer(left) if not _NOT_NEGATOR.match(left, one.start())]
+    if found:
+        between = left[found[-1].end() :]
+        if len(between) <= FAR and not _OWN.search(between):
+            bare_answer = re.fullmatch(r"\W*(?:no|non|n\u00e3o)\s*,.*", left[found[-1].start() :], re.DOTALL)
+            at_the_start = not low[first : begin + found[-1].start()].strip()
+            if not (bare_answer and at_the_start):
+                return True
+    right = low[end : min(last, end + FAR)]
+    return bool(_AFTER.match(right) or _COLON_NO.match(right))
+
+
+def _around(text: str, place: int) -> tuple[int, int]:
+    for first, last in clauses(text):
+        if first <= place < last:
+            return first, last
+    return 0, len(text)
+
+
+def _parts(text: str, ends: re.Pattern[str]) -> list[tuple[int, int]]:
+    parts: list[tuple[int, int]] = []
+    start = 0
+    for found in ends.finditer(text):
+        parts.append((start, found.end() if found[0] in ".!?\n;" else found.start()))
+        start = found.end() if found[0] in ".!?\n;" else found.start()
+    parts.append((start, len(text)))
+    return [(first, last) for first, last in parts if text[first:last].strip()]

@@ -1,0 +1,99 @@
+"""Refusals, questions that do not apply, reservations, and the yes or no at the beginning of an answer."""
+
+from __future__ import annotations
+
+import re
+
+_IMAGING = (
+    r"(?:wb\b|white balance|colou?r (?:alteration|distortion|shift|cast)|blur\w*|image quality|quality|lighting"
+    r"|exposure|contrast|saturation|resolution)"
+)
+_NOT_RELEVANT = re.compile(
+    r"\b(?:not (?:really |directly )?(?:relevant|applicable)|irrelevant|inapplicable|n/a|na(?=\W*\Z)"
+    r"|nicht relevant|nicht zutreffend|no aplica|no relevante"
+    r"|non applicable|sans objet|n\u00e3o se aplica|does not apply|doesn't apply)(?![^\W\d_])"
+    r"|\u4e0d\u9002\u7528|\u4e0d\u76f8\u5173"
+)
+_DUE = re.compile(
+    rf"\A[^.;\n]{{0,20}}\b(?:due to|because of|owing to|given|under|caused by)\b[^.;\n]{{0,40}}{_IMAGING}"
+)
+_TO = (
+    r"(?:\s+(?:accurately|reliably|definitively|precisely|confidently|exactly|clearly|fully|safely|really|certainly))*"
+)
+_DO = (
+    r"(?:be\s+)?"
+    + _TO
+    + r"\s*(?:determine[d]?|tell|assess(?:ed)?|say|provide[d]?|identif(?:y|ied)|identifying|answer(?:ed)?"
+    r"|evaluate[d]?|confirm(?:ed)?"
+    r"|make|made|measure[d]?|estimate[d]?|judge[d]?|assist|help|analy[sz]e[d]?|interpret(?:ed)?"
+    r"|diagnose[d]?|give|offer|comment|view|process|classif(?:y|ied)|ascertain(?:ed)?|pinpoint|locate"
+    r"|describe(?!d)|specif(?:y|ied)"
+    r"|state[d]?|discern(?:ed)?|comply)"
+)
+_REFUSALS = re.compile(
+    rf"\b(?:(?:cannot|can\s?not|can't|could not|couldn't|unable to|not able to|not possible to"
+    rf"|impossible to|(?:hard|difficult) to|won't|will not)\s+{_DO}\b"
+    r"|i'?m sorry|i am sorry|i apologi[sz]e|as an ai\b|unable to (?:assess|determine)|not possible\b"
+    r"|impossible\b|indeterminate|undetermined|cannot be seen well"
+    r"|(?:doesn't|does not|do not) (?:provide|contain|give|offer|have) (?:enough|sufficient)\b"
+    r"|insufficient (?:information|quality|detail)|not enough (?:information|detail)|consult (?:a|with"
+    r"|your)\b|don't know|do not know|not sure|(?:is |remains )?unclear whether"
+    r"|no puedo|ich kann (?:das )?nicht|je ne peux pas|lo siento|d\u00e9sol\u00e9|tut mir leid)"
+    r"|\u65e0\u6cd5|\u62b1\u6b49"
+)
+_HEDGES = re.compile(
+    r"\b(?:possibl[ey]|probabl[ey]|likely|perhaps|maybe|may|might|could|appears?|seems?|suggests?"
+    r"|suggestive|roughly|approximately|about|around"
+    r"|estimated|presumably|consistent with|suspected|looks like)\b"
+)
+_LEAD = re.compile(
+    r"\A[\W_]*(?:(?P<label>[^:\n]{0,60}?[:=]\s*))?(?:(?P<yes>yes|yep|yeah|true|correct|affirmative|s\u00ed"
+    r"|oui|ja|sim)|(?P<no>no|nope|not (?:that i|at all)|false|negative|nein|non|n\u00e3o))(?![^\W\d_])(?!\.\s?\d)"
+    r"|\A[\W_]*(?:(?P<zh_yes>\u662f\u7684|\u306f\u3044|\u662f|\u6709|\u5bf9)|(?P<zh_no>\u6ca1\u6709"
+    r"|\u3044\u3044\u3048|\u5426|\u65e0"
+    r"|\u4e0d\u662f|\u4e0d))"
+)
+_NOTHING = re.compile(
+    r"\A[\W_]*(?:[^:\n]{0,60}?:\s*)?(?:none|nothing|null|nil|keine?r?|ninguno|ninguna|aucune?|nenhum)(?![^\W\d_])"
+)
+
+Span = tuple[int, int]
+
+
+def not_relevant(low: str) -> tuple[Span, bool] | None:
+    """Return where a text says that the question does not apply, and whether it blames the picture's quality.
+
+    "Not applicable due to white balance" is no statement about what the image shows: it is a refusal.
+    """
+    found = _NOT_RELEVANT.search(low)
+    if found is None:
+        return None
+    blame = _DUE.match(low[found.end() :])
+    return (found.start(), found.end() + (blame.end() if blame else 0)), blame is not None
+
+
+def refusals(low: str) -> list[Span]:
+    """Return the places of everything that says the model does not answer."""
+    return [found.span() for found in _REFUSALS.finditer(low)]
+
+
+def hedged(low: str) -> bool:
+    """Say whether a text makes reservations."""
+    return _HEDGES.search(low) is not None
+
+
+def leading(low: str) -> tuple[bool, Span] | None:
+    """Return the yes (True) or no that a text begins with, maybe behind a label and a colon, and its place."""
+    found = _LEAD.match(low)
+    if found is None:
+        return None
+    for group, answer in (("yes", True), ("zh_yes", True), ("no", False), ("zh_no", False)):
+        if found[group] is not None:
+            return answer, found.span(group)
+    return None
+
+
+def nothing(low: str) -> Span | None:
+    """Return the place of a "none" that a text begins with."""
+    found = _NOTHING.match(low)
+    return (found.end() - len(found[0].lstrip()), found.end()) if found else None

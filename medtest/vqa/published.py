@@ -1,0 +1,66 @@
+"""GPT-4V's published accuracies on the 18 questions, to stand beside the user's own.
+
+From the MedTest slides, over 182 images of CLEF 2023 MEDVQA-GI; averages are rebuilt from the questions, never stored.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from statistics import fmean
+
+from medtest.paths import package_folder
+from medtest.vqa.questions import find
+
+FILE = package_folder() / "results" / "published" / "medtest_vqa_gpt4v.csv"
+SOURCE = "MedTest slides, RQ1: GPT-4V on 182 images of CLEF 2023 MEDVQA-GI"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedAccuracy:
+    """One row of the slides' table.
+
+    Attributes:
+        question: Name of the question.
+        source: Accuracy on the originals, rounded to three decimals by its authors.
+        perturbed: Mean accuracy on the perturbed images.
+        difference: ``source - perturbed`` as they print it.
+        kept: Whether it is among the 14 that they keep.
+    """
+
+    question: str
+    source: float
+    perturbed: float
+    difference: float
+    kept: bool
+
+
+@cache
+def published() -> Mapping[str, PublishedAccuracy]:
+    """Return the 18 rows by the questions' names, in the slides' order."""
+    rows: dict[str, PublishedAccuracy] = {}
+    with FILE.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            question = find(row["question"])
+            if question is None:
+                raise ValueError(f"{FILE.name}: {row['question']!r} is none of the 18 questions")
+            rows[question.name] = PublishedAccuracy(
+                question=question.name,
+                source=float(row["original_accuracy"]),
+                perturbed=float(row["mean_perturbed_accuracy"]),
+                difference=float(row["difference"]),
+                kept=row["kept_after_deletion"] == "True",
+            )
+    return rows
+
+
+def averages(*, kept_only: bool) -> tuple[float, float]:
+    """Return the mean accuracies on originals and on perturbed images.
+
+    Args:
+        kept_only: Over the 14 kept questions in place of all 18.
+    """
+    rows = [row for row in published().values() if row.kept or not kept_only]
+    return fmean(row.source for row in rows), fmean(row.perturbed for row in rows)

@@ -1,0 +1,162 @@
+"""What an answer says, once its words are gone: names, ranges of numbers, or free text.
+
+Three types serve the nine kinds of answer:
+
+- :class:`Names`: a set. Yes or no, abnormalities, landmarks, instruments, colours, places, polyp types, procedures.
+  For abnormalities, landmarks and instruments ``no`` stands for none and ``yes`` for some that are not named.
+- :class:`Ranges`: counts, and sizes in millimetres, each an interval with open or closed ends.
+- :class:`Words`: the words of an answer to a question that medtest has no kind for.
+
+Each has one canonical text, which :func:`read_value` reads back: ``pink;red``, ``5..10``, ``..5`` (below 5), ``..=5``
+(at most 5), ``20..`` (above 20), ``=20..`` (at least 20), ``~10`` (about 10).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+YES, NO = "yes", "no"
+
+
+class Kind(StrEnum):
+    """Type of the answer to a question."""
+
+    YES_NO = "yes_no"
+    FINDINGS = "findings"
+    COUNT = "count"
+    SIZE = "size"
+    COLOUR = "colour"
+    PLACE = "place"
+    POLYP_TYPE = "polyp_type"
+    PROCEDURE = "procedure"
+    TEXT = "text"
+
+
+NUMERIC = frozenset({Kind.COUNT, Kind.SIZE})
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """A set of canonical names; never empty."""
+
+    names: frozenset[str]
+
+    def __post_init__(self) -> None:
+        if not self.names:
+            raise ValueError("names must not be empty")
+
+    def __str__(self) -> str:
+        return ";".join(sorted(self.names))
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Range:
+    """An interval of numbers.
+
+    Attributes:
+        low: Lower end, at least 0.
+        high: Upper end, at least ``low``; infinite where there is none.
+        low_open: Whether ``low`` itself is left out.
+        high_open: Whether ``high`` itself is left out.
+        about: Whether a single number was given as approximate.
+    """
+
+    low: float
+    high: float
+    low_open: bool = False
+    high_open: bool = False
+    about: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.low <= self.high or math.isinf(self.low):
+            raise ValueError(f"no interval from {self.low} to {self.high}")
+
+    def __str__(self) -> str:
+        if self.low == self.high:
+            return f"{'~' if self.about else ''}{self.low:g}"
+        if math.isinf(self.high):
+            return f"{'' if self.low_open else '='}{self.low:g}.."
+        if self.low == 0 and not self.low_open:
+            return f"..{'' if self.high_open else '='}{self.high:g}"
+        return f"{self.low:g}..{self.high:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """Intervals in rising order, mostly one; never empty."""
+
+    ranges: tuple[Range, ...]
+
+    def __post_init__(self) -> None:
+        if not self.ranges:
+            raise ValueError("ranges must not be empty")
+
+    def __str__(self) -> str:
+        return ";".join(str(one) for one in self.ranges)
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Free text in lower case without articles and punctuation, words parted by single blanks."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Value: TypeAlias = Names | Ranges | Words
+
+_NUMBER = r"\d+(?:\.\d+)?"
+_RANGE = re.compile(
+    rf"(?P<about>~)?(?P<only>{_NUMBER})|(?P<at_least>=)?(?P<low>{_NUMBER})?\.\.(?P<most>=)?(?P<high>{_NUMBER})?"
+)
+_ARTICLES = frozenset({"a", "an", "the"})
+
+
+def names(*found: str) -> Names:
+    """Return a set of names."""
+    return Names(frozenset(found))
+
+
+def ranges(*found: Range) -> Ranges:
+    """Return intervals in order, each once."""
+    return Ranges(tuple(sorted(set(found))))
+
+
+def words(text: str) -> Words:
+    """Return free text without case, articles and punctuation."""
+    kept = [word for word in re.findall(r"[^\W_]+", text.lower()) if word not in _ARTICLES]
+    return Words(" ".join(kept))
+
+
+def read_value(kind: Kind, text: str) -> Value:
+    """Return the value that a canonical text stands for.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if kind == Kind.TEXT:
+        return words(text)
+    parts = [part.strip() for part in text.split(";") if part.strip()]
+    if kind not in NUMERIC:
+        return names(*parts)
+    return ranges(*(_range(part) for part in parts))
+
+
+def _range(text: str) -> Range:
+    found = _RANGE.fullmatch(text)
+    if found is None or (found["only"] is None and found["low"] is None and found["high"] is None):
+        raise ValueError(f"{text!r} is no interval")
+    if found["only"] is not None:
+        number = float(found["only"])
+        return Range(number, number, about=found["about"] is not None)
+    if found["high"] is None:
+        return Range(float(found["low"]), math.inf, low_open=found["at_least"] is None)
+    if found["low"] is None:
+        return Range(0.0, float(found["high"]), high_open=found["most"] is None)
+    return Range(float(found["low"]), float(found["high"]))

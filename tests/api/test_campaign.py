@@ -1,0 +1,258 @@
+"""Whole campaigns against a real server with faults: nothing lost, nothing doubled, every state as it is."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+from api_parts import QUICK, asked, campaign, picture, questions
+from pydantic import BaseModel
+
+from medtest.api.cache import CacheMode
+from medtest.api.faults_server import Faults, serving
+from medtest.api.ledger import Ledger
+from medtest.api.request import Outcome, Parameters, Request, Source, State
+from medtest.api.retry import Retries
+from medtest.errors import FolderInUse
+
+
+class Shape(BaseModel):
+    """A structured answer."""
+
+    answer: str
+    count: int
+
+
+def essence(outcomes: list[Outcome]) -> list[tuple[str, str, str]]:
+    return [(o.address, str(o.state), o.text) for o in sorted(outcomes, key=lambda o: o.address)]
+
+
+def test_every_request_has_one_outcome_and_one_call(tmp_path: Path) -> None:
+    with serving() as server:
+        got = asked(tmp_path, server.base_url, questions(60))
+        assert [o.address for o in got] == sorted(f"case/{i}" for i in range(60))
+        assert {o.state for o in got} == {State.ANSWERED}
+        assert all(o.prompt_tokens and o.attempts == 1 and o.source == Source.CALL for o in got)
+        assert server.counts["received"] == 60 == len(server.answered)
+
+
+def test_a_second_session_asks_nothing(tmp_path: Path) -> None:
+    with serving() as server:
+        first = asked(tmp_path, server.base_url, questions(20))
+        again = asked(tmp_path, server.base_url, questions(25))
+        assert {o.source for o in again if o.address in {f.address for f in first}} == {Source.LEDGER}
+        assert server.counts["received"] == 25
+
+
+def test_the_cache_serves_other_runs_and_addresses(tmp_path: Path) -> None:
+    with serving() as server:
+        first = asked(tmp_path, server.base_url, questions(10))
+        (tmp_path / "ledger.sqlite").unlink()
+        again = asked(tmp_path, server.base_url, questions(10))
+        assert {o.source for o in again} == {Source.CACHE}
+        assert essence(first) == essence(again)
+        (tmp_path / "ledger.sqlite").unlink()
+        anew = asked(tmp_path, server.base_url, questions(10), mode=CacheMode.REFRESH)
+        assert {o.source for o in anew} == {Source.CALL}
+        (tmp_path / "ledger.sqlite").unlink()
+        off = asked(tmp_path, server.base_url, questions(10), mode=CacheMode.OFF)
+        assert {o.source for o in off} == {Source.CALL}
+        assert server.counts["received"] == 30
+
+
+def test_equal_content_at_the_same_time_is_asked_once(tmp_path: Path) -> None:
+    same = [Request(address=f"a/{i}", prompt="same", pictures=(picture(),)) for i in range(12)]
+    repeats = [Request(address=f"r/{i}", prompt="same", pictures=(picture(),), repeat=i + 1) for i in range(3)]
+    with serving(Faults(latency=0.1)) as server:
+        got = asked(tmp_path, server.base_url, same + repeats)
+        assert server.counts["received"] == 4
+        assert len(got) == 15
+        assert {o.text for o in got if o.address.startswith("a/")} == {got[0].text}
+
+
+@pytest.mark.parametrize(
+    ("faults", "state"),
+    [
+        (Faults(refusal=1), State.REFUSAL),
+        (Faults(filtered=1), State.CONTENT_FILTER),
+        (Faults(length=1), State.LENGTH),
+    ],
+)
+@pytest.mark.parametrize("api", ["chat", "responses"])
+def test_what_is_no_answer_is_a_state_and_not_cached(tmp_path: Path, faults: Faults, state: State, api: str) -> None:
+    parameters = Parameters(model="simulated", api=api)
+    with serving(faults) as server:
+        assert {o.state for o in asked(tmp_path, server.base_url, questions(3), parameters=parameters)} == {state}
+        # The run keeps it; another run asks again.
+        assert {o.source for o in asked(tmp_path, server.base_url, questions(3), parameters=parameters)} == {
+            Source.LEDGER
+        }
+        (tmp_path / "ledger.sqlite").unlink()
+        server.set(Faults())
+        again = asked(tmp_path, server.base_url, questions(3), parameters=parameters)
+        assert {(o.source, o.state) for o in again} == {(Source.CALL, State.ANSWERED)}
+
+
+@pytest.mark.parametrize("fault", ["error", "reset", "truncated", "wrong_type", "too_many"])
+def test_exhausted_retries_are_an_error_that_the_next_session_asks_again(tmp_path: Path, fault: str) -> None:
+    rules = Retries(attempts=3, throttled=2, first_pause=0.01, longest_pause=0.02, call_seconds=10)
+    with serving(Faults(retry_after="none", **{fault: 1.0})) as server:
+        (got,) = asked(tmp_path, server.base_url, questions(1), retries=rules)
+        assert (got.state, got.attempts) == (State.ERROR, 3)
+        assert "3 calls" in got.reason
+        server.set(Faults())
+        (again,) = asked(tmp_path, server.base_url, questions(1), retries=rules)
+        assert (again.state, again.source) == (State.ANSWERED, Source.CALL)
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        totals = ledger.totals()
+    doubtful = 0 if fault in ("error", "too_many") else 3
+    assert (totals.calls, totals.doubtful, totals.billable) == (4, doubtful, doubtful + 1)
+
+
+def test_a_mix_of_faults_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    mix = Faults(too_many=0.05, error=0.02, reset=0.02, truncated=0.02, wrong_type=0.01, retry_after="none", seed=3)
+    with serving() as server:
+        plain = asked(tmp_path / "plain", server.base_url, questions(200))
+        server.answered.clear()
+        server.set(mix)
+        faulty = asked(tmp_path / "faulty", server.base_url, questions(200))
+        # Resets and cut bodies are no whole answers: no content is answered whole twice.
+        assert max(server.answered.values()) == 1
+        assert server.counts["too_many"] and server.counts["reset"] and server.counts["truncated"]
+    assert essence(plain) == essence(faulty)
+    with Ledger(tmp_path / "faulty" / "ledger.sqlite") as ledger:
+        totals = ledger.totals()
+        assert len(list(ledger.outcomes())) == 200
+    broken = sum(server.counts[name] for name in ("reset", "truncated", "wrong_type"))
+    assert totals.doubtful == broken
+    assert totals.calls == 200 + broken + server.counts["error"] + server.counts["too_many"]
+
+
+def test_a_dripping_body_ends_at_the_time_limit(tmp_path: Path) -> None:
+    rules = Retries(attempts=2, first_pause=0.01, call_seconds=0.4)
+    with serving(Faults(slow=1, slow_seconds=6)) as server:
+        began = time.monotonic()
+        (got,) = asked(tmp_path, server.base_url, questions(1), retries=rules)
+        assert got.state == State.ERROR
+        assert "0.4 s" in got.reason
+        assert time.monotonic() - began < 5
+
+
+def test_a_server_that_asks_for_too_long_a_pause(tmp_path: Path) -> None:
+    rules = Retries(total_seconds=5.0, call_seconds=5.0)
+    slow = Faults(rate=0.001, burst=1, headers=False)
+    with serving(slow) as server:
+        got = asked(tmp_path, server.base_url, questions(3), retries=rules)
+    assert sorted(o.state for o in got) == [State.ANSWERED, State.ERROR, State.ERROR]
+    assert any("asks to wait" in o.reason or "no answer within" in o.reason for o in got)
+
+
+def test_structured_answers_and_servers_that_take_no_schema(tmp_path: Path) -> None:
+    with serving() as server:
+        (got,) = asked(tmp_path / "a", server.base_url, questions(1, answer_model=Shape))
+        assert got.state == State.ANSWERED
+        assert set(got.parsed) == {"answer", "count"}  # type: ignore[arg-type]
+        assert not got.plain
+        server.set(Faults(takes_schema=False))
+        got_plain = asked(tmp_path / "b", server.base_url, questions(5, answer_model=Shape))
+        assert {(o.state, o.plain) for o in got_plain} == {(State.ANSWERED, True)}
+    server.answer = lambda body: json.dumps({"answer": 3})
+    with serving(answer=server.answer) as wrong:
+        (bad,) = asked(tmp_path / "c", wrong.base_url, questions(1, answer_model=Shape))
+        assert bad.state == State.MALFORMED
+        assert bad.text == '{"answer": 3}'
+
+
+def test_a_wrong_key_ends_at_once_and_an_empty_account_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_KEY", "canary-wrong-key-123")
+    with serving(Faults(key="right")) as server:
+        (got,) = asked(tmp_path, server.base_url, questions(1), key_variable="SOME_KEY")
+        assert (got.state, got.attempts) == (State.ERROR, 1)
+        assert "HTTP 401" in got.reason
+        assert "canary" not in got.reason
+        monkeypatch.setenv("SOME_KEY", "right")
+        (fine,) = asked(tmp_path, server.base_url, questions(1), key_variable="SOME_KEY")
+        assert fine.state == State.ANSWERED
+
+
+def test_no_server_at_all(tmp_path: Path) -> None:
+    with serving() as server:
+        pass
+    rules = Retries(attempts=2, first_pause=0.01, call_seconds=5)
+    (got,) = asked(tmp_path, server.base_url, questions(1), retries=rules)
+    assert got.state == State.ERROR
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        assert ledger.totals().billable == 0
+
+
+def test_the_readers_exit_gives_up_what_is_under_way_and_says_so(tmp_path: Path) -> None:
+    with serving(Faults(latency=0.05)) as server, campaign(tmp_path, server.base_url, max_in_flight=4) as made:
+        results = made.iterate(questions(1000))
+        for _ in range(3):
+            next(results)
+        results.close()  # type: ignore[attr-defined]
+        totals = made.ledger.totals()
+        assert totals.under_way == 0
+        assert totals.lost <= 4
+        assert totals.calls < 100
+        assert made.progress().in_flight == 0
+
+
+def test_stop_ends_the_stream_without_losing_calls(tmp_path: Path) -> None:
+    with serving(Faults(latency=0.02)) as server, campaign(tmp_path, server.base_url, max_in_flight=4) as made:
+        seen = 0
+        for _ in made.iterate(questions(1000)):
+            seen += 1
+            if seen == 5:
+                made.stop()
+        totals = made.ledger.totals()
+        assert totals.lost == 0
+        assert totals.outcomes == seen < 100
+
+
+def test_a_broken_iterable_is_raised_after_what_was_asked(tmp_path: Path) -> None:
+    def broken() -> object:
+        yield from questions(5)
+        raise RuntimeError("no more")
+
+    with serving() as server, campaign(tmp_path, server.base_url) as made:
+        seen = []
+        with pytest.raises(RuntimeError, match="no more"):
+            for outcome in made.iterate(broken()):  # type: ignore[arg-type]
+                seen.append(outcome)
+        assert len(seen) <= 5
+
+
+def test_progress_counts(tmp_path: Path) -> None:
+    with serving(Faults(error=0.3, seed=1)) as server, campaign(tmp_path, server.base_url) as made:
+        done = list(made.iterate(questions(30)))
+        progress = made.progress()
+        assert progress.done == len(done) == 30
+        assert progress.retried == server.counts["error"] > 0
+        assert (progress.in_flight, progress.waiting) == (0, 0)
+        assert "30 answered" in progress.line()
+        assert f"retried {progress.retried}" in progress.line()
+
+
+def test_one_process_at_a_time_holds_a_ledger(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "l.sqlite"), pytest.raises(FolderInUse):
+        Ledger(tmp_path / "l.sqlite")
+    Ledger(tmp_path / "l.sqlite").close()
+
+
+def test_a_limit_with_headers_is_kept(tmp_path: Path) -> None:
+    with serving(Faults(latency=0.01, rate=40, burst=10)) as server:
+        got = asked(tmp_path, server.base_url, questions(80), max_in_flight=32, retries=QUICK)
+        assert {o.state for o in got} == {State.ANSWERED}
+        assert server.counts["limited"] <= 2
+
+
+def test_the_server_tells_and_takes_its_faults() -> None:
+    with serving(Faults(error=0.5)) as server:
+        address = server.base_url.replace("/v1", "/faults")
+        request = urllib.request.Request(address, data=b'{"error": 0}', method="PUT")  # noqa: S310 - loopback
+        with urllib.request.urlopen(request) as answer:  # noqa: S310
+            assert json.load(answer)["faults"]["error"] == 0

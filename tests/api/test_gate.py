@@ -1,0 +1,212 @@
+"""The gate: how many leave, when, and what it learns, against limiters written down here."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+
+import pytest
+
+from medtest.api.gate import START, Gate, Limits
+
+
+class Clock:
+    """Time that only moves when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Steady:
+    """A limiter of its own writing: ``rate`` a second, ``burst`` at once; counts on arrival."""
+
+    def __init__(self, rate: float, burst: int, *, headers: bool, retry: bool) -> None:
+        self.rate, self.burst, self.headers, self.retry = rate, burst, headers, retry
+        self.level, self.at = float(burst), 1000.0
+
+    def ask(self, now: float) -> tuple[int, dict[str, str]]:
+        self.level = min(self.burst, self.level + (now - self.at) * self.rate)
+        self.at = now
+        fine = self.level >= 1
+        self.level -= fine
+        stated = {
+            "x-ratelimit-limit-requests": str(self.burst),
+            "x-ratelimit-remaining-requests": str(int(self.level)),
+            "x-ratelimit-reset-requests": f"{(self.burst - self.level) / self.rate * 1000:.0f}ms",
+        }
+        headers = dict(stated) if self.headers else {}
+        if not fine and self.retry:
+            headers["retry-after"] = "1"
+        return (200 if fine else 429), headers
+
+
+def played(server: Steady, calls: int, latency: float, most: int = 32) -> tuple[int, float]:
+    """Play calls through ``Limits`` on an imagined clock; return refusals and the whole duration."""
+    limits, now, refused, done = Limits(most=most), 1000.0, 0, 0
+    left = calls
+    under_way: list[tuple[float, int, object, int, dict[str, str]]] = []
+    count = 0
+    while done < calls:
+        wait = limits.ready_in(0, now) if left and len(under_way) < int(limits.limit) else None
+        if wait == 0:
+            permit = limits.take(0, now)
+            status, headers = server.ask(now)
+            count += 1
+            heapq.heappush(under_way, (now + latency, count, permit, status, headers))
+            left -= 1
+            continue
+        times = [under_way[0][0]] if under_way else []
+        times += [] if wait is None else [now + max(wait, 1e-3)]
+        now = min(times)
+        while under_way and under_way[0][0] <= now:
+            _, _, permit, status, headers = heapq.heappop(under_way)
+            limits.answered(permit, status=status, headers=headers, now=now)  # type: ignore[arg-type]
+            refused += status == 429
+            done += status == 200
+            left += status == 429
+    return refused, now - 1000.0
+
+
+@pytest.mark.parametrize("latency", [0.005, 0.05, 0.25, 2.0])
+def test_stated_quotas_are_kept_almost_without_refusals(latency: float) -> None:
+    refused, seconds = played(Steady(10, 10, headers=True, retry=True), 200, latency)
+    assert refused / (200 + refused) < 0.03
+    assert seconds < 1.25 * 19 + 2 * latency
+
+
+@pytest.mark.parametrize("latency", [0.005, 0.05, 0.25])
+def test_with_retry_after_alone_at_most_a_tenth_is_refused(latency: float) -> None:
+    refused, seconds = played(Steady(10, 10, headers=False, retry=True), 200, latency)
+    assert refused / (200 + refused) <= 0.10
+    assert seconds < 1.5 * 19
+
+
+@pytest.mark.parametrize("latency", [0.005, 0.05, 0.25])
+def test_with_no_word_at_all_it_still_ends(latency: float) -> None:
+    refused, seconds = played(Steady(10, 10, headers=False, retry=False), 200, latency)
+    assert refused / (200 + refused) <= 0.35
+    assert seconds < 3 * 19
+
+
+class Windows(Steady):
+    """Fixed windows of six seconds, sixty calls in each."""
+
+    def ask(self, now: float) -> tuple[int, dict[str, str]]:
+        if now >= self.at + 6:
+            self.level, self.at = 60.0, self.at + 6 * ((now - self.at) // 6)
+        fine = self.level >= 1
+        self.level -= fine
+        return (200 if fine else 429), {
+            "x-ratelimit-limit-requests": "60",
+            "x-ratelimit-remaining-requests": str(int(self.level)),
+            "x-ratelimit-reset-requests": f"{(self.at + 6 - now) * 1000:.0f}ms",
+        }
+
+
+def test_fixed_windows_are_found_out() -> None:
+    refused, seconds = played(Windows(10, 60, headers=True, retry=False), 300, 0.05)
+    assert refused / (300 + refused) < 0.05
+    assert seconds < 36
+
+
+@pytest.mark.parametrize("rate", [0.5, 3.0, 50.0, 200.0])
+def test_other_rates(rate: float) -> None:
+    refused, seconds = played(Steady(rate, 5, headers=True, retry=True), 100, 0.05)
+    assert refused / (100 + refused) < 0.05
+    assert seconds < 1.6 * 100 / rate + 2
+
+
+def test_without_limits_it_opens_fast() -> None:
+    refused, seconds = played(Steady(1e9, 10**9, headers=False, retry=False), 640, 0.05)
+    assert refused == 0
+    # 640 calls by 32 at once take 20 rounds; opening from 4 to 32 costs three more.
+    assert seconds <= 24 * 0.05
+
+
+def test_a_lone_refusal_without_a_word_closes_nothing() -> None:
+    limits = Limits(most=32)
+    for index in range(40):
+        permit = limits.take(0, 1000.0 + index)
+        limits.answered(permit, status=429 if index == 20 else 200, headers={}, now=1000.5 + index)
+    assert limits.ready_in(0, 1041.0) == 0
+    assert limits.limit == 32
+
+
+def test_starts_small_queues_in_order_and_gives_back() -> None:
+    async def body() -> None:
+        clock = Clock()
+        gate = Gate(max_in_flight=32, clock=clock)
+        order: list[int] = []
+
+        async def one(index: int) -> None:
+            permit = await gate.enter()
+            order.append(index)
+            await asyncio.sleep(0)
+            gate.leave(permit, status=200, headers={})
+
+        first = [await gate.enter() for _ in range(START)]
+        tasks = [asyncio.create_task(one(index)) for index in range(20)]
+        await asyncio.sleep(0)
+        assert gate.counters().in_flight == START
+        assert gate.counters().waiting == 20
+        for permit in first:
+            gate.leave(permit, status=200, headers={})
+        await asyncio.gather(*tasks)
+        assert order == sorted(order)
+        assert gate.counters().in_flight == 0
+
+    asyncio.run(body())
+
+
+def test_a_cancelled_waiter_leaves_no_hole() -> None:
+    async def body() -> None:
+        gate = Gate(max_in_flight=1)
+        held = await gate.enter()
+        waiting = [asyncio.create_task(gate.enter()) for _ in range(3)]
+        await asyncio.sleep(0)
+        waiting[0].cancel()
+        await asyncio.sleep(0)
+        gate.leave(held, status=200, headers={})
+        waiting[1].cancel()  # it holds a permit that it will never see
+        await asyncio.sleep(0)
+        permit = await asyncio.wait_for(waiting[2], 1)
+        gate.leave(permit, status=None, headers={})
+        assert gate.counters().in_flight == 0
+
+    asyncio.run(body())
+
+
+def test_retry_after_closes_the_gate_for_all() -> None:
+    async def body() -> None:
+        clock = Clock()
+        gate = Gate(clock=clock)
+        permit = await gate.enter()
+        gate.leave(permit, status=429, headers={"retry-after": "7"})
+        assert gate.counters().pause == pytest.approx(7)
+        waiting = asyncio.create_task(gate.enter())
+        await asyncio.sleep(0.01)
+        assert not waiting.done()
+        waiting.cancel()
+
+    asyncio.run(body())
+
+
+def test_tokens_have_a_quota_too() -> None:
+    limits = Limits(most=8)
+    permit = limits.take(100, 1000.0)
+    headers = {
+        "x-ratelimit-limit-tokens": "1000",
+        "x-ratelimit-remaining-tokens": "150",
+        "x-ratelimit-reset-tokens": "8.5s",
+    }
+    limits.answered(permit, status=200, headers=headers, now=1000.0)
+    assert limits.ready_in(100, 1000.0) == 0
+    assert 1.0 < limits.ready_in(400, 1000.0) < 3.5
+
+
+def test_at_least_one() -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        Gate(max_in_flight=0)

@@ -1,0 +1,128 @@
+"""Prices, estimates, and a budget that counts what is in flight."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import numpy as np
+import pytest
+from api_parts import asked, campaign, questions
+
+from medtest.api.budget import (
+    Budget,
+    BudgetReached,
+    Price,
+    checked_mode,
+    estimate,
+    picture_tokens,
+    planned_cost,
+    price_for,
+    price_table,
+)
+from medtest.api.faults_server import Faults, serving
+from medtest.api.ledger import Ledger
+from medtest.api.request import Outcome, Parameters, Picture, Request
+from medtest.errors import ExitCode, UserMistakes
+
+DOLLAR = Price(input=1e6, output=0)
+"""A dollar for a token of the question: cost counts tokens."""
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "detail", "tokens"),
+    [
+        # The worked examples of OpenAI's guide "Images and vision": 765, 1105 and 85 tokens.
+        (1024, 1024, "high", 765),
+        (4096, 2048, "high", 1105),
+        (4096, 8192, "low", 85),
+    ],
+)
+def test_tokens_of_pictures(height: int, width: int, detail: str, tokens: int) -> None:
+    assert picture_tokens(Picture(b"", "", height, width), detail) == tokens
+
+
+def test_prices() -> None:
+    table = price_table({"m": {"input": 2.5, "output": 10, "as_of": "2026-01-01"}})
+    assert table["m"].of(1000, 100) == pytest.approx(0.0035)
+    assert price_for("m-2024-08-06", table) == table["m"]
+    assert price_for("m-mini", table) is None
+
+
+def test_all_mistakes_of_a_price_table_at_once() -> None:
+    with pytest.raises(UserMistakes) as caught:
+        price_table({"a": {"input": 1}, "b": {"input": -1, "output": 1}, "c": {"input": 1, "output": 1, "x": 1}})  # type: ignore[dict-item]
+    assert len(caught.value.mistakes) == 3
+
+
+def test_a_plan() -> None:
+    pixels = np.zeros((512, 512, 3), np.uint8)
+    requests = [Request(address=str(i), prompt="x" * 40, pictures=(Picture.of(pixels),)) for i in range(3)]
+    plan = planned_cost(iter(requests), Parameters(model="m", max_tokens=100), Price(input=1, output=2))
+    assert plan.calls == 3
+    assert plan.prompt_tokens == 3 * (10 + 10 + 255)
+    assert plan.usd_least == pytest.approx(plan.prompt_tokens / 1e6)
+    assert plan.usd_most == pytest.approx((plan.prompt_tokens + 2 * 300) / 1e6)
+    assert planned_cost(requests, Parameters(model="m"), None).usd_most is None
+
+
+def test_limits_are_checked_up_front() -> None:
+    with pytest.raises(UserMistakes, match="1 mistake"):
+        Budget(max_usd=1.0)
+    with pytest.raises(UserMistakes) as caught:
+        Budget(max_usd=-1, max_calls=0, price=DOLLAR)
+    assert len(caught.value.mistakes) == 2
+    with pytest.raises(UserMistakes, match="refresh"):
+        checked_mode("refesh", ("use", "refresh", "off"), key="cache")
+
+
+def test_what_is_in_flight_counts() -> None:
+    async def body() -> None:
+        budget = Budget(max_usd=10, price=DOLLAR)
+        first = await budget.reserve(6)
+        waiting = asyncio.create_task(budget.reserve(6))
+        await asyncio.sleep(0.01)
+        assert not waiting.done()  # 12 might be spent: it waits for the first
+        budget.settle(first, 2, billable=True)
+        second = await asyncio.wait_for(waiting, 1)
+        budget.settle(second, 6, billable=True)
+        budget.settle(second, 6, billable=True)
+        assert (budget.spent_usd, budget.calls) == (8, 2)
+        with pytest.raises(BudgetReached) as caught:
+            await budget.reserve(3)
+        assert caught.value.exit_code == ExitCode.BUDGET
+        assert "max_usd" in str(caught.value)
+
+    asyncio.run(body())
+
+
+def test_max_calls_stops_cleanly_and_goes_on(tmp_path: Path) -> None:
+    whole = {f"case/{i}" for i in range(30)}
+    with serving(Faults(latency=0.01)) as server:
+        seen: list[Outcome] = []
+        with campaign(tmp_path, server.base_url, budget=Budget(max_calls=11)) as made:
+            with pytest.raises(BudgetReached) as caught:
+                for outcome in made.iterate(questions(30)):
+                    seen.append(outcome)
+            assert (caught.value.limit, caught.value.calls) == ("max_calls", 11)
+        assert len(seen) == 11 == server.counts["answered"]
+        with Ledger(tmp_path / "ledger.sqlite") as ledger:
+            totals = ledger.totals()
+        assert (totals.calls, totals.outcomes, totals.lost, totals.under_way) == (11, 11, 0, 0)
+        budget = Budget(max_calls=30, calls=totals.billable, spent_usd=totals.cost_usd)
+        again = asked(tmp_path, server.base_url, questions(30), budget=budget)
+        assert {outcome.address for outcome in again} == whole
+        assert server.counts["answered"] == 30
+
+
+def test_max_usd_is_never_passed(tmp_path: Path) -> None:
+    price = Price(input=1000, output=1000)
+    parameters = Parameters(model="simulated", max_tokens=20)
+    most = 10 * price.of(estimate(next(questions(1)), parameters).prompt, 20)
+    with serving(Faults(latency=0.01)) as server:
+        budget = Budget(max_usd=most, price=price)
+        with campaign(tmp_path, server.base_url, budget=budget, parameters=parameters) as made:
+            with pytest.raises(BudgetReached):
+                list(made.iterate(questions(500)))
+            assert 0.5 * most < budget.spent_usd <= most
+            assert made.ledger.totals().cost_usd == pytest.approx(budget.spent_usd)

@@ -1,0 +1,279 @@
+"""Keys and pictures are shown nowhere: canaries in every channel a person or a file could see."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import logging
+import os
+import subprocess
+import sys
+import traceback
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from api_parts import asked, campaign, picture, questions
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medtest.api.client import Caller, Endpoint
+from medtest.api.faults_server import Faults, serving
+from medtest.api.redact import guard, guard_logs, reason_of, redact
+from medtest.api.request import Parameters, Request, State
+from medtest.api.retry import Retries
+from medtest.errors import UserMistakes
+
+CANARY = 'canary/k3y+"quoted"\\=='
+PLAIN_CANARY = "zq-canary-0123456789-secret"
+PARAMETERS = Parameters(model="simulated")
+
+
+def test_values_of_guarded_variables_in_every_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CANARY_KEY", CANARY)
+    guard("CANARY_KEY")
+    for form in (CANARY, json.dumps({"k": CANARY}), quote(CANARY, safe=""), f"Bearer {CANARY}", f"x{CANARY}y"):
+        assert "k3y" not in redact(form)
+
+
+@given(st.binary(min_size=0, max_size=600))
+def test_no_picture_survives(content: bytes) -> None:
+    coded = base64.b64encode(content).decode()
+    for text in (f'{{"url": "data:image/png;base64,{coded}"}}', f"data:image/png;base64,{coded} and more"):
+        clean = redact(text)
+        assert "data:image/png,[hidden]" in clean
+        assert len(coded) < 8 or coded not in clean
+    if len(coded) >= 160:
+        assert coded not in redact(f"body={coded}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Incorrect API key provided: sk-proj-AAAAbbbbCCCCddddEEEE1234.",
+        "Authorization: Bearer abcdef.ghijk-lmn",
+        "headers={'api-key': 'abcdefghij1234'}",
+        "key AIzaSyA1234567890abcdefghijk",
+    ],
+)
+def test_shapes_of_keys(text: str) -> None:
+    clean = redact(text)
+    assert "[hidden]" in clean
+    for secret in ("AAAAbbbb", "abcdef.ghijk", "abcdefghij1234", "A1234567890"):
+        assert secret not in clean
+
+
+def test_ordinary_words_stay() -> None:
+    text = "HTTP 503: The server is overloaded; case kvasir/abc/blur_s3_f0_r1 of 12, see https://example.org/x?y=1"
+    assert redact(text) == text
+
+
+def test_half_a_key_is_cut_off_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CANARY_KEY", PLAIN_CANARY)
+    guard("CANARY_KEY")
+    assert "zq-can" not in reason_of(ValueError("x" * 290 + " " + PLAIN_CANARY))
+
+
+def test_log_records_with_tracebacks_are_clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CANARY_KEY", PLAIN_CANARY)
+    guard("CANARY_KEY")
+    guard_logs()
+    guard_logs()
+    shown = io.StringIO()
+    handler = logging.StreamHandler(shown)
+    logger = logging.getLogger("openai._base_client")
+    logger.addHandler(handler)
+    try:
+        try:
+            raise ValueError(f"header {PLAIN_CANARY}")
+        except ValueError:
+            logger.exception("failed with %s and %s", PLAIN_CANARY, picture().data_url())
+    finally:
+        logger.removeHandler(handler)
+    assert "failed with [hidden]" in shown.getvalue()
+    assert "ValueError" in shown.getvalue()
+    assert "canary" not in shown.getvalue()
+    assert "iVBOR" not in shown.getvalue()
+
+
+@pytest.mark.parametrize(
+    "faults", [Faults(), Faults(key="other"), Faults(reset=1), Faults(error=1), Faults(truncated=1)]
+)
+def test_a_whole_campaign_shows_neither(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, faults: Faults, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CANARY_KEY", PLAIN_CANARY)
+    shown = io.StringIO()
+    handler = logging.StreamHandler(shown)
+    root = logging.getLogger()
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG)
+    rules = Retries(attempts=2, first_pause=0.01, call_seconds=5)
+    try:
+        with (
+            serving(faults) as server,
+            campaign(tmp_path, server.base_url, key_variable="CANARY_KEY", retries=rules) as made,
+        ):
+            got = list(made.iterate(questions(3)))
+            shown.write(repr(got) + repr(made.caller) + repr(made.caller.endpoint) + made.progress().line())
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(level)
+    printed = capfd.readouterr()
+    seen = [shown.getvalue(), printed.out, printed.err]
+    assert "openai" in shown.getvalue() or "HTTP" in shown.getvalue()  # the logs were on
+    files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    assert files
+    coded = picture().data_url().split(",")[1][:40]
+    for secret in (PLAIN_CANARY, coded, "base64,iVBOR"):
+        assert not any(secret in text for text in seen)
+        assert not any(secret.encode() in content for content in files)
+    assert not any(b"question 0" in content for content in files)  # nor prompts
+    assert not any(picture().png[:60] in content for content in files)
+
+
+def test_the_key_reaches_the_server_and_only_the_environment_holds_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CANARY_KEY", "first")
+    with serving(Faults(key=PLAIN_CANARY)) as server:
+        endpoint = Endpoint(base_url=server.base_url, key_variable="CANARY_KEY")
+        caller = Caller(endpoint, PARAMETERS)
+        # Set after the caller was made: it is read when a request leaves.
+        monkeypatch.setenv("CANARY_KEY", PLAIN_CANARY)
+        import asyncio
+
+        async def body() -> None:
+            reply = await caller.call(Request(address="a", prompt="p"))
+            assert reply.state == State.ANSWERED
+            assert PLAIN_CANARY not in str(vars(caller)) + str(vars(caller._opened))
+            await caller.close()
+
+        asyncio.run(body())
+
+
+def test_a_key_in_the_place_of_its_variable_is_not_repeated() -> None:
+    key = "sk-proj-" + "".join(["can", "ary"]) + "12345678901234"  # the line itself stands in the traceback
+    with pytest.raises(UserMistakes) as caught:
+        Caller(Endpoint(base_url="http://127.0.0.1:1/v1", key_variable=key), PARAMETERS)
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "canary" not in shown
+    assert "environment variable" in shown
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "keys"),
+    [
+        (Endpoint(base_url="http://example.org/v1", send_images=True), ["base_url"]),
+        (Endpoint(base_url="http://10.0.0.5:8000/v1", send_images=True), ["base_url"]),
+        (Endpoint(base_url="https://example.org/v1"), ["send_images"]),
+        (Endpoint(base_url="http://localhost.example.org/v1"), ["base_url", "send_images"]),
+        (Endpoint(base_url="http://127.0.0.1@example.org/v1", send_images=True), ["base_url"]),
+        (Endpoint(base_url="ftp://127.0.0.1/v1"), ["base_url"]),
+        (Endpoint(base_url="nonsense", send_images=True), ["base_url"]),
+        (Endpoint(base_url="http://[::1]:8000/v1"), []),
+        (Endpoint(base_url="http://127.0.0.9:8000/v1"), []),
+        (Endpoint(base_url="https://example.org/v1", send_images=True), []),
+        (Endpoint(base_url="http://localhost/v1", key_variable="SURELY_NOT_SET_1"), ["key_variable"]),
+    ],
+)
+def test_where_requests_may_go(endpoint: Endpoint, keys: list[str]) -> None:
+    assert [mistake.key for mistake in endpoint.mistakes()] == keys
+
+
+def test_text_alone_may_leave_without_send_images() -> None:
+    import asyncio
+
+    endpoint = Endpoint(base_url="https://example.invalid/v1")
+    assert endpoint.mistakes(pictures=False) == []
+    caller = Caller(endpoint, PARAMETERS, pictures=False)
+    reply = asyncio.run(caller.call(Request(address="a", prompt="p", pictures=(picture(),))))
+    assert "send_images" in reply.reason  # and nothing was sent
+
+
+def test_redirects_are_not_followed(tmp_path: Path) -> None:
+    import http.server
+    import threading
+
+    class Away(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            self.send_response(307)
+            self.send_header("location", target)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    with serving() as other:
+        target = other.base_url + "/chat/completions"
+        away = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Away)
+        threading.Thread(target=away.serve_forever, daemon=True).start()
+        try:
+            (got,) = asked(tmp_path, f"http://127.0.0.1:{away.server_address[1]}/v1", questions(1))
+        finally:
+            away.shutdown()
+            away.server_close()
+        assert got.state == State.ERROR
+        assert "307" in got.reason
+        assert other.counts["received"] == 0
+
+
+def test_a_proxy_is_used_for_other_hosts_and_not_for_this_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import asyncio
+    import socket
+    import threading
+
+    heard: list[bytes] = []
+    proxy = socket.create_server(("127.0.0.1", 0))
+
+    def listen() -> None:
+        while True:
+            try:
+                connection, _ = proxy.accept()
+            except OSError:
+                return
+            with connection:
+                heard.append(connection.recv(4096))
+
+    threading.Thread(target=listen, daemon=True).start()
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.getsockname()[1]}")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    with serving() as server:
+        (got,) = asked(tmp_path, server.base_url, questions(1))
+    assert got.state == State.ANSWERED
+    assert heard == []
+
+    async def body() -> None:
+        caller = Caller(Endpoint(base_url="https://example.invalid/v1"), PARAMETERS, pictures=False, call_seconds=5)
+        reply = await caller.call(Request(address="a", prompt="p"))
+        assert reply.state is None
+        await caller.close()
+
+    asyncio.run(body())
+    proxy.close()
+    assert heard
+    assert heard[0].startswith(b"CONNECT example.invalid:443")
+
+
+def test_the_command_line_holds_no_key() -> None:
+    """The key travels in the environment alone: nothing in this room starts a process or reads a key elsewhere."""
+    room = Path(__file__).parents[2] / "medtest" / "api"
+    code = "".join(path.read_text(encoding="utf-8") for path in room.glob("*.py"))
+    assert "subprocess" not in code
+    assert code.count("os.environ") == code.count("os.environ.get(") > 0
+    assert "getenv" not in code
+    env = {**os.environ, "PYTHONPATH": str(room.parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys, medtest.api.campaign; print('openai' in sys.modules)"],
+        capture_output=True,
+        text=True,
+        env=env,
+        check=True,
+    )
+    assert done.stdout.strip() == "False"  # loaded where it is used

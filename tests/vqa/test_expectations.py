@@ -1,0 +1,142 @@
+"""The matrix of expectations and the verdicts that follow from it."""
+
+from __future__ import annotations
+
+import pytest
+
+from medtest.cases import Verdict
+from medtest.errors import UserMistakes
+from medtest.paths import conf_folder
+from medtest.vqa.expectations import (
+    REASONS,
+    Expectation,
+    Inserted,
+    Rule,
+    default_matrix,
+    expectation,
+    judge_against_source,
+    judge_against_truth,
+    overridden,
+)
+from medtest.vqa.questions import by_name, official
+
+FORCEPS = Inserted(count=1, names=frozenset({"biopsy_forceps"}), cells=frozenset({"lower-right", "center-right"}))
+
+
+def both(
+    name: str, relation: str, answer: str, source: str, truth: str | None, inserted: Inserted | None = None
+) -> list[str]:
+    question = by_name(name)
+    assert question is not None
+    expected = expectation(default_matrix(), relation, question)
+    said = question.parse(answer)
+    known = None if truth is None else question.parse(truth)
+    judged = [
+        judge_against_source(expected, said, question.parse(source), inserted=inserted),
+        judge_against_truth(expected, said, known, inserted=inserted),
+    ]
+    assert all(one.reason in REASONS for one in judged)
+    return [f"{one.verdict.value} {one.reason}" for one in judged]
+
+
+@pytest.mark.parametrize(
+    ("name", "relation", "answer", "source", "truth", "said"),
+    [
+        ("polyps", "contrast", "1", "1", "2", ["PASS same", "FAIL wrong"]),
+        ("polyps", "contrast", "2", "1", "2", ["FAIL flip", "PASS right"]),
+        ("size", "contrast", ">10mm", ">20mm", "11-20mm", ["PASS weaker", "PASS right"]),
+        ("abnormality_colour", "contrast", "Red", "red, pink", "Pink, Red", ["FAIL flip", "PASS right"]),
+        ("abnormality_colour", "white_balance", "Not applicable due to WB", "Red", "Red", ["SKIP skip", "SKIP skip"]),
+        ("size", "white_balance", "Not applicable due to WB", ">10mm", ">20mm", ["FAIL refusal", "FAIL refusal"]),
+        ("size", "contrast", "Small", ">10mm", ">20mm", ["SKIP unparsed", "SKIP unparsed"]),
+        ("size", "contrast", ">10mm", "Small", None, ["SKIP source unparsed", "SKIP no truth"]),
+        ("size", "contrast", ">10mm", "I'm sorry, I can't help", ">20mm", ["SKIP source refused", "PASS right"]),
+        ("abnormalities", "blood", "Bleeding", "Polyp", "Polyp", ["SKIP may change", "SKIP may change"]),
+        ("easy", "blur", "Difficult", "Yes", "Yes", ["SKIP may change", "SKIP may change"]),
+        ("text", "text", "Yes", "No", "No", ["PASS became", "PASS right"]),
+        ("text", "text", "No", "No", "No", ["FAIL did not become", "FAIL wrong"]),
+        ("text", "text", "I cannot determine that", "No", "No", ["FAIL refusal", "FAIL wrong"]),
+        ("abnormality_place", "corruption_rotate", "Center", "upper left", "upper left", ["SKIP skip", "SKIP skip"]),
+        ("all_removed", "blood", "Not relevant", "No", "No", ["FAIL flip", "FAIL wrong"]),
+        ("landmark_colour", "contrast", "Pink", "Not relevant", "Not relevant", ["FAIL flip", "FAIL wrong"]),
+    ],
+)
+def test_verdicts(name: str, relation: str, answer: str, source: str, truth: str | None, said: list[str]) -> None:
+    assert both(name, relation, answer, source, truth) == said
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "source", "truth", "said"),
+    [
+        ("instruments", "Biopsy forceps", "No", "No", ["PASS became", "PASS right"]),
+        ("instruments", "Yes", "No", "No", ["PASS became", "PASS right"]),
+        ("instruments", "Polyp snare", "No", "No", ["FAIL did not become", "FAIL wrong"]),
+        ("instruments", "No", "No", "No", ["FAIL did not become", "FAIL wrong"]),
+        ("instrument_count", "1", "0", "0", ["PASS became", "PASS right"]),
+        ("instrument_count", "0", "0", "0", ["FAIL did not become", "FAIL wrong"]),
+        ("instrument_count", "2", "1", "0", ["PASS became", "FAIL wrong"]),
+        ("instrument_count", "1", "not relevant", "none", ["PASS became", "PASS right"]),
+        ("instrument_count", "1", "blue", None, ["SKIP source unparsed", "SKIP no truth"]),
+        ("instrument_place", "bottom right", "none", "none", ["PASS became", "PASS right"]),
+        ("instrument_place", "upper left", "none", "none", ["FAIL did not become", "FAIL wrong"]),
+        ("instrument_place", "Not relevant", "none", "none", ["FAIL did not become", "FAIL wrong"]),
+        ("polyps", "1", "1", "1", ["PASS same", "PASS right"]),
+    ],
+)
+def test_an_inserted_instrument_has_to_be_seen(
+    name: str, answer: str, source: str, truth: str | None, said: list[str]
+) -> None:
+    assert both(name, "instrument", answer, source, truth, FORCEPS) == said
+
+
+def test_without_knowing_what_was_inserted_nothing_is_judged() -> None:
+    assert both("instrument_place", "instrument", "upper left", "none", "none") == ["SKIP nothing inserted"] * 2
+
+
+def test_every_relation_of_the_matrix_ships() -> None:
+    shipped = {file.stem for file in (conf_folder() / "relations").glob("*.yaml")}
+    assert set(default_matrix()) <= shipped
+
+
+def test_a_pair_that_is_not_named_is_invariant() -> None:
+    named = {(relation, name) for relation, cells in default_matrix().items() for name in cells}
+    for question in official():
+        for relation in ("unchanged", "contrast", "blood", "anything"):
+            if (relation, question.name) not in named:
+                found = expectation(default_matrix(), relation, question)
+                assert found == Expectation(rule=Rule.INVARIANT)
+
+
+def test_a_suite_may_override() -> None:
+    matrix = overridden({"blood": {"abnormalities": "invariant"}, "mine": {"all": "skip", "polyps": "must become +2"}})
+    polyps = by_name("polyps")
+    abnormalities = by_name("abnormalities")
+    assert polyps is not None
+    assert abnormalities is not None
+    assert expectation(matrix, "blood", abnormalities).rule == Rule.INVARIANT
+    assert str(expectation(matrix, "mine", polyps)) == "must become +2"
+    assert expectation(matrix, "mine", abnormalities).rule == Rule.SKIP
+    assert expectation(default_matrix(), "blood", abnormalities).rule == Rule.MAY_CHANGE
+    judged = judge_against_source(expectation(matrix, "mine", polyps), polyps.parse("3"), polyps.parse("1"))
+    assert judged.verdict == Verdict.PASS
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        ({"blood": {"abnormalitys": "skip"}}, "did you mean: abnormalities"),
+        ({"blood": {"polyps": "may chance"}}, "did you mean: may change"),
+        ({"blood": {"polyps": "must become"}}, "must become VALUE"),
+        ({"blood": {"polyps": "must become red"}}, "+N or +inserted"),
+        ({"blood": {"text": "must become maybe"}}, "a value of the type yes_no"),
+        ({"blood": {"abnormality_place": "must become centre"}}, "upper-left"),
+        ({"blood": {"size": "must become +1"}}, "a value of the type size"),
+        ({"blood": "skip"}, "question: rule"),
+        ([], "a mapping"),
+    ],
+)
+def test_what_is_not_understood_is_one_message(overrides: object, said: str) -> None:
+    with pytest.raises(UserMistakes) as caught:
+        overridden(overrides, "suites/mine.yaml")
+    assert said in str(caught.value)
+    assert "suites/mine.yaml" in str(caught.value)

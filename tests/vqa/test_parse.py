@@ -1,0 +1,262 @@
+"""Typed answers against hand-made labels, Kvasir-VQA's answers, and rendered values."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+sys.path.insert(0, str(Path(__file__).parent))
+from labelled_answers import Labelled, labelled
+
+from medtest.vqa.answers import State, parse
+from medtest.vqa.answers.lexicon import sections
+from medtest.vqa.answers.place import CELLS
+from medtest.vqa.questions import find, official, question_of
+from medtest.vqa.values import NUMERIC, Kind, Names, Range, names, ranges, read_value
+
+SHARED = Path(os.environ.get("MEDTEST_SHARED", Path(__file__).parents[2].parent / "shared"))
+KVASIR = SHARED / "data" / "vqa" / "kvasir_vqa_answers.json"
+
+
+def _says(row: Labelled) -> str:
+    return str(parse(row.text, row.kind, row.item))
+
+
+def test_there_are_enough_labelled_answers() -> None:
+    rows = labelled()
+    assert len(rows) >= 790
+    assert len({(row.item, row.text) for row in rows}) == len(rows)
+    assert sum(row.held_out for row in rows) >= 150
+    for kind in Kind:
+        assert kind == Kind.TEXT or sum(row.kind == kind for row in rows) >= 45, kind
+    for row in rows:  # every label is itself a value or a state
+        state = row.expected.removeprefix("!")
+        assert state in set(State) if row.expected.startswith("!") else str(read_value(row.kind, state)) == state
+
+
+@pytest.mark.parametrize("kind", [kind for kind in Kind if kind != Kind.TEXT])
+def test_98_percent_of_the_labelled_answers_are_typed_rightly(kind: Kind) -> None:
+    rows = [row for row in labelled() if row.kind == kind]
+    wrong = [f"question {row.item}: {row.text!r}: {_says(row)} in place of {row.expected}" for row in rows]
+    wrong = [line for line, row in zip(wrong, rows, strict=True) if _says(row) != row.expected]
+    assert len(wrong) <= 0.02 * len(rows), "\n".join(wrong)
+
+
+def test_evidence_lies_in_the_text_and_says_why() -> None:
+    for row in labelled():
+        found = parse(row.text, row.kind, row.item)
+        start, end = found.span
+        assert 0 <= start <= end <= len(row.text), row
+        assert (found.state == State.UNPARSED) == (found.span == (0, 0)), row
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "item", "evidence"),
+    [
+        ("The image shows **two** polyps.", Kind.COUNT, 8, "two"),
+        ('{"reason": "red rim", "answer": "Pink"}', Kind.COLOUR, 5, "Pink"),
+        ("<think>maybe green</think>\nIt is **red**.", Kind.COLOUR, 5, "red"),
+        ("About 10 mm; Paris Is.", Kind.SIZE, 16, "About 10 mm"),
+        ("Size unclear. It is in the upper left corner", Kind.PLACE, 10, "upper left"),
+        ("I'm sorry, I can't help.", Kind.PLACE, 10, "I'm sorry"),
+    ],
+)
+def test_the_evidence_is_the_words_themselves(text: str, kind: Kind, item: int, evidence: str) -> None:
+    start, end = parse(text, kind, item).span
+    assert text[start:end].strip() == evidence
+
+
+@pytest.mark.parametrize("text", ["Probably a polyp.", "It may be a polyp", "There appears to be a polyp"])
+def test_reservations_are_marked_and_change_nothing(text: str) -> None:
+    found = parse(text, Kind.FINDINGS, 12)
+    assert found.hedged
+    assert found.value == names("polyp")
+    assert not parse("A polyp.", Kind.FINDINGS, 12).hedged
+
+
+@pytest.mark.skipif(not KVASIR.is_file(), reason="Kvasir-VQA's answers are not here (../shared/data/vqa)")
+def test_all_answers_of_kvasir_vqa_parse() -> None:
+    content = json.loads(KVASIR.read_text(encoding="utf-8"))
+    assert len(content) == 19
+    items = {find(question).id for question in content if find(question) is not None}
+    assert items == set(range(18))
+    states: dict[str, set[State]] = defaultdict(set)
+    for text, answers in content.items():
+        question = question_of(text, tuple(answers))
+        values = []
+        for answer in answers:
+            found = question.parse(answer)
+            assert found.state in (State.VALUE, State.NOT_RELEVANT), (text, answer)
+            assert (found.state == State.NOT_RELEVANT) == (answer in _NOTHING.get(question.name, ())), (text, answer)
+            states[text].add(found.state)
+            values.append(str(found))
+        assert len(set(values)) == len(answers), (text, values)  # different answers stay different
+
+
+_NOTHING = {
+    "all_removed": ("not relevant",),
+    "easy": ("not relevant",),
+    **dict.fromkeys(
+        ("abnormality_colour", "size", "polyp_type", "abnormality_place", "landmark_place", "instrument_place"),
+        ("none",),
+    ),
+}
+
+
+# -------------------------------------------------------------------------------- parse(render(value)) is value
+
+_WRAPPED = ("{}", "{}.", "**{}**", "Answer: {}", '{{"answer": "{}"}}', "<think>none, 3 green mm</think>{}", "- {}")
+_OF_NAMES: dict[Kind, tuple[str, ...]] = {
+    Kind.COLOUR: ("The abnormality is {}.", "It appears {} in color", "a {} lesion", *_WRAPPED),
+    Kind.PROCEDURE: ("The image is taken from a {}.", "Most likely {}", "This is a {}, I think.", *_WRAPPED),
+    Kind.PLACE: ("In the {} of the image.", "It is located at the {}.", *_WRAPPED),
+    Kind.FINDINGS: ("There is {} in the image.", "Yes, {}", "I can see {}.", *_WRAPPED),
+    Kind.POLYP_TYPE: ("The polyp is of type {}.", "Paris classification: {}", *_WRAPPED),
+}
+_SECTION = {12: "abnormality", 13: "landmark", 14: "instrument"}
+
+
+def _joined(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.sets(st.sampled_from(sorted(sections()["colour"])), min_size=1, max_size=4), st.data())
+def test_rendered_colours_come_back(found: set[str], data: st.DataObject) -> None:
+    template = data.draw(st.sampled_from(_OF_NAMES[Kind.COLOUR]))
+    text = template.format(_joined(sorted(found)))
+    assert parse(text, Kind.COLOUR, 5).value == names(*found), text
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.sets(st.sampled_from(CELLS), min_size=1, max_size=5), st.data())
+def test_rendered_places_come_back(found: set[str], data: st.DataObject) -> None:
+    template = data.draw(st.sampled_from(_OF_NAMES[Kind.PLACE]))
+    text = template.format(_joined(sorted(found)))
+    assert parse(text, Kind.PLACE, 10).value == names(*found), text
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.sampled_from(sorted(_SECTION)), st.data())
+def test_rendered_findings_come_back(item: int, data: st.DataObject) -> None:
+    entries = sections()[_SECTION[item]]
+    found = data.draw(st.sets(st.sampled_from(sorted(entries)), min_size=1, max_size=2))
+    if found & {"barretts", "inflammation", "cecum"}:  # they say nothing beside their narrower neighbours
+        found = set(sorted(found)[:1])
+    template = data.draw(st.sampled_from(_OF_NAMES[Kind.FINDINGS]))
+    text = template.format(_joined([entries[name][0] for name in sorted(found)]))
+    assert parse(text, Kind.FINDINGS, item).value == names(*found), text
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.sampled_from(sorted(sections()["procedure"])), st.sampled_from(_OF_NAMES[Kind.PROCEDURE]))
+def test_rendered_procedures_come_back(name: str, template: str) -> None:
+    text = template.format(sections()["procedure"][name][0])
+    assert parse(text, Kind.PROCEDURE, 0).value == names(name), text
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.sampled_from(["Is", "Ip", "IIa", "Isp", "IIb", "IIc"]), st.data())
+def test_rendered_polyp_types_come_back(code: str, data: st.DataObject) -> None:
+    template = data.draw(st.sampled_from(_OF_NAMES[Kind.POLYP_TYPE]))
+    shown = data.draw(st.sampled_from(["Paris {}", "0-{}", "paris {}"])).format(code)
+    assert parse(template.format(shown), Kind.POLYP_TYPE, 17).value == names(code.lower())
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.booleans(), st.sampled_from([1, 2, 3, 4, None]), st.sampled_from(_WRAPPED))
+def test_rendered_yes_and_no_come_back(answer: bool, item: int | None, template: str) -> None:
+    text = template.format("Yes" if answer else "No")
+    assert parse(text, Kind.YES_NO, item).value == names("yes" if answer else "no"), text
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.integers(0, 40), st.integers(1, 5), st.sampled_from([7, 8, 9]), st.data())
+def test_rendered_counts_come_back(low: int, more: int, item: int, data: st.DataObject) -> None:
+    noun = {7: "findings", 8: "polyps", 9: "instruments"}[item]
+    shapes = [
+        (f"{low}", Range(low, low)),
+        (f"{low}-{low + more}", Range(low, low + more)),
+        (f"between {low} and {low + more} {noun}", Range(low, low + more)),
+        (f"at least {low} {noun}", Range(low, float("inf"))),
+        (f"There are {low} {noun} of {more} mm, Paris 0-IIa.", Range(low, low)),
+    ]
+    text, value = data.draw(st.sampled_from(shapes))
+    wrapped = data.draw(st.sampled_from(_WRAPPED)).format(text)
+    assert parse(wrapped, Kind.COUNT, item).value == ranges(value), wrapped
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.integers(1, 60), st.integers(1, 30), st.data())
+def test_rendered_sizes_come_back(low: int, more: int, data: st.DataObject) -> None:
+    high = low + more
+    shapes = [
+        (f"{low} mm", Range(low, low)),
+        (f"{low / 10:g} cm", Range(low, low)),
+        (f"{low}-{high}mm", Range(low, high)),
+        (f"between {low} and {high} mm", Range(low, high)),
+        (f"<{low}mm", Range(0, low, high_open=True)),
+        (f"less than {low} mm", Range(0, low, high_open=True)),
+        (f">{low}mm", Range(low, float("inf"), low_open=True)),
+        (f"at least {low} mm", Range(low, float("inf"))),
+        (f"about {low} mm", Range(low, low, about=True)),
+    ]
+    text, value = data.draw(st.sampled_from(shapes))
+    wrapped = data.draw(st.sampled_from(_WRAPPED)).format(text)
+    assert parse(wrapped, Kind.SIZE, 16).value == ranges(value), wrapped
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.text(max_size=200), st.sampled_from(official()))
+def test_any_text_at_all_is_typed_without_an_error(text: str, question) -> None:
+    found = question.parse(text)
+    assert (found.value is not None) == (found.state == State.VALUE)
+    assert 0 <= found.span[0] <= found.span[1] <= len(text)
+    if isinstance(found.value, Names):
+        assert read_value(question.kind, str(found.value)) == found.value
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize(
+    "part",
+    [
+        "\n",
+        " ",
+        "\n- ",
+        "\u00e4",
+        "no ",
+        "1 ",
+        "1-",
+        "a polyp, ",
+        "[",
+        "{",
+        '{"answer":',
+        "center ",
+        "5 x ",
+        "answer: ",
+        "0-",
+    ],
+)
+def test_long_answers_cost_no_time(kind: Kind, part: str) -> None:
+    parse(part * (20_000 // len(part)), kind, 8)
+
+
+@settings(deadline=None)
+@given(st.sampled_from(sorted(NUMERIC)), st.integers(0, 50), st.integers(0, 50), st.booleans())
+def test_canonical_texts_are_read_back(kind: Kind, low: int, more: int, openly: bool) -> None:
+    for one in (
+        Range(low, low),
+        Range(low, low + more),
+        Range(0, low + 1, high_open=openly),
+        Range(low, float("inf"), low_open=openly),
+    ):
+        value = ranges(one)
+        assert str(read_value(kind, str(value))) == str(value)
