@@ -99,7 +99,7 @@ def test_what_is_missing_is_told(tokens, expected):
         (["recpe=pranet"], "did you mean: recipe"),
         (["stps=3"], "allowed: batch, batch_seconds"),
         (["suite=polyp_segg"], "did you mean: polyp_seg"),
-        (["model=unet"], "allowed: pranet, sanet, tganet, ssformer\n"),
+        (["model=unet"], "allowed: pranet, sanet, tganet, ssformer, agdn"),
         (["recipe.optimiser.rate=1"], "did you mean: optimizer"),
         (["relations.blurr.severities=[1]"], "blur"),
     ],

@@ -310,8 +310,13 @@ def test_every_noise_relation_is_guarded() -> None:
 
 def test_every_relation_has_a_card_and_a_picture() -> None:
     docs = Path(__file__).parents[2] / "docs"
-    cards = re.findall(r"^##+ (\w+)$", (docs / "relations.md").read_text(), re.MULTILINE)
+    page = (docs / "relations.md").read_text()
+    cards = re.findall(r"^##+ (\w+)$", page, re.MULTILINE)
     names = [name for name, info in parts("relations").items() if info.target.startswith("medtest.")]
-    assert set(names) <= set(cards)
-    for name in names:
+    perturbations = [name for name in names if name.startswith("corruption_")]  # together, on sheets of their own
+    assert all(f"`{name}`" in page for name in perturbations)
+    assert all((docs / "images" / f"corruption_{form}.jpg").is_file() for form in ("levels", "sequences"))
+    single = set(names) - set(perturbations)
+    assert single <= set(cards)
+    for name in single:
         assert name == "measured" or (docs / "images" / "relations" / f"{name}.jpg").is_file()
