@@ -54,7 +54,7 @@ def test_weights_that_are_not_ours_are_refused(tmp_path: Path) -> None:
 def test_a_release_copies_scores_and_writes_the_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "package"
     monkeypatch.setattr("medtest.training.release.package_folder", lambda: package)
-    monkeypatch.setattr("medtest.systems.segmentation.network.package_folder", lambda: package)
+    monkeypatch.setattr("medtest.systems.checkpoints.network.package_folder", lambda: package)
     _weights(tmp_path / "w.safetensors")
     (tmp_path / "commands.txt").write_text("medtest train segmentation --network ssformer\n", encoding="utf-8")
     arguments = ["release", "--network", "ssformer", "--weights", str(tmp_path / "w.safetensors")]
