@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from medtest.errors import Mistake, UserMistakes, nearest_name
+from medtest.training.recipe_files import load_file, names_in
 
 FOLDER = Path(__file__).parent / "recipes"
-_MAX_BYTES = 200_000
 
 
 class _Data(BaseModel):
@@ -294,103 +291,9 @@ class Recipe(_Data):
 
 def recipe_names() -> tuple[str, ...]:
     """Return the names of the recipes that ship with medtest."""
-    return tuple(sorted(path.stem for path in FOLDER.glob("*.yaml")))
+    return names_in(FOLDER)
 
 
 def load_recipe(name: str, changes: Mapping[str, Any] | None = None) -> Recipe:
-    """Return a recipe by its name or from a file.
-
-    Args:
-        name: One of :func:`recipe_names`, or the path of a YAML file of this form.
-        changes: Dotted keys and values laid over it (``{"optimizer.rate": 1e-4}``); setting ``steps`` takes ``epochs``
-            out and the other way round.
-
-    Raises:
-        UserMistakes: There is no such recipe, or a key or value does not fit.
-    """
-    path = Path(name).expanduser()
-    own = path.suffix.lower() in (".yaml", ".yml")
-    if not own:
-        if name not in recipe_names():
-            raise _mistake(
-                "recipe",
-                repr(name),
-                f"{', '.join(recipe_names())}, or the path of a YAML file",
-                nearest=nearest_name(name, recipe_names()),
-            )
-        path = FOLDER / f"{name}.yaml"
-    values = _read(path)
-    for key, value in (changes or {}).items():
-        _lay(values, key, value)
-    values.setdefault("name", re.sub(r"[^A-Za-z0-9_.-]+", "-", path.stem).strip("-._")[:64] or "recipe")
-    try:
-        return Recipe.model_validate(values)
-    except ValidationError as error:
-        raise UserMistakes(_rephrased(error.errors(), where=path.name if own else f"recipe {name}")) from error
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise _mistake("recipe", f"{path.name}, {path.stat().st_size} bytes", f"at most {_MAX_BYTES} bytes")
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise _mistake("recipe", f"{path.name} ({error})", "a YAML file that can be read") from error
-    except yaml.YAMLError as error:
-        raise _mistake("recipe", f"{path.name}: {' '.join(str(error).split())[:200]}", "YAML") from error
-    if not isinstance(content, dict):
-        raise _mistake("recipe", f"{path.name} holds {type(content).__name__}", "a table of keys and values")
-    return {str(key): value for key, value in content.items()}
-
-
-def _lay(values: dict[str, Any], key: str, value: Any) -> None:
-    steps = key.split(".")
-    inner = values
-    for step in steps[:-1]:
-        below = inner.get(step)
-        inner[step] = dict(below) if isinstance(below, dict) else {}
-        inner = inner[step]
-    inner[steps[-1]] = value
-    if key in ("steps", "epochs") and value is not None:
-        values.pop("epochs" if key == "steps" else "steps", None)
-
-
-def _rephrased(errors: Iterable[Any], *, where: str) -> list[Mistake]:
-    found: list[Mistake] = []
-    for one in errors:
-        location: Sequence[Any] = [
-            step for step in one["loc"] if step not in ("steps", "milestones", "plateau", "cosine", "poly")
-        ]
-        unknown = one["type"] == "extra_forbidden"
-        known = _keys_at(one["loc"][:-1]) if unknown else ()
-        allowed = f"no such key; {', '.join(known)}" if known else "no such key"
-        found.append(
-            Mistake(
-                where=where,
-                key=".".join(str(step) for step in (location or one["loc"])),
-                found="" if not location and not one["loc"] else repr(one["input"])[:120],
-                allowed=allowed if unknown else str(one["msg"]).removeprefix("Value error, "),
-                nearest=nearest_name(str(one["loc"][-1]), known) if unknown else None,
-            )
-        )
-    return found
-
-
-def _keys_at(steps: Sequence[Any]) -> tuple[str, ...]:
-    """Return the keys that a table of a recipe may have, by the steps to it."""
-    model: type[BaseModel] = Recipe
-    for step in steps:
-        kinds = get_args(get_args(Schedule)[0]) if model is Recipe and step == "schedule" else ()
-        if kinds:  # the step after it is the kind's name
-            kind = str(steps[-1])
-            chosen = [one for one in kinds if kind in get_args(one.model_fields["kind"].annotation)]
-            return tuple(chosen[0].model_fields) if chosen else ()
-        found = model.model_fields.get(str(step))
-        if found is None or not isinstance(found.annotation, type) or not issubclass(found.annotation, BaseModel):
-            return ()
-        model = found.annotation
-    return tuple(model.model_fields)
-
-
-def _mistake(key: str, found: str, allowed: str, nearest: str | None = None) -> UserMistakes:
-    return UserMistakes([Mistake(where="command line", key=key, found=found, allowed=allowed, nearest=nearest)])
+    """Return a recipe of segmentation networks; see :func:`medtest.training.recipe_files.load_file`."""
+    return load_file(Recipe, FOLDER, name, changes)
