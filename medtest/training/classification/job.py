@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 MOST_WATCHED = 600
 """Held-out cases that a validation looks at; of more, some drawn by chance."""
 HISTORY = "history.json"
+SAVE_EVERY = 25
+"""Optimizer steps between states: a killed training does at most so many again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +164,7 @@ class ClassifierJob:
             due = step % self._every == 0 or step == self.steps
             if due:
                 self._validated(log, numbers["loss"], progress)
-            if due or ended:
+            if due or ended or step % SAVE_EVERY == 0:
                 engine.save(state)
             if step % 20 == 0 or due:
                 log.metrics(numbers, step)
