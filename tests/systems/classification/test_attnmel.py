@@ -11,6 +11,7 @@ from scipy.special import expit, softmax
 
 from medtest.classes import DERMOSCOPY
 from medtest.errors import MedtestError
+from medtest.plugins import part
 from medtest.systems import build_network, networks
 from medtest.systems.checkpoints.weights import load_network
 from medtest.systems.classification.networks.attnmel import AttentionModule, AttnMel, AttnMelConfig
@@ -150,3 +151,8 @@ def test_the_published_network_is_built_by_name() -> None:
     with torch.inference_mode():
         given = build_network("attnmel")(torch.zeros(1, 3, 64, 64))
     assert [tuple(one.shape) for one in given] == [(1, 2), (1, 1, 8, 8), (1, 1, 4, 4)]
+
+
+@pytest.mark.parametrize("name", ["agdn", "dsinet", "attnmel", "inceptionv3_dr", "chexnet"])
+def test_compact_networks_claim_no_data_set_that_they_never_saw(name):
+    assert part("systems", name).defaults["trained_on"] == []
