@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,6 +12,7 @@ from pydantic import Field
 from medtest.cases import Image, Json
 from medtest.errors import MedtestError, Mistake, nearest_name
 from medtest.plugins import TRUSTED
+from medtest.systems.adapters.hub_folder import CONFIG, WEIGHTS, description, weights_in
 from medtest.systems.adapters.lesion import NetworkSettings, checked_scores, plain_names
 from medtest.systems.adapters.tensors import GraphSettings, encode
 from medtest.systems.adapters.torch_network import TorchNetwork
@@ -22,8 +22,6 @@ from medtest.systems.files import file_mistakes, file_sha256, folder_mistakes, u
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-WEIGHTS = ("model.safetensors", "pytorch_model.bin")
-CONFIG = "config.json"
 MOST_BYTES = 1 << 20
 IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 HALVES = ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
@@ -89,7 +87,7 @@ class Smp(TorchNetwork):
         folder = user_path(wanted.path)
         try:
             _described(folder)
-            weights = _weights(folder)
+            weights = weights_in(folder)
         except MedtestError as error:
             allowed = f"a folder that save_pretrained wrote: {CONFIG} and {WEIGHTS[0]}"
             return [*found, Mistake(where=where, key="path", found=str(error), allowed=allowed)]
@@ -100,7 +98,7 @@ class Smp(TorchNetwork):
         if self.settings.checkpoint:
             return {"weights_sha256": file_sha256(user_path(self.settings.checkpoint))}
         folder = user_path(self.settings.path)
-        return {"weights_sha256": file_sha256(_weights(folder)), "config_sha256": file_sha256(folder / CONFIG)}
+        return {"weights_sha256": file_sha256(weights_in(folder)), "config_sha256": file_sha256(folder / CONFIG)}
 
     def load(self, device: str) -> nn.Module:
         """Return the network; see :class:`medtest.systems.adapters.torch_network.TorchNetwork`.
@@ -110,9 +108,8 @@ class Smp(TorchNetwork):
         """
         import segmentation_models_pytorch as library
 
-        file = (
-            user_path(self.settings.checkpoint) if self.settings.checkpoint else _weights(user_path(self.settings.path))
-        )
+        given = self.settings.checkpoint
+        file = user_path(given) if given else weights_in(user_path(self.settings.path))
         state = read_weights(file, name=file.name)
         if self.settings.checkpoint:
             described: dict[str, Any] = {"encoder_name": self.settings.encoder, "classes": _heads_classes(state)}
@@ -186,27 +183,7 @@ def pretraining(encoder: str, weights: str | None) -> tuple[Sequence[float], Seq
 
 
 def _described(folder: Path) -> dict[str, Any]:
-    path = folder / CONFIG
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise MedtestError(f"{CONFIG} is too large to be one")
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise MedtestError(f"{folder.name} has no {CONFIG}") from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise MedtestError(f"{CONFIG} cannot be read: {str(error)[:200]}") from error
-    if not isinstance(found, dict) or not isinstance(found.get("_model_class"), str):
-        other = isinstance(found, dict) and "model_type" in found
-        hint = "; it is one of transformers: model=huggingface" if other else ""
-        raise MedtestError(f"{CONFIG} names no _model_class of segmentation_models_pytorch{hint}")
-    return found
-
-
-def _weights(folder: Path) -> Path:
-    for name in WEIGHTS:
-        if (folder / name).is_file():
-            return folder / name
-    raise MedtestError(f"{folder.name} holds no {' or '.join(WEIGHTS)}")
+    return description(folder, key="_model_class", library="segmentation_models_pytorch", most_bytes=MOST_BYTES)
 
 
 def _heads_classes(state: Mapping[str, Tensor]) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from pydantic import Field
 from medtest.cases import Json
 from medtest.errors import MedtestError, Mistake, nearest_name
 from medtest.plugins import TRUSTED
+from medtest.systems.adapters.hub_folder import CONFIG, WEIGHTS, description, weights_in
 from medtest.systems.adapters.image_classifier import SUFFIXES, ImageClassifier, ImageClassifierSettings, Recipe
 from medtest.systems.adapters.label_names import real_names
 from medtest.systems.adapters.weights import fill, fitting_names, pointer_mistakes, read_weights
@@ -24,8 +24,6 @@ from medtest.systems.files import file_mistakes, file_sha256, folder_mistakes, u
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-WEIGHTS = ("model.safetensors", "pytorch_model.bin")
-CONFIG = "config.json"
 MOST_BYTES = 8 << 20
 FILTERS = ("nearest", "bilinear", "bicubic", "lanczos")
 MOST_CLASSES = 100_000
@@ -58,12 +56,12 @@ class TimmClassifier(ImageClassifier):
     def file_names(self) -> tuple[str, ...] | None:
         """Return the folder's names of classes."""
         try:
-            described = self._described()
+            told = self._described()
         except MedtestError:
             return None  # check says why
-        own = described.get("pretrained_cfg")
-        given = described.get("label_names") or (own.get("label_names") if isinstance(own, Mapping) else None)
-        return real_names(given if isinstance(given, Mapping | list) else None, described.get("num_classes"))
+        own = told.get("pretrained_cfg")
+        given = told.get("label_names") or (own.get("label_names") if isinstance(own, Mapping) else None)
+        return real_names(given if isinstance(given, Mapping | list) else None, told.get("num_classes"))
 
     def _described(self) -> dict[str, Any]:
         return _config(user_path(self.settings.path)) if self.settings.path else {}
@@ -86,7 +84,7 @@ class TimmClassifier(ImageClassifier):
             return [*found, *wrong]
         try:
             self._described()
-            weights = _weights(user_path(wanted.path))
+            weights = weights_in(user_path(wanted.path))
         except MedtestError as error:
             allowed = f"a folder of timm's: {CONFIG} and {WEIGHTS[0]}"
             return [*found, Mistake(where=where, key="path", found=str(error), allowed=allowed)]
@@ -97,7 +95,7 @@ class TimmClassifier(ImageClassifier):
         if not self.settings.path:
             return {"weights_sha256": file_sha256(user_path(self.settings.checkpoint))}
         folder = user_path(self.settings.path)
-        return {"weights_sha256": file_sha256(_weights(folder)), "config_sha256": file_sha256(folder / CONFIG)}
+        return {"weights_sha256": file_sha256(weights_in(folder)), "config_sha256": file_sha256(folder / CONFIG)}
 
     def load(self) -> tuple[nn.Module, Recipe, int]:
         """Return the network; see :class:`medtest.systems.adapters.image_classifier.ImageClassifier`.
@@ -109,19 +107,19 @@ class TimmClassifier(ImageClassifier):
             import timm
         except ImportError as error:
             raise MedtestError(f"{self.name} needs timm: pip install 'medtest[timm]'") from error
-        described = self._described()
-        name = str(described.get("architecture", self.settings.architecture))
+        told = self._described()
+        name = str(told.get("architecture", self.settings.architecture))
         if not timm.models.is_model(name):
             near = nearest_name(name, timm.list_models())
             raise MedtestError(
                 f"{self.name}: timm has no network {name[:60]!r}" + (f"; did you mean {near}?" if near else "")
             )
         own = timm.models.get_pretrained_cfg(name)
-        configured = {**(own.to_dict() if own is not None else {}), **dict(described.get("pretrained_cfg") or {})}
-        file = _weights(user_path(self.settings.path)) if self.settings.path else user_path(self.settings.checkpoint)
+        configured = {**(own.to_dict() if own is not None else {}), **dict(told.get("pretrained_cfg") or {})}
+        file = weights_in(user_path(self.settings.path)) if self.settings.path else user_path(self.settings.checkpoint)
         state = read_weights(file, name=file.name)
-        options = _options(described.get("model_args") or {}, timm.create_model)
-        count = described.get("num_classes") or _classes_of(state, configured.get("classifier"), file.name)
+        options = _options(told.get("model_args") or {}, timm.create_model)
+        count = told.get("num_classes") or _classes_of(state, configured.get("classifier"), file.name)
         if not isinstance(count, int) or not 1 <= count <= MOST_CLASSES:
             raise MedtestError(f"{CONFIG}: num_classes {str(count)[:40]}; 1 to {MOST_CLASSES:,} are possible")
         options["num_classes"] = count
@@ -130,30 +128,11 @@ class TimmClassifier(ImageClassifier):
 
 
 def _config(folder: Path) -> dict[str, Any]:
-    path = folder / CONFIG
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise MedtestError(f"{CONFIG} is too large to be one")
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise MedtestError(f"{folder.name} has no {CONFIG}") from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise MedtestError(f"{CONFIG} cannot be read: {str(error)[:200]}") from error
-    if not isinstance(found, dict) or not isinstance(found.get("architecture"), str):
-        other = isinstance(found, dict) and "model_type" in found
-        hint = "; it is one of transformers: model=huggingface" if other else ""
-        raise MedtestError(f"{CONFIG} names no architecture of timm{hint}")
+    found = description(folder, key="architecture", library="timm", most_bytes=MOST_BYTES)
     if not isinstance(found.get("pretrained_cfg"), dict):
         # As older files have it: one object for all.
         found = {**found, "pretrained_cfg": {k: v for k, v in found.items() if k != "architecture"}}
     return found
-
-
-def _weights(folder: Path) -> Path:
-    for name in WEIGHTS:
-        if (folder / name).is_file():
-            return folder / name
-    raise MedtestError(f"{folder.name} holds no {' or '.join(WEIGHTS)}")
 
 
 def _options(given: Any, make: Any) -> dict[str, Any]:
