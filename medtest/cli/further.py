@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from medtest.cli.further_folder import FOLDER, device_of, end_log, locked_folder, open_log
 from medtest.cli.further_tokens import OWN, SHORT, Request, command_of, parse
-from medtest.errors import ExitCode, MedtestError, Mistake, NotTracked, UserMistakes
+from medtest.errors import ExitCode, Mistake, UserMistakes
 
 if TYPE_CHECKING:
     from medtest.cli.further_compare import Compared
-    from medtest.runner.folder import FolderLock
     from medtest.suite.compose import Loaded
     from medtest.suite.model import Invocation
     from medtest.training.further.leak import Print
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from medtest.training.further.networks import Start
     from medtest.training.further.recipe import Recipe
     from medtest.training.further.train import Point, Trained
-
-FOLDER = "further-training"
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -102,7 +100,6 @@ def run(request: Request, *, config_dirs: Sequence[Path], threads: int | None, c
     precision_of(recipe, device)  # said before follow-ups are made
     out = request.out or invocation.home / "outputs" / FOLDER / f"{start.name}-{recipe.name}"
     testable = request.test is not None or not needs_data(loaded.suite)
-    _check_folder(out)
     job = _Job(
         request=request,
         loaded=loaded,
@@ -125,11 +122,6 @@ def label_families() -> tuple[str, ...]:
     return tuple(KINDS)
 
 
-def _check_folder(out: Path) -> None:
-    if out.exists() and not out.is_dir():
-        raise UserMistakes([Mistake(where="command line", key="out", found=f"{out.name}, a file", allowed="a folder")])
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Job:
     request: Request
@@ -145,7 +137,6 @@ class _Job:
 
     def run(self) -> ExitCode:
         """Check, train, compare."""
-        from medtest.runner.folder import FolderLock, output_problems
         from medtest.runner.parts import Parts
         from medtest.training.further.material import training_prints, training_suite
 
@@ -153,30 +144,23 @@ class _Job:
         parts = Parts(training_suite(self.loaded.suite), self.request.data, self.invocation.batch_size)
         prints = training_prints(parts)
         say(f"{len(prints)} training pictures; {self._apart(prints)}", markup=False, soft_wrap=True)
-        lock = FolderLock(self.out)
-        lock.acquire()
-        try:
-            if self.invocation.fresh:
-                self._begin_anew(lock)
-            with output_problems(self.out):
-                self.out.mkdir(parents=True, exist_ok=True)
+        with locked_folder(self.out, fresh=self.invocation.fresh, console=self.console):
             return self._locked(parts, prints)
-        finally:
-            lock.release()
 
     def _locked(self, parts: Any, prints: Mapping[str, Print]) -> ExitCode:
         from medtest.training.further.train import check_state
 
         material = self._material(parts, prints)
         check_state(self.start, material, self.recipe, self.out)
-        log = self._log()
+        suite = self.loaded.suite
+        log = open_log(suite, self.invocation, self.out, network=self.start.name, recipe=self.recipe.name)
         try:
             trained = self._train(material, log)
             compared = self._compare(trained, log)
         except BaseException:
-            self._end(log, failed=True)
+            end_log(log, failed=True, console=self.console)
             raise
-        self._end(log, failed=False)
+        end_log(log, failed=False, console=self.console)
         return ExitCode.OK if compared is None else compared.code
 
     def _apart(self, prints: Mapping[str, Print]) -> str:
@@ -189,34 +173,6 @@ class _Job:
         tested = list(prints_of(sources, size=self.loaded.suite.prepare.size))
         refuse_shared(shared_images(prints, tested))
         return f"none of them is among the {len(tested)} test seeds."
-
-    def _begin_anew(self, lock: FolderLock) -> None:
-        """Move an earlier training aside, whole: hours of work are never deleted."""
-        moved = lock.move_aside()
-        if moved is not None:
-            self.console.print(f"The earlier training was moved to {moved.name}.", markup=False, soft_wrap=True)
-
-    def _log(self) -> FurtherLog | None:
-        if not self.invocation.track:
-            return None
-        from medtest.training.further.log import FurtherLog
-
-        suite = self.loaded.suite
-        tags = {
-            "suite": suite.name,
-            "suite_version": suite.version,
-            "network": self.start.name,
-            "recipe": self.recipe.name,
-            "command": self.invocation.command,
-        }
-        return FurtherLog(
-            self.invocation.home,
-            self.invocation.tracking_uri,
-            self.out,
-            experiment=suite.name,
-            name=self.start.name,
-            tags=tags,
-        )
 
     def _material(self, parts: Any, prints: Mapping[str, Print]) -> Material:
         """Draw the perturbed images, or take them from where they lie."""
@@ -305,16 +261,6 @@ class _Job:
             console=self.console,
         )
 
-    def _end(self, log: FurtherLog | None, *, failed: bool) -> None:
-        if log is None:
-            return
-        try:
-            if failed:
-                log.end_training(failed=True)
-            log.close(failed=failed)
-        except NotTracked as problem:
-            self.console.print(str(problem), markup=False, soft_wrap=True)
-
 
 def flat(options: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     """Return nested options by dotted keys."""
@@ -325,21 +271,6 @@ def flat(options: Mapping[str, Any], above: str = "") -> dict[str, Any]:
         else:
             found[above + key] = value
     return found
-
-
-def device_of(wanted: str) -> str:
-    """Return the device that ``device=`` means.
-
-    Raises:
-        MedtestError: It is not there.
-    """
-    import torch
-
-    if wanted == "auto":
-        return "cuda:0" if torch.cuda.is_available() else "cpu"
-    if wanted.startswith("cuda") and not torch.cuda.is_available():
-        raise MedtestError(f"device={wanted}: torch sees no CUDA device here; device=cpu trains too")
-    return wanted
 
 
 class _Reporter:

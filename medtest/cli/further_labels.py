@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from medtest.cli.further_folder import FOLDER, device_of, end_log, locked_folder, open_log
 from medtest.cli.further_tokens import OWN, SHORT, Request, command_of
-from medtest.errors import ExitCode, MedtestError, NotTracked
+from medtest.errors import ExitCode, MedtestError
 
 if TYPE_CHECKING:
     from medtest.suite.compose import Loaded
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from medtest.training.further.log import FurtherLog
     from medtest.training.further.networks import Start
 
-FOLDER = "further-training"
 STATE, FACTS = "state.pt", "training.json"
 
 
@@ -39,10 +39,9 @@ def run_labels(request: Request, *, config_dirs: Sequence[Path], threads: int | 
         UserMistakes: Something cannot be used; nothing was trained.
         MedtestError: Training could not be done; what was finished is kept.
     """
-    from medtest.cli.further import device_of, flat
+    from medtest.cli.further import flat
     from medtest.cli.jobs import invocation_of
     from medtest.cli.own_keys import own_keys
-    from medtest.runner.folder import FolderLock, output_problems
     from medtest.suite.compose import load
     from medtest.training.classification.recipes import load_recipe
     from medtest.training.further.networks import open_start
@@ -57,15 +56,7 @@ def run_labels(request: Request, *, config_dirs: Sequence[Path], threads: int | 
     invocation = invocation_of(loaded, command_of(request))
     device = device_of(invocation.device)
     out = request.out or invocation.home / "outputs" / FOLDER / f"{start.name}-{recipe.name}"
-    lock = FolderLock(out)
-    lock.acquire()
-    try:
-        if invocation.fresh:
-            moved = lock.move_aside()
-            if moved is not None:
-                console.print(f"The earlier training was moved to {moved.name}.", markup=False, soft_wrap=True)
-        with output_problems(out):
-            out.mkdir(parents=True, exist_ok=True)
+    with locked_folder(out, fresh=invocation.fresh, console=console):
         job = _Job(
             request=request,
             loaded=loaded,
@@ -79,8 +70,6 @@ def run_labels(request: Request, *, config_dirs: Sequence[Path], threads: int | 
             options=flat(recipe.model_dump(mode="json", exclude={"notes", "summary", "source"})),
         )
         return job.run()
-    finally:
-        lock.release()
 
 
 def _own(key: str) -> str:
@@ -112,15 +101,15 @@ class _Job:
         from medtest.training.classification.material import prepare_material, training_suite
 
         kind = kind_of(self.request.model)
-        suite = training_suite(self.loaded.suite, phantoms=self.request.phantoms)
-        parts = Parts(suite, self.request.data, self.invocation.batch_size)
+        training = training_suite(self.loaded.suite, phantoms=self.request.phantoms)
+        parts = Parts(training, self.request.data, self.invocation.batch_size)
         self._refuse_shared(parts)
         material = prepare_material(
             parts,
             share=self.recipe.perturbed,
             held_out=self.recipe.watching.held_out,
             side=kind.side,
-            seed=suite.seed,
+            seed=training.seed,
             folder=self.out / "cases",
         )
         counts = material.counts
@@ -128,14 +117,15 @@ class _Job:
             f"{counts['originals']} originals and {counts['perturbed']} perturbed images train, "
             f"{counts['held_clean']} and {counts['held_perturbed']} watch."
         )
-        log = self._log()
+        suite = self.loaded.suite
+        log = open_log(suite, self.invocation, self.out, network=self.start.name, recipe=self.recipe.name)
         try:
             weights = self._train(material, log)
             code = self._compare(weights, log)
         except BaseException:
-            self._end(log, failed=True)
+            end_log(log, failed=True, console=self.console)
             raise
-        self._end(log, failed=False)
+        end_log(log, failed=False, console=self.console)
         return code
 
     def _say(self, text: str) -> None:
@@ -158,22 +148,6 @@ class _Job:
         from medtest.suite.compose import needs_data
 
         return self.request.test is not None or not needs_data(self.loaded.suite)
-
-    def _log(self) -> FurtherLog | None:
-        if not self.invocation.track:
-            return None
-        from medtest.training.further.log import FurtherLog
-
-        suite = self.loaded.suite
-        tags = {
-            "suite": suite.name,
-            "suite_version": suite.version,
-            "network": self.start.name,
-            "recipe": self.recipe.name,
-            "command": self.invocation.command,
-        }
-        uri = self.invocation.tracking_uri
-        return FurtherLog(self.invocation.home, uri, self.out, experiment=suite.name, name=self.start.name, tags=tags)
 
     def _train(self, material: LabelledMaterial, log: FurtherLog | None) -> Path:
         import torch
@@ -262,16 +236,6 @@ class _Job:
             console=self.console,
         )
         return found.code
-
-    def _end(self, log: FurtherLog | None, *, failed: bool) -> None:
-        if log is None:
-            return
-        try:
-            if failed:
-                log.end_training(failed=True)
-            log.close(failed=failed)
-        except NotTracked as problem:
-            self._say(str(problem))
 
 
 class _Nowhere:

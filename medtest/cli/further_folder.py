@@ -1,0 +1,92 @@
+"""What the further trainings of every kind of network share: their folder, their log, the device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from medtest.errors import MedtestError, Mistake, NotTracked, UserMistakes
+
+if TYPE_CHECKING:
+    from medtest.suite.model import Invocation, Suite
+    from medtest.training.further.log import FurtherLog
+
+FOLDER = "further-training"
+
+
+@contextmanager
+def locked_folder(out: Path, *, fresh: bool, console: Console) -> Iterator[None]:
+    """Hold a training's folder; with ``fresh`` an earlier training is moved aside, whole, and never deleted.
+
+    Raises:
+        UserMistakes: It is a file.
+        FolderInUse: Another process holds it.
+        OutputProblem: It cannot be made.
+    """
+    from medtest.runner.folder import FolderLock, output_problems
+
+    if out.exists() and not out.is_dir():
+        raise UserMistakes([Mistake(where="command line", key="out", found=f"{out.name}, a file", allowed="a folder")])
+    lock = FolderLock(out)
+    lock.acquire()
+    try:
+        moved = lock.move_aside() if fresh else None
+        if moved is not None:
+            console.print(f"The earlier training was moved to {moved.name}.", markup=False, soft_wrap=True)
+        with output_problems(out):
+            out.mkdir(parents=True, exist_ok=True)
+        yield
+    finally:
+        lock.release()
+
+
+def open_log(suite: Suite, invocation: Invocation, out: Path, *, network: str, recipe: str) -> FurtherLog | None:
+    """Return the training's runs in MLflow; None where nothing is tracked.
+
+    Raises:
+        NotTracked: The store cannot be made or reached.
+    """
+    if not invocation.track:
+        return None
+    from medtest.training.further.log import FurtherLog
+
+    tags = {
+        "suite": suite.name,
+        "suite_version": suite.version,
+        "network": network,
+        "recipe": recipe,
+        "command": invocation.command,
+    }
+    uri = invocation.tracking_uri
+    return FurtherLog(invocation.home, uri, out, experiment=suite.name, name=network, tags=tags)
+
+
+def end_log(log: FurtherLog | None, *, failed: bool, console: Console) -> None:
+    """Mark the runs; a store that fails now is told and fails nothing."""
+    if log is None:
+        return
+    try:
+        if failed:
+            log.end_training(failed=True)
+        log.close(failed=failed)
+    except NotTracked as problem:
+        console.print(str(problem), markup=False, soft_wrap=True)
+
+
+def device_of(wanted: str) -> str:
+    """Return the device that ``device=`` means.
+
+    Raises:
+        MedtestError: It is not there.
+    """
+    import torch
+
+    if wanted == "auto":
+        return "cuda:0" if torch.cuda.is_available() else "cpu"
+    if wanted.startswith("cuda") and not torch.cuda.is_available():
+        raise MedtestError(f"device={wanted}: torch sees no CUDA device here; device=cpu trains too")
+    return wanted
