@@ -149,6 +149,25 @@ class Classes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """A question that is asked of an image.
+
+    Attributes:
+        item: Its short name, the ``item`` of addresses.
+        text: The words that are put to a system.
+        kind: Type of its answer, a value of :class:`medtest.vqa.values.Kind`.
+        id: Number of the question in MEDVQA-GI (0 to 17); None for any other question.
+        truth: The true answers to the source image, any of which may be given; None where none is known.
+    """
+
+    item: str
+    text: str
+    kind: str
+    id: int | None = None
+    truth: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SeedRef:
     """A source case that is not loaded yet: cheap, so that a plan may hold a hundred thousand.
 
@@ -239,8 +258,38 @@ class LabelOutput:
     kind: str = field(default="label", init=False)
 
 
-Output: TypeAlias = MaskOutput | ImageOutput | RegionOutput | LabelOutput
-"""What a system answers and what is expected. Typed answers will join this union."""
+@dataclass(frozen=True, kw_only=True)
+class AnswerOutput:
+    """An answer in words, as a system gave it; an oracle reads a value from it.
+
+    Attributes:
+        address: Whose answer it is: the question is its ``item``.
+        text: The words; "" where there are none.
+        state: ``answered``, ``refusal``, ``content_filter``, ``length`` (cut off), ``malformed``: as
+            :class:`medtest.api.request.State`, whose ``error`` is no answer.
+        model: What the server says answered; "" where it does not say.
+        prompt_tokens: Tokens of the question as the server counted them (a share where one call asked several);
+            None where it does not say.
+        completion_tokens: The same of the answer.
+        cost_usd: What it cost, in US dollars, whenever it was paid for; None without a price or a count.
+        seconds: Duration of the call that answered.
+        attempts: Calls sent for it, the one that answered included; 0 where none was.
+    """
+
+    address: Address
+    text: str
+    state: str = "answered"
+    model: str = ""
+    prompt_tokens: float | None = None
+    completion_tokens: float | None = None
+    cost_usd: float | None = None
+    seconds: float | None = None
+    attempts: int = 0
+    kind: str = field(default="answer", init=False)
+
+
+Output: TypeAlias = MaskOutput | ImageOutput | RegionOutput | LabelOutput | AnswerOutput
+"""What a system answers and what is expected."""
 
 SERIES_KINDS: frozenset[str] = frozenset({"image", "region"})
 """Kinds of answers of series: images of any dtype, range and dimension, neither resized nor otherwise prepared."""
@@ -270,12 +319,15 @@ class Seed:
             image's spatial shape; of kind ``image`` the clean image, None where the image itself is clean.
         avoid: bool H×W rough mask that objects and text keep off, given by the user; None where there is none.
         spec: What the image's numbers mean.
-        kind: What answer is expected: ``mask``, ``image``, ``region`` or ``label``.
+        kind: What answer is expected: ``mask``, ``image``, ``region``, ``label`` or ``answer``.
         properties: What was measured of it by name, e.g. ``{"liver_variability": 3.74}``.
         classes: Of kind ``label``: the classes of the data set. ``expected`` is then the lesion's mask where there is
             one, off which objects are placed.
         labels: Of kind ``label``: the expected labels in the order of the classes; None for an unlabelled case, empty
             where no class is true.
+        asks: Of kind ``answer``: the questions, in the order of ``ref.items``. ``expected`` is then the mask of what
+            must not be covered, where there is one.
+        together: Of kind ``answer``: all questions are asked in one call, and not one by one.
     """
 
     ref: SeedRef
@@ -287,6 +339,8 @@ class Seed:
     properties: Mapping[str, float] = field(default_factory=dict)
     classes: Classes | None = None
     labels: tuple[str, ...] | None = None
+    asks: tuple[Ask, ...] = ()
+    together: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -305,13 +359,15 @@ class PreparedSeed:
         avoid: The user's rough mask at the prepared size, or None.
         spec: What the image's numbers mean.
         kind: What answer is expected: ``mask``, ``image``, ``region`` (its truth is ``mask``, of the spatial shape) or
-            ``label``.
+            ``label`` or ``answer``.
         clean: The clean image of kind ``image``; None for other kinds.
         properties: What was measured of the seed, by name.
         classes: Of kind ``label``: the classes of the data set.
         labels: Of kind ``label``: the expected labels; None for an unlabelled case.
         wide: Where the image is a crop from the middle of a wider one, that one (uint8 H'×W'×3), so that a warp can
             bring in what lies beyond the crop; None else.
+        asks: Of kind ``answer``: the questions.
+        together: Of kind ``answer``: all questions are asked in one call.
     """
 
     ref: SeedRef
@@ -328,6 +384,8 @@ class PreparedSeed:
     classes: Classes | None = None
     labels: tuple[str, ...] | None = None
     wide: Image | None = None
+    asks: tuple[Ask, ...] = ()
+    together: bool = False
     _memo: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property

@@ -85,6 +85,7 @@ def schema(
     strata: tuple[str, ...] = (),
     *,
     texts: tuple[str, ...] = (),
+    measures: tuple[str, ...] = (),
     factors: tuple[str, ...] = SEED_FACTORS,
 ) -> pa.Schema:
     """Return the Arrow schema of records with these score columns (float64) and texts, all nullable.
@@ -94,12 +95,14 @@ def schema(
         self_scores: Those that also compare with the answer to the source.
         strata: Metadata columns that stratify tables.
         texts: The oracle's text columns.
+        measures: The oracle's number columns that are no scores.
         factors: Factor columns that belong to the seed.
     """
     names = [*scores, *(f"source_{s}" for s in scores), *(f"self_{s}" for s in self_scores)]
     fields = [pa.field(name, kind) for name, kind in FIXED_COLUMNS]
     fields += [pa.field(name, pa.float64()) for name in names]
     fields += [pa.field(name, pa.string()) for name in texts]
+    fields += [pa.field(name, pa.float64()) for name in measures]
     fields += [pa.field(name, pa.float64()) for name in (*factors, *CASE_FACTORS)]
     fields += [pa.field(f"stratum_{name}", pa.string()) for name in strata]
     return pa.schema(fields)

@@ -110,7 +110,7 @@ class Campaign:
 
     # ------------------------------------------------------------------------------------------------ for the runner
 
-    def iterate(self, requests: Iterable[Request]) -> Iterator[Outcome]:
+    def iterate(self, requests: Iterable[Request | None]) -> Iterator[Outcome]:
         """Yield the outcome of every request, in the order in which they are ready, from ordinary code.
 
         Raises:
@@ -118,7 +118,7 @@ class Campaign:
         """
         return blocking(lambda: self._closing(requests))
 
-    async def _closing(self, requests: Iterable[Request]) -> AsyncGenerator[Outcome, None]:
+    async def _closing(self, requests: Iterable[Request | None]) -> AsyncGenerator[Outcome, None]:
         try:
             async with aclosing(self.outcomes(requests)) as results:
                 async for outcome in results:
@@ -126,7 +126,7 @@ class Campaign:
         finally:
             await self.caller.close()
 
-    def outcomes(self, requests: Iterable[Request]) -> AsyncGenerator[Outcome, None]:
+    def outcomes(self, requests: Iterable[Request | None]) -> AsyncGenerator[Outcome, None]:
         """Yield the outcome of every request, in the order in which they are ready.
 
         Raises:

@@ -37,22 +37,25 @@ class Stop:
         self.given = True
 
 
-def _draw(iterator: Iterator[T], most: int) -> tuple[list[T], bool]:
-    """Return a few items, drawn within a short time, and whether there are no more."""
+def _draw(iterator: Iterator[T | None], most: int) -> tuple[list[T], bool]:
+    """Return a few items, drawn within a short time or until none is there yet, and whether there are no more."""
     drawn: list[T] = []
     until = time.monotonic() + _SLICE_SECONDS
     while len(drawn) < most:
         try:
-            drawn.append(next(iterator))
+            item = next(iterator)
         except StopIteration:
             return drawn, True
+        if item is None:
+            break
+        drawn.append(item)
         if time.monotonic() >= until:
             break
     return drawn, False
 
 
 class _Stream(Generic[T, R]):
-    def __init__(self, items: Iterable[T], work: Callable[[T], Awaitable[R]], workers: int, stop: Stop) -> None:
+    def __init__(self, items: Iterable[T | None], work: Callable[[T], Awaitable[R]], workers: int, stop: Stop) -> None:
         self.items, self.work, self.workers, self.stop = items, work, workers, stop
         self.inbox: asyncio.Queue[object] = asyncio.Queue(workers)
         self.outbox: asyncio.Queue[object] = asyncio.Queue(2 * workers)
@@ -63,9 +66,13 @@ class _Stream(Generic[T, R]):
         thread = ThreadPoolExecutor(1, thread_name_prefix="medtest-requests")
         try:
             iterator = await loop.run_in_executor(thread, iter, self.items)
+
+            def draw() -> tuple[list[T], bool]:
+                return _draw(iterator, _MOST_DRAWN)
+
             ended = False
             while not (ended or self.stop.given or self.failure):
-                drawn, ended = await loop.run_in_executor(thread, _draw, iterator, _MOST_DRAWN)
+                drawn, ended = await loop.run_in_executor(thread, draw)
                 for item in drawn:
                     await self.inbox.put(item)
         except Exception as error:  # noqa: BLE001 - whatever the iterable raises is raised to the reader, at the end
@@ -89,10 +96,11 @@ class _Stream(Generic[T, R]):
 
 
 async def stream(
-    items: Iterable[T], work: Callable[[T], Awaitable[R]], *, workers: int, stop: Stop | None = None
+    items: Iterable[T | None], work: Callable[[T], Awaitable[R]], *, workers: int, stop: Stop | None = None
 ) -> AsyncGenerator[R, None]:
     """Yield ``await work(item)`` for every item, in the order in which results are ready.
 
+    An item None is no work: it says that nothing is there yet, and that the iterable has waited a little.
     When a piece of work (or the iterable) raises, no further item is begun, what is under way is finished and
     yielded, and then the first exception is raised. When the reader stops reading, what is under way is cancelled.
     """

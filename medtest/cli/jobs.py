@@ -20,6 +20,7 @@ from medtest.paths import home
 from medtest.suite.compose import Loaded, needs_data, settle, task_overrides
 from medtest.suite.hydra_source import Places
 from medtest.suite.model import Invocation, KeptFollowUps
+from medtest.systems.asking import BudgetLimits
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -183,6 +184,8 @@ def invocation_of(loaded: Loaded, command: str = "", *, sweep_command: str = "")
         sweep_command=sweep_command,
         kept=_kept(loaded),
         reference=options.reference,
+        budget=BudgetLimits(max_usd=options.budget.max_usd, max_calls=options.budget.max_calls),
+        cache=options.cache,
     )
 
 

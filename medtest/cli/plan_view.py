@@ -10,6 +10,7 @@ from medtest.cases import UNCHANGED
 from medtest.oracles.criteria import NO_THRESHOLD
 from medtest.results.statistics import wilson
 from medtest.suite.outline import DEFAULT_MS, Outline, RelationOutline
+from medtest.systems.asking import Quote
 
 
 def plan_view(found: Outline) -> RenderableType:
@@ -22,7 +23,8 @@ def plan_view(found: Outline) -> RenderableType:
     seeds = ", ".join(f"{escape(name)} {count:,}" for name, count in found.datasets.items()) or "none chosen"
     head.append(f"Seeds: {seeds}")
     lines = [
-        f"{found.sources:,} sources and {found.follow_ups:,} follow-ups for each system: {each:,} cases"
+        (f"{found.questions} questions; " if found.questions else "")
+        + f"{found.sources:,} sources and {found.follow_ups:,} follow-ups for each system: {each:,} cases"
         + (f" of {found.planned:,} in the suite" if each < found.planned else "")
         + f", {each * len(found.systems):,} in all",
         f"About {duration(found.seconds)}, if nothing was run before"
@@ -84,10 +86,21 @@ def _systems(found: Outline) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("system", no_wrap=True)
     table.add_column("ms a case", justify="right", no_wrap=True)
+    quoted = any(system.quote is not None for system in found.systems)
+    for name in ("calls", "tokens in", "tokens out", "US dollars") if quoted else ():
+        table.add_column(name, justify="right", no_wrap=True)
     for system in found.systems:
         ms = f"{system.ms_per_case:.0f}" if system.timed else f"~{system.ms_per_case:.0f}"
-        table.add_row(escape(system.record_name), ms)
+        table.add_row(escape(system.record_name), ms, *(_quote_cells(system.quote) if quoted else ()))
     return table
+
+
+def _quote_cells(quote: Quote | None) -> tuple[str, ...]:
+    """Return what a model's calls need: an estimate of what is sent, a bound of what comes back."""
+    if quote is None:
+        return ("", "", "", "")
+    price = "no price known" if quote.usd is None else f"at most {quote.usd:,.2f}"
+    return (f"{quote.calls:,}", f"~{quote.prompt_tokens:,}", f"≤ {quote.completion_tokens:,}", price)
 
 
 _AGAINST = {

@@ -132,7 +132,7 @@ class MakePool:
                 worker.place = (0, place)
                 worker.deadline = None if worker.doomed else time.monotonic() + self._seconds
             case UnitMade():
-                worker.task = None
+                worker.finished(message.index)
                 self._take_unit(message)
                 if not worker.doomed:
                     self._next(worker)
@@ -158,13 +158,12 @@ class MakePool:
         worker.end()
         if worker.retired:
             return
-        task: MakeTask | None = worker.task
-        if task is None:
+        if not worker.tasks:
             self._bad_starts += 1
             if self._bad_starts >= _STARTS:
                 raise MedtestError(f"A worker could not start: it {how}. {words}".strip())
         else:
-            self._again.append(self._blamed(worker, task))
+            self._again += [self._blamed(worker, task) for task in worker.tasks]
         self._start()
 
     def _blamed(self, worker: Worker, task: MakeTask) -> MakeTask:

@@ -24,6 +24,7 @@ class Oracle(Part, ABC):
         references: What a criterion may be ``against``.
         self_scores: Scores that also exist as ``self_<score>`` (follow-up's output against the source's).
         texts: Names of the text columns that :meth:`describe` fills.
+        measures: Names of number columns that :meth:`measure` fills: what an answer cost, which is no score.
         seed_factors: Factor columns that belong to seeds of this kind.
     """
 
@@ -33,6 +34,7 @@ class Oracle(Part, ABC):
     self_scores: ClassVar[tuple[str, ...]] = ()
     references: ClassVar[tuple[str, ...]] = ("truth", "source")
     texts: ClassVar[tuple[str, ...]] = ()
+    measures: ClassVar[tuple[str, ...]] = ()
     seed_factors: ClassVar[tuple[str, ...]] = SEED_FACTORS
 
     def __init__(self, settings: Any, *, primary: Any) -> None:
@@ -56,20 +58,27 @@ class Oracle(Part, ABC):
             (no truth, no source answer).
         """
 
-    def describe(self, *, answer: Output | None, source: Output | None, seed: PreparedSeed) -> dict[str, str | None]:
+    def describe(
+        self, *, answer: Output | None, source: Output | None, seed: PreparedSeed, effect: Effect
+    ) -> dict[str, str | None]:
         """Return the case's text columns: a value for every name in ``texts``, None where there is nothing to say.
 
         Args:
             answer: What the system said of this image; None where it has no valid answer.
             source: What it said of the source image; ``answer`` itself for the source case; None when that failed.
             seed: The source case.
+            effect: What the relation did to the expected answer.
         """
         return dict.fromkeys(self.texts)
 
+    def measure(self, answer: Output) -> dict[str, float | None]:
+        """Return the number columns of an answer that are no scores: a value for every name in ``measures``."""
+        return dict.fromkeys(self.measures)
+
     @abstractmethod
     def verdict(self, row: Mapping[str, Any]) -> tuple[Verdict, str]:
-        """Return PASS, FAIL or SKIP under the primary criterion, and the reason for SKIP, from score columns alone.
+        """Return PASS, FAIL or SKIP under the primary criterion, and the reason for SKIP, from the record alone.
 
         Args:
-            row: The record's score columns, ``source_<score>`` and ``self_<score>`` among them.
+            row: The record's score columns, ``source_<score>`` and ``self_<score>`` among them, and its texts.
         """

@@ -65,7 +65,9 @@ class Labels(Oracle):
             columns["dice"], columns["iou"] = overlap(answer.mask.mask, expected)
         return columns
 
-    def describe(self, *, answer: Output | None, source: Output | None, seed: PreparedSeed) -> dict[str, str | None]:
+    def describe(
+        self, *, answer: Output | None, source: Output | None, seed: PreparedSeed, effect: Effect
+    ) -> dict[str, str | None]:
         """Return the labels as text, and the probabilities as JSON."""
         return {
             "label": _text(answer.labels if isinstance(answer, LabelOutput) else None),

@@ -53,6 +53,8 @@ def prepare(seed: Seed, *, size: int | None, resize: int | None = None) -> Prepa
         properties=dict(seed.properties),
         classes=seed.classes,
         labels=seed.labels,
+        asks=seed.asks,
+        together=seed.together,
     )
 
 
@@ -81,6 +83,8 @@ def _cropped(seed: Seed, size: int, resize: int) -> PreparedSeed:
         properties=dict(seed.properties),
         classes=seed.classes,
         labels=seed.labels,
+        asks=seed.asks,
+        together=seed.together,
         wide=None if shape == (size, size) else _locked(wide),
     )
 

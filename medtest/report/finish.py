@@ -102,7 +102,7 @@ def finish(
         results.materials.append(material)
         results.targets.append(target)
     results.compared = write_comparison(results.materials, results.targets, invocation.home, view)
-    codes = [ExitCode.OK]
+    codes = [outcome.stopped]
     if any(one.error_percent > suite.max_error_percent for one in outcome.systems):
         codes.append(ExitCode.TOO_MANY_ERRORS)
     if any(not result.held for material in results.materials for result in material.tables.gates):

@@ -23,8 +23,10 @@ from medtest.runner.messages import (
     Place,
     Ready,
     Rows,
+    Spent,
     StripTask,
     Task,
+    Told,
     UnitTask,
 )
 from medtest.runner.outcome import GIB, Limits
@@ -47,6 +49,7 @@ class Callbacks:
         tick: Called several times a second.
         layout: Given the resolved device, the layout to use.
         more: Called when every task is done; further tasks, or None.
+        told: Told how far a system's calls are.
     """
 
     rows: Callable[[list[tuple[int, int, tuple[Any, ...]]], int], None]
@@ -54,6 +57,7 @@ class Callbacks:
     tick: Callable[[], None]
     layout: Callable[[str], Layout]
     more: Callable[[], Iterator[Task] | None]
+    told: Callable[[Told], None] = lambda told: None
 
 
 class Dispatcher:
@@ -65,9 +69,11 @@ class Dispatcher:
         batch_seconds: Time limit of one call of a system, of making a batch, of preparing a seed.
         limits: Further bounds.
         callbacks: What to call.
+        ahead: Tasks that a worker may have at a time; above 1 only where it works on several at once.
 
     Attributes:
         notices: Lines for the user.
+        spent: Systems that stopped before their cases were done.
         device: Where the systems run, once known.
         started: Most workers that ran at a time.
         running_seconds: Wall time from the first worker being ready to the last case.
@@ -75,7 +81,14 @@ class Dispatcher:
     """
 
     def __init__(
-        self, *, job: Job, tasks: Iterator[Task], batch_seconds: float, limits: Limits, callbacks: Callbacks
+        self,
+        *,
+        job: Job,
+        tasks: Iterator[Task],
+        batch_seconds: float,
+        limits: Limits,
+        callbacks: Callbacks,
+        ahead: int = 1,
     ) -> None:
         self._job = job
         self._tasks = tasks
@@ -83,6 +96,7 @@ class Dispatcher:
         self._batch_seconds = batch_seconds
         self._limits = limits
         self._call = callbacks
+        self._ahead = ahead
         self._inbox: queue.SimpleQueue[tuple[Worker, Message]] = queue.SimpleQueue()
         self._workers: list[Worker] = []
         self._crashes: dict[tuple[int, Place], int] = {}
@@ -92,6 +106,7 @@ class Dispatcher:
         self._slept = time.monotonic()
         self._leaks = 0
         self.notices: list[str] = []
+        self.spent: list[Spent] = []
         self.device = ""
         self.started = 0
         self.layout: Layout | None = None
@@ -141,7 +156,7 @@ class Dispatcher:
     def _fill(self) -> None:
         """Start workers up to the number wanted, as long as there may be something to do for them."""
         active = sum(not worker.retired for worker in self._workers)
-        idle = sum(worker.task is None and not worker.retired for worker in self._workers)
+        idle = sum(not worker.tasks and not worker.retired for worker in self._workers)
         while active < self._wanted and (len(self._again) > idle or not self._exhausted):
             worker = Worker(self._job, self._inbox)
             worker.deadline = time.monotonic() + self._limits.open_seconds
@@ -201,21 +216,26 @@ class Dispatcher:
                 self._next(worker)
             case Failed(error=error):
                 raise error
+            case Spent():
+                self.spent.append(message)
+            case Told():
+                self._call.told(message)
             case Gone():
                 self._gone(worker)
 
     def _next(self, worker: Worker) -> None:
-        task = self._again.popleft() if self._again else next(self._tasks, None)
-        if task is None:
-            self._exhausted = True
-            worker.task = None
-            worker.deadline = None
-            if not any(w.task is not None for w in self._workers):
-                self._all_done()
-            return
-        worker.place = (SHARED, SHARED)
-        worker.deadline = time.monotonic() + self._batch_seconds
-        worker.give(task)
+        while len(worker.tasks) < self._ahead:
+            task = self._again.popleft() if self._again else next(self._tasks, None)
+            if task is None:
+                self._exhausted = True
+                if not worker.tasks:
+                    worker.deadline = None
+                    if not any(w.tasks for w in self._workers):
+                        self._all_done()
+                return
+            worker.place = (SHARED, SHARED)
+            worker.deadline = time.monotonic() + self._batch_seconds
+            worker.give(task)
 
     def _all_done(self) -> None:
         """Every task is done: go on with what comes after them, or end."""
@@ -246,8 +266,7 @@ class Dispatcher:
                 worker.kill()
 
     def _done(self, worker: Worker, message: Done) -> None:
-        task = worker.task
-        worker.task = None
+        task = worker.finished(message.index)
         if isinstance(task, UnitTask):
             for key in [key for key in self._crashes if key[0] == task.index]:
                 del self._crashes[key]
@@ -256,7 +275,7 @@ class Dispatcher:
             return
         if worker.first_memory is None:
             worker.first_memory = message.memory
-        if message.memory > max(self._limits.worker_bytes, 3 * worker.first_memory):
+        if not worker.tasks and message.memory > max(self._limits.worker_bytes, 3 * worker.first_memory):
             self._replace_leaking(worker, message.memory)
         else:
             self._next(worker)
@@ -273,19 +292,19 @@ class Dispatcher:
 
     def _gone(self, worker: Worker) -> None:
         self._workers.remove(worker)
-        task = worker.task
-        if worker.retired and task is None:
+        if worker.retired and not worker.tasks:
             worker.end(patience=1.0)
         else:
-            if task is None and not worker.ready:
+            if not worker.tasks and not worker.ready:
                 self._could_not_start(worker)
-            elif isinstance(task, UnitTask):
-                self._blame(worker, task)
-            elif isinstance(task, StripTask):
-                self.notices.append(f"Sample strips of one seed could not be drawn: the worker {worker.death()}.")
+            for task in worker.tasks:
+                if isinstance(task, UnitTask):
+                    self._blame(worker, task)
+                elif isinstance(task, StripTask):
+                    self.notices.append(f"Sample strips of one seed could not be drawn: the worker {worker.death()}.")
             worker.end()
         self._fill()
-        if self._exhausted and not self._again and not any(w.task is not None for w in self._workers):
+        if self._exhausted and not self._again and not any(w.tasks for w in self._workers):
             self._all_done()
 
     def _could_not_start(self, worker: Worker) -> None:
@@ -314,7 +333,7 @@ class Dispatcher:
         if renewed is not None:
             self._again.append(renewed)
         for other in self._workers:
-            if other.ready and other.task is None and not other.retired and not other.doomed and self._again:
+            if other.ready and not other.tasks and not other.retired and not other.doomed and self._again:
                 self._next(other)
 
     def _drain_rows(self) -> None:

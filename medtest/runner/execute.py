@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
-from medtest.cases import Address, Effect, Image, Output, PreparedSeed, Verdict
+from medtest.cases import Address, Image, PreparedSeed, Verdict
 from medtest.preparation import seed_factors
-from medtest.records import NO_PREDICTION, SOURCE_FAILED
+from medtest.records import SOURCE_FAILED
+from medtest.runner.judging import SourceAnswer, finish
 from medtest.runner.messages import SHARED, Begin, Message, Place, Rows, UnitTask
 from medtest.runner.parts import Answer, Made, Parts, answers, describe
 from medtest.runner.rows import Finished, RowMaker
@@ -22,18 +23,6 @@ from medtest.suite.plan import Unit
 from medtest.systems.base import System
 
 _MAX_ROWS = 256
-
-
-@dataclass(slots=True)
-class _Source:
-    """A system's answer to the source case; ``scores`` is empty until it is judged."""
-
-    output: Output | None = None
-    verdict: Verdict = Verdict.PASS
-    reason: str = ""
-    scores: Mapping[str, float | None] = field(default_factory=dict)
-    lost: bool = False
-    """Whether the system hung or crashed on it, so that it is not asked about this seed again."""
 
 
 class Outbox:
@@ -47,19 +36,22 @@ class Outbox:
     def __init__(self, send: Callable[[Message], None], seconds: float) -> None:
         self.send = send
         self._seconds = seconds
-        self._rows: list[tuple[int, int, tuple[Any, ...]]] = []
+        self._rows: dict[int, list[tuple[int, int, tuple[Any, ...]]]] = {}
+        self._count = 0
         self._sent = time.monotonic()
 
-    def add(self, system: int, case: int, row: tuple[Any, ...]) -> None:
-        """Take one row."""
-        self._rows.append((system, case, row))
+    def add(self, index: int, system: int, case: int, row: tuple[Any, ...]) -> None:
+        """Take one row of a unit."""
+        self._rows.setdefault(index, []).append((system, case, row))
+        self._count += 1
 
-    def flush(self, index: int, *, now: bool = False) -> None:
+    def flush(self, *, now: bool = False) -> None:
         """Send what has waited long enough, or all."""
         waited = time.monotonic() - self._sent
-        if self._rows and (now or waited >= self._seconds or len(self._rows) >= _MAX_ROWS):
-            self.send(Rows(index, self._rows))
-            self._rows = []
+        if self._rows and (now or waited >= self._seconds or self._count >= _MAX_ROWS):
+            for index, rows in self._rows.items():
+                self.send(Rows(index, rows))
+            self._rows, self._count = {}, 0
             self._sent = time.monotonic()
 
 
@@ -94,7 +86,7 @@ class _UnitRun:
         self.outbox = outbox
         self.task = task
         self.unit: Unit = parts.unit(task.ref)
-        self.sources = [_Source() for _ in systems]
+        self.sources = [SourceAnswer() for _ in systems]
         self.factors: Mapping[str, float | None] = {}
         self.source_sha = ""
         self.source_image: Image | None = None
@@ -116,7 +108,7 @@ class _UnitRun:
         else:
             for batch in range(len(self.unit.batches)):
                 self._batch(seed, batch)
-        self.outbox.flush(self.task.index, now=True)
+        self.outbox.flush(now=True)
 
     def _begin(self, system: int, batch: int) -> None:
         self.outbox.send(Begin(self.task.index, (system, batch)))
@@ -133,7 +125,7 @@ class _UnitRun:
         cases = self._make(seed, batch)
         for system in wanted:
             self._system(seed, batch, system, cases)
-            self.outbox.flush(self.task.index)
+            self.outbox.flush()
 
     def _make(self, seed: PreparedSeed, batch: int) -> list[Made]:
         start, stop = self.unit.batches[batch]
@@ -154,11 +146,11 @@ class _UnitRun:
         source = self.sources[system]
         answered = self._answers(batch, system, cases)
         if batch == 0:
-            self._take_source(seed, source, answered[0], lost=(system, 0) in self.task.given_up)
+            source.take(self.parts.oracle, seed, answered[0], lost=(system, 0) in self.task.given_up)
         todo = self.task.todo[system]
         for offset, (case, answer) in enumerate(zip(cases, answered, strict=True)):
             if todo[start + offset]:
-                finished = self._finish(seed, source, case, answer)
+                finished = finish(self.parts.oracle, seed, source, case, answer)
                 self._row(system, start + offset, finished, case.address)
 
     def _answers(self, batch: int, system: int, cases: list[Made]) -> list[Answer]:
@@ -192,74 +184,11 @@ class _UnitRun:
         source = self.sources[system]
         return Answer(output=source.output, verdict=source.verdict, reason=source.reason)
 
-    def _take_source(self, seed: PreparedSeed, source: _Source, answer: Answer, *, lost: bool) -> None:
-        source.output, source.verdict, source.reason, source.lost = answer.output, answer.verdict, answer.reason, lost
-        if answer.output is None:
-            return
-        try:
-            source.scores = self.parts.oracle.score(
-                answer=answer.output, source=answer.output, seed=seed, effect=Effect()
-            )
-        except Exception as error:  # noqa: BLE001 - an oracle may be anybody's plug-in
-            source.output, source.verdict, source.reason = None, Verdict.ERROR, f"oracle: {describe(error)}"
-
-    def _finish(self, seed: PreparedSeed, source: _Source, case: Made, answer: Answer) -> Finished:
-        if case.address.is_source:
-            return Finished(
-                follow=case.follow,
-                sha256=case.sha256,
-                verdict=source.verdict,
-                reason=source.reason,
-                elapsed_ms=answer.elapsed_ms,
-                scores=source.scores,
-                source_scores=source.scores,
-                texts=self._texts(seed, source.output, source.output),
-            )
-        verdict, reason = answer.verdict, answer.reason
-        scores: Mapping[str, float | None] = {}
-        if answer.output is not None and case.follow is not None:
-            try:
-                scores = self.parts.oracle.score(
-                    answer=answer.output, source=source.output, seed=seed, effect=case.follow.effect
-                )
-                columns = {
-                    **scores,
-                    **{f"source_{k}": v for k, v in source.scores.items() if not k.startswith("self_")},
-                }
-                verdict, reason = self.parts.oracle.verdict(columns)
-            except Exception as error:  # noqa: BLE001 - an oracle may be anybody's plug-in
-                verdict, reason, scores = Verdict.ERROR, f"oracle: {describe(error)}", {}
-        if case.follow is not None and source.output is None and verdict != Verdict.ERROR:
-            verdict, reason = Verdict.SKIP, self._blame_source(source)
-        return Finished(
-            follow=case.follow,
-            sha256=case.sha256,
-            verdict=verdict,
-            reason=reason,
-            elapsed_ms=answer.elapsed_ms,
-            scores=scores,
-            source_scores=source.scores,
-            texts=self._texts(seed, answer.output, source.output),
-        )
-
-    def _texts(self, seed: PreparedSeed, answer: Output | None, source: Output | None) -> Mapping[str, str | None]:
-        oracle = self.parts.oracle
-        try:
-            return oracle.describe(answer=answer, source=source, seed=seed) if oracle.texts else {}
-        except Exception:  # noqa: BLE001 - an oracle may be anybody's plug-in; its texts are no verdict
-            return {}
-
-    @staticmethod
-    def _blame_source(source: _Source) -> str:
-        if source.verdict is Verdict.SKIP:
-            return f"{NO_PREDICTION} of the source case"
-        return f"{SOURCE_FAILED}: {source.reason}"
-
     def _row(self, system: int, case: int, finished: Finished, address: Address) -> None:
         row = self.maker.row(
             self.systems[system].record_name, address, self.task.ref, self.factors, self.source_sha, finished
         )
-        self.outbox.add(system, case, row)
+        self.outbox.add(self.task.index, system, case, row)
 
     def _all_failed(self, reason: str) -> None:
         for system, todo in enumerate(self.task.todo):

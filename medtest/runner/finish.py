@@ -120,7 +120,7 @@ class Finisher:
         names = [*oracle.scores, *(f"self_{s}" for s in oracle.self_scores)]
         columns = [*names, *(f"source_{s}" for s in oracle.scores)]
         verdicts, reasons = [], []
-        for row in table.select([*columns, "relation", "verdict", "reason"]).to_pylist():
+        for row in table.select([*columns, *oracle.texts, "relation", "verdict", "reason"]).to_pylist():
             verdict, reason = row["verdict"], row["reason"]
             judged = verdict != "ERROR" and row["relation"] != "source"
             if judged and any(row[name] is not None for name in names):

@@ -17,6 +17,8 @@ from typing import IO
 from medtest.errors import FolderInUse, OutputProblem
 
 MANIFEST = "manifest.sha256"
+PRIVATE = "ledger.sqlite"
+"""How files begin that a system keeps for itself: no result, hence not in the manifest nor in MLflow."""
 OUTPUTS = "outputs"
 SWEEP_VARIABLE = "MEDTEST_SWEEP_ID"
 """Environment variable that is the same in all jobs of one multirun: they wait for one another's folders."""
@@ -135,7 +137,7 @@ def write_manifest(folder: Path) -> Path:
     with writing_text(target) as file:
         for path in sorted(p for p in folder.rglob("*") if p.is_file() and not p.is_symlink()):
             name = path.relative_to(folder).as_posix()
-            if name != MANIFEST and not name.endswith(".tmp"):
+            if name != MANIFEST and not name.endswith(".tmp") and not name.startswith(PRIVATE):
                 file.write(_line(_file_sha256(path), name))
     return target
 

@@ -26,7 +26,7 @@ _AGAIN = (Code.ERROR, Code.SOURCE_FAILED, Code.NONE)
 
 
 class Places:
-    """Where a record stands in the plan: unit × cases of a unit + case.
+    """Where a record stands in the plan: unit × cases of the longest unit + case.
 
     Args:
         plan: The plan.
@@ -35,10 +35,14 @@ class Places:
 
     def __init__(self, plan: Plan, names: Names) -> None:
         self.width = plan.cases_per_seed
-        self.total = plan.total
+        self.total = self.width * len(plan.refs)
         self._units = {
             (ref.dataset, names.seed_id(ref.dataset, ref.seed_id)): index for index, ref in enumerate(plan.refs)
         }
+        self._row = plan.row
+        self._items = [
+            None if ref.items == ("",) else {item: number for number, item in enumerate(ref.items)} for ref in plan.refs
+        ]
         self._cases = {(SOURCE, 0, 0, 0): 0}
         self._cases |= {
             (step.relation, step.severity, step.frame, step.repeat): index
@@ -50,10 +54,20 @@ class Places:
         seeds = zip(columns["dataset"], columns["seed_id"], strict=True)
         cases = zip(columns["relation"], columns["severity"], columns["frame"], columns["repeat"], strict=True)
         found = []
-        for seed, case in zip(seeds, cases, strict=True):
+        for seed, case, item in zip(seeds, cases, columns["item"], strict=True):
             unit, index = self._units.get(seed), self._cases.get(case)
-            found.append(-1 if unit is None or index is None else unit * self.width + index)
+            number = None if unit is None else self._question(unit, item)
+            if unit is None or index is None or number is None:
+                found.append(-1)
+            else:
+                found.append(unit * self.width + number * self._row + index)
         return np.array(found, dtype=np.int64)
+
+    def _question(self, unit: int, item: str) -> int | None:
+        items = self._items[unit]
+        if items is None:
+            return None if item else 0
+        return items.get(item)
 
     def seed(self, shown: tuple[str, str]) -> int | None:
         """Return the number of the unit whose data set and id are shown so."""

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from medtest.cases import SeedRef
+from medtest.errors import ExitCode
 from medtest.suite.model import KeptFollowUps, Suite
+from medtest.systems.asking import BudgetLimits
 
 SHARED = -1
 """Stands for "all systems" or "the whole unit" in a :class:`Place`."""
@@ -30,6 +32,10 @@ class Job:
         send_seconds: Time it may keep rows to itself.
         hide: Texts that must not show in reasons (the data root, the home folder), with what stands for them.
         kept: Where follow-ups may be taken from instead of being made.
+        folders: The systems' folders, where what they were asked and what it cost is kept.
+        shared: A folder that runs share, where answers are kept by content.
+        budget: What each system may spend.
+        cache: Whether answers by content are taken.
     """
 
     suite: Suite
@@ -42,6 +48,10 @@ class Job:
     send_seconds: float
     hide: tuple[tuple[str, str], ...]
     kept: KeptFollowUps | None = None
+    folders: tuple[str, ...] = ()
+    shared: str = ""
+    budget: BudgetLimits = BudgetLimits()
+    cache: str = "use"
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,8 +210,36 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
+class Spent:
+    """A system that is asked questions has stopped before its cases were done: its budget is reached, mostly.
+
+    Attributes:
+        system: Its index.
+        text: Why, for the user.
+        code: The exit code that says so.
+    """
+
+    system: int
+    text: str
+    code: ExitCode
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """How far the calls of a system are.
+
+    Attributes:
+        system: Its index.
+        text: In a few words.
+    """
+
+    system: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Gone:
     """Made by the parent's reader when a worker's pipe closes."""
 
 
-Message: TypeAlias = "Device | Ready | Failed | Begin | Rows | Done | Gone"
+Message: TypeAlias = "Device | Ready | Failed | Begin | Rows | Done | Spent | Told | Gone"

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from medtest.errors import ExitCode
+
 GIB = 1024**3
 
 
@@ -41,6 +43,7 @@ class Count:
         reused: Cases among ``done`` that an earlier run had finished.
         violations: FAIL verdicts so far.
         errors: ERROR verdicts so far.
+        calls: How far the calls of a model over an API are, in words; "" elsewhere.
     """
 
     done: int
@@ -48,6 +51,7 @@ class Count:
     reused: int
     violations: int
     errors: int
+    calls: str = ""
 
 
 class Progress(Protocol):
@@ -118,6 +122,8 @@ class RunOutcome:
         seconds: Wall time.
         running_seconds: Wall time from the first worker's systems being loaded to the last case; what more work costs.
         notices: Lines the user should read: seeds left out, workers replaced, results reused.
+        stopped: The gravest exit code of systems that stopped before their cases were done (a budget is reached);
+            OK where none did.
     """
 
     systems: tuple[SystemOutcome, ...]
@@ -128,3 +134,4 @@ class RunOutcome:
     seconds: float = 0.0
     running_seconds: float = 0.0
     notices: tuple[str, ...] = field(default=())
+    stopped: ExitCode = ExitCode.OK

@@ -33,7 +33,7 @@ class Worker:
         inbox: Takes ``(self, message)`` for every message, :class:`~medtest.runner.messages.Gone` last.
 
     Attributes:
-        task: What it is busy with, or None.
+        tasks: What it was given and has not finished, in order; more than one where systems answer questions.
         place: What it began last.
         deadline: When (``time.monotonic()``) it must have sent another message; None for no limit.
         doomed: Why it was killed for being too slow, or "".
@@ -45,7 +45,7 @@ class Worker:
     boot: ClassVar[str] = _BOOT
 
     def __init__(self, job: Any, inbox: Inbox[tuple[Worker, Any]]) -> None:
-        self.task: Any = None
+        self.tasks: list[Any] = []
         self.place: Place = (-1, -1)
         self.deadline: float | None = None
         self.doomed = ""
@@ -111,8 +111,15 @@ class Worker:
 
     def give(self, task: Any) -> None:
         """Hand it a task."""
-        self.task = task
+        self.tasks.append(task)
         self._send(task)
+
+    def finished(self, index: int) -> Any:
+        """Take the task of this number from those it is busy with and return it; None where there is none."""
+        for place, task in enumerate(self.tasks):
+            if task.index == index:
+                return self.tasks.pop(place)
+        return None
 
     def retire(self) -> None:
         """Let it close its systems and end; it is not waited for here."""

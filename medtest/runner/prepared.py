@@ -163,12 +163,13 @@ def _chosen_places(plan: Plan, invocation: Invocation, names: Names) -> NDArray[
     check_selection(only, plan.refs, lambda ref: names.seed_id(ref.dataset, ref.seed_id))
     chosen = np.zeros((len(plan.refs), plan.cases_per_seed), dtype=np.bool_)
     for unit in plan.units():
-        chosen[unit.index] = [
+        chosen[unit.index, : len(unit.cases)] = [
             is_chosen(address, unit.position, limit=invocation.limit, only=only) for address in unit.cases
         ]
     # a source goes with its follow-ups: where none is chosen it is not either, unless the suite has nothing else
-    if plan.cases_per_seed > 1:
-        chosen[:, 0] &= chosen[:, 1:].any(axis=1)
+    if plan.row > 1:
+        rows = chosen.reshape(-1, plan.row)
+        rows[:, 0] &= rows[:, 1:].any(axis=1)
     if not chosen.any():
         raise nothing_chosen(only)
     return chosen.reshape(-1)

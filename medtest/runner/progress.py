@@ -37,6 +37,8 @@ class TerminalLine:
         if self._bar is None or self._task is None:
             self._start(count)
         if self._bar is not None and self._task is not None:
+            from rich.markup import escape
+
             self._bar.update(
                 self._task,
                 completed=count.done,
@@ -44,6 +46,7 @@ class TerminalLine:
                 violations=count.violations,
                 errors=f" · [red]{count.errors:,} errors[/]" if count.errors else "",
                 left=self._left(count),
+                calls=f" · {escape(count.calls)}" if count.calls else "",
             )
 
     def close(self) -> None:
@@ -60,12 +63,14 @@ class TerminalLine:
             BarColumn(bar_width=30),
             TextColumn("{task.completed:,.0f}/{task.total:,.0f} cases"),
             TextColumn("· {task.fields[violations]:,} violations{task.fields[errors]}"),
-            TextColumn("· {task.fields[left]}"),
+            TextColumn("· {task.fields[left]}{task.fields[calls]}"),
             console=Console(stderr=True),
             refresh_per_second=4,
         )
         self._bar.start()
-        self._task = self._bar.add_task("", total=count.total, violations=0, errors="", left="loading the systems")
+        self._task = self._bar.add_task(
+            "", total=count.total, violations=0, errors="", left="loading the systems", calls=""
+        )
 
     def _left(self, count: Count) -> str:
         """Return the time left; the pace is measured from the first finished case on, for loading is no work."""

@@ -25,7 +25,14 @@ def strata_of(refs: Sequence[SeedRef]) -> tuple[str, ...]:
 
 def records_schema(oracle: Oracle, strata: tuple[str, ...]) -> pa.Schema:
     """Return the schema of a run's records."""
-    return schema(oracle.scores, oracle.self_scores, strata, texts=oracle.texts, factors=oracle.seed_factors)
+    return schema(
+        oracle.scores,
+        oracle.self_scores,
+        strata,
+        texts=oracle.texts,
+        measures=oracle.measures,
+        factors=oracle.seed_factors,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +48,7 @@ class Finished:
         scores: The oracle's columns.
         source_scores: The oracle's columns of the source case.
         texts: The oracle's text columns.
+        measures: The oracle's number columns that are no scores.
     """
 
     follow: FollowUp | None
@@ -51,6 +59,7 @@ class Finished:
     scores: Mapping[str, float | None]
     source_scores: Mapping[str, float | None]
     texts: Mapping[str, str | None] = field(default_factory=dict)
+    measures: Mapping[str, float | None] = field(default_factory=dict)
 
 
 class RowMaker:
@@ -80,6 +89,7 @@ class RowMaker:
         self._scores = oracle.scores
         self._self_scores = tuple(f"self_{name}" for name in oracle.self_scores)
         self._texts = oracle.texts
+        self._measures = oracle.measures
         self._factors = oracle.seed_factors
         self._strata = strata
         self._names = names
@@ -121,6 +131,7 @@ class RowMaker:
             *(case.source_scores.get(name) for name in self._scores),
             *(case.scores.get(name) for name in self._self_scores),
             *(case.texts.get(name) for name in self._texts),
+            *(case.measures.get(name) for name in self._measures),
             *(factors.get(name) for name in self._factors),
             *(facts.get(_FACTS[name]) for name in CASE_FACTORS),
             *(self._scrub.params(strata.get(name), ref) for name in self._strata),  # a column may repeat file names

@@ -14,20 +14,25 @@ from typing import Any
 
 import numpy as np
 
-from medtest.errors import MedtestError
+from medtest.errors import SEVERITY_ORDER, ExitCode, MedtestError
 from medtest.runner import finish
 from medtest.runner.dispatch import Callbacks, Dispatcher
 from medtest.runner.folder import FolderLock
 from medtest.runner.layout import Layout, choose_layout, device_is_certain
 from medtest.runner.ledger import Ledger, Places
-from medtest.runner.messages import Job, StripTask, Task, UnitTask
+from medtest.runner.messages import Job, StripTask, Task, Told, UnitTask
 from medtest.runner.outcome import Count, Limits, Progress, RunOutcome, SystemOutcome
 from medtest.runner.prepared import PreparedRun, prepare_run
 from medtest.runner.progress import choose_progress
 from medtest.runner.shards import Code
 from medtest.suite.model import Invocation, Suite
+from medtest.systems.asking import AskingSystem
 
 _PROGRESS_SECONDS = 0.1
+_AHEAD = 3
+"""Seeds that a worker whose systems are asked over an API may work on at a time."""
+SHARED_ANSWERS = ".answers"
+"""Folder in ``outputs/`` where answers of models are kept by content, for all runs."""
 
 
 def run_suite(
@@ -83,6 +88,7 @@ class _Run:
     ledgers: list[Ledger] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     interrupted: bool = False
+    stopped: ExitCode = ExitCode.OK
     device: str = ""
     workers: int = 0
     layout: Layout | None = None
@@ -92,6 +98,7 @@ class _Run:
         self._told = 0.0
         self._finisher: finish.Finisher | None = None
         self._finished: list[SystemOutcome] = []
+        self._calls: dict[int, str] = {}
         self.notices = [*self.prepared.notices, *(s.notice() for s in self.prepared.systems if s.notice())]
 
     def lock(self, stack: ExitStack) -> None:
@@ -130,13 +137,20 @@ class _Run:
         """Run what is to do, and finish the folders."""
         needed = any(type(system).needs_device for system in self.prepared.systems)
         device = device_is_certain(self.invocation.device, needed=needed)
+        at_once = all(isinstance(system, AskingSystem) and system.own_limits for system in self.prepared.systems)
         self._dispatcher = Dispatcher(
             job=self._job(device or "auto"),
+            ahead=_AHEAD if at_once else 1,
             tasks=self._unit_tasks(),
             batch_seconds=self.invocation.batch_seconds,
             limits=self.limits,
             callbacks=Callbacks(
-                rows=self._rows, renew=self._renew, tick=self._tick, layout=self._choose, more=self._more
+                rows=self._rows,
+                renew=self._renew,
+                tick=self._tick,
+                layout=self._choose,
+                more=self._more,
+                told=self._told_calls,
             ),
         )
         try:
@@ -153,6 +167,9 @@ class _Run:
         self.device = self._dispatcher.device
         self.workers = self._dispatcher.started
         self.notices += self._dispatcher.notices
+        for spent in self._dispatcher.spent:
+            self.notices.append(f"{self.prepared.systems[spent.system].record_name}: {spent.text}")
+            self.stopped = min(self.stopped, spent.code, key=SEVERITY_ORDER.index)
 
     def outcome(self, seconds: float) -> RunOutcome:
         """Write the last files and say what became of everything."""
@@ -172,6 +189,7 @@ class _Run:
             seconds=seconds,
             running_seconds=0.0 if self._dispatcher is None else self._dispatcher.running_seconds,
             notices=(*(system.reuse for system in systems if system.reuse), *self.notices),
+            stopped=self.stopped,
         )
 
     def _job(self, device: str) -> Job:
@@ -191,13 +209,17 @@ class _Run:
             send_seconds=self.limits.send_seconds,
             hide=tuple(hide),
             kept=self.invocation.kept,
+            folders=tuple(str(folder.resolve()) for folder in self.prepared.folders),
+            shared=str((home / "outputs" / SHARED_ANSWERS).resolve()),
+            budget=self.invocation.budget,
+            cache=self.invocation.cache,
         )
 
     def _choose(self, device: str) -> Layout:
         units = int(np.any([ledger.units_to_do() for ledger in self.ledgers], axis=0).sum())
-        self.layout = choose_layout(
-            device=device, units=units, workers=self.invocation.workers, threads=self.invocation.threads
-        )
+        asking = any(isinstance(system, AskingSystem) for system in self.prepared.systems)
+        workers = 1 if asking else self.invocation.workers  # one gate before each server, one ledger
+        self.layout = choose_layout(device=device, units=units, workers=workers, threads=self.invocation.threads)
         return self.layout
 
     def _unit_tasks(self) -> Iterator[Task]:
@@ -239,7 +261,12 @@ class _Run:
             reused=done - executed,
             violations=int(counts[Code.FAIL]),
             errors=int(counts[Code.ERROR] + counts[Code.SOURCE_FAILED]),
+            calls=" | ".join(text for _, text in sorted(self._calls.items())),
         )
+
+    def _told_calls(self, told: Told) -> None:
+        name = f"{self.prepared.systems[told.system].record_name}: " if len(self.prepared.systems) > 1 else ""
+        self._calls[told.system] = name + told.text
 
     def _more(self) -> Iterator[Task] | None:
         """Every case is run: merge the records, and have the samples drawn by the workers that are still there."""

@@ -40,6 +40,7 @@ class Sample:
         severity: Severity.
         frame: Frame.
         repeat: Repeat.
+        item: Question, "" where none was asked.
         verdict: Verdict.
         reason: Reason.
         score_name: Which score the next two are.
@@ -65,11 +66,13 @@ class Sample:
     score: float | None
     scale: float | None
     compared: str = "source"
+    item: str = ""
 
     @property
     def address(self) -> str:
         """The case's address as the report and ``medtest replay`` write it."""
-        return f"{self.dataset}/{self.seed_id}/{self.relation}_s{self.severity}_f{self.frame}_r{self.repeat}"
+        text = f"{self.dataset}/{self.seed_id}/{self.relation}_s{self.severity}_f{self.frame}_r{self.repeat}"
+        return f"{text}/{self.item}" if self.item else text
 
     def caption(self, system: str) -> tuple[str, str]:
         """Return title and detail of the strip."""
@@ -97,7 +100,7 @@ class Sample:
         return f"the label is {said.get(self.source_score or 0.0)} on the source, {said.get(self.score or 0.0)} here"
 
 
-_COLUMNS = ["dataset", "seed_id", "relation", "severity", "frame", "repeat", "verdict", "reason", "scale"]
+_COLUMNS = ["dataset", "seed_id", "relation", "severity", "frame", "repeat", "item", "verdict", "reason", "scale"]
 
 
 def choose(folder: Path, places: Places, *, oracle: Oracle, primary: Criterion, count: int) -> list[Sample]:

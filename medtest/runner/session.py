@@ -12,12 +12,14 @@ import cv2
 import psutil
 
 from medtest.errors import MedtestError
+from medtest.runner.asking import AskingRunner
 from medtest.runner.execute import Outbox, UnitRunner
 from medtest.runner.layout import resolve_device
 from medtest.runner.messages import Device, Done, Failed, Job, Message, Ready, Task, UnitTask
 from medtest.runner.parts import Parts, describe
 from medtest.runner.privacy import Names, Scrubber
 from medtest.runner.rows import RowMaker
+from medtest.systems.asking import AskingSystem
 
 
 class Session:
@@ -45,8 +47,10 @@ class Session:
         except Exception as error:  # noqa: BLE001 - a plug-in may raise anything; the parent reports it
             self._send(Failed(_portable(error, "a worker could not start")))
             return False
-        for system in systems:
+        for number, system in enumerate(systems):
             try:
+                if isinstance(system, AskingSystem):
+                    system.keep_in(Path(job.folders[number]), Path(job.shared), budget=job.budget, cache=job.cache)
                 system.open(device=device, threads=job.threads)
             except Exception as error:  # noqa: BLE001 - the system under test may raise anything
                 self._send(Failed(_portable(error, f"The system {system.record_name!r} cannot be loaded")))
@@ -65,13 +69,19 @@ class Session:
         )
         self._parts = parts
         self._systems = systems
-        self._units = UnitRunner(parts, systems, maker, Outbox(self._send, job.send_seconds))
+        outbox = Outbox(self._send, job.send_seconds)
+        asking = [system for system in systems if isinstance(system, AskingSystem)]
+        self._asking = AskingRunner(parts, asking, maker, outbox, names, self._memory) if asking else None
+        self._units = UnitRunner(parts, systems, maker, outbox)
         self._send(Ready(self._memory()))
         return True
 
     def run(self, task: Task) -> None:
-        """Run a task and report that it is done."""
+        """Run a task and report that it is done; questions go on being answered, and are reported on, after it."""
         errors: tuple[str, ...] = ()
+        if isinstance(task, UnitTask) and self._asking is not None:
+            self._asking.run(task)
+            return
         if isinstance(task, UnitTask):
             self._units.run(task)
         else:
@@ -82,6 +92,8 @@ class Session:
 
     def close(self) -> None:
         """Close the systems and end."""
+        if self._asking is not None:
+            self._asking.close()
         for system in self._systems:
             with suppress(Exception):  # all records are safe; a system that fails to close harms nobody
                 system.close()

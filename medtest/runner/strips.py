@@ -20,6 +20,7 @@ from medtest.runner.montage import Row, draw_montage, save_montage
 from medtest.runner.parts import Answer, Made, Parts, answers, describe
 from medtest.runner.series_strips import answer_view, view
 from medtest.runner.volume_cases import draw_volume, is_volume, shown_systems
+from medtest.systems.asking import AskingSystem
 from medtest.systems.base import System
 
 Picture: TypeAlias = NDArray[np.uint8]
@@ -93,7 +94,7 @@ def _draw_montage(
 
 
 def _answer(system: System, case: Made) -> Answer:
-    if case.follow is None:
+    if case.follow is None or isinstance(system, AskingSystem):  # asking again would cost, and say nothing more
         return Answer(output=None, verdict=case.verdict, reason=case.reason)
     return answers(system, (case,), lambda: None)[0]
 
@@ -121,6 +122,9 @@ def draw_strip(seed: PreparedSeed, case: Made, before: Answer, after: Answer, *,
     if seed.kind in SERIES_KINDS:
         panels = _series_panels(seed, case, before, after)
         return _assemble(panels, title, detail, with_truth=seed.mask is not None, outlines=seed.kind == "region")
+    if seed.kind == "answer":
+        panels = [("source", _panel(seed.image)), ("follow-up", _panel(changed, case.reason))]
+        return _assemble(panels, title, detail, with_truth=False, outlines=False)
     if seed.kind == "label":
         masks = seed.mask is not None or any(getattr(one.output, "mask", None) is not None for one in (before, after))
         panels = _label_panels(seed, case, before, after)

@@ -18,7 +18,7 @@ from medtest.runner.volume_figures import MOST_ANSWERS, Mask3, draw_volume_figur
 from medtest.systems.base import System
 from medtest.systems.controls import Control
 
-_KEYS = ["dataset", "seed_id", "relation", "severity", "frame", "repeat"]
+_KEYS = ["dataset", "seed_id", "relation", "severity", "frame", "repeat", "item"]
 _MOST_RELATIONS = 3
 """Every picture asks every system once more, and a suite may have many relations."""
 

@@ -13,6 +13,7 @@ from medtest.plugins import PartInfo
 from medtest.relations.base import Relation
 from medtest.seeds.base import SeedSource
 from medtest.suite.exclusion import Exclusion
+from medtest.systems.asking import BudgetLimits
 from medtest.systems.base import System
 
 Against = Literal["truth", "source", "input"]
@@ -157,6 +158,7 @@ class Selection:
     severities: frozenset[int] = frozenset()
     datasets: frozenset[str] = frozenset()
     seeds: frozenset[str] = frozenset()
+    questions: frozenset[str] = frozenset()
 
 
 class KeptFollowUps(Protocol):
@@ -187,6 +189,8 @@ class Invocation:
         command: The command line that gives this run, for its report ("python run.py suite=…"), without secrets.
         sweep_command: The command line of the sweep that this run is a job of, or "".
         kept: Where follow-ups may be taken from instead of being made; records are the same either way.
+        budget: What may be spent on each system that is asked over an API.
+        cache: ``use``, ``refresh`` or ``off``: whether answers of earlier runs are taken.
         reference: System, or folder of its results, that classifiers' flips and errors are relative to; None for none.
     """
 
@@ -206,4 +210,6 @@ class Invocation:
     command: str = ""
     sweep_command: str = ""
     kept: KeptFollowUps | None = None
+    budget: BudgetLimits = BudgetLimits()
+    cache: str = "use"
     reference: str | None = None

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from medtest.cases import UNCHANGED
 from medtest.errors import UserMistakes
+from medtest.preparation import prepare
+from medtest.seeds.base import SeedSource
 from medtest.suite.altering import altering_mistakes
 from medtest.suite.fitting import fitting_mistakes
 from medtest.suite.model import Invocation, Suite
 from medtest.suite.plan import Plan, is_chosen
 from medtest.suite.selection import check_selection, nothing_chosen
+from medtest.systems.asking import Asking, AskingSystem, Quote
+from medtest.systems.base import System
 
 DEFAULT_MS = 30.0
 """Milliseconds a case assumed for a system that was never timed here. A case of a compact network costs 44 ms of
@@ -57,6 +61,7 @@ class SystemOutline:
         notice: Its own line for the user, or "".
         ms_per_case: Milliseconds a case.
         timed: Whether those were measured here.
+        quote: Calls, tokens and price of a model over an API, at most; None for other systems.
     """
 
     id: str
@@ -64,6 +69,7 @@ class SystemOutline:
     notice: str
     ms_per_case: float
     timed: bool
+    quote: Quote | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +86,7 @@ class Outline:
         planned: Cases of the whole suite, for one system; more than the chosen ones under ``limit`` and ``only``.
         seconds: Estimate for all systems together.
         notices: What the seeds' sources say: known data sets that are missing or not whole.
+        questions: Chosen questions, 0 where none are asked.
     """
 
     suite: Suite
@@ -91,6 +98,7 @@ class Outline:
     planned: int
     seconds: float
     notices: tuple[str, ...] = ()
+    questions: int = 0
 
 
 def outline(suite: Suite, invocation: Invocation) -> Outline:
@@ -120,12 +128,16 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
     seeds: dict[str, int] = {}
     cells: dict[tuple[str, str, int], int] = {}
     clusters: dict[tuple[str, str, int], set[str]] = {}
-    follow_ups = 0
+    follow_ups = sources = 0
+    asked: dict[tuple[str, str], int] = {}
     for unit in plan.units():
         chosen = [c for c in unit.cases if is_chosen(c, unit.position, limit=invocation.limit, only=invocation.only)]
         changed = [case for case in chosen if not case.is_source]
         if not changed:
             continue
+        sources += len(chosen) - len(changed)
+        for case in chosen:
+            asked[case.dataset, case.item] = asked.get((case.dataset, case.item), 0) + 1
         seeds[unit.ref.dataset] = seeds.get(unit.ref.dataset, 0) + 1
         follow_ups += len(changed)
         for case in changed:
@@ -149,6 +161,7 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
     if not follow_ups:
         raise nothing_chosen(invocation.only)
     timings = read_timings(invocation.home)
+    quotes = _quotes(suite, sources_of_seeds, systems_of_suite, asked)
     systems = tuple(
         SystemOutline(
             id=name,
@@ -156,10 +169,10 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
             notice=system.notice(),
             ms_per_case=timings.get(system.record_name, DEFAULT_MS),
             timed=system.record_name in timings,
+            quote=quotes.get(name),
         )
         for name, system in systems_of_suite.items()
     )
-    sources = sum(seeds.values())
     return Outline(
         suite=suite,
         datasets=seeds,
@@ -170,7 +183,53 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
         planned=plan.total,
         seconds=sum(s.ms_per_case for s in systems) * (sources + follow_ups) / 1000.0,
         notices=tuple(notice for source in sources_of_seeds for notice in source.notices()),
+        questions=len({item for _, item in asked if item}),
     )
+
+
+def _quotes(
+    suite: Suite, sources: Sequence[SeedSource], systems: Mapping[str, System], asked: Mapping[tuple[str, str], int]
+) -> dict[str, Quote]:
+    """Return what calls of the systems that are asked over an API would need.
+
+    One image of each data set stands for all of it; calls whose answers an earlier run kept are not taken off.
+    """
+    asking = {name: system for name, system in systems.items() if isinstance(system, AskingSystem)}
+    if not asking:
+        return {}
+    calls = [call for source in sources for call in _example_calls(suite, source, asked)]
+    found = {name: system.quote(calls) for name, system in asking.items()}
+    return {name: quote for name, quote in found.items() if quote is not None}
+
+
+def _example_calls(
+    suite: Suite, source: SeedSource, asked: Mapping[tuple[str, str], int]
+) -> Iterator[tuple[Asking, int]]:
+    """Yield a call for every question of a data set's seeds, and how many such calls there are."""
+    wanted = {(dataset, item) for dataset, item in asked if dataset == source.dataset}
+    for ref in source.refs():
+        fresh = [item for item in ref.items if (ref.dataset, item) in wanted]
+        if not fresh:
+            continue
+        seed = prepare(source.load(ref), size=suite.prepare.size, resize=suite.prepare.resize)
+        asks = {ask.item: ask for ask in seed.asks}
+        groups = [tuple(fresh)] if seed.together else [(item,) for item in fresh]
+        for group in groups:
+            wanted -= {(ref.dataset, item) for item in group}
+            yield (
+                Asking(
+                    number=0,
+                    label="",
+                    addresses=tuple(replace(ref.source, item=item) for item in group),
+                    image=seed.image,
+                    sha256=seed.sha256,
+                    asks=tuple(asks[item] for item in group),
+                    together=seed.together,
+                ),
+                max(asked[ref.dataset, item] for item in group),
+            )
+        if not wanted:
+            return
 
 
 def floor_cases(found: Outline) -> int:

@@ -1,5 +1,7 @@
 """Suite + seeds → cases in a fixed order, cut into units (one seed each) and batches.
 
+A seed of which several questions are asked has all its cases once for each question, the questions one after another.
+
 Batches are cut from the full plan: with the same weights outputs differ by about 1e-6 between batch sizes, so what
 is left to do must not decide who shares a batch.
 """
@@ -7,7 +9,7 @@ is left to do must not decide who shares a batch.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from medtest.cases import Address, SeedRef
@@ -39,12 +41,15 @@ class Step(NamedTuple):
 class Unit:
     """All cases of one seed: the source first, then the follow-ups by relation, severity, repeat and frame.
 
+    Of a seed with several questions there is one such row of cases after another, one for each question.
+
     Attributes:
         index: Position in the plan, from 0.
         ref: The seed.
         position: Position of the seed within its data set, from 0 (what ``limit`` counts).
-        cases: Addresses without items, the source case first.
+        cases: Addresses, the source case first; without items where no questions are asked.
         batches: Half-open ranges into ``cases``.
+        row: Cases of one question; all of them where none is asked.
     """
 
     index: int
@@ -52,6 +57,7 @@ class Unit:
     position: int
     cases: tuple[Address, ...]
     batches: tuple[tuple[int, int], ...]
+    row: int = 0
 
 
 class Plan:
@@ -75,22 +81,28 @@ class Plan:
         self.batch_size = batch_size
 
     @property
-    def cases_per_seed(self) -> int:
-        """Cases of one seed, the source included."""
+    def row(self) -> int:
+        """Cases of one question of one seed, the source included."""
         return 1 + len(self.shape)
+
+    @property
+    def cases_per_seed(self) -> int:
+        """Cases of the seed that has most, sources included."""
+        return self.row * max((len(ref.items) for ref in self.refs), default=1)
 
     @property
     def total(self) -> int:
         """All cases, sources included, for one system."""
-        return len(self.refs) * self.cases_per_seed
+        return self.row * sum(len(ref.items) for ref in self.refs)
 
     def unit(self, index: int, position: int) -> Unit:
         """Return one unit."""
         ref = self.refs[index]
-        cases = (ref.source, *(step.address(ref) for step in self.shape))
+        once = (ref.source, *(step.address(ref) for step in self.shape))
+        cases = once if ref.items == ("",) else tuple(replace(case, item=i) for i in ref.items for case in once)
         step = self.batch_size
         batches = tuple((start, min(start + step, len(cases))) for start in range(0, len(cases), step))
-        return Unit(index=index, ref=ref, position=position, cases=cases, batches=batches)
+        return Unit(index=index, ref=ref, position=position, cases=cases, batches=batches, row=self.row)
 
     def units(self) -> Iterator[Unit]:
         """Yield every unit in order."""
@@ -108,6 +120,8 @@ def is_chosen(address: Address, position: int, *, limit: int | None, only: Selec
     if only.datasets and address.dataset not in only.datasets:
         return False
     if only.seeds and address.seed_id not in only.seeds:
+        return False
+    if only.questions and address.item not in only.questions:
         return False
     if address.is_source:
         return True

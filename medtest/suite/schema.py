@@ -113,6 +113,13 @@ class TrackingBlock(Block):
     uri: str | None = None
 
 
+class BudgetBlock(Block):
+    """``budget``: what a run may spend on calls of one system over an API."""
+
+    max_usd: Annotated[float, Field(gt=0, le=1e9)] | None = None
+    max_calls: Annotated[int, Field(ge=1)] | None = None
+
+
 class RunBlock(Block):
     """The options of a run: ``conf/config.yaml`` and the command line."""
 
@@ -135,6 +142,8 @@ class RunBlock(Block):
     batch_seconds: float = Field(default=300.0, gt=0, le=86_400)
     followups: Literal["make", "store"] = "make"
     reference: str | None = None
+    budget: BudgetBlock = BudgetBlock()
+    cache: Literal["use", "refresh", "off"] = "use"
     track: bool = True
     quiet: bool = False
     tracking: TrackingBlock = TrackingBlock()

@@ -15,6 +15,7 @@ _ONLY: Mapping[str, str] = {
     "severity": "severities",
     "dataset": "datasets",
     "seed": "seeds",
+    "question": "questions",
 }
 
 
@@ -39,7 +40,7 @@ def selection_of(only: Any, values: Mapping[str, Any], mistakes: list[Mistake]) 
                     where="command line",
                     key="only",
                     found=short(item),
-                    allowed="relation:ID, severity:N, dataset:ID, seed:ID, several joined by commas",
+                    allowed="relation:ID, severity:N, dataset:ID, seed:ID, question:ID, several joined by commas",
                     nearest=nearest_name(kind, _ONLY),
                 )
             )
@@ -70,7 +71,7 @@ def selection_of(only: Any, values: Mapping[str, Any], mistakes: list[Mistake]) 
 def check_selection(
     only: Selection, refs: Iterable[SeedRef], shown: Callable[[SeedRef], str] = lambda ref: ref.seed_id
 ) -> None:
-    """Check what ``only=`` says of data sets and seeds, which are known once they are listed.
+    """Check what ``only=`` says of data sets, seeds and questions, which are known once they are listed.
 
     Args:
         only: The selection, seeds by their plain ids.
@@ -78,19 +79,23 @@ def check_selection(
         shown: How a seed's id may be shown.
 
     Raises:
-        UserMistakes: There is no such data set or seed.
+        UserMistakes: There is no such data set, seed or question.
     """
-    if not only.datasets and not only.seeds:
+    if not (only.datasets or only.seeds or only.questions):
         return
     listed = list(refs)
-    there = {"dataset": {ref.dataset: ref.dataset for ref in listed}, "seed": {r.seed_id: shown(r) for r in listed}}
-    wanted = {"dataset": only.datasets, "seed": only.seeds}
+    there = {
+        "dataset": {ref.dataset: ref.dataset for ref in listed},
+        "seed": {ref.seed_id: shown(ref) for ref in listed},
+        "question": {item: item for ref in listed for item in ref.items if item},
+    }
+    wanted = {"dataset": only.datasets, "seed": only.seeds, "question": only.questions}
     mistakes = [
         Mistake(
             where="command line",
             key="only",
             found=short(f"{kind}:{name}"),
-            allowed=short(", ".join(there[kind].values()), 200),
+            allowed=short(", ".join(there[kind].values()), 400) or f"nothing: these seeds have no {kind}s",
             nearest=nearest_name(name, there[kind].values()),
         )
         for kind, names in wanted.items()
@@ -107,6 +112,7 @@ def nothing_chosen(only: Selection) -> UserMistakes:
         *(f"severity:{level}" for level in sorted(only.severities)),
         *(f"dataset:{name}" for name in sorted(only.datasets)),
         *(f"seed:{name}" for name in sorted(only.seeds)),
+        *(f"question:{name}" for name in sorted(only.questions)),
     ]
     fix = "plan=true without only= shows relations and severities; relations in published mode have severity 0"
     return UserMistakes(

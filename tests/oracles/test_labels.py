@@ -76,18 +76,23 @@ def test_no_finding_is_an_answer_and_unlabelled_is_not():
     assert found["agreement"] == found["label_share"] == found["self_agreement"] == 1.0
     unlabelled = judge.score(answer=none, source=None, seed=seed_of(None, MANY), effect=Effect())
     assert unlabelled["agreement"] is None and unlabelled["self_agreement"] is None
-    assert judge.describe(answer=none, source=none, seed=seed_of((), MANY))["expected"] == ""
-    assert judge.describe(answer=none, source=None, seed=seed_of(None, MANY))["expected"] is None
+    assert judge.describe(answer=none, source=none, seed=seed_of((), MANY), effect=Effect())["expected"] == ""
+    assert judge.describe(answer=none, source=None, seed=seed_of(None, MANY), effect=Effect())["expected"] is None
 
 
 def test_texts():
     answer = answer_of(("edema", "mass"), [0.8, 0.3, 0.123456789, 0.0], MANY)
     seed = seed_of(("mass", "nodule"), MANY)
-    texts = oracle().describe(answer=answer, source=answer_of(("mass",), classes=MANY), seed=seed)
+    texts = oracle().describe(answer=answer, source=answer_of(("mass",), classes=MANY), seed=seed, effect=Effect())
     assert texts["expected"] == "mass|nodule" and texts["source_label"] == "mass"
     assert json.loads(texts["probabilities"]) == {"mass": 0.8, "nodule": 0.3, "edema": 0.1234568, "hernia": 0.0}
-    assert oracle().describe(answer=answer_of(("mass",), classes=MANY), source=None, seed=seed)["probabilities"] == ""
-    nothing = oracle().describe(answer=None, source=None, seed=seed)
+    assert (
+        oracle().describe(answer=answer_of(("mass",), classes=MANY), source=None, seed=seed, effect=Effect())[
+            "probabilities"
+        ]
+        == ""
+    )
+    nothing = oracle().describe(answer=None, source=None, seed=seed, effect=Effect())
     assert nothing == {"label": None, "source_label": None, "expected": "mass|nodule", "probabilities": None}
     assert set(nothing) == set(Labels.texts)
 

@@ -1,0 +1,416 @@
+"""A worker's task where systems answer questions: one seed, all its follow-ups, all its questions, all systems.
+
+Every system draws its calls from a stream that does not end between seeds, so that as many calls are under way at the
+end of one seed as in the middle. A case is recorded when its own answer and its source's are there. Where a budget
+ends a stream, cases without an answer are not recorded: they are still to be run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import queue
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from medtest.cases import Address, Ask, PreparedSeed, Verdict
+from medtest.errors import MedtestError
+from medtest.preparation import seed_factors
+from medtest.records import SOURCE_FAILED
+from medtest.runner.execute import Outbox
+from medtest.runner.judging import SourceAnswer, finish
+from medtest.runner.messages import SHARED, Begin, Done, Message, Spent, Told, UnitTask
+from medtest.runner.parts import Answer, Made, Parts, describe
+from medtest.runner.privacy import Names
+from medtest.runner.rows import Finished, RowMaker
+from medtest.suite.plan import Unit
+from medtest.systems.asking import Asked, Asking, AskingSystem
+
+TOGETHER = "together"
+"""Stands for the question in the label of a call that asks all of them."""
+
+_WAIT_SECONDS = 0.02
+_TOLD_SECONDS = 0.5
+_BEATS = 10
+_SEED_BITS = 31
+
+
+@dataclass(slots=True, eq=False)
+class _Open:
+    """A unit that is being asked about.
+
+    Attributes:
+        task: The unit's task.
+        unit: Its cases.
+        seed: The prepared seed.
+        factors: Its factor columns.
+        made: The image of every case of one question, by number; all questions share it.
+        left: Systems that have not finished it.
+    """
+
+    task: UnitTask
+    unit: Unit
+    seed: PreparedSeed
+    factors: Mapping[str, float | None]
+    made: list[Made | None]
+    left: int
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+@dataclass(slots=True, eq=False)
+class _Share:
+    """One system's share of an open unit.
+
+    Attributes:
+        open: The unit.
+        sources: What the system said of the source image, by question.
+        waiting: Cases whose own answer is there while the source's is not: number, case, answer, by question.
+        left: Cases that are to be recorded.
+        drawn: Every call was handed to the system.
+        under_way: Calls without an answer.
+    """
+
+    open: _Open
+    sources: dict[int, SourceAnswer] = field(default_factory=dict)
+    waiting: dict[int, list[tuple[int, Made, Answer]]] = field(default_factory=dict)
+    left: set[int] = field(default_factory=set)
+    drawn: bool = False
+    under_way: int = 0
+
+
+class AskingRunner:
+    """Runs units whose seeds ask questions; every system has a thread of its own.
+
+    Args:
+        parts: The suite's parts.
+        systems: The opened systems, in the suite's order.
+        maker: Makes rows.
+        outbox: Takes them.
+        names: How ids may be shown.
+        memory: Returns the process's resident bytes.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        systems: Sequence[AskingSystem],
+        maker: RowMaker,
+        outbox: Outbox,
+        names: Names,
+        memory: Callable[[], int],
+    ) -> None:
+        self.parts, self.systems, self.maker, self.names = parts, systems, maker, names
+        self._outbox, self._memory = outbox, memory
+        self._sending = threading.RLock()
+        self._threads = [_Asker(self, number) for number in range(len(systems))]
+        self._ended = threading.Event()
+        self._index = SHARED
+        self._limited = all(system.own_limits for system in systems)
+        threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
+
+    def run(self, task: UnitTask) -> None:
+        """Prepare a seed and hand it to every system; it is done when the last of them says so."""
+        self._index = task.index
+        self.began(task.index)
+        unit = self.parts.unit(task.ref)
+        given_up = task.given_up.get((SHARED, SHARED))
+        if given_up is not None:
+            self._none(task, unit, given_up)
+            return
+        try:
+            seed = self.parts.prepared(task.source, task.ref)
+            factors = seed_factors(seed)
+            check_asks(seed)
+        except Exception as error:  # noqa: BLE001 - a seed source may be anybody's plug-in, a file may have changed
+            self._none(task, unit, f"the seed cannot be prepared: {describe(error)}")
+            return
+        opened = _Open(task, unit, seed, factors, [None] * unit.row, len(self.systems))
+        for thread in self._threads:
+            thread.give(_Share(opened))
+
+    def close(self) -> None:
+        """End every stream."""
+        for thread in self._threads:
+            thread.end()
+        self._ended.set()
+
+    def made(self, opened: _Open, number: int) -> Made:
+        """Return the image of a case of the unit, made once for all questions and systems."""
+        with opened.lock:
+            found = opened.made[number]
+            if found is None:
+                found = self.parts.make(opened.seed, opened.unit.cases[number])
+                opened.made[number] = found
+        return found
+
+    def began(self, index: int) -> None:
+        """Tell the parent that work goes on."""
+        with self._sending:
+            self._outbox.send(Begin(index, (SHARED, SHARED)))
+
+    def send(self, message: Message) -> None:
+        """Send a message."""
+        with self._sending:
+            self._outbox.send(message)
+
+    def row(self, system: int, opened: _Open, case: int, finished: Finished) -> None:
+        """Record a case."""
+        address, ref = opened.unit.cases[case], opened.task.ref
+        name, sha256 = self.systems[system].record_name, opened.seed.sha256
+        made = self.maker.row(name, address, ref, opened.factors, sha256, finished)
+        with self._sending:
+            self._outbox.add(opened.task.index, system, case, made)
+            self._outbox.flush()
+
+    def done(self, opened: _Open) -> None:
+        """Take notice that a system has finished a unit."""
+        with opened.lock:
+            opened.left -= 1
+            left = opened.left
+        if not left:
+            self._done(opened.task.index)
+
+    def _done(self, index: int) -> None:
+        with self._sending:
+            self._outbox.flush(now=True)
+            self._outbox.send(Done(index, self._memory()))
+
+    def _beat(self) -> None:
+        beats = 0
+        while not self._ended.wait(_TOLD_SECONDS):
+            beats += 1
+            if self._limited and beats % _BEATS == 0:
+                self.began(self._index)
+            for number, system in enumerate(self.systems):
+                text = system.counters()
+                if text:
+                    self.send(Told(number, text))
+
+    def _none(self, task: UnitTask, unit: Unit, reason: str) -> None:
+        for system, todo in enumerate(task.todo):
+            for case, address in enumerate(unit.cases):
+                if not todo[case]:
+                    continue
+                verdict = Verdict.ERROR if address.is_source else Verdict.SKIP
+                text = reason if address.is_source else f"{SOURCE_FAILED}: {reason}"
+                finished = Finished(follow=None, sha256="", verdict=verdict, reason=text, scores={}, source_scores={})
+                name = self.systems[system].record_name
+                with self._sending:
+                    row = self.maker.row(name, address, task.ref, {}, "", finished)
+                    self._outbox.add(task.index, system, case, row)
+        self._done(task.index)
+
+
+class _Asker:
+    """One system's thread: draws calls from its units and records what comes back."""
+
+    def __init__(self, runner: AskingRunner, number: int) -> None:
+        self._runner, self._number = runner, number
+        self._system = runner.systems[number]
+        self._shares: queue.SimpleQueue[_Share | None] = queue.SimpleQueue()
+        self._calls: dict[int, tuple[_Share, Asking, tuple[int, ...]]] = {}
+        self._next = 0
+        self._lock = threading.Lock()
+        self._open: list[_Share] = []
+        self._closed = False
+        self._thread = threading.Thread(target=self._live, name=f"system-{number}", daemon=True)
+        self._thread.start()
+
+    def give(self, share: _Share) -> None:
+        """Take a unit."""
+        self._shares.put(share)
+
+    def end(self) -> None:
+        """Let the stream end and wait for it."""
+        self._shares.put(None)
+        self._thread.join()
+
+    def _live(self) -> None:
+        reason = ""
+        try:
+            for asked in self._system.ask(self._stream()):
+                self._take(asked)
+        except MedtestError as stopped:
+            self._runner.send(Spent(self._number, str(stopped), stopped.exit_code))
+        except BaseException as error:  # noqa: BLE001 - the system under test may raise anything
+            reason = describe(error)
+        self._give_up(reason)
+
+    def _stream(self) -> Iterator[Asking | None]:
+        while True:
+            try:
+                share = self._shares.get(timeout=_WAIT_SECONDS)
+            except queue.Empty:
+                yield None
+                continue
+            if share is None or self._closed:
+                self._shares.put(share)  # for :meth:`_give_up`, which ends with it
+                return
+            yield from self._calls_of(share)
+
+    # ------------------------------------------------------------------------------------------- from a unit to calls
+
+    def _calls_of(self, share: _Share) -> Iterator[Asking]:
+        opened = share.open
+        row = opened.unit.row
+        todo = opened.task.todo[self._number]
+        share.left = {case for case in range(len(opened.unit.cases)) if todo[case]}
+        with self._lock:
+            self._open.append(share)
+            if self._closed:
+                return
+        questions = [k for k in range(len(opened.seed.asks)) if any(todo[k * row : (k + 1) * row])]
+        if opened.seed.together and questions:
+            questions = list(range(len(opened.seed.asks)))  # another set of questions would be another call
+        for number in range(row):
+            wanted = [k for k in questions if number == 0 or todo[k * row + number] or opened.seed.together]
+            if not any(number == 0 or todo[k * row + number] for k in wanted):
+                continue
+            made = self._runner.made(opened, number)
+            if made.follow is None:
+                self._without_image(share, made, number, wanted)
+                continue
+            for group in (wanted,) if opened.seed.together else [(k,) for k in wanted]:
+                yield self._call(share, made, number, tuple(group))
+        share.drawn = True
+        self._close_if_done(share)
+
+    def _call(self, share: _Share, made: Made, number: int, questions: tuple[int, ...]) -> Asking:
+        opened = share.open
+        cases = tuple(k * opened.unit.row + number for k in questions)
+        addresses = tuple(opened.unit.cases[case] for case in cases)
+        asks: tuple[Ask, ...] = tuple(opened.seed.asks[k] for k in questions)
+        if made.follow is None:
+            raise ValueError("a case without an image is asked about")
+        call = Asking(
+            number=self._next,
+            label=self._label(addresses[0], together=opened.seed.together),
+            addresses=addresses,
+            image=made.follow.image,
+            sha256=made.sha256,
+            asks=asks,
+            together=opened.seed.together,
+            seed=answer_seed(self._runner.parts.suite.seed, addresses[0]),
+        )
+        self._next += 1
+        with self._lock:
+            share.under_way += 1
+            self._calls[call.number] = (share, call, cases)
+        return call
+
+    def _label(self, address: Address, *, together: bool) -> str:
+        shown = self._runner.names.seed_id(address.dataset, address.seed_id)
+        item = TOGETHER if together else address.item
+        return f"{address.dataset}/{shown}/{address.stem}/{item}"
+
+    def _without_image(self, share: _Share, made: Made, number: int, questions: Sequence[int]) -> None:
+        """Record a follow-up that could not be made; its reason does not depend on the source's answer."""
+        row = share.open.unit.row
+        for k in questions:
+            case = k * row + number
+            answer = Answer(output=None, verdict=made.verdict, reason=made.reason)
+            with self._lock:
+                self._record(share, case, made, answer, SourceAnswer())
+
+    # ------------------------------------------------------------------------------------------ from answers to records
+
+    def _take(self, asked: Asked) -> None:
+        with self._lock:
+            share, call, cases = self._calls.pop(asked.number)
+            row = share.open.unit.row
+            each = None if asked.seconds is None else 1000.0 * asked.seconds / len(call.asks)
+            for case, output in zip(cases, asked.outputs, strict=True):
+                made = self._runner.made(share.open, case % row)
+                if isinstance(output, str):
+                    answer = Answer(output=None, verdict=Verdict.ERROR, reason=output, elapsed_ms=each)
+                else:
+                    answer = Answer(output=output, elapsed_ms=each)
+                self._answered(share, case, made, answer)
+            share.under_way -= 1
+        if not self._system.own_limits:
+            self._runner.began(share.open.task.index)
+        self._close_if_done(share)
+
+    def _answered(self, share: _Share, case: int, made: Made, answer: Answer) -> None:
+        question = case // share.open.unit.row
+        source = share.sources.get(question)
+        if case % share.open.unit.row == 0:
+            source = SourceAnswer()
+            source.take(self._runner.parts.oracle, share.open.seed, answer)
+            share.sources[question] = source
+            self._record(share, case, made, answer, source)
+            for earlier in share.waiting.pop(question, ()):
+                self._record(share, *earlier, source)
+        elif source is None:
+            share.waiting.setdefault(question, []).append((case, made, answer))
+        else:
+            self._record(share, case, made, answer, source)
+
+    def _record(self, share: _Share, case: int, made: Made, answer: Answer, source: SourceAnswer) -> None:
+        if case not in share.left:  # asked again for the sake of its follow-ups, or of the other questions
+            return
+        share.left.discard(case)
+        # All questions share one image, which was made under the first one's address.
+        own = _at(made, share.open.unit.cases[case])
+        finished = finish(self._runner.parts.oracle, share.open.seed, source, own, answer)
+        self._runner.row(self._number, share.open, case, finished)
+
+    def _close_if_done(self, share: _Share) -> None:
+        with self._lock:
+            over = share.drawn and share.under_way == 0 and share in self._open
+            if over:
+                self._open.remove(share)
+        if over:
+            self._runner.done(share.open)
+
+    def _give_up(self, reason: str) -> None:
+        """The stream ended: finish what was begun, and let go of every further unit.
+
+        Args:
+            reason: Why the system failed; "" where the run ended or a budget was reached, which records nothing.
+        """
+        self._closed = True
+        self._let_go(reason)
+        while (share := self._shares.get()) is not None:
+            with self._lock:
+                share.left = {case for case, wanted in enumerate(share.open.task.todo[self._number]) if wanted}
+                self._open.append(share)
+            self._let_go(reason)
+        self._let_go(reason)  # what another thread had drawn at that moment
+
+    def _let_go(self, reason: str) -> None:
+        with self._lock:
+            begun, self._open = self._open, []
+            self._calls.clear()
+        for share in begun:
+            if reason:
+                self._fail(share, reason)
+            self._runner.done(share.open)
+
+    def _fail(self, share: _Share, reason: str) -> None:
+        lost = SourceAnswer(verdict=Verdict.ERROR, reason=reason)
+        for case in sorted(share.left):
+            made = self._runner.made(share.open, case % share.open.unit.row)
+            answer = Answer(output=None, verdict=Verdict.ERROR, reason=reason)
+            self._record(share, case, made, answer, share.sources.get(case // share.open.unit.row, lost))
+
+
+def _at(made: Made, address: Address) -> Made:
+    return made if made.address == address else replace(made, address=address)
+
+
+def check_asks(seed: PreparedSeed) -> None:
+    """Check that a seed asks what it was listed with.
+
+    Raises:
+        MedtestError: It does not.
+    """
+    items = tuple(ask.item for ask in seed.asks)
+    if items != seed.ref.items:
+        raise MedtestError(f"its questions are {', '.join(items) or 'none'}; {', '.join(seed.ref.items)} were listed")
+
+
+def answer_seed(suite_seed: int, address: Address) -> int:
+    """Return the seed of an answer's random numbers, 0 to 2³¹ - 1: of suite, address and question."""
+    text = f"{suite_seed}\n{address}".encode()
+    return int.from_bytes(hashlib.sha256(text).digest()[:8], "big") >> (64 - _SEED_BITS)

@@ -1,0 +1,106 @@
+"""From a case's answer and its source's to what is recorded of it: scores, texts, the verdict and its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from medtest.cases import Effect, Output, PreparedSeed, Verdict
+from medtest.oracles.base import Oracle
+from medtest.records import NO_PREDICTION, SOURCE_FAILED
+from medtest.runner.parts import Answer, Made, describe
+from medtest.runner.rows import Finished
+
+
+@dataclass(slots=True)
+class SourceAnswer:
+    """A system's answer to the source case; ``scores`` is empty until it is judged."""
+
+    output: Output | None = None
+    verdict: Verdict = Verdict.PASS
+    reason: str = ""
+    scores: Mapping[str, float | None] = field(default_factory=dict)
+    lost: bool = False
+    """Whether the system hung or crashed on it, so that it is not asked about this seed again."""
+
+    def take(self, oracle: Oracle, seed: PreparedSeed, answer: Answer, *, lost: bool = False) -> None:
+        """Take and judge what the system said of the source image."""
+        self.output, self.verdict, self.reason, self.lost = answer.output, answer.verdict, answer.reason, lost
+        if answer.output is None:
+            return
+        try:
+            self.scores = oracle.score(answer=answer.output, source=answer.output, seed=seed, effect=Effect())
+        except Exception as error:  # noqa: BLE001 - an oracle may be anybody's plug-in
+            self.output, self.verdict, self.reason = None, Verdict.ERROR, f"oracle: {describe(error)}"
+
+    def blame(self) -> str:
+        """Return why a follow-up of a source without an answer is not judged."""
+        if self.verdict is Verdict.SKIP:
+            return f"{NO_PREDICTION} of the source case"
+        return f"{SOURCE_FAILED}: {self.reason}"
+
+
+def finish(oracle: Oracle, seed: PreparedSeed, source: SourceAnswer, case: Made, answer: Answer) -> Finished:
+    """Return what is recorded of a case.
+
+    Args:
+        oracle: Judges it.
+        seed: The source case.
+        source: What the system said of it, taken before.
+        case: The case.
+        answer: What the system said of this one.
+    """
+    if case.address.is_source:
+        return Finished(
+            follow=case.follow,
+            sha256=case.sha256,
+            verdict=source.verdict,
+            reason=source.reason,
+            elapsed_ms=answer.elapsed_ms,
+            scores=source.scores,
+            source_scores=source.scores,
+            texts=_texts(oracle, seed, source.output, source.output, Effect()),
+            measures=_measures(oracle, source.output),
+        )
+    effect = Effect() if case.follow is None else case.follow.effect
+    texts = _texts(oracle, seed, answer.output, source.output, effect)
+    verdict, reason = answer.verdict, answer.reason
+    scores: Mapping[str, float | None] = {}
+    if answer.output is not None and case.follow is not None:
+        try:
+            scores = oracle.score(answer=answer.output, source=source.output, seed=seed, effect=effect)
+            before = {f"source_{k}": v for k, v in source.scores.items() if not k.startswith("self_")}
+            verdict, reason = oracle.verdict({**scores, **before, **texts})
+        except Exception as error:  # noqa: BLE001 - an oracle may be anybody's plug-in
+            verdict, reason, scores = Verdict.ERROR, f"oracle: {describe(error)}", {}
+    if case.follow is not None and source.output is None and verdict != Verdict.ERROR:
+        verdict, reason = Verdict.SKIP, source.blame()
+    return Finished(
+        follow=case.follow,
+        sha256=case.sha256,
+        verdict=verdict,
+        reason=reason,
+        elapsed_ms=answer.elapsed_ms,
+        scores=scores,
+        source_scores=source.scores,
+        texts=texts,
+        measures=_measures(oracle, answer.output),
+    )
+
+
+def _texts(
+    oracle: Oracle, seed: PreparedSeed, answer: Output | None, source: Output | None, effect: Effect
+) -> Mapping[str, str | None]:
+    try:
+        return oracle.describe(answer=answer, source=source, seed=seed, effect=effect) if oracle.texts else {}
+    except Exception:  # noqa: BLE001 - an oracle may be anybody's plug-in; its texts are no verdict
+        return {}
+
+
+def _measures(oracle: Oracle, answer: Output | None) -> Mapping[str, float | None]:
+    if answer is None or not oracle.measures:
+        return {}
+    try:
+        return oracle.measure(answer)
+    except Exception:  # noqa: BLE001 - as above
+        return {}
