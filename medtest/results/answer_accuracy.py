@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from medtest.results import statistics
-from medtest.results.answer_rows import NOT_RELEVANT, SOURCE, UNCHANGED
+from medtest.results.answer_rows import SOURCE, UNCHANGED
 from medtest.results.published_answers import published
+from medtest.vqa.judging import NOT_RELEVANT
 from medtest.vqa.questions import by_name, in_slide_order
 
 if TYPE_CHECKING:
