@@ -48,6 +48,10 @@ SOURCE_FAILED = "source case failed"
 system is blamed once, at the source; ``source_failed`` of the tables and the runner's error percentage count it, and
 a resumed run does it again together with its source."""
 
+SIMULATED = "-simulated"
+"""How the names of systems end that simulate a product: what is made with them says so, and shares no table with
+anything real."""
+
 NO_PREDICTION = "no prediction"
 """How the reason of a SKIP begins where the system has no answer for the case, or none for its source."""
 
@@ -81,6 +85,11 @@ ANSWER_FACTORS: tuple[str, ...] = LABEL_FACTORS
 CASE_FACTORS: tuple[str, ...] = ("factor_object_area", "factor_lesion_distance")
 """Factor columns that belong to the follow-up: object area as fraction of the field, distance from it to the nearest
 lesion pixel in pixels; null where there is no object or no lesion."""
+
+
+def is_simulated(system: str) -> bool:
+    """Say whether a system's name in records is that of a simulation."""
+    return system.endswith(SIMULATED)
 
 
 def schema(
