@@ -137,7 +137,9 @@ def test_a_plan_refuses_what_a_run_refuses(work: Path, capsys: pytest.CaptureFix
     """A reference that there is not, and one where there is nothing to divide by it."""
     assert run("suite=wce", "plan=true", "limit=1", "reference=dsinett") == 2
     told = capsys.readouterr().err
-    assert told.startswith("1 mistake:\ncommand line: reference\n  found:   dsinett\n") and "did you mean: dsinet" in told
+    assert (
+        told.startswith("1 mistake:\ncommand line: reference\n  found:   dsinett\n") and "did you mean: dsinet" in told
+    )
     assert run("suite=wce", "plan=true", "limit=1", "reference=dsinet") == 0
     assert run("suite=good", "suite_dir=../suites", "plan=true", "reference=pranet") == 2
     assert "of classifiers" in capsys.readouterr().err

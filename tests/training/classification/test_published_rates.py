@@ -15,9 +15,7 @@ def rate(recipe: str, epoch: int) -> float:
     return found.optimizer.rate * steps.factor(7 * epoch + 3)
 
 
-@pytest.mark.parametrize(
-    ("epochs", "expected"), [(range(10), 0.01), (range(10, 20), 0.001), (range(20, 100), 0.0001)]
-)
+@pytest.mark.parametrize(("epochs", "expected"), [(range(10), 0.01), (range(10, 20), 0.001), (range(20, 100), 0.0001)])
 def test_inception_of_messidor(epochs: range, expected: float) -> None:
     """M. Xu et al., Messidor/main.py: below epoch 10, below epoch 20, later; its epochs are counted from 0."""
     assert [rate("inceptionv3_dr", epoch) for epoch in epochs] == pytest.approx([expected] * len(epochs))
