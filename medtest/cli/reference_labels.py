@@ -15,8 +15,10 @@ _FIGURE = len("100.00")
 
 def label_models() -> tuple[str, ...]:
     """Return the classifiers of which something was published, as their authors write them."""
-    figures = (*published_labels.scores(), *published_labels.flips(), *published_labels.relative())
-    return tuple(dict.fromkeys(one.model for one in figures))
+    names = [one.model for one in published_labels.scores()]
+    names += [one.model for one in published_labels.flips()]
+    names += [one.model for one in published_labels.relative()]
+    return tuple(dict.fromkeys(names))
 
 
 def label_names() -> dict[str, str]:
@@ -42,12 +44,12 @@ def print_labels(models: Sequence[str], *, console: Console) -> None:
         console.print()
     relative = [one for one in published_labels.relative() if one.model in models]
     if relative:
-        rows = [
+        of_four = [
             (one.model, f"{one.accuracy_percent:.2f}", f"{one.adversarial_percent:.2f}", f"{one.rfp:.2f}")
             for one in relative
         ]
         heads = ("network", "accuracy", "under attack", "RFP")
-        console.print(_table("melanoma sequences, flip probability relative to AttnMel's", heads, rows))
+        console.print(_table("melanoma sequences, flip probability relative to AttnMel's", heads, of_four))
         console.print()
     if any(one.model in models for one in published_labels.scores()):
         console.print(f"Accuracy, κ, F1. Source: {published_labels.SLIDES}.", style="dim")
