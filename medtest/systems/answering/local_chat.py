@@ -112,10 +112,11 @@ class LocalChat(AskingSystem):
         torch.set_num_threads(threads)
         local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
         dtype = "auto" if self.settings.precision == "own" else getattr(torch, self.settings.precision)
+        processors: Any = AutoProcessor
         maker: Any = AutoModelForImageTextToText
         try:
             with offline():
-                self._processor = AutoProcessor.from_pretrained(str(folder), **local)
+                self._processor = processors.from_pretrained(str(folder), **local)
                 self._model, report = maker.from_pretrained(
                     str(folder), use_safetensors=True, dtype=dtype, output_loading_info=True, **local
                 )
