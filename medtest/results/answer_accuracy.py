@@ -5,7 +5,7 @@ primary accuracy, ``exact`` stands beside it. F1, recall and MCC, which the cont
 every label that occurs for a question, all cases together (micro average); its own code for them was not published.
 
 ``perturbed`` is the mean over the relations, as on the slides; ``difference`` hides flips that cancel out, which
-:mod:`medtest.vqa.flips` counts.
+:mod:`medtest.results.answer_flips` counts.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from medtest.results import statistics
-from medtest.vqa.judged import NOT_RELEVANT, SOURCE, UNCHANGED
-from medtest.vqa.published import published
+from medtest.results.answer_rows import SOURCE, UNCHANGED
+from medtest.results.published_answers import published
+from medtest.vqa.judging import NOT_RELEVANT
 from medtest.vqa.questions import by_name, in_slide_order
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def relation_table(frame: pd.DataFrame) -> pd.DataFrame:
     Intervals are Wilson's, images counted as cases.
 
     Args:
-        frame: Rows of one system, as :func:`medtest.vqa.judged.frame_of` gives them.
+        frame: Rows of one system, as :func:`medtest.results.answer_rows.frame_of` gives them.
 
     Returns:
         A table with exactly :data:`RELATION_COLUMNS`; fractions.
@@ -88,7 +89,7 @@ def accuracy_table(frame: pd.DataFrame) -> pd.DataFrame:
     """Return accuracy per question in the slides' order, with averages, beside the published figures.
 
     Args:
-        frame: Rows of one system, as :func:`medtest.vqa.judged.frame_of` gives them.
+        frame: Rows of one system, as :func:`medtest.results.answer_rows.frame_of` gives them.
 
     Returns:
         A table with exactly :data:`COLUMNS`; fractions. An average is there where all its questions are.

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.results import mcnemar, statistics
+from medtest.results.answer_rows import SOURCE, UNCHANGED
 from medtest.results.paired import holm
-from medtest.vqa.judged import SOURCE, UNCHANGED
 from medtest.vqa.questions import by_name, in_slide_order
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def flip_table(frame: pd.DataFrame) -> pd.DataFrame:
     ``refusals`` counts refused answers, which are in ``cases`` and flips where the source was answered.
 
     Args:
-        frame: Rows of one system, as :func:`medtest.vqa.judged.frame_of` gives them.
+        frame: Rows of one system, as :func:`medtest.results.answer_rows.frame_of` gives them.
     """
     import pandas as pd
 
@@ -233,7 +233,7 @@ def direction_table(frame: pd.DataFrame) -> pd.DataFrame:
     difference of the accuracies alone hides changes that cancel out.
 
     Args:
-        frame: Rows of one system, as :func:`medtest.vqa.judged.frame_of` gives them.
+        frame: Rows of one system, as :func:`medtest.results.answer_rows.frame_of` gives them.
     """
     import pandas as pd
 
