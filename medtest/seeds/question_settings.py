@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from pydantic import field_validator
+from pydantic import Field, field_validator
 
 from medtest.cases import Ask
 from medtest.errors import nearest_name
+from medtest.imagefile import MAX_PIXELS, MOST_PIXELS
 from medtest.plugins import PartSettings
+from medtest.seeds.folder_settings import inside
 from medtest.vqa.questions import Question, in_slide_order, kept
 
 ALL, KEPT = "all", "kept"
@@ -88,3 +91,36 @@ def ask_of(question: Question, truth: Sequence[str]) -> Ask:
         id=question.id,
         truth=tuple(truth) or None,
     )
+
+
+_OTHER = re.compile(r"q_[0-9a-f]{8}")
+"""Names of questions that are none of the 18 (:func:`medtest.vqa.questions.question_of`)."""
+
+
+class QuestionFolderSettings(AskSettings):
+    """How a folder of images with questions is read; see ``docs/question-data.md``.
+
+    Attributes:
+        file: File of questions below the root, JSON or CSV; "" finds the one there is. Without any, the questions are
+            asked of every image, and no answer is known.
+        images: Folder of images below the root, where it cannot be told.
+        masks: Folder of masks below the root of what must not be covered, named like their images; "" for none.
+        on_bad_seed: ``stop`` with one report, or ``skip`` bad files and count them.
+        max_pixels: Largest picture that is decoded.
+        metadata: CSV below the root that names patient or video (clusters) and strata.
+    """
+
+    file: str = ""
+    images: str = ""
+    masks: str = ""
+    on_bad_seed: Literal["stop", "skip"] = "stop"
+    max_pixels: int = Field(default=MAX_PIXELS, ge=1, le=MOST_PIXELS)
+    metadata: str = ""
+
+    _below = field_validator("file", "images", "masks", "metadata")(inside)
+
+    @classmethod
+    def check_name(cls, name: str) -> None:
+        """As for made pictures, and names of other questions (``q_1a2b3c4d``), which stand in tables."""
+        if not _OTHER.fullmatch(name):
+            super().check_name(name)
