@@ -106,7 +106,7 @@ def palette_of(view: View, *, velvet: bool) -> Palette:
         del hues["brown"]  # its folds have that hue in their depths
     hues["wall"] = wall
     # A coat of red lets the wall through more visibly than any other: its circle is wider.
-    layers = [far(view, hue) * np.float32(0.6 if name == "red" else 1.0) for name, hue in hues.items()]
+    layers = [far(view, hue) * np.float32(0.45 if name == "red" else 1.0) for name, hue in hues.items()]
     stack = np.stack(layers)
     number = stack.argmin(axis=0).astype(np.int8)
     number[(stack.min(axis=0) > NEAR) | ~view.lit] = -1

@@ -9,7 +9,7 @@ import numpy as np
 
 from medtest.simlab.colours import Palette
 from medtest.simlab.sight import Thing
-from medtest.simlab.view import Bools, Floats, Region, View, cells_of, filled, regions
+from medtest.simlab.view import Bools, Floats, Region, View, cells_of, filled, hull_of, regions
 
 _ANGLES = 96
 _Z_LINE = 0.50
@@ -35,13 +35,13 @@ def is_velvet(view: View) -> bool:
     return bool(inner.any()) and float(np.median(fine[inner])) > 3.0
 
 
-def ringed_opening(view: View, palette: Palette) -> Place | None:
+def ringed_opening(view: View, palette: Palette, taken: Bools) -> Place | None:
     """Return a pylorus or an appendix' opening: a red, pink or yellow disc with a dark hole."""
     best: tuple[int, Place] | None = None
     for colour in ("red", "pink", "yellow"):
-        mask = palette.mask(colour)
+        mask = palette.mask(colour) & ~taken
         for region in regions(mask, 300):
-            whole = filled(_closed(region.mask, 5))
+            whole = hull_of(region.mask)
             hole = whole & (view.light < 105) & ~mask
             share = float(hole.sum()) / max(1, int(whole.sum()))
             round_ = region.filled > 0.75 * region.hull and region.elongation < 1.7
@@ -130,7 +130,7 @@ def oesophagus(view: View, palette: Palette, tools: Bools) -> tuple[Place | None
     radius, turn = _polar(view, middle)
     near = (radius > 0.26) & (radius < 0.42) & ~tools
     colour = "red" if float(red[near].mean()) > float(pink[near].mean()) else "pink"
-    coloured = _closed(red | faint | pink, 5) | (radius < 0.3)
+    coloured = _closed(red | faint | pink, 5) | _closed(red, 13) | (radius < 0.3)
     grown = coloured & ~(tools | (pink & (radius > 0.56)))
     reach = _reach(grown, radius, turn)
     seen = np.isfinite(reach)

@@ -32,12 +32,13 @@ def blobs(view: View, palette: Palette, taken: Bools) -> list[tuple[str, Region]
     """
     least = int(np.pi / 4 * (SMALLEST * SIDE / MILLIMETRES) ** 2)
     found: list[tuple[str, Region]] = []
-    for colour in (*_COLOURS, "faint pink"):
-        mask = palette.mask(*(("pink", "faint pink") if colour == "faint pink" else (colour,))) & ~taken
-        mask = _opened(mask, 5 if colour in ("white", "pink", "faint pink") else 3)
+    for colour in _COLOURS:
+        mask = palette.mask(*(("pink", "faint pink") if colour == "pink" else (colour,))) & ~taken
+        mask = _opened(mask, 5 if colour in ("white", "pink") else 3)
         for region in regions(mask, least):
             if _rounded(region, colour) and not _glare(view, region, colour):
-                found.append((colour, region))
+                faint = float(palette.mask("faint pink")[region.mask].mean()) > 0.5
+                found.append(("faint pink" if faint else colour, region))
     return _single(sorted(found, key=lambda one: -one[1].area))
 
 
@@ -48,7 +49,7 @@ def _opened(mask: Bools, side: int) -> Bools:
 
 
 def _rounded(region: Region, colour: str) -> bool:
-    strict = 0.86 if colour in ("white", "brown", "faint pink", "pink") else 0.8
+    strict = 0.86 if colour in ("white", "brown", "pink") else 0.8
     return region.solidity > strict and region.elongation < 2.1
 
 
@@ -60,8 +61,11 @@ def _glare(view: View, region: Region, colour: str) -> bool:
 def _single(found: list[tuple[str, Region]]) -> list[tuple[str, Region]]:
     kept: list[tuple[str, Region]] = []
     for colour, region in found:
-        if not any((one.mask & region.mask).sum() > 0.3 * region.area for _, one in kept):
-            kept.append((colour, region))
+        # What is faint and hangs on a blob is its stalk.
+        reach = cv2.dilate(region.mask.astype(np.uint8), np.ones((9, 9), np.uint8)).astype(np.bool_)
+        if colour == "faint pink" and any((one.mask & reach).any() for _, one in kept):
+            continue
+        kept.append((colour, region))
     return kept
 
 

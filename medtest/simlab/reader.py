@@ -28,6 +28,10 @@ UPPER = frozenset({"oesophagus", "stomach", "pylorus"})
 """Linings that a gastroscope sees."""
 
 
+PLAIN = frozenset({"colon", "stomach", "pylorus"})
+"""Linings on which what has another colour is a thing of its own."""
+
+
 class Reader:
     """Looks at pictures.
 
@@ -44,16 +48,17 @@ class Reader:
         palette = palette_of(view, velvet=is_velvet(view))
         text, letters = writing_of(fine.rgb, self.ocr)
         covered = cv2.resize(letters.astype(np.uint8), view.shape[::-1], interpolation=cv2.INTER_AREA).astype(np.bool_)
-        tools = find_tools(view, covered)
+        tools = find_tools(view, covered, spotted=palette.lining not in PLAIN)
         for tool in tools:
             covered |= tool.mask
         covered = _grown(covered, 7)
+        site = site_of_removal(view, palette) if palette.lining in PLAIN else None
+        if site is not None:
+            covered |= site
         landmark, disease = _fixed(view, palette, covered)
         findings: list[Thing] = [] if disease is None else [disease.thing]
-        removed = False
-        if palette.lining not in ("oesophagus", "ileum", "pink ileum", "colitis"):
-            found, removed = _on_wall(view, fine, palette, covered, landmark)
-            findings += found
+        if palette.lining in PLAIN:
+            findings += _on_wall(view, fine, palette, covered, landmark)
         polyps = any(one.name == "polyp" for one in findings)
         return Sight(
             procedure="Gastroscopy" if palette.lining in UPPER else "Colonoscopy",
@@ -62,7 +67,7 @@ class Reader:
             landmark=None if landmark is None else landmark.thing,
             box=view.box,
             text=text,
-            removed=False if polyps else True if removed else None,
+            removed=False if polyps else True if site is not None else None,
             easy=min(one.contrast for one in findings) > 0.5 if findings else None,
             traits=traits_of(picture, view),
         )
@@ -80,23 +85,16 @@ def _fixed(view: View, palette: Palette, covered: Bools) -> tuple[Place | None, 
         return None, colitis(view)
     if palette.lining in ("ileum", "pink ileum"):
         return ileum(view, palette), None
-    return ringed_opening(view, palette), None
+    return ringed_opening(view, palette, covered), None
 
 
-def _on_wall(
-    view: View, fine: View, palette: Palette, covered: Bools, landmark: Place | None
-) -> tuple[list[Thing], bool]:
-    """Return polyps and cushions, and whether a polyp has been removed."""
-    taken = covered.copy()
-    if landmark is not None:
-        taken |= _grown(landmark.mask, 9)
-    site = site_of_removal(view, palette)
-    if site is not None:
-        taken |= site
+def _on_wall(view: View, fine: View, palette: Palette, covered: Bools, landmark: Place | None) -> list[Thing]:
+    """Return polyps and cushions."""
+    taken = covered if landmark is None else covered | _grown(landmark.mask, 9)
     found: list[Thing] = []
     for colour, region in blobs(view, palette, taken):
         if colour == "purple" and palette.lining == "colon" and is_cushions(region, view):
             found.append(Thing(name="hemorrhoids", cells=cells_of(region.mask), colours=("purple",)))
         else:
             found.append(describe(fine, colour, region))
-    return found, site is not None
+    return found

@@ -26,18 +26,22 @@ class Tool:
     mask: Bools
 
 
-def find_tools(view: View, letters: Bools) -> list[Tool]:
+def find_tools(view: View, letters: Bools, *, spotted: bool = False) -> list[Tool]:
     """Return the instruments of a picture, the largest first.
 
     Args:
         view: The picture.
         letters: Where there is writing, bool h×w.
+        spotted: Whether the wall itself has yellow spots: a tube must then be long.
     """
     lit = view.field & (view.light > 40) & ~letters
     metal = (far(view, _METAL) < 0.17) & lit
     plastic = (far(view, _PLASTIC) < 0.42) & (view.warm < -0.15) & lit
     yellow = ((far(view, _TUBE) < 0.2) & lit) | _bands(view, lit)
-    found = [*_tubes(view, yellow), *_needles(view, plastic | (metal & (view.light > 150)), plastic)]
+    found = [
+        *_tubes(view, yellow, 46.0 if spotted else 24.0),
+        *_needles(view, plastic | (metal & (view.light > 150)), plastic),
+    ]
     taken = np.zeros(view.shape, np.bool_)
     for tool in found:
         taken |= _grown(tool.mask, 5)
@@ -70,12 +74,12 @@ def _tool(name: str, region: Region) -> Tool:
     return Tool(Thing(name=name, cells=cells_of(region.mask)), region.mask)
 
 
-def _tubes(view: View, mask: Bools) -> list[Tool]:
+def _tubes(view: View, mask: Bools, shortest: float) -> list[Tool]:
     found: list[Tool] = []
     for region in regions(_closed(mask, 7), 250):
         banded = float((view.light[region.mask] < 110).mean())
         uneven = float(view.light[region.mask].std())
-        straight = region.solidity > 0.58 and 13 < region.short < 36
+        straight = region.solidity > 0.58 and 13 < region.short < 36 and region.long > shortest
         if straight and uneven > 24 and banded > 0.02 and (region.elongation > 1.6 or _at_rim(view, region)):
             found.append(_tool("tube", region))
     return found

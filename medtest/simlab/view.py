@@ -176,6 +176,15 @@ def _region(mask: Bools) -> Region:
     )  # fmt: skip
 
 
+def hull_of(mask: Bools) -> Bools:
+    """Return the convex hull of a mask."""
+    rows, columns = np.nonzero(mask)
+    canvas = np.zeros(mask.shape, np.uint8)
+    if rows.size:
+        cv2.fillPoly(canvas, [cv2.convexHull(np.stack([columns, rows], axis=1).astype(np.int32))], 1)
+    return canvas.astype(np.bool_)
+
+
 def filled(mask: Bools) -> Bools:
     """Return a mask without holes."""
     contours, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
@@ -189,10 +198,15 @@ def cells_of(mask: Bools) -> tuple[int, ...]:
     height, width = mask.shape
     total = max(1, int(mask.sum()))
     found: list[tuple[float, int]] = []
+    counted: list[tuple[float, int]] = []
     for cell in range(9):
         row, column = divmod(cell, 3)
         part = mask[row * height // 3 : (row + 1) * height // 3, column * width // 3 : (column + 1) * width // 3]
         inside = float(part.sum())
+        counted.append((-inside, cell))
         if inside >= 0.2 * total or inside >= 0.5 * part.size:
             found.append((-inside, cell))
+    if not found:  # spread thinly over many
+        most = min(count for count, _ in counted)
+        found = [one for one in counted if one[0] <= 0.6 * most and one[0] < 0]
     return tuple(cell for _, cell in sorted(found))
