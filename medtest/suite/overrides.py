@@ -37,6 +37,7 @@ PATH_KEYS: frozenset[str] = frozenset(
         "study",
         "label_vectors",
         "label_pieces",
+        "base_url",
     }
 )
 """Last part of the keys whose values are taken as typed."""

@@ -14,7 +14,17 @@ from medtest.suite.overrides import set_key
 from medtest.suite.safety import Key, dotted, short
 from medtest.suite.schema import SUITE_KEYS, RunBlock
 
-SYSTEM_KEYS = ("checkpoint", "target", "path", "folder", "command", "label_vectors", "label_pieces")
+SYSTEM_KEYS = (
+    "checkpoint",
+    "target",
+    "path",
+    "folder",
+    "command",
+    "label_vectors",
+    "label_pieces",
+    "base_url",
+    "send_images",
+)
 """Options that set a key of the only chosen system."""
 _INTERNAL = ("without", "chosen", "suite_privacy")
 
