@@ -39,13 +39,18 @@ FIXED_COLUMNS: tuple[tuple[str, pa.DataType], ...] = (
 KEY_COLUMNS: tuple[str, ...] = ("dataset", "seed_id", "relation", "severity", "frame", "repeat", "item")
 """What identifies a case within one system's folder."""
 
-UNEQUAL_COLUMNS: tuple[str, ...] = ("elapsed_ms",)
-"""Columns that may differ between two runs whose records are called equal."""
+UNEQUAL_COLUMNS: tuple[str, ...] = ("elapsed_ms", "seconds", "attempts")
+"""Columns that may differ between two runs whose records are called equal: how long a case and its call took, and how
+often the call was sent."""
 
 SOURCE_FAILED = "source case failed"
 """How the reason of a follow-up begins whose source case is an ERROR. Such a follow-up is SKIP and not ERROR, for the
 system is blamed once, at the source; ``source_failed`` of the tables and the runner's error percentage count it, and
 a resumed run does it again together with its source."""
+
+SIMULATED = "-simulated"
+"""How the names of systems end that simulate a product: what is made with them says so, and shares no table with
+anything real."""
 
 NO_PREDICTION = "no prediction"
 """How the reason of a SKIP begins where the system has no answer for the case, or none for its source."""
@@ -74,9 +79,17 @@ LABEL_FACTORS: tuple[str, ...] = (
 their Laplacian (low where the image is blurred), fraction of the field that stands out, that is lesion (null without a
 mask), visible fraction of the image."""
 
+ANSWER_FACTORS: tuple[str, ...] = LABEL_FACTORS
+"""The same of seeds that ask questions; the lesion is what the seed says must not be covered."""
+
 CASE_FACTORS: tuple[str, ...] = ("factor_object_area", "factor_lesion_distance")
 """Factor columns that belong to the follow-up: object area as fraction of the field, distance from it to the nearest
 lesion pixel in pixels; null where there is no object or no lesion."""
+
+
+def is_simulated(system: str) -> bool:
+    """Say whether a system's name in records is that of a simulation."""
+    return system.endswith(SIMULATED)
 
 
 def schema(

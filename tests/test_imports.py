@@ -44,7 +44,6 @@ LAZY_ALLOWED = {
     ("report", "tracking"),  # finish() tracks after it has reported
     ("training", "tracking"),  # training logs to the same store
     ("study", "tracking"),  # so does a study's report
-    ("vqa", "results"),  # tables of flips and accuracy use the results' intervals
 }
 HEAVY = {
     "torch",

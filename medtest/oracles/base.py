@@ -26,6 +26,7 @@ class Oracle(Part, ABC):
         texts: Names of the text columns that :meth:`describe` fills.
         measures: Names of number columns that :meth:`measure` fills: what an answer cost, which is no score.
         seed_factors: Factor columns that belong to seeds of this kind.
+        relations: The suite's relation ids with the name of their part; empty until the suite says so.
     """
 
     Settings: ClassVar[type[PartSettings]] = PartSettings
@@ -40,6 +41,7 @@ class Oracle(Part, ABC):
     def __init__(self, settings: Any, *, primary: Any) -> None:
         self.settings = settings
         self.primary = primary
+        self.relations: Mapping[str, str] = {}
 
     @abstractmethod
     def score(

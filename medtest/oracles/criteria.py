@@ -8,7 +8,7 @@ violates when it is worse than what went in.
 
 The rules ``both`` (the report's prose: "both Dice and IoU") and ``either`` combine Dice and IoU. The rule ``label``
 asks of classifiers whether the label changed (against ``source``), or is wrong while it was right on the source image
-(against ``truth``); it has no threshold.
+(against ``truth``); it has no threshold. The rule ``answer`` asks the same of answers in words.
 """
 
 from __future__ import annotations
@@ -26,16 +26,21 @@ Floats: TypeAlias = NDArray[np.float64]
 Bools: TypeAlias = NDArray[np.bool_]
 Against: TypeAlias = Literal["truth", "source", "input"]
 
-RULES: dict[str, tuple[str, ...]] = {"both": ("dice", "iou"), "either": ("dice", "iou"), "label": ("agreement",)}
+RULES: dict[str, tuple[str, ...]] = {
+    "both": ("dice", "iou"),
+    "either": ("dice", "iou"),
+    "label": ("agreement",),
+    "answer": ("agreement",),
+}
 """Rules over scores, and the scores they look at."""
 
-NO_THRESHOLD: frozenset[str] = frozenset({"label"})
+NO_THRESHOLD: frozenset[str] = frozenset({"label", "answer"})
 """Rules over scores that are 0 or 1, which any loss violates; tables leave their threshold empty."""
 
 ORIGINALS: dict[str, str] = {"probability": "source_confidence"}
 """The original score of ``self_<score>`` where it is not 1: what the answer to the source gives to its own label."""
 
-TIE_BREAKERS: dict[str, str] = {"label": "probability"}
+TIE_BREAKERS: dict[str, str] = {"label": "probability", "answer": "jaccard"}
 """Scores that rank cases of equal loss, where a rule's own score is 0 or 1 and most cases tie."""
 
 TIE = 2e-15

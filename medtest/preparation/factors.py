@@ -1,7 +1,7 @@
 """Factors of a seed that may explain failures (report 4.5, RQ4).
 
-Of seeds that expect a mask: lesion size, number and place, light, visible area. Of seeds that expect a label: light,
-sharpness, how much stands out, lesion size where it is known, visible area.
+Of seeds that expect a mask: lesion size, number and place, light, visible area. Of seeds that expect a label, and of
+those that ask questions: light, sharpness, how much stands out, lesion size where it is known, visible area.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ def seed_factors(prepared: PreparedSeed) -> dict[str, float | None]:
     field's area, both axes measured in pixels of the prepared image; brightness and contrast are mean and standard
     deviation of grey levels (0-255, ITU-R BT.601 luma) in the field; visible area is the field's part of the image.
     The first three are None without a mask, the distance also with an empty one, and all but the visible area are None
-    where there is no field. Series (denoising, volumes) have no such factors; those of labels: :func:`_of_label`.
+    where there is no field. Series (denoising, volumes) have no such factors; labels and questions have others
+    (:func:`_of_label`).
     """
     if prepared.kind in SERIES_KINDS:
         return {}
-    if prepared.kind == "label":
+    if prepared.kind in ("label", "answer"):
         return _of_label(prepared)
     field = ~prepared.frame
     pixels = int(np.count_nonzero(field))
@@ -63,7 +64,7 @@ def seed_factors(prepared: PreparedSeed) -> dict[str, float | None]:
 
 
 def _of_label(prepared: PreparedSeed) -> dict[str, float | None]:
-    """Return the factors of a seed that expects a label.
+    """Return the factors of a seed that expects a label or asks questions.
 
     Brightness and contrast are as above. Sharpness is the variance of the Laplacian of grey levels in the field
     (J. L. Pech-Pacheco et al., "Diatom autofocusing in brightfield microscopy", ICPR 2000). The salient area is the

@@ -29,7 +29,7 @@ from medtest.relations.object_placing import (
     place_free,
     place_instrument,
 )
-from medtest.relations.placement import keep_out, lesion_distance
+from medtest.relations.placement import grid_shares, keep_out, lesion_distance
 
 GREY_AT_MEAN = 0.8
 """The grey mask at the field's mean brightness, where what is pasted keeps its own (medtest.preparation.grey)."""
@@ -177,11 +177,12 @@ class _Objects(Relation):
         allow, shade = self._masks(seed)
         distance = lesion_distance(seed)
         area, nearest = 0, float("inf")
+        touched = np.zeros(image.shape[:2], np.uint8)
         centres: list[tuple[int, float, float]] = []
         for item in placed:
             variant = self._variant(item)
             piece = cutout(self.library, variant, self._blur(seed))
-            covered, near = _paste(image, piece, item, allow, shade, distance)
+            covered, near = _paste(image, piece, item, allow, shade, distance, touched)
             area += covered
             nearest = min(nearest, near)
             centres.append((covered, *_middle(item, piece, seed)))
@@ -189,17 +190,24 @@ class _Objects(Relation):
         if np.isfinite(nearest):
             facts["lesion_distance"] = nearest
         return FollowUp(
-            image=image, params=params, scale=number(params, "area"), effect=self._effect(centres), facts=facts
+            image=image, params=params, scale=number(params, "area"), effect=self._effect(centres, touched), facts=facts
         )
 
-    def _effect(self, centres: Sequence[tuple[int, float, float]]) -> Effect:
+    def _effect(self, centres: Sequence[tuple[int, float, float]], touched: NDArray[np.uint8]) -> Effect:
         """Return what was added and where: fractions of the image's width and height, of the largest one first."""
         ordered = sorted(centres, reverse=True)
         places: list[Any] = [[round(x, 4), round(y, 4)] for _, x, y in ordered]
         first = places[0] if places else [0.5, 0.5]
         return Effect(
             kind="add",
-            data={"what": self.kind, "count": len(places), "x": first[0], "y": first[1], "places": places},
+            data={
+                "what": self.kind,
+                "count": len(places),
+                "x": first[0],
+                "y": first[1],
+                "places": places,
+                "grid": grid_shares(touched),
+            },
         )
 
     def _variant(self, item: Placed) -> Variant:
@@ -251,8 +259,12 @@ def _paste(
     allow: NDArray[np.uint8],
     shade: NDArray[np.uint8],
     distance: NDArray[np.float32] | None,
+    touched: NDArray[np.uint8],
 ) -> tuple[int, float]:
-    """Blend one object into ``image`` in place; return its pixels and their least distance from the lesion."""
+    """Blend one object into ``image`` in place; return its pixels and their least distance from the lesion.
+
+    Its pixels are marked in ``touched`` (uint8 H×W).
+    """
     height, width = piece.alpha.shape[:2]
     x, y = int(item["x"]) + piece.offset[0], int(item["y"]) + piece.offset[1]
     x0, y0 = max(x, 0), max(y, 0)
@@ -267,6 +279,7 @@ def _paste(
     kept = cv2.multiply(image[there], cv2.bitwise_not(alpha), scale=1 / 255)
     cv2.add(kept, cv2.min(colour, alpha), dst=image[there])
     solid = cv2.inRange(cv2.extractChannel(alpha, 0), SOLID, 255)
+    cv2.bitwise_or(touched[there], solid.astype(np.uint8), dst=touched[there])
     covered = int(cv2.countNonZero(solid))
     if distance is None or covered == 0:
         return covered, float("inf")

@@ -6,15 +6,16 @@ from typing import Any, ClassVar, Self, TypedDict, cast
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from medtest.cases import FollowUp, Image, Mask, Params, PreparedSeed
+from medtest.cases import Effect, FollowUp, Image, Json, Mask, Params, PreparedSeed
 from medtest.errors import NotApplicable
 from medtest.plugins import PartSettings
 from medtest.relations.base import PUBLISHED_SEVERITY, Relation
 from medtest.relations.levels import Level, LeveledSettings, number
 from medtest.relations.overlay_text import draw_lines, line_width, set_block
-from medtest.relations.placement import Box, FreePlaces, draw_place, keep_out
+from medtest.relations.placement import Box, FreePlaces, draw_place, grid_shares, keep_out
 
 STEP = 4
 """Places are looked for on a grid of this many pixels."""
@@ -128,9 +129,12 @@ class Text(Relation):
         image = seed.image.copy()
         height = int(number(params, "line_height"))
         ink = np.array(cast("list[int]", params["ink"]), dtype=np.float32)
-        for block in cast("list[Block]", params["blocks"]):
-            _print_block(image, block, height, ink)
-        return FollowUp(image=image, params=params, scale=number(params, "scale"))
+        touched = np.zeros(image.shape[:2], np.uint8)
+        blocks = cast("list[Block]", params["blocks"])
+        for block in blocks:
+            _print_block(image, block, height, ink, touched)
+        data: dict[str, Json] = {"what": "text", "count": len(blocks), "grid": grid_shares(touched)}
+        return FollowUp(image=image, params=params, scale=number(params, "scale"), effect=Effect(kind="add", data=data))
 
 
 class _Printer:
@@ -199,8 +203,8 @@ def _places(seed: PreparedSeed, margin: int, *, frame_only: bool) -> FreePlaces:
     return seed.memo(f"overlay.places.{margin}.{frame_only}", make)
 
 
-def _print_block(image: Image, block: Block, height: int, ink: Any) -> None:
-    """Print one block into ``image``, working on the box around it alone."""
+def _print_block(image: Image, block: Block, height: int, ink: Any, touched: NDArray[np.uint8]) -> None:
+    """Print one block into ``image``, working on the box around it alone; letters are marked in ``touched``."""
     inner = set_block(block["lines"], height)
     cover = cv2.copyMakeBorder(inner, RIM, RIM, RIM, RIM, cv2.BORDER_CONSTANT, value=0)
     rim = cv2.dilate(cover, np.ones((3, 3), np.uint8))
@@ -208,4 +212,6 @@ def _print_block(image: Image, block: Block, height: int, ink: Any) -> None:
     part = image[top : top + cover.shape[0], left : left + cover.shape[1]]
     opaque = cover.astype(np.float32)[:, :, None] / np.float32(255.0)
     kept = np.float32(1.0) - np.maximum(opaque, rim.astype(np.float32)[:, :, None] * np.float32(HALO / 255.0))
+    lettered = touched[top : top + cover.shape[0], left : left + cover.shape[1]]
+    lettered[np.asarray(cover) > 0] = 1
     part[:] = np.rint(part * kept + ink * opaque).astype(np.uint8)

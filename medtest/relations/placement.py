@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Mask, PreparedSeed
+from medtest.cases import Json, Mask, PreparedSeed
 from medtest.errors import NotApplicable
 
 CENTRAL_FRACTION = 0.6
@@ -212,3 +212,24 @@ def _central_ellipse(seed: PreparedSeed) -> Mask:
     columns = (np.arange(seed.width) + 0.5 - (left + right) / 2) / (CENTRAL_FRACTION * (right - left) / 2)
     inside: Mask = rows[:, None] ** 2 + columns[None, :] ** 2 <= 1.0
     return inside
+
+
+def grid_shares(touched: NDArray[np.uint8]) -> list[Json]:
+    """Return how what was inserted spreads over the image: nine shares of a 3 × 3 grid, row by row.
+
+    Args:
+        touched: uint8 H×W, not 0 where something was inserted.
+
+    Returns:
+        Shares that sum to 1, rounded to four decimals; zeros where nothing was inserted.
+    """
+    height, width = touched.shape
+    rows = [-(-k * height // 3) for k in range(4)]
+    columns = [-(-k * width // 3) for k in range(4)]
+    counts = [
+        int(np.count_nonzero(touched[rows[i] : rows[i + 1], columns[j] : columns[j + 1]]))
+        for i in range(3)
+        for j in range(3)
+    ]
+    total = max(1, sum(counts))
+    return [round(count / total, 4) for count in counts]

@@ -14,6 +14,11 @@ from medtest.suite.model import Criterion, Gate, OraclePlan, PartPlan, Suite
 from medtest.suite.safety import Key
 from medtest.suite.schema import GateBlock, PrimaryBlock, ShownBlock, validate
 
+_OTHER_SCORE: Mapping[str, tuple[str, str]] = {
+    "label": ("a label changed or did not", "score: probability"),
+    "answer": ("an answer flipped or did not", "score: jaccard"),
+}
+"""Of rules without a threshold: why, and what has one."""
 _SHOWN = ("scores", "thresholds", "against")
 
 
@@ -128,8 +133,9 @@ def _check_no_threshold(draft: Draft, key: Key, score: str, given: Mapping[str, 
     """Note a threshold of a rule that has none; 0 says the same as nothing."""
     found = given.get("threshold")
     if score in criteria.NO_THRESHOLD and found:
-        allowed = f"no threshold with {score} (a label changed or did not)"
-        draft.wrong(key, found=found, allowed=allowed, fix="take it out, or choose score: probability")
+        what, other = _OTHER_SCORE.get(score, ("it changed or did not", "another score"))
+        allowed = f"no threshold with {score} ({what})"
+        draft.wrong(key, found=found, allowed=allowed, fix=f"take it out, or choose {other}")
 
 
 def _shown_limit(score: str, limit: float) -> tuple[float, ...]:

@@ -147,6 +147,7 @@ class Suite:
     def build_oracle(self) -> Oracle:
         """Make the oracle."""
         oracle: Oracle = self.oracle.part.info.load()(self.oracle.part.settings, primary=self.oracle.primary)
+        oracle.relations = {plan.id: plan.info.name for plan in self.relations}
         return oracle
 
 

@@ -15,6 +15,7 @@ from typing import ClassVar
 
 from medtest.cases import Address, AnswerOutput, Ask, Image
 from medtest.errors import MedtestError
+from medtest.records import SIMULATED, is_simulated
 from medtest.systems.base import RawAnswer, System
 
 
@@ -105,6 +106,12 @@ class AskingSystem(System):
     output_kind = "answer"
     own_limits: ClassVar[bool] = False
     simulated: ClassVar[bool] = False
+
+    @property
+    def record_name(self) -> str:
+        """Name in records; that of a simulation ends with ``-simulated``, so that no table can hide it."""
+        name = super().record_name
+        return name if not self.simulated or is_simulated(name) else f"{name}{SIMULATED}"
 
     def keep_in(self, folder: Path, shared: Path, *, budget: BudgetLimits, cache: str) -> None:
         """Say where it may keep things; called in the worker before :meth:`open`.

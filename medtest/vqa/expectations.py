@@ -27,6 +27,8 @@ from medtest.vqa.values import NO, YES, Kind, Names, Range, Ranges, Value, names
 FILE = Path(__file__).with_name("expectations.yaml")
 _PLUS = re.compile(r"\+(?P<n>\d{1,3}|inserted)")
 _AT_INSERTED = "@inserted"
+LEAST_SHARE = 0.15
+"""A cell of the 3 × 3 grid counts where it holds at least this share of a region."""
 
 
 class Rule(StrEnum):
@@ -121,9 +123,20 @@ def overridden(overrides: Mapping[str, object], where: str = "suite") -> Matrix:
     return made
 
 
-def expectation(matrix: Matrix, relation: str, question: Question) -> Expectation:
-    """Return the expectation of a pair; a question that is none of the 18 is ``invariant``."""
-    return matrix.get(relation, {}).get(question.name, Expectation(rule=Rule.INVARIANT))
+def expectation(matrix: Matrix, relation: str, question: Question, *, part: str = "") -> Expectation:
+    """Return the expectation of a pair; a question that is none of the 18 is ``invariant``.
+
+    Args:
+        matrix: The matrix.
+        relation: The relation's id in the suite.
+        question: The question.
+        part: Name of the relation's part, whose cell holds where the id has none of its own.
+    """
+    for name in (relation, part):
+        found = matrix.get(name, {}).get(question.name)
+        if found is not None:
+            return found
+    return Expectation(rule=Rule.INVARIANT)
 
 
 def _read(content: object, where: str) -> Matrix:
@@ -297,14 +310,22 @@ def _became(
         return Judgement(verdict=Verdict.FAIL, reason="refusal")
     if answer.value is None:
         return Judgement(verdict=Verdict.FAIL, reason="did not become")
-    wanted = _wanted(expected, answer.kind, source, inserted)
+    wanted = wanted_value(expected, answer.kind, source, inserted)
     found = compare_values(answer.value, wanted, answer.kind, tolerance=tolerance)
     did = _affirms(answer.value, wanted, inserted) if answer.kind == Kind.FINDINGS else found.any_hit
     reason = "became" if did else "did not become"
     return Judgement(verdict=Verdict.PASS if did else Verdict.FAIL, reason=reason, comparison=found)
 
 
-def _wanted(expected: Expectation, kind: Kind, source: Answer, inserted: Inserted | None) -> Value:
+def wanted_value(expected: Expectation, kind: Kind, source: Answer, inserted: Inserted | None) -> Value:
+    """Return what ``must become`` asks for.
+
+    Args:
+        expected: A cell whose rule is ``must become``.
+        kind: Type of the answer.
+        source: The answer to the source, or the truth.
+        inserted: What was inserted; it must have cells where the cell says ``@inserted``.
+    """
     if expected.value == _AT_INSERTED and inserted is not None:
         return names(*inserted.cells)
     plus = _PLUS.fullmatch(expected.value)
@@ -330,7 +351,7 @@ def _affirms(value: Value, wanted: Value, inserted: Inserted | None) -> bool:
     return bool(value.names & (allowed or wanted.names))
 
 
-def cells_of(mask: NDArray[np.bool_], *, share: float = 0.15) -> frozenset[str]:
+def cells_of(mask: NDArray[np.bool_], *, share: float = LEAST_SHARE) -> frozenset[str]:
     """Return the cells of the 3 × 3 grid that a region lies in.
 
     Args:

@@ -24,7 +24,7 @@ def records(suite: Suite, home: Path, kept: StoredFollowUps | None) -> pd.DataFr
     invocation = Invocation(home=home, quiet=True, workers=1, kept=kept)
     outcome = run_suite(suite, invocation, limits=Limits(samples=0))
     table = pq.read_table(outcome.systems[0].folder / "records.parquet").to_pandas()
-    return table.drop(columns=list(UNEQUAL_COLUMNS))
+    return table.drop(columns=list(UNEQUAL_COLUMNS), errors="ignore")
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from medtest.relations.placement import (
     draw_place,
     field_box,
     free_places,
+    grid_shares,
     keep_out,
     lesion_distance,
 )
@@ -138,3 +139,12 @@ def test_free_places_are_off_lesion_and_frame() -> None:
     assert free.any()
     for i, j in zip(*np.nonzero(free), strict=True):
         assert not (seed.mask | seed.frame)[i : i + 7, j : j + 9].any()
+
+
+def test_the_grid_says_where_something_was_put() -> None:
+    touched = np.zeros((100, 131), np.uint8)
+    touched[:10, :40] = 1
+    touched[90:, 120:] = 255
+    assert grid_shares(touched) == [0.7843, 0, 0, 0, 0, 0, 0, 0, 0.2157]  # 400 and 110 pixels
+    assert grid_shares(np.zeros((7, 8), np.uint8)) == [0] * 9
+    assert sum(grid_shares(np.ones((100, 131), np.uint8))) == pytest.approx(1, abs=1e-3)

@@ -5,18 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from medtest.cases import Verdict
-from medtest.vqa.answers.answer import Answer, State
-from medtest.vqa.answers.compare import compare
-from medtest.vqa.expectations import (
-    Inserted,
-    Judgement,
-    Matrix,
-    Rule,
-    expectation,
-    judge_against_source,
-    judge_against_truth,
-)
+from medtest.vqa.answers.answer import Answer
+from medtest.vqa.expectations import Inserted, Matrix, expectation
+from medtest.vqa.judging import judge, said
 from medtest.vqa.questions import Question
 
 if TYPE_CHECKING:
@@ -24,8 +15,6 @@ if TYPE_CHECKING:
 
 SOURCE, UNCHANGED = "source", "unchanged"
 """Names of two rows that are no relation: the source image, and the same image asked again."""
-
-NOT_RELEVANT = "not relevant"
 
 COLUMNS = (
     "image",
@@ -47,7 +36,7 @@ COLUMNS = (
 )
 """Of one row: ``item`` is the question's name. ``flip``, ``right``, ``exact`` and ``source_right`` are 1, 0, or NaN
 where that is not judged; ``flip`` of the source is NaN. ``said`` and ``true`` are canonical texts, ``true`` is empty
-where no truth is known."""
+where no truth is known, and ``said`` is the truth's where it says no less: "12 mm" is the class 11-20 mm."""
 
 
 def judged_row(
@@ -81,14 +70,18 @@ def judged_row(
     """
     expected = expectation(matrix, relation, question)
     before = expectation({}, SOURCE, question)
-    against_truth = judge_against_truth(expected, answer, truth, inserted=inserted, tolerance=tolerance)
-    at_source = judge_against_truth(before, source, truth, tolerance=tolerance)
-    flip = None
-    if relation != SOURCE:
-        flip = judge_against_source(expected, answer, source, inserted=inserted, tolerance=tolerance)
-    compared = compare(answer, truth, tolerance=tolerance) if truth is not None else None
-    judged = against_truth.verdict != Verdict.SKIP
-    of_source = flip.comparison if flip is not None else None
+    found = judge(
+        expected,
+        answer,
+        source=None if relation == SOURCE else source,
+        truth=truth,
+        inserted=inserted,
+        tolerance=tolerance,
+    )
+    at_source = judge(before, source, source=None, truth=truth, tolerance=tolerance)
+    by_source = found.by_source
+    compared = by_source.comparison if by_source is not None else None
+    exact = found.beside_truth is not None and found.beside_truth.exact
     return {
         "image": image,
         "item": question.name,
@@ -96,16 +89,16 @@ def judged_row(
         "severity": severity,
         "repeat": repeat,
         "state": answer.state.value,
-        "said": _said(answer, truth, exact=compared is not None and compared.exact),
-        "true": "" if truth is None else _label(truth),
+        "said": said(truth) if exact and truth is not None else said(answer),
+        "true": "" if truth is None else said(truth),
         "rule": expected.rule.value,
-        "flip": _number(flip, Verdict.FAIL),
-        "change": of_source.change.value if of_source is not None else "",
-        "reason": (flip or against_truth).reason,
-        "right": _number(against_truth, Verdict.PASS),
-        "exact": _exact(compared is not None and compared.exact, expected.rule, judged=judged),
-        "source_right": _number(at_source, Verdict.PASS),
-        "distance": float("nan") if of_source is None or of_source.distance is None else of_source.distance,
+        "flip": float("nan") if found.same is None else 1.0 - found.same,
+        "change": compared.change.value if compared is not None else "",
+        "reason": (by_source or found.by_truth).reason,
+        "right": _number(found.right),
+        "exact": _number(found.exact),
+        "source_right": _number(at_source.right),
+        "distance": float("nan") if compared is None or compared.distance is None else compared.distance,
     }
 
 
@@ -116,23 +109,5 @@ def frame_of(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(list(rows), columns=list(COLUMNS))
 
 
-def _number(judged: Judgement | None, one: Verdict) -> float:
-    if judged is None or judged.verdict == Verdict.SKIP:
-        return float("nan")
-    return float(judged.verdict == one)
-
-
-def _exact(exact: bool, rule: Rule, *, judged: bool) -> float:
-    """Return 1 or 0 where the source's truth still holds, NaN where it does not or nothing was judged."""
-    return float(exact) if judged and rule == Rule.INVARIANT else float("nan")
-
-
-def _label(answer: Answer) -> str:
-    if answer.value is not None:
-        return str(answer.value)
-    return NOT_RELEVANT if answer.state == State.NOT_RELEVANT else ""
-
-
-def _said(answer: Answer, truth: Answer | None, *, exact: bool) -> str:
-    """Return an answer's canonical text, or the truth's where it says no less: "12 mm" is the class 11-20 mm."""
-    return _label(truth) if exact and truth is not None else _label(answer)
+def _number(value: float | None) -> float:
+    return float("nan") if value is None else value

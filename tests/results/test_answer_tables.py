@@ -6,11 +6,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from medtest.vqa.accuracy import AVERAGE_14, AVERAGE_18, accuracy_table, label_scores, published_table, relation_table
+from medtest.results.answer_accuracy import (
+    AVERAGE_14,
+    AVERAGE_18,
+    accuracy_table,
+    label_scores,
+    published_table,
+    relation_table,
+)
+from medtest.results.answer_flips import ALL, COLUMNS, OVERALL, direction_table, flip_table, newcombe
+from medtest.results.answer_rows import SOURCE, UNCHANGED, frame_of, judged_row
+from medtest.results.published_answers import averages, published
 from medtest.vqa.expectations import default_matrix
-from medtest.vqa.flips import ALL, COLUMNS, OVERALL, direction_table, flip_table, newcombe
-from medtest.vqa.judged import SOURCE, UNCHANGED, frame_of, judged_row
-from medtest.vqa.published import averages, published
 from medtest.vqa.questions import by_name, in_slide_order
 
 

@@ -1,0 +1,280 @@
+"""The oracle of answers in words: did the model's own answer flip, and was it right?
+
+An answer's words are typed (:mod:`medtest.vqa.answers`): a value with the place in the text that it rests on, "not
+relevant", a refusal, or unparsed. What a relation may do to it says the matrix question × relation
+(:mod:`medtest.vqa.expectations`), which a suite may override. A refusal or content filter of the server is a refusal
+whatever the words; an answer that was cut off or malformed counts as unparsed.
+
+Scores of a case, each against the truth and, as ``self_…``, against the model's own answer to the source:
+
+- ``agreement``: against the truth 1 where the answer has something in common with it (any-hit; the primary accuracy).
+  Against the source 1 where the answer did not flip: the same set of names, intervals that do not exclude one another,
+  or what it had to become; 0 where it flipped.
+- ``exact``, ``jaccard``: the same, and Jaccard's index; ``self_any_hit``: something in common with the source's.
+
+A refusal where the source was answered is 0 throughout. What the relation may change or takes away, what is unparsed on
+either side, and a source that refused is not judged (SKIP). The criterion ``answer`` is a loss of agreement and has no
+threshold: against ``source`` the answer flipped, against ``truth`` it is wrong while it was right on the source image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, ClassVar
+
+from pydantic import Field, field_validator
+
+from medtest.cases import AnswerOutput, Ask, Effect, Output, PreparedSeed, Verdict
+from medtest.errors import UserMistakes
+from medtest.oracles import criteria
+from medtest.oracles.base import Oracle
+from medtest.plugins import PartSettings
+from medtest.records import ANSWER_FACTORS
+from medtest.vqa.answers.answer import Answer, State
+from medtest.vqa.answers.parse import parse, parse_all
+from medtest.vqa.expectations import Expectation, Matrix, Rule, expectation, overridden
+from medtest.vqa.inserted import inserted_of
+from medtest.vqa.judging import Judged, judge, said, wanted_text
+from medtest.vqa.questions import Question
+from medtest.vqa.values import Kind
+
+MOST_WORDS = 600
+"""Characters of an answer that a record keeps; a longer one ends with an ellipsis."""
+MOST_EVIDENCE = 160
+ANSWERED = "answered"
+REFUSALS = frozenset({"refusal", "content_filter"})
+"""States of a reply that are a refusal whatever its words."""
+
+WHY: dict[str, str] = {
+    "may change": "the relation may rightly change this answer",
+    "skip": "the relation takes away what the question asks about",
+    "unparsed": "no value could be read from the answer",
+    "length": "the answer was cut off",
+    "malformed": "the reply was malformed",
+    "source unparsed": "no value could be read from the answer to the source",
+    "source refused": "the system refused to answer on the source",
+    "nothing inserted": "it is not known what was put where",
+    "no truth": "no expected answer to compare with",
+    "source wrong": "the answer to the source image is wrong already",
+}
+"""Reasons of a SKIP by the code that stands in ``why``."""
+
+
+class AnswersSettings(PartSettings):
+    """Settings of ``answers``.
+
+    Attributes:
+        expectations: Relation (its id in the suite, or the name of its part), then name of the question or ``all``,
+            then what is expected, where it is another than medtest's own matrix says.
+        tolerance: King moves on the 3 × 3 grid within which places count as the same.
+    """
+
+    expectations: dict[str, dict[str, str]] = Field(default_factory=dict)
+    tolerance: int = Field(default=0, ge=0, le=2)
+
+    @field_validator("expectations")
+    @classmethod
+    def _check_expectations(cls, given: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+        try:
+            overridden(given)
+        except UserMistakes as error:
+            lines = [
+                f"{one.key.removeprefix('expectations.')}: {one.found!r} is not one of: {one.allowed}"
+                + (f" (nearest: {one.nearest})" if one.nearest else "")
+                for one in error.mistakes
+            ]
+            raise ValueError("; ".join(lines)) from None
+        return given
+
+
+class Answers(Oracle):
+    """Judges answers in words; see the module for what each score means."""
+
+    Settings = AnswersSettings
+    output_kind: ClassVar[str] = "answer"
+    scores: ClassVar[tuple[str, ...]] = ("agreement", "exact", "jaccard")
+    self_scores: ClassVar[tuple[str, ...]] = ("agreement", "any_hit", "exact", "jaccard")
+    criteria: ClassVar[tuple[str, ...]] = ("answer", "exact", "jaccard")
+    texts: ClassVar[tuple[str, ...]] = (
+        "question",
+        "kind",
+        "answer",
+        "evidence",
+        "said",
+        "source_said",
+        "truth",
+        "wanted",
+        "state",
+        "source_state",
+        "reply",
+        "rule",
+        "change",
+        "distance",
+        "why",
+    )
+    measures: ClassVar[tuple[str, ...]] = ("prompt_tokens", "completion_tokens", "cost_usd", "seconds", "attempts")
+    seed_factors: ClassVar[tuple[str, ...]] = ANSWER_FACTORS
+    revision: ClassVar[int] = 1
+
+    def __init__(self, settings: AnswersSettings, *, primary: Any) -> None:
+        super().__init__(settings, primary=primary)
+        self._matrix: Matrix = overridden(settings.expectations)
+
+    def score(
+        self, *, answer: Output, source: Output | None, seed: PreparedSeed, effect: Effect
+    ) -> dict[str, float | None]:
+        """Return the score columns of one case; None where there is no truth, no source answer, or no judgement."""
+        if not isinstance(answer, AnswerOutput) or not isinstance(source, AnswerOutput | None):
+            raise TypeError(f"answers judges answers, not an answer of kind {answer.kind}")
+        ask = _ask(seed, answer)
+        found = self._judged(ask, answer, source, effect)
+        columns: dict[str, float | None] = {
+            "agreement": found.right,
+            "exact": found.exact,
+            "jaccard": found.jaccard,
+        }
+        return columns | {f"self_{name}": value for name, value in _against_source(found).items()}
+
+    def describe(
+        self, *, answer: Output | None, source: Output | None, seed: PreparedSeed, effect: Effect
+    ) -> dict[str, str | None]:
+        """Return the words, what was read from them, and how it was judged."""
+        columns: dict[str, str | None] = dict.fromkeys(self.texts)
+        if not isinstance(answer, AnswerOutput):
+            return columns
+        ask = _ask(seed, answer)
+        before = source if isinstance(source, AnswerOutput) and not answer.address.is_source else None
+        read, truth = _read(ask, answer), _truth(ask)
+        of_source = None if before is None else _read(ask, before)
+        expected = self._expected(ask, answer)
+        judged = self._judged(ask, answer, before, effect)
+        compared = None if judged.by_source is None else judged.by_source.comparison
+        start, end = read.span
+        return {
+            "question": clean(ask.text, MOST_WORDS),
+            "kind": ask.kind,
+            "answer": clean(answer.text, MOST_WORDS),
+            "evidence": clean(answer.text[start:end], MOST_EVIDENCE),
+            "said": said(read),
+            "source_said": None if of_source is None else said(of_source),
+            "truth": None if truth is None else said(truth),
+            "wanted": wanted_text(expected, read, of_source, inserted_of(effect)),
+            "state": read.state.value,
+            "source_state": None if of_source is None else of_source.state.value,
+            "reply": answer.state,
+            "rule": str(expected),
+            "change": compared.change.value if compared is not None else "",
+            "distance": "" if compared is None or compared.distance is None else str(compared.distance),
+            "why": _why(judged, answer),
+        }
+
+    def measure(self, answer: Output) -> dict[str, float | None]:
+        """Return tokens, cost in US dollars, seconds and calls sent."""
+        if not isinstance(answer, AnswerOutput):
+            return dict.fromkeys(self.measures)
+        return {
+            "prompt_tokens": answer.prompt_tokens,
+            "completion_tokens": answer.completion_tokens,
+            "cost_usd": answer.cost_usd,
+            "seconds": answer.seconds,
+            "attempts": float(answer.attempts),
+        }
+
+    def verdict(self, row: Mapping[str, Any]) -> tuple[Verdict, str]:
+        """Return the verdict under the suite's primary criterion; a SKIP says what the matrix or the answer says."""
+        score, against = self.primary.score, self.primary.against
+        found, reason = criteria.verdict(row, score=score, threshold=self.primary.threshold, against=against)
+        if found != Verdict.SKIP:
+            return found, ""
+        why = str(row.get("why") or "")
+        if against == "truth":
+            judged = row.get(criteria.components(score)[0]) is not None
+            closed = why in ("may change", "skip", "unparsed", "length", "malformed", "nothing inserted")
+            why = why if closed else "source wrong" if judged else "no truth"
+        return found, WHY.get(why, reason)
+
+    def _expected(self, ask: Ask, answer: AnswerOutput) -> Expectation:
+        if answer.address.is_source:
+            return Expectation(rule=Rule.INVARIANT)
+        relation = answer.address.relation
+        return expectation(self._matrix, relation, _question(ask), part=self.relations.get(relation, ""))
+
+    def _judged(self, ask: Ask, answer: AnswerOutput, source: AnswerOutput | None, effect: Effect) -> Judged:
+        return judge(
+            self._expected(ask, answer),
+            _read(ask, answer),
+            source=None if source is None or answer.address.is_source else _read(ask, source),
+            truth=_truth(ask),
+            inserted=inserted_of(effect),
+            tolerance=self.settings.tolerance,
+        )
+
+
+def clean(text: str, most: int) -> str:
+    """Return a text that any file takes, at most ``most`` characters long: no lone surrogates, no control characters.
+
+    Args:
+        text: From outside, of any length.
+        most: Characters that are kept.
+    """
+    kept = text[: most + 1].encode("utf-8", "replace").decode("utf-8")
+    kept = "".join(one if one.isprintable() or one == "\n" else " " for one in kept).strip()
+    return kept if len(text) <= most else f"{kept[: most - 1].rstrip()}…"
+
+
+def _ask(seed: PreparedSeed, answer: AnswerOutput) -> Ask:
+    item = answer.address.item
+    found = next((ask for ask in seed.asks if ask.item == item), None)
+    if found is None:
+        raise ValueError(f"the seed does not ask {item!r}")
+    return found
+
+
+@lru_cache(maxsize=512)
+def _question(ask: Ask) -> Question:
+    return Question(id=ask.id, name=ask.item, text=ask.text, kind=Kind(ask.kind))
+
+
+@lru_cache(maxsize=4096)
+def _parsed(text: str, kind: str, item: int | None) -> Answer:
+    return parse(text, Kind(kind), item)
+
+
+@lru_cache(maxsize=4096)
+def _parsed_all(texts: tuple[str, ...], kind: str, item: int | None) -> Answer:
+    return parse_all(list(texts), Kind(kind), item)
+
+
+def _read(ask: Ask, answer: AnswerOutput) -> Answer:
+    if answer.state in REFUSALS:
+        return Answer(kind=Kind(ask.kind), state=State.REFUSAL)
+    if answer.state != ANSWERED:
+        return Answer(kind=Kind(ask.kind), state=State.UNPARSED)
+    return _parsed(answer.text, ask.kind, ask.id)
+
+
+def _truth(ask: Ask) -> Answer | None:
+    return _parsed_all(ask.truth, ask.kind, ask.id) if ask.truth else None
+
+
+def _against_source(found: Judged) -> dict[str, float | None]:
+    same, judged = found.same, found.by_source
+    if same is None or judged is None:
+        return dict.fromkeys(Answers.self_scores)
+    compared = judged.comparison
+    if compared is None or found.expected.rule == Rule.MUST_BECOME:
+        return dict.fromkeys(Answers.self_scores, same)
+    return {
+        "agreement": same,
+        "any_hit": float(compared.any_hit),
+        "exact": float(compared.exact),
+        "jaccard": compared.jaccard,
+    }
+
+
+def _why(judged: Judged, answer: AnswerOutput) -> str:
+    """Return the code of the judgement: the metamorphic one, of a source that against the truth."""
+    reason = (judged.by_source or judged.by_truth).reason
+    broken = answer.state not in (ANSWERED, *REFUSALS)
+    return answer.state if reason == "unparsed" and broken else reason

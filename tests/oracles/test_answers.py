@@ -1,0 +1,229 @@
+"""The oracle of answers in words, by hand: scores, states, verdicts, texts, and what it says of bad settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from medtest.cases import Address, AnswerOutput, Ask, Effect, Json, PreparedSeed, SeedRef, Verdict
+from medtest.oracles import criteria
+from medtest.oracles.answers import MOST_WORDS, WHY, Answers, clean
+from medtest.oracles.criteria import Against
+from medtest.suite.model import Criterion
+from medtest.vqa.questions import by_name
+
+BLANK = np.zeros((9, 9), np.bool_)
+
+
+def ask_of(name: str, *truth: str) -> Ask:
+    question = by_name(name)
+    assert question is not None
+    return Ask(item=name, text=question.text, kind=question.kind.value, id=question.id, truth=truth or None)
+
+
+def seed_of(ask: Ask) -> PreparedSeed:
+    return PreparedSeed(
+        ref=SeedRef(dataset="d", seed_id="s", items=(ask.item,)),
+        image=np.zeros((9, 9, 3), np.uint8),
+        mask=None,
+        original_mask=None,
+        frame=BLANK,
+        grey=BLANK.astype(np.float32),
+        kind="answer",
+        asks=(ask,),
+    )
+
+
+def output(item: str, text: str, relation: str = "source", state: str = "answered", **rest: Any) -> AnswerOutput:
+    address = Address(dataset="d", seed_id="s", relation=relation, severity=0 if relation == "source" else 3, item=item)
+    return AnswerOutput(address=address, text=text, state=state, **rest)
+
+
+def oracle(
+    score: str = "answer", against: Against = "source", relations: dict[str, str] | None = None, **settings: Any
+) -> Answers:
+    made = Answers(Answers.Settings(**settings), primary=Criterion(score=score, threshold=0.0, against=against))
+    made.relations = relations or {}
+    return made
+
+
+def case(
+    ask: Ask,
+    source: str,
+    answer: str,
+    *,
+    relation: str = "blur",
+    state: str = "answered",
+    source_state: str = "answered",
+    effect: Effect | None = None,
+    judge: Answers | None = None,
+) -> dict[str, Any]:
+    """Return the row of a follow-up as the runner makes it, with its verdict."""
+    judge = judge or oracle()
+    seed = seed_of(ask)
+    before = output(ask.item, source, state=source_state)
+    after = output(ask.item, answer, relation, state)
+    done = effect or Effect()
+    at_source = judge.score(answer=before, source=before, seed=seed, effect=Effect())
+    row: dict[str, Any] = {
+        **judge.score(answer=after, source=before, seed=seed, effect=done),
+        **{f"source_{name}": at_source[name] for name in judge.scores},
+        **judge.describe(answer=after, source=before, seed=seed, effect=done),
+    }
+    assert set(judge.texts) <= set(row)
+    row["verdict"], row["reason"] = judge.verdict(row)
+    return row
+
+
+def test_a_flip_of_a_set_is_any_difference_and_accuracy_is_any_hit() -> None:
+    row = case(ask_of("abnormality_colour", "Red", "White"), "Pink and red.", "It is pink.")
+    assert row["verdict"] == Verdict.FAIL
+    assert (row["self_agreement"], row["self_any_hit"], row["self_exact"], row["self_jaccard"]) == (0, 1, 0, 0.5)
+    assert (row["source_agreement"], row["agreement"], row["jaccard"]) == (1, 0, 0)
+    assert (row["said"], row["source_said"], row["truth"], row["wanted"]) == (
+        "pink",
+        "pink;red",
+        "red;white",
+        "pink;red",
+    )
+    assert (row["rule"], row["change"], row["why"], row["evidence"]) == ("invariant", "flip", "flip", "pink")
+    assert case(ask_of("abnormality_colour"), "Pink and red", "red, pink")["verdict"] == Verdict.PASS
+
+
+def test_intervals_that_do_not_exclude_one_another_are_no_flip() -> None:
+    ask = ask_of("size", "11-20mm")
+    assert case(ask, "15 mm", "11-20mm")["change"] == "weaker"
+    assert case(ask, "15 mm", "11-20mm")["verdict"] == Verdict.PASS
+    row = case(ask, "15 mm", "<5mm")
+    assert (row["verdict"], row["agreement"], row["source_agreement"]) == (Verdict.FAIL, 0, 1)
+
+
+@pytest.mark.parametrize("state", ["refusal", "content_filter"])
+def test_a_refusal_where_the_source_was_answered_fails(state: str) -> None:
+    row = case(ask_of("text", "No"), "No", "Yes", state=state)
+    assert (row["verdict"], row["state"], row["reply"], row["why"]) == (Verdict.FAIL, "refusal", state, "refusal")
+    assert (row["self_agreement"], row["self_jaccard"], row["agreement"], row["said"]) == (0, 0, 0, "")
+    words = case(ask_of("text", "No"), "No", "I'm sorry, but I can't help with that.")
+    assert (words["verdict"], words["state"], words["reply"]) == (Verdict.FAIL, "refusal", "answered")
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"answer": "Yes", "state": "length"}, "length"),
+        ({"answer": "Yes", "state": "malformed"}, "malformed"),
+        ({"answer": "bananas"}, "unparsed"),
+        ({"answer": "Yes", "source_state": "length"}, "source unparsed"),
+        ({"answer": "Yes", "source": "bananas"}, "source unparsed"),
+        ({"answer": "Yes", "source_state": "refusal"}, "source refused"),
+        ({"answer": "Yes", "relation": "white_balance"}, "skip"),
+        ({"answer": "Yes", "relation": "blood"}, "may change"),
+    ],
+)
+def test_what_is_not_judged_is_skipped_with_its_reason(change: dict[str, str], why: str) -> None:
+    name = {"skip": "landmark_colour", "may change": "findings"}.get(why, "text")
+    given_ = {"source": "1" if name == "findings" else "red" if name == "landmark_colour" else "No", **change}
+    row = case(ask_of(name), **given_)  # type: ignore[arg-type]
+    assert (row["verdict"], row["why"], row["reason"]) == (Verdict.SKIP, why, WHY[why])
+    assert row["self_agreement"] is None
+
+
+def test_against_the_truth_an_answer_is_made_wrong() -> None:
+    ask, judge = ask_of("text", "No"), oracle(against="truth")
+    assert case(ask, "No", "Yes", judge=judge)["verdict"] == Verdict.FAIL
+    assert case(ask, "No", "No.", judge=judge)["verdict"] == Verdict.PASS
+    row = case(ask, "Yes", "Yes", judge=judge)
+    assert (row["verdict"], row["reason"]) == (Verdict.SKIP, WHY["source wrong"])
+    assert case(ask_of("text"), "No", "Yes", judge=judge)["reason"] == WHY["no truth"]
+    assert case(ask, "No", "bananas", judge=judge)["reason"] == WHY["unparsed"]
+
+
+def grid(*cells: int) -> Effect:
+    shares: list[Json] = [1 / len(cells) if number in cells else 0.0 for number in range(9)]
+    return Effect(kind="add", data={"what": "instrument", "count": 1, "grid": shares})
+
+
+def test_an_inserted_instrument_must_be_seen() -> None:
+    add = grid(5, 8)
+    place = ask_of("instrument_place", "not relevant")
+    row = case(place, "Not relevant", "lower right", relation="instrument", effect=add)
+    assert (row["verdict"], row["wanted"], row["why"]) == (Verdict.PASS, "center-right;lower-right", "became")
+    row = case(place, "Not relevant", "upper left", relation="instrument", effect=add)
+    assert (row["verdict"], row["self_any_hit"], row["agreement"]) == (Verdict.FAIL, 0, 0)
+    assert case(place, "Not relevant", "center", relation="instrument", effect=add, judge=oracle(tolerance=1))[
+        "verdict"
+    ] == (Verdict.PASS)
+    count = ask_of("instrument_count", "1")
+    assert case(count, "2", "3", relation="instrument", effect=add)["verdict"] == Verdict.PASS
+    row = case(count, "2", "2", relation="instrument", effect=add)
+    assert (row["verdict"], row["wanted"], row["rule"]) == (Verdict.FAIL, "3", "must become +inserted")
+    seen = ask_of("instruments", "none")
+    assert case(seen, "No", "Yes, biopsy forceps", relation="instrument", effect=add)["verdict"] == Verdict.PASS
+    assert case(seen, "No", "No", relation="instrument", effect=add)["verdict"] == Verdict.FAIL
+    nothing = case(place, "Not relevant", "lower right", relation="instrument")
+    assert (nothing["verdict"], nothing["why"], nothing["wanted"]) == (Verdict.SKIP, "nothing inserted", "")
+
+
+def test_expectations_follow_the_part_and_may_be_overridden_by_id() -> None:
+    ask = ask_of("text", "No")
+    named = {"much_text": "text"}
+    assert case(ask, "No", "Yes", relation="much_text", judge=oracle(relations=named))["verdict"] == Verdict.PASS
+    assert case(ask, "No", "Yes", relation="much_text")["verdict"] == Verdict.FAIL
+    own = oracle(relations=named, expectations={"much_text": {"text": "skip"}})
+    assert case(ask, "No", "Yes", relation="much_text", judge=own)["why"] == "skip"
+    every = oracle(expectations={"blur": {"all": "may change", "text": "invariant"}})
+    assert case(ask, "No", "Yes", judge=every)["verdict"] == Verdict.FAIL
+    assert case(ask_of("box"), "No", "Yes", judge=every)["verdict"] == Verdict.SKIP
+
+
+def test_wrong_expectations_are_one_message() -> None:
+    with pytest.raises(ValidationError, match=r"blur\.txet: 'txet'.*nearest: text.*blur\.box: 'must change'"):
+        Answers.Settings(expectations={"blur": {"txet": "skip", "box": "must change"}})
+    with pytest.raises(ValidationError):
+        Answers.Settings(tolerance=3)
+
+
+def test_the_source_itself_and_a_lost_source() -> None:
+    ask = ask_of("text", "No")
+    judge, seed, own = oracle(), seed_of(ask), output("text", "No text.")
+    row = judge.score(answer=own, source=own, seed=seed, effect=Effect())
+    assert (row["agreement"], row["self_agreement"]) == (1, None)
+    texts = judge.describe(answer=own, source=own, seed=seed, effect=Effect())
+    assert (texts["said"], texts["source_said"], texts["wanted"], texts["why"]) == ("no", None, "", "right")
+    after = output("text", "Yes", "blur")
+    row = judge.score(answer=after, source=None, seed=seed, effect=Effect())
+    assert (row["agreement"], row["self_agreement"]) == (0, None)
+    assert set(judge.describe(answer=None, source=own, seed=seed, effect=Effect()).values()) == {None}
+
+
+def test_measures_are_no_scores() -> None:
+    found = oracle().measure(output("text", "No", prompt_tokens=90.0, completion_tokens=2.0, cost_usd=0.01, attempts=2))
+    assert found == {"prompt_tokens": 90, "completion_tokens": 2, "cost_usd": 0.01, "seconds": None, "attempts": 2}
+    assert not set(Answers.measures) & set(Answers.scores)
+
+
+@given(st.text(max_size=900), st.sampled_from(["text", "polyps", "size", "abnormality_place", "instruments"]))
+def test_any_words_give_a_row_that_a_file_takes(text: str, name: str) -> None:
+    row = case(ask_of(name, "No"), text, text)
+    assert row["verdict"] in (Verdict.PASS, Verdict.SKIP)
+    for value in row.values():
+        if isinstance(value, str):
+            value.encode()
+            assert len(value) <= MOST_WORDS
+            assert "\x00" not in value
+
+
+def test_words_from_outside_are_cleaned() -> None:
+    assert clean("a\ud83d\x00b", 20) == "a? b"
+    assert clean("x" * 700, 600) == "x" * 599 + "…"
+
+
+def test_the_criterion_has_no_threshold() -> None:
+    assert criteria.criterion_name("answer", 0.0) == "answer"
+    assert criteria.columns_needed("answer", "source") == ("self_agreement",)
+    assert criteria.columns_needed("answer", "truth") == ("agreement", "source_agreement")
