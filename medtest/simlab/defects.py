@@ -26,6 +26,18 @@ _NAMES: dict[Topic, tuple[str, ...]] = {
 }
 
 
+_NOTHING = frozenset({NONE.lower(), NO.lower(), NOT_RELEVANT.lower()})
+_NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+
+def number_of(word: str) -> int | None:
+    """Return the number that a word is, None for any other."""
+    plain = word.strip().lower()
+    if plain.isdigit() and len(plain) < 9:
+        return int(plain)
+    return _NUMBERS.index(plain) if plain in _NUMBERS else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defects:
     """Rates, each in [0, 1]; 0 switches a defect off.
@@ -81,7 +93,9 @@ def with_defects(
     if traits.bloody and topic in ABOUT_TOOLS and steady.share("blood") < defects.blood_instruments:
         words = _with_tool(words, topic, steady)
     if topic in COUNTS and steady.share("cap") < defects.counts_capped:
-        words = tuple(str(min(int(word), defects.cap)) if word.isdigit() else word for word in words)
+        words = tuple(
+            word if (n := number_of(word)) is None or n <= defects.cap else str(defects.cap) for word in words
+        )
     if traits.saturated and steady.share("saturation") < defects.saturation_flips:
         words = another(words, topic, steady, "saturation")
     if traits.blurred and steady.share("blur") < defects.blur_not_relevant:
@@ -93,9 +107,9 @@ def with_defects(
 
 def _with_tool(words: tuple[str, ...], topic: Topic, draws: Draws) -> tuple[str, ...]:
     if topic == Topic.TOOL_COUNT:
-        return tuple(str(int(word) + 1) if word.isdigit() else word for word in words)
+        return tuple(word if (n := number_of(word)) is None else str(n + 1) for word in words)
     choices = GRID if topic == Topic.TOOL_PLACE else _NAMES[Topic.TOOLS]
-    there = [word for word in words if word not in (NONE, NOT_RELEVANT)]
+    there = [word for word in words if word.strip().lower() not in _NOTHING]
     free = [one for one in choices if one not in there] or list(choices)
     return (*there, draws.one_of("blood which", free))
 
@@ -111,11 +125,11 @@ def others(words: tuple[str, ...], topic: Topic) -> Sequence[str]:
     if topic in CLOSED:
         return (NO,) if "yes" in even else (YES,)
     if topic in COUNTS:
-        number = next((int(word) for word in words if word.isdigit()), None)
+        number = number_of(words[0]) if len(words) == 1 else None
         return (
             ("1", "2") if number is None else (str(number + 1),) if number == 0 else (str(number - 1), str(number + 1))
         )
-    if topic in LISTS and not even & {"none", "no", NOT_RELEVANT.lower()}:
+    if topic in LISTS and not even & _NOTHING:
         return (NONE,)
     choices = (
         _NAMES[topic] if topic in LISTS

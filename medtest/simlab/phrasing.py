@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from medtest.simlab.defects import Said
+from medtest.simlab.defects import Said, number_of
 from medtest.simlab.draws import Draws
 from medtest.simlab.sight import NONE, NOT_RELEVANT
 from medtest.simlab.topics import CLOSED, COLOURS, COUNTS, LISTS, PLACES, Topic
@@ -121,9 +121,9 @@ def _nothing(words: tuple[str, ...]) -> bool:
 
 
 def _counted(words: tuple[str, ...], thing: str) -> str:
-    if len(words) != 1 or not words[0].isdigit():
+    number = number_of(words[0]) if len(words) == 1 else None
+    if number is None:
         return f"{', '.join(words)}."
-    number = int(words[0])
     if number == 0:
         return f"There are no {thing}s in the image."
     return f"There is one {thing} in the image." if number == 1 else f"There are {number} {thing}s in the image."

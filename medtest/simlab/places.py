@@ -1,4 +1,4 @@
-"""Landmarks and diseases: rings around dark openings, velvet, what grows from the z-line, cushions, sites of removal."""
+"""Landmarks and diseases: ringed openings, velvet, what grows from the z-line, cushions, sites of a removal."""
 
 from __future__ import annotations
 

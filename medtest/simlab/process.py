@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from medtest.errors import MedtestError
-from medtest.simlab.serve import Config
+from medtest.simlab.config import Config
 
 START_SECONDS = 60.0
 _STOP_SECONDS = 5.0
@@ -63,7 +63,7 @@ def start(config: Config) -> Running:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        env={**{k: v for k, v in os.environ.items() if "KEY" not in k}, "OMP_NUM_THREADS": "1"},
     )
     running = Running(base_url="", pid=process.pid, process=process)
     try:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.simlab.defects import Defects, Said, with_defects
+from medtest.simlab.defects import Defects, Said, number_of, with_defects
 from medtest.simlab.draws import Draws
 from medtest.simlab.phrasing import STYLES, filled, phrase
 from medtest.simlab.sight import NOT_RELEVANT, Sight, Traits, answers
@@ -209,42 +209,47 @@ def _resolved(part: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
     for choices in (part.get("anyOf"), part.get("oneOf")):
         if isinstance(choices, list):
             kept = [one for one in choices if isinstance(one, Mapping) and one.get("type") != "null"]
-            return {**_resolved(kept[0], root), "description": part.get("description", "")} if kept else {}
+            more = {"description": part.get("description", ""), "nullable": len(kept) < len(choices)}
+            return {**_resolved(kept[0], root), **more} if kept else {}
     return part
 
 
 def _meant(name: str, part: Mapping[str, Any], asked: Sequence[Question], answering: Sequence[str]) -> Question | None:
+    """Return the question that a field is for: by its key, by its description, by its place, by its name."""
     if _aside(name):
         return None
+    if len(asked) == 1:
+        return asked[0]
     for question in asked:
         if question.key and question.key.lower() == name.lower():
             return question
     description = part.get("description")
     if isinstance(description, str) and (topic := topic_of(description)) is not None:
         return next((one for one in asked if one.topic == topic), Question(name, description, topic))
-    if len(answering) == len(asked) or len(asked) == 1:
-        return asked[min(answering.index(name), len(asked) - 1)]
+    if len(answering) == len(asked):
+        return asked[answering.index(name)]
     topic = topic_of(name.replace("_", " "))
     return None if topic is None else Question(name, name, topic)
 
 
 def _typed(part: Mapping[str, Any], text: str, said: Said, question: Question, root: Mapping[str, Any]) -> Any:
-    kind = part.get("type")
-    choices = part.get("enum")
+    """Return an answer in a field's type; what does not apply is null or an empty list where that is allowed."""
+    kind, choices = part.get("type"), part.get("enum")
+    nothing = not said.refused and text.strip().lower() in ("none", "no", "not relevant")
     if isinstance(choices, list):
-        fitting = [one for one in choices if str(one).lower() == text.lower()]
-        return fitting[0] if fitting else choices[0]
+        return next((one for one in choices if str(one).lower() == text.lower()), choices[-1])
     if kind == "array":
         items = _resolved(part.get("items"), root)
         if items.get("type") == "object":
-            properties = items.get("properties", {})
-            return [
-                {field: (question.key if field.lower() in ("id", "name", "question") else text) for field in properties}
-            ]
-        return [text] if said.refused else list(said.words)
+            named = ("id", "name", "question")
+            return [{one: question.key if one.lower() in named else text for one in items.get("properties", {})}]
+        return [] if nothing else [text] if said.refused else list(said.words)
     if kind in ("integer", "number"):
-        return int(text) if text.isdigit() else 0
-    return text.lower().startswith("yes") if kind == "boolean" else text
+        number = number_of(text)
+        return number if number is not None else None if part.get("nullable") else 0
+    if kind == "boolean":
+        return text.lower().startswith("yes")
+    return None if nothing and part.get("nullable") else text
 
 
 def _empty(part: Mapping[str, Any]) -> Any:

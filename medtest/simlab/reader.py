@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.simlab.colours import Palette, palette_of
+from medtest.simlab.config import engine_of
 from medtest.simlab.places import (
     Place,
     colitis,
@@ -22,7 +23,7 @@ from medtest.simlab.sight import Sight, Thing
 from medtest.simlab.tools import find_tools
 from medtest.simlab.traits import traits_of
 from medtest.simlab.view import FINE, Bools, View, cells_of, view_of
-from medtest.simlab.writing import engine_of, writing_of
+from medtest.simlab.writing import writing_of
 
 UPPER = frozenset({"oesophagus", "stomach", "pylorus"})
 """Linings that a gastroscope sees."""

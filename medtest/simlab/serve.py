@@ -1,8 +1,8 @@
 """The product behind an OpenAI-shaped server on loopback, in a process of its own that dies with whoever started it.
 
-``python -m medtest.simlab.serve`` reads one line of JSON from its standard input (:class:`Config`), prints one line of
-JSON with its address, and serves until its standard input ends. The key comes in by that line: it is in no environment
-and in no list of processes.
+``python -m medtest.simlab.serve`` reads one line of JSON from its standard input (a
+:class:`~medtest.simlab.config.Config`), prints one line of JSON with its address, and serves until its standard input
+ends. The key comes in by that line: it is in no list of processes.
 """
 
 from __future__ import annotations
@@ -19,66 +19,18 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from medtest.api.faults import Faults
 from medtest.api.faults_server import BadRequest, FaultServer
 from medtest.imagefile import BadFileError, decode_rgb
-from medtest.simlab.defects import Defects
+from medtest.simlab.config import MODEL, TRUTH_DOOR, Config
 from medtest.simlab.product import Picture, Product, Settings
 from medtest.simlab.reader import Reader
 
-MODEL = "simlab-simulated"
-TRUTH_DOOR = "/simlab/truth"
 MOST_PIXELS = 16_000_000
 NO_PICTURE = "I do not see an image. Please attach one."
 _DECODED = 32
 _PR_SET_PDEATHSIG = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
-    """What a server is started with.
-
-    Attributes:
-        seed: Of the product's draws.
-        defects: What is wrong with it.
-        styles: How it puts its answers.
-        reader: ``pixels`` (looks), or ``truth`` (says what it is told at :data:`TRUTH_DOOR`, and looks at what it is
-            not told).
-        ocr: ``rapidocr``, ``edges`` or ``auto``.
-        faults: What is wrong with the server.
-        port: 0 for a free one.
-        threads: Threads that look at pictures.
-        parent: Id of the process it dies with; 0 for none.
-    """
-
-    seed: int = 0
-    defects: Defects = field(default_factory=Defects)
-    styles: tuple[str, ...] = ()
-    reader: str = "pixels"
-    ocr: str = "auto"
-    faults: Faults = field(default_factory=Faults)
-    port: int = 0
-    threads: int = 2
-    parent: int = 0
-
-    def to_json(self) -> str:
-        """Return it as one line."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, line: str) -> Config:
-        """Return what :meth:`to_json` wrote."""
-        found = json.loads(line)
-        found["defects"], found["faults"] = Defects(**found["defects"]), Faults(**found["faults"])
-        return cls(**{**found, "styles": tuple(found["styles"])})
-
-    def product(self) -> Product:
-        """Return the product that it describes."""
-        styles = {"styles": self.styles} if self.styles else {}
-        return Product(Settings(seed=self.seed, defects=self.defects, **styles), Reader(ocr=self.ocr))
 
 
 class Desk:
@@ -178,9 +130,17 @@ def _schema(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return found if isinstance(found, Mapping) else None
 
 
+def product_of(config: Config) -> Product:
+    """Return the product of a configuration."""
+    settings = Settings(
+        seed=config.seed, defects=config.defects, **({"styles": config.styles} if config.styles else {})
+    )
+    return Product(settings, Reader(ocr=config.ocr))
+
+
 def server_of(config: Config) -> FaultServer:
     """Return the server of a configuration, not started."""
-    desk = Desk(config.product(), tells=config.reader == "truth")
+    desk = Desk(product_of(config), tells=config.reader == "truth")
     return FaultServer(
         config.faults,
         answer=desk.answer,

@@ -64,7 +64,10 @@ _RULES: tuple[tuple[Topic, tuple[str, ...]], ...] = (
 )
 _COMPILED = tuple((topic, tuple(re.compile(word) for word in words)) for topic, words in _RULES)
 _SENTENCE = re.compile(r"[^.?!\n]*\?")
-_LISTED = re.compile(r"^\s*(?:[-*]\s*)?(?:(?P<key>[^\s:.)][^:\n]{0,60}?)\s*[:.)]\s+)?(?P<text>[^\n?]{3,300}\?)", re.M)
+_LISTED = re.compile(
+    r"^\s*(?:[-*]\s+)?(?:(?P<number>\d{1,3})[.):]\s+)?(?:[*`\"']{0,2}(?P<name>[A-Za-z_]\w{0,60})[*`\"']{0,2}:\s+)?"
+    r"(?P<text>[^\n?]{3,300}\?)"
+)
 _LONGEST = 20_000
 
 
@@ -73,7 +76,7 @@ class Question:
     """One question of a prompt.
 
     Attributes:
-        key: What it is listed under ("3", "polyps"), or "".
+        key: What it is listed under ("polyps", else "3"), or "".
         text: Its sentence.
         topic: What it is about; None where the product does not know.
     """
@@ -106,7 +109,7 @@ def questions_in(prompt: str) -> tuple[Question, ...]:
         if "?" not in line:
             continue
         listed = _LISTED.match(line)
-        key = (listed["key"] or "").strip("`*\"' ") if listed is not None else ""
+        key = (listed["name"] or listed["number"] or "") if listed is not None else ""
         sentences = [listed["text"]] if listed is not None and key else _SENTENCE.findall(line)
         found += [Question(key, one.strip(), topic_of(one)) for one in sentences]
     known = [one for one in found if one.topic is not None]

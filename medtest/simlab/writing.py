@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import threading
-from typing import Any, Literal
+from typing import Any
 
 import cv2
 import numpy as np
@@ -12,7 +11,6 @@ from numpy.typing import NDArray
 
 from medtest.simlab.view import Bools
 
-Ocr = Literal["auto", "rapidocr", "edges"]
 _LOCK = threading.Lock()
 _ENGINE: list[Any] = []
 _SURE = 0.6
@@ -21,13 +19,6 @@ _WIDEST = 5
 """Pixels of the thickest stroke of a letter, and one."""
 _ROW = 5
 """Letters that stand side by side before they are taken for writing."""
-
-
-def engine_of(ocr: str) -> str:
-    """Return ``rapidocr`` or ``edges``: what ``auto`` means here."""
-    if ocr != "auto":
-        return ocr
-    return "rapidocr" if importlib.util.find_spec("rapidocr_onnxruntime") is not None else "edges"
 
 
 def writing_of(picture: NDArray[np.uint8], ocr: str) -> tuple[bool, Bools]:
