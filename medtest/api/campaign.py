@@ -163,7 +163,7 @@ class Campaign:
         Raises:
             BudgetReached: No further call is allowed.
         """
-        key = content_key(self.caller.endpoint.base_url, self.caller.parameters, request)
+        key = content_key(self.caller.endpoint.provider, self.caller.parameters, request)
         outcome = self.ledger.outcome(request.address, key) or await self._once(request, key)
         self._states[str(outcome.state)] += 1
         self._sources[str(outcome.source)] += 1

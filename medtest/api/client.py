@@ -42,11 +42,19 @@ class Endpoint:
         base_url: ``https://host/v1``; ``http`` only to loopback.
         key_variable: Name of the environment variable that holds the key; "" for servers without one.
         send_images: The user's word that pictures may leave this machine.
+        name: What stands for the address in content keys, where the address is a new one each time (a server that
+            medtest starts itself); "" for the address.
     """
 
     base_url: str
     key_variable: str = ""
     send_images: bool = False
+    name: str = ""
+
+    @property
+    def provider(self) -> str:
+        """What content keys call it."""
+        return self.name or self.base_url
 
     @property
     def loopback(self) -> bool:
@@ -225,10 +233,11 @@ class Caller:
             status=status,
             headers=headers,
             state=found.state,
-            text=found.text,
-            parsed=found.parsed,
+            # A server may repeat what it was sent; the ledger, the cache and the records keep what it says.
+            text=redact(found.text),
+            parsed=_redacted(found.parsed),
             plain=plain,
-            model=found.model,
+            model=redact(found.model),
             prompt_tokens=found.prompt_tokens,
             completion_tokens=found.completion_tokens,
             seconds=seconds,
@@ -299,6 +308,16 @@ class Caller:
             self.takes_schema = False
             return Reply(trouble=Trouble.NO_SCHEMA, **common)
         return Reply(trouble=Trouble.REJECTED, **common)
+
+
+def _redacted(value: Any) -> Any:
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, list):
+        return [_redacted(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _redacted(item) for key, item in value.items()}
+    return value
 
 
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:

@@ -153,7 +153,7 @@ def content_key(provider: str, parameters: Parameters, request: Request) -> str:
     """Return SHA-256 of all that an answer depends on; the address is no part of it.
 
     Args:
-        provider: The server's base URL.
+        provider: The server's base URL, or the name that stands for it.
         parameters: Model and generation parameters, all of them.
         request: Prompt, system message, pictures (by SHA-256), repeat, seed, shape of the answer.
     """

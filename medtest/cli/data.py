@@ -94,13 +94,20 @@ def _tell_set(console: Console, looked: Looked) -> None:
     where = "" if str(found.where) == "." else f"  in {found.where}/"
     console.print(shown(f"{name}{part}{where}"), style="bold", soft_wrap=True)
     images = f"{found.count:,}" + (f" of {facts.images:,} published" if facts is not None else "")
-    what = {"masks": "image files", "images": "image files, no masks", "labels": "image files with labels"}[found.holds]
+    what = {
+        "masks": "image files",
+        "images": "image files, no masks",
+        "labels": "image files with labels",
+        "questions": "image files with questions",
+    }[found.holds]
     console.print(shown(f"  images:  {images} ({what}; {found.layout})"), soft_wrap=True)
     if looked.pairs is not None and found.holds == "masks":
         rule = f", masks are named {looked.rule}" if looked.rule else ""
         console.print(f"  pairs:   {looked.pairs:,} with a mask{rule}")
     if looked.classes:
         console.print("  classes: " + "\n           ".join(_class_lines(looked)), soft_wrap=True)
+    if looked.questions:
+        console.print(shown("  asked:   " + "; ".join(looked.questions)), soft_wrap=True)
     if looked.sizes:
         console.print("  sizes:   " + "\n           ".join(_histogram(looked.sizes)), soft_wrap=True)
     for note in looked.notes:

@@ -37,6 +37,8 @@ PATH_KEYS: frozenset[str] = frozenset(
         "study",
         "label_vectors",
         "label_pieces",
+        "base_url",
+        "model_name",
     }
 )
 """Last part of the keys whose values are taken as typed."""

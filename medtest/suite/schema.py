@@ -130,6 +130,9 @@ class RunBlock(Block):
     command: str | None = None
     label_vectors: str | None = None
     label_pieces: str | None = None
+    base_url: str | None = None
+    model_name: str | None = None
+    send_images: bool | None = None
     data: str | None = None
     limit: Annotated[int, Field(ge=1)] | None = None
     only: str | list[str] | None = None

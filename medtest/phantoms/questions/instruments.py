@@ -1,0 +1,215 @@
+"""Instruments that enter from the rim: five kinds, each with a shaft of its own, or a clip that lies on the wall."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.phantoms.colon.fields import Field, as_field
+from medtest.phantoms.drawing import Canvas, curve, unit
+from medtest.phantoms.questions.plan import InstrumentPlan, middle
+
+TRIES = 60
+"""Ways in that are tried; the one that covers least of what must stay visible is taken."""
+
+
+Colour: TypeAlias = "tuple[float, float, float]"
+"""8-bit sRGB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """An instrument's way: its tip, the unit vector from the tip to where it comes from, and its length."""
+
+    x: float
+    y: float
+    dx: float
+    dy: float
+    length: float
+
+    def at(self, along: float, across: float = 0.0) -> tuple[float, float]:
+        """Return a point in half sides of the picture."""
+        return self.x + along * self.dx - across * self.dy, self.y + along * self.dy + across * self.dx
+
+
+_HALF = {"biopsy forceps": 0.05, "polyp snare": 0.045, "injection needle": 0.045, "metal clip": 0.03, "tube": 0.085}
+"""Half the width of a shaft."""
+
+_BLOCKED = 0.02
+"""Share of an instrument that may lie over what must stay visible."""
+
+
+def draw_instrument(
+    rng: np.random.Generator, picture: Field, plan: InstrumentPlan, blocked: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Draw one instrument over linear RGB, in place.
+
+    Args:
+        rng: Its stream.
+        picture: float32 H×W×3, linear.
+        plan: What it is and where its tip lies.
+        blocked: bool h×w at any size, what must stay visible.
+
+    Returns:
+        Where it lies, bool H×W.
+    """
+    size = picture.shape[0]
+    laid = _way(rng, plan, blocked)
+    {
+        "biopsy forceps": _forceps,
+        "polyp snare": _snare,
+        "injection needle": _needle,
+        "metal clip": _clip,
+        "tube": _tube,
+    }[plan.kind](layers := _Layers(size), laid)
+    layers.over(picture)
+    return np.asarray(layers.solid > 0.3)
+
+
+def _way(rng: np.random.Generator, plan: InstrumentPlan, blocked: NDArray[np.bool_]) -> Laid:
+    """Return the way in that covers least of what is blocked; the first that covers almost nothing."""
+    tried: list[tuple[float, Laid]] = []
+    while len(tried) < TRIES and not any(share <= _BLOCKED for share, _ in tried):
+        x, y = (value + float(rng.uniform(-0.12, 0.12)) for value in middle(plan.cell, 0.12))
+        turn = unit(float(rng.random()))
+        if plan.kind == "metal clip":
+            laid = Laid(x, y, turn[0], turn[1], 0.3)
+        else:
+            # It comes from the rim that lies on its side of the picture, more or less.
+            ox, oy = x + 0.55 * turn[0], y + 0.55 * turn[1]
+            far = (ox * ox + oy * oy) ** 0.5 + 1e-6
+            tx, ty = 1.5 * ox / far - x, 1.5 * oy / far - y
+            length = (tx * tx + ty * ty) ** 0.5
+            laid = Laid(x, y, tx / length, ty / length, length)
+        share = _covered(laid, _HALF[plan.kind] + (0.08 if plan.kind == "polyp snare" else 0.0), blocked)
+        tried.append((share, laid))
+    return min(tried, key=lambda pair: pair[0])[1]
+
+
+def _covered(laid: Laid, half: float, blocked: NDArray[np.bool_]) -> float:
+    """Return the share of points along a way that lie on what is blocked."""
+    height, width = blocked.shape
+    hits = inside = 0
+    for along in np.linspace(-0.02, laid.length, 40):
+        for across in (-half - 0.02, 0.0, half + 0.02):
+            x, y = laid.at(float(along), across)
+            column, row = int((x + 1.0) * 0.5 * width), int((y + 1.0) * 0.5 * height)
+            if 0 <= column < width and 0 <= row < height:
+                inside += 1
+                hits += bool(blocked[row, column])
+    return hits / max(1, inside)
+
+
+class _Layers:
+    """What is laid over a picture, one shape with one colour after another."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._parts: list[tuple[tuple[slice, slice], Field, Colour]] = []
+        self.solid: Field = np.zeros((size, size), np.float32)
+
+    def add(self, canvas: Canvas, colour: Colour, alpha: float = 1.0) -> None:
+        """Lay what a canvas holds in an 8-bit colour."""
+        drawn = canvas.field()
+        left, top, width, height = cv2.boundingRect((drawn > 0).astype(np.uint8))
+        window = (slice(top, top + height), slice(left, left + width))
+        shape = as_field(drawn[window] * np.float32(alpha))
+        self._parts.append((window, shape, colour))
+        np.maximum(self.solid[window], shape, out=self.solid[window])
+
+    def over(self, picture: Field) -> None:
+        """Blend every layer over linear RGB, with a soft shadow under all, in place."""
+        shift = max(1, round(0.018 * self.size))
+        shadow = np.roll(self.solid, (shift, shift), (0, 1))
+        shadow[:shift] = shadow[:, :shift] = 0.0
+        picture *= as_field(1.0 - 0.35 * shadow * (1.0 - self.solid))[..., None]
+        for window, shape, colour in self._parts:
+            target = np.asarray([(value / 255.0) ** 2 for value in colour], np.float32)
+            near = picture[window]
+            near += shape[..., None] * (target - near)
+
+
+def _shaft(layers: _Layers, laid: Laid, start: float, half: float, dark: Colour, mean: Colour, shine: Colour) -> None:
+    """Lay a round shaft: dark at its sides, a bright line off its middle."""
+    ends = (laid.at(start), laid.at(laid.length + 0.6))
+    for share, offset, colour in ((1.0, 0.0, dark), (0.74, 0.05, mean), (0.2, 0.3, shine)):
+        canvas = Canvas(layers.size)
+        canvas.line(
+            [laid.at(start, -offset * half), laid.at(laid.length + 0.6, -offset * half)] if offset else ends,
+            2.0 * half * share,
+        )
+        layers.add(canvas, colour)
+
+
+def _bands(layers: _Layers, laid: Laid, first: float, step: float, half: float, colour: Colour, width: float) -> None:
+    canvas = Canvas(layers.size)
+    along = first
+    while along < laid.length + 0.2:
+        canvas.line([laid.at(along, -half), laid.at(along, half)], width)
+        along += step
+    layers.add(canvas, colour, 0.85)
+
+
+def _forceps(layers: _Layers, laid: Laid) -> None:
+    half = _HALF["biopsy forceps"]
+    _shaft(layers, laid, 0.17, half, (62, 62, 66), (128, 128, 132), (206, 206, 210))
+    _bands(layers, laid, 0.2, 0.045, half * 0.95, (52, 52, 56), 0.016)
+    for side in (-1.0, 1.0):
+        for width, colour in ((0.05, (96, 98, 104)), (0.026, (214, 216, 222))):
+            jaw = Canvas(layers.size)
+            jaw.line(curve([laid.at(0.17), laid.at(0.09, side * 0.075), laid.at(0.0, side * 0.06)]), width)
+            layers.add(jaw, colour)
+
+
+def _snare(layers: _Layers, laid: Laid) -> None:
+    half = _HALF["polyp snare"]
+    _shaft(layers, laid, 0.4, half, (178, 184, 196), (232, 236, 244), (252, 252, 252))
+    loop = [laid.at(0.4), laid.at(0.3, 0.10), laid.at(0.14, 0.14), laid.at(0.01, 0.07)]
+    loop += [laid.at(0.0, -0.02), laid.at(0.08, -0.12), laid.at(0.26, -0.12), laid.at(0.4)]
+    for width, colour in ((0.03, (84, 86, 90)), (0.014, (204, 206, 210))):
+        wire = Canvas(layers.size)
+        wire.line(curve(loop), width)
+        layers.add(wire, colour)
+
+
+def _needle(layers: _Layers, laid: Laid) -> None:
+    half = _HALF["injection needle"]
+    _shaft(layers, laid, 0.2, half, (72, 124, 170), (120, 178, 222), (224, 242, 252))
+    hub = Canvas(layers.size)
+    hub.line([laid.at(0.17), laid.at(0.26)], 2.0 * half)
+    layers.add(hub, (30, 74, 150))
+    steel = Canvas(layers.size)
+    steel.line([laid.at(0.0), laid.at(0.19)], 0.026)
+    layers.add(steel, (214, 218, 224))
+
+
+def _clip(layers: _Layers, laid: Laid) -> None:
+    for side in (-1.0, 1.0):
+        for width, colour in ((0.042, (92, 94, 100)), (0.022, (222, 224, 230))):
+            prong = Canvas(layers.size)
+            prong.line([laid.at(0.16, side * 0.012), laid.at(0.08, side * 0.05), laid.at(0.0, side * 0.012)], width)
+            layers.add(prong, colour)
+    _short(layers, laid, 0.16, 0.3, 0.03)
+
+
+def _short(layers: _Layers, laid: Laid, first: float, last: float, half: float) -> None:
+    for share, colour in ((1.0, (92, 94, 100)), (0.6, (168, 170, 176)), (0.2, (234, 236, 240))):
+        canvas = Canvas(layers.size)
+        canvas.line([laid.at(first), laid.at(last)], 2.0 * half * share)
+        layers.add(canvas, colour)
+
+
+def _tube(layers: _Layers, laid: Laid) -> None:
+    half = _HALF["tube"]
+    _shaft(layers, laid, 0.06, half, (150, 122, 40), (232, 204, 96), (252, 244, 196))
+    _bands(layers, laid, 0.34, 0.3, half, (58, 54, 44), 0.045)
+    end = Canvas(layers.size)
+    end.disc(*laid.at(0.06), half)
+    layers.add(end, (206, 178, 84))
+    hole = Canvas(layers.size)
+    hole.disc(*laid.at(0.06), half * 0.55)
+    layers.add(hole, (34, 28, 24))

@@ -1,0 +1,303 @@
+"""A model behind an OpenAI-compatible server: OpenAI, Gemini, DashScope, OpenRouter, vLLM, Ollama, LM Studio.
+
+Calls, limits, retries, the cache, the ledger and the budget are :mod:`medtest.api`'s; here a question becomes a
+request and an outcome an answer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from medtest.api.budget import Budget, Price, planned_cost, price_for
+from medtest.api.cache import Cache, CacheMode
+from medtest.api.campaign import Campaign
+from medtest.api.client import Caller, Endpoint
+from medtest.api.gate import Gate
+from medtest.api.ledger import Ledger
+from medtest.api.request import Parameters, Picture, Request
+from medtest.api.retry import Retries
+from medtest.cases import Json
+from medtest.errors import MedtestError, Mistake
+from medtest.plugins import TRUSTED
+from medtest.systems.answering.outputs import asked_of
+from medtest.systems.answering.prompts import PromptSettings, prompt_of
+from medtest.systems.answering.shapes import shape_of, shape_of_all
+from medtest.systems.asking import Asked, Asking, AskingSystem, BudgetLimits, Quote
+
+LEDGER = "ledger.sqlite"
+"""The ledger's name in a run's folder."""
+CACHE = "answers.sqlite"
+"""The cache's name in the folder that all runs share."""
+_KEPT_PICTURES = 16
+
+
+class PriceSettings(BaseModel):
+    """US dollars for a million tokens.
+
+    Attributes:
+        input: Of the question, pictures included.
+        output: Of the answer.
+        as_of: Day on which the price was looked up.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    input: float = Field(ge=0, allow_inf_nan=False)
+    output: float = Field(ge=0, allow_inf_nan=False)
+    as_of: str = ""
+
+
+class ApiSettings(PromptSettings):
+    """Settings of a model over an API. What a suite may not set is about where, how fast and for how much.
+
+    Attributes:
+        base_url: ``https://host/v1``; plain http to this machine alone.
+        key_variable: Name of the environment variable that holds the key; "" for servers without one.
+        send_images: Images may be sent to a host that is not this machine.
+        model: Name of the model as the server knows it; a dated snapshot where there is one.
+        api: ``chat`` (chat.completions) or ``responses``.
+        seed: ``case`` (drawn from the suite's seed and the case's address), a number, or null: not sent.
+        max_tokens_name: What the server calls ``max_tokens``.
+        detail: ``low``, ``high``, ``auto`` or ``original``; null is not sent.
+        structured: When answers are asked for by schema: ``together`` (all questions in one call), ``always``,
+            ``never``. A server that takes no schema is asked for the same JSON in words.
+        extra: Further fields of the request's body, e.g. ``{reasoning_effort: low}``.
+        prices: Prices by name of the model.
+        max_in_flight: Most calls under way at once.
+        call_seconds: Longest duration of one call.
+        total_seconds: Longest time for one question, retries and pauses included.
+        attempts: Most calls for one question.
+    """
+
+    base_url: str = Field(default="", json_schema_extra=TRUSTED)
+    key_variable: str = Field(default="", json_schema_extra=TRUSTED)
+    send_images: bool = Field(default=False, json_schema_extra=TRUSTED)
+    model: str = Field(default="", max_length=200)
+    api: Literal["chat", "responses"] = "chat"
+    seed: Literal["case"] | int | None = "case"
+    max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    detail: Literal["low", "high", "auto", "original"] | None = "auto"
+    structured: Literal["together", "always", "never"] = "together"
+    extra: dict[str, Any] = Field(default={}, json_schema_extra=TRUSTED)
+    prices: dict[str, PriceSettings] = Field(default={}, json_schema_extra=TRUSTED)
+    max_in_flight: int = Field(default=32, ge=1, le=1024, json_schema_extra=TRUSTED)
+    call_seconds: float = Field(default=120.0, gt=0, le=3600, json_schema_extra=TRUSTED)
+    total_seconds: float = Field(default=900.0, gt=0, le=86_400, json_schema_extra=TRUSTED)
+    attempts: int = Field(default=6, ge=1, le=20, json_schema_extra=TRUSTED)
+
+
+class OpenAICompatible(AskingSystem):
+    """A model over an API. A subclass may say elsewhere where its server is (:meth:`endpoint`)."""
+
+    Settings: ClassVar[type[ApiSettings]] = ApiSettings
+    settings: ApiSettings
+    own_limits: ClassVar[bool] = True
+
+    def __init__(self, name: str, settings: Any) -> None:
+        super().__init__(name, settings)
+        self._folder: Path | None = None
+        self._shared: Path | None = None
+        self._limits = BudgetLimits()
+        self._cache_mode = CacheMode.USE
+        self._ledger: Ledger | None = None
+        self._cache: Cache | None = None
+        self._budget: Budget | None = None
+        self._campaign: Campaign | None = None
+        self._pictures: dict[str, Picture] = {}
+        self._line = ""
+
+    # --------------------------------------------------------------------------------------------- before anything runs
+
+    def endpoint(self) -> Endpoint:
+        """Return where requests go; asked again for every stream of calls."""
+        own = self.settings
+        return Endpoint(base_url=own.base_url, key_variable=own.key_variable, send_images=own.send_images)
+
+    def price(self) -> Price | None:
+        """Return the model's price, None where none is known."""
+        table = {name: Price(**entry.model_dump()) for name, entry in self.settings.prices.items()}
+        return price_for(self.settings.model, table)
+
+    def notice(self) -> str:
+        """Say which model is asked and where the images go."""
+        endpoint = self.endpoint()
+        host = urlsplit(endpoint.base_url).netloc
+        where = "images stay on this machine" if endpoint.loopback else "images are sent there"
+        priced = "" if self.price() is not None else "; no price is known"
+        return f"{self.record_name} asks {self.settings.model} at {host}: {where}{priced}."
+
+    def check(self) -> Sequence[Mistake]:
+        """Return what is missing: the address, the model's name, the key, leave to send images."""
+        found: list[Mistake] = []
+        own = self.settings
+        if not own.base_url:
+            allowed, fix = "the server's address, https://host/v1", "type base_url=URL"
+            found.append(Mistake(where=self.name, key="base_url", found="nothing", allowed=allowed, fix=fix))
+        else:
+            found += self.endpoint().mistakes(self.name)
+        if not own.model.strip():
+            allowed, fix = "the model's name as the server knows it", "type model_name=NAME"
+            found.append(Mistake(where=self.name, key="model", found="nothing", allowed=allowed, fix=fix))
+        return found
+
+    def fingerprint(self) -> dict[str, Json]:
+        """Return a hash of the server's address, and further fields of the body: neither is in the settings' digest."""
+        provider = self.endpoint().provider.rstrip("/")
+        printed: dict[str, Json] = {"provider": hashlib.sha256(provider.encode()).hexdigest()}
+        if self.settings.extra:
+            printed["extra"] = dict(self.settings.extra)
+        return printed
+
+    def quote(self, calls: Iterable[tuple[Asking, int]]) -> Quote | None:
+        """Return calls, tokens and price, every answer at full length."""
+        total, prompt, completion, usd = 0, 0, 0, 0.0
+        price, parameters = self.price(), self.parameters()
+        for call, count in calls:
+            planned = planned_cost([self.request(call)], parameters, price)
+            total += count
+            prompt += count * planned.prompt_tokens
+            completion += count * planned.completion_tokens
+            usd += count * (planned.usd_most or 0.0)
+        return Quote(
+            calls=total, prompt_tokens=prompt, completion_tokens=completion, usd=None if price is None else usd
+        )
+
+    # ------------------------------------------------------------------------------------------- calls
+
+    def parameters(self) -> Parameters:
+        """Return everything of the model that shapes its answers."""
+        own = self.settings
+        return Parameters(
+            model=own.model,
+            temperature=own.temperature,
+            top_p=own.top_p,
+            max_tokens=own.max_tokens,
+            max_tokens_name=own.max_tokens_name,
+            seed=own.seed if isinstance(own.seed, int) else None,
+            detail=own.detail or "",
+            api=own.api,
+            extra=own.extra,
+        )
+
+    def request(self, call: Asking) -> Request:
+        """Return the request of a call."""
+        own = self.settings
+        wanted = own.structured == "always" or (own.structured == "together" and call.together)
+        shape = None
+        if wanted:
+            shape = shape_of_all(call.asks) if call.together else shape_of(call.asks[0])
+        return Request(
+            address=call.label,
+            prompt=prompt_of(own, call.asks, together=call.together),
+            system=own.system_prompt,
+            pictures=(self._picture(call),),
+            repeat=call.repeat,
+            seed=call.seed if own.seed == "case" else None,
+            answer_model=shape,
+        )
+
+    def _picture(self, call: Asking) -> Picture:
+        """Return the image as it is sent; all questions of an image share the file."""
+        found = self._pictures.get(call.sha256)
+        if found is None:
+            found = self._pictures[call.sha256] = Picture.of(call.image)
+            if len(self._pictures) > _KEPT_PICTURES:
+                del self._pictures[next(iter(self._pictures))]
+        return found
+
+    # ------------------------------------------------------------------------------------------------------- the run
+
+    def keep_in(self, folder: Path, shared: Path, *, budget: BudgetLimits, cache: str) -> None:
+        """Take the run's folder, the shared one, the budget and the use of the cache."""
+        self._folder, self._shared = folder, shared
+        self._limits, self._cache_mode = budget, CacheMode(cache)
+
+    def open(self, *, device: str, threads: int) -> None:
+        """Open ledger and cache, and count what earlier sessions of the run spent.
+
+        Raises:
+            UserMistakes: The endpoint is not usable, or a budget in dollars has no price to go by.
+            FolderInUse: Another process holds the ledger.
+            OutputProblem: Ledger or cache cannot be used.
+        """
+        if self._folder is None or self._shared is None:
+            raise MedtestError(f"{self.record_name} has no folder for its ledger")
+        self._ledger = Ledger(self._folder / LEDGER)
+        spent = self._ledger.totals()
+        self._budget = Budget(
+            **asdict(self._limits), price=self.price(), spent_usd=spent.cost_usd, calls=spent.billable, where=self.name
+        )
+        self._cache = Cache(self._shared / CACHE, self._cache_mode)
+        self._caller()  # says what is wrong with the endpoint before a call is drawn
+        import openai  # noqa: F401 - seconds, which no call should wait for
+
+    def _caller(self) -> Caller:
+        own = self.settings
+        return Caller(
+            self.endpoint(),
+            self.parameters(),
+            max_in_flight=own.max_in_flight,
+            call_seconds=own.call_seconds,
+            where=self.name,
+        )
+
+    def ask(self, calls: Iterable[Asking | None]) -> Iterator[Asked]:
+        """Answer a stream of calls.
+
+        Raises:
+            BudgetReached: The budget allows no further call; what was under way was yielded before.
+        """
+        if self._ledger is None:
+            raise MedtestError(f"{self.record_name} is not open")
+        own = self.settings
+        self._campaign = Campaign(
+            self._caller(),
+            self._ledger,
+            cache=self._cache,
+            budget=self._budget,
+            gate=Gate(max_in_flight=own.max_in_flight),
+            retries=Retries(attempts=own.attempts, call_seconds=own.call_seconds, total_seconds=own.total_seconds),
+        )
+        waiting: dict[str, deque[Asking]] = {}
+        lock = threading.Lock()
+
+        def requests() -> Iterator[Request | None]:  # drawn in a thread of the campaign's
+            for call in calls:
+                if call is not None:
+                    with lock:
+                        waiting.setdefault(call.label, deque()).append(call)
+                yield None if call is None else self.request(call)
+
+        for outcome in self._campaign.iterate(requests()):
+            with lock:
+                same = waiting[outcome.address]
+                call = same.popleft()
+                if not same:
+                    del waiting[outcome.address]
+            yield asked_of(call, outcome)
+
+    def counters(self) -> str:
+        """Return how the calls stand."""
+        if self._campaign is not None:
+            try:
+                self._line = self._campaign.progress().line()
+            except RuntimeError:  # a counter was being added while they were copied; the last line will do
+                return self._line
+        return self._line
+
+    def close(self) -> None:
+        """Close ledger and cache."""
+        if self._cache is not None:
+            self._cache.close()
+        if self._ledger is not None:
+            self._ledger.close()
+        self._cache = self._ledger = None

@@ -1,0 +1,74 @@
+"""From what came of a call to an answer for each of its questions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from medtest.api.request import Outcome, Source, State
+from medtest.cases import AnswerOutput, Ask, Json
+from medtest.systems.answering.shapes import ANSWER, field_names, said
+from medtest.systems.asking import Asked, Asking
+from medtest.vqa.answers.together import split
+from medtest.vqa.questions import Question
+from medtest.vqa.values import Kind
+
+FIRST_NUMBER = 1
+"""Questions of one call are numbered from here."""
+
+
+def asked_of(call: Asking, outcome: Outcome) -> Asked:
+    """Return what came of a call, question by question.
+
+    Tokens and cost are shared evenly among the questions of the call. Where a call has no answer at all, its questions
+    have none; where a structure does not fit, each question whose own answer can be told apart has that, and the
+    others are ``malformed``.
+    """
+    seconds = outcome.seconds if outcome.source == Source.CALL else None
+    if outcome.state == State.ERROR:
+        return Asked(number=call.number, outputs=(outcome.reason or "no answer",) * len(call.asks), seconds=seconds)
+    words = words_of(call.asks, outcome, together=call.together)
+    share = 1.0 / len(call.asks)
+    outputs = tuple(
+        AnswerOutput(
+            address=address,
+            text=text,
+            state=str(state),
+            model=outcome.model,
+            prompt_tokens=_share(outcome.prompt_tokens, share),
+            completion_tokens=_share(outcome.completion_tokens, share),
+            cost_usd=_share(outcome.cost_usd, share),
+            seconds=outcome.seconds,
+            attempts=outcome.attempts,
+        )
+        for address, (text, state) in zip(call.addresses, words, strict=True)
+    )
+    return Asked(number=call.number, outputs=outputs, seconds=seconds)
+
+
+def words_of(asks: Sequence[Ask], outcome: Outcome, *, together: bool) -> list[tuple[str, State]]:
+    """Return the words and the state of each question's answer."""
+    if outcome.state in (State.REFUSAL, State.CONTENT_FILTER, State.LENGTH):
+        return [(outcome.text, outcome.state)] * len(asks)
+    if isinstance(outcome.parsed, Mapping):
+        names = field_names(asks) if together else [ANSWER]
+        return [
+            (said(_field(outcome.parsed, name), ask.kind), State.ANSWERED)
+            for name, ask in zip(names, asks, strict=True)
+        ]
+    if not together:
+        return [(outcome.text, outcome.state)]
+    told = split(outcome.text, [question_of(ask) for ask in asks], numbered_from=FIRST_NUMBER)
+    return [(told[ask.item], State.ANSWERED) if ask.item in told else ("", State.MALFORMED) for ask in asks]
+
+
+def question_of(ask: Ask) -> Question:
+    """Return a question as the parser knows it."""
+    return Question(id=ask.id, name=ask.item, text=ask.text, kind=Kind(ask.kind))
+
+
+def _field(parsed: Mapping[str, Json], name: str) -> Json:
+    return parsed[name]
+
+
+def _share(total: float | None, share: float) -> float | None:
+    return None if total is None else total * share

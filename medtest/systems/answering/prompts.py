@@ -1,0 +1,63 @@
+"""What is put to a model: instructions, one question, or all questions of an image as a numbered list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import Field, model_validator
+
+from medtest.cases import Ask
+from medtest.plugins import wrong_at
+from medtest.systems.base import SystemSettings
+
+QUESTION = "{question}"
+QUESTIONS = "{questions}"
+"""What templates leave open. Nothing else in braces is replaced, so that a template is no program."""
+
+SYSTEM_PROMPT = (
+    "You are shown one medical image. Answer the question about it in a few words."
+    " If the question does not apply to the image, answer: not relevant."
+)
+TOGETHER_PROMPT = "Answer each of these questions about the image, by its name.\n\n{questions}"
+
+
+class PromptSettings(SystemSettings):
+    """Settings of everything that is asked questions in words.
+
+    Attributes:
+        prompt: What is asked where a call asks one question; ``{question}`` stands for it.
+        together_prompt: What is asked where a call asks all questions of an image; ``{questions}`` stands for the
+            list, one a line: number, name, wording.
+        system_prompt: The system message; "" for none.
+        max_tokens: Most tokens of an answer; null for the server's own limit.
+        temperature: 0 to 2; null is not sent, or for a local checkpoint its own.
+        top_p: 0 to 1; null is not sent.
+    """
+
+    prompt: str = QUESTION
+    together_prompt: str = TOGETHER_PROMPT
+    system_prompt: str = SYSTEM_PROMPT
+    max_tokens: int | None = Field(default=512, ge=1, le=1_000_000)
+    temperature: float | None = Field(default=0.0, ge=0.0, le=2.0)
+    top_p: float | None = Field(default=None, gt=0.0, le=1.0)
+
+    @model_validator(mode="after")
+    def _templates_ask(self) -> PromptSettings:
+        for key, wanted in (("prompt", QUESTION), ("together_prompt", QUESTIONS)):
+            if wanted not in getattr(self, key):
+                raise wrong_at(key, f"text with {wanted} in it, where the question is put")
+        return self
+
+
+def prompt_of(settings: PromptSettings, asks: Sequence[Ask], *, together: bool) -> str:
+    """Return the words of one call.
+
+    Args:
+        settings: The templates.
+        asks: The questions; one unless ``together``.
+        together: Whether they are asked as a list.
+    """
+    if not together:
+        return settings.prompt.replace(QUESTION, asks[0].text)
+    listed = "\n".join(f"{number}. {ask.item}: {ask.text}" for number, ask in enumerate(asks, start=1))
+    return settings.together_prompt.replace(QUESTIONS, listed)

@@ -1,0 +1,84 @@
+"""Shapes of structured answers: one Pydantic model for each type of answer, and one for all questions of an image.
+
+A shape asks for a value and not for a sentence, but names nothing that a question's true answers would give away:
+lists of findings, colours and places are open. What comes back is put into words again (:func:`said`), so that
+structured and plain answers go through the same parser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field, create_model
+
+from medtest.cases import Ask, Json
+from medtest.vqa.values import Kind
+
+ANSWER = "answer"
+"""Name of the only field of one question's shape."""
+NOT_RELEVANT = "not relevant"
+
+_NULL = "null where the question does not apply to the image"
+_FIELDS: dict[str, tuple[Any, str]] = {
+    Kind.YES_NO: (Literal["yes", "no", "not relevant"], "yes, no, or not relevant"),
+    Kind.FINDINGS: (list[str], "names of everything of this kind that is seen; an empty list where there is nothing"),
+    Kind.COUNT: (int | None, f"how many; {_NULL}"),
+    Kind.SIZE: (str | None, f"size in millimetres, one number or a range; {_NULL}"),
+    Kind.COLOUR: (list[str], "names of colours; an empty list where the question does not apply"),
+    Kind.PLACE: (list[str], "upper, center or lower with left, center or right; an empty list where it does not apply"),
+    Kind.POLYP_TYPE: (str | None, f"Paris classification; {_NULL}"),
+    Kind.PROCEDURE: (str | None, f"name of the procedure; {_NULL}"),
+    Kind.TEXT: (str | None, f"a few words; {_NULL}"),
+}
+_EMPTY_IS_NONE = frozenset({Kind.FINDINGS.value})
+
+
+def shape_of(ask: Ask) -> type[BaseModel]:
+    """Return the shape of one question's answer; the same class for the same type of answer."""
+    return _single(ask.kind)
+
+
+def shape_of_all(asks: Sequence[Ask]) -> type[BaseModel]:
+    """Return the shape of the answers to several questions, a field for each; the same class for the same questions."""
+    return _several(tuple((ask.text, ask.kind) for ask in asks), tuple(field_names(asks)))
+
+
+def field_names(asks: Sequence[Ask]) -> list[str]:
+    """Return the name of each question's field: its item where that can be one, else its number."""
+    return [ask.item if _can_be_field(ask.item) else f"question_{number}" for number, ask in enumerate(asks, start=1)]
+
+
+def _can_be_field(name: str) -> bool:
+    plain = name.isidentifier() and not name.startswith(("_", "model_", "question_"))
+    return plain and not hasattr(BaseModel, name)
+
+
+@lru_cache(maxsize=32)
+def _single(kind: str) -> type[BaseModel]:
+    annotation, description = _FIELDS[kind]
+    fields: dict[str, Any] = {ANSWER: (annotation, Field(description=description))}
+    made: type[BaseModel] = create_model("Answer", **fields)
+    return made
+
+
+@lru_cache(maxsize=64)
+def _several(questions: tuple[tuple[str, str], ...], names: tuple[str, ...]) -> type[BaseModel]:
+    fields: dict[str, Any] = {}
+    for name, (text, kind) in zip(names, questions, strict=True):
+        annotation, description = _FIELDS[kind]
+        fields[name] = (annotation, Field(description=f"{text} ({description})"))
+    made: type[BaseModel] = create_model("Answers", **fields)
+    return made
+
+
+def said(value: Json, kind: str) -> str:
+    """Return a structured answer in the words of a terse plain one."""
+    if value is None:
+        return NOT_RELEVANT
+    if isinstance(value, list):
+        if not value:
+            return "none" if kind in _EMPTY_IS_NONE else NOT_RELEVANT
+        return "; ".join(str(item) for item in value)
+    return str(value)

@@ -1,0 +1,83 @@
+"""Suites that ask a model over an API: seeds with questions, the product's own system, an oracle that keeps words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from question_parts import question_suite
+from runner_parts import plan_of
+
+from medtest.cases import AnswerOutput, Effect, Output, PreparedSeed, Verdict
+from medtest.oracles.base import Oracle
+from medtest.plugins import PartSettings
+from medtest.suite.model import Criterion, OraclePlan, Suite
+from medtest.systems.answering.openai_compatible import OpenAICompatible
+
+
+class Words(Oracle):
+    """FAIL where the words differ from those said of the source; states and costs are kept."""
+
+    Settings = PartSettings
+    output_kind = "answer"
+    scores = ("same",)
+    self_scores = ("same",)
+    texts = ("said", "state")
+    measures = ("prompt_tokens", "cost_usd")
+
+    def score(
+        self, *, answer: Output, source: Output | None, seed: PreparedSeed, effect: Effect
+    ) -> dict[str, float | None]:
+        assert isinstance(answer, AnswerOutput)
+        said = source.text if isinstance(source, AnswerOutput) else answer.text
+        return {"same": 1.0, "self_same": float(answer.text == said)}
+
+    def describe(
+        self, *, answer: Output | None, source: Output | None, seed: PreparedSeed, effect: Effect
+    ) -> dict[str, str | None]:
+        given = answer if isinstance(answer, AnswerOutput) else None
+        return {"said": given and given.text, "state": given and given.state}
+
+    def measure(self, answer: Output) -> dict[str, float | None]:
+        assert isinstance(answer, AnswerOutput)
+        return {"prompt_tokens": answer.prompt_tokens, "cost_usd": answer.cost_usd}
+
+    def verdict(self, row: Mapping[str, Any]) -> tuple[Verdict, str]:
+        if row["state"] != "answered":
+            return Verdict.SKIP, f"the answer is {row['state']}"
+        return (Verdict.FAIL if row["self_same"] == 0.0 else Verdict.PASS), ""
+
+
+def answering_suite(
+    base_url: str = "",
+    *,
+    seeds: int = 3,
+    system: type[OpenAICompatible] = OpenAICompatible,
+    relations: Any = None,
+    questions: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> Suite:
+    """Return a suite that asks one system.
+
+    Args:
+        base_url: Its server.
+        seeds: Images.
+        system: Its class.
+        relations: Relations by id; one that darkens without any.
+        questions: Settings of the seeds.
+        settings: The system's.
+    """
+    base = question_suite(seeds=seeds, relations=relations, **dict(questions or {}))
+    given = {"model": "simulated", **({"base_url": base_url} if base_url else {}), **settings}
+    return replace(
+        base,
+        systems=(plan_of("systems", "model_under_test", system, **given),),
+        oracle=OraclePlan(
+            part=plan_of("oracles", "words", Words),
+            primary=Criterion(score="same", against="source"),
+            scores=("same",),
+            thresholds=(0.25,),
+            against=("source",),
+        ),
+    )
