@@ -112,6 +112,7 @@ _AGAINST = {
 
 _CHANGED = {
     "label": ("the label is wrong while it was right", "the label changes"),
+    "exact": ("the answer is not what it was true to say", "the answer is not the same"),
     "answer": ("the answer is wrong while it was right", "the answer flips, or is not what the relation made true"),
 }
 """Rules without a threshold, against the truth and against the source."""

@@ -33,7 +33,7 @@ def illustration(one: Illustration, pictures: Sequence[str]) -> dict[str, Any]:
         {
             "name": question_words(item),
             "words": words,
-            "truth": truth.replace(";", ", "),
+            "truth": plain_value(truth),
             "cells": [_cell(said, first=number == 0) for number, said in enumerate(row)],
         }
         for (item, words), truth, row in zip(one.questions, one.truths, one.said, strict=True)
@@ -51,13 +51,14 @@ def illustration(one: Illustration, pictures: Sequence[str]) -> dict[str, Any]:
 def _cell(said: Said | None, *, first: bool) -> dict[str, Any]:
     if said is None:
         return {"value": "", "words": "", "kind": "none", "flipped": False, "mark": "", "title": "not asked"}
-    value = _CUT.get(said.why) or _STATES.get(said.state) or said.value.replace(";", ", ")
+    value = _CUT.get(said.why) or _STATES.get(said.state) or plain_value(said.value)
     flipped = bool(said.flipped)
     kind = "flip" if flipped else "open" if said.flipped is None and not first else ""
+    value = "" if flipped and said.state == "refusal" else value
     mark = "refused" if flipped and said.state == "refusal" else "flip" if flipped else ""
     right = "" if said.right is None else "right" if said.right else "wrong"
     why = said.why if kind == "open" else ""
-    wanted = said.wanted.replace(";", ", ")
+    wanted = plain_value(said.wanted)
     title = "; ".join(part for part in (f"should say: {wanted}" if flipped and wanted else "", right, why) if part)
     words = said.words if len(said.words) <= _MOST_WORDS else f"{said.words[: _MOST_WORDS - 1].rstrip()}…"
     return {
@@ -69,3 +70,8 @@ def _cell(said: Said | None, *, first: bool) -> dict[str, Any]:
         "right": right,
         "title": title,
     }
+
+
+def plain_value(text: str) -> str:
+    """Return a canonical value as people read it: ``biopsy_forceps;tube`` as "biopsy forceps, tube"."""
+    return text.replace(";", ", ").replace("_", " ")

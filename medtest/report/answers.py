@@ -138,19 +138,22 @@ def _accuracy(found: AnswerTables) -> list[dict[str, Any]]:
                 "words": "" if mean else str(row["question"]),
                 "sum": mean,
                 "cases": f"{int(row['cases']):,}",
-                "source": with_interval(row, "source"),
-                "exact": with_interval(row, "source_exact"),
-                "perturbed": with_interval(row, "perturbed"),
-                "difference": with_interval(row, "difference", signed=True),
-                "f1": with_interval(row, "f1"),
-                "recall": with_interval(row, "recall"),
-                "mcc": with_interval(row, "mcc"),
-                "published_source": with_interval(row, "published_source"),
-                "published_perturbed": with_interval(row, "published_perturbed"),
-                "published_difference": with_interval(row, "published_difference", signed=True),
+                "own": [_stacked(row, "source"), _stacked(row, "perturbed"), _stacked(row, "difference", signed=True)],
+                "published": [
+                    _stacked(row, "published_source"),
+                    _stacked(row, "published_perturbed"),
+                    _stacked(row, "published_difference", signed=True),
+                ],
+                "more": [with_interval(row, name) for name in ("source_exact", "f1", "recall", "mcc")],
             }
         )
     return rows
+
+
+def _stacked(row: Mapping[Any, Any], name: str, *, signed: bool = False) -> tuple[str, str]:
+    """Return a figure and its interval, each "" where there is none."""
+    value, _, ends = with_interval(row, name, signed=signed).partition(" (")
+    return value, ends.removesuffix(")").replace(" to ", "\N{EN DASH}" if not signed else " to ")
 
 
 def _published_words(found: AnswerTables) -> str:
@@ -210,7 +213,7 @@ def _by_question(directions: pd.DataFrame) -> list[dict[str, Any]]:
                 **{name: f"{count:,}" for name, count in turned.items()},
                 "difference": f"{fall:+.3f}",
                 "p": "" if named is None else p_words(named["p_holm"]),
-                "under": "" if named is None else str(named["relation"]).replace("_", " "),
+                "under": "" if named is None or named["p_holm"] >= 1 else str(named["relation"]).replace("_", " "),
             }
         )
     return rows

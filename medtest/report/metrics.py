@@ -46,9 +46,8 @@ def metrics(material: Material) -> dict[str, float]:
     # the UI opens comparisons with the first metric: let it be the headline
     head = f"efr/{metric_name(primary.score, primary.threshold)}/{efr.ALL}/{efr.OVERALL}"
     found = {**({head: found[head]} if head in found else {}), **found}
-    return (
-        found | _counts(material) | _scores(material) | _robustness(material) | _labels(material) | _answers(material)
-    )
+    found |= _counts(material) | _scores(material) | _robustness(material)
+    return found | _labels(material) | _answers(material)
 
 
 def metric_name(score: str, threshold: float) -> str:
@@ -167,10 +166,12 @@ def tags(material: Material) -> dict[str, str]:
         "code_version": medtest.__version__,
     }
     row = overall_row(material.tables.efr, score=primary.score, threshold=primary.threshold, against=primary.against)
+    simulated = "**Simulated**, no product: " if material.simulated else ""
     if row is not None and row["cases"]:
         found["mlflow.note.content"] = (
-            f"{'**Simulated**: no product. ' if material.simulated else ''}**{material.system}** under **{wanted.suite} {wanted.version}**: EFR {row['efr_percent']:.2f} % "
-            f"({row['ci_low']:.2f} to {row['ci_high']:.2f}), {row['violations']} violations of {row['cases']} cases, "
+            f"{simulated}**{material.system}** under **{wanted.suite} {wanted.version}**: "
+            f"EFR {row['efr_percent']:.2f} % ({row['ci_low']:.2f} to {row['ci_high']:.2f}), {row['violations']} "
+            f"violations of {row['cases']} cases, "
             f"{criteria.criterion_name(primary.score, primary.threshold)} against {primary.against}. Gates: {gates}. "
             "See `report.html` under Artifacts."
         )

@@ -178,11 +178,21 @@ def _facts(material: Material, rates: Rates) -> list[tuple[str, str]]:
         ("Device", str(run.get("device", ""))),
         ("medtest", str(versions.get("medtest", medtest.__version__))),
     ]
+    if material.tables.answers is not None:
+        facts.insert(4, ("Questions", _questions(material)))
     if run.get("reused_from"):
         facts.append(
             ("Reused", f"{int(run.get('cases_reused', 0)):,} cases of earlier runs, last {run['reused_from']}")
         )
     return [(name, value) for name, value in facts if value]
+
+
+def _questions(material: Material) -> str:
+    """Return how many questions were asked of how many images."""
+    seeds, answers = material.tables.seeds, material.tables.answers
+    images = len(seeds[["dataset", "seed_id"]].drop_duplicates())
+    asked = 0 if answers is None else answers.by_relation["item"].nunique()
+    return f"{asked:,} of {images:,} image{'' if images == 1 else 's'}; a source case is an image with a question"
 
 
 def _without_levels(material: Material) -> tuple[str, str]:

@@ -51,7 +51,7 @@ def criterion_words(material: Material) -> str:
     """Return when a case is a violation, in words."""
     primary = material.wanted.primary
     if primary.score in NO_THRESHOLD:
-        what = "answer" if primary.score == "answer" else "label"
+        what = "label" if primary.score == "label" else "answer"
         changed = "the label is another one than on the source image"
         if what == "answer":
             changed = (
