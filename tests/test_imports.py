@@ -21,6 +21,7 @@ LAYERS: dict[str, int] = {
     "imagefile": 1,
     "vqa": 2,
     "api": 1,
+    "simlab": 2,
     "volumes": 1,
     "preparation": 2,
     "phantoms": 2,

@@ -23,65 +23,36 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, fields, replace
 from email.utils import formatdate
 from typing import Any
 
+from medtest.api.faults import SHARES, Faults, Limiter
+
 Answer = Callable[[Mapping[str, Any]], str]
+Door = Callable[[bytes], object]
+"""Takes the body of a PUT and returns what is sent back as JSON; it raises :class:`BadRequest` as answers do."""
 _WORDS = ("Yes.", "No.", "2", "None", "polyp", "upper left", "pink; red", "11-20mm", "Paris Is", "Not relevant")
 _MOST_BYTES = 2**26
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Faults:
-    """What the server does; shares are probabilities per request, drawn from ``seed`` in the order of arrival.
+class Refused(str):
+    """Words of an answer that declines, sent in the field that the provider has for them."""
 
-    Attributes:
-        latency: Seconds before an answer.
-        jitter: Further seconds at most, drawn evenly.
-        rate: Requests per second that it allows; None for no limit.
-        burst: Requests that it allows at once under a limit.
-        window: Seconds of a fixed window in which ``rate * window`` requests are allowed, instead of a steady refill.
-        headers: Whether every answer under a limit says what is left (``x-ratelimit-…-requests``).
-        retry_after: ``seconds``, ``date`` or ``none``: what a 429 says about coming back.
-        too_many: Share of 429 without any limit.
-        error: Share of 500.
-        reset: Share of connections reset instead of an answer.
-        truncated: Share of bodies cut short, half of them with a length that says so.
-        wrong_type: Share of HTML pages with status 200.
-        slow: Share of bodies that drip over ``slow_seconds``.
-        slow_seconds: Duration of a dripping body.
-        refusal: Share of refusals.
-        filtered: Share of content filter stops.
-        length: Share of length stops.
-        takes_schema: Whether structured output is supported; 400 else.
-        key: The bearer key that it wants; "" for any.
-        seed: Of the draws.
+
+class BadRequest(Exception):  # noqa: N818 - what it is called by providers
+    """What an answer function raises: the request is at fault.
+
+    Args:
+        message: What is wrong with it.
+        status: HTTP status, 400 to 499.
+        code: The provider's code for it.
     """
 
-    latency: float = 0.0
-    jitter: float = 0.0
-    rate: float | None = None
-    burst: int = 10
-    window: float = 0.0
-    headers: bool = True
-    retry_after: str = "seconds"
-    too_many: float = 0.0
-    error: float = 0.0
-    reset: float = 0.0
-    truncated: float = 0.0
-    wrong_type: float = 0.0
-    slow: float = 0.0
-    slow_seconds: float = 3.0
-    refusal: float = 0.0
-    filtered: float = 0.0
-    length: float = 0.0
-    takes_schema: bool = True
-    key: str = ""
-    seed: int = 0
-
-
-SHARES = ("too_many", "error", "reset", "truncated", "wrong_type", "slow", "refusal", "filtered", "length")
+    def __init__(self, message: str, *, status: int = 400, code: str = "invalid_request_error") -> None:
+        super().__init__(message)
+        self.status, self.code = status, code
 
 
 def default_answer(body: Mapping[str, Any]) -> str:
@@ -105,55 +76,36 @@ def _schema(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return found.get("schema") if isinstance(found, Mapping) else None
 
 
-class _Limiter:
-    """The limit that the server keeps: a steady refill, or fixed windows."""
-
-    def __init__(self, faults: Faults) -> None:
-        self.faults = faults
-        self.full = float(faults.burst) if not faults.window else max(1.0, (faults.rate or 0) * faults.window)
-        self.level = self.full
-        self.at = time.monotonic()
-
-    def admit(self) -> tuple[bool, dict[str, str], float]:
-        """Return whether a request is allowed, the headers, and seconds until the next will be."""
-        faults, now = self.faults, time.monotonic()
-        if faults.rate is None:
-            return True, {}, 0.0
-        if faults.window:
-            if now - self.at >= faults.window:
-                self.level, self.at = self.full, now
-            allowed = self.level >= 1
-            self.level -= float(allowed)
-            reset = wait = self.at + faults.window - now
-        else:
-            self.level = min(self.full, self.level + (now - self.at) * faults.rate)
-            self.at = now
-            allowed = self.level >= 1
-            self.level -= float(allowed)
-            reset, wait = (self.full - self.level) / faults.rate, max(0.0, 1 - self.level) / faults.rate
-        stated = {
-            "x-ratelimit-limit-requests": str(int(self.full)),
-            "x-ratelimit-remaining-requests": str(int(self.level)),
-            "x-ratelimit-reset-requests": f"{math.ceil(reset * 1000)}ms",
-        }
-        return allowed, stated if faults.headers else {}, wait
-
-
 class FaultServer:
     """The server; start it inside an event loop, or with :func:`serving` from ordinary code.
 
     Args:
         faults: What it does.
-        answer: Makes the words of an answer from a request's body; it may take time, off the event loop if it is slow.
+        answer: Makes the words of an answer from a request's body. It may return :class:`Refused` and raise
+            :class:`BadRequest`.
         port: 0 for a free one.
+        threads: Threads in which ``answer`` works, so that a slow one holds up nobody; 0 calls it in the event loop.
+        model: The model's name in ``/v1/models``.
+        doors: Further paths that take a PUT, behind the same key.
 
     Attributes:
         counts: What happened: ``received``, ``answered``, ``limited`` and the names of faults.
         answered: How often each content was answered in full, by SHA-256 of the body.
     """
 
-    def __init__(self, faults: Faults | None = None, *, answer: Answer = default_answer, port: int = 0) -> None:
-        self.answer, self.port = answer, port
+    def __init__(
+        self,
+        faults: Faults | None = None,
+        *,
+        answer: Answer = default_answer,
+        port: int = 0,
+        threads: int = 0,
+        model: str = "simulated",
+        doors: Mapping[str, Door] | None = None,
+    ) -> None:
+        self.answer, self.port, self.model = answer, port, model
+        self.doors = dict(doors or {})
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="answers") if threads else None
         self.counts: Counter[str] = Counter()
         self.answered: Counter[str] = Counter()
         self._server: asyncio.Server | None = None
@@ -164,7 +116,7 @@ class FaultServer:
         """Switch faults; the draws begin anew."""
         self.faults = faults
         self._draw = random.Random(faults.seed)  # noqa: S311 - faults, no secrets
-        self._limiter = _Limiter(faults)
+        self._limiter = Limiter(faults)
 
     @property
     def base_url(self) -> str:
@@ -185,6 +137,8 @@ class FaultServer:
             await asyncio.gather(*self._open, return_exceptions=True)
             await self._server.wait_closed()
             self._server = None
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
 
     # ------------------------------------------------------------------------------------------------------- HTTP
 
@@ -217,7 +171,9 @@ class FaultServer:
             shown = headers.get("authorization", "")
             return await self._error(writer, 401, "invalid_api_key", f"Incorrect API key provided: {shown}.")
         if path.endswith("/models"):
-            return await self._json(writer, 200, {"object": "list", "data": [{"id": "simulated", "object": "model"}]})
+            return await self._json(writer, 200, {"object": "list", "data": [{"id": self.model, "object": "model"}]})
+        if path in self.doors and method == "PUT":
+            return await self._door(writer, self.doors[path], content)
         if method != "POST" or not path.endswith(("/chat/completions", "/responses")):
             return await self._error(writer, 404, "not_found", f"no {method} {path}")
         return await self._model(writer, content, chat=path.endswith("/chat/completions"))
@@ -228,6 +184,18 @@ class FaultServer:
         doubled = sum(count - 1 for count in self.answered.values())
         stated = {"faults": asdict(self.faults), "counts": dict(self.counts), "doubled": doubled}
         return await self._json(writer, 200, stated)
+
+    async def _door(self, writer: asyncio.StreamWriter, door: Door, content: bytes) -> bool:
+        try:
+            said = door(content)
+        except BadRequest as error:
+            return await self._error(writer, error.status, error.code, str(error))
+        return await self._json(writer, 200, said)
+
+    async def _words(self, body: Mapping[str, Any]) -> str:
+        if self._pool is None:
+            return self.answer(body)
+        return await asyncio.get_running_loop().run_in_executor(self._pool, self.answer, body)
 
     async def _model(self, writer: asyncio.StreamWriter, content: bytes, *, chat: bool) -> bool:
         self.counts["received"] += 1
@@ -240,7 +208,12 @@ class FaultServer:
             return await self._error(
                 writer, 429, "rate_limit_exceeded", "Rate limit reached.", {**stated, **self._come_back(wait)}
             )
-        body = json.loads(content)
+        try:
+            body = json.loads(content)
+        except ValueError:
+            return await self._error(writer, 400, "invalid_request_error", "The body is no JSON.", stated)
+        if not isinstance(body, dict):
+            return await self._error(writer, 400, "invalid_request_error", "The body is no object.", stated)
         if _schema(body) is not None and not faults.takes_schema:
             self.counts["no_schema"] += 1
             return await self._error(writer, 400, "invalid_request_error", "response_format is not supported", stated)
@@ -253,7 +226,15 @@ class FaultServer:
         if fault == "wrong_type":
             await self._write(writer, 200, b"<html><body>Bad gateway</body></html>", {"content-type": "text/html"})
             return True
-        reply = json.dumps(self._completion(body, fault, chat=chat, size=len(content))).encode()
+        try:
+            words = await self._words(body)
+        except BadRequest as error:
+            self.counts["bad_request"] += 1
+            return await self._error(writer, error.status, error.code, str(error), stated)
+        except Exception as error:  # noqa: BLE001 - a server says 500, whatever broke behind it
+            self.counts["broken"] += 1
+            return await self._error(writer, 500, "server_error", f"The model broke ({type(error).__name__}).", stated)
+        reply = json.dumps(self._completion(body, words, fault, chat=chat, size=len(content))).encode()
         return await self._deliver(writer, reply, fault, stated, hashlib.sha256(content).hexdigest())
 
     async def _deliver(
@@ -293,9 +274,10 @@ class FaultServer:
             return {"retry-after": formatdate(time.time() + seconds + 1, usegmt=True)}
         return {"retry-after": str(seconds)}
 
-    def _completion(self, body: Mapping[str, Any], fault: str, *, chat: bool, size: int) -> dict[str, Any]:
-        text = self.answer(body)
-        refusal = "I'm sorry, I can't help with that." if fault == "refusal" else None
+    @staticmethod
+    def _completion(body: Mapping[str, Any], text: str, fault: str, *, chat: bool, size: int) -> dict[str, Any]:
+        declined = str(text) if isinstance(text, Refused) else None
+        refusal = "I'm sorry, I can't help with that." if fault == "refusal" else declined
         text = "" if refusal or fault == "filtered" else text[: len(text) // 2] if fault == "length" else text
         count = {"question": max(1, size // 400), "answer": max(1, len(text) // 4)}
         model = str(body.get("model"))

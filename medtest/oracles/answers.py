@@ -10,7 +10,7 @@ Scores of a case, each against the truth and, as ``self_…``, against the model
 - ``agreement``: against the truth 1 where the answer has something in common with it (any-hit; the primary accuracy).
   Against the source 1 where the answer did not flip: the same set of names, intervals that do not exclude one another,
   or what it had to become; 0 where it flipped.
-- ``any_hit``, ``exact``, ``jaccard``: something in common, the same, and Jaccard's index.
+- ``exact``, ``jaccard``: the same, and Jaccard's index; ``self_any_hit``: something in common with the source's.
 
 A refusal where the source was answered is 0 throughout. What the relation may change or takes away, what is unparsed on
 either side, and a source that refused is not judged (SKIP). The criterion ``answer`` is a loss of agreement and has no
@@ -93,9 +93,9 @@ class Answers(Oracle):
 
     Settings = AnswersSettings
     output_kind: ClassVar[str] = "answer"
-    scores: ClassVar[tuple[str, ...]] = ("agreement", "any_hit", "exact", "jaccard")
+    scores: ClassVar[tuple[str, ...]] = ("agreement", "exact", "jaccard")
     self_scores: ClassVar[tuple[str, ...]] = ("agreement", "any_hit", "exact", "jaccard")
-    criteria: ClassVar[tuple[str, ...]] = ("answer", "any_hit", "exact", "jaccard")
+    criteria: ClassVar[tuple[str, ...]] = ("answer", "exact", "jaccard")
     texts: ClassVar[tuple[str, ...]] = (
         "question",
         "kind",
@@ -131,7 +131,6 @@ class Answers(Oracle):
         found = self._judged(ask, answer, source, effect)
         columns: dict[str, float | None] = {
             "agreement": found.right,
-            "any_hit": found.right,
             "exact": found.exact,
             "jaccard": found.jaccard,
         }

@@ -5,24 +5,30 @@ primary accuracy, ``exact`` stands beside it. F1, recall and MCC, which the cont
 every label that occurs for a question, all cases together (micro average); its own code for them was not published.
 
 ``perturbed`` is the mean over the relations, as on the slides; ``difference`` hides flips that cancel out, which
-:mod:`medtest.results.answer_flips` counts.
+:mod:`medtest.results.answer_flips` counts. Intervals of sources and of published accuracies (182 images) are Wilson's;
+those of ``perturbed``, ``difference`` and averages are bootstraps over images, all questions and relations of an image
+together. Where fewer than ten images are right, or fewer than ten wrong, ``perturbed`` has Wilson's with every image
+counted once, and ``difference`` the two joined as Newcombe joins his, which errs towards being wide.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from medtest.results import statistics
+from medtest.results.answer_flips import Floats, Grid, joined
 from medtest.results.answer_rows import SOURCE, UNCHANGED
-from medtest.results.published_answers import published
+from medtest.results.published_answers import IMAGES, PublishedAccuracy, published
 from medtest.vqa.judging import NOT_RELEVANT
 from medtest.vqa.questions import by_name, in_slide_order
 
 if TYPE_CHECKING:
     import pandas as pd
 
+_ENDS = ("_low", "_high")
 AVERAGE_18, AVERAGE_14 = "average of 18", "average of the 14 kept"
 
 COLUMNS = (
@@ -34,12 +40,20 @@ COLUMNS = (
     "source_high",
     "source_exact",
     "perturbed",
+    "perturbed_low",
+    "perturbed_high",
     "difference",
+    "difference_low",
+    "difference_high",
     "f1",
     "recall",
     "mcc",
     "published_source",
+    "published_source_low",
+    "published_source_high",
     "published_perturbed",
+    "published_perturbed_low",
+    "published_perturbed_high",
     "published_difference",
 )
 RELATION_COLUMNS = ("item", "relation", "cases", "right", "accuracy", "ci_low", "ci_high", "exact", "not_judged")
@@ -58,28 +72,29 @@ def relation_table(frame: pd.DataFrame) -> pd.DataFrame:
     """
     import pandas as pd
 
+    grid = Grid.of(frame)
+    exact = frame["exact"].to_numpy(dtype=np.float64)
     rows: list[dict[str, object]] = []
-    for item in _items(frame):
-        asked = frame[frame["item"] == item]
-        for relation in dict.fromkeys(frame["relation"]):
-            cases = asked[asked["relation"] == relation]
-            judged = cases[cases["right"].notna()]
-            if cases.empty:
+    for item in grid.items:
+        for relation in grid.relations:
+            cases = grid.cells.get((item, relation))
+            if cases is None:
                 continue
-            rate = float(judged["right"].mean()) if len(judged) else float("nan")
-            images = judged["image"].nunique()
-            low, high = (float(end) for end in statistics.wilson(np.nan_to_num(rate) * images, images))
+            judged = cases[~np.isnan(grid.right[cases])]
+            rate = float(grid.right[judged].mean()) if judged.size else float("nan")
+            low, high = _wilson(rate, len(np.unique(grid.image[judged])))
+            beside = exact[judged][~np.isnan(exact[judged])]
             rows.append(
                 {
                     "item": item,
                     "relation": relation,
-                    "cases": len(judged),
-                    "right": int(judged["right"].sum()),
+                    "cases": int(judged.size),
+                    "right": int(grid.right[judged].sum()),
                     "accuracy": round(rate, 6),
                     "ci_low": round(low, 6),
                     "ci_high": round(high, 6),
-                    "exact": round(float(judged["exact"].mean()), 6),
-                    "not_judged": len(cases) - len(judged),
+                    "exact": round(float(beside.mean()), 6) if beside.size else float("nan"),
+                    "not_judged": int(cases.size - judged.size),
                 }
             )
     return pd.DataFrame(rows, columns=list(RELATION_COLUMNS))
@@ -97,12 +112,14 @@ def accuracy_table(frame: pd.DataFrame) -> pd.DataFrame:
     import pandas as pd
 
     by_relation = relation_table(frame)
-    rows = [_row(item, frame, by_relation) for item in _items(frame)]
+    resampled = Resampled.of(frame)
+    rows = [_row(item, frame, by_relation) | resampled.ends_of(item) for item in _items(frame)]
     table = pd.DataFrame(rows, columns=list(COLUMNS))
     every = [one.name for one in in_slide_order()]
     kept = [one.name for one in in_slide_order() if one.kept]
     means = [mean_row(table, name, names) for name, names in ((AVERAGE_18, every), (AVERAGE_14, kept))]
-    means = [row for row in means if row is not None]
+    by_name_ = {AVERAGE_18: every, AVERAGE_14: kept}
+    means = [row | resampled.ends_of_mean(by_name_[str(row["item"])]) for row in means if row is not None]
     return pd.concat([table, pd.DataFrame(means, columns=list(COLUMNS))], ignore_index=True) if means else table
 
 
@@ -125,9 +142,109 @@ def mean_row(table: pd.DataFrame, name: str, items: list[str]) -> dict[str, obje
     chosen = table[table["item"].isin(items)]
     if len(chosen) != len(items):
         return None
-    figures = [column for column in COLUMNS if column not in ("item", "question", "cases", "source_low", "source_high")]
+    figures = [name for name in COLUMNS if name not in ("item", "question", "cases") and not name.endswith(_ENDS)]
     means = {column: round(float(chosen[column].astype(float).mean(skipna=False)), 6) for column in figures}
     return {"item": name, "question": "", "cases": chosen["cases"].sum(min_count=1), **means}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Resampled:
+    """Accuracies of resampled images.
+
+    Attributes:
+        items: The questions.
+        source: float64 replicates × questions, accuracy on sources.
+        perturbed: float64 replicates × questions, mean over the relations.
+        images: float64 3 × questions: images with a judged follow-up, with a right one, with a wrong one.
+        at_source: The same of sources.
+        means: float64 2 × questions: accuracy on sources, and mean over the relations.
+    """
+
+    items: tuple[str, ...]
+    source: Floats
+    perturbed: Floats
+    images: Floats
+    at_source: Floats
+    means: Floats
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame) -> Resampled:
+        """Resample the images of rows; every question and relation of an image is drawn together."""
+        import pandas as pd
+
+        judged = frame[frame["right"].notna() & (frame["relation"] != UNCHANGED)]
+        items = tuple(_items(frame))
+        relations = [SOURCE, *(name for name in dict.fromkeys(judged["relation"]) if name != SOURCE)]
+        image, images = pd.factorize(judged["image"])
+        place = {name: number for number, name in enumerate(items)}
+        column = {name: number for number, name in enumerate(relations)}
+        shape = (len(images), len(items), len(relations))
+        cell = (image * shape[1] + judged["item"].map(place).to_numpy(dtype=np.int64)) * shape[2]
+        cell = cell + judged["relation"].map(column).to_numpy(dtype=np.int64)
+        size = int(np.prod(shape))
+        right = np.bincount(cell, weights=judged["right"].to_numpy(dtype=np.float64), minlength=size).reshape(shape)
+        cases = np.bincount(cell, minlength=size).astype(np.float64).reshape(shape)
+        both = np.concatenate([right.reshape(len(images), -1), cases.reshape(len(images), -1)], axis=1)
+        drawn = statistics.Resampler(len(images), "vqa accuracy").sums(both.astype(np.float32)).astype(np.float64)
+        source, perturbed = _accuracies(drawn.reshape(len(drawn), 2, *shape[1:]))
+        observed = _accuracies(both.sum(0).reshape(1, 2, *shape[1:]))
+        after, wrong = right[..., 1:].sum(2), (cases - right)[..., 1:].sum(2)
+        first, first_wrong = right[..., 0], (cases - right)[..., 0]
+        return cls(
+            items=items,
+            source=source,
+            perturbed=perturbed,
+            images=np.stack([((after + wrong) > 0).sum(0), (after > 0).sum(0), (wrong > 0).sum(0)]).astype(float),
+            at_source=np.stack(
+                [((first + first_wrong) > 0).sum(0), (first > 0).sum(0), (first_wrong > 0).sum(0)]
+            ).astype(float),
+            means=np.stack([observed[0][0], observed[1][0]]),
+        )
+
+    def ends_of(self, item: str) -> dict[str, object]:
+        """Return the ends of the intervals of one question's ``perturbed`` and ``difference``."""
+        one = self.items.index(item)
+        source, perturbed = (float(mean) for mean in self.means[:, one])
+        few = min(*self.images[1:, one], *self.at_source[1:, one]) < statistics.FEW_CLUSTERS
+        if not few:
+            drawn = statistics.percentile_interval(self.perturbed[:, one])
+            fall = statistics.percentile_interval(self.source[:, one] - self.perturbed[:, one])
+            return _ends("perturbed", drawn) | _ends("difference", fall)
+        before, after = _wilson(source, self.at_source[0, one]), _wilson(perturbed, self.images[0, one])
+        return _ends("perturbed", after) | _ends("difference", joined(source, before, perturbed, after))
+
+    def ends_of_mean(self, items: list[str]) -> dict[str, object]:
+        """Return the ends of the intervals of an average over questions."""
+        chosen = [self.items.index(item) for item in items]
+        source, perturbed = self.source[:, chosen].mean(1), self.perturbed[:, chosen].mean(1)
+        found: dict[str, object] = {}
+        for name, draws in (("source", source), ("perturbed", perturbed), ("difference", source - perturbed)):
+            found |= _ends(name, statistics.percentile_interval(draws))
+        return found
+
+
+def _wilson(rate: float, images: float) -> tuple[float, float]:
+    low, high = statistics.wilson(np.nan_to_num(rate) * images, images)
+    return float(low), float(high)
+
+
+def _accuracies(sums: Floats) -> tuple[Floats, Floats]:
+    """Return accuracy on sources and the mean over relations; N × questions each.
+
+    Args:
+        sums: N × 2 (right, cases) × questions × relations, the source first.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rates = sums[:, 0] / sums[:, 1]
+    after = rates[..., 1:]
+    known = ~np.isnan(after)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return rates[..., 0], np.where(known, after, 0.0).sum(-1) / known.sum(-1)
+
+
+def _ends(name: str, ends: tuple[object, object]) -> dict[str, object]:
+    low, high = ends
+    return {f"{name}_low": round(float(low), 6), f"{name}_high": round(float(high), 6)}  # type: ignore[arg-type]
 
 
 def label_scores(said: list[frozenset[str]], true: list[frozenset[str]]) -> tuple[float, float, float]:
@@ -179,9 +296,20 @@ def _row(item: str, frame: pd.DataFrame, by_relation: pd.DataFrame) -> dict[str,
         "perturbed": round(mean, 6),
         "difference": round(source - mean, 6),
         **dict(zip(("f1", "recall", "mcc"), (round(score, 6) for score in scores), strict=True)),
-        "published_source": float("nan") if beside is None else beside.source,
-        "published_perturbed": float("nan") if beside is None else beside.perturbed,
-        "published_difference": float("nan") if beside is None else beside.difference,
+        **_published(beside),
+    }
+
+
+def _published(beside: PublishedAccuracy | None) -> dict[str, object]:
+    """Return the published figures of a question, with Wilson's intervals for as many images as the slides name."""
+    if beside is None:
+        return {name: float("nan") for name in COLUMNS if name.startswith("published_")}
+    return {
+        "published_source": beside.source,
+        **_ends("published_source", statistics.wilson(beside.source * IMAGES, IMAGES)),
+        "published_perturbed": beside.perturbed,
+        **_ends("published_perturbed", statistics.wilson(beside.perturbed * IMAGES, IMAGES)),
+        "published_difference": beside.difference,
     }
 
 

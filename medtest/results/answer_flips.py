@@ -17,6 +17,8 @@ first cases of both, images exchanged whole. ``p_holm`` is corrected over all ce
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,6 +54,19 @@ COLUMNS = (
     "refusals",
     "not_judged",
 )
+CONTRACT = (
+    "item",
+    "question",
+    "relation",
+    "flips",
+    "cases",
+    "unchanged_flips",
+    "net",
+    "ci_low",
+    "ci_high",
+    "p_holm",
+)
+"""The columns of ``tables/flips.csv``; ``flips_detail.csv`` has all of them."""
 DIRECTION_COLUMNS = (
     "item",
     "question",
@@ -80,7 +95,7 @@ def newcombe(k: float, n: float, k0: float, n0: float) -> tuple[float, float]:
     """
     if n <= 0 or n0 <= 0:
         return float("nan"), float("nan")
-    return _joined(k / n, _wilson(k, n), k0 / n0, _wilson(k0, n0))
+    return joined(k / n, _wilson(k, n), k0 / n0, _wilson(k0, n0))
 
 
 def _wilson(k: float, n: float) -> tuple[float, float]:
@@ -88,8 +103,8 @@ def _wilson(k: float, n: float) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _joined(rate: float, ends: tuple[float, float], rate0: float, ends0: tuple[float, float]) -> tuple[float, float]:
-    """Return the ends of the interval for rate - rate0 from those of both."""
+def joined(rate: float, ends: tuple[float, float], rate0: float, ends0: tuple[float, float]) -> tuple[float, float]:
+    """Return the ends of the interval for ``rate - rate0`` from those of both, as Newcombe joins them."""
     below = float(np.hypot(rate - ends[0], ends0[1] - rate0))
     above = float(np.hypot(ends[1] - rate, rate0 - ends0[0]))
     return rate - rate0 - below, rate - rate0 + above
@@ -107,27 +122,94 @@ def flip_table(frame: pd.DataFrame) -> pd.DataFrame:
     """
     import pandas as pd
 
-    followups = frame[frame["relation"] != SOURCE]
-    if followups.empty:
+    if not (frame["relation"] != SOURCE).any():
         return pd.DataFrame(columns=list(COLUMNS))
-    images = {name: number for number, name in enumerate(dict.fromkeys(frame["image"]))}
-    resampler = statistics.Resampler(len(images), "vqa flips")
-    items = [*_in_order(followups["item"]), ALL]
-    relations = [name for name in dict.fromkeys(followups["relation"]) if name != UNCHANGED]
+    grid = Grid.of(frame)
+    resampler = statistics.Resampler(grid.images, "vqa flips")
+    relations = [name for name in grid.relations if name not in (SOURCE, UNCHANGED)]
     rows: list[dict[str, object]] = []
-    for item in items:
-        asked = followups if item == ALL else followups[followups["item"] == item]
-        floor = asked[asked["relation"] == UNCHANGED]
+    for item in [*grid.items, ALL]:
+        items = grid.items if item == ALL else (item,)
+        floor = grid.rows(items, (UNCHANGED,))
         for relation in [*relations, OVERALL]:
-            chosen = asked["relation"] != UNCHANGED if relation == OVERALL else asked["relation"] == relation
-            cases = asked[chosen]
-            if not cases.empty:
-                rows.append(_cell(item, relation, cases, floor, images, resampler))
+            cases = grid.rows(items, relations if relation == OVERALL else (relation,))
+            if cases.size:
+                rows.append(_cell(item, relation, grid, cases, floor, resampler))
     return _with_holm(pd.DataFrame(rows, columns=list(COLUMNS)))
 
 
-def _in_order(names: pd.Series) -> list[str]:
-    there = list(dict.fromkeys(names))
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Grid:
+    """Judged rows as arrays, cut into question × relation.
+
+    Attributes:
+        items: Questions in the order of tables.
+        relations: Relations in the order of the rows.
+        images: How many images there are.
+        image: Each row's image.
+        flip: float64, 1, 0 or NaN.
+        right: As in the rows, and likewise the following.
+        source_right: float64.
+        refusal: bool.
+        cells: Numbers of the rows of each pair, ordered by image, severity and repeat.
+    """
+
+    items: tuple[str, ...]
+    relations: tuple[str, ...]
+    images: int
+    image: NDArray[np.int64]
+    flip: Floats
+    right: Floats
+    source_right: Floats
+    refusal: NDArray[np.bool_]
+    cells: Mapping[tuple[str, str], NDArray[np.int64]]
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame) -> Grid:
+        """Cut the rows of one system."""
+        import pandas as pd
+
+        image, images = pd.factorize(frame["image"].to_numpy(dtype=object))
+        item, items = pd.factorize(frame["item"].to_numpy(dtype=object))
+        relation, relations = pd.factorize(frame["relation"].to_numpy(dtype=object))
+        severity, repeat = (frame[name].to_numpy(dtype=np.int64) for name in ("severity", "repeat"))
+        pair = item * max(1, len(relations)) + relation
+        order = np.lexsort((repeat, severity, image, pair))
+        starts = np.flatnonzero(np.diff(pair[order], prepend=-1))
+        cells = {
+            (str(items[item[rows[0]]]), str(relations[relation[rows[0]]])): rows
+            for rows in np.split(order, starts[1:])
+            if rows.size
+        }
+        numbers = [frame[name].to_numpy(dtype=np.float64) for name in ("flip", "right", "source_right")]
+        return cls(
+            items=tuple(_in_order(items)),
+            relations=tuple(str(name) for name in relations),
+            images=len(images),
+            image=image.astype(np.int64),
+            flip=numbers[0],
+            right=numbers[1],
+            source_right=numbers[2],
+            refusal=(frame["state"] == "refusal").to_numpy(dtype=bool),
+            cells=cells,
+        )
+
+    def rows(self, items: Iterable[str], relations: Iterable[str]) -> NDArray[np.int64]:
+        """Return the numbers of the rows of some questions under some relations."""
+        names = list(relations)
+        found = [self.cells[item, name] for item in items for name in names if (item, name) in self.cells]
+        return np.concatenate(found) if found else np.zeros(0, np.int64)
+
+    def per_image(self, rows: NDArray[np.int64]) -> Floats:
+        """Return images × 2: flips and judged cases."""
+        judged = rows[~np.isnan(self.flip[rows])]
+        flips = np.bincount(self.image[judged], weights=self.flip[judged], minlength=self.images)
+        cases = np.bincount(self.image[judged], minlength=self.images).astype(np.float64)
+        return np.stack([flips, cases], axis=1)
+
+
+def _in_order(names: Iterable[object]) -> list[str]:
+    there = list(dict.fromkeys(str(name) for name in names))
     known = [one.name for one in in_slide_order() if one.name in set(there)]
     return [*known, *(name for name in there if name not in set(known))]
 
@@ -135,19 +217,19 @@ def _in_order(names: pd.Series) -> list[str]:
 def _cell(
     item: str,
     relation: str,
-    cases: pd.DataFrame,
-    floor: pd.DataFrame,
-    images: dict[str, int],
+    grid: Grid,
+    rows: NDArray[np.int64],
+    floor: NDArray[np.int64],
     resampler: statistics.Resampler,
 ) -> dict[str, object]:
-    found, again = _per_image(cases, images), _per_image(floor, images)
+    found, again = grid.per_image(rows), grid.per_image(floor)
     n, n0 = float((found[:, 1] > 0).sum()), float((again[:, 1] > 0).sum())
     rate, rate0 = _rate(found.sum(0)), _rate(again.sum(0))
     pool = item == ALL or relation == OVERALL
     resampled = [pool and not _few(one) for one in (found, again)]
     ends = _bootstrap(found, None, resampler) if resampled[0] else _wilson(np.nan_to_num(rate) * n, n)
     ends0 = _bootstrap(again, None, resampler) if resampled[1] else _wilson(np.nan_to_num(rate0) * n0, n0)
-    low, high = _bootstrap(found, again, resampler) if all(resampled) else _joined(rate, ends, rate0, ends0)
+    low, high = _bootstrap(found, again, resampler) if all(resampled) else joined(rate, ends, rate0, ends0)
     method = "bootstrap" if all(resampled) else "wilson and bootstrap" if any(resampled) else "newcombe"
     known = by_name(item)
     return {
@@ -165,19 +247,11 @@ def _cell(
         "ci_low": _round(low),
         "ci_high": _round(high),
         "ci_method": method if n and n0 else "",
-        "p": _against_unchanged(cases, floor) if not pool and n and n0 else float("nan"),
+        "p": _against_unchanged(grid, rows, floor) if not pool and n and n0 else float("nan"),
         "p_holm": float("nan"),
-        "refusals": int((cases["state"] == "refusal").sum()),
-        "not_judged": int(cases["flip"].isna().sum()),
+        "refusals": int(grid.refusal[rows].sum()),
+        "not_judged": int(np.isnan(grid.flip[rows]).sum()),
     }
-
-
-def _per_image(cases: pd.DataFrame, images: dict[str, int]) -> Floats:
-    """Return images × 2: flips and judged cases."""
-    judged = cases[cases["flip"].notna()]
-    number = judged["image"].map(images).to_numpy(dtype=np.int64)
-    flips = np.bincount(number, weights=judged["flip"].to_numpy(dtype=np.float64), minlength=len(images))
-    return np.stack([flips, np.bincount(number, minlength=len(images)).astype(np.float64)], axis=1)
 
 
 def _rate(sums: Floats) -> float:
@@ -205,17 +279,19 @@ def _bootstrap(found: Floats, again: Floats | None, resampler: statistics.Resamp
     return float(low), float(high)
 
 
-def _against_unchanged(cases: pd.DataFrame, floor: pd.DataFrame) -> float:
+def _against_unchanged(grid: Grid, rows: NDArray[np.int64], floor: NDArray[np.int64]) -> float:
     """Return McNemar's exact p on equally many first cases of each image, with the relation and without."""
-    order = ["severity", "repeat"]
-    with_it = cases[cases["flip"].notna()].sort_values(order).groupby("image", sort=True)["flip"].agg(list)
-    without = floor[floor["flip"].notna()].sort_values(order).groupby("image", sort=True)["flip"].agg(list)
-    net: list[int] = []
-    for image in with_it.index.intersection(without.index):
-        one, other = with_it[image], without[image]
-        count = min(len(one), len(other))
-        net.append(int(sum(one[:count]) - sum(other[:count])))
-    return mcnemar.clustered(net) if net else float("nan")
+    judged = [one[~np.isnan(grid.flip[one])] for one in (rows, floor)]
+    number = [np.bincount(grid.image[one], minlength=grid.images) for one in judged]
+    first = np.minimum(*number)
+    flips: list[Floats] = []
+    for one, counts in zip(judged, number, strict=True):
+        # rows are ordered by image, so that a row's place among its image's is its distance from their first
+        place = np.arange(one.size) - (np.cumsum(counts) - counts)[grid.image[one]]
+        kept = one[place < first[grid.image[one]]]
+        flips.append(np.bincount(grid.image[kept], grid.flip[kept], grid.images).astype(np.float64))
+    net = (flips[0] - flips[1])[first > 0]
+    return mcnemar.clustered(net.astype(np.int64)) if net.size else float("nan")
 
 
 def _with_holm(table: pd.DataFrame) -> pd.DataFrame:
@@ -237,32 +313,32 @@ def direction_table(frame: pd.DataFrame) -> pd.DataFrame:
     """
     import pandas as pd
 
-    known = frame[(frame["relation"] != SOURCE) & frame["right"].notna() & frame["source_right"].notna()]
+    grid = Grid.of(frame)
     rows: list[dict[str, object]] = []
-    relations = list(dict.fromkeys(known["relation"]))
-    for item in _in_order(known["item"]):
-        for relation in relations:
-            cases = known[(known["item"] == item) & (known["relation"] == relation)]
-            if not cases.empty:
-                rows.append(_direction(item, relation, cases))
+    for item in grid.items:
+        for relation in grid.relations:
+            chosen = grid.cells.get((item, relation), np.zeros(0, np.int64))
+            chosen = chosen[~np.isnan(grid.right[chosen]) & ~np.isnan(grid.source_right[chosen])]
+            if chosen.size and relation != SOURCE:
+                rows.append(_direction(item, relation, grid, chosen))
     return _with_holm(pd.DataFrame(rows, columns=list(DIRECTION_COLUMNS)))
 
 
-def _direction(item: str, relation: str, cases: pd.DataFrame) -> dict[str, object]:
-    before, after = cases["source_right"] == 1, cases["right"] == 1
+def _direction(item: str, relation: str, grid: Grid, rows: NDArray[np.int64]) -> dict[str, object]:
+    before, after = grid.source_right[rows] == 1, grid.right[rows] == 1
     lost, won = before & ~after, ~before & after
-    net = (lost.astype(int) - won.astype(int)).groupby(cases["image"]).sum()
+    net = np.bincount(grid.image[rows], weights=lost.astype(np.float64) - won, minlength=grid.images)
     known = by_name(item)
     return {
         "item": item,
         "question": "" if known is None else known.text,
         "relation": relation,
-        "cases": len(cases),
+        "cases": int(rows.size),
         "right_to_wrong": int(lost.sum()),
         "wrong_to_right": int(won.sum()),
-        "wrong_to_wrong": int((~before & ~after & (cases["flip"] == 1)).sum()),
+        "wrong_to_wrong": int((~before & ~after & (grid.flip[rows] == 1)).sum()),
         "accuracy_source": _round(float(before.mean())),
         "accuracy": _round(float(after.mean())),
-        "p": mcnemar.clustered(net.to_numpy(dtype=np.int64)) if relation != UNCHANGED else float("nan"),
+        "p": mcnemar.clustered(net.astype(np.int64)) if relation != UNCHANGED else float("nan"),
         "p_holm": float("nan"),
     }

@@ -15,6 +15,8 @@ from medtest.paths import package_folder
 from medtest.vqa.questions import find
 
 FILE = package_folder() / "results" / "published" / "medtest_vqa_gpt4v.csv"
+IMAGES = 182
+"""Images that the slides asked about."""
 SOURCE = "MedTest slides, RQ1: GPT-4V on 182 images of CLEF 2023 MEDVQA-GI"
 
 

@@ -14,6 +14,7 @@ from medtest.errors import OutputProblem
 from medtest.oracles import criteria
 from medtest.records import CASE_FACTORS, SEED_FACTORS
 from medtest.results import alpha_sigma, curves, efr, factors, gates, pivot
+from medtest.results.answer_tables import AnswerTables, answer_tables
 from medtest.results.cells import axes, status
 from medtest.results.exclusion import Excluded, leave_out
 from medtest.results.label_tables import LabelTables, Reference, label_tables
@@ -94,6 +95,7 @@ class Tables:
         paper: The MedTest report's own tables, where the suite repeats its study.
         excluded: What of the follow-ups people judged unfit, where the suite leaves them out.
         labels: The tables of a classifier.
+        answers: The tables of a system that answers questions.
     """
 
     system: str
@@ -112,6 +114,7 @@ class Tables:
     paper: Paper | None = None
     excluded: Excluded | None = None
     labels: LabelTables | None = None
+    answers: AnswerTables | None = None
 
     def frames(self) -> dict[str, pd.DataFrame]:
         """Return every table by its file name, those without a row left out."""
@@ -129,6 +132,7 @@ class Tables:
             **(self.paper.frames() if self.paper is not None else {}),
             **({"excluded.csv": self.excluded.table} if self.excluded is not None else {}),
             **(self.labels.frames() if self.labels is not None else {}),
+            **(self.answers.frames() if self.answers is not None else {}),
         }
         return {name: frame for name, frame in named.items() if name == "efr.csv" or not frame.empty}
 
@@ -228,6 +232,7 @@ def tables_of(records: Records, wanted: Wanted, *, reference: Reference | None =
         ),
         excluded=excluded,
         labels=label_tables(records, place, reference=reference, phantom=wanted.phantom),
+        answers=answer_tables(records, phantom=wanted.phantom),
     )
 
 

@@ -17,6 +17,7 @@ from medtest.suite.schema import GateBlock, PrimaryBlock, ShownBlock, validate
 _OTHER_SCORE: Mapping[str, tuple[str, str]] = {
     "label": ("a label changed or did not", "score: probability"),
     "answer": ("an answer flipped or did not", "score: jaccard"),
+    "exact": ("an answer is the same or is not", "score: jaccard"),
 }
 """Of rules without a threshold: why, and what has one."""
 _SHOWN = ("scores", "thresholds", "against")

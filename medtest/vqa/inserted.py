@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from medtest.cases import Effect, Json
 from medtest.vqa.answers.place import CELLS
 from medtest.vqa.expectations import LEAST_SHARE, Inserted
@@ -44,7 +42,7 @@ def _cells(grid: Json, places: Json) -> frozenset[str]:
 
 
 def _cell(place: Json) -> str:
-    if not isinstance(place, Sequence) or len(place) != 2:
+    if not isinstance(place, list) or len(place) != 2:
         return ""
     x, y = place
     if not isinstance(x, int | float) or not isinstance(y, int | float):

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from medtest.cases import Address, AnswerOutput, Ask, Effect, PreparedSeed, SeedRef, Verdict
+from medtest.cases import Address, AnswerOutput, Ask, Effect, Json, PreparedSeed, SeedRef, Verdict
 from medtest.oracles import criteria
 from medtest.oracles.answers import MOST_WORDS, WHY, Answers, clean
+from medtest.oracles.criteria import Against
 from medtest.suite.model import Criterion
 from medtest.vqa.questions import by_name
 
@@ -43,7 +44,9 @@ def output(item: str, text: str, relation: str = "source", state: str = "answere
     return AnswerOutput(address=address, text=text, state=state, **rest)
 
 
-def oracle(score: str = "answer", against: str = "source", relations: dict[str, str] | None = None, **settings: Any):
+def oracle(
+    score: str = "answer", against: Against = "source", relations: dict[str, str] | None = None, **settings: Any
+) -> Answers:
     made = Answers(Answers.Settings(**settings), primary=Criterion(score=score, threshold=0.0, against=against))
     made.relations = relations or {}
     return made
@@ -65,12 +68,12 @@ def case(
     seed = seed_of(ask)
     before = output(ask.item, source, state=source_state)
     after = output(ask.item, answer, relation, state)
-    given_ = {"seed": seed, "effect": effect or Effect()}
+    done = effect or Effect()
     at_source = judge.score(answer=before, source=before, seed=seed, effect=Effect())
     row: dict[str, Any] = {
-        **judge.score(answer=after, source=before, **given_),
+        **judge.score(answer=after, source=before, seed=seed, effect=done),
         **{f"source_{name}": at_source[name] for name in judge.scores},
-        **judge.describe(answer=after, source=before, **given_),
+        **judge.describe(answer=after, source=before, seed=seed, effect=done),
     }
     assert set(judge.texts) <= set(row)
     row["verdict"], row["reason"] = judge.verdict(row)
@@ -141,7 +144,7 @@ def test_against_the_truth_an_answer_is_made_wrong() -> None:
 
 
 def grid(*cells: int) -> Effect:
-    shares = [1 / len(cells) if number in cells else 0.0 for number in range(9)]
+    shares: list[Json] = [1 / len(cells) if number in cells else 0.0 for number in range(9)]
     return Effect(kind="add", data={"what": "instrument", "count": 1, "grid": shares})
 
 

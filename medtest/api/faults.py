@@ -1,0 +1,93 @@
+"""What a server of faults is set to do, and the limit of requests that it keeps."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Faults:
+    """What the server does; shares are probabilities per request, drawn from ``seed`` in the order of arrival.
+
+    Attributes:
+        latency: Seconds before an answer.
+        jitter: Further seconds at most, drawn evenly.
+        rate: Requests per second that it allows; None for no limit.
+        burst: Requests that it allows at once under a limit.
+        window: Seconds of a fixed window in which ``rate * window`` requests are allowed, instead of a steady refill.
+        headers: Whether every answer under a limit says what is left (``x-ratelimit-…-requests``).
+        retry_after: ``seconds``, ``date`` or ``none``: what a 429 says about coming back.
+        too_many: Share of 429 without any limit.
+        error: Share of 500.
+        reset: Share of connections reset instead of an answer.
+        truncated: Share of bodies cut short, half of them with a length that says so.
+        wrong_type: Share of HTML pages with status 200.
+        slow: Share of bodies that drip over ``slow_seconds``.
+        slow_seconds: Duration of a dripping body.
+        refusal: Share of refusals.
+        filtered: Share of content filter stops.
+        length: Share of length stops.
+        takes_schema: Whether structured output is supported; 400 else.
+        key: The bearer key that it wants; "" for any.
+        seed: Of the draws.
+    """
+
+    latency: float = 0.0
+    jitter: float = 0.0
+    rate: float | None = None
+    burst: int = 10
+    window: float = 0.0
+    headers: bool = True
+    retry_after: str = "seconds"
+    too_many: float = 0.0
+    error: float = 0.0
+    reset: float = 0.0
+    truncated: float = 0.0
+    wrong_type: float = 0.0
+    slow: float = 0.0
+    slow_seconds: float = 3.0
+    refusal: float = 0.0
+    filtered: float = 0.0
+    length: float = 0.0
+    takes_schema: bool = True
+    key: str = ""
+    seed: int = 0
+
+
+SHARES = ("too_many", "error", "reset", "truncated", "wrong_type", "slow", "refusal", "filtered", "length")
+
+
+class Limiter:
+    """The limit that the server keeps: a steady refill, or fixed windows."""
+
+    def __init__(self, faults: Faults) -> None:
+        self.faults = faults
+        self.full = float(faults.burst) if not faults.window else max(1.0, (faults.rate or 0) * faults.window)
+        self.level = self.full
+        self.at = time.monotonic()
+
+    def admit(self) -> tuple[bool, dict[str, str], float]:
+        """Return whether a request is allowed, the headers, and seconds until the next will be."""
+        faults, now = self.faults, time.monotonic()
+        if faults.rate is None:
+            return True, {}, 0.0
+        if faults.window:
+            if now - self.at >= faults.window:
+                self.level, self.at = self.full, now
+            allowed = self.level >= 1
+            self.level -= float(allowed)
+            reset = wait = self.at + faults.window - now
+        else:
+            self.level = min(self.full, self.level + (now - self.at) * faults.rate)
+            self.at = now
+            allowed = self.level >= 1
+            self.level -= float(allowed)
+            reset, wait = (self.full - self.level) / faults.rate, max(0.0, 1 - self.level) / faults.rate
+        stated = {
+            "x-ratelimit-limit-requests": str(int(self.full)),
+            "x-ratelimit-remaining-requests": str(int(self.level)),
+            "x-ratelimit-reset-requests": f"{math.ceil(reset * 1000)}ms",
+        }
+        return allowed, stated if faults.headers else {}, wait

@@ -1,0 +1,78 @@
+"""What "original less average" hides: flips in opposite directions cancel out in a difference of accuracies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from medtest.results.answer_rows import SOURCE, UNCHANGED
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FEWEST = 5
+"""A question is named as an example where at least this many cases were judged both ways."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hidden:
+    """The same cases, counted both ways; fractions.
+
+    Attributes:
+        item: The question; ``all`` for all together.
+        cases: Cases that were judged by the truth, at the source too, and by the source's answer.
+        source: Accuracy on the sources of these cases.
+        after: Accuracy on the follow-ups.
+        flips: Share of the answers that flipped.
+        lost: Flips from right to wrong.
+        won: Flips from wrong to right.
+        sideways: Flips from one wrong answer to another, or between answers that both share something with the truth.
+        example: The question whose difference hides most; None for a question, or where there is none.
+    """
+
+    item: str
+    cases: int
+    source: float
+    after: float
+    flips: float
+    lost: int
+    won: int
+    sideways: int
+    example: Hidden | None = None
+
+    @property
+    def difference(self) -> float:
+        """What the slides report: accuracy on the sources less that on the follow-ups."""
+        return self.source - self.after
+
+
+def hidden_flips(rows: pd.DataFrame) -> Hidden | None:
+    """Return both numbers over all relations but ``unchanged``; None where no truth is known.
+
+    Args:
+        rows: Rows of one system, as :func:`medtest.results.answer_records.answer_rows` gives them.
+    """
+    chosen = ~rows["relation"].isin([SOURCE, UNCHANGED])
+    cases = rows[chosen & rows["flip"].notna() & rows["right"].notna() & rows["source_right"].notna()]
+    if cases.empty:
+        return None
+    each = [_count(str(item), own) for item, own in cases.groupby("item", sort=False) if len(own) >= FEWEST]
+    example = max(each, key=lambda one: one.flips - abs(one.difference), default=None)
+    if example is not None and example.flips - abs(example.difference) <= 0:
+        example = None
+    return _count("all", cases, example)
+
+
+def _count(item: str, cases: pd.DataFrame, example: Hidden | None = None) -> Hidden:
+    before, after, flip = cases["source_right"] == 1, cases["right"] == 1, cases["flip"] == 1
+    return Hidden(
+        item=item,
+        cases=len(cases),
+        source=float(before.mean()),
+        after=float(after.mean()),
+        flips=float(flip.mean()),
+        lost=int((flip & before & ~after).sum()),
+        won=int((flip & ~before & after).sum()),
+        sideways=int((flip & (before == after)).sum()),
+        example=example,
+    )

@@ -1,0 +1,140 @@
+"""What is wrong with the product, each defect with a rate that is set.
+
+A defect that depends on the picture (``saturation_flips``, ``blur_not_relevant``, ``blood_instruments``,
+``counts_capped``) is drawn from product seed, picture and question: the same picture asked again has it again. The
+other two (``nondeterminism``, ``refusals``) are drawn from the request's seed as well: they differ from one asking to
+the next. A request without a seed counts as seed 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from medtest.simlab.draws import Draws
+from medtest.simlab.sight import GRID, NO, NONE, NOT_RELEVANT, YES, Traits
+from medtest.simlab.topics import ABOUT_TOOLS, CLOSED, COLOURS, COUNTS, LISTS, PLACES, Topic
+
+_COLOURS = ("Red", "Pink", "White", "Yellow", "Brown", "Orange")
+_SIZES = ("<5mm", "5-10mm", "11-20mm", ">20mm")
+_TYPES = ("Paris Ip", "Paris Is", "Paris IIa")
+_PROCEDURES = ("Colonoscopy", "Gastroscopy", "Capsule endoscopy")
+_NAMES: dict[Topic, tuple[str, ...]] = {
+    Topic.ABNORMALITIES: ("Polyp", "Ulcerative colitis", "Oesophagitis", "Hemorrhoids"),
+    Topic.LANDMARKS: ("Z-line", "Pylorus", "Cecum", "Ileum"),
+    Topic.TOOLS: ("Biopsy forceps", "Polyp snare", "Injection needle", "Metal clip", "Tube"),
+}
+
+
+_NOTHING = frozenset({NONE.lower(), NO.lower(), NOT_RELEVANT.lower()})
+_NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+
+def number_of(word: str) -> int | None:
+    """Return the number that a word is, None for any other."""
+    plain = word.strip().lower()
+    if plain.isdigit() and len(plain) < 9:
+        return int(plain)
+    return _NUMBERS.index(plain) if plain in _NUMBERS else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defects:
+    """Rates, each in [0, 1]; 0 switches a defect off.
+
+    Attributes:
+        saturation_flips: On a saturated picture the answer is another one.
+        blur_not_relevant: On a blurred picture the answer is "not relevant".
+        blood_instruments: On a bloody picture an instrument is made up: one more is counted, one is named, in a place
+            that has none.
+        counts_capped: A count above ``cap`` is given as ``cap``.
+        cap: The highest count that a capped answer gives.
+        nondeterminism: The answer is another one, drawn anew for each asking.
+        refusals: The product declines to answer.
+    """
+
+    saturation_flips: float = 0.0
+    blur_not_relevant: float = 0.0
+    blood_instruments: float = 0.0
+    counts_capped: float = 0.0
+    cap: int = 1
+    nondeterminism: float = 0.0
+    refusals: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the product is about to say, before it is put into sentences.
+
+    Attributes:
+        words: The plain answers.
+        refused: Whether it declines instead.
+    """
+
+    words: tuple[str, ...]
+    refused: bool = False
+
+
+def with_defects(
+    words: tuple[str, ...], topic: Topic, traits: Traits, defects: Defects, *, steady: Draws, fresh: Draws
+) -> Said:
+    """Return what is left of an answer once the defects had their turn.
+
+    Args:
+        words: What a sound product would say.
+        topic: What was asked.
+        traits: What the picture is like.
+        defects: The rates.
+        steady: Draws of product seed, picture and question.
+        fresh: Draws of these and of the request's seed.
+    """
+    if defects.refusals and fresh.share("refusals") < defects.refusals:
+        return Said(words, refused=True)
+    if traits.bloody and topic in ABOUT_TOOLS and steady.share("blood") < defects.blood_instruments:
+        words = _with_tool(words, topic, steady)
+    if topic in COUNTS and steady.share("cap") < defects.counts_capped:
+        words = tuple(
+            word if (n := number_of(word)) is None or n <= defects.cap else str(defects.cap) for word in words
+        )
+    if traits.saturated and steady.share("saturation") < defects.saturation_flips:
+        words = another(words, topic, steady, "saturation")
+    if traits.blurred and steady.share("blur") < defects.blur_not_relevant:
+        words = (NOT_RELEVANT,)
+    if defects.nondeterminism and fresh.share("nondeterminism") < defects.nondeterminism:
+        words = another(words, topic, fresh, "nondeterminism")
+    return Said(words)
+
+
+def _with_tool(words: tuple[str, ...], topic: Topic, draws: Draws) -> tuple[str, ...]:
+    if topic == Topic.TOOL_COUNT:
+        return tuple(word if (n := number_of(word)) is None else str(n + 1) for word in words)
+    choices = GRID if topic == Topic.TOOL_PLACE else _NAMES[Topic.TOOLS]
+    there = [word for word in words if word.strip().lower() not in _NOTHING]
+    free = [one for one in choices if one not in there] or list(choices)
+    return (*there, draws.one_of("blood which", free))
+
+
+def another(words: tuple[str, ...], topic: Topic, draws: Draws, use: str) -> tuple[str, ...]:
+    """Return an answer that agrees with none of the words: yes for no, another count, another place."""
+    return (draws.one_of(f"{use} which", others(words, topic)),)
+
+
+def others(words: tuple[str, ...], topic: Topic) -> Sequence[str]:
+    """Return the answers of which :func:`another` draws one, each as likely; never empty."""
+    even = {word.strip().lower() for word in words}
+    if topic in CLOSED:
+        return (NO,) if "yes" in even else (YES,)
+    if topic in COUNTS:
+        number = number_of(words[0]) if len(words) == 1 else None
+        return (
+            ("1", "2") if number is None else (str(number + 1),) if number == 0 else (str(number - 1), str(number + 1))
+        )
+    if topic in LISTS and not even & _NOTHING:
+        return (NONE,)
+    choices = (
+        _NAMES[topic] if topic in LISTS
+        else GRID if topic in PLACES
+        else _COLOURS if topic in COLOURS
+        else {Topic.SIZE: _SIZES, Topic.POLYP_TYPE: _TYPES, Topic.PROCEDURE: _PROCEDURES}[topic]
+    )  # fmt: skip
+    return [one for one in choices if one.lower() not in even] or [NOT_RELEVANT]

@@ -1,0 +1,103 @@
+"""Starting the product's server from another process, and stopping it whatever happens."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from medtest.errors import MedtestError
+from medtest.simlab.config import Config
+
+START_SECONDS = 60.0
+_STOP_SECONDS = 5.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """A server that runs.
+
+    Attributes:
+        base_url: Its address, for a client.
+        pid: Its process.
+    """
+
+    base_url: str
+    pid: int
+    process: subprocess.Popen[str] = field(repr=False)
+
+    def stop(self) -> None:
+        """End it: politely, then not. Nothing happens where it has ended."""
+        with contextlib.suppress(OSError):
+            if self.process.stdin is not None:
+                self.process.stdin.close()
+        try:
+            self.process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
+
+def start(config: Config) -> Running:
+    """Start a server that dies with this process, SIGKILL included, and return once it listens.
+
+    On Linux the kernel kills it with the thread that calls this, so that the thread should live as long as the
+    process; everywhere it ends when this process' end of its standard input is closed.
+
+    Args:
+        config: What it is started with; ``parent`` is filled in here.
+
+    Raises:
+        MedtestError: It did not start.
+    """
+    process = subprocess.Popen(  # noqa: S603 - this very interpreter and module
+        [sys.executable, "-m", "medtest.simlab.serve"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**{k: v for k, v in os.environ.items() if "KEY" not in k}, "OMP_NUM_THREADS": "1"},
+    )
+    running = Running(base_url="", pid=process.pid, process=process)
+    try:
+        if process.stdin is None:
+            raise MedtestError("the simulated laboratory has no standard input")
+        process.stdin.write(replace(config, parent=os.getpid()).to_json() + "\n")
+        process.stdin.flush()
+        said = json.loads(_first_line(process))
+    except (OSError, ValueError, MedtestError) as error:
+        running.stop()
+        raise MedtestError(f"the simulated laboratory did not start: {error}") from error
+    return replace(running, base_url=str(said["base_url"]))
+
+
+def _first_line(process: subprocess.Popen[str]) -> str:
+    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+    output = process.stdout
+    if output is None:
+        raise MedtestError("it has no standard output")
+    threading.Thread(target=lambda: lines.put(output.readline()), name="simlab", daemon=True).start()
+    try:
+        line = lines.get(timeout=START_SECONDS)
+    except queue.Empty as error:
+        raise MedtestError(f"it did not listen within {START_SECONDS:g} s") from error
+    if not line:
+        raise MedtestError(f"its process ended with code {process.wait()}")
+    return line
+
+
+@contextlib.contextmanager
+def running(config: Config) -> Iterator[Running]:
+    """Run a server and stop it at the end of the block, whatever happens."""
+    server = start(config)
+    try:
+        yield server
+    finally:
+        server.stop()

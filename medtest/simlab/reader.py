@@ -1,0 +1,101 @@
+"""The product's eyes: a picture in, what it believes is in it out."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.simlab.colours import Palette, palette_of
+from medtest.simlab.config import engine_of
+from medtest.simlab.places import (
+    Place,
+    colitis,
+    ileum,
+    is_cushions,
+    is_velvet,
+    oesophagus,
+    ringed_opening,
+    site_of_removal,
+)
+from medtest.simlab.polyps import blobs, describe
+from medtest.simlab.sight import Sight, Thing
+from medtest.simlab.tools import find_tools
+from medtest.simlab.traits import traits_of
+from medtest.simlab.view import FINE, Bools, View, cells_of, view_of
+from medtest.simlab.writing import writing_of
+
+UPPER = frozenset({"oesophagus", "stomach", "pylorus"})
+"""Linings that a gastroscope sees."""
+
+
+PLAIN = frozenset({"colon", "stomach", "pylorus"})
+"""Linings on which what has another colour is a thing of its own."""
+
+
+class Reader:
+    """Looks at pictures.
+
+    Args:
+        ocr: ``rapidocr``, ``edges`` or ``auto``: how it looks for writing.
+    """
+
+    def __init__(self, ocr: str = "auto") -> None:
+        self.ocr = engine_of(ocr)
+
+    def __call__(self, picture: NDArray[np.uint8]) -> Sight:
+        """Return what is in a picture, uint8 RGB H×W×3."""
+        view, fine = view_of(picture), view_of(picture, FINE)
+        palette = palette_of(view, velvet=is_velvet(view))
+        text, letters = writing_of(fine.rgb, self.ocr)
+        covered = cv2.resize(letters.astype(np.uint8), view.shape[::-1], interpolation=cv2.INTER_AREA).astype(np.bool_)
+        tools = find_tools(view, covered, spotted=palette.lining not in PLAIN)
+        for tool in tools:
+            covered |= tool.mask
+        covered = _grown(covered, 7)
+        site = site_of_removal(view, palette) if palette.lining in PLAIN else None
+        if site is not None:
+            covered |= site
+        landmark, disease = _fixed(view, palette, covered)
+        findings: list[Thing] = [] if disease is None else [disease.thing]
+        if palette.lining in PLAIN:
+            findings += _on_wall(view, fine, palette, covered, landmark)
+        polyps = any(one.name == "polyp" for one in findings)
+        return Sight(
+            procedure="Gastroscopy" if palette.lining in UPPER else "Colonoscopy",
+            findings=tuple(findings),
+            tools=tuple(tool.thing for tool in tools),
+            landmark=None if landmark is None else landmark.thing,
+            box=view.box,
+            text=text,
+            removed=False if polyps else True if site is not None else None,
+            easy=min(one.contrast for one in findings) > 0.5 if findings else None,
+            traits=traits_of(fine),
+        )
+
+
+def _grown(mask: Bools, side: int) -> Bools:
+    return np.asarray(cv2.dilate(mask.astype(np.uint8), np.ones((side, side), np.uint8)), np.bool_)
+
+
+def _fixed(view: View, palette: Palette, covered: Bools) -> tuple[Place | None, Place | None]:
+    """Return landmark and disease of linings that have them."""
+    if palette.lining == "oesophagus":
+        return oesophagus(view, palette, covered)
+    if palette.lining == "colitis":
+        return None, colitis(view)
+    if palette.lining in ("ileum", "pink ileum"):
+        return ileum(view, palette), None
+    return ringed_opening(view, palette, covered), None
+
+
+def _on_wall(view: View, fine: View, palette: Palette, covered: Bools, landmark: Place | None) -> list[Thing]:
+    """Return polyps and cushions."""
+    taken = covered if landmark is None else covered | _grown(landmark.mask, 9)
+    found: list[Thing] = []
+    for colour, region in blobs(view, palette, taken):
+        if colour == "purple" and palette.lining == "colon" and is_cushions(region, view):
+            found.append(Thing(name="hemorrhoids", cells=cells_of(region.mask), colours=("purple",)))
+        else:
+            found.append(describe(fine, colour, region))
+    return found

@@ -1,0 +1,202 @@
+"""The product behind an OpenAI-shaped server on loopback, in a process of its own that dies with whoever started it.
+
+``python -m medtest.simlab.serve`` reads one line of JSON from its standard input (a
+:class:`~medtest.simlab.config.Config`), prints one line of JSON with its address, and serves until its standard input
+ends. The key comes in by that line: it is in no list of processes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+from medtest.api.faults_server import BadRequest, FaultServer
+from medtest.imagefile import BadFileError, decode_rgb
+from medtest.simlab.config import MODEL, TRUTH_DOOR, Config
+from medtest.simlab.product import Picture, Product, Settings
+from medtest.simlab.reader import Reader
+
+MOST_PIXELS = 16_000_000
+NO_PICTURE = "I do not see an image. Please attach one."
+_DECODED = 32
+_PR_SET_PDEATHSIG = 1
+
+
+class Desk:
+    """Between the server and the product: takes requests apart.
+
+    Args:
+        product: The product.
+        tells: Whether the truth may be told to it.
+    """
+
+    def __init__(self, product: Product, *, tells: bool) -> None:
+        self.product, self.tells = product, tells
+        self._pictures: OrderedDict[int, tuple[str, Picture]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def answer(self, body: Mapping[str, Any]) -> str:
+        """Answer a request of chat.completions or Responses.
+
+        Raises:
+            BadRequest: It is of another shape, or its picture cannot be read.
+        """
+        if body.get("model") != MODEL:
+            raise BadRequest(f"The model {str(body.get('model'))[:80]!r} does not exist.", status=404, code="not_found")
+        prompt, picture = self._taken_apart(body)
+        seed = body.get("seed")
+        if seed is not None and (not isinstance(seed, int) or isinstance(seed, bool)):
+            raise BadRequest("seed must be an integer.")
+        if picture is None:
+            return NO_PICTURE
+        return self.product.answer(picture, prompt, seed=seed or 0, schema=_schema(body))
+
+    def learn(self, content: bytes) -> object:
+        """Take the truth about a picture: ``{"sha256": …, "answers": {question: [answer, …]}}``.
+
+        Raises:
+            BadRequest: It is of another shape, or nobody may tell.
+        """
+        if not self.tells:
+            raise BadRequest("This product looks for itself.", status=403, code="forbidden")
+        try:
+            told = json.loads(content)
+            self.product.learn(
+                str(told["sha256"]), {str(k): [str(one) for one in v] for k, v in told["answers"].items()}
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise BadRequest("Wanted: {sha256, answers: {question: [answer]}}.") from error
+        return {"learned": len(told["answers"])}
+
+    def _taken_apart(self, body: Mapping[str, Any]) -> tuple[str, Picture | None]:
+        """Return the words and the last picture of what users said."""
+        said = body.get("messages") if "messages" in body else body.get("input")
+        messages = [{"role": "user", "content": said}] if isinstance(said, str) else said
+        if not isinstance(messages, list) or not messages:
+            raise BadRequest("messages must be a list.")
+        words: list[str] = []
+        picture: Picture | None = None
+        for message in messages:
+            if not isinstance(message, Mapping) or message.get("role") != "user":
+                continue
+            content = message.get("content")
+            for part in [{"type": "text", "text": content}] if isinstance(content, str) else content or []:
+                if not isinstance(part, Mapping):
+                    raise BadRequest("content must be a text or a list of parts.")
+                if part.get("type") in ("text", "input_text"):
+                    words.append(str(part.get("text") or ""))
+                elif part.get("type") in ("image_url", "input_image"):
+                    picture = self._picture(part.get("image_url"))
+        return "\n".join(words), picture
+
+    def _picture(self, given: object) -> Picture:
+        url = given.get("url") if isinstance(given, Mapping) else given
+        if not isinstance(url, str) or not url.startswith("data:image/") or ";base64," not in url:
+            raise BadRequest("image_url must be a data URL in base64.", code="invalid_image_url")
+        key = hash(url)
+        with self._lock:
+            kept = self._pictures.get(key)
+        if kept is not None and kept[0] == url:
+            return kept[1]
+        try:
+            picture = decode_rgb(base64.b64decode(url.split(",", 1)[1], validate=True), max_pixels=MOST_PIXELS)
+        except (binascii.Error, BadFileError) as error:
+            raise BadRequest(f"The image cannot be read: {error}.", code="invalid_image") from error
+        picture.flags.writeable = False
+        with self._lock:
+            self._pictures[key] = (url, picture)
+            while len(self._pictures) > _DECODED:
+                self._pictures.popitem(last=False)
+        return picture
+
+
+def _schema(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    asked = body.get("response_format") or (body.get("text") or {}).get("format")
+    if not isinstance(asked, Mapping):
+        return None
+    inner = asked.get("json_schema", asked)
+    found = inner.get("schema") if isinstance(inner, Mapping) else None
+    return found if isinstance(found, Mapping) else None
+
+
+def product_of(config: Config) -> Product:
+    """Return the product of a configuration."""
+    settings = Settings(
+        seed=config.seed, defects=config.defects, **({"styles": config.styles} if config.styles else {})
+    )
+    return Product(settings, Reader(ocr=config.ocr))
+
+
+def server_of(config: Config) -> FaultServer:
+    """Return the server of a configuration, not started."""
+    desk = Desk(product_of(config), tells=config.reader == "truth")
+    return FaultServer(
+        config.faults,
+        answer=desk.answer,
+        port=config.port,
+        threads=max(1, config.threads),
+        model=MODEL,
+        doors={TRUTH_DOOR: desk.learn},
+    )
+
+
+async def _live(config: Config, over: asyncio.Event) -> None:
+    server = server_of(config)
+    await server.start()
+    sys.stdout.write(json.dumps({"base_url": server.base_url, "pid": os.getpid()}) + "\n")
+    sys.stdout.flush()
+    try:
+        await over.wait()
+    finally:
+        await server.stop()
+
+
+def _die_with(parent: int) -> None:
+    """Ask Linux to kill this process with its parent; elsewhere the end of standard input tells."""
+    if not parent:
+        return
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(0)
+
+
+def main() -> None:
+    """Serve until standard input ends."""
+    line = sys.stdin.readline()
+    if not line.strip():
+        return
+    config = Config.from_json(line)
+    _die_with(config.parent)
+
+    async def live() -> None:
+        over, loop = asyncio.Event(), asyncio.get_running_loop()
+
+        def watch() -> None:
+            while sys.stdin.read(4096):
+                pass
+            with contextlib.suppress(RuntimeError):  # the loop has ended already
+                loop.call_soon_threadsafe(over.set)
+
+        threading.Thread(target=watch, name="stdin", daemon=True).start()
+        await _live(config, over)
+
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(live())
+    # Threads that still look at a picture would hold up the end.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,212 @@
+"""A picture made ready for looking: one size, its field of view, its colours apart from its light."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[np.float32]
+Bools: TypeAlias = NDArray[np.bool_]
+Bytes: TypeAlias = NDArray[np.uint8]
+
+SIDE = 256
+"""Pixels of the shorter side at which colours are looked at."""
+FINE = 512
+"""The same for letters and shapes of light."""
+DARK = 48.0
+"""Brightness (largest channel) below which a colour says nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A picture at one size.
+
+    Attributes:
+        rgb: uint8 h×w×3.
+        light: float32 h×w, the largest channel, lightly smoothed, 0 to 255.
+        warm: float32 h×w, ln(R / G) of the smoothed picture.
+        blue: float32 h×w, ln(G / B): low where it is blue, high where it is yellow.
+        field: bool h×w, what the scope sees: neither the black frame nor a box of the display.
+        box: Whether a green or black box is laid over the picture.
+    """
+
+    rgb: Bytes
+    light: Floats
+    warm: Floats
+    blue: Floats
+    field: Bools
+    box: bool
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return int(self.rgb.shape[0]), int(self.rgb.shape[1])
+
+    @property
+    def lit(self) -> Bools:
+        """Where colours can be told."""
+        return self.field & (self.light > DARK)
+
+
+def resized(picture: NDArray[np.uint8], side: int) -> Bytes:
+    """Return a picture with its shorter side at so many pixels."""
+    height, width = picture.shape[:2]
+    scale = side / min(height, width)
+    if scale == 1.0:
+        return picture
+    size = (max(1, round(width * scale)), max(1, round(height * scale)))
+    return np.asarray(cv2.resize(picture, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR))
+
+
+def view_of(picture: NDArray[np.uint8], side: int = SIDE) -> View:
+    """Return a picture made ready.
+
+    Args:
+        picture: uint8 RGB H×W×3.
+        side: Pixels of its shorter side.
+    """
+    rgb = resized(picture, side)
+    soft = cv2.GaussianBlur(rgb, (0, 0), 1.2 * side / SIDE).astype(np.float32) + np.float32(3.0)
+    logs = np.log(soft)
+    light = np.asarray(soft.max(axis=2) - 3.0, np.float32)
+    boxes = _boxes(rgb)
+    frame = _frame(light)
+    field = ~(frame | boxes)
+    return View(rgb, light, logs[..., 0] - logs[..., 1], logs[..., 1] - logs[..., 2], field, _has_box(boxes, frame))
+
+
+def _frame(light: Floats) -> Bools:
+    """Return the black frame: what is black and hangs together with the border, where it is large."""
+    dark = np.pad((light < 24).astype(np.uint8), 1, constant_values=1)
+    _, labels = cv2.connectedComponents(dark, connectivity=4)
+    frame: Bools = (labels == labels[0, 0])[1:-1, 1:-1]
+    return frame
+
+
+def _boxes(rgb: Bytes) -> Bools:
+    """Return rectangles of the display's green."""
+    red, green, blue = (rgb[..., channel].astype(np.int16) for channel in range(3))
+    found = ((green > red + 22) & (green > blue + 12)).astype(np.uint8)
+    found = cv2.morphologyEx(found, cv2.MORPH_CLOSE, np.ones((5, 5), np.uint8)).astype(np.uint8)
+    count, labels, stats, _ = cv2.connectedComponentsWithStats(found, connectivity=8)
+    boxes = np.zeros(found.shape, np.bool_)
+    for number in range(1, count):
+        left, top, width, height, area = (int(value) for value in stats[number])
+        if area >= 0.008 * found.size and area >= 0.8 * width * height and 0.4 < width / height < 2.5:
+            grown = max(2, round(0.016 * min(found.shape)))
+            boxes[max(0, top - grown) : top + height + grown, max(0, left - grown) : left + width + grown] = True
+    return boxes
+
+
+def _has_box(boxes: Bools, frame: Bools) -> bool:
+    """Say whether there is a green box, or a black square taken out of a corner of the field."""
+    if boxes.any():
+        return True
+    height, width = frame.shape
+    side = round(0.2 * min(height, width))
+    for rows in (slice(0, side), slice(height - side, height)):
+        for columns in (slice(0, side), slice(width - side, width)):
+            if frame[rows, columns].mean() > 0.97 and frame.mean() < 0.6:
+                return True
+    return False
+
+
+def regions(mask: Bools, least: int) -> list[Region]:
+    """Return the connected parts of a mask, the largest first.
+
+    Args:
+        mask: bool h×w.
+        least: Pixels that a part must have.
+    """
+    count, labels, stats, _ = cv2.connectedComponentsWithStats(mask.astype(np.uint8), connectivity=8)
+    order = sorted(range(1, count), key=lambda k: -int(stats[k, cv2.CC_STAT_AREA]))
+    return [_region(labels == k) for k in order if int(stats[k, cv2.CC_STAT_AREA]) >= least]
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """A connected part of a picture.
+
+    Attributes:
+        mask: bool h×w.
+        area: Pixels.
+        filled: Pixels with its holes.
+        hull: Pixels of its convex hull.
+        long: Longer side of the smallest rectangle around it.
+        short: Shorter side.
+        centre: Column and row of its middle.
+    """
+
+    mask: Bools
+    area: int
+    filled: int
+    hull: float
+    long: float
+    short: float
+    centre: tuple[float, float]
+
+    @property
+    def solidity(self) -> float:
+        """Share of the hull that it fills, holes included."""
+        return self.filled / max(self.hull, 1.0)
+
+    @property
+    def elongation(self) -> float:
+        """Longer side by shorter side."""
+        return self.long / max(self.short, 1.0)
+
+
+def _region(mask: Bools) -> Region:
+    contours, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
+    outline = max(contours, key=len)
+    filled = np.zeros(mask.shape, np.uint8)
+    cv2.drawContours(filled, [outline], -1, 1, cv2.FILLED)
+    sides: Any = cv2.minAreaRect(outline)[1]
+    long, short = max(sides) + 1.0, min(sides) + 1.0
+    hull = np.zeros(mask.shape, np.uint8)
+    cv2.fillPoly(hull, [cv2.convexHull(outline)], 1)
+    rows, columns = np.nonzero(mask)
+    return Region(
+        mask, int(mask.sum()), int(filled.sum()), float(hull.sum()), float(long), float(short),
+        (float(columns.mean()), float(rows.mean())),
+    )  # fmt: skip
+
+
+def hull_of(mask: Bools) -> Bools:
+    """Return the convex hull of a mask."""
+    rows, columns = np.nonzero(mask)
+    canvas = np.zeros(mask.shape, np.uint8)
+    if rows.size:
+        cv2.fillPoly(canvas, [cv2.convexHull(np.stack([columns, rows], axis=1).astype(np.int32))], 1)
+    return canvas.astype(np.bool_)
+
+
+def filled(mask: Bools) -> Bools:
+    """Return a mask without holes."""
+    contours, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
+    canvas = np.zeros(mask.shape, np.uint8)
+    cv2.drawContours(canvas, contours, -1, 1, cv2.FILLED)
+    return canvas.astype(np.bool_)
+
+
+def cells_of(mask: Bools) -> tuple[int, ...]:
+    """Return the cells of the 3 × 3 grid that hold a fifth of a mask or are half covered, the fullest first."""
+    height, width = mask.shape
+    total = max(1, int(mask.sum()))
+    found: list[tuple[float, int]] = []
+    counted: list[tuple[float, int]] = []
+    for cell in range(9):
+        row, column = divmod(cell, 3)
+        part = mask[row * height // 3 : (row + 1) * height // 3, column * width // 3 : (column + 1) * width // 3]
+        inside = float(part.sum())
+        counted.append((-inside, cell))
+        if inside >= 0.2 * total or inside >= 0.5 * part.size:
+            found.append((-inside, cell))
+    if not found:  # spread thinly over many
+        most = min(count for count, _ in counted)
+        found = [one for one in counted if one[0] <= 0.6 * most and one[0] < 0]
+    return tuple(cell for _, cell in sorted(found))
