@@ -12,7 +12,7 @@ from medtest.cli.images import split_tokens
 from medtest.cli.jobs import invocation_of
 from medtest.errors import Mistake, UserMistakes
 from medtest.results.records_io import read_table
-from medtest.results.wanted import RUN_FILE
+from medtest.results.wanted import RUN_FILE, Wanted
 from medtest.runner.export import check_privacy
 from medtest.runner.folder import output_problems, writing_text
 from medtest.suite.compose import Loaded, load
@@ -102,7 +102,7 @@ def write_submission(run: Path, out: Path, *, console: Console) -> None:
     table = read_table(folder, ["seed_id", "item", "relation", "answer"])
     if "answer" not in table.column_names:
         raise _mistake("RUN", str(run), "the folder of a run on questions", "run suite=medvqa_clef first")
-    if _hashed(folder):
+    if Wanted.from_folder(folder).hashed:
         fix = "run with privacy.seed_ids=plain: the contest tells images by their names"
         raise _mistake("RUN", f"{run}, whose seed ids are hashed", "plain seed ids", fix)
     rows = [row for row in table.to_pylist() if row["relation"] == SOURCE and by_name(row["item"] or "")]
@@ -123,13 +123,6 @@ def _known(name: str) -> Question:
     if found is None:
         raise ValueError(f"{name} is none of the 18 questions")
     return found
-
-
-def _hashed(folder: Path) -> bool:
-    import json
-
-    content = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
-    return bool(content.get("privacy", {}).get("seed_ids") == "hashed")
 
 
 def _mistake(key: str, found: str, allowed: str, fix: str) -> UserMistakes:
