@@ -7,6 +7,7 @@ from typing import Any
 
 from medtest.report.answer_heat import question_words
 from medtest.results.answer_worst import Illustration, Said
+from medtest.vqa.wording import plain_value
 
 _MOST_WORDS = 110
 _STATES = {"not_relevant": "not relevant", "refusal": "refused", "unparsed": "not read"}
@@ -29,7 +30,7 @@ def illustration(one: Illustration, pictures: Sequence[str]) -> dict[str, Any]:
         }
         for number, shown in enumerate(one.pictures)
     ]
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "name": question_words(item),
             "words": words,
@@ -70,8 +71,3 @@ def _cell(said: Said | None, *, first: bool) -> dict[str, Any]:
         "right": right,
         "title": title,
     }
-
-
-def plain_value(text: str) -> str:
-    """Return a canonical value as people read it: ``biopsy_forceps;tube`` as "biopsy forceps, tube"."""
-    return text.replace(";", ", ").replace("_", " ")

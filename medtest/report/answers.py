@@ -75,7 +75,7 @@ def answer_cards(material: Material) -> list[dict[str, Any]]:
         lines.append(f"{row['refusal']:,} refused, {row['unparsed']:,} not read of {row['asked']:,}")
         cards.append({"name": "Refused", "value": percent(100 * row["refusal_rate"]), "lines": lines})
     total = found.costs.to_dict("records")[0] if not found.costs.empty else None
-    if total is not None and total["cost_usd"] == total["cost_usd"]:
+    if total is not None and total["cost_usd"] > 0:
         cards.append(
             {
                 "name": "Cost of the answers",

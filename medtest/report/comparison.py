@@ -87,7 +87,7 @@ def comparison_html(
             "phantom": phantom_words(first),
             "same": len({_inputs(material) for material in materials}) == 1,
             "criterion_words": criterion_words(first),
-            "mean_name": "mean " + score_words(sections.curve_score(first)),
+            "mean_name": _mean_name(sections.curve_score(first)),
             "count": len(materials),
             "groups": [
                 _group([materials[number] for number in group], [links[number] for number in group])
@@ -98,6 +98,11 @@ def comparison_html(
             "medtest": medtest.__version__,
         },
     )
+
+
+def _mean_name(score: str) -> str:
+    """Return what the mean of a score over source cases is called."""
+    return "accuracy" if score == "agreement" else f"mean {score_words(score)}"
 
 
 def _group(materials: Sequence[Material], links: Sequence[str]) -> dict[str, Any]:

@@ -127,7 +127,7 @@ def answer_lines(material: Material) -> list[str]:
         )
     total = found.costs.to_dict("records")[0] if not found.costs.empty else {}
     cost = total.get("cost_usd", float("nan"))
-    if np.isfinite(cost):
+    if np.isfinite(cost) and cost > 0:
         lines.append(f"The answers cost ${cost:,.2f}, {total['answers']:,} in all (tables/answer_costs.csv).")
     return [f"{material.system}: {line}" for line in lines if line]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from medtest.vqa.wording import plain_value
+
 COLUMNS: tuple[str, ...] = ("question", "answer", "said", "truth", "wanted", "state", "source_state", "why", "rule")
 """Text columns of the oracle of answers that the words are made of."""
 
@@ -36,9 +38,9 @@ def words_of(record: Mapping[str, Any], source: Mapping[str, Any] | None) -> Wor
     pairs.append(("follow-up", _answer(record)))
     wanted, truth = _text(record, "wanted"), record.get("truth")
     if _text(record, "rule").startswith("must become") and wanted:
-        pairs.append(("must become", wanted.replace(";", ", ")))
+        pairs.append(("must become", plain_value(wanted)))
     if truth is not None:
-        pairs.append(("truth of the source", str(truth).replace(";", ", ") or "could not be read"))
+        pairs.append(("truth of the source", plain_value(str(truth)) or "could not be read"))
     why = _WHY.get(_text(record, "why"))
     if why:
         pairs.append(("judgement", why))
@@ -49,7 +51,7 @@ def _answer(record: Mapping[str, Any]) -> str:
     """Return an answer's words with the value that was read from them."""
     words = _text(record, "answer")
     state = _text(record, "state")
-    said = _STATES.get(state) or _text(record, "said").replace(";", ", ")
+    said = _STATES.get(state) or plain_value(_text(record, "said"))
     shown = f"\N{LEFT DOUBLE QUOTATION MARK}{words}\N{RIGHT DOUBLE QUOTATION MARK}" if words else "no words"
     return f"{shown} \N{RIGHTWARDS ARROW} {said}" if said else shown
 
