@@ -49,6 +49,31 @@ def inspect(
         raise typer.Exit(int(ExitCode.MISTAKE))
 
 
+@app.command("questions")
+def questions(
+    tokens: Annotated[list[str], typer.Argument(help="suite=NAME to=DIR, then data=PATH, limit=N, settings of seeds.")],
+) -> None:
+    """Write images, questions and true answers as MEDVQA-GI does: medtest data questions suite=medvqa to=DIR."""
+    from rich.console import Console
+
+    from medtest.cli.questions import write_development
+
+    write_development(tokens, console=Console(highlight=False, markup=False))
+
+
+@app.command("submission")
+def submission(
+    run: Annotated[Path, typer.Argument(help="The folder of a run on the 18 questions.")],
+    out: Annotated[Path, typer.Option(help="JSON file to write.")] = Path("submission.json"),
+) -> None:
+    """Write a model's answers to the source images as a submission to MEDVQA-GI, from the records of a run."""
+    from rich.console import Console
+
+    from medtest.cli.questions import write_submission
+
+    write_submission(run, out, console=Console(highlight=False, markup=False))
+
+
 @app.command("known")
 def list_known() -> None:
     """List the data sets that are recognised: images published, sizes, where they are to be had."""

@@ -70,7 +70,7 @@ class Reader:
             text=text,
             removed=False if polyps else True if site is not None else None,
             easy=min(one.contrast for one in findings) > 0.5 if findings else None,
-            traits=traits_of(picture, view),
+            traits=traits_of(fine),
         )
 
 

@@ -4,34 +4,38 @@ from __future__ import annotations
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
 from medtest.simlab.sight import Traits
 from medtest.simlab.view import View
 
-GLARE = 0.30
+GLARE = 0.42
 """Share of the field with a channel at its limit above which a picture is saturated."""
-SHARP = 2.0
-"""Fine detail (grey levels) below which a picture is blurred."""
-BLOOD = 0.006
+CALM, GRAINY = 1.5, 10.0
+"""Fine detail in grey levels: a picture with less has lost its edges, one with more was taken in motion, with the noise
+that comes of short exposure. Both are blurred."""
+BLOOD = 0.0062
 """Share of the field that is dark wet red above which a picture is bloody."""
+_MARGIN = 31
 
 
-def traits_of(picture: NDArray[np.uint8], view: View) -> Traits:
-    """Return what a picture is like."""
-    values = measured(picture, view)
-    return Traits(saturated=values[0] > GLARE, blurred=values[1] < SHARP, bloody=values[2] > BLOOD)
+def traits_of(fine: View) -> Traits:
+    """Return what a picture is like, seen at :data:`medtest.simlab.view.FINE`."""
+    glare, detail, blood = measured(fine)
+    return Traits(saturated=glare > GLARE, blurred=not CALM <= detail <= GRAINY, bloody=blood > BLOOD)
 
 
-def measured(picture: NDArray[np.uint8], view: View) -> tuple[float, float, float]:
-    """Return what :func:`traits_of` compares: glare, sharpness, blood."""
-    field = view.field
-    glare = float((view.rgb[field].max(axis=1) >= 252).mean()) if field.any() else 0.0
-    grey = cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY).astype(np.float32)
-    coarse = cv2.GaussianBlur(grey, (0, 0), 1.0)
-    detail = abs(coarse - cv2.GaussianBlur(grey, (0, 0), 2.5))
-    inner = cv2.erode(field.astype(np.uint8), np.ones((9, 9), np.uint8))
-    inside = cv2.resize(inner, (grey.shape[1], grey.shape[0]), interpolation=cv2.INTER_NEAREST).astype(np.bool_)
-    sharp = float(np.percentile(detail[inside], 99.0)) if inside.any() else 0.0
-    blood = field & (view.light > 30) & (view.light < 150) & (view.warm > 1.0) & (abs(view.blue) < 0.5)
-    return glare, sharp, float(blood.sum()) / max(1, int(field.sum()))
+def measured(fine: View) -> tuple[float, float, float]:
+    """Return what :func:`traits_of` compares.
+
+    Returns:
+        Share of the field with a channel at its limit; median absolute Laplacian in grey levels, away from the frame;
+        share of the field that is dark red.
+    """
+    field = fine.field
+    count = max(1, int(field.sum()))
+    glare = float((fine.rgb.max(axis=2) >= 252)[field].sum()) / count
+    grey = cv2.cvtColor(fine.rgb, cv2.COLOR_RGB2GRAY).astype(np.float32)
+    inner = cv2.erode(np.pad(field.astype(np.uint8), 1), np.ones((_MARGIN, _MARGIN), np.uint8))[1:-1, 1:-1].astype(bool)
+    detail = float(np.median(abs(cv2.Laplacian(grey, cv2.CV_32F))[inner])) if inner.any() else CALM
+    blood = field & (fine.light > 30) & (fine.light < 150) & (fine.warm > 1.0) & (abs(fine.blue) < 0.5)
+    return glare, detail, float(blood.sum()) / count

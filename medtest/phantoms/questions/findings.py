@@ -46,9 +46,9 @@ def draw_findings(rng: np.random.Generator, work: Work, scene: Scene) -> list[di
     placed: list[_Placed] = []
     for plan in scene.polyps:
         placed.append(_place(rng, work, plan, placed, hard=scene.hard))
-    for one in placed:
+    for number, one in enumerate(placed):
         if one.stalk is not None:
-            _stalk(rng, work, one, one.stalk)
+            work.things[f"stalk {number}"] = _stalk(rng, work, one, one.stalk)
     for number, one in enumerate(placed):
         _lay(rng, work, one, hard=scene.hard)
         work.things[f"polyp {number}"] = one.mask()
@@ -182,8 +182,8 @@ def _lay(rng: np.random.Generator, work: Work, one: _Placed, *, hard: bool) -> N
     work.wet[outer] *= 1.0 - (0.5 if hard else 1.0) * alpha
 
 
-def _stalk(rng: np.random.Generator, work: Work, one: _Placed, way: tuple[float, float]) -> None:
-    """Draw the stalk from a head along a unit vector to the wall; it is normal mucosa."""
+def _stalk(rng: np.random.Generator, work: Work, one: _Placed, way: tuple[float, float]) -> NDArray[np.bool_]:
+    """Draw the stalk from a head along a unit vector to the wall, normal mucosa, and return where it is."""
     centre, radius, (dx, dy) = one.centre, one.radius, way
     length = radius * float(rng.uniform(2.0, 2.4))
     thick = max(3.0, radius * float(rng.uniform(0.30, 0.38)))
@@ -199,8 +199,9 @@ def _stalk(rng: np.random.Generator, work: Work, one: _Placed, way: tuple[float,
     alpha = as_field(smoothstep(as_field(inside), 0.0, 0.25) * part)
     shade = as_field(part * np.clip(1.7 - np.abs(q), 0.0, 1.0) * (1.0 - alpha))
     work.light *= 1.0 - 0.6 * shade
-    work.paint(as_field(0.8 * alpha), (226.0, 150.0, 132.0))
-    work.lift(alpha, as_field(0.35 + 0.75 * np.sqrt(inside)))
+    work.paint(as_field(0.9 * alpha), (240.0, 178.0, 160.0))
+    work.lift(alpha, as_field(0.45 + 0.63 * np.sqrt(inside)))
+    return np.asarray(alpha > 0.5)
 
 
 def _removed(rng: np.random.Generator, work: Work, scene: Scene) -> None:
