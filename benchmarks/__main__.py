@@ -16,7 +16,7 @@ ORDER = ("startup", "phantoms", "preparation", "relations", "networks", "runner"
 def main() -> int:
     """Run the benchmarks one after the other, each in a process of its own, on as few threads as it asks for."""
     names = [n for n in ORDER if (HERE / f"{n}.py").is_file()]
-    names += sorted(p.stem for p in HERE.glob("*.py") if p.stem not in {*ORDER, "__main__", "__init__"})
+    names += sorted(p.stem for p in HERE.glob("*.py") if p.stem not in ORDER and not p.stem.startswith("_"))
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(names)}; all by default")
     chosen = parser.parse_args().names or names

@@ -1,12 +1,14 @@
 """Requests per second through the API room beside the bare openai client, and what limits and faults cost.
 
-``python benchmarks/api.py [--calls N] [--limited N] [--faulty N] [--flat N] [--in-flight N] [--only NAME …]``; each
+``python -m benchmarks.api [--calls N] [--limited N] [--faulty N] [--flat N] [--in-flight N] [--only NAME …]``; each
 scenario runs against a fault server in a process of its own on the same machine, with 33 KB pictures, cache and ledger
 on:
 
 - ``throughput``: 50 ms and 250 ms of latency, the bare client (``max_retries=0``, a semaphore) and a campaign by
   turns in one run, best of each; requests per second, their ratio, the share of the ideal (in flight / latency), and
   processor time per call on the client's side, which other programs on the machine disturb least;
+- ``product``: the same with a whole suite run in the place of the campaign (follow-ups made, answers judged, records
+  written); the rate counts from the loaded worker on, the processor time a call is the slope between two runs;
 - ``limits``: a server that allows 10/s (burst 10): with rate-limit headers, with Retry-After alone, with neither;
 - ``faults``: 5 % 429, 2 % 500, 1 % reset, 1 % truncated, 1 % slow: calls lost and doubled;
 - ``memory``: resident memory at the quarters of a long campaign.
@@ -41,7 +43,7 @@ from medtest.api.retry import Retries
 
 PICTURE = Picture.of(np.random.default_rng(0).integers(0, 256, (100, 110, 3), dtype=np.uint8))
 PARAMETERS = Parameters(model="simulated")
-SCENARIOS = ("throughput", "limits", "faults", "memory")
+SCENARIOS = ("throughput", "product", "limits", "faults", "memory")
 
 
 @contextlib.contextmanager
@@ -145,6 +147,35 @@ def throughput(chosen: argparse.Namespace) -> None:
         )
 
 
+def product(chosen: argparse.Namespace) -> None:
+    """Compare a suite run with the bare client, by turns."""
+    from benchmarks import _noise_suite as noise
+
+    seeds = max(2, round(chosen.calls / noise.CALLS_A_SEED))
+    for latency in (0.05, 0.25):
+        bare_best: tuple[float, float] | None = None
+        runs: list[noise.Measured] = []
+        calls = seeds * noise.CALLS_A_SEED
+        with server(latency=latency) as base_url:
+            small = noise.product(base_url, 1, chosen.in_flight)
+            for turn in range(chosen.passes):
+                got = asyncio.run(bare(base_url, calls, chosen.in_flight, f"product{turn}"))
+                bare_best = got if bare_best is None else (min(bare_best[0], got[0]), min(bare_best[1], got[1]))
+                runs.append(noise.product(base_url, seeds, chosen.in_flight))
+        assert bare_best is not None  # noqa: S101 - at least one pass
+        ideal = chosen.in_flight / latency
+        alone, suite = calls / bare_best[0], calls / min(run.seconds for run in runs)
+        slope = (min(run.processor for run in runs) - small.processor) / (calls - small.calls)
+        print(
+            f"product, {1000 * latency:.0f} ms, {chosen.in_flight} in flight, {calls} calls:"
+            f" bare {alone:.0f}/s, suite {suite:.0f}/s, ratio {suite / alone:.2f};"
+            f" {suite / ideal:.0%} of the ideal {ideal:.0f}/s (bare {alone / ideal:.0%});"
+            f" processor ms per call: bare client {1000 * bare_best[1] / calls:.2f}, suite (both processes, making"
+            f" follow-ups, judging and writing included) {1000 * slope:.2f}",
+            flush=True,
+        )
+
+
 def limits(chosen: argparse.Namespace) -> None:
     """Count refusals of a server that allows 10/s."""
     for title, how in (
@@ -209,7 +240,9 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=SCENARIOS, default=SCENARIOS)
     chosen = parser.parse_args()
     for name in chosen.only:
-        {"throughput": throughput, "limits": limits, "faults": faults, "memory": memory}[name](chosen)
+        {"throughput": throughput, "product": product, "limits": limits, "faults": faults, "memory": memory}[name](
+            chosen
+        )
 
 
 if __name__ == "__main__":

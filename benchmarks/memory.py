@@ -3,6 +3,9 @@
 ``python benchmarks/memory.py [--cases 500 10000] [--size 256] [--workers 2]`` runs five relations on phantoms
 with a system that thresholds pixels, in a process of its own for each number of cases, and prints the peak resident
 memory (the kernel's high-water mark) of the parent and of its largest worker. Target: flat within 5 %.
+
+``--suite wce --cases 1000 41000`` runs a suite of labels that ships instead, with a classifier that looks at the mean
+colour, on as many of its own seeds as come next to that number of cases.
 """
 
 from __future__ import annotations
@@ -17,11 +20,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import psutil
 
 from medtest.cases import Address, Image, Json
 from medtest.plugins import PartInfo
-from medtest.suite.model import Invocation, PartPlan, Prepare
+from medtest.suite.model import Invocation, PartPlan, Prepare, Suite
 from medtest.systems.base import RawAnswer, System, SystemSettings
 
 RELATIONS = ("saturation", "contrast", "white_balance", "blur", "text")
@@ -42,6 +46,63 @@ class Bright(System):
         return [image[..., 0] > 150 for image in images]
 
 
+class TintSettings(SystemSettings):
+    """Settings of :class:`Tint`.
+
+    Attributes:
+        count: Number of classes.
+    """
+
+    count: int
+
+
+class Tint(Bright):
+    """Says the class of the strongest channel, or one of two by the ratio of red and blue."""
+
+    Settings = TintSettings
+    output_kind = "label"
+
+    def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
+        """Compare mean colours."""
+        count: int = self.settings.count  # type: ignore[attr-defined]
+        answers: list[RawAnswer] = []
+        for image in images:
+            red, green, blue = (float(v) + 1.0 for v in image.mean(axis=(0, 1)))
+            shares = [red, blue * 1.7] if count == 2 else [red, green * 1.3, blue * 1.7, *([1.0] * (count - 3))]
+            answers.append(np.array(shares) / sum(shares))
+        return answers
+
+
+def masks_suite(cases: int, size: int) -> Suite:
+    """Return five relations on phantoms of polyps, with :class:`Bright`."""
+    from benchmarks.runner import make_suite, plan_of
+
+    info = PartInfo(family="systems", name="bright", target="benchmarks.memory:Bright")
+    return replace(
+        make_suite("pranet", 1),
+        seeds=(plan_of("seeds", "phantoms", count=round(cases / (1 + 5 * len(RELATIONS))), size=[size, size]),),
+        relations=tuple(plan_of("relations", name) for name in RELATIONS),
+        systems=(PartPlan(id="bright", info=info, settings=SystemSettings()),),
+        prepare=Prepare(size=None),
+    )
+
+
+def labels_suite(name: str, cases: int) -> Suite:
+    """Return a suite of labels that ships, with :class:`Tint`."""
+    from medtest.suite.compose import load
+
+    suite = load(name, []).suite
+    relations = suite.build_relations().values()
+    each = 1 + sum(len(r.severities()) * r.frames() * r.settings.repeats for r in relations)
+    suite = load(name, [f"seeds.{suite.seeds[0].id}.count={max(2, round(cases / each))}"]).suite
+    source = suite.build_seeds(None)[0]
+    classes = source.classes()
+    assert classes is not None  # noqa: S101 - suites of labels have classes
+    info = PartInfo(family="systems", name="tint", target="benchmarks.memory:Tint")
+    settings = TintSettings(count=len(classes.names))
+    return replace(suite, systems=(PartPlan(id="tint", info=info, settings=settings),))
+
+
 def high_water(pid: int) -> int:
     """Return the kernel's high-water mark of a process in bytes, 0 when it is gone."""
     try:
@@ -53,22 +114,11 @@ def high_water(pid: int) -> int:
     return 0
 
 
-def run_once(cases: int, size: int, workers: int) -> None:
+def run_once(cases: int, size: int, workers: int, name: str) -> None:
     """Run a suite of so many cases and print peaks as JSON; called in a process of its own."""
-    from benchmarks.runner import make_suite, plan_of
     from medtest.runner import Limits, run_suite
 
-    per_seed = 1 + 5 * len(RELATIONS)
-    count = round(cases / per_seed)
-    suite = make_suite("pranet", 1)
-    info = PartInfo(family="systems", name="bright", target="benchmarks.memory:Bright")
-    suite = replace(
-        suite,
-        seeds=(plan_of("seeds", "phantoms", count=count, size=[size, size]),),
-        relations=tuple(plan_of("relations", name) for name in RELATIONS),
-        systems=(PartPlan(id="bright", info=info, settings=SystemSettings()),),
-        prepare=Prepare(size=None),
-    )
+    suite = labels_suite(name, cases) if name else masks_suite(cases, size)
     peaks: dict[int, int] = {}
     done = threading.Event()
 
@@ -95,15 +145,18 @@ def main() -> None:
     parser.add_argument("--cases", type=int, nargs="+", default=[500, 10_000])
     parser.add_argument("--size", type=int, default=256)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--suite", default="", help="a suite of labels that ships")
     parser.add_argument("--once", type=int, default=0, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.once:
-        run_once(args.once, args.size, args.workers)
+        from benchmarks import memory  # workers know its classes by this name and not by that of the main module
+
+        memory.run_once(args.once, args.size, args.workers, args.suite)
         return
     first: dict[str, int] = {}
     for cases in args.cases:
         command = [sys.executable, "-m", "benchmarks.memory", "--once", str(cases)]
-        command += ["--size", str(args.size), "--workers", str(args.workers)]
+        command += ["--size", str(args.size), "--workers", str(args.workers), "--suite", args.suite]
         root = Path(__file__).resolve().parents[1]
         done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root)
         found = json.loads(done.stdout)

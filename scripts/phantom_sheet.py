@@ -1,10 +1,11 @@
 """Contact sheets of phantoms for the docs.
 
-python scripts/phantom_sheet.py [polyps | capsule | skin | fundus | chest] [target.jpg]
+python scripts/phantom_sheet.py [polyps | capsule | skin | fundus | chest | questions] [target.jpg]
 python scripts/phantom_sheet.py all
 
-Polyps are the first twenty phantoms of suite polyp_seg; the others the first twenty of their kind, with their classes
-written below and the outline of the lesion's mask in every second row.
+Polyps are the first twenty phantoms of suite polyp_seg, pictures with questions those of suite medvqa; the others the
+first twenty of their kind. Classes, or what there is to be asked about, are written below; every second row shows the
+outline of the mask.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image as Pictures
 
+from medtest.phantoms import questions
 from medtest.phantoms.labelled import Made
 from medtest.seeds.phantoms import Phantoms, PhantomSettings
 
 SUITE_SEED = 20240
+QUESTION_SEED = 20250
 ROWS, COLUMNS = 4, 5
 TILE = (216, 264)
 """Height and width of a tile of polyps."""
@@ -52,14 +55,30 @@ def _labelled(kind: str) -> Iterator[NDArray[np.uint8]]:
         yield _captioned(module.make(index, SUITE_SEED), outlined=(index // COLUMNS) % 2 == 1)
 
 
+def _questions() -> Iterator[NDArray[np.uint8]]:
+    for index in range(ROWS * COLUMNS):
+        made = questions.make(index, QUESTION_SEED)
+        names = ("abnormalities", "landmarks", "instruments")
+        shown = [one for name in names for one in made.answers[name] if one != "No"]
+        count = made.answers["polyps"][0]
+        shown += [f"{count} polyps"] if count in ("Two", "Three") else []
+        shown += ["polyp removed"] if made.answers["all_removed"] == ("Yes",) else []
+        words = ", ".join(shown).lower() or made.answers["procedure"][0].lower()
+        yield _tile(made.image, made.mask if (index // COLUMNS) % 2 == 1 else None, words)
+
+
 def _captioned(made: Made, *, outlined: bool) -> NDArray[np.uint8]:
-    image = made.image.copy()
-    if outlined and made.mask is not None:
-        lines, _ = cv2.findContours(made.mask.astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
-        cv2.drawContours(image, lines, -1, GREEN, 1)
+    words = ", ".join(made.labels).replace("_", " ") or "no finding"
+    return _tile(made.image, made.mask if outlined else None, words)
+
+
+def _tile(image: NDArray[np.uint8], mask: NDArray[np.bool_] | None, words: str) -> NDArray[np.uint8]:
+    image = image.copy()
+    if mask is not None:
+        lines, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
+        cv2.drawContours(image, lines, -1, GREEN, max(1, image.shape[0] // 200))
     tile = np.full((SIDE + CAPTION, SIDE, 3), 255, np.uint8)
     tile[:SIDE] = cv2.resize(image, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
-    words = ", ".join(made.labels).replace("_", " ") or "no finding"
     scale = min(0.42, 0.42 * 26 / max(1, len(words)))
     cv2.putText(tile, words, (2, SIDE + 14), cv2.FONT_HERSHEY_SIMPLEX, scale, (30, 30, 30), 1, cv2.LINE_AA)
     return tile
@@ -67,7 +86,8 @@ def _captioned(made: Made, *, outlined: bool) -> NDArray[np.uint8]:
 
 def draw(kind: str, target: Path) -> None:
     """Draw one sheet."""
-    tiles = list(_polyps() if kind == "polyps" else _labelled(kind))
+    own = {"polyps": _polyps, "questions": _questions}
+    tiles = list(own[kind]() if kind in own else _labelled(kind))
     height, width = tiles[0].shape[:2]
     sheet = np.full((ROWS * (height + 8) + 8, COLUMNS * (width + 8) + 8, 3), 255, np.uint8)
     for index, tile in enumerate(tiles):
@@ -82,7 +102,7 @@ def draw(kind: str, target: Path) -> None:
 def main() -> None:
     """Draw the sheets that are asked for."""
     asked = sys.argv[1] if len(sys.argv) > 1 else "polyps"
-    kinds = ("polyps", *LABELLED)
+    kinds = ("polyps", *LABELLED, "questions")
     if asked != "all" and asked not in kinds:
         raise SystemExit(f"{asked}: one of {', '.join(kinds)} or all")
     for kind in kinds if asked == "all" else (asked,):

@@ -98,6 +98,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 packed.mkdir(parents=True, exist_ok=True)
                 shutil.copy(home / "data" / "polyp" / kind / f"case {index}.png", packed / f"{index}.png")
     _write_labelled(home / "data")
+    _write_questions(home / "data" / "medvqa")
     _write_networks(home / "nets")
     _write_filters(home / "filters")
     _write_families(home / "nets")
@@ -137,6 +138,25 @@ def _write_labelled(folder: Path) -> None:
             if name == "skin":
                 rows.append(f"{index}.png,{made.labels[0]}")
     (folder / "skin" / "labels.csv").write_text("\n".join(rows), encoding="utf-8")
+
+
+def _write_questions(folder: Path) -> None:
+    """Write three pictures with their questions as the contest does."""
+    import json
+
+    from PIL import Image
+
+    from medtest.phantoms import questions
+    from medtest.vqa.questions import official
+
+    entries = []
+    (folder / "images").mkdir(parents=True)
+    for index in range(3):
+        made = questions.make(index, 1, size=160)
+        Image.fromarray(made.image).save(folder / "images" / f"case{index}.png")
+        labels = [{"Question": one.text, "Answer": list(made.answers[one.name])} for one in official()]
+        entries.append({"ImageID": f"case{index}", "Labels": labels})
+    (folder / "gt.json").write_text(json.dumps(entries), encoding="utf-8")
 
 
 def _write_checkpoints(folder: Path) -> None:

@@ -246,13 +246,16 @@ class Caller:
         )
 
     async def _send(self, request: Request, plain: bool) -> tuple[int, dict[str, str], bytes]:
+        import httpx2
+
         client = self._client()
         body = request_body(request, self.parameters, plain=plain)
-        if self.parameters.api == "responses":
-            raw = await client.responses.with_raw_response.create(**body)
-        else:
-            raw = await client.chat.completions.with_raw_response.create(**body)
-        return raw.http_response.status_code, _lower(raw.http_response.headers), raw.http_response.content
+        body |= body.pop("extra_body", {})
+        path = "/responses" if self.parameters.api == "responses" else "/chat/completions"
+        # The client's own methods look through every field for values to convert, which took 40 % of a call's
+        # processor time and changes nothing here: the body is JSON already.
+        response = await client.post(path, cast_to=httpx2.Response, body=body)
+        return response.status_code, _lower(response.headers), response.content
 
     def _trouble(self, error: Exception, request: Request, plain: bool, seconds: float) -> Reply:
         import openai

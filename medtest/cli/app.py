@@ -149,9 +149,9 @@ def tables(
 
 @app.command("reference")
 def reference(
-    model: Annotated[str, typer.Option(help="PraNet, SANet, SSFormer or TGANet.")] = "",
-    dataset: Annotated[str, typer.Option(help="CVC-300, CVC-ClinicDB, CVC-ColonDB or Kvasir.")] = "",
-    threshold: Annotated[float | None, typer.Option(help="0.25 or 0.5.")] = None,
+    model: Annotated[str, typer.Option(help="As published, or a model= name: PraNet, TGANet, AGDN, chexnet …")] = "",
+    dataset: Annotated[str, typer.Option(help="Polyps: CVC-300, CVC-ClinicDB, CVC-ColonDB or Kvasir.")] = "",
+    threshold: Annotated[float | None, typer.Option(help="Polyps: 0.25 or 0.5.")] = None,
 ) -> None:
     """Print the published figures that reports show beside yours."""
     from medtest.cli.reference import print_reference

@@ -49,6 +49,31 @@ def inspect(
         raise typer.Exit(int(ExitCode.MISTAKE))
 
 
+@app.command("questions")
+def questions(
+    tokens: Annotated[list[str], typer.Argument(help="suite=NAME to=DIR, then data=PATH, limit=N, settings of seeds.")],
+) -> None:
+    """Write images, questions and true answers as MEDVQA-GI does: medtest data questions suite=medvqa to=DIR."""
+    from rich.console import Console
+
+    from medtest.cli.questions import write_development
+
+    write_development(tokens, console=Console(highlight=False, markup=False))
+
+
+@app.command("submission")
+def submission(
+    run: Annotated[Path, typer.Argument(help="The folder of a run on the 18 questions.")],
+    out: Annotated[Path, typer.Option(help="JSON file to write.")] = Path("submission.json"),
+) -> None:
+    """Write a model's answers to the source images as a submission to MEDVQA-GI, from the records of a run."""
+    from rich.console import Console
+
+    from medtest.cli.questions import write_submission
+
+    write_submission(run, out, console=Console(highlight=False, markup=False))
+
+
 @app.command("known")
 def list_known() -> None:
     """List the data sets that are recognised: images published, sizes, where they are to be had."""
@@ -94,13 +119,20 @@ def _tell_set(console: Console, looked: Looked) -> None:
     where = "" if str(found.where) == "." else f"  in {found.where}/"
     console.print(shown(f"{name}{part}{where}"), style="bold", soft_wrap=True)
     images = f"{found.count:,}" + (f" of {facts.images:,} published" if facts is not None else "")
-    what = {"masks": "image files", "images": "image files, no masks", "labels": "image files with labels"}[found.holds]
+    what = {
+        "masks": "image files",
+        "images": "image files, no masks",
+        "labels": "image files with labels",
+        "questions": "image files with questions",
+    }[found.holds]
     console.print(shown(f"  images:  {images} ({what}; {found.layout})"), soft_wrap=True)
     if looked.pairs is not None and found.holds == "masks":
         rule = f", masks are named {looked.rule}" if looked.rule else ""
         console.print(f"  pairs:   {looked.pairs:,} with a mask{rule}")
     if looked.classes:
         console.print("  classes: " + "\n           ".join(_class_lines(looked)), soft_wrap=True)
+    if looked.questions:
+        console.print(shown("  asked:   " + "; ".join(looked.questions)), soft_wrap=True)
     if looked.sizes:
         console.print("  sizes:   " + "\n           ".join(_histogram(looked.sizes)), soft_wrap=True)
     for note in looked.notes:

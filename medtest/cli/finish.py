@@ -69,7 +69,7 @@ def run_and_finish(
     from medtest.runner import run_suite
 
     out, suite = console(), loaded.suite
-    _check_reference(suite, invocation)
+    check_reference(suite, invocation)
     with ExitStack() as locks:
         try:
             outcome = run_suite(loaded.own, invocation, hold=locks)
@@ -84,8 +84,12 @@ def run_and_finish(
     return Ended(code=ended.code, note=ended.note, parents=ended.parents)
 
 
-def _check_reference(suite: Suite, invocation: Invocation) -> None:
-    """Complain of a reference that does not exist before anything is run."""
+def check_reference(suite: Suite, invocation: Invocation) -> None:
+    """Complain of a reference that does not exist before anything is run.
+
+    Raises:
+        UserMistakes: ``reference=`` names no system and no folder, or the suite is of another kind.
+    """
     if invocation.reference is not None:
         from medtest.report.reference_system import find_reference
 

@@ -170,7 +170,8 @@ class _Job:
         if not self.testable:
             return "no test seeds were named (test=FOLDER), so nothing is tested before and after"
         sources = self.loaded.suite.build_seeds(self.invocation.data)
-        tested = list(prints_of(sources, size=self.loaded.suite.prepare.size))
+        how = self.loaded.suite.prepare
+        tested = list(prints_of(sources, size=how.size, resize=how.resize))
         refuse_shared(shared_images(prints, tested))
         return f"none of them is among the {len(tested)} test seeds."
 

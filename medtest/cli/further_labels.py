@@ -137,9 +137,11 @@ class _Job:
 
         if self.request.phantoms or not self.request.compare or not self._testable():
             return
-        size = self.loaded.suite.prepare.size
-        trained = {f"{ref.dataset}/{ref.seed_id}": one for ref, one in prints_of(parts.sources, size=size)}
-        tested = list(prints_of(self.loaded.suite.build_seeds(self.invocation.data), size=size))
+        how = self.loaded.suite.prepare
+        prints = prints_of(parts.sources, size=how.size, resize=how.resize)
+        trained = {f"{ref.dataset}/{ref.seed_id}": one for ref, one in prints}
+        sources = self.loaded.suite.build_seeds(self.invocation.data)
+        tested = list(prints_of(sources, size=how.size, resize=how.resize))
         refuse_shared(shared_images(trained, tested))
         self._say(f"{len(trained)} training pictures; none of them is among the {len(tested)} test seeds.")
 

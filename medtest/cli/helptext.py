@@ -26,7 +26,7 @@ Your network:
   model=predictions folder=DIR                     masks made elsewhere (medtest export writes the follow-ups)
   model=command command='TOOL {{input}} {{output}}'  a program, image in, image or region out (suite=denoising, liver)
   systems.ssformer.checkpoint=FILE                 with several systems
-  model=openai_compatible base_url=URL systems.openai_compatible.model=NAME send_images=true   a model over an API
+  model=openai_compatible base_url=URL model_name=NAME send_images=true   a model over an API
   "+systems.v2={{use: ssformer, checkpoint: FILE}}"  a second checkpoint of one network
   --config-dir DIR                                 your own DIR/model/*.yaml
 

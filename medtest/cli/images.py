@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from PIL import Image as PillowImage
@@ -19,7 +20,10 @@ from medtest.errors import Mistake, OutputProblem, UserMistakes, nearest_name
 from medtest.preparation import prepare
 from medtest.seeds.base import SeedSource
 from medtest.suite.compose import Loaded, load
-from medtest.suite.model import Suite
+from medtest.suite.model import Invocation, Suite
+
+if TYPE_CHECKING:
+    from medtest.runner.replay import Replay
 
 
 def split_tokens(tokens: Sequence[str], *keys: str) -> tuple[str, list[str], dict[str, str], list[str]]:
@@ -125,7 +129,9 @@ def export_images(tokens: Sequence[str], *, config_dirs: Sequence[Path], console
 
 
 def replay_address(tokens: Sequence[str], *, out: Path, config_dirs: Sequence[Path], console: Console) -> None:
-    """Make one case again and write source, follow-up and parameters.
+    """Make one case again and write source, follow-up and parameters; of a question show what was answered.
+
+    No system is asked: the words come from the records in ``outputs/``.
 
     Raises:
         UserMistakes: The suite has mistakes, or the address names no case of it.
@@ -166,3 +172,18 @@ def replay_address(tokens: Sequence[str], *, out: Path, config_dirs: Sequence[Pa
         markup=False,
         soft_wrap=True,
     )
+    if case.items:
+        _show_answers(loaded.suite.name, invocation, case, console)
+
+
+def _show_answers(suite: str, invocation: Invocation, case: Replay, console: Console) -> None:
+    """Print what was answered to the questions of a case, from records alone."""
+    from medtest.results.recorded_answers import recorded
+
+    found = recorded(invocation.home, suite, case.address, case.shown_id, case.items)
+    if not found:
+        console.print("No recorded answer to it lies in outputs/; a replay asks no system.", markup=False)
+    for one in found:
+        console.print(f"{one.item}, {one.system} ({one.digest[:8]}): {one.verdict}", markup=False)
+        for name, text in one.words:
+            console.print(f"  {name}: {text}", markup=False, soft_wrap=True)

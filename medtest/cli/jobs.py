@@ -133,8 +133,10 @@ class Job:
             return JobResult(label=label, code=int(ExitCode.OK), status="not run", note="it needs data=PATH")
         invocation = self._invocation(loaded, hydra)
         if loaded.options.plan:
+            from medtest.cli.finish import check_reference
             from medtest.suite.outline import outline
 
+            check_reference(loaded.suite, invocation)
             console().print(plan_view(outline(loaded.suite, invocation)))
             return _result(label, int(ExitCode.OK), "planned")
         from medtest.cli.finish import run_and_finish

@@ -110,13 +110,21 @@ _AGAINST = {
 }
 
 
+_CHANGED = {
+    "label": ("the label is wrong while it was right", "the label changes"),
+    "exact": ("the answer is not what it was true to say", "the answer is not the same"),
+    "answer": ("the answer is wrong while it was right", "the answer flips, or is not what the relation made true"),
+}
+"""Rules without a threshold, against the truth and against the source."""
+
+
 def _criterion(found: Outline) -> str:
     primary = found.suite.oracle.primary
     gates = len(found.suite.gates)
     against = _AGAINST[primary.against]
     text = f"Violation: {primary.score} falls by more than {primary.threshold:g} of itself, against {against}"
     if primary.score in NO_THRESHOLD:
-        changed = "the label changes" if primary.against == "source" else "the label is wrong while it was right"
+        changed = _CHANGED[primary.score][primary.against == "source"]
         text = f"Violation: {changed}, against {against}"
     return text + (f"; {gates} gate{'s' if gates > 1 else ''}" if gates else "; no gate")
 

@@ -7,28 +7,48 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.table import Table
 
+from medtest.cli.reference_labels import label_models, label_names, print_labels
 from medtest.errors import Mistake, UserMistakes, nearest_name
 from medtest.results import reference
 
 
 def print_reference(*, model: str, dataset: str, threshold: float | None, console: Console) -> None:
-    """Print the published rates of the networks, data sets and thresholds asked for; empty means all.
+    """Print the published figures of the networks, data sets and thresholds asked for; empty means all.
+
+    A data set or a threshold leaves classifiers out: those are of polyp segmentation.
 
     Raises:
         UserMistakes: A network, data set or threshold of which nothing was published.
     """
     cells = reference.cells()
-    models = _chosen("--model", model, reference.models())
+    segmenting, classifying = reference.models(), label_models()
+    asked = label_names().get(model, model)
+    models = _chosen("--model", asked, (*segmenting, *classifying))
     datasets = _chosen("--dataset", dataset, tuple(dict.fromkeys(c.dataset for c in cells)))
     thresholds = _thresholds(threshold, tuple(sorted({c.threshold for c in cells})))
-    for name in models:
+    narrowed = bool(dataset) or threshold is not None
+    chosen = [name for name in models if name in segmenting]
+    for name in chosen:
         for t in thresholds:
             console.print(_table(name, t, datasets))
             if datasets == tuple(dict.fromkeys(c.dataset for c in cells)):
                 pooled = reference.overall(name, score="dice", threshold=t)
                 console.print(f"over all cases of the four data sets, Dice: {pooled:.2f} %")
             console.print()
-    console.print(f"EFR in percent. Source: {reference.SOURCE}.", style="dim")
+    if chosen:
+        console.print(f"EFR in percent. Source: {reference.SOURCE}.", style="dim")
+    if narrowed and chosen:
+        return
+    if narrowed:
+        raise _of_segmenters(asked, "--dataset" if dataset else "--threshold", dataset or str(threshold))
+    if chosen and not model:
+        console.print()
+    print_labels([name for name in models if name in classifying], console=console)
+
+
+def _of_segmenters(model: str, option: str, found: str) -> UserMistakes:
+    allowed = f"nothing with {model}: data sets and thresholds are of polyp segmentation"
+    return UserMistakes([Mistake(where="command line", key=option, found=found, allowed=allowed, fix="take it out")])
 
 
 def _table(model: str, threshold: float, datasets: tuple[str, ...]) -> Table:

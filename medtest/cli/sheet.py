@@ -100,6 +100,8 @@ def _source_cells(seed: PreparedSeed, cell: int) -> list[Cell]:
 
 
 def _expected(seed: PreparedSeed) -> str:
+    if seed.kind == "answer":
+        return "kept free of objects"
     return expected_words(seed) if seed.kind == "label" else "expected mask"
 
 

@@ -34,7 +34,7 @@ RULES: dict[str, tuple[str, ...]] = {
 }
 """Rules over scores, and the scores they look at."""
 
-NO_THRESHOLD: frozenset[str] = frozenset({"label", "answer"})
+NO_THRESHOLD: frozenset[str] = frozenset({"label", "answer", "exact"})
 """Rules over scores that are 0 or 1, which any loss violates; tables leave their threshold empty."""
 
 ORIGINALS: dict[str, str] = {"probability": "source_confidence"}

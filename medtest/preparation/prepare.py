@@ -62,8 +62,7 @@ def _cropped(seed: Seed, size: int, resize: int) -> PreparedSeed:
     """Return the middle of a seed whose shorter side was resized, with the whole of it as ``wide``."""
     shape = shorter_side(seed.image.shape[:2], resize)
     wide = _to_shape(seed.image, shape)
-    top, left = (round((side - size) / 2) for side in shape)
-    middle = (slice(top, top + size), slice(left, left + size))
+    middle = _middle(shape, size)
     image = np.array(wide[middle], order="C")
     frame = fit_field(image).frame(size, size)
 
@@ -87,6 +86,20 @@ def _cropped(seed: Seed, size: int, resize: int) -> PreparedSeed:
         together=seed.together,
         wide=None if shape == (size, size) else _locked(wide),
     )
+
+
+def _middle(shape: tuple[int, int], size: int) -> tuple[slice, slice]:
+    """Return where the middle ``size`` × ``size`` of a picture of this height and width is."""
+    top, left = (round((side - size) / 2) for side in shape)
+    return slice(top, top + size), slice(left, left + size)
+
+
+def prepared_image(image: Image, *, size: int | None, resize: int | None = None) -> Image:
+    """Return the image alone as :func:`prepare` makes it of a seed, a contiguous copy."""
+    if size is None or resize is None:
+        return resize_image(image, size)
+    shape = shorter_side(image.shape[:2], resize)
+    return np.array(_to_shape(image, shape)[_middle(shape, size)], order="C")
 
 
 def shorter_side(shape: tuple[int, ...], length: int) -> tuple[int, int]:

@@ -15,7 +15,11 @@ _MAKES_THE_CASE = ("suite", "suite_dir", "data", "seed", "seeds", "relations", "
 
 
 _OUTLINES = "Green outlines what was expected, magenta what the system answered."
+_ANSWERS = "Beside the pictures stands what was asked, answered and expected, and the value that was read."
 _LABELS = "Below each image stands what the system answered, below the source what was expected."
+
+
+_BY_KIND = {"label": _LABELS, "answer": _ANSWERS}
 
 
 def replay_command(material: Material, address: str) -> str:
@@ -58,13 +62,24 @@ def cases(material: Material) -> dict[str, Any]:
         ],
         "worst": worst,
         "no_strips": "No sample strips lie beside this report.",
-        "strip_words": _LABELS if material.wanted.kind == "label" else _OUTLINES,
+        "strip_words": _BY_KIND.get(material.wanted.kind, _OUTLINES),
     }
 
 
 def _strip_words(facts: Mapping[str, Any], *, judged: bool) -> dict[str, Any]:
     """Return a strip's words; its verdict is the suite's own oracle's, which another one's report does not repeat."""
     before, after = facts.get("source_score"), facts.get("score")
+    said = _said(facts.get("words"))
+    if said:
+        return {
+            "kind": str(facts.get("kind", "")),
+            "relation": str(facts.get("relation", "")),
+            "severity": facts.get("severity", 0),
+            "address": str(facts.get("address", "")),
+            "words": f"{facts.get('item', '')}, {facts.get('verdict', '') if judged else ''}".rstrip(", "),
+            "said": said,
+            "alt": f"{facts.get('relation', '')}: source, follow-up, and the words beside them",
+        }
     if isinstance(before, int | float) and isinstance(after, int | float):
         name = str(facts.get("score_name", "score"))
         words = f"{score_words(name.removeprefix('self_'))} {before:.3f} → {after:.3f}"
@@ -77,5 +92,12 @@ def _strip_words(facts: Mapping[str, Any], *, judged: bool) -> dict[str, Any]:
         "severity": facts.get("severity", 0),
         "address": str(facts.get("address", "")),
         "words": words.strip(),
+        "said": [],
         "alt": f"{facts.get('relation', '')}: source, follow-up, what was expected, answers before and after",
     }
+
+
+def _said(words: Any) -> list[tuple[str, str]]:
+    """Return headings and texts of a strip's entry, as far as they are such."""
+    pairs = words if isinstance(words, list) else []
+    return [(str(pair[0]), str(pair[1])) for pair in pairs if isinstance(pair, list) and len(pair) == 2]

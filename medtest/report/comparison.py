@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import medtest
 from medtest.report import figures, sections
+from medtest.report.answer_heat import system_heats
 from medtest.report.flip_heat import system_heat
 from medtest.report.heat import Rates, interval, percent
 from medtest.report.material import Material
@@ -74,8 +75,9 @@ def comparison_html(
         series: What :func:`medtest.report.series.sections_of` gave, for suites of series.
     """
     first = materials[0]
-    rates = [Rates(material.tables.efr) for material in materials]
-    primary = criterion_keys(first)
+    groups = [
+        [number for number, one in enumerate(materials) if one.simulated == simulated] for simulated in (False, True)
+    ]
     return render(
         "comparison.html.j2",
         {
@@ -85,20 +87,43 @@ def comparison_html(
             "phantom": phantom_words(first),
             "same": len({_inputs(material) for material in materials}) == 1,
             "criterion_words": criterion_words(first),
-            "mean_name": "mean " + score_words(sections.curve_score(first)),
-            "systems": [
-                _system_line(material, rate, link) for material, rate, link in zip(materials, rates, links, strict=True)
+            "mean_name": _mean_name(sections.curve_score(first)),
+            "count": len(materials),
+            "groups": [
+                _group([materials[number] for number in group], [links[number] for number in group])
+                for group in groups
+                if group
             ],
-            "heats": [*sections.comparison_heats(materials, rates, primary), *system_heat(materials)],
             "series": series,
-            "curves": sections.comparison_curves(materials),
-            "curve_legend": [
-                (material.system, figures.SERIES[number % len(figures.SERIES)])
-                for number, material in enumerate(materials)
-            ],
             "medtest": medtest.__version__,
         },
     )
+
+
+def _mean_name(score: str) -> str:
+    """Return what the mean of a score over source cases is called."""
+    return "accuracy" if score == "agreement" else f"mean {score_words(score)}"
+
+
+def _group(materials: Sequence[Material], links: Sequence[str]) -> dict[str, Any]:
+    """Return what is shown of systems that may share a table: all simulated, or none."""
+    rates = [Rates(material.tables.efr) for material in materials]
+    primary = criterion_keys(materials[0])
+    return {
+        "simulated": materials[0].simulated,
+        "systems": [
+            _system_line(material, rate, link) for material, rate, link in zip(materials, rates, links, strict=True)
+        ],
+        "heats": [
+            *sections.comparison_heats(materials, rates, primary),
+            *system_heat(materials),
+            *system_heats(materials),
+        ],
+        "curves": sections.comparison_curves(materials),
+        "curve_legend": [
+            (material.system, figures.SERIES[number % len(figures.SERIES)]) for number, material in enumerate(materials)
+        ],
+    }
 
 
 def _inputs(material: Material) -> str:

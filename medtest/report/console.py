@@ -12,10 +12,13 @@ from rich.text import Text
 from medtest.cases import UNCHANGED
 from medtest.oracles.criteria import NO_THRESHOLD
 from medtest.records import SOURCE_FAILED
+from medtest.report.answers import floor_words, hidden_words
 from medtest.report.heat import SUMS, Rates, beside, percent
 from medtest.report.material import Material
 from medtest.report.words import criterion_keys, criterion_words
 from medtest.results import efr
+from medtest.results.answer_states import ALL as ALL_QUESTIONS
+from medtest.results.answer_states import OVERALL as EVERY_RELATION
 from medtest.results.flips import AUTO
 from medtest.results.tables import COUNTED, SEED_FACTS
 
@@ -23,14 +26,21 @@ from medtest.results.tables import COUNTED, SEED_FACTS
 def efr_view(materials: Sequence[Material]) -> RenderableType:
     """Return one table: relations down, systems across, rate and interval in each cell.
 
-    Below it stand errors and skips, and how good each system is on the unchanged images.
+    Below it stand errors and skips, and how good each system is on the unchanged images. Simulated systems have a table
+    of their own.
     """
+    groups = [[one for one in materials if one.simulated == simulated] for simulated in (False, True)]
+    return Group(*[_one_view(group) for group in groups if group])
+
+
+def _one_view(materials: Sequence[Material]) -> RenderableType:
     first = materials[0]
     keys = criterion_keys(first)
     rates = [Rates(material.tables.efr) for material in materials]
     against = {"truth": "", "source": ", against the source's answer", "input": ", against the input"}[keys["against"]]
     limit = "" if keys["score"] in NO_THRESHOLD else f", t = {keys['threshold']:g}"
-    title = f"EFR in percent [95 % interval]: {keys['score']}{limit}{against}"
+    simulated = "SIMULATED, no product: " if first.simulated else ""
+    title = f"{simulated}EFR in percent [95 % interval]: {keys['score']}{limit}{against}"
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("relation", no_wrap=True)
     for material in materials:
@@ -46,7 +56,11 @@ def efr_view(materials: Sequence[Material]) -> RenderableType:
         cells = [Text(_cell(rate, name, material), style=style) for rate, material in _pairs(rates, materials)]
         table.add_row(Text(f"{name} (floor)" if name == UNCHANGED else name, style=style), *cells)
     lines = [_left_out(rate, material) for rate, material in _pairs(rates, materials)]
-    lines += [line for material in materials for line in (what_broke(material), flips(material), on_sources(material))]
+    lines += [
+        line
+        for material in materials
+        for line in (what_broke(material), flips(material), *answer_lines(material), on_sources(material))
+    ]
     # not the table's own title: that would be wrapped to the table's width
     return Group(Text(title, style="bold"), table, *[Text(line, style="dim") for line in lines if line])
 
@@ -98,6 +112,26 @@ def flips(material: Material) -> str:
     )
 
 
+def answer_lines(material: Material) -> list[str]:
+    """Return what is worth a line of answers: flips net of the floor, accuracy both ways, refusals, cost."""
+    found = material.tables.answers
+    if found is None:
+        return []
+    lines = [floor_words(found.flips), hidden_words(found.hidden)]
+    states = {(row["item"], row["relation"]): row for row in found.states.to_dict("records")}
+    row = states.get((ALL_QUESTIONS, EVERY_RELATION))
+    if row is not None and (row["refusal"] or row["unparsed"]):
+        lines.append(
+            f"{row['refusal']:,} of {row['asked']:,} answers refused ({row['refused_after_answer']:,} where the source "
+            f"was answered), {row['unparsed']:,} not read (tables/answer_states.csv)."
+        )
+    total = found.costs.to_dict("records")[0] if not found.costs.empty else {}
+    cost = total.get("cost_usd", float("nan"))
+    if np.isfinite(cost) and cost > 0:
+        lines.append(f"The answers cost ${cost:,.2f}, {total['answers']:,} in all (tables/answer_costs.csv).")
+    return [f"{material.system}: {line}" for line in lines if line]
+
+
 def on_sources(material: Material) -> str:
     """Return the mean scores on the source images in one line, "" without an expected answer."""
     seeds = material.tables.seeds
@@ -126,7 +160,7 @@ def one_line(material: Material) -> str:
     """Return a system's result in one line, for the summary of a sweep."""
     row = Rates(material.tables.efr).get(relation=efr.OVERALL, **criterion_keys(material))
     rate = "no case judged" if row is None or not int(row["cases"]) else f"EFR {percent(row['efr_percent'])}"
-    return f"{material.system}: {rate}"
+    return f"{material.system}{' (simulated)' if material.simulated else ''}: {rate}"
 
 
 def criterion_view(material: Material) -> Text:

@@ -14,6 +14,7 @@ import yaml
 from rich.console import RenderableType
 
 from medtest.errors import SEVERITY_ORDER, ExitCode, NotTracked
+from medtest.report.answer_sheets import write_sheets
 from medtest.report.comparison import REPORT, Compared, write_comparison
 from medtest.report.console import efr_view, gates_view, one_line
 from medtest.report.film_strips import write_films
@@ -204,6 +205,8 @@ def _system(
     tables.write(target)
     films = () if tables.labels is None else tables.labels.films
     undrawn = write_films(suite, invocation, one.folder, films, one.record_name)
+    if tables.answers is not None:
+        undrawn += write_sheets(suite, invocation, one.folder, tables.answers.worst, one.record_name)
     if view:
         _write_text(target / SUITE_FILE, yaml.safe_dump(json.loads(json.dumps(suite.composed)), sort_keys=False))
     run = read_run(one.folder)

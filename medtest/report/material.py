@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from medtest.records import is_simulated
 from medtest.results.tables import Tables
 from medtest.results.wanted import RUN_FILE, Wanted
 
@@ -64,6 +65,11 @@ class Material:
     def system(self) -> str:
         """The system's name in records."""
         return str(self.run.get("system") or self.tables.system)
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the system simulates a product."""
+        return is_simulated(self.system)
 
     @property
     def partial(self) -> str:

@@ -11,7 +11,7 @@ from medtest.oracles import criteria
 from medtest.report.heat import limit_of
 from medtest.report.material import SAMPLES, Material, picture_of, sample_index
 from medtest.report.words import robustness_against
-from medtest.results import efr
+from medtest.results import answer_flips, efr
 from medtest.results.flips import AUTO
 from medtest.results.tables import FOLDER, SEED_FACTS, overall_row
 from medtest.tracking import Child, Picture, flat_params
@@ -46,7 +46,8 @@ def metrics(material: Material) -> dict[str, float]:
     # the UI opens comparisons with the first metric: let it be the headline
     head = f"efr/{metric_name(primary.score, primary.threshold)}/{efr.ALL}/{efr.OVERALL}"
     found = {**({head: found[head]} if head in found else {}), **found}
-    return found | _counts(material) | _scores(material) | _robustness(material) | _labels(material)
+    found |= _counts(material) | _scores(material) | _robustness(material)
+    return found | _labels(material) | _answers(material)
 
 
 def metric_name(score: str, threshold: float) -> str:
@@ -110,6 +111,38 @@ def _labels(material: Material) -> dict[str, float]:
     return found
 
 
+def _answers(material: Material) -> dict[str, float]:
+    """Return accuracy by question, flips net of asking again, refusals and cost, of systems that answer questions."""
+    answers = material.tables.answers
+    found: dict[str, float] = {}
+    if answers is None:
+        return found
+    for row in answers.accuracy.to_dict("records"):
+        for metric, column in (("accuracy", "source"), ("accuracy_perturbed", "perturbed")):
+            if row[column] == row[column]:
+                found[f"{metric}/{_plain(str(row['item']))}"] = float(row[column])
+    for row in answers.flips.to_dict("records"):
+        pool = row["item"] == answer_flips.ALL or row["relation"] == answer_flips.OVERALL
+        if pool and row["cases"]:
+            name = f"{row['item']}/{row['relation']}"
+            found[f"flips/{name}"] = float(row["rate"])
+            if row["net"] == row["net"]:
+                found[f"flips_net/{name}"] = float(row["net"])
+    for row in answers.states.to_dict("records"):
+        if row["item"] == answer_flips.ALL and row["refusal_rate"] == row["refusal_rate"]:
+            found[f"refusals/{row['relation']}"] = float(row["refusal_rate"])
+            found[f"unparsed/{row['relation']}"] = float(row["unparsed"])
+    for row in answers.costs.to_dict("records")[:1]:
+        names = ("cost_usd", "prompt_tokens", "completion_tokens", "seconds_median", "seconds_p95", "attempts")
+        found |= {f"cost/{name}": float(row[name]) for name in names if row[name] == row[name]}
+    return found
+
+
+def _plain(item: str) -> str:
+    """Return a question, or an average over questions, as metrics name it."""
+    return item.replace(" ", "_")
+
+
 def tags(material: Material) -> dict[str, str]:
     """Return the tags of one system's run."""
     wanted, results = material.wanted, material.tables.gates
@@ -125,6 +158,7 @@ def tags(material: Material) -> dict[str, str]:
         "criterion": f"{criteria.criterion_name(primary.score, primary.threshold)} against {primary.against}",
         "datasets": ", ".join(material.tables.counts.seeds),
         "seeds": "phantoms" if wanted.phantom else "images",
+        "simulated": str(material.simulated).lower(),
         "trained_on": ", ".join(wanted.trained_on),
         "gates": gates,
         "cases": f"partial, {finished} of {planned}" if material.partial else "whole",
@@ -132,10 +166,12 @@ def tags(material: Material) -> dict[str, str]:
         "code_version": medtest.__version__,
     }
     row = overall_row(material.tables.efr, score=primary.score, threshold=primary.threshold, against=primary.against)
+    simulated = "**Simulated**, no product: " if material.simulated else ""
     if row is not None and row["cases"]:
         found["mlflow.note.content"] = (
-            f"**{material.system}** under **{wanted.suite} {wanted.version}**: EFR {row['efr_percent']:.2f} % "
-            f"({row['ci_low']:.2f} to {row['ci_high']:.2f}), {row['violations']} violations of {row['cases']} cases, "
+            f"{simulated}**{material.system}** under **{wanted.suite} {wanted.version}**: "
+            f"EFR {row['efr_percent']:.2f} % ({row['ci_low']:.2f} to {row['ci_high']:.2f}), {row['violations']} "
+            f"violations of {row['cases']} cases, "
             f"{criteria.criterion_name(primary.score, primary.threshold)} against {primary.against}. Gates: {gates}. "
             "See `report.html` under Artifacts."
         )

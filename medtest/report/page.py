@@ -11,6 +11,7 @@ import medtest
 from medtest.cases import UNCHANGED
 from medtest.oracles.criteria import NO_THRESHOLD, criterion_name
 from medtest.report import sections
+from medtest.report.answers import answer_cards, answers
 from medtest.report.cases import cases
 from medtest.report.heat import Rates, beside, heat, interval, percent
 from medtest.report.labels import flip_cards, labels
@@ -23,6 +24,7 @@ from medtest.report.words import (
     expected_words,
     limit_words,
     phantom_words,
+    simulated_words,
     view_words,
 )
 from medtest.results import efr, pivot
@@ -42,8 +44,10 @@ SECTIONS = (
     ("tested", "What was tested"),
     ("matrix", "Rates"),
     ("errors", "Not judged"),
-    ("accuracy", "Accuracy"),
     ("flips", "Flips"),
+    ("accuracy", "Accuracy"),
+    ("refusals", "Refusals and cost"),
+    ("images", "One image"),
     ("severity", "Severity"),
     ("factors", "Factors"),
     ("alpha-sigma", "(α,σ)"),
@@ -90,6 +94,7 @@ def report_page(material: Material) -> dict[str, Any]:
         "version": wanted.version,
         "description": wanted.description,
         "phantom": phantom_words(material),
+        "simulated": simulated_words(material),
         "partial": material.partial,
         "excluded": "" if tables.excluded is None else tables.excluded.words,
         "view": view_words(material),
@@ -109,6 +114,7 @@ def report_page(material: Material) -> dict[str, Any]:
         "medtest": medtest.__version__,
         **_gates(material),
         **labels(material),
+        **answers(material),
         **sections.severity(material, rates),
         **sections.factors(material),
         **sections.robustness(material),
@@ -118,8 +124,10 @@ def report_page(material: Material) -> dict[str, Any]:
         **cases(material),
     }
     shown = {
-        "accuracy": page["labels"],
-        "flips": page["labels"] and page["labels"]["flips"],
+        "accuracy": page["labels"] or (page["answers"] and page["answers"]["hidden"]),
+        "flips": page["answers"] or (page["labels"] and page["labels"]["flips"]),
+        "refusals": page["answers"],
+        "images": page["answers"] and page["answers"]["worst"],
         "severity": page["curves"],
         "factors": page["factor_panels"],
         "alpha-sigma": page["alpha_sigma"],
@@ -170,11 +178,21 @@ def _facts(material: Material, rates: Rates) -> list[tuple[str, str]]:
         ("Device", str(run.get("device", ""))),
         ("medtest", str(versions.get("medtest", medtest.__version__))),
     ]
+    if material.tables.answers is not None:
+        facts.insert(4, ("Questions", _questions(material)))
     if run.get("reused_from"):
         facts.append(
             ("Reused", f"{int(run.get('cases_reused', 0)):,} cases of earlier runs, last {run['reused_from']}")
         )
     return [(name, value) for name, value in facts if value]
+
+
+def _questions(material: Material) -> str:
+    """Return how many questions were asked of how many images."""
+    seeds, answers = material.tables.seeds, material.tables.answers
+    images = len(seeds[["dataset", "seed_id"]].drop_duplicates())
+    asked = 0 if answers is None else answers.by_relation["item"].nunique()
+    return f"{asked:,} of {images:,} image{'' if images == 1 else 's'}; a source case is an image with a question"
 
 
 def _without_levels(material: Material) -> tuple[str, str]:
@@ -207,6 +225,7 @@ def _cards(material: Material, row: Mapping[str, Any] | None, rates: Rates) -> l
         cards.append(weakest)
     cards += sections.mean_cards(material)
     cards += flip_cards(material)
+    cards += answer_cards(material)
     floor = rates.get(relation=UNCHANGED, **criterion_keys(material))
     if floor is not None and int(floor["cases"]):
         cards.append(

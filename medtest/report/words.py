@@ -51,9 +51,14 @@ def criterion_words(material: Material) -> str:
     """Return when a case is a violation, in words."""
     primary = material.wanted.primary
     if primary.score in NO_THRESHOLD:
+        what = "label" if primary.score == "label" else "answer"
         changed = "the label is another one than on the source image"
-        wrong = "the label is wrong while it was right on the source image"
-        return changed if primary.against == "source" else wrong
+        if what == "answer":
+            changed = (
+                "the answer no longer agrees with the system's own answer to the source image, or does not say what "
+                "the relation made true"
+            )
+        return changed if primary.against == "source" else f"the {what} is wrong while it was right on the source image"
     if primary.against == "source":
         first = "what it was on the source" if primary.score == "probability" else "1"
         return (
@@ -92,6 +97,16 @@ def expected_words(material: Material) -> str:
 def limit_words(score: str, threshold: float) -> str:
     """Return score and threshold for a heading: ``Dice, t = 0.25``, ``label``."""
     return score_words(score) if score in NO_THRESHOLD else f"{score_words(score)}, t = {threshold:g}"
+
+
+def simulated_words(material: Material) -> str:
+    """Return what a simulated system's figures are not, or ""."""
+    if not material.simulated:
+        return ""
+    return (
+        f"{material.system} is a simulation with defects that were set; it stands for no product. Its figures say how "
+        "well the test finds such defects, and nothing about any real system."
+    )
 
 
 def phantom_words(material: Material) -> str:

@@ -226,9 +226,9 @@ class _Curves:
             "scales": listed,
             "qualities": " ".join(f"{quality:.4f}" for quality in mean),
             "source_quality": round(source, 6),
-            "alpha": round(found.alpha, 8),
+            "alpha": _places(found.alpha),
             "sigma": float(f"{found.sigma:.9g}"),
-            "alpha_from_source": round((source - float(mean[0])) / float(scales[0]), 8) if scales[0] > 0 else None,
+            "alpha_from_source": _places((source - float(mean[0])) / float(scales[0])) if scales[0] > 0 else None,
             "note": NO_LOSS if found.alpha <= 0 else "",
         }
         return row | self._intervals(datasets, found)
@@ -247,8 +247,8 @@ class _Curves:
         low, high = statistics.percentile_interval(alphas)
         sigma_low, sigma_high = np.quantile(sigmas, (0.025, 0.975), method="nearest")
         return {
-            "alpha_low": round(float(low), 8),
-            "alpha_high": round(float(high), 8),
+            "alpha_low": _places(float(low)),
+            "alpha_high": _places(float(high)),
             "sigma_low": float(f"{sigma_low:.9g}"),
             "sigma_high": float(f"{sigma_high:.9g}"),
             "sigma_share": round(float((sigmas == found.sigma).mean()), 4),
@@ -262,3 +262,8 @@ class _Curves:
         np.add.at(sums[:, -1], self._cluster[inside], 1.0)
         # float32 sums of thousands of scores keep six digits: ample for the ends of an interval
         return self._place.resamplers[number].sums(sums.astype(np.float32)).astype(np.float64)
+
+
+def _places(number: float) -> float:
+    """Return eight decimals, no negative zero."""
+    return round(number, 8) + 0.0

@@ -289,7 +289,7 @@ def _against_unchanged(grid: Grid, rows: NDArray[np.int64], floor: NDArray[np.in
         # rows are ordered by image, so that a row's place among its image's is its distance from their first
         place = np.arange(one.size) - (np.cumsum(counts) - counts)[grid.image[one]]
         kept = one[place < first[grid.image[one]]]
-        flips.append(np.bincount(grid.image[kept], weights=grid.flip[kept], minlength=grid.images))
+        flips.append(np.bincount(grid.image[kept], grid.flip[kept], grid.images).astype(np.float64))
     net = (flips[0] - flips[1])[first > 0]
     return mcnemar.clustered(net.astype(np.int64)) if net.size else float("nan")
 

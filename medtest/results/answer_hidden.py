@@ -24,9 +24,9 @@ class Hidden:
         source: Accuracy on the sources of these cases.
         after: Accuracy on the follow-ups.
         flips: Share of the answers that flipped.
-        lost: Cases that were right and became wrong.
-        won: Cases that were wrong and became right.
-        sideways: Cases that flipped from one wrong answer to another, or between two right ones.
+        lost: Flips from right to wrong.
+        won: Flips from wrong to right.
+        sideways: Flips from one wrong answer to another, or between answers that both share something with the truth.
         example: The question whose difference hides most; None for a question, or where there is none.
     """
 
@@ -71,8 +71,8 @@ def _count(item: str, cases: pd.DataFrame, example: Hidden | None = None) -> Hid
         source=float(before.mean()),
         after=float(after.mean()),
         flips=float(flip.mean()),
-        lost=int((before & ~after).sum()),
-        won=int((~before & after).sum()),
+        lost=int((flip & before & ~after).sum()),
+        won=int((flip & ~before & after).sum()),
         sideways=int((flip & (before == after)).sum()),
         example=example,
     )

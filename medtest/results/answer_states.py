@@ -61,7 +61,9 @@ def state_table(records: Records) -> pd.DataFrame:
     ``asked`` are cases with an image, ``errors`` those of them without an answer. ``refusal`` counts all refusals,
     ``by_filter`` those of the server's content filter, ``refused_after_answer`` those whose source was answered.
     ``unparsed`` counts all that could not be read, ``cut_off`` and ``malformed`` among them. Rates are of answers;
-    intervals are Wilson's, images counted as cases. ``overall`` is over relations but ``unchanged`` and the source.
+    intervals are Wilson's with images counted as cases, of pools (``all``, ``overall``) bootstraps over images unless
+    fewer than ten images were refused, or fewer than ten answered. ``overall`` is over relations but ``unchanged`` and
+    the source.
 
     Args:
         records: Records of one system.
@@ -77,14 +79,20 @@ def state_table(records: Records) -> pd.DataFrame:
     pooled = ~np.isin(texts["relation"], [SOURCE, UNCHANGED])
     under = {name: texts["relation"] == name for name in relations} | {OVERALL: pooled}
     every = np.ones(len(cases), bool)
-    facts = _Facts(image=image.astype(np.int64), images=len(images), **_marks(texts))
+    facts = _Facts(
+        image=image.astype(np.int64),
+        images=len(images),
+        resampler=statistics.Resampler(len(images), "vqa states"),
+        **_marks(texts),
+    )
     rows: list[dict[str, object]] = []
     for item in [*dict.fromkeys(texts["item"]), ALL]:
         own = every if item == ALL else texts["item"] == item
         for relation, there in under.items():
             chosen = np.flatnonzero(own & there)
             if chosen.size:
-                rows.append({"item": item, "relation": relation, **facts.counted(chosen)})
+                pool = item == ALL or relation == OVERALL
+                rows.append({"item": item, "relation": relation, **facts.counted(chosen, pool=pool)})
     return pd.DataFrame(rows, columns=list(STATE_COLUMNS))
 
 
@@ -120,14 +128,25 @@ class _Facts:
     images: int
     error: NDArray[np.bool_]
     marks: Mapping[str, NDArray[np.bool_]]
+    resampler: statistics.Resampler
 
-    def counted(self, rows: NDArray[np.int64]) -> dict[str, object]:
-        """Return the counts of some cases."""
+    def counted(self, rows: NDArray[np.int64], *, pool: bool) -> dict[str, object]:
+        """Return the counts of some cases; of a pool the interval is a bootstrap where enough images differ."""
         counts = {name: int(mark[rows].sum()) for name, mark in self.marks.items()}
         answered_rows = rows[~self.error[rows]]
-        images = np.count_nonzero(np.bincount(self.image[answered_rows], minlength=self.images))
         rate = counts["refusal"] / answered_rows.size if answered_rows.size else float("nan")
-        low, high = statistics.wilson(np.nan_to_num(rate) * images, images)
+        asked, refused = (
+            np.bincount(self.image[part], minlength=self.images).astype(np.float64)
+            for part in (answered_rows, rows[self.marks["refusal"][rows]])
+        )
+        images = np.count_nonzero(asked)
+        few = min(np.count_nonzero(refused), np.count_nonzero(refused < asked)) < statistics.FEW_CLUSTERS
+        if pool and not few:
+            drawn = self.resampler.sums(np.stack([refused, asked], axis=1).astype(np.float32)).astype(np.float64)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                low, high = statistics.percentile_interval(drawn[:, 0] / drawn[:, 1])
+        else:
+            low, high = statistics.wilson(np.nan_to_num(rate) * images, images)
         return {
             "asked": int(rows.size),
             **counts,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from medtest.records import is_simulated
 from medtest.results.answer_accuracy import accuracy_table, relation_table
+from medtest.results.answer_changes import change_table
 from medtest.results.answer_flips import CONTRACT, direction_table, flip_table
 from medtest.results.answer_hidden import Hidden, hidden_flips
 from medtest.results.answer_records import answer_rows, has_answers, wordings
@@ -34,6 +35,7 @@ class AnswerTables:
         directions: Which way answers went between right and wrong.
         accuracy: Accuracy per question beside the published.
         by_relation: Accuracy of every question × relation.
+        changes: How answers differ from the sources'.
         states: Refusals, and what could not be read.
         costs: Tokens, dollars, seconds.
         hidden: What the difference of accuracies hides; None without any truth.
@@ -46,6 +48,7 @@ class AnswerTables:
     directions: pd.DataFrame
     accuracy: pd.DataFrame
     by_relation: pd.DataFrame
+    changes: pd.DataFrame
     states: pd.DataFrame
     costs: pd.DataFrame
     hidden: Hidden | None = None
@@ -64,6 +67,7 @@ class AnswerTables:
             "flip_directions.csv": self.directions,
             "answer_accuracy.csv": self.accuracy,
             "answer_accuracy_by_relation.csv": self.by_relation,
+            "answer_changes.csv": self.changes,
             "answer_states.csv": self.states,
             "answer_costs.csv": self.costs,
         }
@@ -92,6 +96,7 @@ def answer_tables(records: Records, *, phantom: bool = False) -> AnswerTables | 
         directions=_worded(direction_table(rows), words),
         accuracy=_worded(accuracy_table(rows), words),
         by_relation=relation_table(rows),
+        changes=change_table(records),
         states=state_table(records),
         costs=cost_table(records),
         hidden=hidden_flips(rows),

@@ -51,7 +51,7 @@ def export_followups(suite: Suite, invocation: Invocation, to: Path) -> int:
         UserMistakes: The suite's privacy forbids it, or the folder holds the follow-ups of something else.
         OutputProblem: The folder cannot be written.
     """
-    _check_privacy(suite)
+    check_privacy(suite)
     parts = Parts(suite, invocation.data, invocation.batch_size)
     refs = [(number, ref) for number, source in enumerate(parts.sources) for ref in source.refs()]
     plan = Plan([ref for _, ref in refs], parts.relations, invocation.batch_size)
@@ -69,7 +69,12 @@ def export_followups(suite: Suite, invocation: Invocation, to: Path) -> int:
     return written.images
 
 
-def _check_privacy(suite: Suite) -> None:
+def check_privacy(suite: Suite) -> None:
+    """Refuse to write images where the suite forbids it.
+
+    Raises:
+        UserMistakes: It does.
+    """
     if suite.privacy.seed_ids == "hashed" or suite.privacy.images == "none":
         raise UserMistakes(
             [

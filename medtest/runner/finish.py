@@ -156,7 +156,7 @@ class Finisher:
                 unit, case = divmod(sample.place, self.places.width)
                 title, detail = sample.caption(name)
                 file = str((ledger.folder / sampling.FOLDER / sample.file).resolve())
-                by_seed.setdefault(unit, []).append(Strip(number, case, file, title, detail))
+                by_seed.setdefault(unit, []).append(Strip(number, case, file, title, detail, sample.words))
         plan, owners = self.prepared.plan, self.prepared.owners
         montages, volumes = self._montages(), self._volumes()
         units = sorted({*by_seed, *volumes, *((0,) if montages else ())})

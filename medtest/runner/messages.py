@@ -83,6 +83,7 @@ class Strip:
         file: The PNG to write.
         title: First line of its caption.
         detail: Second line.
+        words: Of questions: headings and texts that stand beside the pictures.
     """
 
     system: int
@@ -90,6 +91,7 @@ class Strip:
     file: str
     title: str
     detail: str
+    words: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

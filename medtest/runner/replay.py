@@ -20,7 +20,9 @@ from medtest.runner.parts import Parts
 from medtest.runner.privacy import Names, load_key
 from medtest.suite.model import Invocation, Suite
 
-_ADDRESS = re.compile(r"(?P<dataset>[^/]+)/(?P<seed>.+)/(?P<relation>[^/]+)_s(?P<s>\d+)_f(?P<f>\d+)_r(?P<r>\d+)")
+_ADDRESS = re.compile(
+    r"(?P<dataset>[^/]+)/(?P<seed>.+)/(?P<relation>[^/]+)_s(?P<s>\d+)_f(?P<f>\d+)_r(?P<r>\d+)(?:/(?P<item>[a-z0-9_]+))?"
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,6 +39,9 @@ class Replay:
         source_sha256: As in the record.
         followup_sha256: As in the record: equal where the machine gives the same bytes.
         seed: The prepared source case.
+        shown_id: The seed's id as records show it.
+        items: The questions that the address means: the one that it names, else all of the seed; none where none
+            are asked.
     """
 
     address: Address
@@ -48,6 +53,8 @@ class Replay:
     source_sha256: str
     followup_sha256: str
     seed: PreparedSeed
+    shown_id: str = ""
+    items: tuple[str, ...] = ()
 
 
 def replay_case(suite: Suite, invocation: Invocation, address: str | Address) -> Replay:
@@ -56,7 +63,8 @@ def replay_case(suite: Suite, invocation: Invocation, address: str | Address) ->
     Args:
         suite: The suite it belongs to.
         invocation: Where the user's data lie.
-        address: ``dataset/seed_id/relation_s<severity>_f<frame>_r<repeat>``; the seed's id may be the hashed one.
+        address: ``dataset/seed_id/relation_s<severity>_f<frame>_r<repeat>``, with a question behind it or without; the
+            seed's id may be the hashed one.
 
     Raises:
         UserMistakes: The suite has no such case, or the relation does not apply to this seed.
@@ -64,6 +72,7 @@ def replay_case(suite: Suite, invocation: Invocation, address: str | Address) ->
     """
     parts = Parts(suite, invocation.data, invocation.batch_size)
     found = _find(suite, invocation, parts, address)
+    items = _items(found.ref, address)
     seed = parts.prepared(found.source, found.ref)
     made = parts.make(seed, parts.unit(found.ref).cases[found.case])
     if made.follow is None:
@@ -80,6 +89,8 @@ def replay_case(suite: Suite, invocation: Invocation, address: str | Address) ->
         source_sha256=seed.sha256,
         followup_sha256=made.sha256,
         seed=seed,
+        shown_id=_names(suite, invocation).seed_id(found.ref.dataset, found.ref.seed_id),
+        items=items,
     )
 
 
@@ -177,7 +188,7 @@ class _Found:
 
 
 def _find(suite: Suite, invocation: Invocation, parts: Parts, address: str | Address) -> _Found:
-    names = Names(load_key(invocation.home) if suite.privacy.seed_ids == "hashed" else None)
+    names = _names(suite, invocation)
     dataset, seed_id, key = _parsed(address)
     shown: list[str] = []
     for number, source in enumerate(parts.sources):
@@ -188,6 +199,26 @@ def _find(suite: Suite, invocation: Invocation, parts: Parts, address: str | Add
             shown.append(f"{ref.dataset}/{names.seed_id(ref.dataset, ref.seed_id)}")
     wanted = f"{dataset}/{seed_id}"
     raise _no_such("seed", wanted, f"one of {len(shown)} seeds, the first: {shown[0] if shown else 'none'}", shown)
+
+
+def _names(suite: Suite, invocation: Invocation) -> Names:
+    return Names(load_key(invocation.home) if suite.privacy.seed_ids == "hashed" else None)
+
+
+def _items(ref: SeedRef, address: str | Address) -> tuple[str, ...]:
+    """Return the questions that an address means.
+
+    Raises:
+        UserMistakes: It names one that is not asked of the seed.
+    """
+    match = None if isinstance(address, Address) else _ADDRESS.fullmatch(address.strip().strip("/"))
+    item = address.item if isinstance(address, Address) else (match["item"] or "" if match is not None else "")
+    asked = tuple(one for one in ref.items if one)
+    if not item:
+        return asked
+    if item not in asked:
+        raise _no_such("question", item, ", ".join(asked) or "no question", asked)
+    return (item,)
 
 
 def _parsed(address: str | Address) -> tuple[str, str, tuple[str, int, int, int]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ import pyarrow.parquet as pq
 from medtest.cases import SOURCE, UNCHANGED
 from medtest.oracles import criteria
 from medtest.oracles.base import Oracle
+from medtest.runner import answer_words
+from medtest.runner.answer_words import Words, clipped
 from medtest.runner.folder import output_problems, writing_text
 from medtest.runner.ledger import Places
 from medtest.runner.shards import RECORDS
@@ -24,6 +26,7 @@ from medtest.suite.model import Criterion
 FOLDER = "samples"
 INDEX = "index.json"
 _ERRORS = 3
+_MOST_WORDS = 240
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +51,7 @@ class Sample:
         score: Score of the follow-up.
         scale: Physical distance from identity.
         compared: What ``source_score`` is of: the ``source``, or the ``input`` that the system was given.
+        words: Of questions: what was asked, answered and expected, as headings and texts.
     """
 
     kind: str
@@ -67,6 +71,7 @@ class Sample:
     scale: float | None
     compared: str = "source"
     item: str = ""
+    words: Words = ()
 
     @property
     def address(self) -> str:
@@ -80,6 +85,8 @@ class Sample:
         level = f"severity {self.severity}" if self.severity else f"draw {self.repeat}"
         level += f", frame {self.frame}" if self.frame else ""
         title = f"{self.relation}, {level}  ·  {self.verdict}  ·  {where}  ·  {system}"
+        if self.item:
+            return title, f"{self.kind}: {self._answer_words()}"
         if self.score is None or self.source_score is None:
             return title, self.reason
         name = self.score_name.removeprefix("self_")
@@ -92,6 +99,14 @@ class Sample:
             title,
             f"{self.kind}: {name} {self.source_score:.3f} on the source, {self.score:.3f} on the follow-up{against}",
         )
+
+    def _answer_words(self) -> str:
+        if self.score is None or self.source_score is None or self.score_name not in ("self_agreement", "agreement"):
+            return f"{self.item}: {self.reason or 'not judged'}"
+        if self.score_name == "self_agreement":
+            return f"{self.item}: the answer {'stands' if self.score else 'flipped'}"
+        said = {1.0: "right", 0.0: "wrong"}
+        return f"{self.item}: {said.get(self.source_score)} on the source, {said.get(self.score)} here"
 
     def _label_words(self) -> str:
         if self.score_name.startswith("self_"):
@@ -115,6 +130,7 @@ def choose(folder: Path, places: Places, *, oracle: Oracle, primary: Criterion, 
     """
     names = _scores(oracle, primary)
     tied = criteria.TIE_BREAKERS.get(primary.score)
+    asked = oracle.output_kind == "answer" and set(answer_words.COLUMNS) <= set(oracle.texts)
     found = _Candidates(folder, names, None if tied is None else criteria.compared_columns(tied, primary.against))
     chosen: dict[int, str] = {}
     errors = found.errors(_ERRORS if count > 2 * _ERRORS else count // 4)
@@ -131,11 +147,12 @@ def choose(folder: Path, places: Places, *, oracle: Oracle, primary: Criterion, 
         chosen[row] = "error"
     order = {"worst": 0, "median": 1, "error": 2}
     rows = sorted(chosen, key=lambda row: (order[chosen[row]], *found.rank(row), row))
-    records = found.read(rows)
+    records = found.read(rows, answer_words.COLUMNS if asked else ())
+    words = [found.words(row, record) if asked else () for row, record in zip(rows, records, strict=True)]
     located = places.find({name: [r[name] for r in records] for name in _COLUMNS})
     return [
-        _sample(number, chosen[row], int(place), record, names)
-        for number, (row, record, place) in enumerate(zip(rows, records, located, strict=True), start=1)
+        replace(_sample(number, chosen[row], int(place), record, names), words=said)
+        for number, (row, record, place, said) in enumerate(zip(rows, records, located, words, strict=True), start=1)
     ]
 
 
@@ -225,9 +242,17 @@ class _Candidates:
         order = [*rows[np.sort(first)].tolist(), *rows.tolist()]
         return list(dict.fromkeys(order))[:count]
 
-    def read(self, rows: list[int]) -> list[dict[str, Any]]:
-        """Return whole records of a few rows."""
-        columns = [*_COLUMNS, self._after, *([self._before] if self._before else [])]
+    def words(self, row: int, record: Mapping[str, Any]) -> Words:
+        """Return the words of an answer and of its source's, which stands before it in the plan's order."""
+        number = self.relations.index(SOURCE) if SOURCE in self.relations else -1
+        before = np.flatnonzero(self._relation[:row] == number)
+        source = self.read([int(before[-1])], answer_words.COLUMNS)[0] if before.size else None
+        same = source is not None and all(source[name] == record[name] for name in ("dataset", "seed_id", "item"))
+        return clipped(answer_words.words_of(record, source if same else None), _MOST_WORDS)
+
+    def read(self, rows: list[int], more: Sequence[str] = ()) -> list[dict[str, Any]]:
+        """Return whole records of a few rows, further columns with them."""
+        columns = list(dict.fromkeys([*_COLUMNS, self._after, *([self._before] if self._before else []), *more]))
         starts = np.cumsum([0, *self._groups])
         found: dict[int, dict[str, Any]] = {}
         with pq.ParquetFile(self._path) as file:
@@ -287,8 +312,12 @@ def kept(folder: Path, samples: list[Sample]) -> bool:
 
 def index(samples: list[Sample]) -> list[dict[str, Any]]:
     """Return what ``samples/index.json`` holds: a list of samples with their address."""
-    hidden = {"place", "compared"}
-    return [{**{k: v for k, v in asdict(s).items() if k not in hidden}, "address": s.address} for s in samples]
+    hidden = {"place", "compared", "words"}
+    entries = [{**{k: v for k, v in asdict(s).items() if k not in hidden}, "address": s.address} for s in samples]
+    for entry, sample in zip(entries, samples, strict=True):
+        if sample.words:
+            entry["words"] = [list(pair) for pair in sample.words]
+    return entries
 
 
 def clear(folder: Path) -> None:

@@ -40,6 +40,7 @@ _TRUTH = (0, 230, 118)
 _ANSWER = (255, 64, 178)
 _HALO = (0, 0, 0)
 _TINT = 0.22
+_WORDS, _MOST_LINES = 430, 4
 _TITLE, _TEXT = ImageFont.load_default(17), ImageFont.load_default(14)
 
 
@@ -66,7 +67,9 @@ def draw_strips(parts: Parts, systems: Sequence[System], task: StripTask) -> tup
             if (strip.system, index) not in known:
                 known[strip.system, index] = _answer(systems[strip.system], made[index])
         before, after = known[strip.system, 0], known[strip.system, strip.case]
-        picture = draw_strip(seed, made[strip.case], before, after, title=strip.title, detail=strip.detail)
+        picture = draw_strip(
+            seed, made[strip.case], before, after, title=strip.title, detail=strip.detail, words=strip.words
+        )
         _save(picture, strip)
     for montage in task.montages:
         _draw_montage(parts, systems, seed, montage, [parts.make(seed, cases[index]) for index in montage.cases])
@@ -104,7 +107,16 @@ def _save(picture: Picture, strip: Strip) -> None:
         PillowImage.fromarray(picture).save(file, format="PNG")
 
 
-def draw_strip(seed: PreparedSeed, case: Made, before: Answer, after: Answer, *, title: str, detail: str) -> Picture:
+def draw_strip(
+    seed: PreparedSeed,
+    case: Made,
+    before: Answer,
+    after: Answer,
+    *,
+    title: str,
+    detail: str,
+    words: Sequence[tuple[str, str]] = (),
+) -> Picture:
     """Draw one strip.
 
     Args:
@@ -114,6 +126,7 @@ def draw_strip(seed: PreparedSeed, case: Made, before: Answer, after: Answer, *,
         after: Its answer to the follow-up.
         title: First line.
         detail: Second line.
+        words: Of questions: headings and texts that stand beside the pictures.
 
     Returns:
         uint8 RGB picture.
@@ -124,6 +137,7 @@ def draw_strip(seed: PreparedSeed, case: Made, before: Answer, after: Answer, *,
         return _assemble(panels, title, detail, with_truth=seed.mask is not None, outlines=seed.kind == "region")
     if seed.kind == "answer":
         panels = [("source", _panel(seed.image)), ("follow-up", _panel(changed, case.reason))]
+        panels += [("", _words_panel(words))] if words else []
         return _assemble(panels, title, detail, with_truth=False, outlines=False)
     if seed.kind == "label":
         masks = seed.mask is not None or any(getattr(one.output, "mask", None) is not None for one in (before, after))
@@ -195,6 +209,23 @@ def _panel(image: Image | None, words: str = "", *, truth: Mask | None = None, a
     if words:
         _write_inside(picture, words, _PAPER)
     return picture
+
+
+def _words_panel(words: Sequence[tuple[str, str]]) -> Picture:
+    """Return headings and texts one below the other, as high as a panel."""
+    canvas = PillowImage.new("RGB", (_WORDS, PANEL), _PAPER)
+    draw = ImageDraw.Draw(canvas)
+    top = 0
+    for name, text in words:
+        lines = _wrap(draw, text, _WORDS - 8)[:_MOST_LINES]
+        if top + _LINE * (1 + len(lines)) > PANEL:
+            break
+        draw.text((0, top), name, fill=_FAINT, font=_TEXT)
+        for line in lines:
+            top += _LINE
+            draw.text((8, top), _fitted(draw, line, _TEXT, _WORDS - 8), fill=_INK, font=_TEXT)
+        top += _LINE + 4
+    return np.asarray(canvas)
 
 
 def _as_bytes(image: Image) -> Picture:

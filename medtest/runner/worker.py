@@ -13,6 +13,7 @@ import queue
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
@@ -74,6 +75,9 @@ def _listen(pipe: Connection) -> queue.SimpleQueue[Any]:
                 tasks.put(pipe.recv())
             except (EOFError, OSError):
                 os._exit(0)
+            except Exception:  # noqa: BLE001 - a job that cannot be read here would be waited for without end
+                traceback.print_exc()
+                os._exit(1)
 
     threading.Thread(target=read, name="tasks", daemon=True).start()
     return tasks

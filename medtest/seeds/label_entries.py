@@ -15,6 +15,9 @@ from medtest.seeds.datasets.facts import plain
 MOST_CLASSES = 1000
 """More than this are no classes (a column of identifiers, a folder for each patient)."""
 
+NOTHING = "none"
+"""What a mapping says of a name that means none of the classes (``normal``), where several may be true at once."""
+
 MOST_NAMED = 8
 """More kinds that are left out are counted together."""
 
@@ -180,9 +183,10 @@ def _check(laid: Laid, dataset: str, classes: Classes, mapping: Mapping[str, str
                     nearest=nearest_name(name, known),
                 )
             )
-        if to and to not in classes.names:
+        if to and to not in classes.names and not (to == NOTHING and classes.multi):
             nearest = nearest_name(to, classes.names)
-            allowed = f'{", ".join(classes.names)}, or "" to leave {name!r} out'
+            healthy = f"; {NOTHING} where it means that nothing of these is true" if classes.multi else ""
+            allowed = f'{", ".join(classes.names)}, or "" to leave {name!r} out{healthy}'
             mistakes.append(
                 Mistake(where=where, key=f"{key}.mapping.{name}", found=repr(to), allowed=allowed, nearest=nearest)
             )

@@ -85,7 +85,7 @@ def gather(root: Path, settings: QuestionFolderSettings, *, dataset: str) -> Gat
         entries = _every_image(files, folder, gathered)
         rows: list[tuple[Entry, list[Answered]]] = [(entry, [(one, ()) for one in official()]) for entry in entries]
         gathered.notices.append(
-            f"No file of questions: the questions are asked of all {len(entries):,} images, and no answer is known."
+            f"No file of questions: {_images_of(len(entries))} asked the questions without a known answer."
         )
     else:
         rows = _matched(read(root / file, shown(file)), Images(files), folder, gathered, where=shown(file))
@@ -203,6 +203,10 @@ def _images(root: Path, settings: QuestionFolderSettings) -> tuple[PurePosixPath
     if not kept:
         raise LayoutError(f"no pictures in {shown(folder)}", f"give the folder that holds them; {_LOOK}")
     return folder, Files(kept, files.problems, files.ignored)
+
+
+def _images_of(count: int) -> str:
+    return "1 image is" if count == 1 else f"{count:,} images are"
 
 
 def _every_image(files: Files, folder: PurePosixPath, gathered: Gathered) -> list[Entry]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from medtest.cases import ID_PATTERN, SERIES_KINDS, SOURCE, UNCHANGED
-from medtest.errors import nearest_name
+from medtest.errors import MedtestError, nearest_name
 from medtest.plugins import Family, PartInfo, parts
 from medtest.suite.altering import altering
 from medtest.suite.composed import with_composed
@@ -23,6 +23,14 @@ from medtest.suite.schema import ExcludeBlock, Head, PrepareBlock, PrivacyBlock,
 
 USES: Mapping[str, str] = {"seeds": "source", "relations": "relation", "systems": "use"}
 """The key that names the plug-in when the id differs."""
+_HOW_TO_CHOOSE: Mapping[str, str] = {
+    "answer": (
+        "choose one with model=NAME: a preset that knows its server, or any server with "
+        "model=openai_compatible base_url=URL model_name=NAME"
+    )
+}
+"""How a system is chosen, by the kind of answer that the seeds expect."""
+
 _RESERVED = {"relations": (SOURCE, "overall", "overall_cells"), "seeds": ("all", "overall")}
 
 
@@ -81,9 +89,25 @@ def _plans(draft: Draft, family: Family, known: Mapping[str, PartInfo]) -> list[
             plans.append(plan)
     told = {family, "model"} if family == "systems" else {family}
     if not plans and not any(mistake.key.partition(".")[0] in told for mistake in draft.mistakes):
-        fix = "choose one with model=NAME" if family == "systems" else f"name at least one under {family}:"
-        draft.wrong((family,), found="nothing", allowed=", ".join(known) or "none is installed", fix=fix)
+        names, fix = list(known), f"name at least one under {family}:"
+        if family == "systems":
+            kind = _kind_named(draft)
+            names, fix = _that_answer(known, kind), _HOW_TO_CHOOSE.get(kind or "", "choose one with model=NAME")
+        draft.wrong((family,), found="nothing", allowed=", ".join(names) or "none is installed", fix=fix)
     return plans
+
+
+def _that_answer(known: Mapping[str, PartInfo], kind: str | None) -> list[str]:
+    """Return the names of systems that answer what the seeds expect; all where that is not known."""
+    names = []
+    for name, info in known.items():
+        try:
+            system = info.load()
+        except MedtestError:
+            continue  # another package's, which does not load: naming it says why
+        if kind is None or kind == system.output_kind or kind in system.other_kinds:
+            names.append(name)
+    return names
 
 
 def _plan(draft: Draft, family: Family, known: Mapping[str, PartInfo], name: str, settings: Any) -> PartPlan | None:
@@ -128,6 +152,8 @@ def _kind_named(draft: Draft) -> str | None:
     """Return the kind of the first source that is named, right settings or not: an oracle's keys depend on it."""
     named = draft.values.get("seeds")
     for part_id, given in named.items() if isinstance(named, dict) else ():
+        if given is False:
+            continue
         name = given.get("source", part_id) if isinstance(given, dict) else part_id
         info = parts("seeds").get(str(name))
         if info is not None:

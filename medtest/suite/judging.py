@@ -17,6 +17,7 @@ from medtest.suite.schema import GateBlock, PrimaryBlock, ShownBlock, validate
 _OTHER_SCORE: Mapping[str, tuple[str, str]] = {
     "label": ("a label changed or did not", "score: probability"),
     "answer": ("an answer flipped or did not", "score: jaccard"),
+    "exact": ("an answer is the same or is not", "score: jaccard"),
 }
 """Of rules without a threshold: why, and what has one."""
 _SHOWN = ("scores", "thresholds", "against")
@@ -51,6 +52,7 @@ def oracle_plan(draft: Draft, kind: str | None) -> OraclePlan | None:
     )
     rest = {k: v for k, v in given.items() if k not in ("oracle", "primary", *_SHOWN)}
     settings = settings_of(draft, ("oracles",), own, rest)
+    _check_expectations(draft, settings)
     primary_given = given.get("primary") or {}
     if not isinstance(primary_given, dict):
         draft.wrong(("oracles", "primary"), found=primary_given, allowed="score, threshold and against")
@@ -105,6 +107,21 @@ def criterion_names(info: PartInfo) -> tuple[str, ...]:
 
 def _oracle_for(kind: str | None, known: Mapping[str, PartInfo]) -> PartInfo | None:
     return next((info for info in known.values() if kind is None or info.load().output_kind == kind), None)
+
+
+def _check_expectations(draft: Draft, settings: Any) -> None:
+    """Note expectations of relations that neither the suite nor medtest has: they would never be looked at."""
+    stated = getattr(settings, "expectations", None) or {}
+    own = [str(name) for name in draft.block("relations")]
+    known = [*own, *parts("relations")]
+    for name in stated:
+        if name not in known:
+            draft.wrong(
+                ("oracles", "expectations", name),
+                found=name,
+                allowed=", ".join(own) + ", or the name of a relation's part",
+                nearest=nearest_name(name, known),
+            )
 
 
 def _check_references(draft: Draft, info: PartInfo, primary: str, shown: Iterable[str]) -> None:

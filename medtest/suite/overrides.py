@@ -38,6 +38,7 @@ PATH_KEYS: frozenset[str] = frozenset(
         "label_vectors",
         "label_pieces",
         "base_url",
+        "model_name",
     }
 )
 """Last part of the keys whose values are taken as typed."""

@@ -131,6 +131,7 @@ class RunBlock(Block):
     label_vectors: str | None = None
     label_pieces: str | None = None
     base_url: str | None = None
+    model_name: str | None = None
     send_images: bool | None = None
     data: str | None = None
     limit: Annotated[int, Field(ge=1)] | None = None

@@ -23,9 +23,12 @@ SYSTEM_KEYS = (
     "label_vectors",
     "label_pieces",
     "base_url",
+    "model_name",
     "send_images",
 )
 """Options that set a key of the only chosen system."""
+_OTHER_NAMES = {"model_name": "model"}
+"""What such an option is called in the system's settings, where ``model=`` is taken."""
 _INTERNAL = ("without", "chosen", "suite_privacy")
 
 
@@ -170,7 +173,9 @@ def to_only_system(
     values: dict[str, Any], options: RunBlock, chosen: list[str], source: Sources, mistakes: list[Mistake]
 ) -> None:
     """Give ``checkpoint=`` and its like to the system that ``model=`` chose, or to the suite's only one."""
-    given = {key: getattr(options, key) for key in SYSTEM_KEYS if getattr(options, key) is not None}
+    given = {
+        _OTHER_NAMES.get(key, key): getattr(options, key) for key in SYSTEM_KEYS if getattr(options, key) is not None
+    }
     if not given:
         return
     block = values.get("systems")

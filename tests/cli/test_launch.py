@@ -133,6 +133,18 @@ def test_a_plan_names_cells_counts_and_intervals(work: Path, capsys: pytest.Capt
     assert list(work.iterdir()) == []
 
 
+def test_a_plan_refuses_what_a_run_refuses(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A reference that there is not, and one where there is nothing to divide by it."""
+    assert run("suite=wce", "plan=true", "limit=1", "reference=dsinett") == 2
+    told = capsys.readouterr().err
+    assert (
+        told.startswith("1 mistake:\ncommand line: reference\n  found:   dsinett\n") and "did you mean: dsinet" in told
+    )
+    assert run("suite=wce", "plan=true", "limit=1", "reference=dsinet") == 0
+    assert run("suite=good", "suite_dir=../suites", "plan=true", "reference=pranet") == 2
+    assert "of classifiers" in capsys.readouterr().err
+
+
 def test_a_plan_of_a_part(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("suite=good", "suite_dir=../suites", "plan=true", "limit=2", "only=relation:blur,severity:2") == 0
     shown = capsys.readouterr().out

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import re
 
+import pytest
 from rich.console import Console
 
 from medtest.cli.reference import print_reference
-from medtest.results import reference
+from medtest.errors import UserMistakes
+from medtest.results import published_labels, reference
 
 
 def test_no_figure_is_cut_at_eighty_columns() -> None:
@@ -21,3 +24,42 @@ def test_no_figure_is_cut_at_eighty_columns() -> None:
         cells = [c for c in reference.cells() if (c.model, c.threshold, c.relation) == ("TGANet", 0.25, relation)]
         assert sorted(re.findall(r"\d+\.\d", line)) == sorted(f"{c.efr_percent:.1f}" for c in cells)
         assert len(cells) == 8
+
+
+def shown_of(model: str, *, dataset: str = "", threshold: float | None = None) -> str:
+    out = io.StringIO()
+    print_reference(model=model, dataset=dataset, threshold=threshold, console=Console(file=out, width=80))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(("model", "published"), [("agdn", "AGDN"), ("DSI-Net", "DSI-Net")])
+def test_every_figure_of_a_classifier_is_printed(model: str, published: str) -> None:
+    """Of the files themselves, not of what reads them."""
+
+    def rows(name: str) -> list[list[str]]:
+        text = (published_labels.FOLDER / name).read_text(encoding="utf-8")
+        return [row[1:] for row in csv.reader(text.splitlines()) if row[0] == published]
+
+    found = sorted(re.findall(r"\d\.\d{3}", shown_of(model)))
+    before_after = rows("medtest_retraining_classification.csv")
+    expected = [figure for _, *figures in rows("medtest_wce_classification.csv") for figure in figures]
+    expected += [after for _, _, after in before_after]
+    expected += [before for name, before, _ in before_after if name == "Average"]
+    assert found == sorted(f"{float(figure):.3f}" for figure in expected)
+
+
+def test_flip_probabilities_are_printed() -> None:
+    assert re.search(r"CheXNet +38\.09 +0\.30", shown_of("chexnet"))
+    shown = shown_of("attnmel")
+    assert re.search(r"AttnMel +9\.52 +0\.00", shown) and re.search(r"AttnMel +87\.50 +0\.00 +1\.00", shown)
+    assert "VGG19" not in shown and "Inception" not in shown
+    everything = shown_of("")
+    assert all(name in everything for name in ("PraNet", "AGDN", "CheXNet", "ResNet152"))
+
+
+def test_data_sets_and_thresholds_are_of_polyps() -> None:
+    with pytest.raises(UserMistakes, match="--threshold"):
+        shown_of("CheXNet", threshold=0.5)
+    with pytest.raises(UserMistakes, match="did you mean: VGG19"):
+        shown_of("vgg18")
+    assert "AGDN" not in shown_of("", threshold=0.5)

@@ -88,6 +88,15 @@ def test_the_curve_is_over_scale_and_over_complete_seeds_alone():
     assert 0 < row.sigma_share <= 1
 
 
+def test_a_quality_that_stays_loses_zero_and_not_minus_zero():
+    frame = make_records(seeds=12, errors=0, skips=0)
+    blur = frame.relation == "blur"
+    frame.loc[blur, "scale"] = frame.severity[blur].astype(float)
+    frame.loc[blur, "dice"] = 0.5
+    row = _blur(frame).loc["truth"]
+    assert [str(row[name]) for name in ("alpha", "alpha_low", "alpha_high")] == ["0.0", "0.0", "0.0"]
+
+
 def test_no_loss_one_scale_and_no_complete_seed_are_said():
     frame = make_records(seeds=4, errors=0, skips=0)
     text = frame.relation == "text"

@@ -1,4 +1,4 @@
-"""Tiny images with questions in every layout that is read, for tests; a picture's number can be told from its pixels."""
+"""Tiny images with questions in every layout that is read; a picture's number can be told from its pixels."""
 
 from __future__ import annotations
 

@@ -298,6 +298,19 @@ def test_films_of_other_findings_are_not_healthy(tmp_path):
     assert "'rod', 'pin'" in mistake.found
 
 
+def test_a_name_that_says_that_nothing_is_true(tmp_path):
+    """``none`` of a mapping, where several classes may be true at once and none of them is called so."""
+    class_folders(tmp_path, {"normal": 2, "mass": 1, "abnormal": 3})
+    stated = {"classes": ["mass", "nodule"], "mapping": {"normal": "none"}}
+    seeds = source(tmp_path, **stated, multi=True)
+    assert labels_of(seeds) == {"mass_0": ("mass",), "normal_0": (), "normal_1": ()}
+    assert seeds.notices() == ("Images without a class in this suite are left out: 3 of 'abnormal'.",)
+    (mistake,) = mistakes_of(source(tmp_path, **stated, multi=False))
+    assert (mistake.key, mistake.found) == ("seeds.mine.mapping.normal", "'none'")
+    called = source(tmp_path, classes=["mass", "none"], multi=False, mapping={"normal": "none"})
+    assert labels_of(called)["normal_0"] == ("none",)
+
+
 def test_a_table_without_header(tmp_path):
     table(tmp_path, ["a0,benign", "a1,malignant", "a2,benign", "a3,benign"])
     assert list(labels_of(source(tmp_path)).values()).count(("benign",)) == 3
@@ -429,7 +442,7 @@ def test_no_data_and_no_folder(tmp_path):
     (mistake,) = mistakes_of(source(tmp_path / "absent"))
     assert "does not exist" in mistake.found
     (mistake,) = mistakes_of(source(tmp_path))
-    assert "medtest data inspect" in mistake.fix
+    assert "medtest data inspect" in mistake.fix and "labels: none" in mistake.fix
     (mistake,) = mistakes_of(source(tmp_path, images="imgs"))
     assert mistake.key == "seeds.mine.images"
 

@@ -78,9 +78,9 @@ def _atelectasis(rng: np.random.Generator, chest: Chest, found: Planned, drawn: 
         length = float(rng.uniform(0.2, 0.36))
         rise = float(rng.uniform(-0.06, 0.06))
         line = curve([(x, y), (x + 0.5 * found.side * length, y + rise - 0.012), (x + found.side * length, y + rise)])
-        canvas.line(line, float(rng.uniform(0.018, 0.036)))
+        canvas.line(line, float(rng.uniform(0.022, 0.04)))
     plate = soften(canvas.field(), 0.008, chest.where.size)
-    drawn.added += plate * _clear(chest, found.side) * np.float32(0.09 + 0.13 * found.strength)
+    drawn.added += plate * _clear(chest, found.side) * np.float32(0.12 + 0.14 * found.strength)
     return {"side": _side(found), "plates": count}
 
 
@@ -273,7 +273,7 @@ def _fibrosis(rng: np.random.Generator, chest: Chest, found: Planned, drawn: Dra
 
 def _pleural_thickening(rng: np.random.Generator, chest: Chest, found: Planned, drawn: Drawn) -> dict[str, Json]:
     """Draw a smooth dense band along the wall or over the apex, with a wavy inner edge."""
-    thick = 0.022 + 0.03 * found.strength
+    thick = 0.028 + 0.032 * found.strength
     apical = bool(rng.random() < 0.4)
     for side in _sides(found):
         line = chest.outline(side)
@@ -286,7 +286,7 @@ def _pleural_thickening(rng: np.random.Generator, chest: Chest, found: Planned, 
         for k in range(len(pieces) - 1):
             canvas.line(pieces[k : k + 2], 2.0 * thick * (1.0 + float(wavy[k])))
         band = soften(canvas.field(), 0.008, chest.where.size)
-        drawn.added += band * chest.lung(side) * np.float32(0.16 + 0.12 * found.strength)
+        drawn.added += band * chest.lung(side) * np.float32(0.2 + 0.14 * found.strength)
     return {
         "side": _side(found, paired=True),
         "thickness_mm": round(10.0 * thick / CM, 1),
@@ -296,16 +296,17 @@ def _pleural_thickening(rng: np.random.Generator, chest: Chest, found: Planned, 
 
 def _hernia(rng: np.random.Generator, chest: Chest, found: Planned, drawn: Drawn) -> dict[str, Json]:
     """Draw a hiatal hernia: a bubble of gas behind the heart with a level of fluid."""
-    x, y = float(rng.uniform(0.0, 0.14)), chest.build.dome[1] - float(rng.uniform(-0.02, 0.08))
-    radius = 0.075 + 0.05 * found.strength
+    # A film shows hernias from about four centimetres across; smaller ones are seen by swallowed contrast alone.
+    radius = 0.1 + 0.075 * found.strength
+    x, y = float(rng.uniform(0.0, 0.14)), chest.build.dome[1] - radius * float(rng.uniform(0.2, 0.9))
     near = chest.where.around(x, y, radius * 1.6)
     shape = blob(near, x, y, radius, stretch=float(rng.uniform(0.85, 1.15)), weights=ripples(rng, 3, 0.04))
     inside = smoothstep(shape, -0.05, 0.1)
     wall = as_field(smoothstep(shape, -0.16, -0.02) * (1.0 - smoothstep(shape, 0.02, 0.2)))
     level = y + radius * float(rng.uniform(0.0, 0.5))
     gas = as_field(inside * (1.0 - smoothstep(as_field(near.y - np.float32(level)), -0.008, 0.008)))
-    much = 0.4 + 0.6 * found.strength
-    drawn.added[near.window] += np.float32(much) * (0.05 * wall + 0.05 * (inside - gas) - 0.13 * gas)
+    much = 0.55 + 0.45 * found.strength
+    drawn.added[near.window] += np.float32(much) * (0.06 * wall + 0.06 * (inside - gas) - 0.17 * gas)
     return {"radius_mm": round(10.0 * radius / CM, 1)}
 
 

@@ -18,7 +18,7 @@ from medtest.phantoms.colon.fields import Field, as_field
 from medtest.phantoms.drawing import blurred, grain, plane, portable_opencv, to_bytes
 from medtest.phantoms.labelled import Made, check_request, stream
 
-REVISION = 1
+REVISION = 2
 """Raised whenever the same numbers give other pixels."""
 WHAT = "chest"
 NAMES = CHEST.names

@@ -65,14 +65,20 @@ class Work:
 
 
 def cells_of(thing: NDArray[np.bool_]) -> tuple[str, ...]:
-    """Return the cells in which a thing lies: those with a fifth of it, and those of which it covers a quarter."""
+    """Return the cells in which a thing lies: with an eighth of it, or covered to a quarter, and that with most."""
     height, width = thing.shape
     rows, columns = ([round(side * k / 3) for k in range(4)] for side in (height, width))
-    total = float(thing.sum())
-    found = []
-    for k, cell in enumerate(CELLS):
+    total = int(thing.sum())
+    if not total:
+        return ()
+    shares, covered = [], []
+    for k in range(len(CELLS)):
         part = thing[rows[k // 3] : rows[k // 3 + 1], columns[k % 3] : columns[k % 3 + 1]]
-        inside = float(part.sum())
-        if total and (inside >= 0.2 * total or inside >= 0.25 * part.size):
-            found.append(cell)
-    return tuple(found)
+        shares.append(float(part.sum()) / total)
+        covered.append(float(part.mean()))
+    most = max(shares)
+    return tuple(
+        cell
+        for cell, share, cover in zip(CELLS, shares, covered, strict=True)
+        if share >= 0.125 or cover >= 0.25 or share == most
+    )

@@ -10,13 +10,15 @@ from numpy.typing import NDArray
 
 from medtest.phantoms.colon.fields import Field, as_field, harmonics, smoothstep
 from medtest.phantoms.colon.placing import windows
-from medtest.phantoms.colon.polyps import Look, Patch, Shape, draw_patch, make_shape
+from medtest.phantoms.colon.polyps import Look, Patch, Shape, draw_patch, make_shape, relief
 from medtest.phantoms.drawing import blob, noise, ripples, unit
 from medtest.phantoms.questions.canvas import SRGB, WORK, Work, linear
 from medtest.phantoms.questions.plan import SIDE_MM, PolypPlan, Scene, middle
 
 _KINDS = {"ip": "pedunculated", "is": "sessile", "iia": "flat"}
 _BULGE = {"ip": 0.85, "is": 0.9, "iia": 0.22}
+_SOLID = 0.94
+"""Least share of its convex hull that a polyp fills."""
 _EDGE = 0.93
 """How far from the picture's middle, in half sides, a finding may reach."""
 
@@ -44,9 +46,9 @@ def draw_findings(rng: np.random.Generator, work: Work, scene: Scene) -> list[di
     placed: list[_Placed] = []
     for plan in scene.polyps:
         placed.append(_place(rng, work, plan, placed, hard=scene.hard))
-    for one in placed:
+    for number, one in enumerate(placed):
         if one.stalk is not None:
-            _stalk(rng, work, one, one.stalk)
+            work.things[f"stalk {number}"] = _stalk(rng, work, one, one.stalk)
     for number, one in enumerate(placed):
         _lay(rng, work, one, hard=scene.hard)
         work.things[f"polyp {number}"] = one.mask()
@@ -60,7 +62,10 @@ def _shape(rng: np.random.Generator, kind: str) -> Shape:
     """Return an outline without deep bays: a lobed one would be taken for several polyps."""
     while True:
         shape = make_shape(rng, _KINDS[kind])
-        if shape.area > (0.5 if kind == "iia" else 0.66) * shape.radius * shape.radius * 3.14159:
+        inside = (relief(shape, 64)[0] > 0).astype(np.uint8)
+        hull = cv2.convexHull(cv2.findNonZero(inside))
+        # Pixels against the polygon through their middles, which lacks half a pixel all round.
+        if float(inside.sum()) > _SOLID * (cv2.contourArea(hull) + 0.5 * cv2.arcLength(hull, True)):
             return shape
 
 
@@ -177,10 +182,10 @@ def _lay(rng: np.random.Generator, work: Work, one: _Placed, *, hard: bool) -> N
     work.wet[outer] *= 1.0 - (0.5 if hard else 1.0) * alpha
 
 
-def _stalk(rng: np.random.Generator, work: Work, one: _Placed, way: tuple[float, float]) -> None:
-    """Draw the stalk from a head along a unit vector to the wall; it is normal mucosa."""
+def _stalk(rng: np.random.Generator, work: Work, one: _Placed, way: tuple[float, float]) -> NDArray[np.bool_]:
+    """Draw the stalk from a head along a unit vector to the wall, normal mucosa, and return where it is."""
     centre, radius, (dx, dy) = one.centre, one.radius, way
-    length = radius * float(rng.uniform(1.9, 2.3))
+    length = radius * float(rng.uniform(2.0, 2.4))
     thick = max(3.0, radius * float(rng.uniform(0.30, 0.38)))
     px = np.arange(WORK, dtype=np.float32)[None, :] + np.float32(0.5 - centre[0])
     py = np.arange(WORK, dtype=np.float32)[:, None] + np.float32(0.5 - centre[1])
@@ -193,9 +198,10 @@ def _stalk(rng: np.random.Generator, work: Work, one: _Placed, way: tuple[float,
     part = as_field((1.0 - smoothstep(along, 0.9 * length, 1.15 * length)) * (along > 0))
     alpha = as_field(smoothstep(as_field(inside), 0.0, 0.25) * part)
     shade = as_field(part * np.clip(1.7 - np.abs(q), 0.0, 1.0) * (1.0 - alpha))
-    work.light *= 1.0 - 0.45 * shade
-    work.paint(as_field(0.8 * alpha), (226.0, 150.0, 132.0))
-    work.lift(alpha, as_field(0.35 + 0.75 * np.sqrt(inside)))
+    work.light *= 1.0 - 0.6 * shade
+    work.paint(as_field(0.9 * alpha), (240.0, 178.0, 160.0))
+    work.lift(alpha, as_field(0.45 + 0.63 * np.sqrt(inside)))
+    return np.asarray(alpha > 0.5)
 
 
 def _removed(rng: np.random.Generator, work: Work, scene: Scene) -> None:

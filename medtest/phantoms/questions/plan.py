@@ -230,7 +230,9 @@ def _drawn_anew(rng: np.random.Generator, scene: Scene) -> Scene:
     most = tuple(SIZES) if len(scene.polyps) == 1 else ("<5mm", "5-10mm", "11-20mm")
     sizes = [_pick(rng, most), *(_pick(rng, ("<5mm", "5-10mm")) for _ in scene.polyps[1:])][: len(scene.polyps)]
     for size in sizes:
-        cell = _pick(rng, free) if free else "center"
+        # A large one in the middle would leave no cell to the others.
+        fitting = [one for one in free if one != "center"] if len(scene.polyps) > 1 and size == "11-20mm" else free
+        cell = _pick(rng, fitting) if fitting else "center"
         free = [one for one in free if one not in ({cell} if size in ("<5mm", "5-10mm") else beside(cell))]
         hard = scene.hard
         polyps.append(

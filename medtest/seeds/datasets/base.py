@@ -19,7 +19,7 @@ from medtest.errors import MedtestError
 from medtest.seeds.datasets.facts import Facts, known
 from medtest.seeds.datasets.tree import Tree
 
-Holds: TypeAlias = Literal["masks", "images", "labels"]
+Holds: TypeAlias = Literal["masks", "images", "labels", "questions"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Found:
         rank: Which of several copies is preferred; the smaller.
         claims: Further folders that it explains, so that no other recogniser is asked about them.
         reader: Of labelled images: the layout that reads it.
-        tables: Files that hold its labels and splits.
+        tables: Files that hold its labels and splits, or its questions.
     """
 
     layout: str
@@ -119,9 +119,9 @@ def recognise(tree: Tree) -> list[Found]:
     labelled: set[PurePosixPath] = set()
     for recogniser in recognisers():
         new = [f for f in recogniser.find(tree) if not _explained(f, explained, labelled)]
-        # Images with a table of labels may have masks as well, and are a data set of either kind.
-        labelled |= {f.images for f in new if f.holds == "labels"}
-        others = [f for f in new if f.holds != "labels"]
+        # Images with a table of labels or questions may have masks as well, and are a data set of either kind.
+        labelled |= {f.images for f in new if f.holds in ("labels", "questions")}
+        others = [f for f in new if f.holds not in ("labels", "questions")]
         explained |= {(f.images, f.image_names) for f in others} | {(f.images, "") for f in others}
         explained |= {(f.masks, "") for f in others if f.masks is not None}
         explained |= {(folder, "") for f in new for folder in f.claims}
@@ -130,7 +130,7 @@ def recognise(tree: Tree) -> list[Found]:
 
 
 def _explained(found: Found, explained: set[tuple[PurePosixPath, str]], labelled: set[PurePosixPath]) -> bool:
-    if found.holds == "labels":
+    if found.holds in ("labels", "questions"):
         return any((folder, "") in explained for folder in found.claims)
     return (found.images, "") in explained or (found.holds == "images" and found.images in labelled)
 

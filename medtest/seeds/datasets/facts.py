@@ -36,6 +36,7 @@ class Facts:
         holds: What kind of expected answer it has.
         classes: Names of its classes in order, where its files do not say them.
         class_counts: How many images of each class it has, by the name that its files write.
+        pairs: How many pairs of question and answer it has; 0 where it has none or the number is not published.
         unconfirmed: Which of these facts were not seen at a second source.
     """
 
@@ -58,6 +59,7 @@ class Facts:
     holds: str = "masks"
     classes: tuple[str, ...] = ()
     class_counts: tuple[tuple[str, int], ...] = ()
+    pairs: int = 0
     unconfirmed: str = ""
 
     def copy_named(self, count: int) -> str:
@@ -144,6 +146,6 @@ def plain(name: str) -> str:
 
 @cache
 def by_alias(holds: str = "masks") -> dict[str, str]:
-    """Return ids of the data sets that hold masks, or labels, by the plain form of their names."""
+    """Return ids of the data sets that hold masks, labels or questions, by the plain form of their names."""
     fitting = [facts for facts in known().values() if facts.holds == holds]
     return {plain(alias): facts.key for facts in fitting for alias in (*facts.aliases, facts.key)}

@@ -39,8 +39,9 @@ def identify(tree: Tree, where: PurePosixPath, names: Collection[str]) -> str:
 
 def _within(name: str) -> str:
     """Return the data set whose name a root's or archive's name begins with (Kvasir-SEG-v2, CVC-ClinicDB (1))."""
-    # Kvasir-Capsule begins like Kvasir-SEG and holds no masks.
-    fitting = [alias for alias in (*by_alias(), *by_alias("labels")) if len(alias) >= 5 and name.startswith(alias)]
+    # Kvasir-Capsule and Kvasir-VQA begin like Kvasir-SEG and hold no masks.
+    every = (*by_alias(), *by_alias("labels"), *by_alias("questions"))
+    fitting = [alias for alias in every if len(alias) >= 5 and name.startswith(alias)]
     return by_alias().get(max(fitting, key=len), "") if fitting else ""
 
 

@@ -13,6 +13,7 @@ from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found, recognise
 from medtest.seeds.datasets.facts import Facts, known, suites
 from medtest.seeds.datasets.inspect_labels import look_at_labels
+from medtest.seeds.datasets.inspect_questions import look_at_questions
 from medtest.seeds.datasets.known import chosen
 from medtest.seeds.datasets.tree import UNREAD_ARCHIVES, Tree, is_archive, tree_of_archive, tree_of_folder
 from medtest.seeds.folder_layout import DataSet, LayoutError, shown
@@ -63,6 +64,7 @@ class Looked:
         problems: Files that a run would refuse.
         line: How to run on it, or None.
         classes: Of labelled images: how many of each class there are, and how many are published (0: not known).
+        questions: Of images with questions: how many there are, in words.
     """
 
     found: Found
@@ -73,6 +75,7 @@ class Looked:
     problems: tuple[SeedProblem, ...] = ()
     line: SuiteLine | None = None
     classes: tuple[tuple[str, int, int], ...] = ()
+    questions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,6 +215,27 @@ def _look_labels(root: Path, found: Found, progress: Callable[[int], None]) -> L
     )
 
 
+def _look_questions(root: Path, found: Found, progress: Callable[[int], None]) -> Looked:
+    try:
+        looked = look_at_questions(root, found, progress)
+    except (LayoutError, UserMistakes) as error:
+        reason = f"{error.found}; {error.fix}" if isinstance(error, LayoutError) else _first_mistake(error)
+        if not found.dataset:  # called like a file of questions and something else: nobody asked for it
+            return Looked(found=found, notes=(f"not taken for questions: {reason}",))
+        return Looked(found=found, pairs=0, problems=(SeedProblem(file=shown(found.tables[0]), reason=reason),))
+    found = replace(found, count=looked.count)
+    unconfirmed = (f"not confirmed: {found.facts.unconfirmed}",) if found.facts and found.facts.unconfirmed else ()
+    return Looked(
+        found=found,
+        pairs=looked.count,
+        sizes=tuple(looked.sizes.most_common()),
+        notes=(*_count_notes(found), *looked.notes, *unconfirmed),
+        problems=looked.problems,
+        line=SuiteLine(suite="medvqa_clef", data=found.where, settings=looked.settings),
+        questions=looked.questions,
+    )
+
+
 def _first_mistake(error: UserMistakes) -> str:
     mistake = error.mistakes[0]
     return f"{mistake.found}" + (f"; {mistake.fix}" if mistake.fix else "")
@@ -220,6 +244,8 @@ def _first_mistake(error: UserMistakes) -> str:
 def _look(root: Path, found: Found, progress: Callable[[int], None]) -> Looked:
     if found.holds == "labels":
         return _look_labels(root, found, progress)
+    if found.holds == "questions":
+        return _look_questions(root, found, progress)
     line = _line(found)
     dataset = DataSet(
         name=found.dataset or "set",

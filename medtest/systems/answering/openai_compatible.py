@@ -145,7 +145,7 @@ class OpenAICompatible(AskingSystem):
         else:
             found += self.endpoint().mistakes(self.name)
         if not own.model.strip():
-            allowed, fix = "the model's name as the server knows it", f"type systems.{self.name}.model=NAME"
+            allowed, fix = "the model's name as the server knows it", "type model_name=NAME"
             found.append(Mistake(where=self.name, key="model", found="nothing", allowed=allowed, fix=fix))
         return found
 

@@ -1,7 +1,9 @@
 """Training images must not be among the images that the network is tested on: compared by their pixels, not by name.
 
 Two pictures are the same when they decode to the same pixels, whatever their format and name, or when they are the same
-once resized as the suite prepares them (a copy stored at 512×512 is still that picture).
+once prepared as the suite prepares them, or when one is what the suite makes of the other (a copy stored at 512×512 is
+still that picture, and so is the crop that a suite with ``prepare.resize`` cuts out of it). Other crops and sizes,
+other compression and other frames of a video are not seen: those who split the data keep patients apart.
 """  # noqa: RUF002
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from dataclasses import dataclass
 
 from medtest.cases import Image, SeedRef, image_sha256
 from medtest.errors import Mistake, UserMistakes
-from medtest.preparation.prepare import resize_image
+from medtest.preparation.prepare import prepared_image
 from medtest.seeds.base import SeedSource
 
 SHOWN = 200
@@ -24,28 +26,32 @@ class Print:
 
     Attributes:
         native: SHA-256 of its pixels as its file holds them.
-        prepared: SHA-256 of its pixels at the suite's size.
+        prepared: SHA-256 of its pixels as the suite prepares it.
     """
 
     native: str
     prepared: str
 
 
-def print_of(image: Image, size: int | None) -> Print:
+def print_of(image: Image, size: int | None, resize: int | None = None) -> Print:
     """Return what a picture is known by.
 
     Args:
         image: uint8 H×W×3 RGB.
         size: Side at which the suite prepares images; None for their own.
+        resize: Its ``prepare.resize``: where it cuts the middle out of a larger picture.
     """  # noqa: RUF002
-    return Print(native=image_sha256(image), prepared=image_sha256(resize_image(image, size)))
+    prepared = prepared_image(image, size=size, resize=resize)
+    return Print(native=image_sha256(image), prepared=image_sha256(prepared))
 
 
-def prints_of(sources: Iterable[SeedSource], *, size: int | None) -> Iterator[tuple[SeedRef, Print]]:
+def prints_of(
+    sources: Iterable[SeedSource], *, size: int | None, resize: int | None = None
+) -> Iterator[tuple[SeedRef, Print]]:
     """Yield every seed of some sources with what its picture is known by, one picture in memory at a time."""
     for source in sources:
         for ref in source.refs():
-            yield ref, print_of(source.load(ref).image, size)
+            yield ref, print_of(source.load(ref).image, size, resize)
 
 
 def shared_images(training: Mapping[str, Print], tested: Iterable[tuple[SeedRef, Print]]) -> list[tuple[str, str]]:
@@ -55,11 +61,10 @@ def shared_images(training: Mapping[str, Print], tested: Iterable[tuple[SeedRef,
         training: Prints by name.
         tested: Test seeds.
     """
-    native = {one.native: name for name, one in training.items()}
-    prepared = {one.prepared: name for name, one in training.items()}
+    known = {digest: name for name, one in training.items() for digest in (one.prepared, one.native)}
     found: list[tuple[str, str]] = []
     for ref, one in tested:
-        name = native.get(one.native) or prepared.get(one.prepared)
+        name = known.get(one.native) or known.get(one.prepared)
         if name is not None:
             found.append((name, f"{ref.dataset}/{ref.seed_id}"))
     return found

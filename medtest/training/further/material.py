@@ -87,8 +87,9 @@ def labelled(parts: Parts, data: str) -> list[tuple[int, SeedRef]]:
 
 def training_prints(parts: Parts) -> dict[str, Print]:
     """Return what every training picture is known by, by its name."""
-    size = parts.suite.prepare.size
-    return {f"{ref.dataset}/{ref.seed_id}": one for ref, one in prints_of(parts.sources, size=size)}
+    how = parts.suite.prepare
+    prints = prints_of(parts.sources, size=how.size, resize=how.resize)
+    return {f"{ref.dataset}/{ref.seed_id}": one for ref, one in prints}
 
 
 def prepare_material(

@@ -59,6 +59,21 @@ def test_a_copy_at_the_prepared_size_is_the_same_picture():
     assert shared_images({"training/x": print_of(image[::-1], 512)}, tested) == []
 
 
+def test_the_crop_that_a_suite_cuts_is_the_same_picture():
+    """The crop is computed here with OpenCV alone: shorter side 256, area averages, the middle 224."""
+    image = np.random.default_rng(0).integers(0, 255, (300, 512, 3)).astype(np.uint8)
+    wide = cv2.resize(image, (256 * 512 // 300, 256), interpolation=cv2.INTER_AREA)
+    top, left = 16, (wide.shape[1] - 224) // 2
+    crop = np.ascontiguousarray(wide[top : top + 224, left : left + 224])
+    whole, cut = print_of(image, 224, 256), print_of(crop, 224, 256)
+    ref = SeedRef(dataset="test", seed_id="a")
+    assert shared_images({"training/crop": cut}, [(ref, whole)]) == [("training/crop", "test/a")]
+    assert shared_images({"training/whole": whole}, [(ref, cut)]) == [("training/whole", "test/a")]
+    # What is not seen: the same crop one pixel aside.
+    aside = print_of(np.ascontiguousarray(wide[top : top + 224, left + 1 : left + 225]), 224, 256)
+    assert shared_images({"training/aside": aside}, [(ref, whole)]) == []
+
+
 def test_every_shared_picture_is_named():
     found = [(f"training/{i}", f"test/{i}") for i in range(SHOWN + 7)]
     with pytest.raises(UserMistakes) as caught:

@@ -1,0 +1,73 @@
+"""One image with its answers per relation, changes marked: the slides' illustration, as the report shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from medtest.report.answer_heat import question_words
+from medtest.results.answer_worst import Illustration, Said
+from medtest.vqa.wording import plain_value
+
+_MOST_WORDS = 90
+_STATES = {"not_relevant": "not relevant", "refusal": "refused", "unparsed": "not read"}
+_CUT = {"length": "cut off", "malformed": "malformed"}
+
+
+def illustration(one: Illustration, pictures: Sequence[str]) -> dict[str, Any]:
+    """Return one image: its pictures across, its questions down, what was answered in the cells.
+
+    Args:
+        one: The image.
+        pictures: ``data:`` addresses of its pictures, in order; none where none may be shown.
+    """
+    heads = [
+        {
+            "name": "source" if number == 0 else shown.relation.replace("_", " "),
+            "level": f"severity {shown.severity}" if shown.severity else "",
+            "address": one.address(shown),
+            "picture": pictures[number] if number < len(pictures) else "",
+        }
+        for number, shown in enumerate(one.pictures)
+    ]
+    rows: list[dict[str, Any]] = [
+        {
+            "name": question_words(item),
+            "words": words,
+            "truth": plain_value(truth),
+            "cells": [_cell(said, first=number == 0) for number, said in enumerate(row)],
+        }
+        for (item, words), truth, row in zip(one.questions, one.truths, one.said, strict=True)
+    ]
+    flipped = [row for row in rows if any(cell["flipped"] for cell in row["cells"])]
+    return {
+        "address": f"{one.dataset}/{one.seed_id}",
+        "flips": f"{one.flips:,} of {one.judged:,} answers flipped",
+        "heads": heads,
+        "rows": flipped,
+        "steady": ", ".join(row["name"] for row in rows if row not in flipped),
+    }
+
+
+def _cell(said: Said | None, *, first: bool) -> dict[str, Any]:
+    if said is None:
+        return {"value": "", "words": "", "kind": "none", "flipped": False, "mark": "", "title": "not asked"}
+    value = _CUT.get(said.why) or _STATES.get(said.state) or plain_value(said.value)
+    flipped = bool(said.flipped)
+    kind = "flip" if flipped else "open" if said.flipped is None and not first else ""
+    value = "" if flipped and said.state == "refusal" else value
+    mark = "refused" if flipped and said.state == "refusal" else "flip" if flipped else ""
+    right = "" if said.right is None else "right" if said.right else "wrong"
+    why = said.why if kind == "open" else ""
+    wanted = plain_value(said.wanted)
+    title = "; ".join(part for part in (f"should say: {wanted}" if flipped and wanted else "", right, why) if part)
+    words = said.words if len(said.words) <= _MOST_WORDS else f"{said.words[: _MOST_WORDS - 1].rstrip()}…"
+    return {
+        "value": value,
+        "words": words,
+        "kind": kind,
+        "flipped": flipped,
+        "mark": mark,
+        "right": right,
+        "title": title,
+    }

@@ -1,0 +1,136 @@
+"""Small pictures of the images whose answers flip most, made again: ``samples/asked-*.png``, one sheet an image."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from medtest.report.material import SAMPLES, picture_of
+from medtest.results.answer_worst import Illustration
+from medtest.runner.folder import output_problems, writing, writing_text
+from medtest.runner.parts import Parts
+from medtest.runner.replay import replay_sequence
+from medtest.suite.model import Invocation, Suite
+
+INDEX = "asked.json"
+SIDE = 132
+"""Height of a small picture in pixels; its width follows the image, at most twice that."""
+_QUALITY = 82
+
+
+def write_sheets(
+    suite: Suite, invocation: Invocation, folder: Path, worst: Sequence[Illustration], system: str
+) -> list[str]:
+    """Draw the sheets of one system and write their index; those that lie there already are kept.
+
+    The follow-ups are made again; nothing is asked of the system, for its answers are in the records.
+
+    Args:
+        suite: The suite.
+        invocation: How it was called.
+        folder: The system's folder.
+        worst: What :func:`medtest.results.answer_worst.worst_images` chose.
+        system: The system's name.
+
+    Returns:
+        What could not be drawn, in words.
+
+    Raises:
+        OutputProblem: A picture cannot be written.
+    """
+    shown = [] if suite.privacy.images == "none" else list(worst)
+    entries = [_entry(number, one) for number, one in enumerate(shown, start=1)]
+    if entries and [{k: v for k, v in one.items() if k != "widths"} for one in _index(folder)] == entries:
+        return []
+    _clear(folder)
+    drawn: list[dict[str, Any]] = []
+    problems: list[str] = []
+    parts: Parts | None = None
+    for one, entry in zip(shown, entries, strict=True):
+        try:
+            parts = parts or Parts(suite, invocation.data, invocation.batch_size)
+            images = replay_sequence(suite, invocation, [one.address(shown) for shown in one.pictures], parts)
+        except Exception as error:  # noqa: BLE001 - a seed source or relation may be anybody's plug-in
+            problems.append(f"{system}: the pictures of an image could not be drawn ({type(error).__name__}).")
+            continue
+        widths = _save(images, folder / SAMPLES / str(entry["file"]))
+        drawn.append({**entry, "widths": widths})
+    if drawn:
+        with writing_text(folder / SAMPLES / INDEX) as file:
+            json.dump(drawn, file, indent=1, ensure_ascii=False)
+    return problems
+
+
+def sheets(folder: Path, worst: Sequence[Illustration]) -> list[list[str]]:
+    """Return the small pictures of each image as ``data:`` addresses; none of an image that has no sheet."""
+    known = {tuple(entry.get("addresses") or ()): entry for entry in _index(folder)}
+    return [_pictures(folder, known.get(tuple(one.address(shown) for shown in one.pictures))) for one in worst]
+
+
+def _pictures(folder: Path, entry: dict[str, Any] | None) -> list[str]:
+    from PIL import Image, UnidentifiedImageError
+
+    path = None if entry is None else picture_of(folder, entry)
+    widths = entry.get("widths") if entry is not None else None
+    if path is None or not isinstance(widths, list) or not all(isinstance(one, int) and one > 0 for one in widths):
+        return []
+    found, left = [], 0
+    try:
+        with Image.open(path) as sheet:
+            if sheet.height > SIDE or sheet.width != sum(widths):
+                return []
+            whole = sheet.convert("RGB")
+    except (OSError, UnidentifiedImageError, Image.DecompressionBombError):
+        return []
+    for width in widths:
+        buffer = io.BytesIO()
+        whole.crop((left, 0, left + width, whole.height)).save(buffer, "JPEG", quality=_QUALITY)
+        found.append("data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode("ascii"))
+        left += width
+    return found
+
+
+def _index(folder: Path) -> list[dict[str, Any]]:
+    try:
+        content = json.loads((folder / SAMPLES / INDEX).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    entries = [entry for entry in content if isinstance(entry, dict)] if isinstance(content, list) else []
+    return [entry for entry in entries if picture_of(folder, entry) is not None]
+
+
+def _entry(number: int, one: Illustration) -> dict[str, Any]:
+    return {"file": f"asked-{number:02d}.png", "addresses": [one.address(shown) for shown in one.pictures]}
+
+
+def _clear(folder: Path) -> None:
+    with output_problems(folder / SAMPLES):
+        (folder / SAMPLES).mkdir(parents=True, exist_ok=True)
+        for path in (*(folder / SAMPLES).glob("asked-*.png"), folder / SAMPLES / INDEX):
+            path.unlink(missing_ok=True)
+
+
+def _save(images: Sequence[Any], path: Path) -> list[int]:
+    """Write small pictures side by side; return their widths. A follow-up without an image is a grey one."""
+    from PIL import Image
+
+    small = []
+    for image in images:
+        if image is None:
+            small.append(Image.new("RGB", (SIDE, SIDE), (236, 236, 236)))
+            continue
+        picture = Image.fromarray(image)
+        width = min(2 * SIDE, max(1, round(SIDE * picture.width / picture.height)))
+        small.append(picture.resize((width, SIDE), Image.Resampling.LANCZOS))
+    sheet = Image.new("RGB", (sum(one.width for one in small), SIDE))
+    left = 0
+    for one in small:
+        sheet.paste(one, (left, 0))
+        left += one.width
+    with writing(path) as file:
+        sheet.save(file, format="PNG")
+    return [one.width for one in small]

@@ -1,0 +1,310 @@
+"""The report's sections on systems that answer questions: accuracy, flips, refusals, cost, the worst images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from medtest.report.answer_heat import flip_heat, question_words
+from medtest.report.answer_images import illustration
+from medtest.report.answer_sheets import sheets
+from medtest.report.heat import percent
+from medtest.report.label_words import p_words, with_interval
+from medtest.results.answer_accuracy import AVERAGE_14, AVERAGE_18
+from medtest.results.answer_flips import ALL, OVERALL
+from medtest.results.answer_hidden import Hidden
+from medtest.results.answer_rows import SOURCE, UNCHANGED
+from medtest.results.answer_tables import AnswerTables
+from medtest.results.published_answers import SOURCE as PUBLISHED
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from medtest.report.material import Material
+
+_TURNED = ("right_to_wrong", "wrong_to_right", "wrong_to_wrong")
+
+
+def answers(material: Material) -> dict[str, Any]:
+    """Return what the report's template shows of answers; ``answers`` is None for other systems."""
+    found = material.tables.answers
+    if found is None:
+        return {"answers": None}
+    return {
+        "answers": {
+            "phantom": found.phantom,
+            "simulated": found.simulated,
+            "hidden": hidden_words(found.hidden),
+            "accuracy": _accuracy(found),
+            "published": f"{PUBLISHED}: {_published_words(found)}",
+            "heat": flip_heat(found),
+            "floor": floor_words(found.flips),
+            "relations": _by_relation(found),
+            "questions": _by_question(found.directions),
+            "changes": _changes(found.changes),
+            "states": _states(found.states),
+            "costs": _costs(found.costs),
+            "cost_words": _cost_words(found.costs),
+            "worst": [
+                illustration(one, pictures)
+                for one, pictures in zip(found.worst, sheets(material.folder, found.worst), strict=True)
+            ],
+        }
+    }
+
+
+def answer_cards(material: Material) -> list[dict[str, Any]]:
+    """Return cards with accuracy, refusals and cost."""
+    found = material.tables.answers
+    if found is None:
+        return []
+    cards: list[dict[str, Any]] = []
+    if found.hidden is not None:
+        one = found.hidden
+        cards.append(
+            {
+                "name": "Accuracy, source \N{RIGHTWARDS ARROW} follow-ups",
+                "value": f"{one.source:.3f} \N{RIGHTWARDS ARROW} {one.after:.3f}",
+                "lines": [f"any-hit, {one.cases:,} cases", f"{100 * one.flips:.1f} % of these answers flipped"],
+            }
+        )
+    states = {(row["item"], row["relation"]): row for row in found.states.to_dict("records")}
+    row = states.get((ALL, OVERALL))
+    if row is not None:
+        lines = [f"95 % interval {100 * row['ci_low']:.1f}\N{EN DASH}{100 * row['ci_high']:.1f} %"]
+        lines.append(f"{row['refusal']:,} refused, {row['unparsed']:,} not read of {row['asked']:,}")
+        cards.append({"name": "Refused", "value": percent(100 * row["refusal_rate"]), "lines": lines})
+    total = found.costs.to_dict("records")[0] if not found.costs.empty else None
+    if total is not None and total["cost_usd"] > 0:
+        cards.append(
+            {
+                "name": "Cost of the answers",
+                "value": f"${total['cost_usd']:,.2f}",
+                "lines": [f"{total['answers']:,} answers", _seconds(total)],
+            }
+        )
+    return cards
+
+
+def hidden_words(found: Hidden | None) -> str:
+    """Return the sentence with both numbers: the difference of accuracies, and the flips that it hides."""
+    if found is None:
+        return ""
+    words = f"{_both(found)} A difference of averages cannot show this: flips in opposite directions cancel out."
+    if found.example is not None:
+        words += f" Most is hidden of the question {question_words(found.example.item)}: {_both(found.example)}"
+    return words
+
+
+def _both(one: Hidden) -> str:
+    return (
+        f"Original less average is {one.difference:+.3f} ({one.source:.3f} to {one.after:.3f}), and "
+        f"{100 * one.flips:.1f} % of the {one.cases:,} answers flipped: {one.lost:,} from right to wrong, "
+        f"{one.won:,} from wrong to right, {one.sideways:,} otherwise (wrong to wrong, or between answers that share "
+        "something with the truth)."
+    )
+
+
+def floor_words(flips: pd.DataFrame) -> str:
+    """Return the flip rate under all relations beside that of asking again, "" without one of them."""
+    row = next(iter(_rows(flips, item=ALL, relation=OVERALL)), None)
+    if row is None or not row["cases"]:
+        return ""
+    words = (
+        f"{100 * row['rate']:.1f} % of {row['cases']:,} answers flipped under relations "
+        f"({100 * row['rate_low']:.1f} to {100 * row['rate_high']:.1f})"
+    )
+    if not row["unchanged_cases"]:
+        return f"{words}. The unchanged image was not asked about again, so nothing is known of the model's own flips."
+    again = 100 * row["unchanged_flips"] / row["unchanged_cases"]
+    return (
+        f"{words}, {again:.1f} % of {row['unchanged_cases']:,} when the very same image was asked about again: net "
+        f"{100 * row['net']:+.1f} points ({100 * row['ci_low']:+.1f} to {100 * row['ci_high']:+.1f})."
+    )
+
+
+def _rows(table: pd.DataFrame, **keys: str) -> list[dict[Any, Any]]:
+    rows: list[dict[Any, Any]] = table.to_dict("records")
+    return [row for row in rows if all(row[name] == value for name, value in keys.items())]
+
+
+def _accuracy(found: AnswerTables) -> list[dict[str, Any]]:
+    rows = []
+    for row in found.accuracy.to_dict("records"):
+        mean = row["item"] in (AVERAGE_18, AVERAGE_14)
+        rows.append(
+            {
+                "name": row["item"] if mean else question_words(str(row["item"])),
+                "words": "" if mean else str(row["question"]),
+                "sum": mean,
+                "cases": f"{int(row['cases']):,}",
+                "own": [_stacked(row, "source"), _stacked(row, "perturbed"), _stacked(row, "difference", signed=True)],
+                "published": [
+                    _stacked(row, "published_source"),
+                    _stacked(row, "published_perturbed"),
+                    _stacked(row, "published_difference", signed=True),
+                ],
+                "more": [with_interval(row, name) for name in ("source_exact", "f1", "recall", "mcc")],
+            }
+        )
+    return rows
+
+
+def _stacked(row: Mapping[Any, Any], name: str, *, signed: bool = False) -> tuple[str, str]:
+    """Return a figure and its interval, each "" where there is none."""
+    value, _, ends = with_interval(row, name, signed=signed).partition(" (")
+    return value, ends.removesuffix(")").replace(" to ", "\N{EN DASH}" if not signed else " to ")
+
+
+def _published_words(found: AnswerTables) -> str:
+    words = "accuracy as the slides print it, Wilson's interval for 182 images; how they scored is not known, and "
+    words += "15 of their 18 accuracies are no fraction of 182."
+    if found.phantom or found.simulated:
+        words += " They are of a real product on real images: these rows are no reproduction of them."
+    return words
+
+
+def _by_relation(found: AnswerTables) -> list[dict[str, Any]]:
+    """Return one row a relation: flips net of the floor, and directions summed over questions."""
+    rows = []
+    directions = found.directions
+    for row in _rows(found.flips, item=ALL):
+        relation = str(row["relation"])
+        kept = directions[directions["relation"] != UNCHANGED]
+        own = kept if relation == OVERALL else kept[kept["relation"] == relation]
+        turned = {name: int(own[name].sum()) for name in _TURNED}
+        rows.append(
+            {
+                "name": "all relations" if relation == OVERALL else relation.replace("_", " "),
+                "sum": relation == OVERALL,
+                "flips": f"{row['flips']:,} of {row['cases']:,}",
+                "rate": _percent_range(row, "rate", "rate_low", "rate_high"),
+                "net": _percent_range(row, "net", "ci_low", "ci_high", signed=True),
+                "refusals": f"{row['refusals']:,}",
+                "not_judged": f"{row['not_judged']:,}",
+                **{name: f"{count:,}" for name, count in turned.items()},
+            }
+        )
+    return rows
+
+
+def _percent_range(row: Mapping[Any, Any], name: str, low: str, high: str, *, signed: bool = False) -> str:
+    if row[name] != row[name]:
+        return ""
+    form = "+.1f" if signed else ".1f"
+    unit = "" if signed else " %"
+    return f"{100 * row[name]:{form}}{unit} ({100 * row[low]:{form}} to {100 * row[high]:{form}})"
+
+
+def _by_question(directions: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return which way answers went, question by question over all relations, and the smallest corrected p."""
+    kept = directions[directions["relation"] != UNCHANGED]
+    rows = []
+    for item in dict.fromkeys(kept["item"]):
+        own = kept[kept["item"] == item]
+        cases = int(own["cases"].sum())
+        named = own.loc[own["p_holm"].idxmin()] if own["p_holm"].notna().any() else None
+        turned = {name: int(own[name].sum()) for name in _TURNED}
+        fall = (turned["wrong_to_right"] - turned["right_to_wrong"]) / cases
+        rows.append(
+            {
+                "name": question_words(str(item)),
+                "cases": f"{cases:,}",
+                **{name: f"{count:,}" for name, count in turned.items()},
+                "difference": f"{fall:+.3f}",
+                "p": "" if named is None else p_words(named["p_holm"]),
+                "under": "" if named is None or named["p_holm"] >= 1 else str(named["relation"]).replace("_", " "),
+            }
+        )
+    return rows
+
+
+def _changes(changes: pd.DataFrame) -> list[dict[str, Any]]:
+    rows = []
+    for row in _rows(changes, relation=OVERALL):
+        rows.append(
+            {
+                "name": question_words(str(row["item"])),
+                "cases": f"{row['cases']:,}",
+                **{name: _share(row[name]) for name in ("any_hit", "exact", "jaccard")},
+                **{name: f"{row[name]:,}" for name in ("weaker", "stronger", "overlap")},
+                "distance": "" if row["distance"] != row["distance"] else f"{row['distance']:.2f}",
+            }
+        )
+    return rows
+
+
+def _share(value: float) -> str:
+    return "" if value != value else f"{value:.3f}"  # noqa: PLR0124 - NaN is unlike itself
+
+
+def _states(states: pd.DataFrame) -> list[dict[str, Any]]:
+    rows = []
+    for row in _rows(states, item=ALL):
+        relation = str(row["relation"])
+        names = {SOURCE: "source images", OVERALL: "all relations"}
+        ends = f"{100 * row['ci_low']:.1f} to {100 * row['ci_high']:.1f}"
+        rows.append(
+            {
+                "name": names.get(relation, relation.replace("_", " ")),
+                "sum": relation == OVERALL,
+                "rate": f"{percent(100 * row['refusal_rate'])} ({ends})",
+                **{
+                    name: f"{row[name]:,}"
+                    for name in (
+                        "asked",
+                        "value",
+                        "not_relevant",
+                        "refusal",
+                        "by_filter",
+                        "refused_after_answer",
+                        "unparsed",
+                        "cut_off",
+                        "malformed",
+                        "errors",
+                    )
+                },
+            }
+        )
+    return rows
+
+
+def _costs(costs: pd.DataFrame) -> list[dict[str, Any]]:
+    rows = []
+    for row in costs.to_dict("records"):
+        if row["by"] == "item":
+            continue
+        rows.append(
+            {
+                "name": "all answers" if row["by"] == ALL else str(row["name"]).replace("_", " "),
+                "sum": row["by"] == ALL,
+                "answers": f"{row['answers']:,}",
+                "prompt": _whole(row["prompt_tokens"]),
+                "completion": _whole(row["completion_tokens"]),
+                "usd": "" if row["cost_usd"] != row["cost_usd"] else f"{row['cost_usd']:,.4f}",
+                "median": "" if row["seconds_median"] != row["seconds_median"] else f"{row['seconds_median']:.3f}",
+                "p95": "" if row["seconds_p95"] != row["seconds_p95"] else f"{row['seconds_p95']:.3f}",
+                "attempts": _whole(row["attempts"]),
+            }
+        )
+    return rows
+
+
+def _cost_words(costs: pd.DataFrame) -> str:
+    if costs.empty:
+        return ""
+    total = costs.to_dict("records")[0]
+    unknown = int(total["without_cost"])
+    words = (
+        "Tokens and dollars are those of the answers in the records; of a call that asked several questions each has "
+    )
+    words += "its share. Seconds are of whole calls."
+    return f"{words} Of {unknown:,} answers no price is known." if unknown else words
+
+
+def _seconds(row: Mapping[Any, Any]) -> str:
+    return "" if row["seconds_median"] != row["seconds_median"] else f"{row['seconds_median']:.2f} s a call (median)"
+
+
+def _whole(value: float) -> str:
+    return "" if value != value else f"{value:,.0f}"  # noqa: PLR0124 - NaN is unlike itself

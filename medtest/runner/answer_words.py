@@ -1,0 +1,65 @@
+"""What stands beside a picture that a question was asked of: the words, what was read from them, what was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from medtest.vqa.wording import plain_value
+
+COLUMNS: tuple[str, ...] = ("question", "answer", "said", "truth", "wanted", "state", "source_state", "why", "rule")
+"""Text columns of the oracle of answers that the words are made of."""
+
+Words = tuple[tuple[str, str], ...]
+"""Headings and texts, in order."""
+
+_STATES = {"not_relevant": "not relevant", "refusal": "refused", "unparsed": "could not be read"}
+_WHY = {
+    "may change": "the relation may rightly change this answer: not judged",
+    "skip": "the relation takes away what is asked about: not judged",
+    "source refused": "the source was refused: not judged",
+    "source unparsed": "the answer to the source could not be read: not judged",
+    "length": "the answer was cut off: not judged",
+    "malformed": "the reply was malformed: not judged",
+    "unparsed": "the answer could not be read: not judged",
+}
+
+
+def words_of(record: Mapping[str, Any], source: Mapping[str, Any] | None) -> Words:
+    """Return the words of a follow-up's case, its source's beside them.
+
+    Args:
+        record: Its record, with :data:`COLUMNS`.
+        source: The source's record; None where it is not known.
+    """
+    pairs = [("question", _text(record, "question"))]
+    if source is not None:
+        pairs.append(("source", _answer(source)))
+    pairs.append(("follow-up", _answer(record)))
+    wanted, truth = _text(record, "wanted"), record.get("truth")
+    if _text(record, "rule").startswith("must become") and wanted:
+        pairs.append(("must become", plain_value(wanted)))
+    if truth is not None:
+        pairs.append(("truth of the source", plain_value(str(truth)) or "could not be read"))
+    why = _WHY.get(_text(record, "why"))
+    if why:
+        pairs.append(("judgement", why))
+    return tuple((name, text) for name, text in pairs if text)
+
+
+def _answer(record: Mapping[str, Any]) -> str:
+    """Return an answer's words with the value that was read from them."""
+    words = _text(record, "answer")
+    state = _text(record, "state")
+    said = _STATES.get(state) or plain_value(_text(record, "said"))
+    shown = f"\N{LEFT DOUBLE QUOTATION MARK}{words}\N{RIGHT DOUBLE QUOTATION MARK}" if words else "no words"
+    return f"{shown} (read as: {said})" if said else shown
+
+
+def _text(record: Mapping[str, Any], name: str) -> str:
+    return str(record.get(name) or "")
+
+
+def clipped(words: Sequence[Sequence[str]], most: int) -> Words:
+    """Return words with every text cut to ``most`` characters."""
+    return tuple((name, text if len(text) <= most else f"{text[: most - 1].rstrip()}…") for name, text in words)

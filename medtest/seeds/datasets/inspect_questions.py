@@ -1,0 +1,118 @@
+"""Images with questions as they lie there: how many are asked, beside the published number, and the line that runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from medtest.imagefile import BadFileError
+from medtest.seeds.base import SeedProblem
+from medtest.seeds.datasets.base import Found
+from medtest.seeds.folder_layout import shown
+from medtest.seeds.frames import Reading, opened_frames
+from medtest.seeds.question_choice import Gathered, files_of_questions, gather
+from medtest.seeds.question_settings import QuestionFolderSettings
+from medtest.vqa.questions import official
+
+MODEL = "model=openai_compatible"
+"""A suite on real images names no model of its own; this is the one that a line begins with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionsLooked:
+    """What a look at images with questions gave.
+
+    Attributes:
+        count: Images that are asked about.
+        questions: How many questions there are, in words.
+        sizes: How many images of each size.
+        problems: Files and rows that a run would refuse.
+        notes: What is worth knowing.
+        settings: Settings of the suite, as ``key=value``.
+    """
+
+    count: int
+    questions: tuple[str, ...]
+    sizes: Counter[str]
+    problems: tuple[SeedProblem, ...] = ()
+    notes: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+
+
+def look_at_questions(root: Path, found: Found, progress: Callable[[int], None]) -> QuestionsLooked:
+    """Read a file of questions and the sizes of its images.
+
+    Args:
+        root: The inspected folder.
+        found: What a recogniser found there.
+        progress: Told how many images' sizes were read.
+
+    Raises:
+        LayoutError: Its images are not there.
+        UserMistakes: It is no file of questions.
+    """
+    here = root / found.where
+    file = found.tables[0].relative_to(found.where)
+    settings = QuestionFolderSettings(file=str(file), images=_images_setting(found))
+    gathered = gather(here, settings, dataset="folder")
+    sizes, problems = _sizes(here, gathered, progress)
+    notes = [notice.rstrip(".") for notice in gathered.notices]
+    return QuestionsLooked(
+        count=len(gathered.askings),
+        questions=_in_words(gathered, found),
+        sizes=sizes,
+        problems=tuple(_below(found.where, one) for one in (*gathered.problems, *problems)),
+        notes=tuple(notes),
+        settings=_settings(here, file, settings),
+    )
+
+
+def _images_setting(found: Found) -> str:
+    """Return the folder of images where the seeds would not find it by its name."""
+    return "" if found.images == found.where else str(found.images.relative_to(found.where))
+
+
+def _settings(here: Path, file: PurePosixPath, settings: QuestionFolderSettings) -> tuple[str, ...]:
+    needed = [MODEL]
+    if files_of_questions(here) != [file]:
+        needed.append(f"seeds.folder.file={shown(file)}")
+    if settings.images and settings.images.casefold() != "images":
+        needed.append(f"seeds.folder.images={shown(settings.images)}")
+    return tuple(needed)
+
+
+def _in_words(gathered: Gathered, found: Found) -> tuple[str, ...]:
+    asked = [(question, answers) for one in gathered.askings for question, answers in one.asked]
+    kinds = Counter(question.name for question, _ in asked)
+    ours = sum(name in kinds for name in (one.name for one in official()))
+    others = len(kinds) - ours
+    answered = sum(bool(answers) for _, answers in asked)
+    pairs = sum(len(answers) for _, answers in asked)
+    published = f" of {found.facts.pairs:,} published" if found.facts is not None and found.facts.pairs else ""
+    which = [f"{ours} of the 18 of MEDVQA-GI"] if ours else []
+    which += [f"{others:,} others"] if others else []
+    return (
+        f"{len(asked):,} questions ({' and '.join(which)})",
+        f"{answered:,} answered",
+        f"{pairs:,} pairs of question and answer{published}",
+    )
+
+
+def _sizes(here: Path, gathered: Gathered, progress: Callable[[int], None]) -> tuple[Counter[str], list[SeedProblem]]:
+    """Return sizes of images, and which cannot be read, from headers alone."""
+    sizes: Counter[str] = Counter()
+    problems: list[SeedProblem] = []
+    for number, one in enumerate(gathered.askings, start=1):
+        try:
+            with opened_frames(here / one.entry.image, Reading()) as image:
+                sizes[f"{image.width}x{image.height}"] += image.count
+        except BadFileError as error:
+            problems.append(SeedProblem(file=shown(one.entry.image), reason=str(error)))
+        progress(number)
+    return sizes, problems
+
+
+def _below(where: PurePosixPath, problem: SeedProblem) -> SeedProblem:
+    return SeedProblem(file=shown(where / problem.file), reason=problem.reason)

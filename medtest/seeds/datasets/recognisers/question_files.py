@@ -1,0 +1,84 @@
+"""Images with a file of questions: the contest's gt.json, Kvasir-VQA, VQA-RAD, and files called like questions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from medtest.seeds.datasets.base import Found, Recogniser
+from medtest.seeds.datasets.facts import by_alias, plain
+from medtest.seeds.datasets.identify import image_stems, stems_of
+from medtest.seeds.datasets.tree import Tree
+from medtest.seeds.folder_layout import IMAGE_FOLDERS
+
+_CONTEST = "gt.json"
+_NAMED = re.compile(r"(?:.*(?:question|vqa|qa[_\- ]?pairs?).*)\.(?:jsonl?|csv)", re.I)
+_METADATA = re.compile(r"metadata\.(?:csv|jsonl?)", re.I)
+"""Kvasir-VQA's own name; taken below a folder that is called like that set alone, for many have such a file."""
+
+_RAD = re.compile(r"vqa[_\- ]?rad.*\.jsonl?", re.I)
+
+
+class QuestionFiles(Recogniser):
+    """Files of questions by their names alone, with the images in a folder of the usual names or beside them."""
+
+    name = "images and a file of questions"
+    order = 16
+
+    def find(self, tree: Tree) -> Sequence[Found]:
+        """Return each such file that has images."""
+        found = []
+        for where, names in sorted(tree.folders.items()):
+            for name in sorted(names):
+                dataset = _dataset(tree, where, name)
+                if dataset is None:
+                    continue
+                images = _images(tree, where)
+                if images is None:
+                    continue
+                beside = f"{images.name}/" if images != where else "images beside it"
+                found.append(
+                    Found(
+                        layout=f"{name} and {beside}",
+                        where=where,
+                        images=images,
+                        count=len(image_stems(tree, images)),
+                        dataset=dataset,
+                        title=where.name or tree.name,
+                        holds="questions",
+                        tables=(where / name,),
+                    )
+                )
+        return found
+
+
+def _dataset(tree: Tree, where: PurePosixPath, name: str) -> str | None:
+    """Return the known data set of a file, "" for a file of one's own; None where it holds no questions."""
+    known = _known(tree, where)
+    if name.casefold() == _CONTEST:
+        return "medvqa-gi-2023"
+    if _RAD.fullmatch(name):
+        return "vqa-rad"
+    if _METADATA.fullmatch(name):
+        return known if known == "kvasir-vqa" else None
+    return known if _NAMED.fullmatch(name) else None
+
+
+def _known(tree: Tree, where: PurePosixPath) -> str:
+    aliases = by_alias("questions")
+    names = [plain(folder.name or tree.name) for folder in (where, *where.parents)]
+    exact = next((aliases[name] for name in names if name in aliases), "")
+    begun = [alias for alias in aliases if len(alias) >= 6 and any(name.startswith(alias) for name in names)]
+    return exact or (aliases[max(begun, key=len)] if begun else "")
+
+
+def _images(tree: Tree, where: PurePosixPath) -> PurePosixPath | None:
+    """Return the folder that holds the images of a file."""
+    folders = {path.name.casefold(): path for path in tree.below(where)}
+    usual = [folders[name] for name in IMAGE_FOLDERS if name in folders]
+    others = [path for name, path in sorted(folders.items()) if "image" in name]
+    for path in (*usual, *others):
+        if image_stems(tree, path):
+            return path
+    return where if stems_of(tree.folders.get(where, ())) else None

@@ -1,0 +1,250 @@
+"""A vision-language checkpoint of Hugging Face transformers in a local folder, asked in this process.
+
+Calls are answered one by one: with several in a batch an answer would depend on what else is left to ask, since the
+same weights give other last digits in other batches.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from pydantic import Field
+
+from medtest.api.request import Outcome, State
+from medtest.cases import Json
+from medtest.errors import MedtestError, Mistake
+from medtest.plugins import TRUSTED
+from medtest.systems.adapters.huggingface_folder import PROCESSORS, config_of, offline, weights_of
+from medtest.systems.adapters.weights import pointer_mistakes
+from medtest.systems.answering.outputs import asked_of
+from medtest.systems.answering.prompts import PromptSettings, prompt_of
+from medtest.systems.asking import Asked, Asking, AskingSystem
+from medtest.systems.files import file_sha256, folder_mistakes, user_path
+
+_PRINTED = frozenset({".json", ".safetensors", ".jinja", ".model", ".txt"})
+_MARK = "medtest-marks-this"
+
+
+class LocalChatSettings(PromptSettings):
+    """Settings of a local vision-language checkpoint.
+
+    Attributes:
+        path: The folder that ``save_pretrained`` wrote, with its processor and chat template.
+        seed: ``case`` (drawn from the suite's seed and the case's address) or a number; it counts where a temperature
+            above 0 makes answers random.
+        precision: Numbers to compute with; ``own``: those of the file.
+    """
+
+    path: str = Field(default="", json_schema_extra=TRUSTED)
+    max_tokens: int | None = Field(default=128, ge=1, le=100_000)
+    seed: Literal["case"] | int = "case"
+    precision: Literal["own", "float32", "bfloat16", "float16"] = "own"
+
+
+class LocalChat(AskingSystem):
+    """LLaVA, Qwen-VL, SmolVLM, PaliGemma and kin: whatever transformers loads for image and text to text.
+
+    Nothing is downloaded, no code of the folder runs, weights are read from safetensors alone.
+    """
+
+    Settings: ClassVar[type[LocalChatSettings]] = LocalChatSettings
+    settings: LocalChatSettings
+    needs_device: ClassVar[bool] = True
+
+    def __init__(self, name: str, settings: Any) -> None:
+        super().__init__(name, settings)
+        self._model: Any = None
+        self._processor: Any = None
+        self._device = "cpu"
+        self._answered = 0
+        self._form: _Form = _before_question
+
+    # --------------------------------------------------------------------------------------------- before anything runs
+
+    def check(self) -> Sequence[Mistake]:
+        """Return what is wrong with the folder."""
+        where, typed = self.name, self.settings.path
+        found = folder_mistakes(typed, where=where, key="path")
+        if found:
+            return found
+        folder = user_path(typed)
+        allowed = "a folder that save_pretrained wrote: config.json, model.safetensors, processor and tokenizer"
+        try:
+            config = config_of(folder)
+        except MedtestError as error:
+            return [Mistake(where=where, key="path", found=str(error), allowed=allowed)]
+        if _has_code(config):
+            what = "a network whose code lies in its own folder (auto_map in config.json), which medtest does not run"
+            return [Mistake(where=where, key="path", found=what)]
+        files = weights_of(folder)
+        missing = [path.name for path in files if not path.is_file()]
+        pickled = [path.name for path in files if path.suffix != ".safetensors"]
+        if not files or missing or pickled:
+            what = f"{missing[0]} is missing" if missing else "weights that are no safetensors" if pickled else ""
+            return [Mistake(where=where, key="path", found=what or f"{folder.name} holds no weights", allowed=allowed)]
+        if not any((folder / name).is_file() for name in PROCESSORS):
+            return [Mistake(where=where, key="path", found=f"{folder.name} holds no processor", allowed=allowed)]
+        return [mistake for path in files for mistake in pointer_mistakes(path, where=where, key="path")]
+
+    def fingerprint(self) -> dict[str, Json]:
+        """Return one SHA-256 over everything in the folder that shapes an answer."""
+        digest = hashlib.sha256()
+        folder = user_path(self.settings.path)
+        for path in sorted(p for p in folder.iterdir() if p.is_file() and p.suffix in _PRINTED):
+            digest.update(f"{path.name}\n{file_sha256(path)}\n".encode())
+        return {"folder": digest.hexdigest()}
+
+    # ------------------------------------------------------------------------------------------------------- the run
+
+    def open(self, *, device: str, threads: int) -> None:
+        """Load the checkpoint.
+
+        Raises:
+            MedtestError: It is no model from image and text to text, or has no chat template.
+        """
+        import torch
+        from transformers import AutoModelForImageTextToText, AutoProcessor
+
+        folder = user_path(self.settings.path)
+        torch.set_num_threads(threads)
+        local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+        dtype = "auto" if self.settings.precision == "own" else getattr(torch, self.settings.precision)
+        processors: Any = AutoProcessor
+        maker: Any = AutoModelForImageTextToText
+        try:
+            with offline():
+                self._processor = processors.from_pretrained(str(folder), **local)
+                self._model, report = maker.from_pretrained(
+                    str(folder), use_safetensors=True, dtype=dtype, output_loading_info=True, **local
+                )
+        except Exception as error:  # noqa: BLE001 - transformers raises whatever a stranger's folder leads it to
+            line = f"{type(error).__name__}: {str(error).strip()[:300]}"
+            raise MedtestError(f"{folder.name} cannot be loaded as a vision-language model: {line}") from error
+        absent = sorted(str(one) for one in [*report["missing_keys"], *report["mismatched_keys"]])
+        if absent:
+            shown = ", ".join(absent[:6])
+            raise MedtestError(f"{folder.name}: {len(absent)} weights are missing or of another shape ({shown})")
+        if not getattr(self._processor, "chat_template", None):
+            raise MedtestError(f"{folder.name} has no chat template (chat_template.jinja)")
+        self._device = device
+        self._model.eval().to(device)
+        self._form = self._fitting_form(folder.name)
+
+    def _fitting_form(self, name: str) -> _Form:
+        """Return how the chat template takes a system message: templates differ, and some drop it without a word.
+
+        Raises:
+            MedtestError: The template shows no question.
+        """
+        from jinja2 import TemplateError
+
+        for form in _FORMS:
+            try:
+                shown = self._processor.apply_chat_template(
+                    form(_MARK + "-system", _MARK + "-question", None), add_generation_prompt=True, tokenize=False
+                )
+            except (TemplateError, TypeError, ValueError, KeyError):
+                continue
+            if _MARK + "-question" in shown and _MARK + "-system" in shown:
+                return form
+        raise MedtestError(f"the chat template of {name} takes no message with an image and a text")
+
+    def ask(self, calls: Iterable[Asking | None]) -> Iterator[Asked]:
+        """Answer calls one by one, in their order."""
+        for call in calls:
+            if call is not None:
+                yield asked_of(call, self._outcome(call))
+                self._answered += 1
+
+    def _outcome(self, call: Asking) -> Outcome:
+        import torch
+
+        began = time.monotonic()
+        prompt = prompt_of(self.settings, call.asks, together=call.together)
+        inputs = self._processor.apply_chat_template(
+            self._form(self.settings.system_prompt, prompt, call.image),
+            add_generation_prompt=True,
+            tokenize=True,
+            return_dict=True,
+            return_tensors="pt",
+        ).to(self._device)
+        for key, value in inputs.items():
+            if torch.is_tensor(value) and value.is_floating_point():
+                inputs[key] = value.to(self._model.dtype)
+        asked = int(inputs["input_ids"].shape[1])
+        torch.manual_seed(call.seed if self.settings.seed == "case" else self.settings.seed)
+        with torch.inference_mode():
+            made = self._model.generate(**inputs, **self._generation())
+        fresh = made[0, asked:]
+        ended = bool(fresh.numel()) and int(fresh[-1]) in self._ends()
+        state = State.LENGTH if fresh.numel() == self.settings.max_tokens and not ended else State.ANSWERED
+        text = str(self._processor.decode(fresh, skip_special_tokens=True)).strip()
+        return Outcome(
+            address=call.label,
+            key="",
+            state=State.MALFORMED if state == State.ANSWERED and not text else state,
+            text=text,
+            model=str(self._model.config.model_type),
+            prompt_tokens=asked,
+            completion_tokens=int(fresh.numel()),
+            seconds=time.monotonic() - began,
+            attempts=1,
+        )
+
+    def _generation(self) -> dict[str, Any]:
+        own = self.settings
+        said: dict[str, Any] = {} if own.max_tokens is None else {"max_new_tokens": own.max_tokens}
+        if own.temperature == 0.0:
+            # Greedy: what a checkpoint brings for sampling is taken out, for it would only be warned about.
+            return {**said, "do_sample": False, "temperature": None, "top_p": None, "top_k": None}
+        if own.temperature is not None:
+            said |= {"do_sample": True, "temperature": own.temperature}
+        return said if own.top_p is None else {**said, "top_p": own.top_p}
+
+    def _ends(self) -> frozenset[int]:
+        found = self._model.generation_config.eos_token_id
+        return frozenset(found if isinstance(found, list) else [] if found is None else [int(found)])
+
+    def counters(self) -> str:
+        """Return how many calls were answered."""
+        return f"{self._answered} answered"
+
+    def close(self) -> None:
+        """Let go of the checkpoint."""
+        self._model = self._processor = None
+
+
+_Form: TypeAlias = Callable[[str, str, Any], list[dict[str, Any]]]
+"""From system message, question and image to a conversation as chat templates take it."""
+
+
+def _question(prompt: str, image: Any) -> dict[str, Any]:
+    from PIL.Image import fromarray
+
+    shown = {"type": "image"} if image is None else {"type": "image", "image": fromarray(image)}
+    return {"role": "user", "content": [shown, {"type": "text", "text": prompt}]}
+
+
+def _in_parts(system: str, prompt: str, image: Any) -> list[dict[str, Any]]:
+    before = [{"role": "system", "content": [{"type": "text", "text": system}]}] if system else []
+    return [*before, _question(prompt, image)]
+
+
+def _as_text(system: str, prompt: str, image: Any) -> list[dict[str, Any]]:
+    return [*([{"role": "system", "content": system}] if system else []), _question(prompt, image)]
+
+
+def _before_question(system: str, prompt: str, image: Any) -> list[dict[str, Any]]:
+    return [_question(f"{system}\n\n{prompt}" if system else prompt, image)]
+
+
+_FORMS: tuple[_Form, ...] = (_in_parts, _as_text, _before_question)
+
+
+def _has_code(config: Any) -> bool:
+    if isinstance(config, dict):
+        return "auto_map" in config or any(_has_code(value) for value in config.values())
+    return False

@@ -1,0 +1,184 @@
+"""Suites of questions from the command line against a server of faults: kills, budgets, secrets, trusted settings."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import random
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import psutil
+import pytest
+
+from medtest.api.faults_server import Faults, serving
+from medtest.api.ledger import Ledger
+from medtest.cli.launch import main
+from medtest.records import UNEQUAL_COLUMNS
+
+ROOT = Path(__file__).parents[2]
+CANARY = "zq-canary-0123456789-secret"
+IN_FLIGHT = 8
+RUN = ("suite=medvqa", "model=openai_compatible", "model_name=simulated", "limit=1", "relations=[unchanged,blur,text]")
+
+
+def started(home: Path, *typed: str, **environment: str) -> subprocess.Popen[str]:
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "MEDTEST_HOME": str(home), **environment}
+    line = [sys.executable, str(ROOT / "run.py"), *RUN, f"systems.openai_compatible.max_in_flight={IN_FLIGHT}", *typed]
+    return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, cwd=ROOT)
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    out, err = process.communicate(timeout=280)
+    assert "Traceback" not in err, err
+    return process.returncode, out + err
+
+
+def ledger_of(home: Path) -> Path | None:
+    return next(iter(home.glob("outputs/medvqa/openai_compatible/*/ledger.sqlite")), None)
+
+
+def kept(home: Path) -> int:
+    path = ledger_of(home)
+    if path is None:
+        return 0
+    with (
+        contextlib.suppress(sqlite3.OperationalError),
+        contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db,
+    ):
+        return int(db.execute("SELECT COUNT(*) FROM outcomes").fetchone()[0])
+    return 0
+
+
+def records(home: Path) -> pd.DataFrame:
+    (path,) = home.glob("outputs/medvqa/openai_compatible/*/records.parquet")
+    table = pd.read_parquet(path).drop(columns=list(UNEQUAL_COLUMNS))
+    return table.sort_values(["relation", "repeat", "item"]).reset_index(drop=True)
+
+
+@contextlib.contextmanager
+def own_workers_end(process: subprocess.Popen[str]) -> Iterator[None]:
+    """After the block, wait until the workers of a killed run are gone: they follow their parent by themselves."""
+    children = psutil.Process(process.pid).children(recursive=True)
+    yield
+    psutil.wait_procs(children, timeout=30)
+    assert not [child for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_killed_runs_resume_to_equal_records(tmp_path: Path) -> None:
+    draw = random.Random(6)
+    with serving(Faults(latency=0.05, jitter=0.05)) as server:
+        where = (f"base_url={server.base_url}", "cache=off", "tracking=none")
+        code, text = ended(started(tmp_path / "whole", *where))
+        assert code in (0, 1), text
+        whole = records(tmp_path / "whole")
+        asked = server.counts["received"]
+        server.answered.clear()
+        home = tmp_path / "killed"
+        kills = 2
+        for _ in range(kills):
+            goal = kept(home) + draw.randint(3, asked // 4)
+            process = started(home, *where)
+            until = time.monotonic() + 120
+            while kept(home) < goal and process.poll() is None and time.monotonic() < until:
+                time.sleep(0.02)
+            assert process.poll() is None, "it ended before it was killed"
+            time.sleep(0.1 * draw.random())
+            with own_workers_end(process):
+                process.send_signal(signal.SIGKILL)
+                process.communicate()
+        code, text = ended(started(home, *where))
+        assert code in (0, 1), text
+        answered = dict(server.answered)
+    pd.testing.assert_frame_equal(records(home), whole, check_exact=True)
+    path = ledger_of(home)
+    assert path is not None
+    with Ledger(path) as ledger:
+        totals = ledger.totals()
+    assert len(answered) == totals.outcomes == len(whole)
+    assert sum(times - 1 for times in answered.values()) <= totals.lost <= kills * IN_FLIGHT
+    assert totals.under_way == 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_budgets_end_a_run_with_their_own_code_and_are_raised(tmp_path: Path) -> None:
+    price = "systems.openai_compatible.prices={simulated: {input: 1.0, output: 10.0}}"
+    with serving() as server:
+        where = (f"base_url={server.base_url}", "tracking=none", price)
+        code, text = ended(started(tmp_path, *where, "budget.max_calls=20"))
+        assert code == 5, text
+        assert server.counts["received"] == 20
+        assert re.search(r"budget\.max_calls=20 is reached", text)
+        code, text = ended(started(tmp_path, *where, "budget.max_usd=0.001"))
+        assert code == 5, text
+        assert re.search(r"budget\.max_usd=0\.001 is reached", text)
+        code, text = ended(started(tmp_path, *where, "budget.max_usd=5", "budget.max_calls=1000"))
+        assert code in (0, 1), text
+        assert server.counts["received"] == len(records(tmp_path))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_key_and_the_pictures_are_nowhere(tmp_path: Path) -> None:
+    pictures: set[str] = set()
+
+    def answer(body: Mapping[str, Any]) -> str:
+        url = body["messages"][-1]["content"][0]["image_url"]["url"]
+        pictures.add(url.split(",")[1][:80])
+        return f"Yes. Authorization: Bearer {CANARY}; image {url}"
+
+    shown: list[str] = []
+    with serving(Faults(key=CANARY, latency=0.05), answer=answer) as server:
+        where = (f"base_url={server.base_url}", "systems.openai_compatible.key_variable=OUR_MODEL_KEY")
+        process = started(tmp_path, *where, OUR_MODEL_KEY=CANARY)
+        while process.poll() is None and len(shown) < 2000:
+            shown += [" ".join(p.info["cmdline"] or []) for p in psutil.process_iter(["cmdline"])]
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(0.5)
+        code, text = ended(process)
+        assert code in (0, 1), text
+        wrong = ended(started(tmp_path, *where, "fresh=true", "cache=off", "limit=1", OUR_MODEL_KEY=CANARY + "x"))
+    assert any("run.py" in line for line in shown)
+    assert any(path.suffix == ".db" or "mlruns" in path.parts for path in tmp_path.rglob("*"))
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    contents = {str(path.relative_to(tmp_path)): path.read_bytes() for path in files}
+    for secret in (CANARY, "base64,iVBOR", *pictures):
+        assert not [name for name, content in contents.items() if secret.encode() in content]
+        assert secret not in text + wrong[1]
+        assert not [line for line in shown if secret in line]
+    assert wrong[0] == 3, wrong[1]  # every case is an ERROR
+    assert "Incorrect API key" in wrong[1] or any(b"Incorrect API key" in content for content in contents.values())
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("base_url", "elsewhere"),
+        ("key_variable", "PATH"),
+        ("send_images", "true"),
+        ("prices", "{m: {input: 0.0, output: 0.0}}"),
+        ("extra", "{tools: [{type: web_search}]}"),
+    ],
+)
+def test_a_suite_does_not_say_where_pictures_go(tmp_path: Path, setting: str, value: str) -> None:
+    text = (ROOT / "suites" / "medvqa.yaml").read_text(encoding="utf-8")
+    text = re.sub(r"(?m)^name: .*$", "name: strange", text)
+    text = text.replace("  simlab: {}", f"  gpt_4o: {{{setting}: {value}}}")
+    (tmp_path / "strange.yaml").write_text(text, encoding="utf-8")
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said):
+        assert main([f"suite={tmp_path / 'strange.yaml'}", "plan=true"], command="python run.py") == 2
+    assert f"systems.gpt_4o.{setting}" in said.getvalue()
+    assert "conf/ and the command line alone" in said.getvalue()

@@ -1,0 +1,284 @@
+"""Pictures with questions: every answer occurs, follows from what was drawn, and can be seen in the pixels."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from medtest.phantoms.questions import NOT_RELEVANT, QUESTIONS, REVISION, QuestionPhantom, make, plan
+from medtest.phantoms.questions.canvas import SRGB, cells_of
+from medtest.phantoms.questions.plan import CELLS, COLOURS, DISEASES, INSTRUMENTS, SCENES, SIDE_MM, SIZES, TYPES
+from medtest.vqa.answers.answer import State
+from medtest.vqa.answers.place import CELLS as GRID
+from medtest.vqa.questions import official
+from medtest.vqa.values import Kind
+
+SEED = 20250
+
+
+@cache
+def batch(seed: int = SEED) -> tuple[QuestionPhantom, ...]:
+    return tuple(make(index, seed, size=256) for index in range(20))
+
+
+def answers(made: QuestionPhantom) -> dict[str, set[str]]:
+    return {name: set(given) for name, given in made.answers.items()}
+
+
+def facts(made: QuestionPhantom) -> dict[str, Any]:
+    return dict(made.facts)
+
+
+# ---------------------------------------------------------------------------------------------------------- bytes
+
+GOLDEN = {1: "1386b5d6ffa9e23a"}
+"""By revision: the first 16 digits for every scene of suite seed 20250 at 192 pixels and picture 20, images, masks and
+answers. When these change the revision must: old results know it."""
+PRINT = (
+    "import hashlib, json;"
+    "from medtest.phantoms.questions import make;"
+    "made = [*(make(i, 20250, size=192) for i in range(20)), make(20, 20250)];"
+    "h = hashlib.sha256(b''.join(m.image.tobytes() + m.mask.tobytes() for m in made));"
+    "h.update(json.dumps([sorted(m.answers.items()) for m in made]).encode());"
+    "print(h.hexdigest()[:16])"
+)
+
+
+def printed(**extra: str) -> str:
+    ran = subprocess.run(
+        [sys.executable, "-c", PRINT],
+        capture_output=True, text=True, check=True, env=os.environ | extra, cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    return ran.stdout.strip().splitlines()[-1]
+
+
+def test_bytes_belong_to_the_revision() -> None:
+    assert printed() == GOLDEN[REVISION]
+
+
+@pytest.mark.slow
+def test_bytes_do_not_depend_on_the_processor() -> None:
+    """The golden hash holds with OpenCV's and NumPy's newer instruction sets switched off."""
+    opencv = {"OPENCV_IPP": "disabled", "OPENCV_CPU_DISABLE": "SSE4_1,SSE4_2,AVX,AVX2,FP16,FMA3,AVX512_SKX"}
+    numpy = {"NPY_DISABLE_CPU_FEATURES": "AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX2 FMA3"}
+    assert [printed(**opencv), printed(**numpy)] == [GOLDEN[REVISION]] * 2
+
+
+# -------------------------------------------------------------------------------------------------------- answers
+
+
+def test_the_names_are_those_of_the_18_questions_and_of_the_grid() -> None:
+    assert tuple(one.name for one in official()) == QUESTIONS
+    assert CELLS == GRID
+
+
+@pytest.mark.parametrize("seed", [SEED, 1, 77])
+def test_twenty_pictures_show_every_answer(seed: int) -> None:
+    found: dict[str, set[str]] = {name: set() for name in QUESTIONS}
+    for made in batch(seed):
+        for name, true in made.answers.items():
+            found[name] |= {one.lower() for one in true}
+    nothing = NOT_RELEVANT.lower()
+    places = {*CELLS, nothing}
+    expected = {
+        "procedure": {"colonoscopy", "gastroscopy"},
+        "all_removed": {"yes", "no", nothing},
+        "easy": {"yes", "no", nothing},
+        "box": {"yes", "no"},
+        "text": {"yes", "no"},
+        "abnormality_colour": {*COLOURS, nothing},
+        "landmark_colour": {"yellow", "red", "pink", nothing},
+        "findings": {"zero", "one", "two", "three"},
+        "polyps": {"zero", "one", "two", "three"},
+        "instrument_count": {"zero", "one", "two"},
+        "abnormality_place": places,
+        "instrument_place": places,
+        "landmark_place": places,
+        "abnormalities": {"no", "polyp", *DISEASES},
+        "landmarks": {"no", "z-line", "pylorus", "cecum", "ileum"},
+        "instruments": {"no", *INSTRUMENTS},
+        "size": {*SIZES, nothing},
+        "polyp_type": {*(f"paris {kind}" for kind in TYPES), nothing},
+    }
+    assert found == expected
+
+
+def test_every_answer_is_read_as_it_is_meant() -> None:
+    """The parser that judges systems reads every true answer; it was written for the contest's words without these."""
+    for made in batch():
+        for question in official():
+            true = made.answers[question.name]
+            assert true
+            read = question.parse_truth(true)
+            nothing = true == (NOT_RELEVANT,)
+            assert read.state == (State.NOT_RELEVANT if nothing else State.VALUE), (question.name, true)
+            if question.kind == Kind.PLACE and not nothing:
+                assert str(read.value) == ";".join(sorted(one.lower() for one in true))
+    counts = {str(one.parse_truth((word,)).value) for one in official() if one.name == "polyps" for word in ("Zero",)}
+    assert counts == {"0"}
+
+
+def test_answers_of_one_picture_agree_with_one_another() -> None:
+    for seed in (SEED, 5):
+        for index in range(60):
+            scene = plan(index, seed)
+            made = make(index, seed, size=128)
+            said = answers(made)
+            polyps = len(scene.polyps)
+            assert said["polyps"] == {("Zero", "One", "Two", "Three")[polyps]}
+            assert ("Polyp" in said["abnormalities"]) == (polyps > 0)
+            assert (said["size"] == {NOT_RELEVANT}) == (polyps == 0) == (said["polyp_type"] == {NOT_RELEVANT})
+            assert (said["abnormality_place"] == {NOT_RELEVANT}) == (scene.findings == 0)
+            assert (said["abnormality_colour"] == {NOT_RELEVANT}) == (said["easy"] == {NOT_RELEVANT})
+            assert (said["landmarks"] == {"No"}) == (said["landmark_place"] == {NOT_RELEVANT})
+            assert (said["landmarks"] == {"No"}) == (said["landmark_colour"] == {NOT_RELEVANT})
+            assert (said["instruments"] == {"No"}) == (said["instrument_count"] == {"Zero"})
+            assert (said["instruments"] == {"No"}) == (said["instrument_place"] == {NOT_RELEVANT})
+            assert said["all_removed"] == ({"No"} if polyps else {"Yes"} if scene.removed else {NOT_RELEVANT})
+
+
+def test_places_on_the_grid_against_hand_computation() -> None:
+    thing = np.zeros((90, 90), np.bool_)
+    thing[35:55, 35:55] = True
+    assert cells_of(thing) == ("center",)
+    thing[35:55, 55:62] = True  # 2 of 27 columns lie in the right third, less than an eighth
+    assert cells_of(thing) == ("center",)
+    thing[35:55, 62:66] = True  # 6 of 31: a fifth
+    assert cells_of(thing) == ("center", "center-right")
+    whole = np.ones((90, 90), np.bool_)
+    whole[:30, :30] = False
+    whole[:15, :16] = True  # 240 of 900 pixels of that cell
+    assert cells_of(whole) == CELLS
+    whole[:15, 14:16] = False  # 210 of 900
+    assert cells_of(whole) == CELLS[1:]
+    assert cells_of(np.ones((90, 90), np.bool_)) == CELLS
+    assert cells_of(np.zeros((90, 90), np.bool_)) == ()
+
+
+# --------------------------------------------------------------------------------------------------------- pixels
+
+
+def found_polyps(made: QuestionPhantom) -> list[tuple[dict[str, Any], np.ndarray]]:
+    """Return the polyps of a picture with the pixels around their middle."""
+    side = made.image.shape[0]
+    found = []
+    for polyp in facts(made)["polyps"]:
+        row, column = round(polyp["y"] * side), round(polyp["x"] * side)
+        reach = max(2, round(0.25 * polyp["millimetres"] / SIDE_MM * side))
+        part = made.image[max(0, row - reach) : row + reach + 1, max(0, column - reach) : column + reach + 1]
+        found.append((polyp, part.reshape(-1, 3).astype(np.float64)))
+    return found
+
+
+def test_polyps_have_the_size_of_their_class_and_the_colour_of_their_answer() -> None:
+    names = list(SRGB)
+    right, total = 0, 0
+    for made in batch():
+        for polyp, pixels in found_polyps(made):
+            low, high = SIZES[polyp["size"]]
+            assert 0.9 * low <= polyp["millimetres"] <= 1.1 * high
+            if facts(made)["hard"]:
+                continue
+            seen = np.median(pixels, axis=0)
+            away = [np.linalg.norm(seen / seen.sum() - np.array(SRGB[name]) / sum(SRGB[name])) for name in names]
+            total += 1
+            right += names[int(np.argmin(away))] in (polyp["colour"], *(["red"] if polyp["colour"] == "orange" else []))
+    assert total >= 9
+    assert right / total > 0.8
+
+
+def test_a_box_is_green_and_black_and_text_is_bright_on_dark() -> None:
+    for made in batch():
+        side = made.image.shape[0]
+        corner = made.image[round(0.76 * side) : round(0.97 * side), round(0.03 * side) : round(0.24 * side)]
+        red, green = np.median(corner[..., 0]), np.median(corner[..., 1])
+        is_box = bool(red < 20 and 55 < green < 100)
+        assert ({"Yes"} if is_box else {"No"}) == answers(made)["box"]
+        assert (len(facts(made)["text"]) > 0) == (answers(made)["text"] == {"Yes"})
+        if facts(made)["text"]:
+            bright = made.image.min(axis=2) > 150
+            assert bright[: round(0.3 * side)].sum() + bright[round(0.7 * side) :].sum() > 40
+
+
+def test_what_must_stay_visible_is_masked_and_leaves_room() -> None:
+    for made in batch():
+        assert made.mask.dtype == np.bool_
+        assert made.mask.shape == made.image.shape[:2]
+        assert made.mask.mean() < 0.6
+        side = made.image.shape[0]
+        for polyp in facts(made)["polyps"]:
+            assert made.mask[round(polyp["y"] * side), round(polyp["x"] * side)]
+
+
+def test_polyps_do_not_touch_one_another() -> None:
+    """The middles of several polyps lie in as many pieces of the mask."""
+    several = 0
+    for index in range(200):
+        scene = plan(index, 3)
+        if len(scene.polyps) < 2 or scene.instruments:
+            continue
+        made = make(index, 3, size=256)
+        mask = made.mask.astype(np.uint8)
+        places = [(round(p["y"] * 256), round(p["x"] * 256)) for p in facts(made)["polyps"]]
+        pieces = cv2.connectedComponents(mask)[1]
+        several += 1
+        assert len({int(pieces[place]) for place in places}) == len(places), index
+    assert several >= 15
+
+
+def test_corners_are_black() -> None:
+    for made in batch():
+        corners = made.image[[0, 0, -1], [0, -1, -1]]
+        assert corners.max() < 60 or facts(made)["text"]
+
+
+# --------------------------------------------------------------------------------------------- seeds and requests
+
+
+def test_a_picture_depends_on_its_index_and_the_suites_seed_alone() -> None:
+    made = make(7, SEED, size=256)
+    assert (made.image == batch()[7].image).all()
+    assert made.answers == batch()[7].answers
+    assert (made.image != make(7, SEED + 1, size=256).image).any()
+
+
+def test_answers_are_the_same_at_every_size() -> None:
+    for index in range(20):
+        small, large = make(index, SEED, size=160), make(index, SEED, size=384)
+        for name in QUESTIONS:
+            if name != "instrument_place":  # a shaft that grazes a cell may fall to either side
+                assert small.answers[name] == large.answers[name], (index, name)
+
+
+@settings(max_examples=15, deadline=None)
+@given(index=st.integers(0, 10**7), seed=st.integers(0, 2**32 - 1))
+def test_every_picture_can_be_drawn(index: int, seed: int) -> None:
+    made = make(index, seed, size=128)
+    assert made.image.shape == (128, 128, 3)
+    assert made.image.dtype == np.uint8
+    assert set(made.answers) == set(QUESTIONS)
+    assert all(made.answers.values())
+
+
+def test_each_run_of_twenty_holds_every_scene() -> None:
+    for block in (0, 1, 5):
+        scenes = [plan(index, 9) for index in range(20 * block, 20 * block + 20)]
+        assert sorted(f"{one.region} {one.disease} {len(one.polyps)} {one.removed}" for one in scenes) == sorted(
+            f"{one.region} {one.disease} {len(one.polyps)} {one.removed}" for one in SCENES
+        )
+
+
+@pytest.mark.parametrize(("index", "size"), [(-1, 256), (0, 127), (0, 1025)])
+def test_requests_out_of_bounds(index: int, size: int) -> None:
+    with pytest.raises(ValueError, match="phantoms count from 0|outside"):
+        make(index, 1, size=size)

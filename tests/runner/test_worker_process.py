@@ -1,0 +1,30 @@
+"""A worker process and what it is handed."""
+
+from __future__ import annotations
+
+import queue
+from typing import Any
+
+from medtest.runner.messages import Gone
+from medtest.runner.pool import Inbox, Worker
+
+
+class Unreadable:
+    """A job that can be written and not be read: as one of a class that only the user's main module has."""
+
+    threads = 1
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return int, ("no number",)
+
+
+def test_a_job_that_cannot_be_read_ends_the_worker_with_the_reason() -> None:
+    inbox: Inbox[tuple[Worker, Any]] = queue.SimpleQueue()
+    worker = Worker(Unreadable(), inbox)
+    try:
+        _, message = inbox.get(timeout=60)
+        assert isinstance(message, Gone)
+        assert worker.death() == "ended with exit code 1"
+        assert "no number" in worker.last_words()
+    finally:
+        worker.end()

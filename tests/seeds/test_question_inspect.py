@@ -1,0 +1,94 @@
+"""medtest data inspect on images with questions: every layout is told by its names, and its line really loads."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from layout_files import picture
+from question_layouts import clef, kvasir_vqa, plain_csv, table, vqa_rad, write
+
+from medtest.cli.app import run_app
+from medtest.seeds.datasets.base import recognise
+from medtest.seeds.datasets.inspect import inspect_path
+from medtest.seeds.datasets.tree import tree_of_archive
+from medtest.suite.compose import load_suite
+
+MAKERS = {
+    "medvqa-gi-2023": (clef, "anywhere", 3),
+    "kvasir-vqa": (kvasir_vqa, "Kvasir-VQA", 2),
+    "vqa-rad": (vqa_rad, "data", 3),
+    "": (plain_csv, "mine", 3),
+}
+
+
+def asked(root: Path):
+    return [looked for looked in inspect_path(root).looked if looked.found.holds == "questions"]
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_every_layout_is_told_and_its_line_loads(tmp_path: Path, name: str) -> None:
+    make, folder, count = MAKERS[name]
+    root = tmp_path / "my data"
+    make(root / folder)
+    (looked,) = asked(root)
+    assert (looked.found.dataset, looked.found.count, looked.problems) == (name, count, ())
+    suite, data, *settings = looked.line.tokens(str(root))
+    assert suite == "suite=medvqa_clef"
+    (source,) = load_suite("medvqa_clef", settings).build_seeds(Path(data.removeprefix("data=")))
+    refs = source.refs()
+    assert len(refs) == count
+    assert source.load(refs[0]).asks
+
+
+def test_counts_beside_the_published(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kvasir_vqa(tmp_path / "kvasir-vqa")
+    code = run_app(["data", "inspect", str(tmp_path)])
+    text = capsys.readouterr().out
+    assert code == 0
+    assert "2 of 6,500 published (image files with questions; metadata.csv and images/)" in text
+    # two images, each with "is there text?" and two colours: four questions, six pairs
+    assert "4 questions (2 of the 18 of MEDVQA-GI); 4 answered; 6 pairs of question and answer of 58,849" in text
+    assert "suite=medvqa_clef" in text
+    assert "model=openai_compatible" in text
+
+
+def test_what_a_run_would_refuse_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    clef(tmp_path / "a")
+    (tmp_path / "a" / "images" / "cl8k2u1pm0001.png").unlink()
+    assert run_app(["data", "inspect", str(tmp_path)]) == 2
+    text = capsys.readouterr().out
+    assert "a/gt.json: 2 questions of cl8k2u1pm0001, of which there is no image" in text
+
+
+def test_two_files_are_told_apart_by_their_settings(tmp_path: Path) -> None:
+    clef(tmp_path)
+    table(tmp_path / "more questions.csv", [["image", "question"], ["cl8k2u1pm0001", "Is there text?"]])
+    settings = {tuple(looked.line.settings[1:]) for looked in asked(tmp_path)}
+    assert settings == {("seeds.folder.file=gt.json",), ("seeds.folder.file=more questions.csv",)}
+
+
+def test_a_file_that_is_called_like_questions_and_is_none(tmp_path: Path) -> None:
+    picture(tmp_path / "a.png", 1)
+    write(tmp_path / "questionnaire.json", '{"about": "something else"}')
+    found = inspect_path(tmp_path)
+    assert found.usable
+    (looked,) = asked(tmp_path)
+    assert "not taken for questions" in looked.notes[0]
+    assert looked.line is None
+
+
+def test_metadata_of_patients_is_no_file_of_questions(tmp_path: Path) -> None:
+    picture(tmp_path / "images" / "a.png", 1)
+    table(tmp_path / "metadata.csv", [["image", "patient"], ["a", "p"]])
+    assert asked(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["medvqa-gi-2023", "kvasir-vqa", "vqa-rad"])
+def test_archives_are_told_by_their_names(tmp_path: Path, name: str) -> None:
+    make, folder, count = MAKERS[name]
+    make(tmp_path / "data" / folder)
+    path = shutil.make_archive(str(tmp_path / "packed"), "zip", tmp_path / "data")
+    found = [one for one in recognise(tree_of_archive(Path(path))) if one.holds == "questions"]
+    assert [(one.dataset, one.count) for one in found] == [(name, count)]

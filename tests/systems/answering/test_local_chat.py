@@ -1,0 +1,168 @@
+"""A local vision-language checkpoint: asked as transformers' own pipeline asks it, seeded, refused where unsafe."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tiny_talkers import TEMPLATE, save_talker
+
+from medtest.cases import Address, AnswerOutput, Ask
+from medtest.errors import MedtestError
+from medtest.systems.answering.local_chat import LocalChat, LocalChatSettings
+from medtest.systems.asking import Asking
+
+IMAGE = np.random.default_rng(0).integers(0, 255, (48, 64, 3), dtype=np.uint8)
+DARK = np.zeros((48, 64, 3), np.uint8)
+
+
+@pytest.fixture(scope="module")
+def talker(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_talker(tmp_path_factory.mktemp("talker"))
+
+
+def opened(folder: Path, **settings: Any) -> LocalChat:
+    system = LocalChat("transformers", LocalChatSettings(path=str(folder), **{"max_tokens": 12, **settings}))
+    assert system.check() == []
+    system.open(device="cpu", threads=1)
+    return system
+
+
+def call(question: str = "How many polyps?", *, image: Any = IMAGE, seed: int = 1, together: bool = False) -> Asking:
+    items = ("polyps", "text") if together else ("polyps",)
+    asks = tuple(Ask(item=item, text=question, kind="count") for item in items)
+    addresses = tuple(Address(dataset="d", seed_id="s", item=item) for item in items)
+    return Asking(
+        number=seed, label="l", addresses=addresses, image=image, sha256="", asks=asks, seed=seed, together=together
+    )
+
+
+def said(system: LocalChat, *calls: Asking | None) -> list[AnswerOutput]:
+    answers = [output for asked in system.ask(iter(calls)) for output in asked.outputs]
+    return [answer for answer in answers if isinstance(answer, AnswerOutput)]
+
+
+@pytest.mark.slow
+def test_it_answers_as_the_pipeline_of_transformers(talker: Path) -> None:
+    from PIL.Image import fromarray
+    from transformers import pipeline
+
+    system = opened(talker, system_prompt="Be brief.")
+    first, none, other = said(system, call(), None, call(image=DARK), call("Is there text?"))
+    pipe = pipeline("image-text-to-text", model=str(talker), device="cpu")
+    for answer, image, question in (
+        (first, IMAGE, "How many polyps?"),
+        (none, DARK, "How many polyps?"),
+        (other, IMAGE, "Is there text?"),
+    ):
+        messages = [
+            {"role": "system", "content": [{"type": "text", "text": "Be brief."}]},
+            {
+                "role": "user",
+                "content": [{"type": "image", "image": fromarray(image)}, {"type": "text", "text": question}],
+            },
+        ]
+        (made,) = pipe(
+            text=messages, generate_kwargs={"do_sample": False, "max_new_tokens": 12}, return_full_text=False
+        )
+        assert answer.text == made["generated_text"].strip()
+    assert len({first.text, none.text, other.text}) == 3
+    (short,) = said(opened(talker, system_prompt="Be brief.", max_tokens=2), call())
+    assert (short.state, short.completion_tokens) == ("length", 2)
+    assert first.text.startswith(short.text)
+
+
+@pytest.mark.slow
+def test_a_seed_decides_what_is_drawn(talker: Path) -> None:
+    warm = opened(talker, temperature=1.5)
+    one, two, again = said(warm, call(seed=1), call(seed=2), call(seed=1))
+    assert one.text == again.text != two.text
+    cold = opened(talker)
+    assert len({answer.text for answer in said(cold, call(seed=1), call(seed=2))}) == 1
+    fixed = opened(talker, temperature=1.5, seed=4)
+    assert len({answer.text for answer in said(fixed, call(seed=1), call(seed=2))}) == 1
+
+
+@pytest.mark.slow
+def test_all_questions_in_one_call_share_its_tokens(talker: Path) -> None:
+    answers = said(opened(talker), call(together=True))
+    assert [answer.address.item for answer in answers] == ["polyps", "text"]
+    assert sum(answer.completion_tokens or 0 for answer in answers) == 12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("template", "form"),
+    [
+        (TEMPLATE, "_in_parts"),
+        (TEMPLATE.replace("part['text']", "(part['text'] if message['role'] == 'user' else '')"), "_as_text"),
+        (
+            "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no') }}{% endif %}" + TEMPLATE,
+            "_before_question",
+        ),
+        (TEMPLATE.replace("{{ message['content'] }}", ""), "_in_parts"),
+    ],
+)
+def test_a_system_message_reaches_every_template(tmp_path: Path, template: str, form: str) -> None:
+    assert opened(save_talker(tmp_path, template=template))._form.__name__ == form
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("template", [None, "{{ 'hello' }}"])
+def test_without_a_template_that_asks_it_is_refused(tmp_path: Path, template: str | None) -> None:
+    with pytest.raises(MedtestError, match="chat template"):
+        opened(save_talker(tmp_path, template=template))
+
+
+@pytest.mark.slow
+def test_the_fingerprint_follows_weights_and_template(talker: Path, tmp_path: Path) -> None:
+    def printed(folder: Path) -> dict[str, Any]:
+        return LocalChat("t", LocalChatSettings(path=str(folder))).fingerprint()
+
+    other = save_talker(tmp_path / "a")
+    assert printed(other) == printed(talker)
+    (other / "chat_template.jinja").write_text(TEMPLATE + " ")
+    assert printed(other) != printed(talker)
+    assert printed(save_talker(tmp_path / "b", seed=4)) != printed(talker)
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({}, "no config.json"),
+        ({"config.json": '{"model_type": "llava"}'}, "holds no weights"),
+        ({"config.json": '{"model_type": "llava"}', "pytorch_model.bin": "x"}, "no safetensors"),
+        ({"config.json": '{"model_type": "x", "auto_map": {"AutoModel": "evil.M"}}'}, "auto_map"),
+        ({"config.json": '{"model_type": "x", "text_config": {"auto_map": {}}}'}, "auto_map"),
+        ({"config.json": '{"model_type": "llava"}', "model.safetensors": "x"}, "no processor"),
+        (
+            {
+                "config.json": '{"model_type": "llava"}',
+                "model.safetensors.index.json": json.dumps({"weight_map": {"a": "part-1.safetensors"}}),
+            },
+            "part-1.safetensors is missing",
+        ),
+    ],
+)
+def test_folders_that_are_refused(tmp_path: Path, files: dict[str, str], words: str) -> None:
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    (mistake,) = LocalChat("t", LocalChatSettings(path=str(tmp_path))).check()
+    assert words in mistake.found
+    assert LocalChat("t", LocalChatSettings()).check()[0].key == "path"
+
+
+@pytest.mark.slow
+def test_a_network_of_another_kind_and_missing_weights_are_one_message(tmp_path: Path) -> None:
+    folder = save_talker(tmp_path)
+    config = json.loads((folder / "config.json").read_text())
+    config["text_config"]["num_hidden_layers"] = 3
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(MedtestError, match=r"weights are missing"):
+        opened(folder)
+    (folder / "config.json").write_text(json.dumps({**config, "model_type": "bert"}))
+    with pytest.raises(MedtestError, match=r"cannot be loaded as a vision-language model"):
+        opened(folder)
