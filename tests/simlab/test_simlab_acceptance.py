@@ -27,7 +27,7 @@ def method() -> ModuleType:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("number", [0, 3, 4], ids=["saturation_flips", "counts_capped", "nondeterminism"])
+@pytest.mark.parametrize("number", [0, 4], ids=["saturation_flips", "nondeterminism"])
 def test_intervals_cover_what_a_defect_implies(method: ModuleType, number: int) -> None:
     experiment = method.EXPERIMENTS[number]
     pairs = method.pairs_of(experiment, IMAGES)
@@ -45,9 +45,9 @@ def test_intervals_cover_what_a_defect_implies(method: ModuleType, number: int) 
 
 
 @pytest.mark.timeout(900)
-def test_refusals_and_steadiness_are_found_as_rates(method: ModuleType) -> None:
+def test_refusals_are_found_as_a_rate(method: ModuleType) -> None:
     for experiment in method.EXPERIMENTS:
-        if experiment.absolute:
+        if experiment.defect == "refusals":
             pairs = method.pairs_of(experiment, IMAGES)
             assert method.coverage(experiment, pairs, 0.2, CAMPAIGNS).covered >= 34 / 40
             wrong = replace(experiment, flip=lambda pair, rate: 0.02)
