@@ -19,13 +19,15 @@ threshold: against ``source`` the answer flipped, against ``truth`` it is wrong 
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, ClassVar
 
 from pydantic import Field, field_validator
 
-from medtest.cases import AnswerOutput, Ask, Effect, Output, PreparedSeed, Verdict
+from medtest.cases import SOURCE, AnswerOutput, Ask, Effect, Json, Output, PreparedSeed, Verdict
 from medtest.errors import UserMistakes
 from medtest.oracles import criteria
 from medtest.oracles.base import Oracle
@@ -33,11 +35,11 @@ from medtest.plugins import PartSettings
 from medtest.records import ANSWER_FACTORS
 from medtest.vqa.answers.answer import Answer, State
 from medtest.vqa.answers.parse import parse, parse_all
-from medtest.vqa.expectations import Expectation, Matrix, Rule, expectation, overridden
+from medtest.vqa.expectations import Expectation, Inserted, Matrix, Rule, expectation, overridden
 from medtest.vqa.inserted import inserted_of
-from medtest.vqa.judging import Judged, judge, said, wanted_text
+from medtest.vqa.judging import NOT_RELEVANT, Judged, judge, said, wanted_text
 from medtest.vqa.questions import Question
-from medtest.vqa.values import Kind
+from medtest.vqa.values import Kind, read_value
 
 MOST_WORDS = 600
 """Characters of an answer that a record keeps; a longer one ends with an ellipsis."""
@@ -112,6 +114,7 @@ class Answers(Oracle):
         "change",
         "distance",
         "why",
+        "inserted",
     )
     measures: ClassVar[tuple[str, ...]] = ("prompt_tokens", "completion_tokens", "cost_usd", "seconds", "attempts")
     seed_factors: ClassVar[tuple[str, ...]] = ANSWER_FACTORS
@@ -129,12 +132,7 @@ class Answers(Oracle):
             raise TypeError(f"answers judges answers, not an answer of kind {answer.kind}")
         ask = _ask(seed, answer)
         found = self._judged(ask, answer, source, effect)
-        columns: dict[str, float | None] = {
-            "agreement": found.right,
-            "exact": found.exact,
-            "jaccard": found.jaccard,
-        }
-        return columns | {f"self_{name}": value for name, value in _against_source(found).items()}
+        return _against_truth(found) | {f"self_{name}": value for name, value in _against_source(found).items()}
 
     def describe(
         self, *, answer: Output | None, source: Output | None, seed: PreparedSeed, effect: Effect
@@ -166,7 +164,8 @@ class Answers(Oracle):
             "rule": str(expected),
             "change": compared.change.value if compared is not None else "",
             "distance": "" if compared is None or compared.distance is None else str(compared.distance),
-            "why": _why(judged, answer),
+            "why": _why(judged, answer.state),
+            "inserted": _inserted_text(inserted_of(effect)),
         }
 
     def measure(self, answer: Output) -> dict[str, float | None]:
@@ -194,11 +193,49 @@ class Answers(Oracle):
             why = why if closed else "source wrong" if judged else "no truth"
         return found, WHY.get(why, reason)
 
+    def judging(self) -> dict[str, Json]:
+        """Return tolerance, revision, and a digest of the whole matrix, medtest's own part of it too."""
+        cells = [[relation, name, str(one)] for relation, own in self._matrix.items() for name, one in own.items()]
+        digest = hashlib.sha256(json.dumps(sorted(cells)).encode()).hexdigest()[:16]
+        return {"revision": self.revision, "tolerance": self.settings.tolerance, "matrix": digest}
+
+    def rejudged(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a record's scores and texts under this matrix and tolerance, from its canonical values."""
+        kind, relation = row["kind"], str(row["relation"])
+        read = None if not kind else _recorded(kind, row["state"], row["said"])
+        if read is None:
+            return {}
+        truth = _recorded_truth(kind, row["truth"])
+        source = _recorded(kind, row["source_state"], row["source_said"])
+        inserted = _inserted_of_text(str(row["inserted"] or ""))
+        question = Question(id=None, name=str(row["item"]), text="", kind=Kind(kind))
+        invariant = Expectation(rule=Rule.INVARIANT)
+        expected = invariant if relation == SOURCE else self._expectation(relation, question)
+        tolerance = self.settings.tolerance
+        found = judge(expected, read, source=source, truth=truth, inserted=inserted, tolerance=tolerance)
+        before = found
+        if relation != SOURCE and source is not None:
+            before = judge(invariant, source, source=None, truth=truth, tolerance=tolerance)
+        compared = None if found.by_source is None else found.by_source.comparison
+        known = relation == SOURCE or source is not None
+        return {
+            **_against_truth(found),
+            **{f"source_{name}": value if known else None for name, value in _against_truth(before).items()},
+            **{f"self_{name}": value for name, value in _against_source(found).items()},
+            "wanted": wanted_text(expected, read, source, inserted),
+            "rule": str(expected),
+            "change": compared.change.value if compared is not None else "",
+            "distance": "" if compared is None or compared.distance is None else str(compared.distance),
+            "why": _why(found, str(row["reply"])),
+        }
+
     def _expected(self, ask: Ask, answer: AnswerOutput) -> Expectation:
         if answer.address.is_source:
             return Expectation(rule=Rule.INVARIANT)
-        relation = answer.address.relation
-        return expectation(self._matrix, relation, _question(ask), part=self.relations.get(relation, ""))
+        return self._expectation(answer.address.relation, _question(ask))
+
+    def _expectation(self, relation: str, question: Question) -> Expectation:
+        return expectation(self._matrix, relation, question, part=self.relations.get(relation, ""))
 
     def _judged(self, ask: Ask, answer: AnswerOutput, source: AnswerOutput | None, effect: Effect) -> Judged:
         return judge(
@@ -258,6 +295,10 @@ def _truth(ask: Ask) -> Answer | None:
     return _parsed_all(ask.truth, ask.kind, ask.id) if ask.truth else None
 
 
+def _against_truth(found: Judged) -> dict[str, float | None]:
+    return {"agreement": found.right, "exact": found.exact, "jaccard": found.jaccard}
+
+
 def _against_source(found: Judged) -> dict[str, float | None]:
     same, judged = found.same, found.by_source
     if same is None or judged is None:
@@ -273,8 +314,39 @@ def _against_source(found: Judged) -> dict[str, float | None]:
     }
 
 
-def _why(judged: Judged, answer: AnswerOutput) -> str:
+def _why(judged: Judged, reply: str) -> str:
     """Return the code of the judgement: the metamorphic one, of a source that against the truth."""
     reason = (judged.by_source or judged.by_truth).reason
-    broken = answer.state not in (ANSWERED, *REFUSALS)
-    return answer.state if reason == "unparsed" and broken else reason
+    broken = reply not in (ANSWERED, *REFUSALS)
+    return reply if reason == "unparsed" and broken else reason
+
+
+def _inserted_text(found: Inserted | None) -> str:
+    """Return what was inserted as records hold it, ``count@cells@names``; "" for nothing."""
+    if found is None:
+        return ""
+    return f"{found.count}@{';'.join(sorted(found.cells))}@{';'.join(sorted(found.names))}"
+
+
+def _inserted_of_text(text: str) -> Inserted | None:
+    if not text:
+        return None
+    count, cells, names = text.split("@", 2)
+    parts = [frozenset(part for part in one.split(";") if part) for one in (cells, names)]
+    return Inserted(count=int(count), cells=parts[0], names=parts[1])
+
+
+@lru_cache(maxsize=8192)
+def _recorded(kind: str, state: str | None, text: str | None) -> Answer | None:
+    """Return the answer, or the truth, that a record's canonical columns stand for; None where there is none."""
+    if state is None:
+        return None
+    value = read_value(Kind(kind), text or "") if state == State.VALUE else None
+    return Answer(kind=Kind(kind), state=State(state), value=value)
+
+
+def _recorded_truth(kind: str, text: str | None) -> Answer | None:
+    if text is None:
+        return None
+    state = State.NOT_RELEVANT if text == NOT_RELEVANT else State.VALUE if text else State.UNPARSED
+    return _recorded(kind, state.value, text)

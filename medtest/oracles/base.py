@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from medtest.cases import Effect, Output, PreparedSeed, Verdict
+from medtest.cases import SOURCE, Effect, Json, Output, PreparedSeed, Verdict
 from medtest.plugins import Part, PartSettings
-from medtest.records import SEED_FACTORS
+from medtest.records import NO_PREDICTION, SEED_FACTORS, SOURCE_FAILED
 
 
 class Oracle(Part, ABC):
@@ -76,6 +76,37 @@ class Oracle(Part, ABC):
     def measure(self, answer: Output) -> dict[str, float | None]:
         """Return the number columns of an answer that are no scores: a value for every name in ``measures``."""
         return dict.fromkeys(self.measures)
+
+    def judging(self) -> dict[str, Json]:
+        """Return what of the settings goes into scores and texts; records made under something else are judged anew.
+
+        Empty where scores depend on no setting: verdicts alone are then made anew.
+        """
+        return {}
+
+    def rejudged(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a record's scores (``source_`` and ``self_`` columns too) and texts under these settings.
+
+        Args:
+            row: A record of the same oracle under other settings: its scores and texts, ``relation`` and ``item``.
+        """
+        return {}
+
+    def judged_again(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a record's scores, texts, verdict and reason under these settings, from the record alone.
+
+        What has no answer, and what was not judged for another reason than its scores, stays as it is.
+        """
+        # Where the source has no answer the reason says so, and what else is known of the case changes nothing of that.
+        if row["verdict"] == Verdict.ERROR or str(row["reason"] or "").startswith((SOURCE_FAILED, NO_PREDICTION)):
+            return {}
+        new = self.rejudged(row) if self.judging() else {}
+        names = [*self.scores, *(f"self_{name}" for name in self.self_scores)]
+        whole = {**row, **new}
+        if row["relation"] != SOURCE and (new or any(row[name] is not None for name in names)):
+            verdict, new["reason"] = self.verdict(whole)
+            new["verdict"] = str(verdict)
+        return new
 
     @abstractmethod
     def verdict(self, row: Mapping[str, Any]) -> tuple[Verdict, str]:

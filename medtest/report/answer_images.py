@@ -9,7 +9,7 @@ from medtest.report.answer_heat import question_words
 from medtest.results.answer_worst import Illustration, Said
 from medtest.vqa.wording import plain_value
 
-_MOST_WORDS = 110
+_MOST_WORDS = 90
 _STATES = {"not_relevant": "not relevant", "refusal": "refused", "unparsed": "not read"}
 _CUT = {"length": "cut off", "malformed": "malformed"}
 

@@ -15,7 +15,7 @@ _MAKES_THE_CASE = ("suite", "suite_dir", "data", "seed", "seeds", "relations", "
 
 
 _OUTLINES = "Green outlines what was expected, magenta what the system answered."
-_ANSWERS = "Beside the pictures stands what was asked, answered and expected; behind an arrow the value that was read."
+_ANSWERS = "Beside the pictures stands what was asked, answered and expected, and the value that was read."
 _LABELS = "Below each image stands what the system answered, below the source what was expected."
 
 

@@ -201,7 +201,12 @@ def _system(
         target.mkdir(parents=True, exist_ok=True)
     if suite.exclude is not None:
         _write_text(target / EXCLUDED, suite.exclude.text())
-    tables = make_tables(one.folder, wanted, reference=None if reference is None else read_reference(reference))
+    tables = make_tables(
+        one.folder,
+        wanted,
+        reference=None if reference is None else read_reference(reference),
+        oracle=suite.build_oracle() if view else None,
+    )
     tables.write(target)
     films = () if tables.labels is None else tables.labels.films
     undrawn = write_films(suite, invocation, one.folder, films, one.record_name)

@@ -8,7 +8,8 @@ every label that occurs for a question, all cases together (micro average); its 
 :mod:`medtest.results.answer_flips` counts. Intervals of sources and of published accuracies (182 images) are Wilson's;
 those of ``perturbed``, ``difference`` and averages are bootstraps over images, all questions and relations of an image
 together. Where fewer than ten images are right, or fewer than ten wrong, ``perturbed`` has Wilson's with every image
-counted once, and ``difference`` the two joined as Newcombe joins his, which errs towards being wide.
+counted once, and ``difference`` the two joined as Newcombe joins his, which errs towards being wide; averages of fewer
+than ten images have none.
 """
 
 from __future__ import annotations
@@ -214,7 +215,9 @@ class Resampled:
         return _ends("perturbed", after) | _ends("difference", joined(source, before, perturbed, after))
 
     def ends_of_mean(self, items: list[str]) -> dict[str, object]:
-        """Return the ends of the intervals of an average over questions."""
+        """Return the ends of the intervals of an average over questions; none of fewer than ten images."""
+        if self.images[0].max(initial=0.0) < statistics.FEW_CLUSTERS:
+            return {}
         chosen = [self.items.index(item) for item in items]
         source, perturbed = self.source[:, chosen].mean(1), self.perturbed[:, chosen].mean(1)
         found: dict[str, object] = {}

@@ -12,6 +12,7 @@ import numpy as np
 from medtest.cases import UNCHANGED
 from medtest.errors import OutputProblem
 from medtest.oracles import criteria
+from medtest.oracles.base import Oracle
 from medtest.records import CASE_FACTORS, SEED_FACTORS
 from medtest.results import alpha_sigma, curves, efr, factors, gates, pivot
 from medtest.results.answer_tables import AnswerTables, answer_tables
@@ -21,6 +22,7 @@ from medtest.results.label_tables import LabelTables, Reference, label_tables
 from medtest.results.measured import measured_rows
 from medtest.results.paper import Paper, paper_of
 from medtest.results.records_io import Floats, Records, column_names
+from medtest.results.rejudging import rejudged_records
 from medtest.results.series_records import Shape
 from medtest.results.wanted import Wanted
 from medtest.suite.model import Criterion, Suite
@@ -167,6 +169,7 @@ def make_tables(
     *,
     system_id: str | None = None,
     reference: Reference | None = None,
+    oracle: Oracle | None = None,
 ) -> Tables:
     """Make every table of one system's folder from its records; nothing is written and no system is run.
 
@@ -175,6 +178,7 @@ def make_tables(
         suite: The suite, or what is wanted of it; None reads the folder's ``suite.yaml``.
         system_id: The system's id in the suite, for ``trained_on``.
         reference: What a classifier's flip probabilities and corruption errors are relative to.
+        oracle: Judges the records anew, where it is not the one that judged them; None takes them as they are.
 
     Raises:
         OutputProblem: The folder holds no readable records, or no ``suite.yaml`` where it is needed.
@@ -184,7 +188,8 @@ def make_tables(
     else:
         wanted = Wanted.of(suite, system_id) if isinstance(suite, Suite) else suite
     extra = ["followup_sha256"] if wanted.exclude is not None else []
-    return tables_of(Records.read(folder, [*make_columns(folder), *extra]), wanted, reference=reference)
+    records = Records.read(folder, [*make_columns(folder), *extra])
+    return tables_of(records if oracle is None else rejudged_records(records, oracle), wanted, reference=reference)
 
 
 def tables_of(records: Records, wanted: Wanted, *, reference: Reference | None = None) -> Tables:

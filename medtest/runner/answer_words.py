@@ -53,7 +53,7 @@ def _answer(record: Mapping[str, Any]) -> str:
     state = _text(record, "state")
     said = _STATES.get(state) or plain_value(_text(record, "said"))
     shown = f"\N{LEFT DOUBLE QUOTATION MARK}{words}\N{RIGHT DOUBLE QUOTATION MARK}" if words else "no words"
-    return f"{shown} \N{RIGHTWARDS ARROW} {said}" if said else shown
+    return f"{shown} (read as: {said})" if said else shown
 
 
 def _text(record: Mapping[str, Any], name: str) -> str:

@@ -117,19 +117,13 @@ class Finisher:
     def _judge(self, table: pa.Table) -> pa.Table:
         """Make verdicts anew under the suite's criterion; what was not judged by scores stays as it is."""
         oracle = self.prepared.suite.build_oracle()
-        names = [*oracle.scores, *(f"self_{s}" for s in oracle.self_scores)]
-        columns = [*names, *(f"source_{s}" for s in oracle.scores)]
-        verdicts, reasons = [], []
-        for row in table.select([*columns, *oracle.texts, "relation", "verdict", "reason"]).to_pylist():
-            verdict, reason = row["verdict"], row["reason"]
-            judged = verdict != "ERROR" and row["relation"] != "source"
-            if judged and any(row[name] is not None for name in names):
-                verdict, reason = oracle.verdict(row)
-            verdicts.append(str(verdict))
-            reasons.append(reason)
-        for name, values in (("verdict", verdicts), ("reason", reasons)):
-            at = table.schema.get_field_index(name)
-            table = table.set_column(at, table.schema.field(name), pa.array(values, pa.string()))
+        names = [*oracle.scores, *(f"self_{s}" for s in oracle.self_scores), *(f"source_{s}" for s in oracle.scores)]
+        made = ["verdict", "reason", *([*names, *oracle.texts] if oracle.judging() else [])]
+        rows = table.select([*names, *oracle.texts, "relation", "item", "verdict", "reason"]).to_pylist()
+        rows = [{**row, **oracle.judged_again(row)} for row in rows]
+        for name in made:
+            at, field = table.schema.get_field_index(name), table.schema.field(name)
+            table = table.set_column(at, field, pa.array([row[name] for row in rows], field.type))
         return table
 
     def _strips(self) -> list[StripTask]:

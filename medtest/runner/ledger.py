@@ -97,6 +97,7 @@ class Ledger:
         places: Where records stand.
         chosen: bool, the places that this invocation is to execute.
         limits: When shards are closed.
+        judging: What else verdicts follow: :meth:`medtest.oracles.base.Oracle.judging`.
 
     Attributes:
         chosen: Cases that this invocation is to have finished.
@@ -117,12 +118,13 @@ class Ledger:
         places: Places,
         chosen: NDArray[np.bool_],
         limits: Limits,
+        judging: Mapping[str, Any] | None = None,
     ) -> None:
         make_folder(folder)
         self.folder = folder
         self._schema = schema
         self._digest = digest
-        self._primary = json.dumps(asdict(primary), sort_keys=True)
+        self._primary = json.dumps({**asdict(primary), **(judging or {})}, sort_keys=True)
         found = scan(folder, schema, digest, places.find)
         self._old: list[Part] = found.parts
         self.reused_from = found.written

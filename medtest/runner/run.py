@@ -116,6 +116,7 @@ class _Run:
         """Read what earlier runs left."""
         prepared = self.prepared
         places = Places(prepared.plan, prepared.names)
+        judging = prepared.suite.build_oracle().judging()
         for system, digest, folder in zip(prepared.systems, prepared.digests, prepared.folders, strict=True):
             ledger = Ledger(
                 folder=folder,
@@ -125,6 +126,7 @@ class _Run:
                 places=places,
                 chosen=prepared.chosen,
                 limits=self.limits,
+                judging=judging,
             )
             self.ledgers.append(ledger)
             for problem in ledger.set_aside:

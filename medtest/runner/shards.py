@@ -31,6 +31,8 @@ RECORDS_CSV = "records.csv"
 SHARDS = "records"
 _DIGEST, _PRIMARY, _WRITTEN = b"medtest.digest", b"medtest.primary", b"medtest.written"
 _CHUNK = 512
+_MERGED = 2048
+"""Rows of a row group of the merged file: a writer keeps some 50 KiB of each until the end."""
 _OPEN_PARTS = 3
 _SHARD = re.compile(r"shard-(\d{8})\.parquet")
 
@@ -300,7 +302,7 @@ def merge(
     ):
         for table in reader.tables(order):
             rows = table.replace_schema_metadata(full.metadata)
-            parquet.write_table(rows, row_group_size=_CHUNK)
+            parquet.write_table(rows, row_group_size=_MERGED)
             text.write_table(rows)
             counts += np.bincount(codes_of(rows), minlength=len(Code))
     for path in sorted({part.path for part in parts} - {folder / RECORDS}):
@@ -333,8 +335,8 @@ class _Reader:
         self._kept: OrderedDict[int, pa.Table] = OrderedDict()
 
     def tables(self, order: NDArray[np.int64]) -> Iterator[pa.Table]:
-        for start in range(0, len(order), _CHUNK):
-            chunk = order[start : start + _CHUNK]
+        for start in range(0, len(order), _MERGED):
+            chunk = order[start : start + _MERGED]
             owners, position = np.unique(chunk[:, 0], return_inverse=True)
             pieces: list[pa.Table] = []
             places: list[NDArray[np.int64]] = []

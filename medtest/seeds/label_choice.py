@@ -105,7 +105,8 @@ def _recognised(root: Path, settings: LabelFolderSettings) -> list[Found]:
         there = ", ".join(dict.fromkeys(one.reader for one in everything))
         raise LayoutError(
             f"layout {settings.layout}: no labelled images" + (f" (there are: {there})" if there else ""),
-            f"give the folder that holds a folder for each class, or images and a table of labels (table: …); {_LOOK}",
+            "give the folder that holds a folder for each class, or images and a table of labels (table: …); "
+            f"labels: none tests images that have none; {_LOOK}",
             key="data" if settings.layout == "auto" else "layout",
         )
     sets: dict[tuple[str, str, str], list[Found]] = {}

@@ -52,6 +52,7 @@ def oracle_plan(draft: Draft, kind: str | None) -> OraclePlan | None:
     )
     rest = {k: v for k, v in given.items() if k not in ("oracle", "primary", *_SHOWN)}
     settings = settings_of(draft, ("oracles",), own, rest)
+    _check_expectations(draft, settings)
     primary_given = given.get("primary") or {}
     if not isinstance(primary_given, dict):
         draft.wrong(("oracles", "primary"), found=primary_given, allowed="score, threshold and against")
@@ -106,6 +107,21 @@ def criterion_names(info: PartInfo) -> tuple[str, ...]:
 
 def _oracle_for(kind: str | None, known: Mapping[str, PartInfo]) -> PartInfo | None:
     return next((info for info in known.values() if kind is None or info.load().output_kind == kind), None)
+
+
+def _check_expectations(draft: Draft, settings: Any) -> None:
+    """Note expectations of relations that neither the suite nor medtest has: they would never be looked at."""
+    stated = getattr(settings, "expectations", None) or {}
+    own = [str(name) for name in draft.block("relations")]
+    known = [*own, *parts("relations")]
+    for name in stated:
+        if name not in known:
+            draft.wrong(
+                ("oracles", "expectations", name),
+                found=name,
+                allowed=", ".join(own) + ", or the name of a relation's part",
+                nearest=nearest_name(name, known),
+            )
 
 
 def _check_references(draft: Draft, info: PartInfo, primary: str, shown: Iterable[str]) -> None:

@@ -442,7 +442,7 @@ def test_no_data_and_no_folder(tmp_path):
     (mistake,) = mistakes_of(source(tmp_path / "absent"))
     assert "does not exist" in mistake.found
     (mistake,) = mistakes_of(source(tmp_path))
-    assert "medtest data inspect" in mistake.fix
+    assert "medtest data inspect" in mistake.fix and "labels: none" in mistake.fix
     (mistake,) = mistakes_of(source(tmp_path, images="imgs"))
     assert mistake.key == "seeds.mine.images"
 

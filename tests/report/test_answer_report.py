@@ -1,0 +1,233 @@
+"""Systems that answer questions from the run to the report: records, gates, pages, metrics, and what is simulated."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from PIL import Image
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "runner"))
+from answer_parts import TRUTHS, Instrument, answer_suite  # noqa: E402
+from runner_helpers import assert_equal_records, go, records  # noqa: E402
+from runner_parts import Dim  # noqa: E402
+
+from medtest.cases import Address
+from medtest.errors import ExitCode, UserMistakes
+from medtest.report.finish import Finished, finish, remake
+from medtest.report.metrics import metrics, tags
+from medtest.results.answer_flips import CONTRACT
+from medtest.results.recorded_answers import recorded
+from medtest.runner import Limits, RunOutcome
+from medtest.runner.replay import replay_case
+from medtest.suite.model import Gate, Invocation, Privacy, Suite
+
+ITEMS = ["text", "polyps", "abnormality_place", "instruments", "instrument_count", "abnormality_colour"]
+WRONG = {"dim": 0.3, "blur": 0.1, "instrument": 0.4, "unchanged": 0.05, "source": 0.1}
+WORDS = "<script>alert(1)</script> The answer is {}."
+
+
+def make(**options: Any) -> Suite:
+    given: dict[str, Any] = {
+        "seeds": 6,
+        "systems": {
+            "teller": {"wrong": WRONG, "refuses": 0.08, "unread": 0.08, "words": WORDS},
+            "sim": {"wrong": {"dim": 0.2}},
+        },
+        "simulated": ["sim"],
+        "relations": {"dim": Dim, "blur": Dim, "instrument": Instrument, "white_balance": Dim},
+        "only": ITEMS,
+        "gates": (Gate(relation="overall", score="answer", threshold=0.0, against="source", max_percent=5.0),),
+    }
+    return answer_suite(**{**given, **options})
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Suite, Path, RunOutcome, Finished]:
+    home = tmp_path_factory.mktemp("home")
+    suite = make()
+    outcome = go(suite, home, limits=Limits(samples=6))
+    done = finish(suite, Invocation(home=home, quiet=True, workers=1, track=False, command="run.py suite=x"), outcome)
+    return suite, home, outcome, done
+
+
+def test_records_hold_the_words_and_how_they_were_judged(ran: Any) -> None:
+    frame = records(ran[2])
+    assert len(frame) == 6 * len(ITEMS) * (1 + 4 + 2)
+    judged = frame[(frame.relation != "source") & frame.self_agreement.notna()]
+    assert (judged.verdict == judged.self_agreement.map({1.0: "PASS", 0.0: "FAIL"})).all()
+    refused = frame[(frame.state == "refusal") & (frame.source_state == "value")]
+    assert len(refused) > 3
+    open_rules = refused.rule.isin(["skip", "may change"])
+    assert set(refused[~open_rules].verdict) == {"FAIL"}
+    cut = frame[frame.reply == "length"]
+    assert set(cut.verdict) == {"SKIP"}
+    assert set(cut[cut.rule == "invariant"].reason) == {"the answer was cut off"}
+    colour = frame[(frame.item == "abnormality_colour") & (frame.relation == "white_balance")]
+    assert set(colour.verdict) == {"SKIP"}
+    seen = frame[(frame.item == "instruments") & (frame.relation == "instrument") & frame.self_agreement.notna()]
+    yes = seen.said.str.contains("biopsy_forceps")
+    assert (seen.verdict == yes.map({True: "PASS", False: "FAIL"})).all()
+    assert set(frame[frame.item == "instrument_count"].rule) == {"invariant", "must become +inserted"}
+    assert (frame.evidence.str.len() <= frame.answer.str.len()).all()
+    assert frame.cost_usd.sum() == pytest.approx(0.001 * len(frame))
+    assert frame.factor_brightness.notna().all()
+
+
+def test_a_resumed_run_is_equal(ran: Any, tmp_path: Path) -> None:
+    suite, _, outcome, _ = ran
+    assert_equal_records(records(go(suite, tmp_path)), records(outcome))
+
+
+def test_a_gate_on_answers_and_exit_code(ran: Any) -> None:
+    _, _, _, done = ran
+    assert done.code is ExitCode.GATE_NOT_HELD
+    held = [material.tables.gates[0].held for material in done.materials]
+    assert held[0] is False
+    text = done.reports[0].read_text(encoding="utf-8")
+    assert "Not every gate held." in text
+
+
+def test_tables_lie_in_the_folder_and_are_remade_alike(ran: Any) -> None:
+    _, _, outcome, _ = ran
+    folder = outcome.systems[0].folder
+    names = ["flips", "flips_detail", "flip_directions", "answer_accuracy", "answer_accuracy_by_relation"]
+    names += ["answer_changes", "answer_states", "answer_costs"]
+    before = {name: (folder / "tables" / f"{name}.csv").read_bytes() for name in names}
+    flips = pd.read_csv(folder / "tables" / "flips.csv")
+    assert tuple(flips.columns) == CONTRACT
+    assert set(flips.relation) == {"dim", "blur", "instrument", "white_balance", "overall"}
+    remake(folder)
+    assert {name: (folder / "tables" / f"{name}.csv").read_bytes() for name in names} == before
+
+
+def test_the_report_shows_it_and_escapes_every_word(ran: Any) -> None:
+    _, _, _, done = ran
+    text = done.reports[0].read_text(encoding="utf-8")
+    assert "<script>" not in text
+    assert "&lt;script&gt;alert(1)" in text
+    for words in (
+        "Original less average is",
+        "net of asking again",
+        "GPT-4V, published",
+        "Refusals and what could not",
+    ):
+        assert words in text, words
+    assert "refused" in text
+    assert "<b>Simulated.</b>" not in text
+    assert "<b>Phantoms.</b>" not in text  # the suite's seeds are no part that is installed
+    assert text.count('class="tag bad">flip<') > 3
+    assert 'src="data:image/jpeg' in text
+    assert re.search(r"<td[^>]*>text</td>", text)
+    assert 'href="#refusals"' in text
+
+
+def test_a_simulation_says_so_wherever_it_is_shown(ran: Any) -> None:
+    _, home, outcome, done = ran
+    assert outcome.systems[1].record_name == "sim-simulated"
+    assert set(records(outcome, 1).system) == {"sim-simulated"}
+    text = done.reports[1].read_text(encoding="utf-8")
+    assert "<b>Simulated.</b>" in text
+    assert "Simulated: " in text
+    assert tags(done.materials[1])["simulated"] == "true"
+    assert tags(done.materials[0])["simulated"] == "false"
+    assert "Simulated" in tags(done.materials[1])["mlflow.note.content"]
+    assert "(simulated)" in done.note
+    page = (home / "outputs" / "runner_suite" / "comparison.html").read_text(encoding="utf-8")
+    tables = re.findall(r"<table.*?</table>", page, flags=re.DOTALL)
+    assert any("teller" in table for table in tables)
+    assert any("sim-simulated" in table for table in tables)
+    assert not any("teller" in table and "sim-simulated" in table for table in tables)
+    from io import StringIO
+
+    from rich.console import Console
+
+    shown = Console(file=StringIO(), width=160)
+    for one in done.renderables:
+        shown.print(one)
+    printed = shown.file.getvalue()  # type: ignore[attr-defined]
+    assert printed.index("SIMULATED, no product") > printed.index("teller")
+    assert "Original less average" in printed
+
+
+def test_metrics_have_fixed_names(ran: Any) -> None:
+    _, _, _, done = ran
+    found = metrics(done.materials[0])
+    wanted = {"efr/answer/s3/overall", "efr/answer/all/overall", "efr/answer/s3/dim", "accuracy/text", "cost/cost_usd"}
+    wanted |= {"accuracy_perturbed/text", "flips/all/overall", "flips_net/all/overall", "flips/text/overall"}
+    wanted |= {"refusals/overall", "refusals/source", "unparsed/overall", "cost/seconds_median", "gates/set"}
+    assert wanted <= set(found)
+    assert found["efr/answer/s3/overall"] == pytest.approx(100 * found["flips/all/overall"], abs=1e-3)
+    assert all(value == value for value in found.values())  # noqa: PLR0124 - no NaN reaches a store
+
+
+def test_strips_have_their_words_beside_them(ran: Any) -> None:
+    _, _, outcome, _ = ran
+    folder = outcome.systems[0].folder / "samples"
+    entries = json.loads((folder / "index.json").read_text(encoding="utf-8"))
+    assert entries
+    frame = records(outcome).set_index(["seed_id", "item", "relation"])
+    for entry in entries:
+        words = dict(entry["words"])
+        assert list(words)[0] == "question"
+        source = frame.loc[(entry["seed_id"], entry["item"], "source")]
+        assert source.answer[:40] in words["source"]
+        assert entry["address"].endswith(f"/{entry['item']}")
+        assert Image.open(folder / entry["file"]).width > 2 * 300 + 400
+
+
+def test_sheets_of_the_worst_images_are_drawn_once(ran: Any) -> None:
+    suite, home, outcome, _ = ran
+    folder = outcome.systems[0].folder / "samples"
+    index = json.loads((folder / "asked.json").read_text(encoding="utf-8"))
+    assert len(index) == 3
+    stamp = (folder / "asked-01.png").stat().st_mtime_ns
+    finish(suite, Invocation(home=home, quiet=True, workers=1, track=False), outcome)
+    assert (folder / "asked-01.png").stat().st_mtime_ns == stamp
+
+
+def test_a_replay_shows_recorded_words_and_asks_nobody(ran: Any) -> None:
+    suite, home, outcome, _ = ran
+    invocation = Invocation(home=home, quiet=True)
+    case = replay_case(suite, invocation, "blobs/patient-0002/dim_s3_f0_r0/text")
+    assert case.items == ("text",)
+    row = records(outcome).set_index(["seed_id", "item", "relation"]).loc[("patient-0002", "text", "dim")]
+    assert case.followup_sha256 == row.followup_sha256
+    found = recorded(home, suite.name, case.address, case.shown_id, case.items)
+    assert [one.system for one in found] == ["sim-simulated", "teller"]
+    assert row.answer in dict(found[1].words)["follow-up"]
+    whole = replay_case(suite, invocation, "blobs/patient-0002/dim_s3_f0_r0")
+    assert whole.items == tuple(ITEMS)
+    with pytest.raises(UserMistakes, match=r"(?s)question \"txet\".*text"):
+        replay_case(suite, invocation, "blobs/patient-0002/dim_s3_f0_r0/txet")
+    nothing = Address(dataset="blobs", seed_id="patient-0002", relation="dim", severity=5)
+    assert recorded(home, suite.name, nothing, case.shown_id, case.items) == []
+    assert recorded(home / "elsewhere", suite.name, case.address, case.shown_id, case.items) == []
+
+
+def test_hashed_ids_and_no_images(tmp_path: Path) -> None:
+    suite = replace(make(seeds=2, simulated=[]), privacy=Privacy(images="none", seed_ids="hashed"))
+    outcome = go(suite, tmp_path)
+    done = finish(suite, Invocation(home=tmp_path, quiet=True, workers=1, track=False), outcome)
+    text = done.reports[0].read_text(encoding="utf-8")
+    assert "patient-0001" not in text
+    assert "data:image" not in text
+    case = replay_case(suite, Invocation(home=tmp_path, quiet=True), "blobs/patient-0001/dim_s3_f0_r0/text")
+    assert len(recorded(tmp_path, suite.name, case.address, case.shown_id, case.items)) == 2
+
+
+def test_judging_by_the_truth_is_another_view(tmp_path: Path) -> None:
+    suite = make(seeds=2, against="truth", simulated=[], oracle={"expectations": {"dim": {"all": "may change"}}})
+    frame = records(go(suite, tmp_path))
+    assert set(frame[frame.relation == "dim"].verdict) == {"SKIP"}
+    made_wrong = frame[(frame.relation == "blur") & (frame.agreement == 0) & (frame.source_agreement == 1)]
+    assert set(made_wrong.verdict) <= {"FAIL"}
+    already = frame[(frame.relation == "blur") & (frame.source_agreement == 0) & frame.agreement.notna()]
+    assert set(already.reason) <= {"the answer to the source image is wrong already"}
+    assert set(TRUTHS) >= set(ITEMS)

@@ -1,0 +1,67 @@
+"""Records of answers judged anew, under another matrix or tolerance: the same as if they had been judged so at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from answer_parts import Instrument, answer_suite
+from runner_helpers import assert_equal_records, go, records
+from runner_parts import Dim
+
+from medtest.report.finish import finish
+from medtest.suite.digest import oracle_digest
+from medtest.suite.model import Invocation, Suite
+
+OTHER = {
+    "expectations": {
+        "dim": {"all": "may change", "text": "must become yes", "findings": "must become +2"},
+        "instrument": {"instrument_place": "invariant", "all": "invariant", "polyps": "must become +inserted"},
+        "white_balance": {"landmark_colour": "invariant"},
+    },
+    "tolerance": 1,
+}
+
+
+def make(oracle: dict[str, Any] | None = None) -> Suite:
+    wrong = {"dim": 0.3, "instrument": 0.3, "unchanged": 0.1, "source": 0.2, "white_balance": 0.2}
+    return answer_suite(
+        seeds=4,
+        systems={"teller": {"wrong": wrong, "refuses": 0.1, "unread": 0.1}},
+        relations={"dim": Dim, "instrument": Instrument, "white_balance": Dim},
+        again=1,
+        oracle=oracle,
+    )
+
+
+def test_a_suite_with_other_expectations_judges_what_is_there(tmp_path: Path) -> None:
+    first = records(go(make(), tmp_path / "one"))
+    outcome = go(make(OTHER), tmp_path / "one")
+    assert outcome.systems[0].cases_executed == 0
+    again = records(outcome)
+    fresh = records(go(make(OTHER), tmp_path / "two"))
+    assert_equal_records(again, fresh)
+    assert (first.verdict != again.verdict).sum() > 20
+    assert {"PASS", "FAIL", "SKIP"} <= set(again[again.relation == "dim"].verdict)
+    back = go(make(), tmp_path / "one")
+    assert back.systems[0].cases_executed == 0
+    assert_equal_records(records(back), first)
+
+
+def test_a_view_s_tables_are_those_of_its_own_oracle(tmp_path: Path) -> None:
+    own, other = make(), make(OTHER)
+    outcome = go(own, tmp_path / "one")
+    invocation = Invocation(home=tmp_path / "one", quiet=True, workers=1, track=False)
+    finish(own, invocation, outcome)
+    finish(other, invocation, outcome, view=oracle_digest(other).value)
+    folder = outcome.systems[0].folder
+    view = folder / "views" / oracle_digest(other).value / "tables"
+    fresh = go(other, tmp_path / "two")
+    done = finish(other, Invocation(home=tmp_path / "two", quiet=True, workers=1, track=False), fresh)
+    assert done.reports[0].is_file()
+    for name in ("flips", "flips_detail", "answer_accuracy", "answer_states", "answer_changes", "efr"):
+        mine = pd.read_csv(view / f"{name}.csv")
+        wanted = pd.read_csv(fresh.systems[0].folder / "tables" / f"{name}.csv")
+        pd.testing.assert_frame_equal(mine, wanted)
+        assert not mine.equals(pd.read_csv(folder / "tables" / f"{name}.csv")) or name == "answer_states"
