@@ -39,9 +39,9 @@ def config_of(options: Options) -> Config:
         UserMistakes: A name is not known, or a value is out of its bounds.
     """
     mistakes: list[Mistake] = []
-    defects = _read(options.defects, asdict(Defects()), "--defect", mistakes)
+    defects: dict[str, Any] = _read(options.defects, asdict(Defects()), "--defect", mistakes)
     known = {name: value for name, value in asdict(Faults()).items() if name != _KEY}
-    faults = _read(options.faults, known, "--fault", mistakes)
+    faults: dict[str, Any] = _read(options.faults, known, "--fault", mistakes)
     if options.ocr not in ("edges", "rapidocr", "auto"):
         mistakes.append(Mistake(where=WHERE, key="--ocr", found=options.ocr, allowed="edges, rapidocr, auto"))
     elif options.ocr == "rapidocr" and engine_of("auto") != "rapidocr":
