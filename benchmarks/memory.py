@@ -64,7 +64,7 @@ class Tint(Bright):
 
     def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
         """Compare mean colours."""
-        count: int = self.settings.count  # type: ignore[attr-defined]
+        count: int = self.settings.count
         answers: list[RawAnswer] = []
         for image in images:
             red, green, blue = (float(v) + 1.0 for v in image.mean(axis=(0, 1)))

@@ -132,7 +132,7 @@ class OpenAICompatible(AskingSystem):
         endpoint = self.endpoint()
         host = urlsplit(endpoint.base_url).netloc
         where = "images stay on this machine" if endpoint.loopback else "images are sent there"
-        priced = "" if self.price() is not None else "; no price is known"
+        priced = "" if endpoint.loopback or self.price() is not None else "; no price is known"
         return f"{self.record_name} asks {self.settings.model} at {host}: {where}{priced}."
 
     def check(self) -> Sequence[Mistake]:
