@@ -24,7 +24,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np  # noqa: E402
 
-from medtest.cases import Address, image_sha256  # noqa: E402
+from medtest.cases import Address, PreparedSeed, image_sha256  # noqa: E402
 from medtest.errors import NotApplicable  # noqa: E402
 from medtest.plugins import part  # noqa: E402
 from medtest.preparation.prepare import prepare  # noqa: E402
@@ -155,16 +155,15 @@ EXPERIMENTS: tuple[Experiment, ...] = (
 # ------------------------------------------------------------------------------------------------------------ pictures
 
 
-def pairs_of(experiment: Experiment, images: int, *, size: int = 512) -> list[Pair]:
+def pairs_of(experiment: Experiment, images: int) -> list[Pair]:
     """Draw pictures, perturb them, and let the product's reader say what each is like."""
-    info, made = part("seeds", "question_phantoms"), part("relations", experiment.relation)
-    source_class, relation_class = info.load(), made.load()
-    settings = source_class.Settings(**{**info.defaults, "count": 2 * images, "size": size})
-    source = source_class(dataset="phantoms", settings=settings, root=None, suite_seed=SUITE_SEED)
+    made = part("relations", experiment.relation)
+    relation_class = made.load()
     relation = relation_class(relation_class.Settings(**made.defaults))
     pairs: list[Pair] = []
-    for ref in source.refs():
-        seed = prepare(source.load(ref), size=size)
+    for number in range(2 * images):
+        seed = _prepared(number)
+        ref = seed.ref
         address = Address(dataset="phantoms", seed_id=ref.seed_id)
         after = Address(dataset="phantoms", seed_id=ref.seed_id, relation=experiment.relation, severity=SEVERITY)
         try:
@@ -173,19 +172,29 @@ def pairs_of(experiment: Experiment, images: int, *, size: int = 512) -> list[Pa
             continue
         ask = next(ask for ask in seed.asks if ask.item == experiment.question)
         words, more = tuple(ask.truth or ()), int(follow.effect.data.get("count", 0) or 0)
-        number = _number(words)
+        count = _number(words)
         inserted = Inserted(count=more) if experiment.relation == "instrument" else None
-        now = (str(number + more),) if inserted is not None else words
+        now = (str(count + more),) if inserted is not None else words
         pairs.append(
             Pair(
-                source=_shown(address, seed.image, words, number),
-                followup=_shown(after, follow.image, now, number + more if inserted is not None else number),
+                source=_shown(address, seed.image, words, count),
+                followup=_shown(after, follow.image, now, count + more if inserted is not None else count),
                 inserted=inserted,
             )
         )
         if len(pairs) == images:
             return pairs
     raise SystemExit(f"{experiment.relation} applies to {len(pairs)} pictures alone")
+
+
+@cache
+def _prepared(number: int) -> PreparedSeed:
+    """Return a made picture, prepared; all experiments share them."""
+    info = part("seeds", "question_phantoms")
+    source_class = info.load()
+    settings = source_class.Settings(**{**info.defaults, "start": number, "count": 1})
+    source = source_class(dataset="phantoms", settings=settings, root=None, suite_seed=SUITE_SEED)
+    return prepare(source.load(source.refs()[0]), size=512)
 
 
 def _shown(address: Address, image: Any, words: tuple[str, ...], number: int) -> Shown:

@@ -334,7 +334,13 @@ class FaultServer:
 @contextlib.contextmanager
 def serving(faults: Faults | None = None, *, answer: Answer = default_answer, port: int = 0) -> Iterator[FaultServer]:
     """Run a server in a thread of this process and stop it whatever happens."""
-    server = FaultServer(faults, answer=answer, port=port)
+    with serving_server(FaultServer(faults, answer=answer, port=port)) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def serving_server(server: FaultServer) -> Iterator[FaultServer]:
+    """Run a server that is made but not started, as :func:`serving` does."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="medtest-faults", daemon=True)
     thread.start()

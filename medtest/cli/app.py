@@ -193,6 +193,26 @@ def ui(
     raise typer.Exit(serve_ui(host=host, port=port, console=_console()))
 
 
+@app.command("simlab")
+def simlab(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: a free one.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of the product's draws.")] = 0,
+    defect: Annotated[list[str] | None, typer.Option(help="NAME=RATE, e.g. refusals=0.05; repeatable.")] = None,
+    fault: Annotated[
+        list[str] | None, typer.Option(help="NAME=VALUE, e.g. latency=0.05, too_many=0.05; repeatable.")
+    ] = None,
+    key_variable: Annotated[str, typer.Option(help="Environment variable that holds the key it wants.")] = "",
+    ocr: Annotated[str, typer.Option(help="edges, rapidocr or auto.")] = "edges",
+) -> None:
+    """Serve the SIMULATED product on loopback by hand: to try clients on, and to generate load."""
+    from medtest.cli.simlab import Options, serve_simlab
+
+    options = Options(
+        port=port, seed=seed, defects=defect or [], faults=fault or [], key_variable=key_variable, ocr=ocr
+    )
+    serve_simlab(options, console=_console())
+
+
 def _version(asked: bool) -> None:
     if asked:
         _console().print(f"medtest {__version__}")

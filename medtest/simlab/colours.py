@@ -70,8 +70,8 @@ def wall_hue(view: View) -> Hue:
     """Return the commonest hue of the field, blood red left out unless all is."""
     lit = view.lit
     warm, blue = view.warm[lit], view.blue[lit]
-    counts, edges, _ = np.histogram2d(warm, blue, bins=60, range=[[-1.0, 2.0], [-1.0, 2.0]])
-    counts = cv2.GaussianBlur(counts, (0, 0), 1.0)
+    found, edges, _ = np.histogram2d(warm, blue, bins=60, range=[[-1.0, 2.0], [-1.0, 2.0]])
+    counts = np.asarray(cv2.GaussianBlur(found, (0, 0), 1.0))
     pale = counts.copy()
     pale[edges[:-1] > 1.05] = 0
     peaks = pale if pale.max() > 0.05 * counts.max() else counts

@@ -80,7 +80,7 @@ def phrase(said: Said, topic: Topic | None, draws: Draws, styles: Sequence[str] 
             return "**Answer:**\n\n" + "\n".join(f"- {word}" for word in said.words)
         return f"**Answer:** {plain}"
     whole = sentence(said.words, topic)
-    if style == "sentence" or _nothing(said.words):
+    if style == "sentence" or _nothing(said.words, topic):
         return whole
     if style == "hedged":
         return f"It appears so, as far as I can tell: {_inside(whole)}" if topic not in CLOSED else f"{whole} Probably."
@@ -97,7 +97,7 @@ def filled(said: Said, topic: Topic | None, draws: Draws) -> str:
 def sentence(words: tuple[str, ...], topic: Topic) -> str:
     """Return a whole sentence that says the words."""
     even = tuple(word.strip().lower() for word in words)
-    if _nothing(words) and topic not in LISTS:
+    if _nothing(words, topic) and topic not in LISTS:
         return "This question is not relevant for the image." if NOT_RELEVANT.lower() in even else "None."
     if topic in CLOSED:
         return _YES[topic] if even == ("yes",) else _NO[topic] if even == ("no",) else f"{words[0]}."
@@ -108,16 +108,20 @@ def sentence(words: tuple[str, ...], topic: Topic) -> str:
     if topic in COLOURS:
         return f"The {_THING[topic]} is {_and(even)}."
     if topic in LISTS:
-        return f"There are no {_THING[topic]} in the image." if _nothing(words) else f"The image shows {_and(even)}."
+        return (
+            f"There are no {_THING[topic]} in the image."
+            if _nothing(words, topic)
+            else f"The image shows {_and(even)}."
+        )
     if topic == Topic.PROCEDURE:
         return f"The image was taken during a {_and(even)}."
     return f"The polyp is {_and(tuple(_LONG.get(word, word) for word in even))}."
 
 
-def _nothing(words: tuple[str, ...]) -> bool:
-    return all(word.strip().lower() in (NONE.lower(), NOT_RELEVANT.lower(), "no") for word in words) and (
-        words[0].strip().lower() != "no"
-    )
+def _nothing(words: tuple[str, ...], topic: Topic) -> bool:
+    """Say whether words name nothing: "No" does so for a list, and is an answer elsewhere."""
+    empty = {NONE.lower(), NOT_RELEVANT.lower(), *(["no"] if topic in LISTS else [])}
+    return all(word.strip().lower() in empty for word in words)
 
 
 def _counted(words: tuple[str, ...], thing: str) -> str:

@@ -17,6 +17,8 @@ SIDE = 256
 """Pixels of the shorter side at which colours are looked at."""
 FINE = 512
 """The same for letters and shapes of light."""
+_LONGEST = 3
+_MOST_REGIONS = 64
 DARK = 48.0
 """Brightness (largest channel) below which a colour says nothing."""
 
@@ -53,9 +55,9 @@ class View:
 
 
 def resized(picture: NDArray[np.uint8], side: int) -> Bytes:
-    """Return a picture with its shorter side at so many pixels."""
+    """Return a picture with its shorter side at so many pixels, or its longer one at three times as many."""
     height, width = picture.shape[:2]
-    scale = side / min(height, width)
+    scale = min(side / min(height, width), _LONGEST * side / max(height, width))
     if scale == 1.0:
         return picture
     size = (max(1, round(width * scale)), max(1, round(height * scale)))
@@ -108,11 +110,10 @@ def _has_box(boxes: Bools, frame: Bools) -> bool:
         return True
     height, width = frame.shape
     side = round(0.2 * min(height, width))
-    for rows in (slice(0, side), slice(height - side, height)):
-        for columns in (slice(0, side), slice(width - side, width)):
-            if frame[rows, columns].mean() > 0.97 and frame.mean() < 0.6:
-                return True
-    return False
+    ends = (slice(0, side), slice(height - side, height)), (slice(0, side), slice(width - side, width))
+    black = [float(frame[rows, columns].mean()) > 0.97 for rows in ends[0] for columns in ends[1]]
+    # Two black corners are a bar beside a round field, or a strip that was cut off.
+    return sum(black) == 1 and float(frame.mean()) < 0.6
 
 
 def regions(mask: Bools, least: int) -> list[Region]:
@@ -124,7 +125,8 @@ def regions(mask: Bools, least: int) -> list[Region]:
     """
     count, labels, stats, _ = cv2.connectedComponentsWithStats(mask.astype(np.uint8), connectivity=8)
     order = sorted(range(1, count), key=lambda k: -int(stats[k, cv2.CC_STAT_AREA]))
-    return [_region(labels == k) for k in order if int(stats[k, cv2.CC_STAT_AREA]) >= least]
+    large = [k for k in order[:_MOST_REGIONS] if int(stats[k, cv2.CC_STAT_AREA]) >= least]
+    return [_region(labels == k) for k in large]
 
 
 @dataclass(frozen=True, eq=False)

@@ -97,9 +97,9 @@ def _next(letters: list[tuple[int, int, int, int]], at: int, used: set[int]) -> 
         gap = left - right
         if number in used or not -2 <= gap <= 1.1 * height:
             continue
-        even = (
-            abs(other_bottom - bottom) <= 0.18 * height + 1 and abs((other_bottom - other_top) - height) <= 0.3 * height
-        )
+        tall = max(height, other_bottom - other_top)
+        same_foot, as_high = abs(other_bottom - bottom), abs((other_bottom - other_top) - height)
+        even = same_foot <= 0.18 * tall + 1 and as_high <= 0.35 * tall
         if even and (best is None or gap < best[0]):
             best = (gap, number)
     return None if best is None else best[1]

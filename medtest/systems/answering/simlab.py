@@ -122,7 +122,7 @@ class SimlabSettings(ApiSettings):
         readers: Threads that look at pictures.
     """
 
-    model: Literal["simlab-simulated"] = MODEL
+    model: str = Field(default=MODEL, pattern=f"^{MODEL}$")
     prices: dict[str, PriceSettings] = Field(
         default={MODEL: PriceSettings(input=0.0, output=0.0)}, json_schema_extra=TRUSTED
     )

@@ -1,0 +1,198 @@
+"""What the product says: styles, structure, repeatability, and defects at their rates."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from medtest.cases import Ask
+from medtest.simlab.defects import Defects, others
+from medtest.simlab.draws import Draws
+from medtest.simlab.phrasing import REFUSALS, STYLES, phrase
+from medtest.simlab.product import Product, Settings, picture_sha256
+from medtest.simlab.sight import Sight, Thing, Traits, answers
+from medtest.simlab.topics import Topic, topic_of
+from medtest.systems.answering.shapes import shape_of, shape_of_all
+from medtest.vqa.answers.answer import State
+from medtest.vqa.questions import official
+
+PICTURE = np.zeros((32, 32, 3), np.uint8)
+SEEN = Sight(
+    findings=(Thing(name="polyp", cells=(0,), colours=("red",), millimetres=7.0, shape="sessile"),),
+    tools=(Thing(name="polyp snare", cells=(8, 5)),),
+    text=True,
+    removed=False,
+    easy=True,
+)
+ASKS = tuple(Ask(item=one.name, text=one.text, kind=one.kind.value, id=one.id) for one in official())
+WORDS: dict[str, list[tuple[str, ...]]] = {
+    "yes_no": [("Yes",), ("No",), ("Not relevant",)],
+    "count": [("0",), ("One",), ("2",), ("Three",)],
+    "place": [("center",), ("Upper-left", "Center"), ("Not relevant",)],
+    "colour": [("Pink",), ("red", "white"), ("Not relevant",)],
+    "size": [("<5mm",), ("5-10mm",), ("11-20mm",), (">20mm",), ("Not relevant",), ("5-10mm", ">20mm")],
+    "polyp_type": [("paris is",), ("Paris IIa",), ("Not relevant",), ("Paris Is", "Paris Ip")],
+    "procedure": [("Colonoscopy",), ("Gastroscopy",), ("Capsule endoscopy",)],
+}
+LISTS = {
+    "abnormalities": [("Polyp",), ("No",), ("oesophagitis", "ulcerative colitis")],
+    "landmarks": [("z-line",), ("none",), ("Cecum",)],
+    "instruments": [("Polyp snare",), ("none",), ("Metal clip", "Tube")],
+}
+
+
+def product(seed: int = 0, styles: tuple[str, ...] = STYLES, **defects: Any) -> Product:
+    return Product(Settings(seed=seed, styles=styles, defects=Defects(**defects)), lambda _: SEEN)
+
+
+def said(made: Product, words: tuple[str, ...], text: str, *, sha256: str = "a", seed: int = 0, **traits: bool) -> str:
+    return made.answer_as(words, text, traits=Traits(**traits), sha256=sha256, seed=seed)
+
+
+@pytest.mark.parametrize("question", official(), ids=lambda one: one.name)
+def test_every_style_says_what_is_meant(question) -> None:
+    # The parser was written without the product and the product without the parser.
+    for words in LISTS.get(question.name) or WORDS[question.kind.value]:
+        truth = question.parse_truth(words)
+        for style in STYLES:
+            text = said(product(styles=(style,)), words, question.text)
+            found = question.parse(text)
+            assert (found.state, found.value) == (truth.state, truth.value), (style, text)
+    for refusal in REFUSALS:
+        assert question.parse(refusal).state == State.REFUSAL
+
+
+@pytest.mark.parametrize("topic", list(Topic))
+def test_another_answer_shares_nothing_with_the_first(topic: Topic) -> None:
+    question = next(one for one in official() if topic_of(one.text) == topic)
+    for words in LISTS.get(question.name) or WORDS[question.kind.value]:
+        first = question.parse_truth(words)
+        choices = others(words, topic)
+        assert choices
+        for choice in choices:
+            other = question.parse(choice)
+            assert (other.state, other.value) != (first.state, first.value), (words, choice)
+
+
+def test_the_same_request_has_the_same_answer_however_its_picture_is_packed() -> None:
+    rng = np.random.default_rng(3)
+    picture = np.repeat(rng.integers(0, 256, (40, 6, 3), dtype=np.uint8), 8, axis=1)
+    packed = [cv2.imencode(".png", picture, [cv2.IMWRITE_PNG_COMPRESSION, level])[1] for level in (0, 9)]
+    assert len(packed[0]) != len(packed[1])
+    first, second = (cv2.imdecode(one, cv2.IMREAD_COLOR) for one in packed)
+    assert picture_sha256(first) == picture_sha256(second)
+    made, again = (product(nondeterminism=0.5, refusals=0.2) for _ in range(2))
+    texts = [one.text for one in official()]
+    answered = [made.answer(first, text, seed=seed) for text in texts for seed in range(5)]
+    assert answered == [again.answer(second, text, seed=seed) for text in texts for seed in range(5)]
+
+
+def test_a_picture_is_looked_at_once() -> None:
+    looked: list[int] = []
+
+    def look(picture: Any) -> Sight:
+        looked.append(int(picture.sum()))
+        return SEEN
+
+    made = Product(Settings(), look)
+    for _ in range(3):
+        made.answer(PICTURE, "Is there text?")
+        made.answer(PICTURE + 1, "Is there text?")
+    assert len(looked) == 2
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.3])
+@pytest.mark.parametrize(
+    ("defect", "traits"),
+    [
+        ("saturation_flips", {"saturated": True}),
+        ("blur_not_relevant", {"blurred": True}),
+        ("blood_instruments", {"bloody": True}),
+        ("counts_capped", {}),
+        ("nondeterminism", {}),
+        ("refusals", {}),
+    ],
+)
+def test_defects_have_their_rates_and_need_their_traits(defect: str, traits: dict[str, bool], rate: float) -> None:
+    text = "How many instruments are in the image?"
+    made = product(seed=1, styles=("terse",), **{defect: rate})
+    found = [said(made, ("2",), text, sha256=str(k), **traits) for k in range(2000)]
+    wrong = sum(answer != "2" for answer in found)
+    assert binomtest(wrong, 2000, rate).pvalue > 1e-4, wrong
+    if traits:
+        assert all(said(made, ("2",), text, sha256=str(k)) == "2" for k in range(300))
+
+
+def test_what_a_defect_says() -> None:
+    sure = {"styles": ("terse",)}
+    many = "How many instruments are in the image?"
+    assert said(product(**sure, counts_capped=1.0), ("Three",), many) == "1"
+    assert said(product(**sure, counts_capped=1.0, cap=4), ("Three",), many) == "Three"
+    assert said(product(**sure, blood_instruments=1.0), ("Zero",), many, bloody=True) == "1"
+    named = said(product(**sure, blood_instruments=1.0), ("Polyp snare",), ASKS[14].text, bloody=True)
+    assert named.startswith("Polyp snare, ")
+    assert said(product(**sure, blur_not_relevant=1.0), ("Yes",), "Is there text?", blurred=True) == "Not relevant"
+    assert said(product(**sure, saturation_flips=1.0), ("Yes",), "Is there text?", saturated=True) == "No"
+    assert said(product(**sure, refusals=1.0), ("Yes",), "Is there text?") in REFUSALS
+
+
+def test_only_two_defects_differ_from_one_asking_to_the_next() -> None:
+    text = "What type of procedure is the image taken from?"
+    steady = product(styles=("terse",), saturation_flips=0.5)
+    fresh = product(styles=("terse",), nondeterminism=0.5)
+    for made, count in ((steady, 1), (fresh, 3)):
+        found = {said(made, ("Colonoscopy",), text, seed=seed, saturated=True) for seed in range(200)}
+        assert len(found) == count
+
+
+def test_all_questions_at_once_by_schema_and_in_words() -> None:
+    prompt = "\n".join(f"{number}. {ask.item}: {ask.text}" for number, ask in enumerate(ASKS, start=1))
+    made = product()
+    shape = shape_of_all(ASKS)
+    filled = json.loads(made.answer(PICTURE, prompt, schema=shape.model_json_schema()))
+    assert shape.model_validate(filled)
+    assert filled["polyps"] == 1
+    assert filled["instrument_place"] == ["Lower-right", "Center-right"]
+    assert filled["landmarks"] == []
+    assert filled["polyp_type"] == "Paris Is"
+    for seed in range(6):
+        text = made.answer(PICTURE, prompt, seed=seed)
+        lines = json.loads(text) if text.startswith("{") else dict(line.split(": ", 1) for line in text.splitlines())
+        assert list(lines) == [ask.item for ask in ASKS]
+        assert lines["text"] == "Yes"
+
+
+@pytest.mark.parametrize("ask", ASKS, ids=lambda ask: ask.item)
+def test_one_question_by_schema(ask: Ask) -> None:
+    shape = shape_of(ask)
+    text = product().answer(PICTURE, ask.text, schema=shape.model_json_schema())
+    assert shape.model_validate_json(text)
+    assert product(refusals=1.0).answer(PICTURE, ask.text, schema=shape.model_json_schema())
+
+
+def test_what_is_seen_is_answered_in_the_contests_words() -> None:
+    assert answers(SEEN, Topic.SIZE) == ("5-10mm",)
+    assert answers(SEEN, Topic.TOOL_PLACE) == ("Lower-right", "Center-right")
+    assert answers(SEEN, Topic.LANDMARK_COLOUR) == ("Not relevant",)
+    assert answers(Sight(), Topic.REMOVED) == ("Not relevant",)
+    assert answers(Sight(), Topic.ABNORMALITIES) == ("None",)
+
+
+def test_truth_is_said_where_it_was_told() -> None:
+    made = product(styles=("terse",))
+    made.learn(picture_sha256(PICTURE), {"How many polyps are in the image?": ["Three"]})
+    assert made.answer(PICTURE, "How many polyps are in the image?") == "Three"
+    assert made.answer(PICTURE, "Is there text?") == "Yes"
+    assert made.answer(PICTURE + 1, "How many polyps are in the image?") == "1"
+
+
+def test_draws_are_even() -> None:
+    found = np.array([Draws(0, k).share("x") for k in range(4000)])
+    assert abs(found.mean() - 0.5) < 0.02
+    assert {Draws(0, k).one_of("y", "abc") for k in range(50)} == set("abc")
+    assert phrase(product().say, None, Draws(0)).startswith("I do not understand")  # type: ignore[arg-type]

@@ -1,0 +1,50 @@
+"""The product's own reading of questions."""
+
+from __future__ import annotations
+
+import pytest
+
+from medtest.cases import Ask
+from medtest.simlab.topics import Topic, questions_in, topic_of
+from medtest.systems.answering.prompts import PromptSettings, prompt_of
+from medtest.vqa.questions import official
+
+MEANT = {
+    "findings": "finding_count",
+    "polyps": "polyp_count",
+    "instrument_count": "tool_count",
+    "instrument_place": "tool_place",
+    "instruments": "tools",
+    "all_removed": "removed",
+}
+ASKS = tuple(Ask(item=one.name, text=one.text, kind=one.kind.value, id=one.id) for one in official())
+
+
+@pytest.mark.parametrize("question", official(), ids=lambda one: one.name)
+def test_all_wordings_of_the_contest_are_understood(question) -> None:
+    for text in (question.text, *question.spellings):
+        assert topic_of(text) == Topic(MEANT.get(question.name, question.name)), text
+
+
+def test_the_questions_are_eighteen_topics() -> None:
+    assert {topic_of(one.text) for one in official()} == set(Topic)
+
+
+def test_a_list_keeps_names_and_order() -> None:
+    found = questions_in(prompt_of(PromptSettings(), ASKS, together=True))
+    assert [one.key for one in found] == [ask.item for ask in ASKS]
+    assert [one.text for one in found] == [ask.text.split("?")[0] + "?" for ask in ASKS]
+
+
+def test_numbers_are_keys_where_there_are_no_names() -> None:
+    found = questions_in("Answer:\n3. Is there text?\n10) How many polyps are in the image?")
+    assert [(one.key, one.topic) for one in found] == [("3", Topic.TEXT), ("10", Topic.POLYP_COUNT)]
+
+
+def test_words_around_a_question_do_not_hide_it() -> None:
+    prompt = "You are shown an endoscopic image. Use the colour chart.\nWhat is the size of the polyp?\nBe brief."
+    assert [one.topic for one in questions_in(prompt)] == [Topic.SIZE]
+
+
+def test_what_is_not_understood_is_said_so() -> None:
+    assert questions_in("Who was the painter?")[0].topic is None

@@ -1,0 +1,251 @@
+"""model=simlab as a system: its server lives from open to close; its answers depend on what is asked alone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+
+from medtest.api.ledger import Ledger
+from medtest.cases import UNCHANGED, Address, AnswerOutput, Ask, image_sha256
+from medtest.errors import MedtestError
+from medtest.plugins import part
+from medtest.records import is_simulated
+from medtest.runner.asking import answer_seed
+from medtest.systems.answering.openai_compatible import LEDGER
+from medtest.systems.answering.simlab import KEY_VARIABLE, Simlab
+from medtest.systems.asking import Asking, BudgetLimits
+from medtest.vqa.questions import official
+
+ASKS = tuple(Ask(item=one.name, text=one.text, kind=one.kind.value, id=one.id, truth=("Yes",)) for one in official())
+CLEAN = {"defects": {}}
+
+
+def picture(number: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    made = np.zeros((96, 96, 3), np.uint8)
+    made[8:88, 8:88] = (200, 120 + number % 8, 98)
+    return made
+
+
+def made(**settings: Any) -> Simlab:
+    info = part("systems", "simlab")
+    defaults = {**info.defaults, "call_seconds": 20.0, "max_in_flight": 8, **settings}
+    return Simlab("simlab", Simlab.Settings(**defaults))
+
+
+def calls(pictures: int = 2, asks: Sequence[Ask] = ASKS[:6], repeats: int = 2) -> list[Asking]:
+    found: list[Asking] = []
+    for number in range(pictures):
+        image = picture(number)
+        for ask in asks:
+            for repeat in range(-1, repeats):
+                address = Address(dataset="set", seed_id=f"case-{number}", item=ask.item)
+                if repeat >= 0:
+                    address = Address(
+                        dataset="set", seed_id=f"case-{number}", item=ask.item, relation=UNCHANGED, repeat=repeat
+                    )
+                found.append(
+                    Asking(
+                        number=len(found),
+                        label=str(address),
+                        addresses=(address,),
+                        image=image,
+                        sha256=image_sha256(image),
+                        asks=(ask,),
+                        seed=answer_seed(5, address),
+                    )
+                )
+    return found
+
+
+@contextmanager
+def opened(folder: Path, *, cache: str = "off", **settings: Any) -> Iterator[Simlab]:
+    system = made(**settings)
+    for name in ("run", "shared"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    system.keep_in(folder / "run", folder / "shared", budget=BudgetLimits(), cache=cache)
+    system.open(device="cpu", threads=1)
+    try:
+        yield system
+    finally:
+        system.close()
+
+
+def answered(system: Simlab, asked: Sequence[Asking]) -> list[str]:
+    outputs: dict[int, str] = {}
+    for one in system.ask(asked):
+        output = one.outputs[0]
+        assert isinstance(output, AnswerOutput), output
+        outputs[one.number] = f"{output.state}: {output.text}"
+    return [outputs[number] for number in range(len(asked))]
+
+
+def pid_of(system: Simlab) -> int:
+    assert system._server is not None
+    return system._server.pid
+
+
+def ended(pid: int) -> bool:
+    for _ in range(200):
+        if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_its_server_lives_from_open_to_close_and_shows_no_key(tmp_path: Path) -> None:
+    with opened(tmp_path) as system:
+        pid = pid_of(system)
+        asked = calls(1, repeats=0)
+        assert len(answered(system, asked)) == len(asked)
+        key = os.environ[KEY_VARIABLE]
+        assert key not in " ".join(psutil.Process(pid).cmdline())
+        assert key not in str(psutil.Process(pid).environ())
+        assert all(key.encode() not in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert ended(pid)
+
+
+def test_it_says_that_it_is_simulated() -> None:
+    system = made()
+    assert system.simulated
+    assert system.record_name == "simlab-simulated"
+    assert is_simulated(system.record_name)
+    assert "SIMULATED" in system.notice()
+    assert "refusals 0.01" in system.notice()
+    assert not system.check()
+
+
+def test_answers_do_not_depend_on_order_port_or_session(tmp_path: Path) -> None:
+    noisy = {"defects": {"nondeterminism": 0.4, "refusals": 0.1}}
+    asked = calls()
+    with opened(tmp_path / "one", **noisy) as system:
+        first = answered(system, asked)
+        address = system.endpoint()
+    with opened(tmp_path / "two", **noisy) as system:
+        turned = [asked[number] for number in range(len(asked) - 1, -1, -1)]
+        second = dict(zip([call.number for call in turned], _in_order(system, turned), strict=True))
+        assert system.endpoint().base_url != address.base_url
+        assert system.endpoint().provider == address.provider
+    assert first == [second[number] for number in range(len(asked))]
+    assert len(set(first)) > 3
+
+
+def _in_order(system: Simlab, asked: Sequence[Asking]) -> list[str]:
+    found = {one.number: one.outputs[0] for one in system.ask(asked)}
+    outputs = [found[call.number] for call in asked]
+    assert all(isinstance(one, AnswerOutput) for one in outputs)
+    return [f"{one.state}: {one.text}" for one in outputs if isinstance(one, AnswerOutput)]
+
+
+def test_a_second_session_asks_nothing_twice(tmp_path: Path) -> None:
+    asked = calls(1)
+    with opened(tmp_path) as system:
+        first = answered(system, asked[:9])
+    with opened(tmp_path) as system:
+        assert answered(system, asked)[:9] == first
+    with Ledger(tmp_path / "run" / LEDGER) as ledger:
+        assert ledger.totals().billable == len(asked)
+
+
+def test_the_cache_is_shared_by_equal_settings_alone(tmp_path: Path) -> None:
+    asked = calls(1, repeats=0)
+    shared = tmp_path / "shared"
+    for run, settings, sent in (("a", CLEAN, 6), ("b", CLEAN, 0), ("c", {"defects": {"refusals": 1.0}}, 6)):
+        system = made(**settings)
+        (tmp_path / run).mkdir()
+        shared.mkdir(exist_ok=True)
+        system.keep_in(tmp_path / run, shared, budget=BudgetLimits(), cache="use")
+        system.open(device="cpu", threads=1)
+        try:
+            answered(system, asked)
+        finally:
+            system.close()
+        with Ledger(tmp_path / run / LEDGER) as ledger:
+            assert ledger.totals().billable == sent, run
+
+
+def test_settings_that_shape_answers_are_in_the_content_name_and_others_are_not() -> None:
+    name = made().endpoint().provider
+    assert name.startswith("simlab:")
+    assert made(readers=1, max_in_flight=3).endpoint().provider == name
+    for other in (
+        {"product_seed": 1}, {"reader": "truth"}, {"styles": ["terse"]}, {"defects": {"refusals": 0.3}},
+        {"faults": {"refusal": 0.3}},
+    ):  # fmt: skip
+        assert made(**other).endpoint().provider != name
+
+
+def test_with_truth_it_says_what_it_is_told(tmp_path: Path) -> None:
+    told = Ask(item="polyps", text="How many polyps are in the image?", kind="count", id=8, truth=("Three",))
+    asked = calls(2, (told,), repeats=1)
+    with opened(tmp_path, reader="truth", styles=["terse"], **CLEAN) as system:
+        assert set(answered(system, asked)) == {"answered: Three"}
+    with opened(tmp_path / "pixels", styles=["terse"], **CLEAN) as system:
+        assert set(answered(system, asked)) == {"answered: 0"}
+
+
+def test_faults_of_the_server_change_no_answer(tmp_path: Path) -> None:
+    asked = calls(2)
+    with opened(tmp_path / "sound", **CLEAN) as system:
+        sound = answered(system, asked)
+    faults = {"too_many": 0.08, "error": 0.05, "reset": 0.04, "truncated": 0.04, "wrong_type": 0.04}
+    with opened(tmp_path / "faulty", faults=faults, attempts=12, **CLEAN) as system:
+        assert answered(system, asked) == sound
+        assert "retried" in system.counters()
+
+
+def test_all_questions_in_one_call(tmp_path: Path) -> None:
+    image = picture(0)
+    addresses = tuple(Address(dataset="set", seed_id="case", item=ask.item) for ask in ASKS)
+    call = Asking(
+        number=0, label="set/case/together", addresses=addresses, image=image, sha256=image_sha256(image), asks=ASKS,
+        together=True, seed=3,
+    )  # fmt: skip
+    for structured in ("together", "never"):
+        with opened(tmp_path / structured, structured=structured, **CLEAN) as system:
+            outputs = next(iter(system.ask([call]))).outputs
+            said = {one.address.item: one.text for one in outputs if isinstance(one, AnswerOutput)}
+        assert len(said) == 18
+        assert (said["polyps"], said["box"].lower(), said["procedure"]) == ("0", "no", "Colonoscopy")
+
+
+def test_what_has_no_use_here_is_one_message() -> None:
+    assert [one.key for one in made(base_url="https://example.org/v1").check()] == ["base_url"]
+
+
+def test_a_folder_in_use_leaves_no_server_behind(tmp_path: Path) -> None:
+    before = {child.pid for child in psutil.Process().children(recursive=True)}
+    with opened(tmp_path), pytest.raises(MedtestError), opened(tmp_path):
+        pass
+    time.sleep(0.2)
+    after = {child.pid for child in psutil.Process().children(recursive=True) if child.status() != "zombie"}
+    assert after <= before
+
+
+def test_a_killed_worker_takes_its_server_along(tmp_path: Path) -> None:
+    code = f"""
+import sys, time
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from pathlib import Path
+from test_simlab_system import opened, pid_of
+with opened(Path({str(tmp_path)!r})) as system:
+    print(pid_of(system), flush=True)
+    time.sleep(60)
+"""
+    worker = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert worker.stdout is not None
+    pid = int(worker.stdout.readline())
+    os.kill(worker.pid, signal.SIGKILL)
+    worker.wait(20)
+    worker.stdout.close()
+    assert ended(pid)
