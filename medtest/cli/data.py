@@ -85,7 +85,9 @@ def list_known() -> None:
     for facts in known().values():
         sizes = ", ".join(facts.sizes) or (f"{facts.smallest} to {facts.largest}" if facts.largest else "")
         console.print(f"{facts.key}", style="bold", end="")
-        console.print(f"  {facts.title}: {facts.images:,} images" + (f", {sizes}" if sizes else ""), soft_wrap=True)
+        pairs = f"{facts.pairs:,} pairs of question and answer" if facts.pairs else ""
+        what = ", ".join(text for text in (f"{facts.images:,} images", pairs, sizes) if text)
+        console.print(f"  {facts.title}: {what}", soft_wrap=True)
         unconfirmed = f"not confirmed: {facts.unconfirmed}" if facts.unconfirmed else ""
         for text in (facts.source, facts.paper, facts.licence, unconfirmed):
             if text:

@@ -121,6 +121,8 @@ def export_images(tokens: Sequence[str], *, config_dirs: Sequence[Path], console
     target = Path(own["to"]).expanduser()
     export_followups(loaded.suite, invocation_of(loaded), target)
     console.print(f"{target}: follow-ups and manifest.csv.", markup=False, soft_wrap=True)
+    if loaded.suite.kind == "answer":
+        return  # answers in words have no files that a run reads; medtest data questions writes what is asked
     console.print("Put your maps under the same names into a folder, then:", markup=False, soft_wrap=True)
     typed = [f"suite={name}", *(token for token in overrides if not token.startswith("model="))]
     system = "results" if loaded.suite.kind in SERIES_KINDS else "predictions"

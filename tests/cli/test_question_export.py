@@ -84,3 +84,19 @@ def test_a_runs_answers_become_a_submission(work: Path, capsys: pytest.CaptureFi
     assert content["scene-00000"] == expected
     with pytest.raises(UserMistakes, match="a run's folder"):
         run_app(["data", "submission", str(work)])
+
+
+def test_followups_of_questions_are_written_without_a_word_on_maps(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typed = ["suite=medvqa", *SMALL, "prepare.size=128", "limit=1", "relations=[blur]", "to=followups"]
+    assert run_app(["export", *typed]) == 0
+    text = capsys.readouterr().out
+    assert "follow-ups and manifest.csv" in text
+    assert "maps" not in text
+    assert len(list((work / "followups").rglob("*.png"))) == 3  # the source, the same again, blurred
+
+
+def test_published_sets_are_listed_with_their_pairs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_app(["data", "known"]) == 0
+    assert "VQA-RAD: 315 images, 2,248 pairs of question and answer" in capsys.readouterr().out

@@ -16,7 +16,7 @@ from medtest.seeds.datasets.tree import tree_of_archive
 from medtest.suite.compose import load_suite
 
 MAKERS = {
-    "medvqa-gi-2023": (clef, "anywhere", 3),
+    "medvqa-gi-2023": (clef, "ImageCLEFmed-MEDVQA-GI-2023-Development-Dataset", 3),
     "kvasir-vqa": (kvasir_vqa, "Kvasir-VQA", 2),
     "vqa-rad": (vqa_rad, "data", 3),
     "": (plain_csv, "mine", 3),
@@ -60,6 +60,13 @@ def test_what_a_run_would_refuse_is_said(tmp_path: Path, capsys: pytest.CaptureF
     assert run_app(["data", "inspect", str(tmp_path)]) == 2
     text = capsys.readouterr().out
     assert "a/gt.json: 2 questions of cl8k2u1pm0001, of which there is no image" in text
+
+
+def test_the_contests_layout_is_not_taken_for_the_contests_set(tmp_path: Path) -> None:
+    clef(tmp_path / "mine")
+    (looked,) = asked(tmp_path)
+    assert (looked.found.dataset, looked.found.count) == ("", 3)
+    assert not any("published" in note for note in looked.notes)
 
 
 def test_two_files_are_told_apart_by_their_settings(tmp_path: Path) -> None:

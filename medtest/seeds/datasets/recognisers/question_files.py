@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from medtest.seeds.datasets.base import Found, Recogniser
-from medtest.seeds.datasets.facts import by_alias, plain
+from medtest.seeds.datasets.facts import by_alias, known, plain
 from medtest.seeds.datasets.identify import image_stems, stems_of
 from medtest.seeds.datasets.tree import Tree
 from medtest.seeds.folder_layout import IMAGE_FOLDERS
 
-_CONTEST = "gt.json"
+_CONTEST, _CONTEST_SET = "gt.json", "medvqa-gi-2023"
 _NAMED = re.compile(r"(?:.*(?:question|vqa|qa[_\- ]?pairs?).*)\.(?:jsonl?|csv)", re.I)
 _METADATA = re.compile(r"metadata\.(?:csv|jsonl?)", re.I)
 """Kvasir-VQA's own name; taken below a folder that is called like that set alone, for many have such a file."""
@@ -32,18 +32,19 @@ class QuestionFiles(Recogniser):
         for where, names in sorted(tree.folders.items()):
             for name in sorted(names):
                 dataset = _dataset(tree, where, name)
-                if dataset is None:
+                images = None if dataset is None else _images(tree, where)
+                if dataset is None or images is None:
                     continue
-                images = _images(tree, where)
-                if images is None:
-                    continue
+                count = len(image_stems(tree, images))
+                if name.casefold() == _CONTEST and count == known()[_CONTEST_SET].images:
+                    dataset = _CONTEST_SET
                 beside = f"{images.name}/" if images != where else "images beside it"
                 found.append(
                     Found(
                         layout=f"{name} and {beside}",
                         where=where,
                         images=images,
-                        count=len(image_stems(tree, images)),
+                        count=count,
                         dataset=dataset,
                         title=where.name or tree.name,
                         holds="questions",
@@ -55,17 +56,17 @@ class QuestionFiles(Recogniser):
 
 def _dataset(tree: Tree, where: PurePosixPath, name: str) -> str | None:
     """Return the known data set of a file, "" for a file of one's own; None where it holds no questions."""
-    known = _known(tree, where)
+    named = _named(tree, where)
     if name.casefold() == _CONTEST:
-        return "medvqa-gi-2023"
+        return named if named == _CONTEST_SET else ""  # its layout alone; the set itself by its name or its count
     if _RAD.fullmatch(name):
         return "vqa-rad"
     if _METADATA.fullmatch(name):
-        return known if known == "kvasir-vqa" else None
-    return known if _NAMED.fullmatch(name) else None
+        return named if named == "kvasir-vqa" else None
+    return named if _NAMED.fullmatch(name) else None
 
 
-def _known(tree: Tree, where: PurePosixPath) -> str:
+def _named(tree: Tree, where: PurePosixPath) -> str:
     aliases = by_alias("questions")
     names = [plain(folder.name or tree.name) for folder in (where, *where.parents)]
     exact = next((aliases[name] for name in names if name in aliases), "")
