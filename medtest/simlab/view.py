@@ -64,6 +64,11 @@ def resized(picture: NDArray[np.uint8], side: int) -> Bytes:
     return np.asarray(cv2.resize(picture, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR))
 
 
+def brightest(picture: NDArray[Any]) -> NDArray[Any]:
+    """Return each pixel's largest channel, h×w; several times faster than ``max(axis=2)``."""
+    return np.maximum(np.maximum(picture[..., 0], picture[..., 1]), picture[..., 2])
+
+
 def view_of(picture: NDArray[np.uint8], side: int = SIDE) -> View:
     """Return a picture made ready.
 
@@ -74,7 +79,7 @@ def view_of(picture: NDArray[np.uint8], side: int = SIDE) -> View:
     rgb = resized(picture, side)
     soft = cv2.GaussianBlur(rgb, (0, 0), 1.2 * side / SIDE).astype(np.float32) + np.float32(3.0)
     logs = np.log(soft)
-    light = np.asarray(soft.max(axis=2) - 3.0, np.float32)
+    light = np.asarray(brightest(soft) - np.float32(3.0), np.float32)
     boxes = _boxes(rgb)
     frame = _frame(light)
     field = ~(frame | boxes)
