@@ -54,7 +54,8 @@ class Mistake:
         allowed: What may stand there.
         nearest: The nearest allowed name, when there is one worth suggesting.
         fix: One sentence that says how to mend it.
-        misfit: Whether a system answers otherwise than the suite's seeds ask: the suite is for other systems.
+        misfit: Whether a system answers otherwise than the suite's seeds ask, or none is named: the suite is for other
+            systems.
     """
 
     where: str

@@ -32,7 +32,7 @@ Your network:
 
 What to run:
   limit=N                      the first N seeds of each data set
-  only=relation:blur           a part: relation:ID, severity:N, dataset:ID, seed:ID, joined by commas
+  only=relation:blur           a part: relation:ID, severity:N, dataset:ID, seed:ID, question:ID, joined by commas
   relations=[blur,text]        exactly these        ~relations.text      all but this
   relations.blur.severities=[1,3]   seeds.phantoms.count=100   oracles.primary.threshold=0.5   prepare.size=native
   suite_dir=DIR                a folder of your own suites (or suite=path/to/suite.yaml)
@@ -41,6 +41,8 @@ How to run it (changes no result):
   device=auto|cpu|cuda:N  workers=N  threads=N  batch_size=N  batch_seconds=N  quiet=true
   reference=SYSTEM             classifiers: whose flip probability the others' are divided by (a name, or a folder)
   followups=store              take follow-ups that "medtest followups make" kept
+  budget.max_usd=N  budget.max_calls=N   what a model over an API may cost; exit code 5, and raised it goes on
+  cache=use|refresh|off        answers that other runs got to the same question about the same pixels
   fresh=true                   move earlier results aside; without it, finished cases are not run again
   track=false                  no MLflow      privacy.seed_ids=hashed   privacy.images=none
 

@@ -17,6 +17,7 @@ from medtest.cli.plan_view import console, plan_view
 from medtest.cli.typed import job_tokens, typed_command
 from medtest.errors import SEVERITY_ORDER, ExitCode, MedtestError, UserMistakes
 from medtest.paths import home
+from medtest.suite.checks import NOTHING
 from medtest.suite.compose import Loaded, needs_data, settle, task_overrides
 from medtest.suite.hydra_source import Places
 from medtest.suite.model import Invocation, KeptFollowUps
@@ -125,9 +126,10 @@ class Job:
             loaded = settle(cfg, hydra, self.places, for_run=not self.listed)
         except UserMistakes as error:
             misfits = [mistake for mistake in error.mistakes if mistake.misfit]
-            if not (self.listed and misfits and _names_model(hydra)):
+            unnamed = any(mistake.found == NOTHING for mistake in misfits)
+            if not (self.listed and misfits and (unnamed or _names_model(hydra))):
                 raise
-            note = f"it is for other systems, {misfits[0].allowed}"
+            note = "it needs model=NAME" if unnamed else f"it is for other systems, {misfits[0].allowed}"
             return JobResult(label=label, code=int(ExitCode.OK), status="not run", note=note)
         if self.listed and loaded.options.data is None and needs_data(loaded.suite):
             return JobResult(label=label, code=int(ExitCode.OK), status="not run", note="it needs data=PATH")

@@ -62,9 +62,7 @@ def config_of(options: Options) -> Config:
     )
 
 
-def _read(
-    given: Sequence[str], known: dict[str, Any], option: str, mistakes: list[Mistake]
-) -> dict[str, Any]:
+def _read(given: Sequence[str], known: dict[str, Any], option: str, mistakes: list[Mistake]) -> dict[str, Any]:
     """Return values by name; what is wrong is added to the mistakes."""
     found: dict[str, Any] = {}
     for text in given:

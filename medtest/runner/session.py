@@ -48,6 +48,8 @@ class Session:
             self._send(Failed(_portable(error, "a worker could not start")))
             return False
         for number, system in enumerate(systems):
+            if isinstance(system, AskingSystem) and not job.folders:
+                continue  # only pictures are drawn, for which nobody is asked
             try:
                 if isinstance(system, AskingSystem):
                     system.keep_in(Path(job.folders[number]), Path(job.shared), budget=job.budget, cache=job.cache)
@@ -70,7 +72,7 @@ class Session:
         self._parts = parts
         self._systems = systems
         outbox = Outbox(self._send, job.send_seconds)
-        asking = [system for system in systems if isinstance(system, AskingSystem)]
+        asking = [system for system in systems if isinstance(system, AskingSystem)] if job.folders else []
         self._asking = AskingRunner(parts, asking, maker, outbox, names, self._memory) if asking else None
         self._units = UnitRunner(parts, systems, maker, outbox)
         self._send(Ready(self._memory()))

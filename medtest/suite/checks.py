@@ -23,6 +23,8 @@ from medtest.suite.schema import ExcludeBlock, Head, PrepareBlock, PrivacyBlock,
 
 USES: Mapping[str, str] = {"seeds": "source", "relations": "relation", "systems": "use"}
 """The key that names the plug-in when the id differs."""
+NOTHING = "nothing"
+"""What is found where a block that must name a part names none."""
 _HOW_TO_CHOOSE: Mapping[str, str] = {
     "answer": (
         "choose one with model=NAME: a preset that knows its server, or any server with "
@@ -93,7 +95,8 @@ def _plans(draft: Draft, family: Family, known: Mapping[str, PartInfo]) -> list[
         if family == "systems":
             kind = _kind_named(draft)
             names, fix = _that_answer(known, kind), _HOW_TO_CHOOSE.get(kind or "", "choose one with model=NAME")
-        draft.wrong((family,), found="nothing", allowed=", ".join(names) or "none is installed", fix=fix)
+        allowed = ", ".join(names) or "none is installed"
+        draft.wrong((family,), found=NOTHING, allowed=allowed, fix=fix, misfit=family == "systems")
     return plans
 
 

@@ -12,6 +12,7 @@ from runner_helpers import assert_equal_records, go, records
 from runner_parts import Dim, Picky
 
 from medtest.errors import ExitCode, UserMistakes
+from medtest.runner import replay_strips
 from medtest.runner.asking import answer_seed
 from medtest.suite.model import Invocation, Selection
 from medtest.suite.outline import outline
@@ -166,3 +167,15 @@ def test_a_plan_counts_questions(tmp_path: Path) -> None:
     assert found.follow_ups == 10 * 5
     assert found.systems[0].quote is None
     assert Meter.output_kind == "answer"
+
+
+def test_strips_are_drawn_again_without_asking(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    suite = question_suite(seeds=2, systems={"meter": {"log": str(log)}})
+    go(suite, tmp_path)
+    asked = log.read_text()
+    out = tmp_path / "replayed"
+    written = replay_strips(suite, Invocation(home=tmp_path, quiet=True), "blobs/patient-0001/dim_s4_f0_r0/red", out)
+    assert written
+    assert all(path.is_file() for path in written)
+    assert log.read_text() == asked
