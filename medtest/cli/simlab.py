@@ -64,9 +64,9 @@ def config_of(options: Options) -> Config:
 
 def _read(
     given: Sequence[str], known: dict[str, Any], option: str, mistakes: list[Mistake]
-) -> dict[str, bool | int | float | str]:
+) -> dict[str, Any]:
     """Return values by name; what is wrong is added to the mistakes."""
-    found: dict[str, bool | int | float | str] = {}
+    found: dict[str, Any] = {}
     for text in given:
         name, _, value = text.partition("=")
         if name not in known:

@@ -44,6 +44,12 @@ from medtest.vqa.values import Kind, read_value
 MOST_WORDS = 600
 """Characters of an answer that a record keeps; a longer one ends with an ellipsis."""
 MOST_EVIDENCE = 160
+_MOST_KEPT = 50_000
+_DECIDE = (
+    *("relation", "item", "kind", "state", "said", "reply", "truth", "source_state", "source_said", "inserted"),
+    *("verdict", "reason", "agreement", "self_agreement"),
+)
+"""Columns of a record on which its judgement rests, and those that say whether it was judged at all."""
 ANSWERED = "answered"
 REFUSALS = frozenset({"refusal", "content_filter"})
 """States of a reply that are a refusal whatever its words."""
@@ -123,6 +129,7 @@ class Answers(Oracle):
     def __init__(self, settings: AnswersSettings, *, primary: Any) -> None:
         super().__init__(settings, primary=primary)
         self._matrix: Matrix = overridden(settings.expectations)
+        self._again: dict[tuple[Any, ...], dict[str, Any]] = {}
 
     def score(
         self, *, answer: Output, source: Output | None, seed: PreparedSeed, effect: Effect
@@ -228,6 +235,15 @@ class Answers(Oracle):
             "distance": "" if compared is None or compared.distance is None else str(compared.distance),
             "why": _why(found, str(row["reply"])),
         }
+
+    def judged_again(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a record's columns under these settings; records that say the same are judged once."""
+        key = tuple(row[name] for name in _DECIDE)
+        if key not in self._again:
+            if len(self._again) >= _MOST_KEPT:
+                self._again.clear()
+            self._again[key] = super().judged_again(row)
+        return dict(self._again[key])
 
     def _expected(self, ask: Ask, answer: AnswerOutput) -> Expectation:
         if answer.address.is_source:

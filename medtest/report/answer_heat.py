@@ -80,10 +80,12 @@ def _cell(row: Mapping[Any, Any] | None) -> dict[str, Any]:
     if row["net"] == row["net"]:
         star = "*" if row["p_holm"] < SIGNIFICANT else ""
         lines.append(f"net {100 * row['net']:+.1f}{star}")
-        lines.append(f"{100 * row['ci_low']:+.1f} to {100 * row['ci_high']:+.1f}")
+        lines.append(f"{100 * row['ci_low']:+.0f} to {100 * row['ci_high']:+.0f}")
     title = f"rate {100 * row['rate']:.1f} % ({100 * row['rate_low']:.1f} to {100 * row['rate_high']:.1f})"
     if row["p_holm"] == row["p_holm"]:
         title += f"; p = {row['p_holm']:.2g} (McNemar, Holm)"
+    if row["net"] == row["net"]:
+        title += f"; net {100 * row['net']:+.1f} ({100 * row['ci_low']:+.1f} to {100 * row['ci_high']:+.1f})"
     title += f"; {row['refusals']:,} refused; {row['not_judged']:,} not judged"
     return {
         "background": background,

@@ -71,7 +71,7 @@ def all_factors(score: str) -> tuple[Factor, ...]:
         Factor(
             name="source_confidence", column="source_confidence", unit="probability", label="confidence on the source"
         ),
-        Factor(name="original_score", column=f"source_{score}", unit="score", label=f"original {score}"),
+        Factor(name="original_score", column=f"source_{score}", unit="score", label=_original_words(score)),
     )
 
 
@@ -124,6 +124,10 @@ def _cases(records: Records, primary: Criterion, given: Axes | None) -> _Cases:
             "against": primary.against,
         },
     )
+
+
+def _original_words(score: str) -> str:
+    return "right on the source" if score == "agreement" else f"original {score}"
 
 
 def _original(primary: Criterion) -> str:
@@ -228,6 +232,9 @@ def factor_model(records: Records, primary: Criterion, place: Axes | None = None
     if design is None or rare < EVENTS_PER_TERM * (design.matrix.shape[1] - 1):
         terms = 0 if design is None else design.matrix.shape[1] - 1
         note = f"not fitted: {rare} rarer outcomes for {terms} terms, at least {EVENTS_PER_TERM} each are needed"
+        return pd.DataFrame([{"term": "", "kind": "none", **facts, "note": note}], columns=list(MODEL_COLUMNS))
+    if facts["clusters"] < statistics.FEW_CLUSTERS:  # the variance of so few clusters is far too small
+        note = f"not fitted: {facts['clusters']} clusters, at least {statistics.FEW_CLUSTERS} are needed"
         return pd.DataFrame([{"term": "", "kind": "none", **facts, "note": note}], columns=list(MODEL_COLUMNS))
     return _fit(cases, design, facts)
 

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 
 from medtest.simlab.sight import Traits
-from medtest.simlab.view import View
+from medtest.simlab.view import View, brightest
 
 GLARE = 0.42
 """Share of the field with a channel at its limit above which a picture is saturated."""
@@ -33,7 +33,7 @@ def measured(fine: View) -> tuple[float, float, float]:
     """
     field = fine.field
     count = max(1, int(field.sum()))
-    glare = float((fine.rgb.max(axis=2) >= 252)[field].sum()) / count
+    glare = float((brightest(fine.rgb) >= 252)[field].sum()) / count
     grey = cv2.cvtColor(fine.rgb, cv2.COLOR_RGB2GRAY).astype(np.float32)
     inner = cv2.erode(np.pad(field.astype(np.uint8), 1), np.ones((_MARGIN, _MARGIN), np.uint8))[1:-1, 1:-1].astype(bool)
     detail = float(np.median(abs(cv2.Laplacian(grey, cv2.CV_32F))[inner])) if inner.any() else CALM

@@ -17,6 +17,8 @@ SIDE = 256
 """Pixels of the shorter side at which colours are looked at."""
 FINE = 512
 """The same for letters and shapes of light."""
+_CAST, _DULL = 0.27, 185.0
+"""Casts and exposures that highlights have by chance stay within these."""
 _LONGEST = 3
 _MOST_REGIONS = 64
 DARK = 48.0
@@ -64,6 +66,11 @@ def resized(picture: NDArray[np.uint8], side: int) -> Bytes:
     return np.asarray(cv2.resize(picture, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR))
 
 
+def brightest(picture: NDArray[Any]) -> NDArray[Any]:
+    """Return each pixel's largest channel, h×w; several times faster than ``max(axis=2)``."""
+    return np.maximum(np.maximum(picture[..., 0], picture[..., 1]), picture[..., 2])
+
+
 def view_of(picture: NDArray[np.uint8], side: int = SIDE) -> View:
     """Return a picture made ready.
 
@@ -74,11 +81,36 @@ def view_of(picture: NDArray[np.uint8], side: int = SIDE) -> View:
     rgb = resized(picture, side)
     soft = cv2.GaussianBlur(rgb, (0, 0), 1.2 * side / SIDE).astype(np.float32) + np.float32(3.0)
     logs = np.log(soft)
-    light = np.asarray(soft.max(axis=2) - 3.0, np.float32)
+    light = np.asarray(brightest(soft) - np.float32(3.0), np.float32)
     boxes = _boxes(rgb)
     frame = _frame(light)
     field = ~(frame | boxes)
-    return View(rgb, light, logs[..., 0] - logs[..., 1], logs[..., 1] - logs[..., 2], field, _has_box(boxes, frame))
+    warm, blue = logs[..., 0] - logs[..., 1], logs[..., 1] - logs[..., 2]
+    cast, level = _glints(rgb, field)
+    if abs(cast) > _CAST:
+        warm, blue = warm - np.float32(cast), blue + np.float32(cast)
+    if level < _DULL:
+        deeper = np.float32(1.0 + 0.33 * min(1.0, (235.0 - level) / 85.0))
+        warm, blue, light = warm * deeper, blue * deeper, light * np.float32(235.0 / level)
+    return View(rgb, light, warm, blue, field, _has_box(boxes, frame))
+
+
+def _glints(rgb: Bytes, field: Bools) -> tuple[float, float]:
+    """Return what wet highlights tell, which are white: the picture's cast (green below 0, purple above) and exposure.
+
+    Returns:
+        The cast in the units of hues, and the brightness of highlights, 1 to 255.
+    """
+    inner = field & np.asarray(cv2.erode(field.astype(np.uint8), np.ones((5, 5), np.uint8)), np.bool_)
+    if not inner.any():
+        return 0.0, 255.0
+    pixels = rgb[inner]
+    darkest = np.minimum(np.minimum(pixels[:, 0], pixels[:, 1]), pixels[:, 2])
+    # The order of a count and no percentile: it is the same for every library.
+    most = max(1, pixels.shape[0] // 1000)
+    chosen = pixels[darkest >= np.partition(darkest, -most)[-most]].astype(np.float32) + np.float32(3.0)
+    logs = np.median(np.log(chosen), axis=0)
+    return float((2 * logs[0] - 4 * logs[1] + 2 * logs[2]) / 4), float(np.median(brightest(chosen[:, None])))
 
 
 def _frame(light: Floats) -> Bools:

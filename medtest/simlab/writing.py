@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.simlab.view import Bools
+from medtest.simlab.view import Bools, brightest
 
 _LOCK = threading.Lock()
 _ENGINE: list[Any] = []
@@ -73,7 +73,8 @@ def _strokes(picture: NDArray[np.uint8]) -> Bools:
     """Return thin neutral strokes that are much brighter than what lies around them."""
     grey = cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY)
     hat = cv2.morphologyEx(grey, cv2.MORPH_TOPHAT, cv2.getStructuringElement(cv2.MORPH_RECT, (_WIDEST, _WIDEST)))
-    spread = picture.max(axis=2).astype(np.int16) - picture.min(axis=2)
+    darkest = np.minimum(np.minimum(picture[..., 0], picture[..., 1]), picture[..., 2])
+    spread = brightest(picture) - darkest
     strokes: Bools = (hat > 60) & (spread < 70) & (grey > 110)
     return strokes
 
