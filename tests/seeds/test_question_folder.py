@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import tempfile
+import unicodedata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from layout_files import junk, mask, number_of, picture
 from pydantic import ValidationError
 from question_layouts import (
@@ -28,11 +32,12 @@ from medtest.errors import UserMistakes
 from medtest.plugins import part
 from medtest.preparation import prepare
 from medtest.seeds.question_folder import QuestionFolder, QuestionFolderSettings
-from medtest.vqa.questions import in_slide_order, kept, question_of
+from medtest.vqa.question_files import Asked, to_development
+from medtest.vqa.questions import in_slide_order, kept, official, question_of
 
 
-def source(root: Path | None, **given: Any) -> QuestionFolder:
-    return QuestionFolder(dataset="mine", settings=QuestionFolderSettings(**given), root=root, suite_seed=1)
+def source(root: Path | None, **chosen: Any) -> QuestionFolder:
+    return QuestionFolder(dataset="mine", settings=QuestionFolderSettings(**chosen), root=root, suite_seed=1)
 
 
 def asked(seeds: QuestionFolder) -> dict[str, dict[str, tuple[str, ...] | None]]:
@@ -262,3 +267,39 @@ def test_the_digest_covers_pixels_questions_and_answers(tmp_path: Path) -> None:
     write(tmp_path / "c" / "gt.json", text.replace(COUNT, TEXT))
     others.add(source(tmp_path / "c").digest())
     assert len(others) == 5
+
+
+# ---------------------------------------------------------------------------------------------------- any of them
+
+NAMES = st.text(st.sampled_from("aZ9é中 ._-(ß"), min_size=1, max_size=12).filter(lambda name: name.strip(" .") == name)
+WORDS = st.lists(st.sampled_from(["Red", "Not relevant", "5-10mm", "Zero", "ünï"]), max_size=3, unique=True)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    images=st.dictionaries(
+        NAMES, st.dictionaries(st.sampled_from(official()), WORDS, min_size=1, max_size=4), min_size=1, max_size=4
+    )
+)
+def test_whatever_is_written_is_read(images: dict[str, Any]) -> None:
+    """Names in any script and any answers: each image keeps its own questions and answers, and ids are distinct."""
+    folded = [unicodedata.normalize("NFC", name).casefold() for name in images]
+    if len(set(folded)) < len(folded):
+        return  # names that differ in case alone are one name
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        for number, name in enumerate(images):
+            picture(root / "images" / f"{name}.png", number)
+        rows = [
+            Asked(image=name, question=question, answers=tuple(answers))
+            for name, asked_of in images.items()
+            for question, answers in asked_of.items()
+        ]
+        write(root / "gt.json", to_development(rows))
+        seeds = source(root)
+        refs = seeds.refs()
+        assert len({ref.seed_id for ref in refs}) == len(refs) == len(images)
+        found = {number_of(seed): seed.asks for seed in map(seeds.load, refs)}
+        for number, asked_of in enumerate(images.values()):
+            truths = {ask.item: ask.truth for ask in found[number]}
+            assert truths == {one.name: tuple(answers) or None for one, answers in asked_of.items()}
