@@ -55,7 +55,7 @@ class Reader:
         covered = _grown(covered, 7)
         site = site_of_removal(view, palette) if palette.lining in PLAIN else None
         if site is not None:
-            covered |= site
+            covered |= _grown(site, 17)
         landmark, disease = _fixed(view, palette, covered)
         findings: list[Thing] = [] if disease is None else [disease.thing]
         if palette.lining in PLAIN:

@@ -19,6 +19,8 @@ FINE = 512
 """The same for letters and shapes of light."""
 _CAST, _DULL = 0.27, 185.0
 """Casts and exposures that highlights have by chance stay within these."""
+_GLINT = 1.3
+"""How many times brighter in their darkest channel highlights are than the field."""
 _LONGEST = 3
 _MOST_REGIONS = 64
 DARK = 48.0
@@ -108,7 +110,10 @@ def _glints(rgb: Bytes, field: Bools) -> tuple[float, float]:
     darkest = np.minimum(np.minimum(pixels[:, 0], pixels[:, 1]), pixels[:, 2])
     # The order of a count and no percentile: it is the same for every library.
     most = max(1, pixels.shape[0] // 1000)
-    chosen = pixels[darkest >= np.partition(darkest, -most)[-most]].astype(np.float32) + np.float32(3.0)
+    least = float(np.partition(darkest, -most)[-most])
+    if least < _GLINT * float(np.median(darkest)):  # nothing is wet
+        return 0.0, 255.0
+    chosen = pixels[darkest >= least].astype(np.float32) + np.float32(3.0)
     logs = np.median(np.log(chosen), axis=0)
     return float((2 * logs[0] - 4 * logs[1] + 2 * logs[2]) / 4), float(np.median(brightest(chosen[:, None])))
 
