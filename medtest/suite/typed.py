@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
+from medtest.cases import UNCHANGED
 from medtest.errors import Mistake, nearest_name
 from medtest.suite.checks import USES
 from medtest.suite.library import COMMAND_LINE, Origin, SuiteTree
@@ -128,6 +129,8 @@ def keep_chosen(values: dict[str, Any], source: Sources, mistakes: list[Mistake]
         if family == "systems":
             names = _that_exist(names, known, mistakes)
         kept = {name: block.get(name) or {} for name in names}
+        if family == "relations" and isinstance(block.get(UNCHANGED), dict):
+            kept = {UNCHANGED: block[UNCHANGED], **kept}  # the floor belongs to every choice, as the suite sets it
         systems = list(kept) if family == "systems" else systems
         for key in source.typed:
             if key[:1] != (family,) or len(key) < 2 or key[1] in kept:

@@ -290,6 +290,15 @@ def test_parts_from_the_command_line(team: Path, typed: list[str], relations: li
     assert ids(suite.systems) == systems
 
 
+def test_chosen_relations_keep_the_suite_s_floor(team: Path) -> None:
+    typed = ["+relations.unchanged={repeats: 3}", "relations=[blur]"]
+    assert [(p.id, p.settings.repeats) for p in load_suite("base.yaml", typed).relations] == [
+        ("unchanged", 3),
+        ("blur", 1),
+    ]
+    assert load_suite("medvqa", ["relations=[blur]"]).relations[0].settings.repeats == 3
+
+
 def test_any_key_of_the_suite_from_the_command_line(team: Path) -> None:
     suite = load_suite(
         "base.yaml",
