@@ -27,17 +27,21 @@ def plan_view(found: Outline) -> RenderableType:
         + f"{found.sources:,} sources and {found.follow_ups:,} follow-ups for each system: {each:,} cases"
         + (f" of {found.planned:,} in the suite" if each < found.planned else "")
         + f", {each * len(found.systems):,} in all",
-        f"About {duration(found.seconds)}, if nothing was run before"
-        + (
-            ""
-            if all(s.timed for s in found.systems)
-            else f" ({DEFAULT_MS:.0f} ms a case assumed until a run was timed)"
-        ),
+        _time(found),
         _criterion(found),
         *(escape(notice) for notice in found.notices),
         *(escape(system.notice) for system in found.systems if system.notice),
     ]
     return Group(*head, "", _relations(found), "", _systems(found), "", *lines)
+
+
+def _time(found: Outline) -> str:
+    if any(system.asked and not system.timed for system in found.systems):
+        return "How long it takes is the model's to say; the plan knows once a run was timed"
+    about = f"About {duration(found.seconds)}, if nothing was run before"
+    if all(system.timed for system in found.systems):
+        return about
+    return f"{about} ({DEFAULT_MS:.0f} ms a case assumed until a run was timed)"
 
 
 def _relations(found: Outline) -> Table:
@@ -90,7 +94,8 @@ def _systems(found: Outline) -> Table:
     for name in ("calls", "tokens in", "tokens out", "US dollars") if quoted else ():
         table.add_column(name, justify="right", no_wrap=True)
     for system in found.systems:
-        ms = f"{system.ms_per_case:.0f}" if system.timed else f"~{system.ms_per_case:.0f}"
+        assumed = "?" if system.asked else f"~{system.ms_per_case:.0f}"
+        ms = f"{system.ms_per_case:.0f}" if system.timed else assumed
         table.add_row(escape(system.record_name), ms, *(_quote_cells(system.quote) if quoted else ()))
     return table
 

@@ -61,6 +61,7 @@ class SystemOutline:
         notice: Its own line for the user, or "".
         ms_per_case: Milliseconds a case.
         timed: Whether those were measured here.
+        asked: It answers questions, in a time that nobody knows before a run was timed.
         quote: Calls, tokens and price of a model over an API, at most; None for other systems.
     """
 
@@ -69,6 +70,7 @@ class SystemOutline:
     notice: str
     ms_per_case: float
     timed: bool
+    asked: bool = False
     quote: Quote | None = None
 
 
@@ -169,6 +171,7 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
             notice=system.notice(),
             ms_per_case=timings.get(system.record_name, DEFAULT_MS),
             timed=system.record_name in timings,
+            asked=isinstance(system, AskingSystem),
             quote=quotes.get(name),
         )
         for name, system in systems_of_suite.items()
