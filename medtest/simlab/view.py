@@ -70,7 +70,8 @@ def resized(picture: NDArray[np.uint8], side: int) -> Bytes:
 
 def brightest(picture: NDArray[Any]) -> NDArray[Any]:
     """Return each pixel's largest channel, h×w; several times faster than ``max(axis=2)``."""
-    return np.maximum(np.maximum(picture[..., 0], picture[..., 1]), picture[..., 2])
+    found: NDArray[Any] = np.maximum(np.maximum(picture[..., 0], picture[..., 1]), picture[..., 2])
+    return found
 
 
 def view_of(picture: NDArray[np.uint8], side: int = SIDE) -> View:
