@@ -381,8 +381,8 @@ def main() -> int:
         print(f"   pictures with a trait, sources/follow-ups: {traits}")
         print("   set    implied   mean      sd       width    covered  below")
         for rate in (0.0, *RATES):
-            # A single rate has Wilson's interval alone, whose exact coverage goes down to 93.8 % here (binomial, n = 100,
-            # 0.0394): two hundred campaigns would fall below 92 % by chance too often.
+            # A rate alone has Wilson's interval, whose exact coverage goes down to 93.8 % here (binomial, n = 100,
+            # p = 0.0394): two hundred campaigns would too often fall below 92 % by chance.
             campaigns = chosen.campaigns * (5 if experiment.absolute else 1)
             found = coverage(experiment, pairs, rate, campaigns if rate else 5)
             worst = min(worst, found.covered) if rate else worst
