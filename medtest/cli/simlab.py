@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
@@ -140,5 +141,8 @@ def serve_simlab(options: Options, *, console: Console) -> None:
         finally:
             await server.stop()
 
+    # Also where the shell that started it in the background told its children to ignore Ctrl-C.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(live())

@@ -95,7 +95,9 @@ def test_a_configuration_survives_the_way_to_the_process() -> None:
 def test_by_hand(tmp_path: Path) -> None:
     environment = {**os.environ, "LAB_KEY": KEY}
     line = [sys.executable, "-m", "medtest", "simlab", "--defect", "refusals=1", "--key-variable", "LAB_KEY"]
+    earlier = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as shells do for what they start in the background
     process = subprocess.Popen(line, stdout=subprocess.PIPE, text=True, env=environment, cwd=tmp_path)
+    signal.signal(signal.SIGINT, earlier)
     assert process.stdout is not None
     try:
         address = ""
