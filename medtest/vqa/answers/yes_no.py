@@ -35,7 +35,8 @@ _NOT_REMOVED = re.compile(
 )
 _WAS_REMOVED = re.compile(r"\b(?:removed|resected|excised|polypectomy is complete|complete resection)\b")
 _HARD = re.compile(
-    r"\b(?:not (?:\w+ )?(?:easy|easily|obvious|clear|readily)|difficult\w*|hard|challenging|subtle"
+    r"\A\W*not (?:particularly|especially|really|very|so|quite)\b"
+    r"|\b(?:not (?:\w+ )?(?:easy|easily|obvious|clear|readily)|difficult\w*|hard|challenging|subtle"
     r"|inconspicuous|poorly visible|barely visible|schwer|schwierig|dif\u00edcil|difficile)\b"
 )
 _EASY = re.compile(
