@@ -63,6 +63,11 @@ def test_98_percent_of_the_labelled_answers_are_typed_rightly(kind: Kind) -> Non
         (7, "1. Polyp at the upper left\n2. Polyp at the lower right", "2"),
         (9, "1. Biopsy forceps\n2. Polyp snare\n3. A metal clip", "3"),
         (8, "There are two polyps:\n1. A sessile polyp\n2. A small polyp\n3. no more", "2"),
+        (9, "I don't see any.", "0"),
+        (1, "Not all of them: one remains at the lower right.", "no"),
+        (10, "Lower third of the image, towards the left", "lower-left"),
+        (10, "On the right-hand side of the frame, near the bottom.", "lower-right"),
+        (13, "The lower third of the oesophagus is shown.", "!unparsed"),
         (8, "1. The mucosa is smooth.\n2. There is one polyp.", "1"),
     ],
 )

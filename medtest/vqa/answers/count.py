@@ -82,6 +82,9 @@ _THINGS: dict[int | None, str] = {
     r"|hallazgos?|befunde?)",
     None: r"\w+",
 }
+_SEES_NONE = re.compile(
+    r"(?:\b(?:not|cannot)|n't)\s+(?:see|find|identify|detect|observe)\s+any(?=\s*(?:[.,;!]|\Z|in\b|here\b))"
+)
 _LINE = re.compile(r"^[ ]*(?P<n>\d{1,2})[.)] +(?P<what>[^\W\d][^\n]*)", re.MULTILINE)
 _NO_TOTAL = re.compile(r"\b(?:count|number|total)\b[^.;\n]{0,40}?\b(?:is|of|=|:)\s*")
 
@@ -188,9 +191,14 @@ def _sum(low: str, thing: str) -> Found | None:
     return ranges(Range(number, number)), parts[0].start(), parts[-1].end()
 
 
+def _none_seen(low: str) -> tuple[int, int] | None:
+    found = _SEES_NONE.search(low)
+    return found.span() if found else None
+
+
 def _without_numbers(low: str, thing: str) -> Found | None:
     """Return 0 for what is denied, and 1 for "a polyp"."""
-    none = nothing(low)
+    none = nothing(low) or _none_seen(low)
     lead = leading(low)
     if none is not None or (lead is not None and not lead[0]):
         place = none or (lead[1] if lead else (0, 0))

@@ -29,7 +29,8 @@ _NO_POLYP = re.compile(
 )
 _REMAIN = re.compile(r"\b(?:remain(?:s|ing)?|left|still)\b")
 _NOT_REMOVED = re.compile(
-    r"\b(?:not|n't|never)\b[^.;\n]{0,20}\b(?:removed|resected|excised|been removed)\b"
+    r"\A\W*not (?:all|every|entirely|completely|yet)\b"
+    r"|\b(?:not|n't|never)\b[^.;\n]{0,20}\b(?:removed|resected|excised|been removed)\b"
     r"|\bstill\b[^.;\n]{0,25}\b(?:polyp|visible|present|there|in place|in situ)"
     r"|\bpolyps?\b[^.;\n]{0,30}\b(?:remains?|still)\b|\b(?:incomplete|yet to be removed|remaining polyps?|not yet)\b"
 )
