@@ -6,7 +6,8 @@ asked again shows how many (relation ``unchanged``), and ``net`` is the rate und
 A cell is one question under one relation. Its rate has Wilson's interval, its net rate Newcombe's for the difference of
 independent proportions (R. G. Newcombe, "Interval estimation for the difference between independent proportions",
 Statistics in Medicine 17, 1998, method 10). Several severities or repeats of one image are not independent: images
-are counted, each with the share of its cases that flipped. Pools (``all`` questions, ``overall`` relations) are
+are counted, each with the share of its cases that flipped; where metadata name patients or videos, these stand for
+images throughout. Pools (``all`` questions, ``overall`` relations) are
 resampled by images, from which both rates are drawn together; the floor of a pool is that of the questions that are
 judged under its relation. A rate for which fewer than ten images flipped, or fewer
 than ten did not, has Wilson's interval in place of the bootstrap's; the two intervals are then joined as Newcombe joins
