@@ -54,8 +54,8 @@ def flip_heat(found: AnswerTables) -> dict[str, Any] | None:
 
 
 def _floor(cells: Mapping[tuple[str, str], Mapping[Any, Any]], item: str) -> dict[str, Any]:
-    row = next((row for (name, _), row in cells.items() if name == item and row["unchanged_cases"]), None)
-    if row is None:
+    row = cells.get((item, OVERALL))
+    if row is None or not row["unchanged_cases"]:
         return {**_EMPTY, "empty": "not asked"}
     flips, cases = int(row["unchanged_flips"]), int(row["unchanged_cases"])
     background, colour = shade(100 * flips / cases)

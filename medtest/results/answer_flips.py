@@ -6,8 +6,10 @@ asked again shows how many (relation ``unchanged``), and ``net`` is the rate und
 A cell is one question under one relation. Its rate has Wilson's interval, its net rate Newcombe's for the difference of
 independent proportions (R. G. Newcombe, "Interval estimation for the difference between independent proportions",
 Statistics in Medicine 17, 1998, method 10). Several severities or repeats of one image are not independent: images
-are counted, each with the share of its cases that flipped. Pools (``all`` questions, ``overall`` relations) are
-resampled by images, from which both rates are drawn together. A rate for which fewer than ten images flipped, or fewer
+are counted, each with the share of its cases that flipped; where metadata name patients or videos, these stand for
+images throughout. Pools (``all`` questions, ``overall`` relations) are
+resampled by images, from which both rates are drawn together; the floor of a pool is that of the questions that are
+judged under its relation. A rate for which fewer than ten images flipped, or fewer
 than ten did not, has Wilson's interval in place of the bootstrap's; the two intervals are then joined as Newcombe joins
 his (the method for any two intervals: G. Y. Zou and A. Donner, Statistics in Medicine 27, 2008).
 
@@ -17,7 +19,7 @@ first cases of both, images exchanged whole. ``p_holm`` is corrected over all ce
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -130,12 +132,22 @@ def flip_table(frame: pd.DataFrame) -> pd.DataFrame:
     rows: list[dict[str, object]] = []
     for item in [*grid.items, ALL]:
         items = grid.items if item == ALL else (item,)
-        floor = grid.rows(items, (UNCHANGED,))
         for relation in [*relations, OVERALL]:
-            cases = grid.rows(items, relations if relation == OVERALL else (relation,))
+            under = relations if relation == OVERALL else [relation]
+            cases = grid.rows(items, under)
             if cases.size:
+                floor = grid.rows(_compared(grid, items, under), (UNCHANGED,))
                 rows.append(_cell(item, relation, grid, cases, floor, resampler))
     return _with_holm(pd.DataFrame(rows, columns=list(COLUMNS)))
+
+
+def _compared(grid: Grid, items: Sequence[str], relations: Sequence[str]) -> list[str]:
+    """Return the questions whose floor stands beside a pool: those of which any answer under it is judged.
+
+    A relation that takes a question away would otherwise be held against that question's own unsteadiness.
+    """
+    judged = [item for item in items if not np.isnan(grid.flip[grid.rows((item,), relations)]).all()]
+    return judged or list(items)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -47,6 +47,11 @@ def answer_rows(records: Records) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)[list(COLUMNS)]
 
 
+def independent(frame: pd.DataFrame) -> pd.Series[str]:
+    """Return what intervals resample, for each record: the patient or video where metadata name one, else the image."""
+    return frame["dataset"].astype(object).astype(str) + "/" + frame["cluster"].astype(object).astype(str)
+
+
 def wordings(records: Records) -> Mapping[str, str]:
     """Return the wording of every question by its name."""
     found: dict[str, str] = {}
@@ -65,7 +70,7 @@ def _rows(frame: pd.DataFrame) -> pd.DataFrame:
     rules = {one: _rule(one) for one in text["rule"].unique()}
     return pd.DataFrame(
         {
-            "image": text["dataset"] + "/" + text["seed_id"],
+            "image": independent(frame),
             "item": text["item"],
             "relation": text["relation"],
             "severity": frame["severity"].astype(int),
@@ -85,7 +90,7 @@ def _rows(frame: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-_TEXTS = ("dataset", "seed_id", "item", "relation", "state", "said", "truth", "rule", "change", "why")
+_TEXTS = ("item", "relation", "state", "said", "truth", "rule", "change", "why")
 _NUMBERS = ("self_agreement", "agreement", "exact", "source_agreement")
 
 

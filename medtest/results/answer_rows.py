@@ -56,7 +56,7 @@ def judged_row(
     """Judge one answer both ways and return its row.
 
     Args:
-        image: The source image's id, which is what intervals resample.
+        image: What intervals resample: the source image's id, or its patient's or video's.
         question: The question.
         relation: Relation's id; :data:`SOURCE` for the source image, :data:`UNCHANGED` for asking it again.
         answer: Answer to this image.

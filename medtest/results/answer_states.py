@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from medtest.cases import Verdict
 from medtest.results import statistics
-from medtest.results.answer_records import STATE, answered
+from medtest.results.answer_records import STATE, answered, independent
 from medtest.results.answer_rows import SOURCE, UNCHANGED
 from medtest.results.records_io import Records
 
@@ -102,10 +102,9 @@ def _cases(records: Records) -> pd.DataFrame:
 
     parts = []
     for frame in (records.sources, records.followups):
-        kept = frame[["dataset", "seed_id", "item", "relation", "verdict", STATE, "reply", "why"]].astype(object)
+        kept = frame[["item", "relation", "verdict", STATE, "reply", "why"]].astype(object)
         error = kept["verdict"] == Verdict.ERROR.value
-        there = kept[kept[STATE].notna() | error].fillna("")
-        parts.append(there.assign(image=there["dataset"] + "/" + there["seed_id"]))
+        parts.append(kept.assign(image=independent(frame))[kept[STATE].notna() | error].fillna(""))
     return pd.concat(parts, ignore_index=True)
 
 

@@ -120,6 +120,23 @@ def test_cells_agree_with_statsmodels_and_scipy() -> None:
     assert list(cells["p_holm"]) == pytest.approx(multipletests(expected_p, method="holm")[1])
 
 
+def test_images_of_a_patient_are_no_independent_cases() -> None:
+    rows = []
+    for image in range(12):
+        patient = {"cluster": f"p{image // 4}"}
+        made = flipped if image < 4 else record
+        rows += [record(image, "text", "source", **patient), made(image, "text", "blur", **patient)]
+        rows.append(record(image, "text", "unchanged", **patient))
+    records = records_of(rows)
+    row = flip_table(answer_rows(records)).set_index(["item", "relation"]).loc[("text", "blur")]
+    assert (row.flips, row.cases) == (4, 12)
+    # One patient of three flipped in every image: Wilson's interval of 1 of 3, and no test can tell one patient.
+    assert (row.rate_low, row.rate_high) == pytest.approx(proportion_confint(1, 3, method="wilson"), abs=1e-6)
+    assert row.p == 1.0
+    states = state_table(records).set_index(["item", "relation"]).loc[("text", "blur")]
+    assert states.ci_high == pytest.approx(proportion_confint(0, 3, method="wilson")[1], abs=1e-6)
+
+
 def test_the_contract_has_exactly_its_columns_and_all_pools() -> None:
     tables = answer_tables(campaign())
     assert tables is not None

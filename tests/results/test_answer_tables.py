@@ -118,6 +118,23 @@ def test_what_may_change_is_not_judged() -> None:
     assert np.isnan(row.p_holm)
 
 
+def test_the_floor_of_a_pool_is_of_the_questions_that_are_judged_under_it() -> None:
+    rows = []
+    for number in range(12):  # the unsteady question is skipped under white balance
+        again = "Pink|Pink|Pink"
+        rows += rows_of(
+            f"i{number}", "abnormality_colour", "Red", "Red", white_balance="Pink", contrast="Red", unchanged=again
+        )
+        rows += rows_of(f"i{number}", "polyps", "1", "1", white_balance="1", contrast="1", unchanged="1|1|1")
+    cells = flip_table(frame_of(rows)).set_index(["item", "relation"])
+    alone = cells.loc[(ALL, "white_balance")]
+    assert (alone.flips, alone.cases, alone.unchanged_flips, alone.unchanged_cases) == (0, 12, 0, 36)
+    assert alone.net == 0.0
+    both = cells.loc[(ALL, "contrast")]
+    assert (both.flips, both.cases, both.unchanged_flips, both.unchanged_cases) == (0, 24, 36, 72)
+    assert cells.loc[(ALL, OVERALL)].unchanged_cases == 72
+
+
 def test_pools_of_many_images_are_resampled() -> None:
     rows = []
     for number in range(60):

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medtest.vqa.answers import Change, compare, king_distance
+from medtest.vqa.answers import Change, compare, king_distance, parse
 from medtest.vqa.answers.place import CELLS
 from medtest.vqa.expectations import cells_of
 from medtest.vqa.questions import official
+from medtest.vqa.values import Kind
 
 QUESTIONS = {one.name: one for one in official()}
 
@@ -115,3 +116,17 @@ def test_a_region_lies_in_its_cells() -> None:
     mask[:] = False
     mask[:30, 30:50] = True
     assert cells_of(mask) == {"upper-left", "upper-center"}
+
+
+@pytest.mark.parametrize(
+    ("said", "true", "hit"),
+    [
+        ("The image shows an opacity in the right lung.", "in the liver", False),
+        ("It is in the left lobe.", "left lobe", True),
+        ("in the", "in the", True),
+    ],
+)
+def test_free_answers_hit_by_words_that_say_something(said: str, true: str, hit: bool) -> None:
+    found = compare(parse(said, Kind.TEXT), parse(true, Kind.TEXT))
+    assert found is not None
+    assert found.any_hit is hit

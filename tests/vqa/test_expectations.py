@@ -98,6 +98,15 @@ def test_every_relation_of_the_matrix_ships() -> None:
     assert set(default_matrix()) <= shipped
 
 
+def test_blur_and_noise_of_every_kind_may_make_findings_harder_to_see() -> None:
+    easy = by_name("easy")
+    assert easy is not None
+    shipped = {file.stem for file in (conf_folder() / "relations").glob("*.yaml")}
+    hides = {name for name in shipped if name.endswith(("blur", "noise"))}
+    assert len(hides) > 10
+    assert {name for name in hides if expectation(default_matrix(), name, easy).rule != Rule.MAY_CHANGE} == set()
+
+
 def test_a_pair_that_is_not_named_is_invariant() -> None:
     named = {(relation, name) for relation, cells in default_matrix().items() for name in cells}
     for question in official():

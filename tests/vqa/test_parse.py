@@ -50,6 +50,35 @@ def test_98_percent_of_the_labelled_answers_are_typed_rightly(kind: Kind) -> Non
     assert len(wrong) <= 0.02 * len(rows), "\n".join(wrong)
 
 
+@pytest.mark.parametrize(
+    ("item", "text", "expected"),
+    [
+        (5, "I cannot reliably determine the colour from this image.", "!refusal"),
+        (16, "The size cannot be accurately measured without a reference.", "!refusal"),
+        (16, "It cannot accurately be determined.", "!refusal"),
+        (8, "I am unable to confidently identify any structure.", "!refusal"),
+        (17, "Paris classification 0-IIa (slightly elevated, non-pedunculated).", "iia"),
+        (2, "Not particularly - the lesion blends into the folds.", "no"),
+        (2, "Not very.", "no"),
+        (7, "1. Polyp at the upper left\n2. Polyp at the lower right", "2"),
+        (9, "1. Biopsy forceps\n2. Polyp snare\n3. A metal clip", "3"),
+        (8, "There are two polyps:\n1. A sessile polyp\n2. A small polyp\n3. no more", "2"),
+        (9, "I don't see any.", "0"),
+        (1, "There were no polyps to remove.", "!not_relevant"),
+        (3, "There isn't one.", "no"),
+        (11, "Not visible", "!not_relevant"),
+        (1, "Not all of them: one remains at the lower right.", "no"),
+        (10, "Lower third of the image, towards the left", "lower-left"),
+        (10, "On the right-hand side of the frame, near the bottom.", "lower-right"),
+        (13, "The lower third of the oesophagus is shown.", "!unparsed"),
+        (8, "1. The mucosa is smooth.\n2. There is one polyp.", "1"),
+    ],
+)
+def test_adverbs_in_refusals_prefixes_and_numbered_lists(item: int, text: str, expected: str) -> None:
+    question = next(one for one in official() if one.id == item)
+    assert str(question.parse(text)) == expected
+
+
 def test_evidence_lies_in_the_text_and_says_why() -> None:
     for row in labelled():
         found = parse(row.text, row.kind, row.item)

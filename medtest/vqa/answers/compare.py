@@ -18,6 +18,13 @@ from medtest.vqa.values import NO, YES, Kind, Names, Range, Ranges, Value, Words
 ABOUT = 0.2
 """Share of a number that "about" leaves open on either side."""
 
+_FUNCTION = (
+    "this that these those it its is are was were be been has have had there here and or but of in on at to from by "
+    "with for as into over i we you image picture scan shows shown showing seen see visible appears"
+)
+FUNCTION_WORDS = frozenset(_FUNCTION.split())
+"""Words of free answers that say nothing of the matter: two answers that share no others have nothing in common."""
+
 
 class Change(StrEnum):
     """What became of an answer beside another."""
@@ -126,7 +133,7 @@ def _compare_words(found: list[str], other: list[str]) -> Comparison:
     exact = found == other
     jaccard = len(common) / len(union) if union else float(exact)
     change = Change.SAME if exact else Change.FLIP
-    return Comparison(any_hit=bool(common) or exact, exact=exact, jaccard=jaccard, change=change)
+    return Comparison(any_hit=bool(common - FUNCTION_WORDS) or exact, exact=exact, jaccard=jaccard, change=change)
 
 
 # ------------------------------------------------------------------------------------------------------- intervals

@@ -82,6 +82,10 @@ _THINGS: dict[int | None, str] = {
     r"|hallazgos?|befunde?)",
     None: r"\w+",
 }
+_SEES_NONE = re.compile(
+    r"(?:\b(?:not|cannot)|n't)\s+(?:see|find|identify|detect|observe)\s+any(?=\s*(?:[.,;!]|\Z|in\b|here\b))"
+)
+_LINE = re.compile(r"^[ ]*(?P<n>\d{1,2})[.)] +(?P<what>[^\W\d][^\n]*)", re.MULTILINE)
 _NO_TOTAL = re.compile(r"\b(?:count|number|total)\b[^.;\n]{0,40}?\b(?:is|of|=|:)\s*")
 
 
@@ -101,6 +105,10 @@ def count(low: str, item: int | None) -> Found | None:
         and not shown[total.end() : found[1]].strip()
     ):
         return found
+    if (listed := _listed(shown, thing)) is not None and (first := _NUMBER.search(shown)) is not None:
+        _, begin, end = listed
+        if first.start() >= begin and first.end() <= end:
+            return listed
     added = _sum(shown, thing) if item in (FINDINGS, INSTRUMENTS) else None
     found = _bounded(shown, 0)
     if found is not None:
@@ -110,6 +118,18 @@ def count(low: str, item: int | None) -> Found | None:
     if refusals(shown):
         return None
     return _without_numbers(low, thing)
+
+
+def _listed(low: str, thing: str) -> Found | None:
+    """Return how many things a list has that is numbered from 1 on, two at least, each line naming one."""
+    lines = list(_LINE.finditer(low))
+    if len(lines) < 2 or [int(one["n"]) for one in lines] != list(range(1, len(lines) + 1)):
+        return None
+    named = re.compile(rf"(?:(?!no\b|not\b|there\b)[^\s\d.:]+\s+){{0,3}}?{thing}\b")
+    if not all(named.match(one["what"]) for one in lines):
+        return None
+    number = float(len(lines))
+    return ranges(Range(number, number)), lines[0].start("n"), lines[-1].end()
 
 
 def _bounded(low: str, start: int) -> Found | None:
@@ -171,9 +191,14 @@ def _sum(low: str, thing: str) -> Found | None:
     return ranges(Range(number, number)), parts[0].start(), parts[-1].end()
 
 
+def _none_seen(low: str) -> tuple[int, int] | None:
+    found = _SEES_NONE.search(low)
+    return found.span() if found else None
+
+
 def _without_numbers(low: str, thing: str) -> Found | None:
     """Return 0 for what is denied, and 1 for "a polyp"."""
-    none = nothing(low)
+    none = nothing(low) or _none_seen(low)
     lead = leading(low)
     if none is not None or (lead is not None and not lead[0]):
         place = none or (lead[1] if lead else (0, 0))

@@ -10,6 +10,7 @@ from pathlib import Path
 from medtest.vqa.answers.scope import negated
 
 FILE = Path(__file__).with_name("lexicon.yaml")
+_NON = re.compile(r"\bnon-\s?\Z")
 
 
 @cache
@@ -54,5 +55,9 @@ def mentions(section: str, low: str) -> list[tuple[str, int, int]]:
 
 
 def affirmed(section: str, low: str) -> list[tuple[str, int, int]]:
-    """Return the words of a section that the text does not deny."""
-    return [one for one in mentions(section, low) if not negated(low, one[1], one[2])]
+    """Return the words of a section that the text does not deny, neither by a word nor as "non-pedunculated"."""
+    return [
+        one
+        for one in mentions(section, low)
+        if not negated(low, one[1], one[2]) and not _NON.search(low, max(0, one[1] - 6), one[1])
+    ]

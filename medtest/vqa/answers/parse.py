@@ -17,6 +17,7 @@ from medtest.vqa.answers.scope import clauses
 from medtest.vqa.values import NO, YES, Kind, Names, Ranges, Value, ranges, words
 
 _DESCRIBES = frozenset({Kind.SIZE, Kind.COLOUR, Kind.PLACE, Kind.POLYP_TYPE})
+_NOT_THERE = re.compile(r"\A\W*not (?:visible|present|seen|detected)\b")
 _THING = r"(?:polyps?|abnormalit(?:y|ies)|lesions?|findings?|(?:anatomical )?landmarks?|instruments?|object)"
 _NO_THING = re.compile(
     rf"(?:\b(?:no|not|without|kein\w*|ning\u00fan|aucune?)|n't)\b[^.;\n]{{0,40}}?\b{_THING}\b"
@@ -91,7 +92,7 @@ def _found(text: str, low: str, kind: Kind, item: int | None) -> Found | None:
         return value
     refused = states.refusals(low)
     if kind in _DESCRIBES and not refused:
-        none = states.nothing(low) or _lead_no(low) or _place_of(_NO_THING, low)
+        none = states.nothing(low) or _lead_no(low) or _place_of(_NOT_THERE, low) or _place_of(_NO_THING, low)
         if none is not None:
             return State.NOT_RELEVANT, *none
     return (State.REFUSAL, *refused[0]) if refused else None

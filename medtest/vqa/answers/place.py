@@ -28,11 +28,14 @@ _PART = re.compile(
 )
 _BETWEEN = re.compile(
     r"[\s-]*(?:(?:of the image|part|side|portion|region|area|hand|a la|\u00e0|au|the|to|and slightly"
-    r"|of)[\s-]*|,\s*(?:in|at|on) the\s+)?"
+    r"|of)[\s-]*|,\s*(?:in|at|on) the\s+"
+    r"|(?:hand )?(?:side|part|portion|third|half|region|area)?(?:\s*of the (?:image|picture|frame|view|field))?"
+    r",?\s*(?:near|towards?|close to|by|at|in|on) the\s+)?"
 )
 _ANATOMY = re.compile(
     rf"\b(?:{_UPPER}|{_LOWER}|{_LEFT}|{_RIGHT}|{_MIDDLE})\s+(?:colon|o?esophagus|gi\b|gastro\w*|endoscopy"
-    rf"|rectum|third|lobe|abdomen|intestine|bowel|body|digestive|now|away)\b|\bright (?:in|at|here|there|now)\b"
+    r"|rectum|third(?!s? of the (?:image|picture|frame|view|field))|lobe|abdomen|intestine|bowel|body|digestive|now"
+    r"|away)\b|\bright (?:in|at|here|there|now)\b"
 )
 _ALL = re.compile(
     r"\b(?:throughout|diffuse(?:ly)?|entire (?:image|field|view|mucosa)|whole (?:image|field|view)|all over"

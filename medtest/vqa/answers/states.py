@@ -18,12 +18,13 @@ _DUE = re.compile(
     rf"\A[^.;\n]{{0,20}}\b(?:due to|because of|owing to|given|under|caused by)\b[^.;\n]{{0,40}}{_IMAGING}"
 )
 _TO = (
-    r"(?:\s+(?:accurately|reliably|definitively|precisely|confidently|exactly|clearly|fully|safely|really|certainly))*"
+    r"(?:(?:accurately|reliably|definitively|precisely|confidently|exactly|clearly|fully|safely|really|certainly)\s+)*"
 )
 _DO = (
-    r"(?:be\s+)?"
+    _TO
+    + r"(?:be\s+)?"
     + _TO
-    + r"\s*(?:determine[d]?|tell|assess(?:ed)?|say|provide[d]?|identif(?:y|ied)|identifying|answer(?:ed)?"
+    + r"(?:determine[d]?|tell|assess(?:ed)?|say|provide[d]?|identif(?:y|ied)|identifying|answer(?:ed)?"
     r"|evaluate[d]?|confirm(?:ed)?"
     r"|make|made|measure[d]?|estimate[d]?|judge[d]?|assist|help|analy[sz]e[d]?|interpret(?:ed)?"
     r"|diagnose[d]?|give|offer|comment|view|process|classif(?:y|ied)|ascertain(?:ed)?|pinpoint|locate"

@@ -29,13 +29,15 @@ _NO_POLYP = re.compile(
 )
 _REMAIN = re.compile(r"\b(?:remain(?:s|ing)?|left|still)\b")
 _NOT_REMOVED = re.compile(
-    r"\b(?:not|n't|never)\b[^.;\n]{0,20}\b(?:removed|resected|excised|been removed)\b"
+    r"\A\W*not (?:all|every|entirely|completely|yet)\b"
+    r"|\b(?:not|n't|never)\b[^.;\n]{0,20}\b(?:removed|resected|excised|been removed)\b"
     r"|\bstill\b[^.;\n]{0,25}\b(?:polyp|visible|present|there|in place|in situ)"
     r"|\bpolyps?\b[^.;\n]{0,30}\b(?:remains?|still)\b|\b(?:incomplete|yet to be removed|remaining polyps?|not yet)\b"
 )
 _WAS_REMOVED = re.compile(r"\b(?:removed|resected|excised|polypectomy is complete|complete resection)\b")
 _HARD = re.compile(
-    r"\b(?:not (?:\w+ )?(?:easy|easily|obvious|clear|readily)|difficult\w*|hard|challenging|subtle"
+    r"\A\W*not (?:particularly|especially|really|very|so|quite)\b"
+    r"|\b(?:not (?:\w+ )?(?:easy|easily|obvious|clear|readily)|difficult\w*|hard|challenging|subtle"
     r"|inconspicuous|poorly visible|barely visible|schwer|schwierig|dif\u00edcil|difficile)\b"
 )
 _EASY = re.compile(
@@ -44,6 +46,8 @@ _EASY = re.compile(
 )
 _THERE = re.compile(r"\b(?:present|visible|detected|seen|exists?)\b")
 _ABSENT = re.compile(r"\A\W*(?:absent|missing|not (?:present|visible|seen|detected)|without|no\b)")
+_THERE_IS = re.compile(r"\bthere (?:is|are|was|were)\b")
+_ISNT = re.compile(r"\A\W*(?:no, )?there (?:is|are|was|were)(?: not|n't) (?:one|any)\b")
 _NO_FINDING = re.compile(r"\b(?:no|without)\s+(?:\w+\s+){0,2}?(?:findings?|abnormalit(?:y|ies)|lesions?)\b")
 _INSIDE = re.compile(r",\s*(?:so\s+)?(yes|no)\b")
 
@@ -76,7 +80,7 @@ def _of(answer: bool, start: int, end: int) -> Found:
 def _removed_without_polyps(low: str) -> Found | None:
     """Return the answer of a text that begins with "no polyps": none remain, or the question does not apply."""
     found = _NO_POLYP.search(low)
-    if found is None or re.search(r"\w", low[: found.start()].replace("there are", "").replace("there is", "")):
+    if found is None or re.search(r"\w", _THERE_IS.sub("", low[: found.start()])):
         return None
     if _REMAIN.search(low[found.start() : found.end() + 30]):
         return _of(True, *found.span())
@@ -130,7 +134,7 @@ def _alone(low: str) -> Found | None:
         return None
     if (none := nothing(low)) is not None:
         return _of(False, *none)
-    if (absent := _ABSENT.match(low)) is not None:
+    if (absent := _ISNT.match(low) or _ABSENT.match(low)) is not None:
         return _of(False, *absent.span())
     if (found := _INSIDE.search(low)) is not None:
         return _of(found[1] == YES, *found.span(1))
