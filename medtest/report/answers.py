@@ -36,7 +36,7 @@ def answers(material: Material) -> dict[str, Any]:
             "simulated": found.simulated,
             "hidden": hidden_words(found.hidden),
             "accuracy": _accuracy(found),
-            "published": f"{PUBLISHED}: {_published_words(found)}",
+            "published": _published_words(found),
             "heat": flip_heat(found),
             "floor": floor_words(found.flips),
             "relations": _by_relation(found),
@@ -139,7 +139,9 @@ def _accuracy(found: AnswerTables) -> list[dict[str, Any]]:
                 "sum": mean,
                 "cases": f"{int(row['cases']):,}",
                 "own": [_stacked(row, "source"), _stacked(row, "perturbed"), _stacked(row, "difference", signed=True)],
-                "published": [
+                "published": []
+                if found.simulated
+                else [
                     _stacked(row, "published_source"),
                     _stacked(row, "published_perturbed"),
                     _stacked(row, "published_difference", signed=True),
@@ -157,9 +159,11 @@ def _stacked(row: Mapping[Any, Any], name: str, *, signed: bool = False) -> tupl
 
 
 def _published_words(found: AnswerTables) -> str:
-    words = "accuracy as the slides print it, Wilson's interval for 182 images; how they scored is not known, and "
-    words += "15 of their 18 accuracies are no fraction of 182."
-    if found.phantom or found.simulated:
+    if found.simulated:
+        return "The published figures of GPT-4V stand beside real systems only, never beside a simulation."
+    words = f"{PUBLISHED}: accuracy as the slides print it, Wilson's interval for 182 images; how they scored is not "
+    words += "known, and 15 of their 18 accuracies are no fraction of 182."
+    if found.phantom:
         words += " They are of a real product on real images: these rows are no reproduction of them."
     return words
 

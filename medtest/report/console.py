@@ -90,7 +90,7 @@ def what_broke(material: Material) -> str:
         for verdict, reason, count in material.tables.counts.reasons
         if verdict == "ERROR" or reason.startswith(SOURCE_FAILED)
     ]
-    return f"{material.system}: what broke most often: {max(found)[1].rstrip(".")}." if found else ""
+    return f"{material.system}: what broke most often: {max(found)[1].rstrip('.')}." if found else ""
 
 
 def flips(material: Material) -> str:

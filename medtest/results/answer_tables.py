@@ -33,7 +33,7 @@ class AnswerTables:
         system: Its name in the records.
         flips: Flips of every question × relation with pools: all columns of :func:`answer_flips.flip_table`.
         directions: Which way answers went between right and wrong.
-        accuracy: Accuracy per question beside the published.
+        accuracy: Accuracy per question, of real systems beside the published.
         by_relation: Accuracy of every question × relation.
         changes: How answers differ from the sources'.
         states: Refusals, and what could not be read.
@@ -90,11 +90,15 @@ def answer_tables(records: Records, *, phantom: bool = False) -> AnswerTables | 
     if records.followups.empty or not has_answers(records):
         return None
     rows, words = answer_rows(records), wordings(records)
+    system = str(records.followups["system"].iloc[0])
+    accuracy = accuracy_table(rows)
+    if is_simulated(system):  # the published figures are of a real product, which shares no table with a simulation
+        accuracy = accuracy.drop(columns=[name for name in accuracy if str(name).startswith("published_")])
     return AnswerTables(
-        system=str(records.followups["system"].iloc[0]),
+        system=system,
         flips=_worded(flip_table(rows), words),
         directions=_worded(direction_table(rows), words),
-        accuracy=_worded(accuracy_table(rows), words),
+        accuracy=_worded(accuracy, words),
         by_relation=relation_table(rows),
         changes=change_table(records),
         states=state_table(records),

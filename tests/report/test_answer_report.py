@@ -133,6 +133,10 @@ def test_a_simulation_says_so_wherever_it_is_shown(ran: Any) -> None:
     assert outcome.systems[1].record_name == "sim-simulated"
     assert set(records(outcome, 1).system) == {"sim-simulated"}
     text = done.reports[1].read_text(encoding="utf-8")
+    assert "GPT-4V, published" not in text
+    assert "never beside a simulation" in text
+    accuracy = pd.read_csv(outcome.systems[1].folder / "tables" / "answer_accuracy.csv")
+    assert not [name for name in accuracy if name.startswith("published")]
     assert "<b>Simulated.</b>" in text
     assert "Simulated: " in text
     assert tags(done.materials[1])["simulated"] == "true"
