@@ -238,9 +238,10 @@ class Campaign:
         """Send one call with its entries; the outcome is None where another call follows."""
         reply = Reply(trouble=Trouble.CONNECTION)
         call = 0
-        cost, billable = usd, True
+        cost, billable = 0.0, False
         try:
             call = self.ledger.send(address=request.address, key=key, attempt=tally.sent, expected_usd=usd)
+            cost, billable = usd, True
             reply = await self.caller.call(request)
             known = self.budget.cost(reply.prompt_tokens, reply.completion_tokens)
             billable = reply.maybe_billed
