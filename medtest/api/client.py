@@ -363,6 +363,8 @@ def request_body(request: Request, parameters: Parameters, *, plain: bool = Fals
         values[parameters.max_tokens_name] = parameters.max_tokens
     else:
         values["max_output_tokens"] = parameters.max_tokens
+        # Servers keep responses, pictures included, unless they are told not to.
+        values["store"] = False
     body.update({name: value for name, value in values.items() if value is not None})
     if request.answer_model is not None and not plain:
         shape = {"name": request.answer_model.__name__, "schema": schema_of(request.answer_model), "strict": True}
