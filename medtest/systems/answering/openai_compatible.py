@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from medtest.api.budget import Budget, Price, planned_cost, price_for
 from medtest.api.cache import Cache, CacheMode
@@ -38,6 +38,11 @@ LEDGER = "ledger.sqlite"
 CACHE = "answers.sqlite"
 """The cache's name in the folder that all runs share."""
 _KEPT_PICTURES = 16
+_OURS = frozenset(
+    {"model", "messages", "input", "stream", "n", "max_tokens", "max_completion_tokens", "max_output_tokens"}
+    | {"response_format"}
+)
+"""Fields of a body by which answers are read and budgets kept: they have settings of their own, or one value only."""
 
 
 class PriceSettings(BaseModel):
@@ -93,6 +98,13 @@ class ApiSettings(PromptSettings):
     call_seconds: float = Field(default=120.0, gt=0, le=3600, json_schema_extra=TRUSTED)
     total_seconds: float = Field(default=900.0, gt=0, le=86_400, json_schema_extra=TRUSTED)
     attempts: int = Field(default=6, ge=1, le=20, json_schema_extra=TRUSTED)
+
+    @field_validator("extra")
+    @classmethod
+    def _extra_leaves_ours(cls, extra: dict[str, Any]) -> dict[str, Any]:
+        if taken := sorted(_OURS & set(extra)):
+            raise ValueError(f"fields of the body other than {', '.join(taken)}, which medtest sets itself")
+        return extra
 
 
 class OpenAICompatible(AskingSystem):
