@@ -26,7 +26,7 @@ from medtest.api.ledger import Ledger
 from medtest.api.request import Parameters, Picture, Request
 from medtest.api.retry import Retries
 from medtest.cases import Json
-from medtest.errors import MedtestError, Mistake
+from medtest.errors import FolderInUse, MedtestError, Mistake, OutputProblem
 from medtest.plugins import TRUSTED
 from medtest.systems.answering.outputs import asked_of
 from medtest.systems.answering.prompts import PromptSettings, prompt_of
@@ -305,6 +305,22 @@ class OpenAICompatible(AskingSystem):
             except RuntimeError:  # a counter was being added while they were copied; the last line will do
                 return self._line
         return self._line
+
+    def account(self, folder: Path) -> str:
+        """Say how many calls of the run may be billed without an answer."""
+        if not (folder / LEDGER).is_file():
+            return ""
+        try:
+            with Ledger(folder / LEDGER) as ledger:
+                totals = ledger.totals()
+        except (FolderInUse, OutputProblem):
+            return ""
+        if not totals.doubtful:
+            return ""
+        return (
+            f"{self.record_name}: {totals.doubtful} of {totals.calls} calls brought no answer and may be billed"
+            f" ({totals.lost} under way when a session ended, {totals.doubtful - totals.lost} cut off)."
+        )
 
     def close(self) -> None:
         """Close ledger and cache."""
