@@ -76,6 +76,7 @@ class Ledger:
 
     Args:
         path: The file; made with its folder where it does not exist.
+        wait: Seconds to wait for another process that holds it.
 
     Attributes:
         lost_before: Calls that earlier processes left under way, found now.
@@ -85,12 +86,12 @@ class Ledger:
         OutputProblem: It cannot be opened or is no ledger.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, wait: float = 0.0) -> None:
         self.path = path
         self._lock = FileLock(f"{path}.lock")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._lock.acquire(timeout=0)
+            self._lock.acquire(timeout=wait)
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=NORMAL")

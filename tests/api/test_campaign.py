@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 import urllib.request
 from pathlib import Path
@@ -253,7 +254,9 @@ def test_progress_counts(tmp_path: Path) -> None:
 def test_one_process_at_a_time_holds_a_ledger(tmp_path: Path) -> None:
     with Ledger(tmp_path / "l.sqlite"), pytest.raises(FolderInUse):
         Ledger(tmp_path / "l.sqlite")
-    Ledger(tmp_path / "l.sqlite").close()
+    held = Ledger(tmp_path / "l.sqlite")
+    threading.Timer(0.3, held.close).start()  # as a worker that is ending while the next one opens
+    Ledger(tmp_path / "l.sqlite", wait=20.0).close()
 
 
 def test_a_limit_with_headers_is_kept(tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ LEDGER = "ledger.sqlite"
 CACHE = "answers.sqlite"
 """The cache's name in the folder that all runs share."""
 _KEPT_PICTURES = 16
+_WAIT_SECONDS = 10.0
 _OURS = frozenset(
     {"model", "messages", "input", "stream", "n", "max_tokens", "max_completion_tokens", "max_output_tokens"}
     | {"response_format"}
@@ -243,7 +244,8 @@ class OpenAICompatible(AskingSystem):
         """
         if self._folder is None or self._shared is None:
             raise MedtestError(f"{self.record_name} has no folder for its ledger")
-        self._ledger = Ledger(self._folder / LEDGER)
+        # The folder is this run's: whoever holds the ledger is a worker of it that is just ending.
+        self._ledger = Ledger(self._folder / LEDGER, wait=_WAIT_SECONDS)
         spent = self._ledger.totals()
         self._budget = Budget(
             **asdict(self._limits), price=self.price(), spent_usd=spent.cost_usd, calls=spent.billable, where=self.name
