@@ -88,7 +88,7 @@ class Ledger:
 
     def __init__(self, path: Path, *, wait: float = 0.0) -> None:
         self.path = path
-        self._lock = FileLock(f"{path}.lock")
+        self._lock = FileLock(f"{path}.lock", thread_local=False)  # freed by whichever thread closes it
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._lock.acquire(timeout=wait)
