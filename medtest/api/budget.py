@@ -91,25 +91,38 @@ class Tokens:
     completion: int
 
 
-def picture_tokens(picture: Picture, detail: str) -> int:
+_TILES = {"gpt-4o-mini": (2833, 5667)}
+"""Tokens of a picture and of each of its tiles, where they are not 85 and 170."""
+_PATCHES = {"gpt-4.1-mini": 1.62, "gpt-4.1-nano": 2.46, "gpt-5-mini": 1.62, "gpt-5-nano": 2.46}
+"""Tokens of a patch of 32×32, of models that count those."""
+_MOST_PATCHES = 1536
+
+
+def picture_tokens(picture: Picture, detail: str, model: str = "") -> int:
     """Return the estimated tokens of a picture.
 
     The tile rule of the gpt-4o family (OpenAI's guide "Images and vision", costs): 85 at low detail; else the picture
-    is fitted into 2048×2048, its shorter side into 768, and each tile of 512×512 costs 170 beside the 85. Other
-    families count otherwise: it is an estimate, which the first answers correct.
+    is fitted into 2048×2048, its shorter side into 768, and each tile of 512×512 costs 170 beside the 85. Small models
+    of OpenAI count higher tiles, or patches of 32×32, 1536 of them at most (same guide). Other families count
+    otherwise: it is an estimate, which the first answer corrects.
     """
+    family = _SNAPSHOT.sub("", model)
+    if family in _PATCHES:
+        patches = math.ceil(picture.height / 32) * math.ceil(picture.width / 32)
+        return math.ceil(_PATCHES[family] * min(patches, _MOST_PATCHES))
+    base, tile = _TILES.get(family, (85, 170))
     if detail == "low":
-        return 85
+        return base
     scale = min(1.0, 2048 / max(picture.height, picture.width))
     scale = min(scale, 768 / min(picture.height, picture.width))
     tiles = math.ceil(picture.height * scale / 512) * math.ceil(picture.width * scale / 512)
-    return 85 + 170 * tiles
+    return base + tile * tiles
 
 
 def estimate(request: Request, parameters: Parameters) -> Tokens:
     """Return the estimated tokens of a request: four characters to a token, pictures by tiles, ten for the form."""
     text = (len(request.prompt) + len(request.system) + 3) // 4 + 10
-    pictures = sum(picture_tokens(picture, parameters.detail) for picture in request.pictures)
+    pictures = sum(picture_tokens(picture, parameters.detail, parameters.model) for picture in request.pictures)
     return Tokens(text + pictures, parameters.max_tokens or ASSUMED_COMPLETION)
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
@@ -38,6 +40,7 @@ class Cache:
 
     def __init__(self, path: Path | None, mode: CacheMode = CacheMode.USE) -> None:
         self.mode = CacheMode.OFF if path is None else CacheMode(mode)
+        self._path = path
         self._db: sqlite3.Connection | None = None
         if path is None or self.mode == CacheMode.OFF:
             return
@@ -68,16 +71,37 @@ class Cache:
             self._db = None
 
     def get(self, key: str, address: str) -> Outcome | None:
-        """Return the answer kept for this content, as the outcome of this address; it costs nothing now."""
+        """Return the answer kept for this content, as the outcome of this address; it costs nothing now.
+
+        Raises:
+            OutputProblem: The file cannot be read.
+        """
         if self._db is None or self.mode != CacheMode.USE:
             return None
-        row = self._db.execute("SELECT outcome FROM answers WHERE key=?", (key,)).fetchone()
+        with self._used():
+            row = self._db.execute("SELECT outcome FROM answers WHERE key=?", (key,)).fetchone()
         return None if row is None else Outcome.from_json(row[0], address=address, key=key, source=Source.CACHE)
 
     def put(self, outcome: Outcome) -> None:
-        """Keep an answer; whatever is no answer is left out."""
+        """Keep an answer; whatever is no answer is left out.
+
+        Raises:
+            OutputProblem: The file cannot be written.
+        """
         if self._db is None or outcome.state != State.ANSWERED:
             return
-        self._db.execute(
-            "INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", (outcome.key, time.time(), outcome.to_json())
-        )
+        with self._used():
+            self._db.execute(
+                "INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", (outcome.key, time.time(), outcome.to_json())
+            )
+
+    @contextmanager
+    def _used(self) -> Iterator[None]:
+        """Turn what the file or its disk refuses into one message: it is no fault of the system under test."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise OutputProblem(
+                f"the cache {self._path} cannot be used ({error}); delete it, or say cache=off, and run the same"
+                " command to go on"
+            ) from None

@@ -107,6 +107,9 @@ class Campaign:
         self._sources: Counter[str] = Counter()
         self._retried = self._pausing = 0
         self._prompt_factor = 1.0
+        self._longest = 0
+        self._scouting = asyncio.Lock()
+        self._scouted = False
 
     # ------------------------------------------------------------------------------------------------ for the runner
 
@@ -191,7 +194,21 @@ class Campaign:
         return outcome
 
     async def _call(self, request: Request, key: str) -> Outcome:
-        """Call until there is an outcome."""
+        """Call until there is an outcome; under a budget in dollars the first request goes alone.
+
+        Servers count pictures by rules of their own: what the first answer says corrects the estimate by which all
+        further ones are reserved.
+        """
+        if self.budget.max_usd is not None and not self._scouted:
+            async with self._scouting:
+                if not self._scouted:
+                    try:
+                        return await self._calls(request, key)
+                    finally:
+                        self._scouted = True
+        return await self._calls(request, key)
+
+    async def _calls(self, request: Request, key: str) -> Outcome:
         tokens = self._expected(request)
         usd = self.budget.expected(tokens)
         tally = Tally()
@@ -214,7 +231,7 @@ class Campaign:
 
     def _expected(self, request: Request) -> Tokens:
         tokens = estimate(request, self.caller.parameters)
-        return Tokens(int(tokens.prompt * self._prompt_factor) + 1, tokens.completion)
+        return Tokens(int(tokens.prompt * self._prompt_factor) + 1, max(tokens.completion, self._longest))
 
     def _closed_too_long(self, tally: Tally) -> str:
         left = self.retries.total_seconds
@@ -238,9 +255,10 @@ class Campaign:
         """Send one call with its entries; the outcome is None where another call follows."""
         reply = Reply(trouble=Trouble.CONNECTION)
         call = 0
-        cost, billable = usd, True
+        cost, billable = 0.0, False
         try:
             call = self.ledger.send(address=request.address, key=key, attempt=tally.sent, expected_usd=usd)
+            cost, billable = usd, True
             reply = await self.caller.call(request)
             known = self.budget.cost(reply.prompt_tokens, reply.completion_tokens)
             billable = reply.maybe_billed
@@ -285,6 +303,7 @@ class Campaign:
         if reply.prompt_tokens:
             ours = estimate(request, self.caller.parameters).prompt
             self._prompt_factor = max(self._prompt_factor, reply.prompt_tokens / ours)
+        self._longest = max(self._longest, reply.completion_tokens or 0)
 
     async def _pause(self, reply: Reply, tally: Tally) -> None:
         """Wait before another call, unless the gate does."""

@@ -59,7 +59,10 @@ class Endpoint:
     @property
     def loopback(self) -> bool:
         """Whether the host is this machine, by its name or address alone (no name is looked up)."""
-        host = urlsplit(self.base_url).hostname or ""
+        try:
+            host = urlsplit(self.base_url).hostname or ""
+        except ValueError:
+            return False
         if host == "localhost":
             return True
         try:
@@ -73,13 +76,19 @@ class Endpoint:
         The key's variable must be set; its value is not looked at.
         """
         found: list[Mistake] = []
-        parts = urlsplit(self.base_url)
-        shown = redact(self.base_url) if "@" not in parts.netloc else "an address with user name or password"
-        if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.query:
+        shown = redact(self.base_url) if "@" not in self.base_url else "an address with user name or password"
+        try:
+            parts = urlsplit(self.base_url)
+            port_is_one = parts.port != 0
+        except ValueError:  # brackets without an address, a port that is no number or too large
+            parts, port_is_one = urlsplit(""), False
+        usable = parts.scheme in ("http", "https") and parts.hostname and port_is_one
+        if not usable or "@" in parts.netloc or parts.query or any(sign.isspace() for sign in self.base_url):
             found.append(
                 Mistake(where=where, key="base_url", found=shown, allowed="https://host/v1, without user or query")
             )
-        elif parts.scheme == "http" and not self.loopback:
+            return found + self._key_mistakes(where)
+        if parts.scheme == "http" and not self.loopback:
             found.append(
                 Mistake(
                     where=where,
@@ -123,7 +132,7 @@ def _key_auth(endpoint: Endpoint) -> httpx2.Auth:
         def auth_flow(self, request: httpx2.Request) -> Generator[httpx2.Request, httpx2.Response, None]:
             key = os.environ.get(endpoint.key_variable, "").strip() if endpoint.key_variable else ""
             request.headers["Authorization"] = f"Bearer {key or _NO_KEY}"
-            if not (urlsplit(endpoint.base_url).hostname or "").endswith("openai.com"):
+            if not f".{urlsplit(endpoint.base_url).hostname or ''}".endswith(".openai.com"):
                 # The openai client takes these from the environment; they are nobody else's business.
                 for name in ("OpenAI-Organization", "OpenAI-Project"):
                     request.headers.pop(name, None)
@@ -354,6 +363,8 @@ def request_body(request: Request, parameters: Parameters, *, plain: bool = Fals
         values[parameters.max_tokens_name] = parameters.max_tokens
     else:
         values["max_output_tokens"] = parameters.max_tokens
+        # Servers keep responses, pictures included, unless they are told not to.
+        values["store"] = False
     body.update({name: value for name, value in values.items() if value is not None})
     if request.answer_model is not None and not plain:
         shape = {"name": request.answer_model.__name__, "schema": schema_of(request.answer_model), "strict": True}

@@ -14,6 +14,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -75,6 +76,7 @@ class Ledger:
 
     Args:
         path: The file; made with its folder where it does not exist.
+        wait: Seconds to wait for another process that holds it.
 
     Attributes:
         lost_before: Calls that earlier processes left under way, found now.
@@ -84,12 +86,12 @@ class Ledger:
         OutputProblem: It cannot be opened or is no ledger.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, wait: float = 0.0) -> None:
         self.path = path
-        self._lock = FileLock(f"{path}.lock")
+        self._lock = FileLock(f"{path}.lock", thread_local=False)  # freed by whichever thread closes it
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._lock.acquire(timeout=0)
+            self._lock.acquire(timeout=wait)
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=NORMAL")
@@ -116,6 +118,17 @@ class Ledger:
         self._db.close()
         self._lock.release()
 
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Turn what the file or its disk refuses into one message: it is no fault of the system under test."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise OutputProblem(
+                f"the ledger {self.path} cannot be written: {error}. What was answered is kept: mend it, and run the"
+                " same command to go on."
+            ) from None
+
     def send(self, *, address: str, key: str, attempt: int, expected_usd: float) -> int:
         """Enter a call that is about to be sent and return its number.
 
@@ -124,51 +137,66 @@ class Ledger:
             key: The request's content key.
             attempt: Number of the call for this request, from 1.
             expected_usd: What it is expected to cost at most; stands until the server says otherwise.
+
+        Raises:
+            OutputProblem: It cannot be entered; the call must not be sent.
         """
-        return int(
-            self._db.execute(
+        with self._writing():
+            entered = self._db.execute(
                 "INSERT INTO calls (session, address, key, attempt, sent_at, status, cost_usd, maybe_billed)"
                 " VALUES (?, ?, ?, ?, ?, 'sent', ?, 1)",
                 (self.session, address, key, attempt, time.time(), expected_usd),
-            ).lastrowid
-            or 0
-        )
+            )
+        return int(entered.lastrowid or 0)
 
     def answer(self, call: int, reply: Reply, *, cost_usd: float, outcome: Outcome | None = None) -> None:
         """Enter what came back, and the request's final outcome with it where there is one: both or neither.
 
         An ERROR is entered as a call but kept as no outcome: the next session asks again.
+
+        Raises:
+            OutputProblem: It cannot be entered.
         """
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            self._db.execute(
-                _SETTLE,
-                (
-                    time.time(),
-                    reply.status,
-                    str(reply.trouble),
-                    reply.prompt_tokens,
-                    reply.completion_tokens,
-                    cost_usd,
-                    int(reply.maybe_billed),
-                    reply.reason,
-                    call,
-                ),
-            )
-            if outcome is not None:
-                self._put(outcome)
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
+        with self._writing():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                self._settle(call, reply, cost_usd)
+                if outcome is not None:
+                    self._put(outcome)
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:  # SQLite ends some by itself
+                    self._db.execute("ROLLBACK")
+                raise
+
+    def _settle(self, call: int, reply: Reply, cost_usd: float) -> None:
+        self._db.execute(
+            _SETTLE,
+            (
+                time.time(),
+                reply.status,
+                str(reply.trouble),
+                reply.prompt_tokens,
+                reply.completion_tokens,
+                cost_usd,
+                int(reply.maybe_billed),
+                reply.reason,
+                call,
+            ),
+        )
 
     def lose(self, call: int) -> None:
         """Enter that a call was given up under way (the run was stopped)."""
         self._db.execute(f"{_LOSE} id=?", (time.time(), call))
 
     def keep(self, outcome: Outcome) -> None:
-        """Keep an outcome that no call of this run brought (from the cache, or shared with another address)."""
-        self._put(outcome)
+        """Keep an outcome that no call of this run brought (from the cache, or shared with another address).
+
+        Raises:
+            OutputProblem: It cannot be kept.
+        """
+        with self._writing():
+            self._put(outcome)
 
     def _put(self, outcome: Outcome) -> None:
         if outcome.state == State.ERROR:

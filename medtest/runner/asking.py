@@ -105,7 +105,6 @@ class AskingRunner:
         self._threads = [_Asker(self, number) for number in range(len(systems))]
         self._ended = threading.Event()
         self._index = SHARED
-        self._limited = all(system.own_limits for system in systems)
         threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
 
     def run(self, task: UnitTask) -> None:
@@ -179,12 +178,16 @@ class AskingRunner:
         beats = 0
         while not self._ended.wait(_TOLD_SECONDS):
             beats += 1
-            if self._limited and beats % _BEATS == 0:
+            if self._only_limited() and beats % _BEATS == 0:
                 self.began(self._index)
             for number, system in enumerate(self.systems):
                 text = system.counters()
                 if text:
                     self.send(Told(number, text))
+
+    def _only_limited(self) -> bool:
+        """Say whether all systems that are being asked bound the time of their calls themselves."""
+        return all(thread.limited or not thread.busy for thread in self._threads)
 
     def _none(self, task: UnitTask, unit: Unit, reason: str) -> None:
         for system, todo in enumerate(task.todo):
@@ -213,8 +216,19 @@ class _Asker:
         self._lock = threading.Lock()
         self._open: list[_Share] = []
         self._closed = False
+        self._ended = False
         self._thread = threading.Thread(target=self._live, name=f"system-{number}", daemon=True)
         self._thread.start()
+
+    @property
+    def limited(self) -> bool:
+        """Whether the system bounds the time of every call itself."""
+        return self._system.own_limits
+
+    @property
+    def busy(self) -> bool:
+        """Whether it has a unit that is not done."""
+        return bool(self._open) or not self._shares.empty()
 
     def give(self, share: _Share) -> None:
         """Take a unit."""
@@ -230,6 +244,8 @@ class _Asker:
         try:
             for asked in self._system.ask(self._stream()):
                 self._take(asked)
+            if not self._ended:
+                reason = "it stopped before every question was answered"
         except MedtestError as stopped:
             self._runner.send(Spent(self._number, str(stopped), stopped.exit_code))
         except BaseException as error:  # noqa: BLE001 - the system under test may raise anything
@@ -244,6 +260,7 @@ class _Asker:
                 yield None
                 continue
             if share is None or self._closed:
+                self._ended = self._ended or share is None
                 self._shares.put(share)  # for :meth:`_give_up`, which ends with it
                 return
             yield from self._calls_of(share)
@@ -256,9 +273,10 @@ class _Asker:
         todo = opened.task.todo[self._number]
         share.left = {case for case in range(len(opened.unit.cases)) if todo[case]}
         with self._lock:
-            self._open.append(share)
             if self._closed:
+                self._shares.put(share)  # for :meth:`_give_up`, which may have looked through the open ones already
                 return
+            self._open.append(share)
         questions = [k for k in range(len(opened.seed.asks)) if any(todo[k * row : (k + 1) * row])]
         if opened.seed.together and questions:
             questions = list(range(len(opened.seed.asks)))  # another set of questions would be another call

@@ -172,6 +172,9 @@ class _Run:
         for spent in self._dispatcher.spent:
             self.notices.append(f"{self.prepared.systems[spent.system].record_name}: {spent.text}")
             self.stopped = min(self.stopped, spent.code, key=SEVERITY_ORDER.index)
+        for system, folder in zip(self.prepared.systems, self.prepared.folders, strict=True):
+            if isinstance(system, AskingSystem) and (said := system.account(folder)):
+                self.notices.append(said)
 
     def outcome(self, seconds: float) -> RunOutcome:
         """Write the last files and say what became of everything."""

@@ -151,6 +151,14 @@ class AskingSystem(System):
         """Return the progress of :meth:`ask` in a few words ("in flight 8 · waiting 2 · $0.31"), from any thread."""
         return ""
 
+    def account(self, folder: Path) -> str:
+        """Return what is to be said of the calls once the run has ended, one line, or an empty string.
+
+        Args:
+            folder: The run's own folder, as in :meth:`keep_in`; no worker holds it any more.
+        """
+        return ""
+
     def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
         """Refuse: a system of this kind is asked questions.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 import urllib.request
 from pathlib import Path
@@ -16,7 +17,7 @@ from medtest.api.faults_server import Faults, serving
 from medtest.api.ledger import Ledger
 from medtest.api.request import Outcome, Parameters, Request, Source, State
 from medtest.api.retry import Retries
-from medtest.errors import FolderInUse
+from medtest.errors import FolderInUse, OutputProblem
 
 
 class Shape(BaseModel):
@@ -226,6 +227,19 @@ def test_a_broken_iterable_is_raised_after_what_was_asked(tmp_path: Path) -> Non
         assert len(seen) <= 5
 
 
+def test_a_ledger_that_cannot_be_written_stops_and_is_no_verdict(tmp_path: Path) -> None:
+    with serving() as server:
+        with campaign(tmp_path, server.base_url, max_in_flight=1) as made, pytest.raises(OutputProblem, match="ledger"):
+            for outcome in made.iterate(questions(20)):
+                assert outcome.state == State.ANSWERED
+                made.ledger._db.execute("PRAGMA query_only=ON")  # as a full disk, from the first answer on
+        before = server.counts["received"]
+        assert before < 20
+        outcomes = asked(tmp_path, server.base_url, questions(20))
+    assert [outcome.state for outcome in outcomes] == [State.ANSWERED] * 20
+    assert server.counts["received"] <= 20 + 1  # at most what was under way is asked twice
+
+
 def test_progress_counts(tmp_path: Path) -> None:
     with serving(Faults(error=0.3, seed=1)) as server, campaign(tmp_path, server.base_url) as made:
         done = list(made.iterate(questions(30)))
@@ -240,7 +254,9 @@ def test_progress_counts(tmp_path: Path) -> None:
 def test_one_process_at_a_time_holds_a_ledger(tmp_path: Path) -> None:
     with Ledger(tmp_path / "l.sqlite"), pytest.raises(FolderInUse):
         Ledger(tmp_path / "l.sqlite")
-    Ledger(tmp_path / "l.sqlite").close()
+    held = Ledger(tmp_path / "l.sqlite")
+    threading.Timer(0.3, held.close).start()  # as a worker that is ending while the next one opens
+    Ledger(tmp_path / "l.sqlite", wait=20.0).close()
 
 
 def test_a_limit_with_headers_is_kept(tmp_path: Path) -> None:

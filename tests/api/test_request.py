@@ -116,6 +116,7 @@ def test_bodies() -> None:
     assert "temperature" not in other
     assert "seed" not in other  # Responses has none
     assert other["max_output_tokens"] == 512
+    assert other["store"] is False  # servers of Responses keep what they are sent otherwise, pictures included
     assert [part["type"] for part in other["input"][1]["content"]] == ["input_image", "input_text"]
 
 

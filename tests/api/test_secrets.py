@@ -183,6 +183,15 @@ def test_where_requests_may_go(endpoint: Endpoint, keys: list[str]) -> None:
     assert [mistake.key for mistake in endpoint.mistakes()] == keys
 
 
+@pytest.mark.parametrize(
+    "url", ["http://[::1/v1", "https://host:abc/v1", "https://host:99999/v1", "https://ho st/v1", "https://host/v1 "]
+)
+def test_an_address_that_is_none_is_one_message(url: str) -> None:
+    with pytest.raises(UserMistakes) as caught:
+        Caller(Endpoint(base_url=url), PARAMETERS)
+    assert [mistake.key for mistake in caught.value.mistakes] == ["base_url"]
+
+
 def test_text_alone_may_leave_without_send_images() -> None:
     import asyncio
 

@@ -66,7 +66,7 @@ class MeterSettings(SystemSettings):
 
     Attributes:
         calls: Calls after which its budget is reached; 0 for none.
-        fault: raise, exit, error, source; "" for none.
+        fault: raise, exit, error, source, quit; "" for none.
         log: A file that gets a line a call.
         once: A file that is made at the first fault; afterwards there is none.
         mix: Calls that it holds back and answers in another order.
@@ -104,6 +104,8 @@ class Meter(AskingSystem):
                 if most and sent == most:
                     yield from (self._answer(one) for one in held)
                     raise Spent("the budget is reached")
+                if self.settings.fault == "quit" and sent == 5:
+                    return
                 sent += 1
                 held.append(call)
             while held and (call is None or len(held) > self.settings.mix):

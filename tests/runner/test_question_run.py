@@ -138,6 +138,14 @@ def test_a_system_that_raises_fails_what_it_had_not_answered(tmp_path: Path) -> 
     assert (records(outcome, 1).verdict != "ERROR").all()
 
 
+def test_a_system_that_ends_early_leaves_no_case_out(tmp_path: Path) -> None:
+    frame = records(go(question_suite(seeds=2, systems={"meter": {"fault": "quit"}}), tmp_path))
+    assert len(frame) == 2 * 3 * ROW
+    failed = frame[frame.verdict == "ERROR"]
+    assert len(failed) > 0
+    assert failed.reason.str.contains("stopped before every question was answered").all()
+
+
 def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     frame = records(go(question_suite(systems={"meter": {"fault": "exit", "once": str(mark)}}), tmp_path))

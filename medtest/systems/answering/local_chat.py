@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field
 
+from medtest.api.redact import reason_of
 from medtest.api.request import Outcome, State
 from medtest.cases import Json
 from medtest.errors import MedtestError, Mistake
@@ -153,11 +154,16 @@ class LocalChat(AskingSystem):
         raise MedtestError(f"the chat template of {name} takes no message with an image and a text")
 
     def ask(self, calls: Iterable[Asking | None]) -> Iterator[Asked]:
-        """Answer calls one by one, in their order."""
+        """Answer calls one by one, in their order; what breaks on one of them is the ERROR of that one."""
         for call in calls:
-            if call is not None:
-                yield asked_of(call, self._outcome(call))
-                self._answered += 1
+            if call is None:
+                continue
+            try:
+                outcome = self._outcome(call)
+            except Exception as error:  # noqa: BLE001 - a stranger's processor or network may raise whatever it likes
+                outcome = Outcome(address=call.label, key="", state=State.ERROR, reason=reason_of(error), attempts=1)
+            yield asked_of(call, outcome)
+            self._answered += 1
 
     def _outcome(self, call: Asking) -> Outcome:
         import torch

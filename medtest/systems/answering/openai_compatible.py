@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from medtest.api.budget import Budget, Price, planned_cost, price_for
 from medtest.api.cache import Cache, CacheMode
@@ -26,7 +26,7 @@ from medtest.api.ledger import Ledger
 from medtest.api.request import Parameters, Picture, Request
 from medtest.api.retry import Retries
 from medtest.cases import Json
-from medtest.errors import MedtestError, Mistake
+from medtest.errors import FolderInUse, MedtestError, Mistake, OutputProblem
 from medtest.plugins import TRUSTED
 from medtest.systems.answering.outputs import asked_of
 from medtest.systems.answering.prompts import PromptSettings, prompt_of
@@ -38,6 +38,12 @@ LEDGER = "ledger.sqlite"
 CACHE = "answers.sqlite"
 """The cache's name in the folder that all runs share."""
 _KEPT_PICTURES = 16
+_WAIT_SECONDS = 10.0
+_OURS = frozenset(
+    {"model", "messages", "input", "stream", "n", "max_tokens", "max_completion_tokens", "max_output_tokens"}
+    | {"response_format"}
+)
+"""Fields of a body by which answers are read and budgets kept: they have settings of their own, or one value only."""
 
 
 class PriceSettings(BaseModel):
@@ -93,6 +99,13 @@ class ApiSettings(PromptSettings):
     call_seconds: float = Field(default=120.0, gt=0, le=3600, json_schema_extra=TRUSTED)
     total_seconds: float = Field(default=900.0, gt=0, le=86_400, json_schema_extra=TRUSTED)
     attempts: int = Field(default=6, ge=1, le=20, json_schema_extra=TRUSTED)
+
+    @field_validator("extra")
+    @classmethod
+    def _extra_leaves_ours(cls, extra: dict[str, Any]) -> dict[str, Any]:
+        if taken := sorted(_OURS & set(extra)):
+            raise ValueError(f"fields of the body other than {', '.join(taken)}, which medtest sets itself")
+        return extra
 
 
 class OpenAICompatible(AskingSystem):
@@ -231,7 +244,8 @@ class OpenAICompatible(AskingSystem):
         """
         if self._folder is None or self._shared is None:
             raise MedtestError(f"{self.record_name} has no folder for its ledger")
-        self._ledger = Ledger(self._folder / LEDGER)
+        # The folder is this run's: whoever holds the ledger is a worker of it that is just ending.
+        self._ledger = Ledger(self._folder / LEDGER, wait=_WAIT_SECONDS)
         spent = self._ledger.totals()
         self._budget = Budget(
             **asdict(self._limits), price=self.price(), spent_usd=spent.cost_usd, calls=spent.billable, where=self.name
@@ -293,6 +307,22 @@ class OpenAICompatible(AskingSystem):
             except RuntimeError:  # a counter was being added while they were copied; the last line will do
                 return self._line
         return self._line
+
+    def account(self, folder: Path) -> str:
+        """Say how many calls of the run may be billed without an answer."""
+        if not (folder / LEDGER).is_file():
+            return ""
+        try:
+            with Ledger(folder / LEDGER) as ledger:
+                totals = ledger.totals()
+        except (FolderInUse, OutputProblem):
+            return ""
+        if not totals.doubtful:
+            return ""
+        return (
+            f"{self.record_name}: {totals.doubtful} of {totals.calls} calls brought no answer and may be billed"
+            f" ({totals.lost} under way when a session ended, {totals.doubtful - totals.lost} cut off)."
+        )
 
     def close(self) -> None:
         """Close ledger and cache."""

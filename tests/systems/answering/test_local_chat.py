@@ -75,6 +75,20 @@ def test_it_answers_as_the_pipeline_of_transformers(talker: Path) -> None:
     assert first.text.startswith(short.text)
 
 
+def test_one_call_that_breaks_is_the_error_of_that_one() -> None:
+    class Brittle:
+        """Stands for a stranger's processor: it takes no dark image."""
+
+        def apply_chat_template(self, messages: Any, **options: Any) -> Any:
+            image = messages[-1]["content"][0]["image"]
+            raise ValueError("too dark" if not np.asarray(image).any() else "too bright")
+
+    system = LocalChat("transformers", LocalChatSettings(path="unused"))
+    system._processor = Brittle()
+    outputs = [asked.outputs for asked in system.ask(iter([call(image=DARK), None, call()]))]
+    assert outputs == [("too dark",), ("too bright",)]
+
+
 @pytest.mark.slow
 def test_a_seed_decides_what_is_drawn(talker: Path) -> None:
     warm = opened(talker, temperature=1.5)

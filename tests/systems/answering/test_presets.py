@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from medtest.api.client import request_body
 from medtest.cases import Address, Ask
@@ -75,6 +76,13 @@ def test_local_servers_want_a_model_alone(name: str) -> None:
     assert [mistake.key for mistake in system.check()] == ["model"]
     assert made(name, model="m").check() == []
     assert "images stay on this machine" in made(name, model="m").notice()
+
+
+def test_further_fields_leave_alone_what_budgets_and_readers_go_by() -> None:
+    assert made("openai_compatible", extra={"top_k": 3}).settings.extra == {"top_k": 3}
+    for field in ("stream", "n", "max_tokens", "messages"):
+        with pytest.raises(ValidationError, match=f"other than {field}, which medtest sets itself"):
+            made("openai_compatible", extra={field: 2})
 
 
 def test_the_bare_system_says_all_that_is_missing() -> None:
