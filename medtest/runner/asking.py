@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import queue
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from medtest.cases import Address, Ask, PreparedSeed, Verdict
 from medtest.errors import MedtestError
@@ -20,6 +20,7 @@ from medtest.records import SOURCE_FAILED
 from medtest.runner.execute import Outbox
 from medtest.runner.judging import SourceAnswer, finish
 from medtest.runner.messages import SHARED, Begin, Done, Message, Spent, Told, UnitTask
+from medtest.runner.open_units import OpenUnit, Share
 from medtest.runner.parts import Answer, Made, Parts, describe
 from medtest.runner.privacy import Names
 from medtest.runner.rows import Finished, RowMaker
@@ -33,49 +34,6 @@ _WAIT_SECONDS = 0.02
 _TOLD_SECONDS = 0.5
 _BEATS = 10
 _SEED_BITS = 31
-
-
-@dataclass(slots=True, eq=False)
-class _Open:
-    """A unit that is being asked about.
-
-    Attributes:
-        task: The unit's task.
-        unit: Its cases.
-        seed: The prepared seed.
-        factors: Its factor columns.
-        made: The image of every case of one question, by number; all questions share it.
-        left: Systems that have not finished it.
-    """
-
-    task: UnitTask
-    unit: Unit
-    seed: PreparedSeed
-    factors: Mapping[str, float | None]
-    made: list[Made | None]
-    left: int
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-
-@dataclass(slots=True, eq=False)
-class _Share:
-    """One system's share of an open unit.
-
-    Attributes:
-        open: The unit.
-        sources: What the system said of the source image, by question.
-        waiting: Cases whose own answer is there while the source's is not: number, case, answer, by question.
-        left: Cases that are to be recorded.
-        drawn: Every call was handed to the system.
-        under_way: Calls without an answer.
-    """
-
-    open: _Open
-    sources: dict[int, SourceAnswer] = field(default_factory=dict)
-    waiting: dict[int, list[tuple[int, Made, Answer]]] = field(default_factory=dict)
-    left: set[int] = field(default_factory=set)
-    drawn: bool = False
-    under_way: int = 0
 
 
 class AskingRunner:
@@ -123,9 +81,9 @@ class AskingRunner:
         except Exception as error:  # noqa: BLE001 - a seed source may be anybody's plug-in, a file may have changed
             self._none(task, unit, f"the seed cannot be prepared: {describe(error)}")
             return
-        opened = _Open(task, unit, seed, factors, [None] * unit.row, len(self.systems))
+        opened = OpenUnit(task, unit, seed, factors, [None] * unit.row, len(self.systems))
         for thread in self._threads:
-            thread.give(_Share(opened))
+            thread.give(Share(opened))
 
     def close(self) -> None:
         """End every stream."""
@@ -133,7 +91,7 @@ class AskingRunner:
             thread.end()
         self._ended.set()
 
-    def made(self, opened: _Open, number: int) -> Made:
+    def made(self, opened: OpenUnit, number: int) -> Made:
         """Return the image of a case of the unit, made once for all questions and systems."""
         with opened.lock:
             found = opened.made[number]
@@ -152,7 +110,7 @@ class AskingRunner:
         with self._sending:
             self._outbox.send(message)
 
-    def row(self, system: int, opened: _Open, case: int, finished: Finished) -> None:
+    def row(self, system: int, opened: OpenUnit, case: int, finished: Finished) -> None:
         """Record a case."""
         address, ref = opened.unit.cases[case], opened.task.ref
         name, sha256 = self.systems[system].record_name, opened.seed.sha256
@@ -161,7 +119,7 @@ class AskingRunner:
             self._outbox.add(opened.task.index, system, case, made)
             self._outbox.flush()
 
-    def done(self, opened: _Open) -> None:
+    def done(self, opened: OpenUnit) -> None:
         """Take notice that a system has finished a unit."""
         with opened.lock:
             opened.left -= 1
@@ -210,11 +168,11 @@ class _Asker:
     def __init__(self, runner: AskingRunner, number: int) -> None:
         self._runner, self._number = runner, number
         self._system = runner.systems[number]
-        self._shares: queue.SimpleQueue[_Share | None] = queue.SimpleQueue()
-        self._calls: dict[int, tuple[_Share, Asking, tuple[int, ...]]] = {}
+        self._shares: queue.SimpleQueue[Share | None] = queue.SimpleQueue()
+        self._calls: dict[int, tuple[Share, Asking, tuple[int, ...]]] = {}
         self._next = 0
         self._lock = threading.Lock()
-        self._open: list[_Share] = []
+        self._open: list[Share] = []
         self._closed = False
         self._ended = False
         self._thread = threading.Thread(target=self._live, name=f"system-{number}", daemon=True)
@@ -230,7 +188,7 @@ class _Asker:
         """Whether it has a unit that is not done."""
         return bool(self._open) or not self._shares.empty()
 
-    def give(self, share: _Share) -> None:
+    def give(self, share: Share) -> None:
         """Take a unit."""
         self._shares.put(share)
 
@@ -267,7 +225,7 @@ class _Asker:
 
     # ------------------------------------------------------------------------------------------- from a unit to calls
 
-    def _calls_of(self, share: _Share) -> Iterator[Asking]:
+    def _calls_of(self, share: Share) -> Iterator[Asking]:
         opened = share.open
         row = opened.unit.row
         todo = opened.task.todo[self._number]
@@ -293,7 +251,7 @@ class _Asker:
         share.drawn = True
         self._close_if_done(share)
 
-    def _call(self, share: _Share, made: Made, number: int, questions: tuple[int, ...]) -> Asking:
+    def _call(self, share: Share, made: Made, number: int, questions: tuple[int, ...]) -> Asking:
         opened = share.open
         cases = tuple(k * opened.unit.row + number for k in questions)
         addresses = tuple(opened.unit.cases[case] for case in cases)
@@ -321,7 +279,7 @@ class _Asker:
         item = TOGETHER if together else address.item
         return f"{address.dataset}/{shown}/{address.stem}/{item}"
 
-    def _without_image(self, share: _Share, made: Made, number: int, questions: Sequence[int]) -> None:
+    def _without_image(self, share: Share, made: Made, number: int, questions: Sequence[int]) -> None:
         """Record a follow-up that could not be made; its reason does not depend on the source's answer."""
         row = share.open.unit.row
         for k in questions:
@@ -349,7 +307,7 @@ class _Asker:
             self._runner.began(share.open.task.index)
         self._close_if_done(share)
 
-    def _answered(self, share: _Share, case: int, made: Made, answer: Answer) -> None:
+    def _answered(self, share: Share, case: int, made: Made, answer: Answer) -> None:
         question = case // share.open.unit.row
         source = share.sources.get(question)
         if case % share.open.unit.row == 0:
@@ -364,7 +322,7 @@ class _Asker:
         else:
             self._record(share, case, made, answer, source)
 
-    def _record(self, share: _Share, case: int, made: Made, answer: Answer, source: SourceAnswer) -> None:
+    def _record(self, share: Share, case: int, made: Made, answer: Answer, source: SourceAnswer) -> None:
         if case not in share.left:  # asked again for the sake of its follow-ups, or of the other questions
             return
         share.left.discard(case)
@@ -373,7 +331,7 @@ class _Asker:
         finished = finish(self._runner.parts.oracle, share.open.seed, source, own, answer)
         self._runner.row(self._number, share.open, case, finished)
 
-    def _close_if_done(self, share: _Share) -> None:
+    def _close_if_done(self, share: Share) -> None:
         with self._lock:
             over = share.drawn and share.under_way == 0 and share in self._open
             if over:
@@ -405,7 +363,7 @@ class _Asker:
                 self._fail(share, reason)
             self._runner.done(share.open)
 
-    def _fail(self, share: _Share, reason: str) -> None:
+    def _fail(self, share: Share, reason: str) -> None:
         lost = SourceAnswer(verdict=Verdict.ERROR, reason=reason)
         for case in sorted(share.left):
             made = self._runner.made(share.open, case % share.open.unit.row)
