@@ -24,8 +24,15 @@ from medtest.api.gate import Gate, Permit
 from medtest.api.ledger import Ledger
 from medtest.api.limits import quotas, retry_after
 from medtest.api.pool import Stop, blocking, stream
+from medtest.api.redact import redact
 from medtest.api.request import Outcome, Request, Source, State, content_key
 from medtest.api.retry import Reply, Retries, Tally, Trouble
+from medtest.errors import MedtestError
+
+_CLOSED = frozenset({401, 403, 404})
+"""Statuses that speak of the key, the model or the address, and not of the question."""
+_KNOCKS = 5
+"""Such refusals after which a server that has answered nothing is not asked further."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +78,16 @@ class Progress:
         return " · ".join(parts)
 
 
+class TurnedAway(MedtestError):
+    """A server answers nothing and refuses requests for the key, the model's name or the address."""
+
+    def __init__(self, base_url: str, reason: str, times: int) -> None:
+        super().__init__(
+            f"{redact(base_url)} has answered nothing and said {times} times: {redact(reason).rstrip('.')}. Look at the"
+            " key, the model's name and base_url; the same command asks again what was recorded as ERROR."
+        )
+
+
 class Campaign:
     """Asks requests of one endpoint and keeps what comes back.
 
@@ -107,6 +124,8 @@ class Campaign:
         self._sources: Counter[str] = Counter()
         self._retried = self._pausing = 0
         self._prompt_factor = 1.0
+        self._let_in = False
+        self._turned_away = 0
         self._longest = 0
         self._scouting = asyncio.Lock()
         self._scouted = False
@@ -225,9 +244,23 @@ class Campaign:
             tally.sent += 1
             outcome, reply = await self._sent(request, key, tally, usd, reservation, permit)
             if outcome is not None:
+                self._mind_the_door(outcome, reply)
                 self.cache.put(outcome)
                 return outcome
             await self._pause(reply, tally)
+
+    def _mind_the_door(self, outcome: Outcome, reply: Reply) -> None:
+        """Stop before a server that lets nobody in: a wrong key would be refused as often as there are questions.
+
+        Raises:
+            TurnedAway: It refused a few requests, all for the key, the model or the address, and answered none.
+        """
+        if outcome.state != State.ERROR:
+            self._let_in = True
+        elif reply.status in _CLOSED:
+            self._turned_away += 1
+        if not self._let_in and self._turned_away >= _KNOCKS:
+            raise TurnedAway(self.caller.endpoint.base_url, outcome.reason, self._turned_away)
 
     def _expected(self, request: Request) -> Tokens:
         tokens = estimate(request, self.caller.parameters)

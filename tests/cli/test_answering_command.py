@@ -158,7 +158,8 @@ def test_a_key_and_the_pictures_are_nowhere(tmp_path: Path) -> None:
         assert not [name for name, content in contents.items() if secret.encode() in content]
         assert secret not in text + wrong[1]
         assert not [line for line in shown if secret in line]
-    assert wrong[0] == 3, wrong[1]  # every case is an ERROR
+    assert wrong[0] == 2, wrong[1]
+    assert "Look at the key" in wrong[1]
     assert "Incorrect API key" in wrong[1] or any(b"Incorrect API key" in content for content in contents.values())
 
 
