@@ -94,7 +94,7 @@ def test_followups_of_questions_are_written_without_a_word_on_maps(
     text = capsys.readouterr().out
     assert "follow-ups and manifest.csv" in text
     assert "maps" not in text
-    assert len(list((work / "followups").rglob("*.png"))) == 3  # the source, the same again, blurred
+    assert len(list((work / "followups").rglob("*.png"))) == 5  # the source, the same again three times, blurred
 
 
 def test_published_sets_are_listed_with_their_pairs(capsys: pytest.CaptureFixture[str]) -> None:
