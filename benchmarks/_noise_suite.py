@@ -102,6 +102,8 @@ def product(base_url: str, seeds: int, in_flight: int) -> Measured:
     with tempfile.TemporaryDirectory() as home:
         invocation = Invocation(home=Path(home), quiet=True, track=False)
         done: RunOutcome = run_suite(noise_suite(base_url, seeds, in_flight), invocation, limits=Limits(samples=0))
+        if done.interrupted:
+            raise SystemExit("stopped before the run was whole: no figure")
         (system,) = done.systems
         assert system.finished == system.planned == seeds * CALLS_A_SEED, done.notices  # noqa: S101 - else no figure
     return Measured(calls=system.finished, seconds=done.running_seconds, processor=_processor() - before)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from medtest.report.material import SAMPLES, picture_of
+from medtest.report.material import SAMPLES, picture_of, sample_index
 from medtest.results.answer_worst import Illustration
 from medtest.runner.folder import output_problems, writing, writing_text
 from medtest.runner.parts import Parts
@@ -44,7 +44,7 @@ def write_sheets(
     """
     shown = [] if suite.privacy.images == "none" else list(worst)
     entries = [_entry(number, one) for number, one in enumerate(shown, start=1)]
-    if entries and [{k: v for k, v in one.items() if k != "widths"} for one in _index(folder)] == entries:
+    if entries and [{k: v for k, v in one.items() if k != "widths"} for one in sample_index(folder, INDEX)] == entries:
         return []
     _clear(folder)
     drawn: list[dict[str, Any]] = []
@@ -67,7 +67,7 @@ def write_sheets(
 
 def sheets(folder: Path, worst: Sequence[Illustration]) -> list[list[str]]:
     """Return the small pictures of each image as ``data:`` addresses; none of an image that has no sheet."""
-    known = {tuple(entry.get("addresses") or ()): entry for entry in _index(folder)}
+    known = {tuple(entry.get("addresses") or ()): entry for entry in sample_index(folder, INDEX)}
     return [_pictures(folder, known.get(tuple(one.address(shown) for shown in one.pictures))) for one in worst]
 
 
@@ -92,15 +92,6 @@ def _pictures(folder: Path, entry: dict[str, Any] | None) -> list[str]:
         found.append("data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode("ascii"))
         left += width
     return found
-
-
-def _index(folder: Path) -> list[dict[str, Any]]:
-    try:
-        content = json.loads((folder / SAMPLES / INDEX).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return []
-    entries = [entry for entry in content if isinstance(entry, dict)] if isinstance(content, list) else []
-    return [entry for entry in entries if picture_of(folder, entry) is not None]
 
 
 def _entry(number: int, one: Illustration) -> dict[str, Any]:

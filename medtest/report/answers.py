@@ -14,6 +14,7 @@ from medtest.results.answer_accuracy import AVERAGE_14, AVERAGE_18
 from medtest.results.answer_flips import ALL, OVERALL
 from medtest.results.answer_hidden import Hidden
 from medtest.results.answer_rows import SOURCE, UNCHANGED
+from medtest.results.answer_states import COUNTS
 from medtest.results.answer_tables import AnswerTables
 from medtest.results.published_answers import SOURCE as PUBLISHED
 
@@ -253,21 +254,7 @@ def _states(states: pd.DataFrame) -> list[dict[str, Any]]:
                 "name": names.get(relation, relation.replace("_", " ")),
                 "sum": relation == OVERALL,
                 "rate": f"{percent(100 * row['refusal_rate'])} ({ends})",
-                **{
-                    name: f"{row[name]:,}"
-                    for name in (
-                        "asked",
-                        "value",
-                        "not_relevant",
-                        "refusal",
-                        "by_filter",
-                        "refused_after_answer",
-                        "unparsed",
-                        "cut_off",
-                        "malformed",
-                        "errors",
-                    )
-                },
+                **{name: f"{row[name]:,}" for name in COUNTS},
             }
         )
     return rows

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from medtest.report.material import SAMPLES, picture_of
+from medtest.report.material import SAMPLES, sample_index
 from medtest.results.decisions import labels_of
 from medtest.results.films import Film, Frame
 from medtest.runner.films import FilmFrame, draw_film
@@ -71,12 +71,7 @@ def write_films(suite: Suite, invocation: Invocation, folder: Path, films: Seque
 
 def film_index(folder: Path) -> list[dict[str, Any]]:
     """Return the entries of ``samples/films.json`` whose picture lies beside it."""
-    try:
-        content = json.loads((folder / SAMPLES / INDEX).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return []
-    entries = [entry for entry in content if isinstance(entry, dict)] if isinstance(content, list) else []
-    return [entry for entry in entries if picture_of(folder, entry) is not None]
+    return sample_index(folder, INDEX)
 
 
 def _entry(number: int, film: Film) -> dict[str, Any]:

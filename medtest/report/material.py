@@ -87,10 +87,10 @@ def read_run(folder: Path) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def sample_index(folder: Path) -> list[dict[str, Any]]:
-    """Return the entries of ``samples/index.json`` whose picture lies beside it."""
+def sample_index(folder: Path, name: str = INDEX) -> list[dict[str, Any]]:
+    """Return the entries of an index in ``samples/`` whose picture lies beside it."""
     try:
-        content = json.loads((folder / SAMPLES / INDEX).read_text(encoding="utf-8"))
+        content = json.loads((folder / SAMPLES / name).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return []
     entries = [entry for entry in content if isinstance(entry, dict)] if isinstance(content, list) else []

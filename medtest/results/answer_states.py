@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
 ALL, OVERALL = "all", "overall"
 
-STATE_COLUMNS = (
-    "item",
-    "relation",
+COUNTS = (
     "asked",
     "value",
     "not_relevant",
@@ -37,6 +35,13 @@ STATE_COLUMNS = (
     "cut_off",
     "malformed",
     "errors",
+)
+"""Columns that count answers."""
+
+STATE_COLUMNS = (
+    "item",
+    "relation",
+    *COUNTS,
     "refusal_rate",
     "ci_low",
     "ci_high",

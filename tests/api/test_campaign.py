@@ -264,7 +264,7 @@ def test_a_limit_with_headers_is_kept(tmp_path: Path) -> None:
     with serving(Faults(latency=0.01, rate=40, burst=10)) as server:
         got = asked(tmp_path, server.base_url, questions(80), max_in_flight=32, retries=QUICK)
         assert {o.state for o in got} == {State.ANSWERED}
-        assert server.counts["limited"] <= 8  # a tenth; a machine that is busy elsewhere measures time badly
+        assert server.counts["limited"] <= 2
 
 
 def test_the_server_tells_and_takes_its_faults() -> None:
