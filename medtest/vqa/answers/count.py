@@ -108,6 +108,11 @@ _SEES_NONE = re.compile(
     r"(?:\b(?:not|cannot)|n't)\s+(?:see|find|identify|detect|observe)\s+any(?=\s*(?:[.,;!]|\Z|in\b|here\b))"
 )
 _LINE = re.compile(rf"^[ ]*(?:(?P<n>\d{{1,2}})[.)]|{LISTED}) +(?P<what>[^\W\d][^\n]*)", re.MULTILINE)
+_PAIR = re.compile(r"\bpairs? of (?=(?:\w+ )?(?:forceps|scissors|tweezers|pliers|jaws)\b)")
+"""What is one thing though it is called a pair."""
+_IN_ALL = re.compile(
+    rf"(?P<n>{_N})\s+(?:\w+ )?(?:in total|altogether|in all|all told|overall|insgesamt|en total|au total)\b"
+)
 _NO_TOTAL = re.compile(r"\b(?:count|number|total)\b[^.;\n]{0,40}?\b(?:is|of|=|:)\s*")
 
 
@@ -118,10 +123,13 @@ def count(low: str, item: int | None) -> Found | None:
         low: The plain text in lower case.
         item: Official id of the question; it tells which noun is counted.
     """
-    shown = _OTHER.sub(lambda found: " " * len(found[0]), low)
+    shown = _PAIR.sub(lambda found: " " * len(found[0]), low)
+    shown = _OTHER.sub(lambda found: " " * len(found[0]), shown)
     thing = _THINGS.get(item, _THINGS[None])
     if item in _OTHER_THINGS:
         shown = _without_other_things(shown, thing, _OTHER_THINGS[item])
+    if (whole := _IN_ALL.search(shown)) is not None:
+        return ranges(Range(_number(whole["n"]), _number(whole["n"]))), *whole.span("n")
     total = _NO_TOTAL.search(shown)
     if (
         total is not None
@@ -244,12 +252,14 @@ def _without_numbers(low: str, thing: str) -> Found | None:
         return ranges(Range(0, 0)), *place
     denied: Found | None = None
     for one in (
-        re.finditer(rf"(?P<article>\b(?:an?|the)\s+(?:\w+\s+){{0,4}}?)?(?P<thing>{thing})\b", low)
+        re.finditer(
+            rf"(?P<article>\b(?:an?|the|(?:just|only) (?:the|that))\s+(?:\w+\s+){{0,4}}?)?(?P<thing>{thing})\b", low
+        )
         if thing != r"\w+"
         else ()
     ):
         if negated(low, one.start("thing"), one.end()) or negated(low, one.start(), one.end()):
             denied = denied or (ranges(Range(0, 0)), *one.span("thing"))
-        elif one["article"] and one["article"].startswith("a"):
+        elif one["article"] and not one["article"].startswith("the"):
             return ranges(Range(1, 1)), *one.span()
     return denied

@@ -29,7 +29,7 @@ _DO = (
     r"|evaluate[d]?|confirm(?:ed)?"
     r"|count(?:ed)?|know|rule out|decide[d]?|infer(?:red)?|deduce[d]?|verif(?:y|ied)|recogni[sz]e[d]?|make|made"
     r"|measure[d]?|estimate[d]?|judge[d]?|assist|help|analy[sz]e[d]?|interpret(?:ed)?"
-    r"|diagnose[d]?|give|offer|comment|view|process|classif(?:y|ied)|ascertain(?:ed)?|pinpoint|locate"
+    r"|diagnose[d]?|given?|named?|told|offer|comment|view|process|classif(?:y|ied)|ascertain(?:ed)?|pinpoint|locate"
     r"|describe(?!d)|specif(?:y|ied)"
     r"|state[d]?|discern(?:ed)?|comply)"
 )
@@ -45,6 +45,7 @@ _REFUSALS = re.compile(
     r"|(?:i am|i'm) (?:not (?:a|your) (?:doctor|physician|medical)|not (?:qualified|allowed|permitted|certain))"
     r"|requires? (?:histolog\w+|a biopsy|patholog\w+|more (?:information|context|images|views))"
     r"|hard to (?:say|tell)|difficult to (?:say|tell)|(?:is|remains) (?:unclear|unknown|uncertain)\b(?! abnormal)"
+    r"|(?:does not|doesn't|do not|don't) (?:allow|permit|let|suffice|tell)\b"
     r"|i'?m sorry|i am sorry|i apologi[sz]e|as an ai\b|unable to (?:assess|determine)|not possible\b"
     r"|impossible\b|indeterminate|undetermined|cannot be seen well"
     r"|(?:doesn't|does not|do not) (?:provide|contain|give|offer|have) (?:enough|sufficient)\b"
@@ -58,6 +59,11 @@ _REFUSALS = re.compile(
     r"|lo siento|d\u00e9sol\u00e9|tut mir leid|n\u00e3o (?:posso|\u00e9 poss\u00edvel))"
     r"|\u65e0\u6cd5|\u62b1\u6b49|\u4e0d\u80fd(?:\u786e\u5b9a|\u5224\u65ad)|\u96be\u4ee5(?:\u786e\u5b9a|\u5224\u65ad)"
 )
+_SEES_NONE = re.compile(r"\b(?:identify|discern|make|locate|recogni[sz]e|pinpoint)\Z")
+_ANY = re.compile(r"\s+(?:out\s+)?any\b")
+_SURELY = re.compile(
+    r"\b(?:accurately|reliably|definitively|precisely|confidently|exactly|clearly|fully|safely|certainly)\b"
+)
 _HEDGES = re.compile(
     r"\b(?:possibl[ey]|probabl[ey]|likely|perhaps|maybe|may|might|could|appears?|seems?|suggests?"
     r"|suggestive|roughly|approximately|about|around"
@@ -65,7 +71,9 @@ _HEDGES = re.compile(
 )
 _LEAD = re.compile(
     r"\A[\W_]*(?:(?P<label>[^:\n]{0,60}?[:=]\s*))?(?:(?P<yes>yes|yep|yeah|true|correct|affirmative|s\u00ed"
-    r"|oui|ja|sim|positive|positiv|y(?=\W*\Z))|(?P<no>n(?=\W*\Z)|no|nope|not (?:that i|at all)|false|negative"
+    r"|oui|ja|sim|positive|positiv|y(?=\W*\Z)|(?:sure|of course|certainly|definitely|absolutely"
+    r"|indeed|clearly)(?=\s*(?:[,.!-]|\Z)))|(?P<no>n(?=\W*\Z)|(?:certainly|definitely|absolutely|of course"
+    r"|surely) not|no|nope|not (?:that i|at all)|false|negative"
     r"|negativ|negativo|nein|non|n\u00e3o))(?![^\W\d_])(?!\.\s?\d)"
     r"|\A[\W_]*(?:(?P<zh_yes>\u662f\u7684|\u306f\u3044|\u662f|\u6709|\u5bf9)|(?P<zh_no>\u6ca1\u6709"
     r"|\u3044\u3044\u3048|\u5426|\u65e0"
@@ -73,7 +81,7 @@ _LEAD = re.compile(
 )
 _NOTHING = re.compile(
     r"\A[\W_]*(?:[^:\n]{0,60}?:\s*)?(?:there(?:'s| is| are| was| were) )?(?:none|nothing|null|nil|keine?r?"
-    r"|ninguno|ninguna|aucune?|nenhum)(?![^\W\d_])"
+    r"|ninguno|ninguna|aucune?|nenhum|nada|rien|nichts|niente)(?![^\W\d_])"
 )
 
 Span = tuple[int, int]
@@ -93,7 +101,12 @@ def not_relevant(low: str) -> tuple[Span, bool] | None:
 
 def refusals(low: str) -> list[Span]:
     """Return the places of everything that says the model does not answer."""
-    return [found.span() for found in _REFUSALS.finditer(low)]
+    return [found.span() for found in _REFUSALS.finditer(low) if not _sees_none(low, found)]
+
+
+def _sees_none(low: str, found: re.Match[str]) -> bool:
+    """Say whether "cannot make out any box" denies a box: the model looked for it, and none is there."""
+    return bool(_SEES_NONE.search(found[0]) and _ANY.match(low, found.end()) and not _SURELY.search(found[0]))
 
 
 def hedged(low: str) -> bool:

@@ -27,7 +27,8 @@ _SUBJECTS: dict[int, re.Pattern[str]] = {
         r"\b(?:texts?|texto|texte|testo|letters?|words?|writing|lettering|annotations?|labels?|characters?|captions?"
         r"|inscriptions?|numbers?|numerals?|digits?|dates?|times?tamps?|timestamp|watermark|schrift"
         r"|beschriftung|buchstaben"
-        r"|zahlen|datum|letras|escritura|fecha|lettres|inscription)\b|\u6587\u5b57|\u6587\u672c|\u5b57\u6bcd"
+        r"|zahlen|datum|(?:i )?can read|reads|written|letras|escritura|fecha|lettres|inscription)\b"
+        r"|\u6587\u5b57|\u6587\u672c|\u5b57\u6bcd"
         r"|\u5b57\u7b26"
         r"|\u65e5\u671f"
     ),
@@ -47,6 +48,7 @@ _NOT_REMOVED = re.compile(
     r"\A\W*not (?:all|every|entirely|completely|yet)\b"
     r"|\b(?:not|n't|never)\b[^.;\n]{0,20}\b(?:removed|resected|excised|been removed)\b"
     r"|\bstill\b[^.;\n]{0,25}\b(?:polyp|visible|present|there|in place|in situ)"
+    r"|\b(?:left|remain\w*|stay\w*) (?:in (?:place|situ)|behind|untouched)"
     r"|\bpolyps?\b[^.;\n]{0,30}\b(?:remains?|still)\b|\b(?:one|two|some|several|polyps?|more) (?:\w+ )?remain\w*\b"
     r"|\bonly (?:some|one|two|part|half|a few|partial\w*)\b|\b(?:partial\w*|partly|incompletely) (?:removed"
     r"|resected|excised)"
@@ -58,7 +60,8 @@ _NOT_REMOVED = re.compile(
     r"|toujours|encore)\b|\u4ecd|\u8fd8\u6709|\b(?:incomplete|yet to be removed|remaining polyps?|not yet)\b"
 )
 _WAS_REMOVED = re.compile(
-    r"\b(?:removed|resected|excised|polypectomy (?:is|was|has been) (?:complete\w*|finished|successful)"
+    r"\b(?:removed|resected|excised|gone|taken (?:out|away|off)|cut (?:out|off)|snared off|cleared"
+    r"|polypectomy (?:is|was|has been) (?:complete\w*|finished|successful)"
     r"|complete resection"
     r"|entfernt|abgetragen|extirpados?|eliminados?|resecados?|retir\u00e9s?|enlev\u00e9s?|r\u00e9s\u00e9qu\u00e9s?)\b"
     r"|\u5df2\S{0,4}(?:\u5207\u9664|\u79fb\u9664)"
@@ -70,7 +73,8 @@ _HARD = re.compile(
     r"|tricky|faint"
     r"|(?:be|is|are|get|gets) (?:\w+ )?(?:missed|overlooked)|(?:easily|often|readily|easy to|could|can"
     r"|may) (?:be )?(?:miss(?:ed)?"
-    r"|overlook(?:ed)?)|blends? in(?:to)?|camouflaged|hidden|obscured|indistinct|unclear|requires? (?:careful"
+    r"|overlook(?:ed)?)|blends? in(?:to)?|camouflaged|hidden|obscured|(?:experienced|trained|expert"
+    r"|keen) (?:eye|observer)s?|at second glance|indistinct|unclear|requires? (?:careful"
     r"|close|attentive)"
     r"|schwer|schwierig\w*|kaum|dif\u00edcil|difficile|dur \u00e0)\b|\u56f0\u96be|\u4e0d\u5bb9\u6613"
     r"|\u4e0d\u6613|\u96be"
@@ -87,6 +91,9 @@ _ABSENT = re.compile(r"\A\W*(?:absent|missing|not (?:present|visible|seen|detect
 _THERE_IS = re.compile(r"\bthere (?:is|are|was|were)\b")
 _ISNT = re.compile(r"\A\W*(?:no, )?there (?:is|are|was|were)(?: not|n't) (?:one|any)\b")
 _NO_FINDING = re.compile(r"\b(?:no|without)\s+(?:\w+\s+){0,2}?(?:findings?|abnormalit(?:y|ies)|lesions?)\b")
+_ONLY = re.compile(
+    r"\b(?:shows?|contains?|depicts?|see|displays?|is) (?:only|just|nothing (?:but|other than|except))\b"
+)
 _INSIDE = re.compile(r",\s*(?:so\s+)?(yes|no)\b")
 
 
@@ -101,6 +108,8 @@ def yes_no(low: str, item: int | None) -> Found | None:
         return found
     if item in _SUBJECTS and (found := _listed(low, _SUBJECTS[item])):
         return found
+    if item == EASY and (none := _NO_FINDING.match(low.lstrip())) is not None:
+        return State.NOT_RELEVANT, len(low) - len(low.lstrip()), len(low) - len(low.lstrip()) + none.end()
     lead = leading(low)
     if lead is not None:
         return _of(lead[0], *lead[1])
@@ -110,7 +119,7 @@ def yes_no(low: str, item: int | None) -> Found | None:
         return _easy(low)
     if item in _SUBJECTS and (found := _subject(low, _SUBJECTS[item], _FREE[item])):
         return found
-    return _alone(low)
+    return _alone(low, item)
 
 
 def _of(answer: bool, start: int, end: int) -> Found:
@@ -181,13 +190,15 @@ def _subject(low: str, subject: re.Pattern[str], item_free: re.Pattern[str] | No
     return denied
 
 
-def _alone(low: str) -> Found | None:
+def _alone(low: str, item: int | None) -> Found | None:
     if refusals(low):
         return None
     if (none := nothing(low)) is not None:
         return _of(False, *none)
     if (absent := _ISNT.match(low) or _ABSENT.match(low)) is not None:
         return _of(False, *absent.span())
+    if item in _SUBJECTS and (only := _ONLY.search(low)) is not None:
+        return _of(False, *only.span())
     if (found := _INSIDE.search(low)) is not None:
         return _of(found[1] == YES, *found.span(1))
     if (found := _THERE.match(low.lstrip())) is not None:
