@@ -10,6 +10,8 @@ _IMAGING = (
 )
 _NOT_RELEVANT = re.compile(
     r"\b(?:not (?:really |directly )?(?:relevant|applicable)|irrelevant|inapplicable|n/a|na(?=\W*\Z)"
+    r"|nothing to (?:detect|remove|find|describe|measure|locate|classify|characteri[sz]e|assess)"
+    r"|(?:makes?|would make) no sense|(?:question is|is a) (?:moot|meaningless|void)"
     r"|nicht relevant|nicht zutreffend|no aplica|no relevante"
     r"|non applicable|sans objet|n\u00e3o se aplica|does not apply|doesn't apply)(?![^\W\d_])"
     r"|\u4e0d\u9002\u7528|\u4e0d\u76f8\u5173"
@@ -27,7 +29,7 @@ _DO = (
     + _TO
     + r"(?:determine[d]?|tell|assess(?:ed)?|say|provide[d]?|identif(?:y|ied)|identifying|answer(?:ed)?"
     r"|evaluate[d]?|confirm(?:ed)?"
-    r"|count(?:ed)?|know|rule out|decide[d]?|infer(?:red)?|deduce[d]?|verif(?:y|ied)|recogni[sz]e[d]?|make|made"
+    r"|count(?:ed)?|know|decide[d]?|infer(?:red)?|deduce[d]?|verif(?:y|ied)|recogni[sz]e[d]?|make|made"
     r"|measure[d]?|estimate[d]?|judge[d]?|assist|help|analy[sz]e[d]?|interpret(?:ed)?"
     r"|diagnose[d]?|given?|named?|told|offer|comment|view|process|classif(?:y|ied)|ascertain(?:ed)?|pinpoint|locate"
     r"|describe(?!d)|specif(?:y|ied)"
@@ -36,6 +38,10 @@ _DO = (
 _REFUSALS = re.compile(
     rf"\b(?:(?:cannot|can\s?not|can't|could not|couldn't|unable to|not able to|not possible to"
     rf"|impossible to|(?:hard|difficult) to|won't|will not)\s+{_DO}\b"
+    r"|(?:can\s?not|can't|could not|couldn't) be (?:\w+ly )?(?!seen|found|detected|noted|observed|recogni"
+    r"|identified any|missed"
+    r"|overlooked|excluded|ruled|removed|resected|made|visuali|appreciated|any\b|more\b)\w+(?:ed|en|wn|ld|de|ught)\b"
+    r"|(?:no idea|unsure|uncertain (?:about|of|whether|how|what|where)|beyond my|i would need|i'd need)\b"
     r"|\bno way (?:to|of) (?:know|tell|say|judg|determin)\w*|too \w+ (?:and \w+ )?(?:for me )?to (?:say|tell"
     r"|judge|determine"
     r"|assess|count|measure|answer|see (?:whether|if|how|what|where)|make out)\b"

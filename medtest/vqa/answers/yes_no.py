@@ -43,7 +43,8 @@ _FREE: dict[int, re.Pattern[str]] = {
 }
 """Words that deny the subject by their ending."""
 _ITEM = re.compile(r"(?m)^[^:\n]{1,60}?[:=]\s*(?P<said>yes|no|true|false|present|absent|ja|nein|s\u00ed|oui|non)\b")
-_REMAIN = re.compile(r"\b(?:remain(?:s|ing)?|left|still)\b")
+_REMAIN = re.compile(r"\b(?:remain(?:s|ing)?|left|still|residual|remnants?|leftover|further)\b")
+_NO_REST = re.compile(r"\A\W*(?:no|without)\s+(?:\w+ )?(?:residual|remaining|remnants?|leftover)\b")
 _NOT_REMOVED = re.compile(
     r"\A\W*not (?:all|every|entirely|completely|yet)\b"
     r"|\b(?:not|n't|never)\b[^.;\n]{0,20}\b(?:removed|resected|excised|been removed)\b"
@@ -68,10 +69,11 @@ _WAS_REMOVED = re.compile(
 )
 _HARD = re.compile(
     r"\A\W*not (?:particularly|especially|really|very|so|quite)\b"
-    r"|\b(?:not (?:\w+ )?(?:easy|easily|obvious|clear|readily)|difficult\w*|hard|challenging|subtle"
-    r"|inconspicuous|(?:poorly|barely|hardly|scarcely|faintly) (?:visible|noticeable|discernible|perceptible)"
-    r"|tricky|faint"
-    r"|(?:be|is|are|get|gets) (?:\w+ )?(?:missed|overlooked)|(?:easily|often|readily|easy to|could|can"
+    r"|\b(?:not (?:\w+ )?(?:easy|easily|obvious|clear|readily)|easy(?= to (?:miss|overlook))"
+    r"|difficult(?! to (?:miss|overlook))\w*|hard(?! to (?:miss|overlook))"
+    r"|challenging|subtle|inconspicuous|(?:poorly|barely|hardly|scarcely|faintly) (?:visible|noticeable"
+    r"|discernible|perceptible)"
+    r"|tricky|faint|(?:be|is|are|get|gets) (?:\w+ )?(?:missed|overlooked)|(?:easily|often|readily|easy to|could|can"
     r"|may) (?:be )?(?:miss(?:ed)?"
     r"|overlook(?:ed)?)|blends? in(?:to)?|camouflaged|hidden|obscured|(?:experienced|trained|expert"
     r"|keen) (?:eye|observer)s?|at second glance|indistinct|unclear|requires? (?:careful"
@@ -82,7 +84,8 @@ _HARD = re.compile(
 _EASY = re.compile(
     r"\b(?:eas(?:y|ily)|clear(?:ly)?|obvious(?:ly)?|prominent|conspicuous|readily|stands out|well visible"
     r"|straightforward|noticeable|well[\s-](?:demarcated|defined|delineated)|distinct(?:ly)?|evident|apparent|simple"
-    r"|unmistakable|hard to miss|cannot be (?:missed|overlooked)|immediately"
+    r"|unmistakable|(?:hard|difficult|impossible) to (?:miss|overlook)|can(?:not|'t) (?:be )?(?:miss(?:ed)?"
+    r"|overlook(?:ed)?)|immediately"
     r"|leicht|einfach|deutlich|gut (?:sichtbar|erkennbar|zu sehen)|f\u00e1cil|f\u00e1cilmente|facile"
     r"|facilement)\b|\u5bb9\u6613"
 )
@@ -104,6 +107,8 @@ def yes_no(low: str, item: int | None) -> Found | None:
         low: The plain text in lower case.
         item: Official id of the question; None where it is none of the eighteen.
     """
+    if item == REMOVED and (rest := _NO_REST.match(low)) is not None:
+        return _of(True, *rest.span())
     if item == REMOVED and (found := _removed_without_polyps(low)):
         return found
     if item in _SUBJECTS and (found := _listed(low, _SUBJECTS[item])):
