@@ -63,7 +63,9 @@ def negated(low: str, start: int, end: int) -> bool:
     if found:
         between = left[found[-1].end() :]
         if len(between) <= FAR and not _OWN.search(between):
-            bare_answer = re.fullmatch(r"\W*(?:no|non|n\u00e3o)\s*,.*", left[found[-1].start() :], re.DOTALL)
+            bare_answer = re.fullmatch(
+                r"\W*(?:no|nope|non|nein|n\u00e3o)(?:\s*[,;:.!]|\s+-\s).*", left[found[-1].start() :], re.DOTALL
+            )
             at_the_start = not low[first : begin + found[-1].start()].strip()
             if not (bare_answer and at_the_start):
                 return True
