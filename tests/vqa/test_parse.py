@@ -19,6 +19,7 @@ from labelled_answers import Labelled, labelled
 from medtest.vqa.answers import State, parse
 from medtest.vqa.answers.lexicon import sections
 from medtest.vqa.answers.place import CELLS
+from medtest.vqa.answers.spelling import _known, mended
 from medtest.vqa.questions import find, official, question_of
 from medtest.vqa.values import NUMERIC, Kind, Names, Range, names, ranges, read_value
 
@@ -32,7 +33,7 @@ def _says(row: Labelled) -> str:
 
 def test_there_are_enough_labelled_answers() -> None:
     rows = labelled()
-    assert len(rows) >= 790
+    assert len(rows) >= 1570
     assert len({(row.item, row.text) for row in rows}) == len(rows)
     assert sum(row.held_out for row in rows) >= 150
     for kind in Kind:
@@ -77,6 +78,74 @@ def test_98_percent_of_the_labelled_answers_are_typed_rightly(kind: Kind) -> Non
 def test_adverbs_in_refusals_prefixes_and_numbered_lists(item: int, text: str, expected: str) -> None:
     question = next(one for one in official() if one.id == item)
     assert str(question.parse(text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("item", "text", "expected", "evidence"),
+    [
+        (0, "A routine colonscopy.", "colonoscopy", "colonscopy"),
+        (12, "I think it is a poylp.", "polyp", "poylp"),
+        (10, "Near the bottm rigth corner", "lower-right", "bottm rigth"),
+        (5, "whtie, and clearly so", "white", "whtie"),
+        (13, "retroflexd view of the duodenm", "duodenum", "duodenm"),
+        (10, "The interior of the colon is shown.", "!unparsed", ""),  # not inferior
+        (13, "an anterior view", "!unparsed", ""),
+    ],
+)
+def test_slips_of_the_pen_are_read_and_the_evidence_is_as_it_was_written(
+    item: int, text: str, expected: str, evidence: str
+) -> None:
+    found = next(one for one in official() if one.id == item).parse(text)
+    assert str(found) == expected
+    assert text[slice(*found.span)] == evidence
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.sampled_from(sorted(_known())), st.data())
+def test_two_letters_changed_about_are_put_right_or_left_alone(word: str, data: st.DataObject) -> None:
+    """Whatever the slip, the text comes out with a place for every character, and words that are right stay."""
+    at = data.draw(st.integers(1, len(word) - 2))
+    slip = word[:at] + word[at + 1] + word[at] + word[at + 2 :]
+    text = f"The {slip}, 5 mm \u00c4"
+    shown, low, places = mended(text, text.lower())
+    assert len(shown) == len(low)
+    if places is None:
+        assert shown == text
+    else:
+        assert len(places) == len(shown) + 1
+        assert places == sorted(places)
+        assert shown.endswith(", 5 mm \u00c4")
+        assert places[-1] == len(text)
+    assert mended(word, word) == (word, word, None)
+
+
+@pytest.mark.parametrize(
+    ("item", "text", "expected"),
+    [
+        (5, "At first sight it looks red, but it is pink.", "pink"),
+        (8, "Two. Wait, one of them is a fold, so 1.", "1"),
+        (4, "Is there text? No, there is none.", "no"),  # a question that is only repeated takes nothing back
+        (17, "Actually, I can see that it is sessile.", "is"),
+        (12, "Polyp. Actually quite a typical one.", "polyp"),  # nothing is taken back without something in its place
+        (12, "- [x] Polyp\n- [ ] Haemorrhoids", "polyp"),
+        (12, "- [ ] Polyp\n- [ ] Haemorrhoids", "no"),
+        (14, "\u2705 Snare\n\u274c Forceps", "polyp_snare"),
+        (12, '{"abnormalities": [ ]}', "no"),
+        (16, "9 mm next to the 5 mm snare", "9"),
+        (16, "The snare is 15 mm wide.", "15"),  # the only size that is given
+        (12, "A polyp cannot be excluded.", "polyp"),
+        (12, "A polyp is unlikely.", "no"),
+        (8, "I can't make out any polyps.", "0"),
+        (8, "I can't reliably make out any polyps.", "!refusal"),
+        (10, "To the left of the instrument, at the top", "upper-center"),
+        (10, "To the left of the centre", "center-left"),
+        (2, "You can't miss it.", "yes"),
+        (2, "Easy to miss.", "no"),
+        (9, "A pair of forceps and a clip.", "2"),
+    ],
+)
+def test_rules_beyond_the_labelled_answers(item: int, text: str, expected: str) -> None:
+    assert str(next(one for one in official() if one.id == item).parse(text)) == expected
 
 
 def test_evidence_lies_in_the_text_and_says_why() -> None:

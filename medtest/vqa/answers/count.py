@@ -21,7 +21,7 @@ MOST = 1000
 
 _SAID: dict[int, str] = {
     0: "zero cero z\u00e9ro null \u96f6",
-    1: "one single solitary uno una un ein eine einen une um uma \u4e00",
+    1: "one single solitary eins uno una un ein eine einen une um uma \u4e00",
     2: "two pair couple dos zwei deux dois duas \u4e24 \u4e8c",
     3: "three tres drei trois tr\u00eas \u4e09",
     4: "four cuatro vier quatre quatro \u56db",

@@ -49,7 +49,8 @@ _COMMA = re.compile(r"\s*[,/]\s*")
 _ELSEWHERE = re.compile(
     rf"\b(?:point|fac|aim|direct|orient|angl|tilt)(?:s|es|ing|ed)? (?:in)?to(?:wards?)? (?:the )?"
     rf"(?:{_UPPER}|{_LOWER}|{_LEFT}|{_RIGHT}|{_MIDDLE})\b"
-    rf"|\b(?:away|far|distant|removed|distinct) from the\s+(?:{_UPPER}|{_LOWER}|{_LEFT}|{_RIGHT}|{_MIDDLE})\b"
+    rf"|(?<=left )of (?:the )?{_MIDDLE}\b|(?<=right )of (?:the )?{_MIDDLE}\b|\b(?:away|far|distant|removed"
+    rf"|distinct) from the\s+(?:{_UPPER}|{_LOWER}|{_LEFT}|{_RIGHT}|{_MIDDLE})\b"
     rf"|\b(?:to|on) the (?:immediate )?(?:{_LEFT}|{_RIGHT}) of (?:an?|the|another|its|this|that)\s+(?!{_PICTURE}"
     rf"|{_MIDDLE}|lumen|midline|endoscop\w+|circular|visible|whole|entire)"
     rf"|\bmid[\s-]?(?:height|level|way)\b|\bhalf[\s-]?way (?:up|down)\b"

@@ -34,7 +34,7 @@ _OWN = re.compile(
 _AFTER = re.compile(
     r"\A[^,;:.]{0,30}?\b(?:(?:is|are|was|were|can|could|does|do|did|has|have|had)(?:\s+not\b|n't\b)"
     r"|cannot\b(?! be (?:excluded|ruled out))|absent\b|(?:is |seems |appears )?unlikely\b"
-    r"|(?:has been |is |was |were |are )?(?:ruled out|excluded)\b"
+    r"|(?<!not be )(?<!n't be )(?:ruled out|excluded)\b"
     r"|(?:is|are)\s+absent\b|ist\s+nicht\b)"
 )
 _COLON_NO = re.compile(r"\A\s*[:=-]\s*(?:no|none|absent|not|negative)\b")

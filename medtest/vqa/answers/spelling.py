@@ -14,7 +14,7 @@ from medtest.vqa.answers import lexicon
 SWAPPED = 5
 """Letters of the shortest word in which two neighbours may have changed places, or one is doubled or single."""
 DROPPED = 7
-"""Letters of the shortest word that may lack a letter or have one too many."""
+"""Letters of the shortest word that may lack a letter or have one too many; words of places may lack one anyhow."""
 
 _WORD = re.compile(r"[a-z]{4,24}")
 _MOST = 400
@@ -47,7 +47,8 @@ def mended(text: str, low: str) -> tuple[str, str, list[int] | None]:
             continue
         shown += [text[done : one.start()], meant]
         places += range(done, one.start())
-        places += [min(one.start() + number, one.end() - 1) for number in range(len(meant))]
+        places += [min(one.start() + number, one.end() - 1) for number in range(len(meant) - 1)]
+        places.append(one.end() - 1)
         done = one.end()
     shown.append(text[done:])
     places += range(done, len(text) + 1)
@@ -102,10 +103,10 @@ def _of(word: str) -> set[str]:
     swapped = {word[:one] + word[one + 1] + word[one] + word[one + 2 :] for one in inner if one + 1 < len(word)}
     doubled = {word[:one] + word[one] + word[one:] for one in range(len(word))}
     single = {word[:one] + word[one + 1 :] for one in inner if word[one] == word[one - 1]}
-    if len(word) < DROPPED:
-        return swapped | doubled | single
-    letters = "abcdefghijklmnopqrstuvwxyz"
     dropped = {word[:one] + word[one + 1 :] for one in inner if one + 1 < len(word)}
+    if len(word) < DROPPED:
+        return swapped | doubled | single | (dropped if word in _OTHERS else set())
+    letters = "abcdefghijklmnopqrstuvwxyz"
     added = {word[:one] + letter + word[one:] for one in inner for letter in letters}
     return swapped | doubled | single | dropped | added
 

@@ -64,7 +64,8 @@ _NOT_REMOVED = re.compile(
 _WAS_REMOVED = re.compile(
     r"\b(?:removed|resected|excised|gone|taken (?:out|away|off)|cut (?:out|off)|snared off|cleared"
     r"|polypectomy (?:is|was|has been) (?:complete\w*|finished|successful)"
-    r"|complete (?:resection|removal|excision)|removal (?:was|is|has been) \w+"
+    r"|complete (?:resection|removal|excision)|(?:removal|resection) (?:was|is|has been|appears?|seems?"
+    r"|looks) (?:to be )?(?:achieved|performed|done|finished|successful|complete\w*)"
     r"|entfernt|abgetragen|extirpados?|eliminados?|resecados?|retir\u00e9s?|enlev\u00e9s?|r\u00e9s\u00e9qu\u00e9s?)\b"
     r"|\u5df2\S{0,4}(?:\u5207\u9664|\u79fb\u9664)"
 )
@@ -97,7 +98,11 @@ _EASY = re.compile(
 _THERE = re.compile(r"\b(?:present|visible|detected|seen|exists?)\b")
 _ABSENT = re.compile(r"\A\W*(?:absent|missing|not (?:present|visible|seen|detected)|without|no\b)")
 _THERE_IS = re.compile(r"\bthere (?:is|are|was|were)\b")
-_ISNT = re.compile(r"\A\W*(?:no, )?there (?:is|are|was|were)(?: not|n't) (?:one|any)\b")
+_ONLY_OTHERS = re.compile(r"\b(?:the )?only\s+(?:visible |other )?\Z")
+_ISNT = re.compile(
+    r"\A\W*(?:no, )?there (?:(?:is|are|was|were)(?: not|n't)|(?:does not|doesn't|do not|don't) (?:appear|seem) to be)"
+    r" (?:one|any)\b"
+)
 _NO_FINDING = re.compile(
     r"(?:\b(?:no|without|not (?:see )?any)|n't (?:see )?any)\s+(?:\w+\s+){0,2}?(?:findings?|abnormalit(?:y|ies)"
     r"|lesions?)\b"
@@ -207,7 +212,7 @@ def _subject(low: str, subject: re.Pattern[str], item_free: re.Pattern[str] | No
         denied = _of(negated(low, *free.span()), *free.span())
         low = blanked(low, *free.span())
     for found in subject.finditer(low):
-        if not negated(low, *found.span()):
+        if not negated(low, *found.span()) and not _ONLY_OTHERS.search(low[: found.start()]):
             return _of(True, *found.span())
         denied = denied or _of(False, *found.span())
     return denied
