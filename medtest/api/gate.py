@@ -8,10 +8,12 @@ wait in one queue and are let through one by one, so that the end of a pause wak
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from medtest.api.limits import Bucket, quotas, retry_after
 
@@ -19,8 +21,11 @@ START = 4
 """Calls in flight at first, before anything is known about the server."""
 
 _RECENT = 20
-_GROWTH = 1.03
-"""Factor by which a learned pace grows each second."""
+_REMEMBERED = 200
+_JUST = 2.0
+_RARE = 1e-4
+_GROWTH, _HASTE = 0.03, 0.004
+"""A learned pace grows by these in a second, and in a second squared: slowly at first, then fast if nothing refuses."""
 
 
 @dataclass(slots=True, eq=False)
@@ -80,11 +85,16 @@ class Pace:
         """Return calls per second at this moment, None where nothing limits."""
         if self.base is None:
             return None
-        growth = float(_GROWTH ** max(0.0, now - self._since))
+        since = max(0.0, now - self._since)
+        growth = math.exp(min(2.0, _GROWTH * since + _HASTE * since**2))
         if growth > 4.0:
             self.base = None
             return None
         return self.base * growth
+
+    def low(self, at: float) -> bool:
+        """Say whether nothing limited at that moment, or the pace had just been lowered."""
+        return self.base is None or at < self._since + _JUST
 
     def ready_in(self, now: float) -> float:
         """Return seconds until the next call."""
@@ -111,6 +121,52 @@ class Pace:
         self._since = self._next = now + pause
 
 
+class Accidents:
+    """Tells refusals without a word that are a limit from those that come at random.
+
+    A limit refuses in clusters, and nothing once the pace is below it; an overloaded server refuses one call in twenty
+    whatever the pace, and pausing for that would bring everything to a crawl. So the recent refusals are held against
+    their share among earlier calls that left at no pace, or at one that had just been lowered. Those that led to a
+    lesson are forgotten: they were a limit's.
+    """
+
+    def __init__(self) -> None:
+        self._recent: deque[tuple[bool, bool]] = deque()
+        self._share, self._seen = 0.0, _RECENT
+
+    def add(self, *, refused: bool, slow: bool) -> None:
+        """Take note of an answer.
+
+        Args:
+            refused: Whether it said "too many".
+            slow: Whether the call left at no pace, or at one that had just been lowered.
+        """
+        self._recent.append((refused, slow))
+        if len(self._recent) > _RECENT:
+            earlier, counts = self._recent.popleft()
+            if counts:
+                self._seen = min(self._seen + 1, _REMEMBERED)
+                self._share += (earlier - self._share) / self._seen
+
+    def many(self, least: int) -> bool:
+        """Say whether the recent refusals are too many for accidents, and at least so many."""
+        return sum(refused for refused, _ in self._recent) >= max(least, _too_many(round(self._share, 2)))
+
+    def learned(self) -> None:
+        """Forget the recent answers."""
+        self._recent.clear()
+
+
+@lru_cache(maxsize=128)
+def _too_many(share: float) -> int:
+    """Return how many of the recent answers are refused at random less often than once in ten thousand."""
+    tail, refused = 0.0, _RECENT + 1
+    while refused > 0 and tail < _RARE:
+        refused -= 1
+        tail += math.comb(_RECENT, refused) * share**refused * (1 - share) ** (_RECENT - refused)
+    return refused + 1
+
+
 class Limits:
     """Everything that decides when a call may leave; no waiting in here, and times are given."""
 
@@ -128,7 +184,7 @@ class Limits:
         self._cut_at = -1.0
         self._in_a_row = 0
         self._slow_start = True
-        self._recent: deque[bool] = deque(maxlen=_RECENT)
+        self._accidents = Accidents()
 
     def ready_in(self, tokens: float, now: float) -> float:
         """Return seconds until a call of so many tokens may leave, as far as time decides."""
@@ -172,7 +228,7 @@ class Limits:
         if status == 429 or (status == 503 and wait is not None):
             self._refused(permit, stated=bool(stated), foreseen=foreseen, wait=wait, now=now)
             return
-        self._recent.append(False)
+        self._accidents.add(refused=False, slow=self.pace.low(permit.sent_at))
         if status is not None and status < 400:
             self._answered += 1
             self._in_a_row = 0
@@ -184,18 +240,18 @@ class Limits:
 
     def _refused(self, permit: Permit, *, stated: bool, foreseen: bool, wait: float | None, now: float) -> None:
         self.throttled += 1
-        self._recent.append(True)
         if wait is not None:
             self.paused_until = max(self.paused_until, now + wait)
         if permit.sent_at <= self._cut_at:
             return  # it left before the last refusal was known: one lesson, not two
+        self._accidents.add(refused=True, slow=self.pace.low(permit.sent_at))
         if stated and not foreseen:
             for kind in ("requests", "tokens"):
                 if self.buckets[kind].known and self.buckets[kind].level < 1.0:
                     self.buckets[kind].surprised()
         if wait is None and not stated:
             # A lone refusal without a word of when to come back may be an accident; several are a limit.
-            if sum(self._recent) < (3 if self.pace.base is not None else 5):
+            if not self._accidents.many(5):
                 return
             wait = min(8.0, 0.5 * 2.0**self._in_a_row)
             self.paused_until = max(self.paused_until, now + wait)
@@ -212,7 +268,7 @@ class Limits:
         self._in_a_row += 1
         self._answered = 0
         self._cut_at = now
-        self._recent.clear()
+        self._accidents.learned()
 
 
 class Gate:
