@@ -128,4 +128,7 @@ def view_words(material: Material) -> str:
     """Return that the oracle is not the suite's own, or ""."""
     if not material.view:
         return ""
+    answers = material.tables.answers
+    if answers is not None and answers.judge:
+        return f"The same records, with answers that medtest cannot read read by {answers.judge}; view {material.view}."
     return f"The same records, judged otherwise ({criterion_words(material)}); view {material.view}."
