@@ -273,8 +273,8 @@ def judge_words(found: AnswerTables) -> str:
     return (
         f"In {len(found.judged):,} different answers medtest finds no value. Their words were put to {found.judge},"
         f" which read {len(read):,} of them ({cases:,} cases). These cases are judged by its readings, on this page and"
-        " in its tables, and are counted in the column by the judge; the run's own tables, outside views/, leave them"
-        " unread."
+        ' in its tables, and are counted in the column "by the judge"; the run\'s own tables, outside views/, leave'
+        " them unread."
     )
 
 
@@ -287,7 +287,7 @@ def _judged(judged: pd.DataFrame) -> list[dict[str, Any]]:
         {
             "name": question_words(str(row["item"])),
             "words": row["words"],
-            "state": str(row["state"]).replace("_", " "),
+            "state": "unclear" if row["state"] == "unparsed" else str(row["state"]).replace("_", " "),
             "value": plain_value(str(row["said"])) if row["said"] else "",
             "quote": row["quote"],
             "doubt": row["doubt"],
