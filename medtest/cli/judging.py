@@ -11,11 +11,12 @@ from medtest.errors import SEVERITY_ORDER
 from medtest.results.readings import COLUMNS, unread_in
 from medtest.results.records_io import Records
 from medtest.runner.run import SHARED_ANSWERS
+from medtest.systems.answering.judge import Readings
 
 if TYPE_CHECKING:
     from medtest.runner import RunOutcome
     from medtest.suite.model import Invocation
-    from medtest.systems.answering.judge import Judge, Readings
+    from medtest.systems.answering.judge import Judge
 
 _RECORD_COLUMNS = ("dataset", "seed_id", "relation", "rule", "verdict", *COLUMNS)
 
@@ -37,6 +38,7 @@ def judged(
     for system in outcome.systems:
         unread = unread_in(Records.read(system.folder, _RECORD_COLUMNS))
         if not unread:
+            found[system.record_name] = Readings(judge=judge.name)
             notices.append(f"{system.record_name}: medtest read every answer; {judge.name} was not asked.")
             continue
         out.print(

@@ -268,6 +268,8 @@ def judge_words(found: AnswerTables) -> str:
     """Return who read what the parser could not, and how much, "" without a judge."""
     if found.judged is None:
         return ""
+    if found.judged.empty:
+        return f'medtest found a value, a refusal or "not relevant" in every answer; {found.judge} was not asked.'
     read = found.judged[found.judged["state"] != "unparsed"]
     cases = int(read["cases"].sum())
     return (

@@ -130,5 +130,6 @@ def view_words(material: Material) -> str:
         return ""
     answers = material.tables.answers
     if answers is not None and answers.judge:
-        return f"The same records, with answers that medtest cannot read read by {answers.judge}; view {material.view}."
-    return f"The same records, judged otherwise ({criterion_words(material)}); view {material.view}."
+        unread = "answers in which medtest finds no value were put to"
+        return f"The same records; {unread} {answers.judge}; view {material.view}."
+    return f"The same records under another oracle ({criterion_words(material)}); view {material.view}."
