@@ -7,7 +7,8 @@ import heapq
 
 import pytest
 
-from medtest.api.gate import START, Gate, Limits
+from medtest.api.gate import Gate
+from medtest.api.pacing import START, Limits
 
 
 class Clock:
