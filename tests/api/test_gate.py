@@ -9,7 +9,8 @@ import statistics
 
 import pytest
 
-from medtest.api.gate import START, Gate, Limits
+from medtest.api.gate import Gate
+from medtest.api.pacing import START, Limits
 
 
 class Clock:
