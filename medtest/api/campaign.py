@@ -22,9 +22,10 @@ from dataclasses import dataclass
 from medtest.api.budget import Budget, Reservation, Tokens, estimate
 from medtest.api.cache import Cache, CacheMode
 from medtest.api.client import Caller
-from medtest.api.gate import Gate, GateClosed, Permit
+from medtest.api.gate import Gate, GateClosed
 from medtest.api.ledger import Ledger
 from medtest.api.limits import quotas, retry_after
+from medtest.api.pacing import Permit
 from medtest.api.pool import GivenUp, Stop, blocking, stream
 from medtest.api.request import Outcome, Request, Source, State, content_key
 from medtest.api.retry import Reply, Retries, Tally, Trouble
