@@ -2,7 +2,7 @@
 
 An answer's words are typed (:mod:`medtest.vqa.answers`): a value with the place in the text that it rests on, "not
 relevant", a refusal, or unparsed. What a relation may do to it says the matrix question × relation
-(:mod:`medtest.vqa.expectations`), which a suite may override. A refusal or content filter of the server is a refusal
+(:mod:`medtest.vqa.matrix`), which a suite may override. A refusal or content filter of the server is a refusal
 whatever the words; an answer that was cut off or malformed counts as unparsed.
 
 Scores of a case, each against the truth and, as ``self_…``, against the model's own answer to the source:
@@ -21,24 +21,25 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Any, ClassVar
 
 from pydantic import Field, field_validator
 
 from medtest.cases import SOURCE, AnswerOutput, Ask, Effect, Json, Output, PreparedSeed, Verdict
-from medtest.errors import UserMistakes
+from medtest.errors import Mistake, UserMistakes, nearest_name
 from medtest.oracles import criteria
 from medtest.oracles.base import Oracle
 from medtest.plugins import PartSettings
 from medtest.records import ANSWER_FACTORS
 from medtest.vqa.answers.answer import Answer, State
 from medtest.vqa.answers.parse import parse, parse_all
-from medtest.vqa.expectations import Expectation, Inserted, Matrix, Rule, expectation, overridden
+from medtest.vqa.expectations import Inserted
 from medtest.vqa.inserted import inserted_of
 from medtest.vqa.judging import NOT_RELEVANT, Judged, judge, said, wanted_text
-from medtest.vqa.questions import Question
+from medtest.vqa.matrix import Expectation, Matrix, Rule, expectation, overridden, own_questions
+from medtest.vqa.questions import Question, by_name
 from medtest.vqa.values import Kind, read_value
 
 MOST_WORDS = 600
@@ -73,8 +74,8 @@ class AnswersSettings(PartSettings):
     """Settings of ``answers``.
 
     Attributes:
-        expectations: Relation (its id in the suite, or the name of its part), then name of the question or ``all``,
-            then what is expected, where it is another than medtest's own matrix says.
+        expectations: Relation (its id in the suite, or the name of its part), then question (its name, its wording,
+            ``all`` or ``all_<type>``), then what is expected, where it is another than medtest's own matrix says.
         tolerance: King moves on the 3 × 3 grid within which places count as the same.
     """
 
@@ -202,9 +203,24 @@ class Answers(Oracle):
 
     def judging(self) -> dict[str, Json]:
         """Return tolerance, revision, and a digest of the whole matrix, medtest's own part of it too."""
-        cells = [[relation, name, str(one)] for relation, own in self._matrix.items() for name, one in own.items()]
-        digest = hashlib.sha256(json.dumps(sorted(cells)).encode()).hexdigest()[:16]
+        digest = hashlib.sha256(json.dumps(sorted(self._matrix.cells())).encode()).hexdigest()[:16]
         return {"revision": self.revision, "tolerance": self.settings.tolerance, "matrix": digest}
+
+    def unknown_items(self, items: Collection[str]) -> list[Mistake]:
+        """Return a mistake for every expectation of a question of the user's own that the seeds do not ask."""
+        there = set(items)
+        own = sorted(name for name in there if by_name(name) is None)
+        return [
+            Mistake(
+                where="suite",
+                key=f"oracles.expectations.{relation}.{name}",
+                found=f"{name}, which is asked of no image",
+                allowed=", ".join(own[:20]) or "names of the 18 questions: these seeds ask no other",
+                nearest=nearest_name(name, own),
+            )
+            for relation, name in own_questions(self._matrix)
+            if name not in there
+        ]
 
     def rejudged(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return a record's scores and texts under this matrix and tolerance, from its canonical values."""
@@ -251,7 +267,7 @@ class Answers(Oracle):
         return self._expectation(answer.address.relation, _question(ask))
 
     def _expectation(self, relation: str, question: Question) -> Expectation:
-        return expectation(self._matrix, relation, question, part=self.relations.get(relation, ""))
+        return expectation(self._matrix, relation, question, relations=self.relations)
 
     def _judged(self, ask: Ask, answer: AnswerOutput, source: AnswerOutput | None, effect: Effect) -> Judged:
         return judge(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
 from medtest.cases import SOURCE, Effect, Json, Output, PreparedSeed, Verdict
+from medtest.errors import Mistake
 from medtest.plugins import Part, PartSettings
 from medtest.records import NO_PREDICTION, SEED_FACTORS, SOURCE_FAILED
 
@@ -76,6 +77,14 @@ class Oracle(Part, ABC):
     def measure(self, answer: Output) -> dict[str, float | None]:
         """Return the number columns of an answer that are no scores: a value for every name in ``measures``."""
         return dict.fromkeys(self.measures)
+
+    def unknown_items(self, items: Collection[str]) -> list[Mistake]:
+        """Return what the settings say of questions that are not asked, which is known once seeds are listed.
+
+        Args:
+            items: Names of all questions that the seeds ask.
+        """
+        return []
 
     def judging(self) -> dict[str, Json]:
         """Return what of the settings goes into scores and texts; records made under something else are judged anew.

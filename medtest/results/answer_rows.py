@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from medtest.vqa.answers.answer import Answer
-from medtest.vqa.expectations import Inserted, Matrix, expectation
+from medtest.vqa.expectations import Inserted
 from medtest.vqa.judging import judge, said
+from medtest.vqa.matrix import Matrix, expectation
 from medtest.vqa.questions import Question
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def judged_row(
         tolerance: King moves within which places count as the same.
     """
     expected = expectation(matrix, relation, question)
-    before = expectation({}, SOURCE, question)
+    before = expectation(Matrix(), SOURCE, question)
     found = judge(
         expected,
         answer,

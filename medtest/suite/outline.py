@@ -124,6 +124,9 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
     if mistakes:
         raise UserMistakes(mistakes)
     plan = Plan(refs, relations, invocation.batch_size)
+    mistakes = suite.build_oracle().unknown_items({item for ref in refs for item in ref.items})
+    if mistakes:
+        raise UserMistakes(mistakes)
     if suite.privacy.seed_ids == "plain":  # else seeds may be named as reports show them
         check_selection(invocation.only, refs)
     seeds: dict[str, int] = {}

@@ -8,14 +8,13 @@ from medtest.cases import Verdict
 from medtest.vqa.answers.answer import Answer, State
 from medtest.vqa.answers.compare import Comparison, compare
 from medtest.vqa.expectations import (
-    Expectation,
     Inserted,
     Judgement,
-    Rule,
     judge_against_source,
     judge_against_truth,
     wanted_value,
 )
+from medtest.vqa.matrix import Expectation, Rule
 
 NOT_RELEVANT = "not relevant"
 """How the state ``not_relevant`` is written where canonical values stand."""

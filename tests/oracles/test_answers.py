@@ -15,7 +15,7 @@ from medtest.oracles import criteria
 from medtest.oracles.answers import MOST_WORDS, WHY, Answers, clean
 from medtest.oracles.criteria import Against
 from medtest.suite.model import Criterion
-from medtest.vqa.questions import by_name
+from medtest.vqa.questions import by_name, question_of
 
 BLANK = np.zeros((9, 9), np.bool_)
 
@@ -227,3 +227,14 @@ def test_the_criterion_has_no_threshold() -> None:
     assert criteria.criterion_name("answer", 0.0) == "answer"
     assert criteria.columns_needed("answer", "source") == ("self_agreement",)
     assert criteria.columns_needed("answer", "truth") == ("agreement", "source_agreement")
+
+
+def test_expectations_of_questions_that_are_not_asked_are_mistakes() -> None:
+    own = question_of("Which organ is shown?").name
+    judge = oracle(expectations={"blur": {"Which organ is shown?": "skip", "polyps": "skip"}})
+    assert judge.unknown_items([own, "text"]) == []
+    near = own[:-1] + ("0" if own[-1] != "0" else "1")
+    (wrong,) = judge.unknown_items([near, "text"])
+    assert (wrong.key, wrong.nearest) == (f"oracles.expectations.blur.{own}", near)
+    (wrong,) = judge.unknown_items(["text"])
+    assert "ask no other" in wrong.allowed

@@ -16,7 +16,8 @@ from medtest.simlab.topics import topic_of
 from medtest.simlab.traits import measured
 from medtest.simlab.view import FINE, cells_of, view_of
 from medtest.simlab.writing import rows_of_letters, writing_of
-from medtest.vqa.expectations import Expectation, Rule, judge_against_truth
+from medtest.vqa.expectations import judge_against_truth
+from medtest.vqa.matrix import Expectation, Rule
 from medtest.vqa.questions import official
 
 SOURCE_RULE = Expectation(rule=Rule.INVARIANT)

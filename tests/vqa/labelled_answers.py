@@ -49,6 +49,12 @@ def labelled() -> list[Labelled]:
             item, expected, text = line.split("|", 2)
             kind = _KINDS[int(item)]
             rows.append(
-                Labelled(kind, int(item), expected, text.replace("\\n", "\n"), file.stem not in ("second", "third"))
+                Labelled(
+                    kind,
+                    int(item),
+                    expected,
+                    text.replace("\\n", "\n"),
+                    file.stem not in ("second", "third", "fourth", "fifth"),
+                )
             )
     return rows

@@ -7,18 +7,9 @@ import pytest
 from medtest.cases import Verdict
 from medtest.errors import UserMistakes
 from medtest.paths import conf_folder
-from medtest.vqa.expectations import (
-    REASONS,
-    Expectation,
-    Inserted,
-    Rule,
-    default_matrix,
-    expectation,
-    judge_against_source,
-    judge_against_truth,
-    overridden,
-)
-from medtest.vqa.questions import by_name, official
+from medtest.vqa.expectations import REASONS, Inserted, judge_against_source, judge_against_truth
+from medtest.vqa.matrix import Expectation, Matrix, Rule, default_matrix, expectation, overridden
+from medtest.vqa.questions import Question, by_name, official, question_of
 
 FORCEPS = Inserted(count=1, names=frozenset({"biopsy_forceps"}), cells=frozenset({"lower-right", "center-right"}))
 
@@ -95,7 +86,7 @@ def test_without_knowing_what_was_inserted_nothing_is_judged() -> None:
 
 def test_every_relation_of_the_matrix_ships() -> None:
     shipped = {file.stem for file in (conf_folder() / "relations").glob("*.yaml")}
-    assert set(default_matrix()) <= shipped
+    assert set(default_matrix().shipped) <= shipped
 
 
 def test_blur_and_noise_of_every_kind_may_make_findings_harder_to_see() -> None:
@@ -108,7 +99,7 @@ def test_blur_and_noise_of_every_kind_may_make_findings_harder_to_see() -> None:
 
 
 def test_a_pair_that_is_not_named_is_invariant() -> None:
-    named = {(relation, name) for relation, cells in default_matrix().items() for name in cells}
+    named = {(relation, name) for relation, cells in default_matrix().shipped.items() for name in cells}
     for question in official():
         for relation in ("unchanged", "contrast", "blood", "anything"):
             if (relation, question.name) not in named:
@@ -134,6 +125,12 @@ def test_a_suite_may_override() -> None:
     ("overrides", "said"),
     [
         ({"blood": {"abnormalitys": "skip"}}, "did you mean: abnormalities"),
+        ({"blood": {"abnormality colour": "skip"}}, "did you mean: abnormality_colour"),
+        ({"blood": {"all_counts": "skip"}}, "did you mean: all_count"),
+        ({"blood": {"q_12": "skip"}}, "eight digits"),
+        ({"blood": {"all_count": "must become yes"}}, "+N or +inserted"),
+        ({"blood": {"all": "must become yes"}}, "a value of the type"),
+        ({"blood": {"q_0123abcd": "must become +1"}}, "a value of the type yes_no"),
         ({"blood": {"polyps": "may chance"}}, "did you mean: may change"),
         ({"blood": {"polyps": "must become"}}, "must become VALUE"),
         ({"blood": {"polyps": "must become red"}}, "+N or +inserted"),
@@ -149,3 +146,70 @@ def test_what_is_not_understood_is_one_message(overrides: object, said: str) -> 
         overridden(overrides, "suites/mine.yaml")
     assert said in str(caught.value)
     assert "suites/mine.yaml" in str(caught.value)
+
+
+ORGAN = question_of("Which organ is shown?")
+SHARP = question_of("Is the picture sharp?", ("yes",))
+
+
+def rule(matrix: Matrix, relation: str, question: Question | str, relations: dict[str, str] | None = None) -> str:
+    one = by_name(question) if isinstance(question, str) else question
+    assert one is not None
+    return str(expectation(matrix, relation, one, relations=relations))
+
+
+def test_questions_of_ones_own_go_by_name_by_wording_and_by_type() -> None:
+    named = overridden({"blur": {ORGAN.name: "may change"}})
+    assert ORGAN.name.startswith("q_")
+    assert rule(named, "blur", ORGAN) == "may change"
+    assert rule(named, "blur", SHARP) == "invariant"
+    worded = overridden({"blur": {"which organ is SHOWN ?": "skip", "Is there text in the image?": "skip"}})
+    assert [rule(worded, "blur", one) for one in (ORGAN, SHARP, "text", "box")] == [
+        "skip",
+        "invariant",
+        "skip",
+        "invariant",
+    ]
+    typed = overridden({"blur": {"all_text": "may change", "all_yes_no": "skip", SHARP.name: "must become no"}})
+    assert rule(typed, "blur", ORGAN) == "may change"
+    assert rule(typed, "blur", SHARP) == "must become no"
+    assert rule(typed, "blur", "box") == "skip"
+    assert rule(typed, "blur", "easy") == "skip"  # what a suite says of a type wins over medtest's own cell
+    assert rule(typed, "blur", "polyps") == "invariant"
+
+
+def test_all_stands_for_questions_of_ones_own_too() -> None:
+    matrix = overridden({"mine": {"all": "skip", "all_text": "invariant", "polyps": "may change"}})
+    asked: list[Question | str] = ["polyps", "text", SHARP, ORGAN]
+    assert [rule(matrix, "mine", one) for one in asked] == ["may change", "skip", "skip", "invariant"]
+
+
+def test_what_a_question_of_ones_own_must_become_is_judged() -> None:
+    expected = expectation(overridden({"blur": {"Which organ is shown?": "must become stomach"}}), "blur", ORGAN)
+    judged = [
+        judge_against_source(expected, ORGAN.parse(one), ORGAN.parse("colon")) for one in ("The stomach.", "Colon")
+    ]
+    assert [one.verdict for one in judged] == [Verdict.PASS, Verdict.FAIL]
+
+
+def test_an_id_that_is_the_name_of_another_part() -> None:
+    """A contrast that a suite calls "blood" has nothing of blood's, and what is said of it is not said of blood."""
+    relations = {"blood": "contrast", "much_blood": "blood", "text": "text"}
+    plain = default_matrix()
+    assert rule(plain, "blood", "findings", relations) == "invariant"
+    assert rule(plain, "much_blood", "findings", relations) == "may change"
+    assert rule(plain, "text", "text", relations) == "must become yes"
+    stated = overridden({"blood": {"polyps": "skip"}})
+    assert rule(stated, "blood", "polyps", relations) == "skip"
+    assert rule(stated, "much_blood", "polyps", relations) == "invariant"
+
+
+def test_a_part_is_named_for_all_relations_of_it_and_an_id_wins() -> None:
+    relations = {"blood": "blood", "much_blood": "blood", "more_blood": "blood"}
+    stated = overridden({"blood": {"polyps": "skip", "all_colour": "skip"}, "much_blood": {"all": "invariant"}})
+    assert [rule(stated, name, "polyps", relations) for name in relations] == ["skip", "invariant", "skip"]
+    assert [rule(stated, name, "findings", relations) for name in relations] == [
+        "may change",
+        "invariant",
+        "may change",
+    ]

@@ -13,26 +13,40 @@ _NOT_A_COLOUR = re.compile(
     r"|frame|mask)\b|\bred blood\b|\bbarrett\w*"
 )
 _OF_SOMETHING_ELSE = re.compile(
-    r"\A(?:[\s-]+(?:of|\w+))?(?:[\s-]+the)?[\s-]+(?:surround\w*|background|mucosa(?!l)|neighbou?ring"
+    r"\A(?:[ -]+(?:of|\w+))?(?:[ -]+the)?[ -]+(?:surround\w*|background|mucosa(?!l)|neighbou?ring"
     r"|adjacent|instruments?|forceps|snare|lumen)\b"
 )
 _SURROUND = re.compile(
     r"\b(?:surrounding|background|adjacent|neighbou?ring)\b[^.;,\n]{0,30}\b(?:is|are|appears?|being"
     r"|looks?)\b[^.;,\n]{0,20}\Z"
+    r"|\b(?:surround\w*|background|adjacent|instruments?|forceps|snare|clip|needle|lumen|text|box|stool|vessels?)"
+    r"(?: (?:mucosa|tissue|area|region|wall|handle|sheath|tip|wire))?(?:\s*:|\s+(?:is|are|appears?|looks?|being))"
+    r"[^.;,:\n]{0,20}\Z"
     r"|\b(?:than|against|compared (?:to|with)|contrast(?:ing|s)? (?:to|with)|unlike|instead of)\b[^.;,\n]{0,20}\Z"
 )
 _NO_REDNESS = re.compile(r"\bno (?:significant |obvious )?(?:redness|colou?r)")
 
 
-def colour(low: str) -> Found | None:
-    """Return the colours that a text gives to what was asked about."""
+_OF_MUCOSA = re.compile(r"\A(?:[ -]+\w+)?[ -]+mucosa(?!l)\b")
+LANDMARK = 6
+"""The question about a landmark's colour (official id), which is that of its mucosa."""
+
+
+def colour(low: str, item: int | None = None) -> Found | None:
+    """Return the colours that a text gives to what was asked about.
+
+    Args:
+        low: The plain text in lower case.
+        item: Official id of the question.
+    """
     shown = _NOT_A_COLOUR.sub(
         lambda found: " " * len(found[0]), _NO_REDNESS.sub(lambda found: " " * len(found[0]), low)
     )
     found = [
         one
         for one in lexicon.affirmed("colour", shown)
-        if not _OF_SOMETHING_ELSE.match(low[one[2] :]) and not _SURROUND.search(low[: one[1]])
+        if not (_OF_SOMETHING_ELSE.match(low[one[2] :]) and not (item == LANDMARK and _OF_MUCOSA.match(low[one[2] :])))
+        and not _SURROUND.search(low[max(0, one[1] - 120) : one[1]])
     ]
     if not found:
         return None

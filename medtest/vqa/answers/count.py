@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import re
 
+from medtest.vqa.answers import lexicon
 from medtest.vqa.answers.found import Found
+from medtest.vqa.answers.plain import LISTED
 from medtest.vqa.answers.scope import negated
 from medtest.vqa.answers.states import leading, nothing, refusals
 from medtest.vqa.values import Range, ranges
@@ -53,7 +55,9 @@ _TOP = rf"(?:(?<![\w.,])\d{{1,4}}(?![\d%]|[.,]\d|\w)|{_LATIN_WORD})"
 
 _NUMBER = re.compile(_N)
 _RANGE = re.compile(
-    rf"(?P<low>{_N})\s*(?:-|to|or|bis|oder|ou)\s*(?P<high>{_TOP})"
+    rf"(?P<low>{_N})\s*(?:-|to|or|bis|oder|ou|o|\u5230|\u6216|,?\s*(?:or |and |vielleicht |quiz\u00e1s? "
+    rf"|peut-\u00eatre )?"
+    rf"(?:possibly|perhaps|maybe|potentially|m\u00f6glicherweise|posiblemente)(?: even)?)\s*(?P<high>{_TOP})"
     rf"|\b(?:between|entre|zwischen)\s+(?P<low_2>{_N})\s+(?:and|y|et|und)\s+(?P<high_2>{_TOP})"
 )
 _AT_LEAST = re.compile(
@@ -61,7 +65,8 @@ _AT_LEAST = re.compile(
     rf"|(?P<plus>(?<![\w.,])\d{{1,4}})\s*\+|(?P<more>{_N})\s+or more"
 )
 _MORE = re.compile(
-    rf"\b(?:more than|over|greater than|m\u00e1s de|mehr als|plus de)\s+(?P<n>{_N})|(?<![\w<>])>\s*(?P<gt>\d{{1,4}})\b"
+    rf"\b(?:more than|over|greater than|m\u00e1s de|mehr als|plus de)\s+(?P<n>{_N})"
+    rf"|(?<![\w<>])>\s*(?P<gt>\d{{1,4}})\b"
 )
 _AT_MOST = re.compile(rf"\b(?:at most|up to|no more than|maximum of|not more than)\s+(?P<n>{_N})")
 _SEVERAL = re.compile(
@@ -71,21 +76,43 @@ _OTHER = re.compile(
     r"\d+(?:\.\d+)?(?:\s*(?:-|to|and|x)\s*\d+(?:\.\d+)?)?\s*(?:mm|cm|millimet\w+|centimet\w+|%|px|pixels?"
     r"|years?|minutes?|seconds?|o'clock|:\d\d)"
     r"|\b0-(?:is|ip|i)\w*|\btype\s+\d|\bgrade\s+\w+|\bfigure\s+\d+|\bimage\s+\d+|\bquestion\s+\d+"
-    r"|\d{1,4}[/-]\d{1,2}[/-]\d{1,4}|\bone (?:of|on|in|another|side)\b|\bone can\b|\bun[ea]? (?:side"
+    r"|\d{1,4}[/-]\d{1,2}[/-]\d{1,4}|\b(?:how|so) many\b|\bone (?:of|on|in|another|side)\b|\bone can\b"
+    r"|\bun[ea]? (?:side"
     r"|lado)\b"
 )
 _THINGS: dict[int | None, str] = {
-    POLYPS: r"(?:polyps?|p\u00f3lipos?|polypes?|polypen|lesions?|growths?|adenomas?)",
+    POLYPS: r"(?:polyps?|p\u00f3lipos?|polypes?|polypen|polipos?|lesions?|growths?|adenomas?|excrescences?|protrusions?"
+    r"|polypoid (?:lesions?|growths?|masses))",
     INSTRUMENTS: r"(?:instruments?|forceps|snares?|needles?|clips?|tubes?|tools?|catheters?|probes?|devices?"
-    r"|instrumentos?)",
+    r"|instrumentos?|instrumente?n?|schlingen?|zangen?|pinzas?|asas?|agujas?|pinces?|anses?|aiguilles?)",
     FINDINGS: r"(?:findings?|abnormalit(?:y|ies)|lesions?|polyps?|ulcers?|erosions?|hemorrhoids?|mass(?:es)?"
     r"|hallazgos?|befunde?)",
     None: r"\w+",
 }
+_NOT_POLYPS = (
+    r"(?:instruments?|forceps|tools?|devices?|clips?|needles?|landmarks?|ulcers?|folds?|boxes|box|images?"
+    r"|frames?|diverticul\w+"
+    r"|haemorrhoids?|hemorrhoids?|text|letters?|reflections?|snares?|(?:polyp|polypectomy) snares?)"
+)
+_OTHER_THINGS: dict[int | None, str] = {
+    POLYPS: _NOT_POLYPS,
+    INSTRUMENTS: r"(?:(?:polyps?|adenomas?)(?!\s+snares?)|lesions?|ulcers?|findings?|abnormalit(?:y|ies)"
+    r"|landmarks?|images?|folds?)",
+    FINDINGS: r"(?:instruments?|forceps|tools?|devices?|clips?|needles?|snares?|(?:polyp|polypectomy) snares?"
+    r"|landmarks?"
+    r"|images?|folds?|letters?)",
+}
+"""What is counted beside that which was asked about: "no polyps, but two instruments"."""
+_SECTION: dict[int | None, str] = {FINDINGS: "abnormality", INSTRUMENTS: "instrument"}
 _SEES_NONE = re.compile(
     r"(?:\b(?:not|cannot)|n't)\s+(?:see|find|identify|detect|observe)\s+any(?=\s*(?:[.,;!]|\Z|in\b|here\b))"
 )
-_LINE = re.compile(r"^[ ]*(?P<n>\d{1,2})[.)] +(?P<what>[^\W\d][^\n]*)", re.MULTILINE)
+_LINE = re.compile(rf"^[ ]*(?:(?P<n>\d{{1,2}})[.)]|{LISTED}) +(?P<what>[^\W\d][^\n]*)", re.MULTILINE)
+_PAIR = re.compile(r"\bpairs? of (?=(?:\w+ )?(?:forceps|scissors|tweezers|pliers|jaws)\b)")
+"""What is one thing though it is called a pair."""
+_IN_ALL = re.compile(
+    rf"(?P<n>{_N})\s+(?:\w+ )?(?:in total|altogether|in all|all told|overall|insgesamt|en total|au total)\b"
+)
 _NO_TOTAL = re.compile(r"\b(?:count|number|total)\b[^.;\n]{0,40}?\b(?:is|of|=|:)\s*")
 
 
@@ -96,8 +123,13 @@ def count(low: str, item: int | None) -> Found | None:
         low: The plain text in lower case.
         item: Official id of the question; it tells which noun is counted.
     """
-    shown = _OTHER.sub(lambda found: " " * len(found[0]), low)
+    shown = _PAIR.sub(lambda found: " " * len(found[0]), low)
+    shown = _OTHER.sub(lambda found: " " * len(found[0]), shown)
     thing = _THINGS.get(item, _THINGS[None])
+    if item in _OTHER_THINGS:
+        shown = _without_other_things(shown, thing, _OTHER_THINGS[item])
+    if (whole := _IN_ALL.search(shown)) is not None:
+        return ranges(Range(_number(whole["n"]), _number(whole["n"]))), *whole.span("n")
     total = _NO_TOTAL.search(shown)
     if (
         total is not None
@@ -105,9 +137,10 @@ def count(low: str, item: int | None) -> Found | None:
         and not shown[total.end() : found[1]].strip()
     ):
         return found
-    if (listed := _listed(shown, thing)) is not None and (first := _NUMBER.search(shown)) is not None:
+    if (listed := _listed(shown, thing, _SECTION.get(item))) is not None:
         _, begin, end = listed
-        if first.start() >= begin and first.end() <= end:
+        first = _NUMBER.search(shown)
+        if first is None or (first.start() >= begin and first.end() <= end):
             return listed
     added = _sum(shown, thing) if item in (FINDINGS, INSTRUMENTS) else None
     found = _bounded(shown, 0)
@@ -117,19 +150,33 @@ def count(low: str, item: int | None) -> Found | None:
         return ranges(Range(2, math.inf)), *several.span()
     if refusals(shown):
         return None
+    if added is not None:
+        return added
     return _without_numbers(low, thing)
 
 
-def _listed(low: str, thing: str) -> Found | None:
-    """Return how many things a list has that is numbered from 1 on, two at least, each line naming one."""
+def _without_other_things(low: str, thing: str, others: str) -> str:
+    """Return a text without the numbers of what was not asked about, where it names both."""
+    number = rf"(?:{_N}|\ban?\b)\s+(?:(?!{thing}\b|and\b|or\b|of\b)[^\W\d]+\s+){{0,2}}?{others}\b"
+    named = re.search(rf"\b{thing}\b", re.sub(number, "", low))
+    if named is None:
+        return low
+    return re.sub(number, lambda found: " " * len(found[0]), low)
+
+
+def _listed(low: str, thing: str, section: str | None) -> Found | None:
+    """Return how many things a list has, of points or numbered from 1 on, two at least, each line naming one."""
     lines = list(_LINE.finditer(low))
-    if len(lines) < 2 or [int(one["n"]) for one in lines] != list(range(1, len(lines) + 1)):
+    numbers = [int(one["n"]) for one in lines if one["n"] is not None]
+    if len(lines) < 2 or numbers not in ([], list(range(1, len(lines) + 1))):
         return None
     named = re.compile(rf"(?:(?!no\b|not\b|there\b)[^\s\d.:]+\s+){{0,3}}?{thing}\b")
-    if not all(named.match(one["what"]) for one in lines):
-        return None
+    for one in lines:
+        what = re.split(r"[,:(.]", one["what"])[0]
+        if not named.match(one["what"]) and not (section is not None and lexicon.affirmed(section, what)):
+            return None
     number = float(len(lines))
-    return ranges(Range(number, number)), lines[0].start("n"), lines[-1].end()
+    return ranges(Range(number, number)), lines[0].start(), lines[-1].end()
 
 
 def _bounded(low: str, start: int) -> Found | None:
@@ -205,12 +252,14 @@ def _without_numbers(low: str, thing: str) -> Found | None:
         return ranges(Range(0, 0)), *place
     denied: Found | None = None
     for one in (
-        re.finditer(rf"(?P<article>\b(?:an?|the)\s+(?:\w+\s+){{0,4}}?)?(?P<thing>{thing})\b", low)
+        re.finditer(
+            rf"(?P<article>\b(?:an?|the|(?:just|only) (?:the|that))\s+(?:\w+\s+){{0,4}}?)?(?P<thing>{thing})\b", low
+        )
         if thing != r"\w+"
         else ()
     ):
         if negated(low, one.start("thing"), one.end()) or negated(low, one.start(), one.end()):
             denied = denied or (ranges(Range(0, 0)), *one.span("thing"))
-        elif one["article"] and one["article"].startswith("a"):
+        elif one["article"] and not one["article"].startswith("the"):
             return ranges(Range(1, 1)), *one.span()
     return denied

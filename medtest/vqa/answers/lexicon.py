@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -27,11 +28,18 @@ def sections() -> Mapping[str, Mapping[str, tuple[str, ...]]]:
 
 @cache
 def _compiled(section: str) -> tuple[re.Pattern[str], Mapping[str, str]]:
-    names = {word: name for name, words in sections()[section].items() for word in words}
+    names = {folded(word): name for name, words in sections()[section].items() for word in words}
     longest = sorted(names, key=len, reverse=True)
     return re.compile("|".join(f"(?P<w{number}>{_pattern(word)})" for number, word in enumerate(longest))), {
         f"w{number}": names[word] for number, word in enumerate(longest)
     }
+
+
+def folded(low: str) -> str:
+    """Return as many characters without their accents, which models leave out and put in."""
+    if low.isascii():
+        return low
+    return "".join(letter if letter < "\u00c0" else unicodedata.normalize("NFD", letter)[0] for letter in low)
 
 
 def _pattern(word: str) -> str:
@@ -51,7 +59,7 @@ def mentions(section: str, low: str) -> list[tuple[str, int, int]]:
         low: The text in lower case.
     """
     pattern, names = _compiled(section)
-    return [(names[str(found.lastgroup)], found.start(), found.end()) for found in pattern.finditer(low)]
+    return [(names[str(found.lastgroup)], found.start(), found.end()) for found in pattern.finditer(folded(low))]
 
 
 def affirmed(section: str, low: str) -> list[tuple[str, int, int]]:

@@ -15,12 +15,28 @@ SECTIONS: dict[int, str] = {12: "abnormality", 13: "landmark", 14: "instrument"}
 
 _SOMETHING: dict[str, re.Pattern[str]] = {
     "abnormality": re.compile(
-        r"\b(?:abnormal\w*|lesions?|findings?|mass(?:es)?|irregularit\w+|anomal\w+|patholog\w+|auff\u00e4lligkeiten)\b"
+        r"\b(?:abnormal\w*|lesions?|findings?|mass(?:es)?|irregularit\w+|anomal\w+|patholog\w+"
+        r"|auff\u00e4lligkeit\w*|befunde?"
+        r"|ver\u00e4nderung\w*|l\u00e4sion\w*|anomal\u00edas?|hallazgos?|lesi(?:\u00f3n|ones)|l\u00e9sions?"
+        r"|anomalies?)\b"
+        r"|\u5f02\u5e38|\u75c5\u53d8"
     ),
-    "landmark": re.compile(r"\b(?:anatomical )?landmarks?\b"),
-    "instrument": re.compile(r"\b(?:instruments?|tools?|devices?|instrument)\b"),
+    "landmark": re.compile(
+        r"\b(?:anatomical )?landmarks?\b|\banatomical structures?\b|\b(?:anatomische[rn]? )?(?:landmarken?"
+        r"|orientierungspunkte?)\b"
+        r"|\bpuntos? (?:de referencia|anat\u00f3micos?)\b|\brep\u00e8res?\b|\u89e3\u5256\u6807\u5fd7|\u6807\u5fd7"
+    ),
+    "instrument": re.compile(
+        r"\b(?:instruments?|tools?|devices?|equipment|accessor(?:y|ies)|instrumente?n?|ger\u00e4te?"
+        r"|instrumentos?|herramientas?"
+        r"|outils?|strumenti|strumento)\b|\u5668\u68b0|\u4eea\u5668"
+    ),
 }
-_NORMAL = re.compile(r"\b(?:normal|healthy|unremarkable|intact)\b")
+_NORMAL = re.compile(
+    r"\b(?:normal\w*|healthy|unremarkable|intact|unauff\u00e4llig\w*|gesund\w*|o\. ?b|sin alteraciones"
+    r"|san[ao]s?|sain[es]?"
+    r"|sans particularit\u00e9)\b|\u6b63\u5e38"
+)
 _WIDER: dict[str, frozenset[str]] = {
     "barretts": frozenset({"short_segment_barretts"}),
     "inflammation": frozenset({"ulcerative_colitis", "oesophagitis"}),
@@ -36,6 +52,12 @@ _PARIS = re.compile(
     r"|of)\b[\s:(-]*)?(?:0\s*-?\s*)?"
     r"(?P<code>isp|iia|iib|iic|iii|is|ip)\b|\b0\s*-\s*(?P<zero>isp|iia|iib|iic|iii|is|ip)\b"
 )
+_DIGITS = re.compile(
+    r"\b(?:paris|type|class(?:ification)?|0)[\s:(-]*(?:(?:classification|type|class|is|of)[\s:(-]*)?(?:0\s*-?\s*)?"
+    r"(?P<code>1\s?sp|1\s?s|1\s?p|2\s?[abc]|i\s(?:sp|s|p)|ii\s[abc])\b"
+)
+"""Classes of Paris written with digits or a blank: "type 1s", "0-2a", "Paris I p"."""
+_STALK = re.compile(r"\b(?:stalk|pedicle|peduncle|stem|stiel|ped\u00edculo|p\u00e9dicule|tallo)\b")
 _BARE = re.compile(
     r"(?<![\w-])(?:Isp|IIa|IIb|IIc|Ip|Is(?=\s*(?:[).,;+/&]|\Z|and\b|or\b))|IIA|IIB|IIC|IP"
     r"|IS(?=\s*(?:[).,;+/&]|\Z)))(?![\w-])"
@@ -55,7 +77,7 @@ def findings(low: str, section: str) -> Found | None:
     if (none := nothing(low)) is not None:
         return names(NO), *none
     things = [(one.start(), one.end()) for one in _SOMETHING[section].finditer(low)]
-    there = [place for place in things if not negated(low, *place)]
+    there = [place for place in things if not negated(low, *place) and not _called_normal(low, place[0])]
     if there:
         return names(YES), *there[0]
     denied = [*things, *((start, end) for _, start, end in lexicon.mentions(section, low))]
@@ -64,6 +86,12 @@ def findings(low: str, section: str) -> Found | None:
     if section == "abnormality" and (normal := _NORMAL.search(low)) is not None:
         return names(NO if not negated(low, *normal.span()) else YES), *normal.span()
     return None
+
+
+def _called_normal(low: str, start: int) -> bool:
+    """Say whether the word before a place calls it normal: "normal findings"."""
+    before = low[max(0, start - 30) : start]
+    return any(not before[one.end() :].strip() for one in _NORMAL.finditer(before))
 
 
 def procedure(low: str) -> Found | None:
@@ -85,6 +113,12 @@ def polyp_type(text: str, low: str) -> Found | None:
         if not negated(low, one.start(group), one.end(group)):
             found.append((one[group], *one.span(group)))
     found += [(one[0].lower(), *one.span()) for one in _BARE.finditer(text) if not negated(low, *one.span())]
+    for one in _DIGITS.finditer(low):
+        if not negated(low, *one.span("code")):
+            code = re.sub(r"\s", "", one["code"]).replace("1", "i").replace("2", "ii")
+            found.append((code, *one.span("code")))
+    if not found and (stalk := _STALK.search(low)) is not None:
+        found.append(("is" if negated(low, *stalk.span()) else "ip", *stalk.span()))
     if not found:
         return None
     found.sort(key=lambda one: one[1])

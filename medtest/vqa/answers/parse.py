@@ -13,7 +13,9 @@ from medtest.vqa.answers import colour, count, named, place, size, states, yes_n
 from medtest.vqa.answers.answer import Answer, State
 from medtest.vqa.answers.found import Found
 from medtest.vqa.answers.plain import blanked, lowered, plain
+from medtest.vqa.answers.revised import revised
 from medtest.vqa.answers.scope import clauses
+from medtest.vqa.answers.spelling import mended
 from medtest.vqa.values import NO, YES, Kind, Names, Ranges, Value, ranges, words
 
 _DESCRIBES = frozenset({Kind.SIZE, Kind.COLOUR, Kind.PLACE, Kind.POLYP_TYPE})
@@ -40,11 +42,17 @@ def parse(text: str, kind: Kind, item: int | None = None) -> Answer:
     low = lowered(kept)
     if not low:
         return Answer(kind=kind, state=State.UNPARSED)
-    found = _found(kept, low, kind, item)
     hedged = states.hedged(low)
+    kept, low, places = mended(kept, low)
+    last = revised(low)
+    found = _found(blanked(kept, 0, last), blanked(low, 0, last), kind, item) if last else None
+    if found is None or found[0] in (State.REFUSAL, State.UNPARSED):
+        found = _found(kept, low, kind, item)
     if found is None:
         return Answer(kind=kind, state=State.UNPARSED, hedged=hedged)
     what, start, end = found
+    if places is not None:
+        start, end = places[start], places[end - 1] + 1 if end else 0
     span = (offset + start, offset + end)
     if isinstance(what, State):
         return Answer(kind=kind, state=what, span=span, hedged=hedged)
@@ -127,7 +135,7 @@ def _value(text: str, low: str, kind: Kind, item: int | None) -> Found | None:
     if kind == Kind.FINDINGS:
         return named.findings(low, named.SECTIONS.get(item if item is not None else -1, "abnormality"))
     if kind == Kind.COLOUR:
-        return colour.colour(low)
+        return colour.colour(low, item)
     if kind == Kind.PLACE:
         return place.place(low)
     if kind == Kind.PROCEDURE:

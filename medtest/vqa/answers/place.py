@@ -14,24 +14,46 @@ CELLS: tuple[str, ...] = tuple(
 )
 """Row by row; the middle one is ``center``."""
 
-_UPPER = r"(?:upper(?:most)?|top(?:most)?|superior|arriba|oben|obere[nrs]?|en haut|haut|\u4e0a)"
-_LOWER = r"(?:lower(?:most)?|bottom(?:most)?|inferior|abajo|unten|untere[nrs]?|en bas|bas|\u4e0b)"
+_COMPASS = r"(?=(?:west|east)(?![a-z])|(?![a-z]))"
+_UPPER = (
+    r"(?:upper(?:most)?|top(?:most)?|superior|arriba|oben|obere[nrs]?|en haut|haut|sup\u00e9rieure?|acima|alto|\u4e0a"
+    rf"|north(?:ern)?{_COMPASS})"
+)
+_LOWER = (
+    r"(?:lower(?:most)?|bottom(?:most)?|inferior|abajo|unten|untere[nrs]?|en bas|bas|inf\u00e9rieure?|abaixo"
+    rf"|basso|\u4e0b|south(?:ern)?{_COMPASS})"
+)
 _MIDDLE = (
-    r"(?:cent(?:er|re)(?!ed)|central(?:ly)?|middle|mid|centro|zentrum|mitte|zentral|\u4e2d\u592e|\u4e2d\u5fc3|\u4e2d)"
+    r"(?:cent(?:er|re)(?!ed)|central(?:ly)?|middle|mid|centro|centrad[ao]|centrales?|zentrum|mitte|mittig|zentral\w*"
+    r"|mittlere[nrs]?|milieu|medio|meio|\u4e2d\u592e|\u4e2d\u5fc3|\u4e2d)"
 )
-_LEFT = r"(?:left(?:most)?|izquierda|izquierdo|links|linken?|linke|gauche|esquerda|\u5de6)"
-_RIGHT = r"(?:right(?:most)?|derecha|derecho|rechts|rechten?|rechte|droite|direita|\u53f3)"
+_LEFT = r"(?:left(?:most)?|izquierda|izquierdo|links|linken?|linke[rs]|gauche|esquerd[ao]|sinistra|west(?:ern)?|\u5de6)"
+_RIGHT = r"(?:right(?:most)?|derecha|derecho|rechts|rechten?|rechte[rs]|droite?|direit[ao]|destra|east(?:ern)?|\u53f3)"
 _PART = re.compile(
-    rf"(?P<upper>(?<![a-z]){_UPPER}(?![a-z]))|(?P<lower>(?<![a-z]){_LOWER}(?![a-z]))"
-    rf"|(?P<left>(?<![a-z]){_LEFT}(?![a-z]))"
-    rf"|(?P<right>(?<![a-z]){_RIGHT}(?![a-z]))|(?P<center>(?<![a-z]){_MIDDLE}(?![a-z]))"
+    rf"(?P<upper>(?<![a-z]){_UPPER}(?:(?<=north)|(?![a-z])))|(?P<lower>(?<![a-z]){_LOWER}(?:(?<=south)|(?![a-z])))"
+    rf"|(?P<left>(?:(?<![a-z])|(?<=north)|(?<=south)){_LEFT}(?![a-z]))"
+    rf"|(?P<right>(?:(?<![a-z])|(?<=north)|(?<=south)){_RIGHT}(?![a-z]))|(?P<center>(?<![a-z]){_MIDDLE}(?![a-z]))"
 )
+_PICTURE = r"(?:images?|pictures?|frames?|views?|field|screen|photo\w*|scene|bild\w*|imagen|imagem)"
+_REGION = r"(?:sides?|parts?|portion|third|half|region|area|edge|border|margin|corner|quadrant|rim|end|section|sector)"
 _BETWEEN = re.compile(
-    r"[\s-]*(?:(?:of the image|part|side|portion|region|area|hand|a la|\u00e0|au|the|to|and slightly"
-    r"|of)[\s-]*|,\s*(?:in|at|on) the\s+"
-    r"|(?:hand )?(?:side|part|portion|third|half|region|area)?(?:\s*of the (?:image|picture|frame|view|field))?"
-    r",?\s*(?:near|towards?|close to|by|at|in|on) the\s+)?"
+    rf"[\s-]*(?:(?:of the image|part|side|portion|region|area|hand|a la|\u00e0|au|the|to|and slightly|de(?: la"
+    rf"| el)?|der|des|and to the|of|\u90e8|\u4fa7|\u65b9|\u8fb9)[\s-]*|,\s*(?:in|at|on) the\s+"
+    rf"|(?:hand )?{_REGION}?(?:\s*of (?:the|this) {_PICTURE})?"
+    rf",?\s*(?:and |but )?(?:slightly |somewhat |a (?:bit|little) )?(?:near|towards?|close to|by|at|in|on"
+    rf"|along) the\s+"
+    r"|,?\s*(?:and |but )?(?:slightly|somewhat|a (?:bit|little)) to the\s+)?"
 )
+_ELSEWHERE = re.compile(
+    rf"\b(?:point|fac|aim|direct|orient|angl|tilt)(?:s|es|ing|ed)? (?:in)?to(?:wards?)? (?:the )?"
+    rf"(?:{_UPPER}|{_LOWER}|{_LEFT}|{_RIGHT}|{_MIDDLE})\b"
+    rf"|\b(?:away|far|distant|removed|distinct) from the\s+(?:{_UPPER}|{_LOWER}|{_LEFT}|{_RIGHT}|{_MIDDLE})\b"
+    rf"|\b(?:to|on) the (?:immediate )?(?:{_LEFT}|{_RIGHT}) of (?:an?|the|another|its|this|that)\s+(?!{_PICTURE}"
+    rf"|{_MIDDLE}|lumen|midline|endoscop\w+|circular|visible|whole|entire)"
+    rf"|\bmid[\s-]?(?:height|level|way)\b|\bhalf[\s-]?way (?:up|down)\b"
+    rf"|\b(?:vertical|horizontal)ly cent\w+|\b(?:vertical|horizontal) (?:cent\w+|middle)\b"
+)
+"""Places of other things, and what says of a row or a column alone that it is meant."""
 _ANATOMY = re.compile(
     rf"\b(?:{_UPPER}|{_LOWER}|{_LEFT}|{_RIGHT}|{_MIDDLE})\s+(?:colon|o?esophagus|gi\b|gastro\w*|endoscopy"
     r"|rectum|third(?!s? of the (?:image|picture|frame|view|field))|lobe|abdomen|intestine|bowel|body|digestive|now"
@@ -41,7 +63,10 @@ _ALL = re.compile(
     r"\b(?:throughout|diffuse(?:ly)?|entire (?:image|field|view|mucosa)|whole (?:image|field|view)|all over"
     r"|everywhere|widespread|all (?:areas|quadrants|regions))\b"
 )
-_CLOCK = re.compile(r"\b(1[0-2]|[1-9])\s*o'?\s?clock\b")
+_CLOCK = re.compile(
+    r"\b(?:(?P<from>1[0-2]|[1-9])\s*(?:-|to|or|and|/)\s*)?(?P<hour>1[0-2]|[1-9])[\s-]*(?:o\s?'?\s?clock|uhr"
+    r"|heures?|\u70b9)\b"
+)
 _OF_CLOCK: dict[int, str] = {
     12: "upper-center",
     1: "upper-right",
@@ -67,8 +92,11 @@ def place(low: str) -> Found | None:
     found: list[tuple[str, int, int]] = []
     for everywhere in _ALL.finditer(low):
         found += [(cell, *everywhere.span()) for cell in CELLS]
-    found += [(_OF_CLOCK[int(hour[1])], *hour.span()) for hour in _CLOCK.finditer(low)]
-    shown = _ANATOMY.sub(lambda one: " " * len(one[0]), low)
+    for hour in _CLOCK.finditer(low):
+        if not negated(low, *hour.span()):
+            found += [(_OF_CLOCK[int(one)], *hour.span()) for one in (hour["from"], hour["hour"]) if one]
+    shown = _ELSEWHERE.sub(lambda one: " " * len(one[0]), low)
+    shown = _ANATOMY.sub(lambda one: " " * len(one[0]), shown)
     for first, last in clauses(shown):
         found += _in_clause(shown, first, last)
     if not found:

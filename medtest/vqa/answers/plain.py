@@ -13,6 +13,9 @@ from typing import Any
 
 from medtest.vqa.values import Kind
 
+LISTED = "\u25aa"
+"""What a bullet becomes where things are counted."""
+
 LONGEST = 20_000
 """Characters of an answer that are looked through for its answer proper."""
 
@@ -55,6 +58,14 @@ _MARK = re.compile(
     r"|\u7b54\u6848\s*[:\u662f]?\s*"
 )
 _BULLET = re.compile(r"(?m)^[ ]*(?:[-+]\s|\(?[a-z]\)\s)")
+_BOX_BEFORE = r"(?m)(?:^[ ]*(?:[-*+\u2022][ ]+|\d{1,2}[.)][ ]+)?)"
+_TICKED = re.compile(_BOX_BEFORE + r"(?P<box>\[[xX\u2713\u2714]\])(?=[ ]+\S)|(?P<sign>[\u2611\u2705\u2714\u2713])")
+_UNTICKED = re.compile(_BOX_BEFORE + r"(?P<box>\[ \])(?=[ ]+\S)|(?P<sign>[\u2610\u274c\u2717\u2718])")
+_SHORT = re.compile(
+    r"\b(?:approx|ca|circa|resp|vs|max|min|diam|e\.g|i\.e|z\.b|d\.h|aprox|env|p\.ej)(?P<point>\.)", re.IGNORECASE
+)
+"""Abbreviations, whose point ends no sentence."""
+_POINT = re.compile(r"(?m)^[ ]*[-+*\u2022][ ]+(?=\S)")
 _OPTION = re.compile(r"\A\s*\(?[a-f][).]\s+")
 
 _KEYS: tuple[str, ...] = (
@@ -107,13 +118,35 @@ def plain(text: str, kind: Kind) -> str:
     """
     shown = text[:LONGEST]
     shown = _THOUGHTS.sub(lambda found: " " * len(found[0]), shown)
+    shown = _ticked(shown)
+    if kind == Kind.COUNT:
+        shown = _POINT.sub(lambda found: LISTED.ljust(len(found[0])), shown)
     shown = _from_json(shown, kind)
     shown = shown.translate(_SAME)
+    shown = _SHORT.sub(lambda found: found[0][:-1].replace(".", " ") + " ", shown)
     shown = _after_mark(shown)
     shown = _OPTION.sub(lambda found: " " * len(found[0]), shown)
     shown = _BULLET.sub(lambda found: "\n".ljust(len(found[0])) if "\n" in found[0] else " " * len(found[0]), shown)
     end = len(shown) - len(shown.lstrip()) + MOST_TYPED
     return blanked(shown, end, len(shown)) if end < len(shown) else shown
+
+
+def _ticked(text: str) -> str:
+    """Return a list to be ticked off with "no" in place of empty boxes; of signs, only lines that are ticked."""
+    some = _TICKED.search(text) is not None
+    if not some and _UNTICKED.search(text) is None:
+        return text
+    shown = _TICKED.sub(lambda found: " " * len(found[0]), text)
+    return "\n".join(_unticked(line, some) for line in shown.split("\n"))
+
+
+def _unticked(line: str, some: bool) -> str:
+    found = _UNTICKED.search(line)
+    if found is None:
+        return line
+    if found["box"] is not None:
+        return line[: found.start("box")] + "no".ljust(len(found["box"])) + line[found.end("box") :]
+    return " " * len(line) if some else line.replace(found["sign"], " ")
 
 
 def blanked(text: str, start: int, end: int) -> str:
@@ -141,6 +174,9 @@ def _from_json(text: str, kind: Kind) -> str:
         if place is None:
             return text
         content, start, end = place
+    if kind == Kind.COUNT and isinstance(content, list) and content and all(isinstance(one, dict) for one in content):
+        content = str(len(content))  # a list of described things
+        return " " * start + content.ljust(end - start) + " " * (len(text) - end)
     kept = " " * start + _shown(text[start:end], content) + " " * (len(text) - end)
     return kept if len(kept) == len(text) else text
 

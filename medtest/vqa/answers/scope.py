@@ -18,9 +18,10 @@ _CLAUSE_END = re.compile(
     r"|aber|pero|mais|mas|because|since|instead)\b"
 )
 _NEGATOR = re.compile(
-    r"\b(?:no|not|without|absence of|none|never|free of|neither|nor|lacks?|lack of|negative for|rather than"
+    r"\b(?:no|not|without|absence of|none|nothing(?! (?:but|other|except|else|more))|never|free of|neither|nor"
+    r"|lacks?|lack of|negative for|rather than"
     r"|cannot|kein\w*"
-    r"|nicht|ohne|sin|ning\u00fan|ninguna?|no hay|pas|aucune?|sans|n\u00e3o|nenhum\w*|sem)\b|n't\b|\u65e0"
+    r"|nicht|ohne|sin|ning\u00fan|ninguna?|no hay|pas|aucune?|sans|n\u00e3o|nenhum\w*|sem)\b|n't\b|\u65e0|\u672a"
     r"|\u6ca1\u6709|\u6ca1|\u975e"
 )
 _NOT_NEGATOR = re.compile(r"\b(?:not only|no doubt|no longer|not just)\b")

@@ -18,35 +18,76 @@ MOST_SIZES = 100
 
 _UNIT = (
     r"(?:mms?|cms?|millimet(?:er|re)s?|centimet(?:er|re)s?|mil\u00edmetros?|cent\u00edmetros?|millim\u00e8tres?"
-    r"|centim\u00e8tres?|zentimeter|\u6beb\u7c73|\u5398\u7c73)(?![^\W\d_])"
+    r"|centim\u00e8tres?|zentimetern?|millimetern|\u6beb\u7c73|\u5398\u7c73)(?![^\W\d_])"
 )
-_N = r"(?<![\w.])\d{1,4}(?:[.,]\d{1,2})?"
-_JOINED = r"\s*(?:-|to|and|bis|a|y|x|by|\u81f3)\s*"
+_SAID: dict[str, float] = {
+    **dict.fromkeys(("half a", "half", "einen halben", "medio", "un demi", "\u534a"), 0.5),
+    **dict.fromkeys(("one and a half", "anderthalb"), 1.5),
+    **dict.fromkeys(("a", "one", "un", "uno", "ein", "einen", "einem", "\u4e00"), 1),
+    **dict.fromkeys(("two", "dos", "deux", "zwei", "\u4e24"), 2),
+    **dict.fromkeys(("three", "tres", "trois", "drei", "\u4e09"), 3),
+    **dict.fromkeys(("four", "cuatro", "quatre", "vier", "\u56db"), 4),
+    **dict.fromkeys(("five", "cinco", "cinq", "f\u00fcnf", "\u4e94"), 5),
+    **dict.fromkeys(("six", "seis", "sechs", "\u516d"), 6),
+    **dict.fromkeys(("seven", "siete", "sept", "sieben", "\u4e03"), 7),
+    **dict.fromkeys(("eight", "ocho", "huit", "acht", "\u516b"), 8),
+    **dict.fromkeys(("nine", "nueve", "neuf", "neun", "\u4e5d"), 9),
+    **dict.fromkeys(("ten", "diez", "dix", "zehn", "\u5341"), 10),
+    **dict.fromkeys(("twelve", "zw\u00f6lf"), 12),
+    **dict.fromkeys(("fifteen", "quince", "quinze", "f\u00fcnfzehn"), 15),
+    **dict.fromkeys(("twenty", "veinte", "vingt", "zwanzig"), 20),
+    "\u00bd": 0.5,
+}
+"""Numbers in words; they count where a unit follows."""
+_SAID_ONE = "|".join(sorted((word.replace(" ", r"\s+") for word in _SAID), key=len, reverse=True))
+_IN_WORDS = (
+    rf"(?:(?<![^\W\d_])(?:{_SAID_ONE})(?=\s*-?\s*{_UNIT}|\s*(?:-|to|and|or|bis|a|y)\s*(?:{_SAID_ONE})\s*{_UNIT}))"
+)
+_N = rf"(?:(?<![a-z0-9_.])\d{{1,4}}(?:[.,]\d{{1,2}})?|{_IN_WORDS})"
+_SECOND = rf"(?:(?<!\w)\d{{1,4}}(?:[.,]\d{{1,2}})?|{_IN_WORDS})"
+_JOINED = r"\s*(?:-|~|to|and|or|bis|oder|a|\u00e0|y|o|et|ou|und|x|by|\u81f3|\u5230)\s*"
 _SIZE = re.compile(
-    rf"(?P<first>{_N})\s*(?P<unit1>{_UNIT})?(?:(?P<join>{_JOINED})(?P<second>(?<!\w)\d{{1,4}}(?:[.,]\d{{1,2}})?)\s*(?P<unit2>{_UNIT})?)?(?P<after>\s*(?:\+"
-    rf"|or (?:more|larger|greater|less|smaller)|and (?:above|larger)|o m\u00e1s|oder mehr))?"
+    rf"(?P<first>{_N})(?:[\s-]*(?P<unit1>{_UNIT}))?"
+    rf"(?:(?P<join>{_JOINED})(?P<second>{_SECOND})(?:[\s-]*(?P<unit2>{_UNIT}))?)?"
+    r"(?P<after>\s*(?:(?:in (?:size|diameter|length) )?(?:\+"
+    r"|or (?:more|larger|greater|bigger|above|over|less|smaller|below|under)|(?:and|&) (?:above|larger|more|below)"
+    r"|o m\u00e1s|o menos|oder (?:mehr|weniger"
+    r"|gr\u00f6\u00dfer|kleiner)|ou (?:plus|moins)|\u4ee5\u4e0a|\u4ee5\u4e0b)))?"
 )
 _ABOVE = re.compile(
     r"(?:>|\b(?:(?:more|greater|larger|bigger|longer) than|over|above|exceed(?:s|ing)|mayor (?:de|que|a)"
     r"|m\u00e1s de|plus de|mehr als|gr\u00f6\u00dfer als|\u00fcber|maior (?:que|de)|sup\u00e9rieure? \u00e0"
-    r"|\u5927\u4e8e))\s*\Z"
+    r"|superior a)|(?:\u5927\u4e8e|\u8d85\u8fc7))\s*\Z"
 )
 _AT_LEAST = re.compile(
-    r"(?:\u2265|>=|\b(?:at least|minimum of|no less than|not less than|mindestens|al menos|au moins))\s*\Z"
+    r"(?:\u2265|>=|\u2a7e|\u81f3\u5c11|\b(?:at least|minimum of|no less than|not less than|mindestens|al menos"
+    r"|au moins|ab))\s*\Z"
 )
 _BELOW = re.compile(
     r"(?:<|\b(?:(?:less|smaller|fewer) than|under|below|menor (?:de|que|a)|menos de|moins de|weniger als"
-    r"|kleiner als|unter|\u5c0f\u4e8e))\s*\Z"
+    r"|kleiner als|unter|inf\u00e9rieure? \u00e0|plus petit que|inferior a)|(?:\u5c0f\u4e8e|\u4e0d\u5230))\s*\Z"
 )
 _AT_MOST = re.compile(
     r"(?:\u2264|<=|\b(?:at most|up to|no more than|not more than|maximum of|no larger than|not exceeding"
-    r"|h\u00f6chstens|hasta))\s*\Z"
+    r"|no (?:bigger|greater|longer) than|h\u00f6chstens|maximal|bis zu|hasta|como m\u00e1ximo|au plus|jusqu'\u00e0)"
+    r"|\u2a7d|\u4e0d\u8d85\u8fc7|\u6700\u591a)\s*\Z"
 )
 _ABOUT = re.compile(
     r"(?:~|\u2248|\b(?:about|around|approximately|approx\.?|roughly|circa|ca\.?|etwa|ungef\u00e4hr"
-    r"|aproximadamente|unos|alrededor de|environ|cerca de|nearly|almost|close to))\s*(?:a\s+)?\Z"
+    r"|aproximadamente|unos|alrededor de|environ|cerca de|nearly|almost|close to|aprox|rund|zirka|estimated at"
+    r"|an estimated"
+    r"|in the order of|or so)|\u7ea6|\u5927\u6982)\s*(?:a\s+)?\Z"
 )
+_OR_SO = re.compile(r"\A\s*(?:or so|approximately|approx|roughly|\u5de6\u53f3)(?![a-z])")
 _BETWEEN = re.compile(r"\b(?:between|from|entre|zwischen|de)\s*\Z")
+_OR_LESS = re.compile(r"\b(?:less|smaller|below|under|menos|weniger|kleiner|moins)\Z|\u4ee5\u4e0b\Z")
+_TOOL = re.compile(
+    r"\b(?:forceps|instrument|snare|needle|clip|catheter|tool|jaws?|lumen|field of view|scale|reference)\b"
+)
+_TOOL_BEHIND = re.compile(
+    r"\A[\s-]*(?:wide |open |long )?(?:forceps|instrument|snare|needle|clip|catheter|tool|jaws?|scale)\b"
+)
+_GROWTH = re.compile(r"\b(?:polyps?|lesion|adenoma|growth|it|its|size|diameter|p\u00f3lipo|polype)\b")
 _DIMINUTIVE = re.compile(r"\bdiminutive\b")
 _PARIS = re.compile(r"\b0-i\w+|\bparis\b[^.,;\n]{0,12}")
 
@@ -60,6 +101,7 @@ def size(low: str) -> Found | None:
     """
     shown = _PARIS.sub(lambda found: " " * len(found[0]), low)
     found: list[tuple[Range, int, int]] = []
+    of_tools: list[tuple[Range, int, int]] = []
     bare = not re.search(
         r"[^\W\d_]", re.sub(r"\b(?:to|and|between|about|around|less|more|than|or|at|least|size)\b", "", shown)
     )
@@ -67,13 +109,25 @@ def size(low: str) -> Found | None:
         unit = one["unit2"] or one["unit1"]
         if unit is None and not bare:
             continue
-        found += _ranges_of(shown, one, unit)
+        made = _ranges_of(shown, one, unit)
+        (of_tools if _of_a_tool(shown, *one.span()) else found).extend(made)
+    found = found or of_tools
     if not found:
         small = _DIMINUTIVE.search(low)
         return (ranges(Range(0, 5)), *small.span()) if small else None
     first = list({one[0]: one for one in reversed(found)}.values())[::-1][:MOST_SIZES]
     kept = [one for one in first if not any(_inside(other[0], one[0]) for other in first)]
     return ranges(*(one[0] for one in kept)), kept[0][1], kept[-1][2]
+
+
+def _of_a_tool(low: str, start: int, end: int) -> bool:
+    """Say whether a number is the size of an instrument that the polyp is held against."""
+    if _TOOL_BEHIND.match(low[end : end + 40]):
+        return True
+    _, before = _words_before(low, start, reach=80)
+    clause = re.split(r"[,;(:]|\b(?:that|which|so|hence|but|and)\b", before)[-1]
+    tool = _TOOL.search(clause)
+    return tool is not None and _GROWTH.search(clause) is None
 
 
 def _ranges_of(low: str, one: re.Match[str], unit: str | None) -> list[tuple[Range, int, int]]:
@@ -87,14 +141,14 @@ def _ranges_of(low: str, one: re.Match[str], unit: str | None) -> list[tuple[Ran
         if one["join"].strip() in ("x", "by"):
             longest = max(first, second)
             return [(Range(longest, longest), start, end)]
-        if one["join"].strip() in ("and", "y") and not _BETWEEN.search(before):
+        if one["join"].strip() in ("and", "y", "et", "und") and not _BETWEEN.search(before):
             return [(Range(number, number), start, end) for number in (first, second)]
         return [(Range(min(first, second), max(first, second)), start, end)]
     if first > MOST:
         return []
     after = (one["after"] or "").strip()
     made = Range(first, first)
-    if after in ("or less", "or smaller") or _AT_MOST.search(before):
+    if _OR_LESS.search(after) or _AT_MOST.search(before):
         made = Range(0, first)
     elif after or _AT_LEAST.search(before):
         made = Range(first, math.inf)
@@ -102,21 +156,22 @@ def _ranges_of(low: str, one: re.Match[str], unit: str | None) -> list[tuple[Ran
         made = Range(0, first, high_open=first > 0)
     elif _ABOVE.search(before):
         made = Range(first, math.inf, low_open=True)
-    elif _ABOUT.search(before):
+    elif _ABOUT.search(before) or _OR_SO.match(low[end : end + 16]):
         made = replace(made, about=True)
     return [(made, begin + len(before) - len(before.lstrip()), end)]
 
 
-def _words_before(low: str, start: int) -> tuple[int, str]:
+def _words_before(low: str, start: int, reach: int = 28) -> tuple[int, str]:
     """Return the words of the same sentence before a number, and where they begin: a few are enough."""
-    begin = max(0, start - 28)
+    begin = max(0, start - reach)
     ends = [found.end() for found in SENTENCE_END.finditer(low, begin, start)]
     begin = ends[-1] if ends else begin
     return begin, low[begin:start]
 
 
 def _millimetres(number: str, unit: str | None) -> float:
-    value = float(number.replace(",", "."))
+    said = " ".join(number.split())
+    value = _SAID[said] if said in _SAID else float(number.replace(",", "."))
     return round(value * 10, 6) if unit is not None and unit.startswith(("c", "z", "\u5398")) else value
 
 

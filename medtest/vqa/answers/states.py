@@ -18,7 +18,8 @@ _DUE = re.compile(
     rf"\A[^.;\n]{{0,20}}\b(?:due to|because of|owing to|given|under|caused by)\b[^.;\n]{{0,40}}{_IMAGING}"
 )
 _TO = (
-    r"(?:(?:accurately|reliably|definitively|precisely|confidently|exactly|clearly|fully|safely|really|certainly)\s+)*"
+    r"(?:(?:accurately|reliably|definitively|precisely|confidently|exactly|clearly|fully|safely|really"
+    r"|certainly)\s+)*"
 )
 _DO = (
     _TO
@@ -26,21 +27,42 @@ _DO = (
     + _TO
     + r"(?:determine[d]?|tell|assess(?:ed)?|say|provide[d]?|identif(?:y|ied)|identifying|answer(?:ed)?"
     r"|evaluate[d]?|confirm(?:ed)?"
-    r"|make|made|measure[d]?|estimate[d]?|judge[d]?|assist|help|analy[sz]e[d]?|interpret(?:ed)?"
-    r"|diagnose[d]?|give|offer|comment|view|process|classif(?:y|ied)|ascertain(?:ed)?|pinpoint|locate"
+    r"|count(?:ed)?|know|rule out|decide[d]?|infer(?:red)?|deduce[d]?|verif(?:y|ied)|recogni[sz]e[d]?|make|made"
+    r"|measure[d]?|estimate[d]?|judge[d]?|assist|help|analy[sz]e[d]?|interpret(?:ed)?"
+    r"|diagnose[d]?|given?|named?|told|offer|comment|view|process|classif(?:y|ied)|ascertain(?:ed)?|pinpoint|locate"
     r"|describe(?!d)|specif(?:y|ied)"
     r"|state[d]?|discern(?:ed)?|comply)"
 )
 _REFUSALS = re.compile(
     rf"\b(?:(?:cannot|can\s?not|can't|could not|couldn't|unable to|not able to|not possible to"
     rf"|impossible to|(?:hard|difficult) to|won't|will not)\s+{_DO}\b"
+    r"|\bno way (?:to|of) (?:know|tell|say|judg|determin)\w*|too \w+ (?:and \w+ )?(?:for me )?to (?:say|tell"
+    r"|judge|determine"
+    r"|assess|count|measure|answer|see (?:whether|if|how|what|where)|make out)\b"
+    r"|(?:would|is|are|will)(?: be)? (?:needed|required|necessary) to (?:say|tell|know|determine|assess"
+    r"|classify|answer"
+    r"|decide|be (?:sure|certain)|confirm|establish|measure)\b"
+    r"|(?:i am|i'm) (?:not (?:a|your) (?:doctor|physician|medical)|not (?:qualified|allowed|permitted|certain))"
+    r"|requires? (?:histolog\w+|a biopsy|patholog\w+|more (?:information|context|images|views))"
+    r"|hard to (?:say|tell)|difficult to (?:say|tell)|(?:is|remains) (?:unclear|unknown|uncertain)\b(?! abnormal)"
+    r"|(?:does not|doesn't|do not|don't) (?:allow|permit|let|suffice|tell)\b"
     r"|i'?m sorry|i am sorry|i apologi[sz]e|as an ai\b|unable to (?:assess|determine)|not possible\b"
     r"|impossible\b|indeterminate|undetermined|cannot be seen well"
     r"|(?:doesn't|does not|do not) (?:provide|contain|give|offer|have) (?:enough|sufficient)\b"
     r"|insufficient (?:information|quality|detail)|not enough (?:information|detail)|consult (?:a|with"
     r"|your)\b|don't know|do not know|not sure|(?:is |remains )?unclear whether"
-    r"|no puedo|ich kann (?:das )?nicht|je ne peux pas|lo siento|d\u00e9sol\u00e9|tut mir leid)"
-    r"|\u65e0\u6cd5|\u62b1\u6b49"
+    r"|no (?:puedo|se puede|es posible)|no soy m\u00e9dico|(?:ich kann|l\u00e4sst sich"
+    r"|kann)(?: [^.,;\n]{1,40}?)? nicht"
+    r" (?:be(?:urteil|stimm|antwort)|sagen|er(?:kenn|mittel)|fest|mess|ab)\w*|nicht (?:beurteilbar|bestimmbar"
+    r"|m\u00f6glich)"
+    r"|ich kann (?:das )?nicht|je ne peux pas|(?:il est )?impossible de|on ne peut pas|il n'est pas possible"
+    r"|lo siento|d\u00e9sol\u00e9|tut mir leid|n\u00e3o (?:posso|\u00e9 poss\u00edvel))"
+    r"|\u65e0\u6cd5|\u62b1\u6b49|\u4e0d\u80fd(?:\u786e\u5b9a|\u5224\u65ad)|\u96be\u4ee5(?:\u786e\u5b9a|\u5224\u65ad)"
+)
+_SEES_NONE = re.compile(r"\b(?:identify|discern|make|locate|recogni[sz]e|pinpoint)\Z")
+_ANY = re.compile(r"\s+(?:out\s+)?any\b")
+_SURELY = re.compile(
+    r"\b(?:accurately|reliably|definitively|precisely|confidently|exactly|clearly|fully|safely|certainly)\b"
 )
 _HEDGES = re.compile(
     r"\b(?:possibl[ey]|probabl[ey]|likely|perhaps|maybe|may|might|could|appears?|seems?|suggests?"
@@ -49,13 +71,17 @@ _HEDGES = re.compile(
 )
 _LEAD = re.compile(
     r"\A[\W_]*(?:(?P<label>[^:\n]{0,60}?[:=]\s*))?(?:(?P<yes>yes|yep|yeah|true|correct|affirmative|s\u00ed"
-    r"|oui|ja|sim)|(?P<no>no|nope|not (?:that i|at all)|false|negative|nein|non|n\u00e3o))(?![^\W\d_])(?!\.\s?\d)"
+    r"|oui|ja|sim|positive|positiv|y(?=\W*\Z)|(?:sure|of course|certainly|definitely|absolutely"
+    r"|indeed|clearly)(?=\s*(?:[,.!-]|\Z)))|(?P<no>n(?=\W*\Z)|(?:certainly|definitely|absolutely|of course"
+    r"|surely) not|no|nope|not (?:that i|at all)|false|negative"
+    r"|negativ|negativo|nein|non|n\u00e3o))(?![^\W\d_])(?!\.\s?\d)"
     r"|\A[\W_]*(?:(?P<zh_yes>\u662f\u7684|\u306f\u3044|\u662f|\u6709|\u5bf9)|(?P<zh_no>\u6ca1\u6709"
     r"|\u3044\u3044\u3048|\u5426|\u65e0"
     r"|\u4e0d\u662f|\u4e0d))"
 )
 _NOTHING = re.compile(
-    r"\A[\W_]*(?:[^:\n]{0,60}?:\s*)?(?:none|nothing|null|nil|keine?r?|ninguno|ninguna|aucune?|nenhum)(?![^\W\d_])"
+    r"\A[\W_]*(?:[^:\n]{0,60}?:\s*)?(?:there(?:'s| is| are| was| were) )?(?:none|nothing|null|nil|keine?r?"
+    r"|ninguno|ninguna|aucune?|nenhum|nada|rien|nichts|niente)(?![^\W\d_])"
 )
 
 Span = tuple[int, int]
@@ -75,7 +101,12 @@ def not_relevant(low: str) -> tuple[Span, bool] | None:
 
 def refusals(low: str) -> list[Span]:
     """Return the places of everything that says the model does not answer."""
-    return [found.span() for found in _REFUSALS.finditer(low)]
+    return [found.span() for found in _REFUSALS.finditer(low) if not _sees_none(low, found)]
+
+
+def _sees_none(low: str, found: re.Match[str]) -> bool:
+    """Say whether "cannot make out any box" denies a box: the model looked for it, and none is there."""
+    return bool(_SEES_NONE.search(found[0]) and _ANY.match(low, found.end()) and not _SURELY.search(found[0]))
 
 
 def hedged(low: str) -> bool:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from medtest.vqa.questions import Question
 
 _LINE = re.compile(
-    r"^[ \t*#>-]{0,12}+(?:Q(?:uestion)? ?)?(?P<key>[^:\s][^:\n]{0,159}?)[ \t*]{0,4}(?::|[.)](?=\s))(?P<answer>[^\n]*)$",
+    r"^[ \t*#>-]{0,12}+(?:Q(?:uestion)? ?)?(?P<key>[^:\s][^:\n]{0,159}?)[ \t*]{0,4}(?::"
+    r"|[.)](?=\s))(?P<answer>[^\n]*)$",
     re.MULTILINE | re.IGNORECASE,
 )
 _ID_KEYS = ("questionid", "question_id", "id", "name", "question")

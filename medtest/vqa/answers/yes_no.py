@@ -16,39 +16,84 @@ REMOVED, EASY, BOX, TEXT = 1, 2, 3, 4
 
 _SUBJECTS: dict[int, re.Pattern[str]] = {
     BOX: re.compile(
-        r"\b(?:box(?:es)?|rectangle|square|artefacts?|artifacts?|k\u00e4stchen|cuadro|recuadro|bo\u00eete)\b"
+        r"\b(?:box(?:es)?|rectangles?|rectangular (?:area|region|overlay|shape)|squares?|artefacts?|artifacts?"
+        r"|overlays?"
+        r"|k\u00e4stchen|kasten|k\u00e4sten|rechteck\w*|artefakte?|cuadros?|recuadros?|caja|rect\u00e1ngulo"
+        r"|artefactos?"
+        r"|bo\u00eete|cadre|carr\u00e9|encadr\u00e9|art\u00e9facts?|riquadro|caixa)\b"
+        r"|\u6846|\u4f2a\u5f71|\u65b9\u5757|\u77e9\u5f62"
     ),
     TEXT: re.compile(
-        r"\b(?:texts?|texto|texte|letters?|words?|writing|annotations?|labels?|characters?|captions?"
-        r"|numbers|date|timestamp)\b"
+        r"\b(?:texts?|texto|texte|testo|letters?|words?|writing|lettering|annotations?|labels?|characters?|captions?"
+        r"|inscriptions?|numbers?|numerals?|digits?|dates?|times?tamps?|timestamp|watermark|schrift"
+        r"|beschriftung|buchstaben"
+        r"|zahlen|datum|(?:i )?can read|reads|written|letras|escritura|fecha|lettres|inscription)\b"
+        r"|\u6587\u5b57|\u6587\u672c|\u5b57\u6bcd"
+        r"|\u5b57\u7b26"
+        r"|\u65e5\u671f"
     ),
 }
 _NO_POLYP = re.compile(
     r"\b(?:no|without|not any|kein\w*|aucun|n'y a pas de)\s+(?:\w+\s+){0,2}?(?:polyps?|polypen|polype)\b"
     r"|\bno polyps? \w+"
 )
+_FREE: dict[int, re.Pattern[str]] = {
+    BOX: re.compile(r"\b(?:artefact|artifact|box)[\s-]?(?:free|less)\b"),
+    TEXT: re.compile(r"\btext[\s-]?(?:free|less)\b"),
+}
+"""Words that deny the subject by their ending."""
+_ITEM = re.compile(r"(?m)^[^:\n]{1,60}?[:=]\s*(?P<said>yes|no|true|false|present|absent|ja|nein|s\u00ed|oui|non)\b")
 _REMAIN = re.compile(r"\b(?:remain(?:s|ing)?|left|still)\b")
 _NOT_REMOVED = re.compile(
     r"\A\W*not (?:all|every|entirely|completely|yet)\b"
     r"|\b(?:not|n't|never)\b[^.;\n]{0,20}\b(?:removed|resected|excised|been removed)\b"
     r"|\bstill\b[^.;\n]{0,25}\b(?:polyp|visible|present|there|in place|in situ)"
-    r"|\bpolyps?\b[^.;\n]{0,30}\b(?:remains?|still)\b|\b(?:incomplete|yet to be removed|remaining polyps?|not yet)\b"
+    r"|\b(?:left|remain\w*|stay\w*) (?:in (?:place|situ)|behind|untouched)"
+    r"|\bpolyps?\b[^.;\n]{0,30}\b(?:remains?|still)\b|\b(?:one|two|some|several|polyps?|more) (?:\w+ )?remain\w*\b"
+    r"|\bonly (?:some|one|two|part|half|a few|partial\w*)\b|\b(?:partial\w*|partly|incompletely) (?:removed"
+    r"|resected|excised)"
+    r"|\b(?:under ?way|ongoing|in progress|being (?:removed|resected|snared|grasped|lifted)|about to be|to be removed"
+    r"|residual (?:polyp|adenoma|tissue|lesion))\b(?! (?:is|was) not)(?<!no residual polyp)(?<!no residual tissue)"
+    r"(?<!no residual lesion)(?<!no residual adenoma)"
+    r"|\b(?:noch|immer noch)\b[^.;\n]{0,25}\b(?:vorhanden|sichtbar|da|zu sehen)|\b(?:queda|quedan|persiste"
+    r"|a\u00fan|todav\u00eda"
+    r"|toujours|encore)\b|\u4ecd|\u8fd8\u6709|\b(?:incomplete|yet to be removed|remaining polyps?|not yet)\b"
 )
-_WAS_REMOVED = re.compile(r"\b(?:removed|resected|excised|polypectomy is complete|complete resection)\b")
+_WAS_REMOVED = re.compile(
+    r"\b(?:removed|resected|excised|gone|taken (?:out|away|off)|cut (?:out|off)|snared off|cleared"
+    r"|polypectomy (?:is|was|has been) (?:complete\w*|finished|successful)"
+    r"|complete resection"
+    r"|entfernt|abgetragen|extirpados?|eliminados?|resecados?|retir\u00e9s?|enlev\u00e9s?|r\u00e9s\u00e9qu\u00e9s?)\b"
+    r"|\u5df2\S{0,4}(?:\u5207\u9664|\u79fb\u9664)"
+)
 _HARD = re.compile(
     r"\A\W*not (?:particularly|especially|really|very|so|quite)\b"
     r"|\b(?:not (?:\w+ )?(?:easy|easily|obvious|clear|readily)|difficult\w*|hard|challenging|subtle"
-    r"|inconspicuous|poorly visible|barely visible|schwer|schwierig|dif\u00edcil|difficile)\b"
+    r"|inconspicuous|(?:poorly|barely|hardly|scarcely|faintly) (?:visible|noticeable|discernible|perceptible)"
+    r"|tricky|faint"
+    r"|(?:be|is|are|get|gets) (?:\w+ )?(?:missed|overlooked)|(?:easily|often|readily|easy to|could|can"
+    r"|may) (?:be )?(?:miss(?:ed)?"
+    r"|overlook(?:ed)?)|blends? in(?:to)?|camouflaged|hidden|obscured|(?:experienced|trained|expert"
+    r"|keen) (?:eye|observer)s?|at second glance|indistinct|unclear|requires? (?:careful"
+    r"|close|attentive)"
+    r"|schwer|schwierig\w*|kaum|dif\u00edcil|difficile|dur \u00e0)\b|\u56f0\u96be|\u4e0d\u5bb9\u6613"
+    r"|\u4e0d\u6613|\u96be"
 )
 _EASY = re.compile(
     r"\b(?:eas(?:y|ily)|clear(?:ly)?|obvious(?:ly)?|prominent|conspicuous|readily|stands out|well visible"
-    r"|leicht|einfach|f\u00e1cil|facile)\b"
+    r"|straightforward|noticeable|well[\s-](?:demarcated|defined|delineated)|distinct(?:ly)?|evident|apparent|simple"
+    r"|unmistakable|hard to miss|cannot be (?:missed|overlooked)|immediately"
+    r"|leicht|einfach|deutlich|gut (?:sichtbar|erkennbar|zu sehen)|f\u00e1cil|f\u00e1cilmente|facile"
+    r"|facilement)\b|\u5bb9\u6613"
 )
 _THERE = re.compile(r"\b(?:present|visible|detected|seen|exists?)\b")
 _ABSENT = re.compile(r"\A\W*(?:absent|missing|not (?:present|visible|seen|detected)|without|no\b)")
 _THERE_IS = re.compile(r"\bthere (?:is|are|was|were)\b")
 _ISNT = re.compile(r"\A\W*(?:no, )?there (?:is|are|was|were)(?: not|n't) (?:one|any)\b")
 _NO_FINDING = re.compile(r"\b(?:no|without)\s+(?:\w+\s+){0,2}?(?:findings?|abnormalit(?:y|ies)|lesions?)\b")
+_ONLY = re.compile(
+    r"\b(?:shows?|contains?|depicts?|see|displays?|is) (?:only|just|nothing (?:but|other than|except))\b"
+)
 _INSIDE = re.compile(r",\s*(?:so\s+)?(yes|no)\b")
 
 
@@ -61,6 +106,10 @@ def yes_no(low: str, item: int | None) -> Found | None:
     """
     if item == REMOVED and (found := _removed_without_polyps(low)):
         return found
+    if item in _SUBJECTS and (found := _listed(low, _SUBJECTS[item])):
+        return found
+    if item == EASY and (none := _NO_FINDING.match(low.lstrip())) is not None:
+        return State.NOT_RELEVANT, len(low) - len(low.lstrip()), len(low) - len(low.lstrip()) + none.end()
     lead = leading(low)
     if lead is not None:
         return _of(lead[0], *lead[1])
@@ -68,9 +117,9 @@ def yes_no(low: str, item: int | None) -> Found | None:
         return _removed(low)
     if item == EASY:
         return _easy(low)
-    if item in _SUBJECTS and (found := _subject(low, _SUBJECTS[item])):
+    if item in _SUBJECTS and (found := _subject(low, _SUBJECTS[item], _FREE[item])):
         return found
-    return _alone(low)
+    return _alone(low, item)
 
 
 def _of(answer: bool, start: int, end: int) -> Found:
@@ -117,11 +166,23 @@ def _easy(low: str) -> Found | None:
     return None
 
 
-def _subject(low: str, subject: re.Pattern[str]) -> Found | None:
+def _listed(low: str, subject: re.Pattern[str]) -> Found | None:
+    """Return the answer of a list ("green box: no", "black box: yes"): yes where any of its lines says so."""
+    lines = [one for one in _ITEM.finditer(low) if subject.search(low, one.start(), one.start("said"))]
+    if len(lines) < 2:
+        return None
+    yes = [one for one in lines if one["said"] in ("yes", "true", "present", "ja", "s\u00ed", "oui")]
+    return _of(bool(yes), *(yes or lines)[0].span("said"))
+
+
+def _subject(low: str, subject: re.Pattern[str], item_free: re.Pattern[str] | None) -> Found | None:
     """Return yes where the thing asked about is mentioned and not denied, no where it is denied only."""
     if refusals(low):
         return None
     denied: Found | None = None
+    if item_free is not None and (free := item_free.search(low)) is not None:
+        denied = _of(negated(low, *free.span()), *free.span())
+        low = blanked(low, *free.span())
     for found in subject.finditer(low):
         if not negated(low, *found.span()):
             return _of(True, *found.span())
@@ -129,13 +190,15 @@ def _subject(low: str, subject: re.Pattern[str]) -> Found | None:
     return denied
 
 
-def _alone(low: str) -> Found | None:
+def _alone(low: str, item: int | None) -> Found | None:
     if refusals(low):
         return None
     if (none := nothing(low)) is not None:
         return _of(False, *none)
     if (absent := _ISNT.match(low) or _ABSENT.match(low)) is not None:
         return _of(False, *absent.span())
+    if item in _SUBJECTS and (only := _ONLY.search(low)) is not None:
+        return _of(False, *only.span())
     if (found := _INSIDE.search(low)) is not None:
         return _of(found[1] == YES, *found.span(1))
     if (found := _THERE.match(low.lstrip())) is not None:

@@ -1,0 +1,48 @@
+"""An answer that takes back what it said: where what counts begins.
+
+"At first glance a gastroscopy, but the haustra show that it is a colonoscopy": what stands before the "but" was not
+meant. The same for a question put to oneself ("Grey? No, white.") and for "wait", "actually", "correction".
+"""
+
+from __future__ import annotations
+
+import re
+
+_FIRST_THOUGHT = (
+    r"(?:at first(?: (?:glance|sight|look))?|initially|on first (?:glance|sight|look|impression)"
+    r"|my first (?:impression"
+    r"|thought|guess)|i (?:first|initially|originally) (?:thought|assumed|believed)|auf den ersten blick"
+    r"|zun\u00e4chst"
+    r"|a primera vista|al principio|\u00e0 premi\u00e8re vue|au premier abord|\u4e4d\u4e00\u770b|\u4e4d\u770b)"
+)
+_TURN = (
+    r"(?:but|however|yet|although|though|on closer (?:inspection|look\w*)|(?:when )?looking (?:more closely"
+    r"|again|closer)"
+    r"|aber|jedoch|pero|sin embargo|mais|cependant|\u4f46)"
+)
+_TAKEN_BACK = re.compile(
+    rf"\b{_FIRST_THOUGHT}[^.!?\n]{{0,120}}?[,;.]?\s*\b{_TURN}\b"
+    rf"|{_FIRST_THOUGHT}[^.!?\n]{{0,120}}[.!]\s*{_TURN}\b"
+    r"|(?:\A|[.!?,;\n]|\s-)\s*(?:no,\s*)?(?:wait|scratch that|correction|let me correct (?:that|myself)"
+    r"|on second thoughts?"
+    r"|(?:sorry|oops|hmm),?\s*(?:wait|no|actually|i meant?))\b\s*[,:.!-]*"
+    r"|(?:[.!?\n]|\s-)\s*(?:no,\s*)?actually\b\s*,?"
+    r"|\?\s*(?=(?:no|nope|nein|non)\s*[,.:;-])"
+)
+_SO = re.compile(r",?\s*\b(?:so|therefore|hence|thus|also bleibt|por lo tanto|donc)\b[\s,]+(?=\S)")
+
+
+def revised(low: str) -> int:
+    """Return where what an answer means begins; 0 where it takes nothing back.
+
+    Where a conclusion follows what was taken back ("one of them is a fold, so 1"), it begins behind its "so".
+
+    Args:
+        low: The plain text in lower case.
+    """
+    found = [one.end() for one in _TAKEN_BACK.finditer(low[:2_000]) if low[one.end() :].strip(" .,;:!?-\n")]
+    if not found:
+        return 0
+    ends = re.compile(r"[.!?\n]").search(low, found[-1])
+    conclusion = _SO.search(low, found[-1], len(low) if ends is None else ends.end())
+    return found[-1] if conclusion is None else conclusion.end()

@@ -1,0 +1,227 @@
+"""The matrix question × relation: what a relation may do to an answer.
+
+It is data (``expectations.yaml``) that a suite overrides. medtest's own part of it goes by the name of a relation's part. A
+suite names a relation by its id, or several by the name of their part; an id that is also the name of another part means
+the relation of that id and nothing else.
+
+Questions go by their short name, those of the user's own also by their wording; ``all`` and ``all_<type>``
+(``all_count``) stand for every question, or for every question with answers of that type. What is named more closely wins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+
+from medtest.errors import Mistake, UserMistakes, nearest_name
+from medtest.vqa.answers.place import CELLS
+from medtest.vqa.questions import Question, by_name, find, official, question_of
+from medtest.vqa.values import NO, YES, Kind, Names, read_value
+
+FILE = Path(__file__).with_name("expectations.yaml")
+PLUS = re.compile(r"\+(?P<n>\d{1,3}|inserted)")
+AT_INSERTED = "@inserted"
+ALL = "all"
+OF_A_TYPE: Mapping[str, Kind] = {f"{ALL}_{kind.value}": kind for kind in Kind}
+"""Keys that stand for every question of a type."""
+_OWN = re.compile(r"q_[0-9a-f]{8}")
+_FEWEST_WORDS = 4
+_OWN_KINDS = (Kind.YES_NO, Kind.TEXT)
+"""Types that a question can have which is none of the 18 (:func:`medtest.vqa.questions.question_of`)."""
+
+
+class Rule(StrEnum):
+    """What is expected of an answer after a relation."""
+
+    INVARIANT = "invariant"
+    MUST_BECOME = "must become"
+    MAY_CHANGE = "may change"
+    SKIP = "skip"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    """One cell of the matrix.
+
+    Attributes:
+        rule: The rule.
+        value: What ``must become`` asks for, as written: a canonical value, ``+inserted``, ``+N`` or ``@inserted``.
+    """
+
+    rule: Rule
+    value: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.rule.value} {self.value}".strip()
+
+
+Cells = Mapping[str, Mapping[str, Expectation]]
+"""Relation, then name of a question, ``all`` or ``all_<type>``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matrix:
+    """What is expected; what is in neither part is ``invariant``.
+
+    Attributes:
+        shipped: medtest's own, by name of the relation's part.
+        stated: A suite's, by id of a relation or name of its part.
+    """
+
+    shipped: Cells = field(default_factory=dict)
+    stated: Cells = field(default_factory=dict)
+
+    def cells(self) -> Iterator[tuple[str, str, str, str]]:
+        """Yield every cell: whose it is (``shipped`` or ``stated``), relation, question, expectation."""
+        for whose, cells in (("shipped", self.shipped), ("stated", self.stated)):
+            for relation, own in cells.items():
+                for name, one in own.items():
+                    yield whose, relation, name, str(one)
+
+
+@cache
+def default_matrix() -> Matrix:
+    """Return the matrix as it ships."""
+    import yaml
+
+    content = yaml.safe_load(FILE.read_text(encoding="utf-8"))
+    return Matrix(shipped=_read(content, FILE.name))
+
+
+def overridden(overrides: Mapping[str, object], where: str = "suite") -> Matrix:
+    """Return the matrix with some cells replaced.
+
+    Args:
+        overrides: Relation, then question, then rule, as in ``expectations.yaml``. A question is one of the 18 by its
+            short name, one of the user's own by its name in tables (``q_`` and eight digits) or its wording, ``all``
+            questions, or those of a type (``all_count``).
+        where: File or place the overrides come from, for the message.
+
+    Raises:
+        UserMistakes: One report of everything that is not understood.
+    """
+    return Matrix(shipped=default_matrix().shipped, stated=_read(overrides, where))
+
+
+def expectation(
+    matrix: Matrix, relation: str, question: Question, *, relations: Mapping[str, str] | None = None
+) -> Expectation:
+    """Return the expectation of a pair.
+
+    Args:
+        matrix: The matrix.
+        relation: The relation's id in the suite.
+        question: The question.
+        relations: Ids of all of the suite's relations with the names of their parts. A part's cell holds where the id
+            has none of its own, unless another relation has the part's name for its id and is of another part: what is
+            stated under that name is meant for it. Without them, an id is the name of its part.
+    """
+    parts = relations or {}
+    part = parts.get(relation, relation)
+    stated = [relation] if parts.get(part, part) != part else [relation, part]
+    for cells in (*(matrix.stated.get(name, {}) for name in stated), matrix.shipped.get(part, {})):
+        for key in (question.name, f"{ALL}_{question.kind.value}", ALL):
+            found = cells.get(key)
+            if found is not None:
+                return found
+    return Expectation(rule=Rule.INVARIANT)
+
+
+def own_questions(matrix: Matrix) -> list[tuple[str, str]]:
+    """Return relation and name of every cell of a question that is none of the 18, as a suite states them."""
+    return [(relation, name) for relation, cells in matrix.stated.items() for name in cells if _OWN.fullmatch(name)]
+
+
+def _read(content: object, where: str) -> Cells:
+    if not isinstance(content, Mapping):
+        raise UserMistakes([Mistake(where=where, key="expectations", found=repr(content)[:80], allowed="a mapping")])
+    mistakes: list[Mistake] = []
+    matrix: dict[str, dict[str, Expectation]] = {}
+    for relation, cells in content.items():
+        key = f"expectations.{relation}"
+        if not isinstance(cells, Mapping):
+            mistakes.append(Mistake(where=where, key=key, found=repr(cells)[:80], allowed="question: rule"))
+            continue
+        for name, rule in cells.items():
+            found = _cell(str(name), rule, where, f"{key}.{name}")
+            if isinstance(found, Mistake):
+                mistakes.append(found)
+            else:
+                matrix.setdefault(str(relation), {})[_key_of(str(name))] = found
+    if mistakes:
+        raise UserMistakes(mistakes[:20])
+    return matrix
+
+
+def _key_of(name: str) -> str:
+    """Return what a question goes by: a wording's name, any other key as it stands."""
+    return name if _kinds(name) and not _is_wording(name) else question_of(name).name
+
+
+def _is_wording(name: str) -> bool:
+    """Say whether a key is the wording of a question, not a short name with a blank in it."""
+    words = len(name.split())
+    return find(name) is not None or words >= _FEWEST_WORDS or (words > 1 and name.rstrip().endswith("?"))
+
+
+def _kinds(name: str) -> tuple[Kind, ...]:
+    """Return the types of the questions that a key stands for; none where it is no question."""
+    if name == ALL:
+        return tuple(dict.fromkeys(one.kind for one in official()))
+    if name in OF_A_TYPE:
+        return (OF_A_TYPE[name],)
+    question = by_name(name)
+    if question is None and _is_wording(name):
+        question = question_of(name)
+    if question is not None and question.id is not None:
+        return (question.kind,)
+    return _OWN_KINDS if question is not None or _OWN.fullmatch(name) else ()
+
+
+def _cell(name: str, rule: object, where: str, key: str) -> Expectation | Mistake:
+    kinds = _kinds(name)
+    if not kinds:
+        known = [ALL, *(one.name for one in official()), *OF_A_TYPE]
+        shown = ", ".join(known[: -len(OF_A_TYPE)])
+        allowed = f"{shown}; {ALL}_ and a type ({', '.join(Kind)}); a question of your own in its wording, or as q_ and"
+        nearest = nearest_name("_".join(name.lower().split()), known)
+        return Mistake(
+            where=where, key=key, found=name[:80], allowed=f"{allowed} the eight digits in tables", nearest=nearest
+        )
+    text = " ".join(str(rule).split())
+    if text in (Rule.INVARIANT.value, Rule.MAY_CHANGE.value, Rule.SKIP.value):
+        return Expectation(rule=Rule(text))
+    allowed_rules = [*(one.value for one in Rule if one != Rule.MUST_BECOME), f"{Rule.MUST_BECOME.value} VALUE"]
+    wanted = text.removeprefix(Rule.MUST_BECOME.value).strip()
+    if not text.startswith(Rule.MUST_BECOME.value) or not wanted:
+        nearest = nearest_name(text, allowed_rules)
+        return Mistake(where=where, key=key, found=text[:80], allowed=", ".join(allowed_rules), nearest=nearest)
+    own = kinds == _OWN_KINDS
+    unfit = [kind for kind in kinds if not _fits(wanted, kind)]
+    if unfit and not (own and len(unfit) < len(kinds)):
+        return Mistake(where=where, key=key, found=wanted[:80], allowed=_values(unfit[0]))
+    return Expectation(rule=Rule.MUST_BECOME, value=wanted)
+
+
+def _values(kind: Kind) -> str:
+    if kind == Kind.PLACE:
+        return f"@inserted, or of {', '.join(CELLS)}"
+    return f"a value of the type {kind.value}" + (", +N or +inserted" if kind == Kind.COUNT else "")
+
+
+def _fits(wanted: str, kind: Kind) -> bool:
+    if wanted == AT_INSERTED:
+        return kind == Kind.PLACE
+    if PLUS.fullmatch(wanted):
+        return kind == Kind.COUNT
+    try:
+        value = read_value(kind, wanted)
+    except ValueError:
+        return False
+    if isinstance(value, Names) and kind == Kind.PLACE:
+        return value.names <= set(CELLS)
+    return not (isinstance(value, Names) and kind == Kind.YES_NO) or value.names <= {YES, NO}
