@@ -195,7 +195,7 @@ class _Run:
             threads=layout.threads,
             seconds=seconds,
             running_seconds=0.0 if self._dispatcher is None else self._dispatcher.running_seconds,
-            notices=(*(system.reuse for system in systems if system.reuse), *self.notices),
+            notices=tuple(dict.fromkeys([*(system.reuse for system in systems if system.reuse), *self.notices])),
             stopped=self.stopped,
         )
 

@@ -234,6 +234,37 @@ def test_a_key_and_the_pictures_are_nowhere(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "typed",
+    [
+        "systems.vllm.key_variable=sk-proj-{}Abc0123456789def",
+        "systems.vllm.key_variable={}0123456789abcdef",
+        "systems.vllm.key_variable={}password",
+        "systems.vllm.key_variable=[{}]",
+        "systems.vllm.key_variable={{{}: 1}}",
+        "systems.vllm={{key_variable: {}}}",
+        "systems.vllm.base_url=https://user:{}@host.example/v1",
+        "systems.vllm.base_url=https://host.example/v1?api_key={}",
+        "base_url=https://{}@host.example/v1",
+        "systems.vllm.extra={{api_key: {}0123456789}}",
+        "systems.vllm.extra={{headers: {{Authorization: Bearer {}0123456789}}}}",
+        "systems.vllm.api_key={}0123456789",
+    ],
+)
+def test_a_key_typed_in_the_wrong_place_is_shown_and_kept_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], typed: str
+) -> None:
+    monkeypatch.setenv("MEDTEST_HOME", str(tmp_path))
+    canary = "zqcanaryzq"
+    line = ["suite=medvqa", "model=vllm", "model_name=m", "limit=1", typed.format(canary)]
+    assert main(line, command="python run.py") == 2
+    said = capfd.readouterr()
+    assert "to mend" in said.out + said.err or "allowed" in said.out + said.err
+    assert canary not in said.out + said.err
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert not [path for path in files if canary.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize(
     ("setting", "value"),
     [
         ("base_url", "elsewhere"),

@@ -371,8 +371,9 @@ class OpenAICompatible(AskingSystem):
             return ""
         if not totals.doubtful:
             return ""
+        calls = "call" if totals.calls == 1 else "calls"
         return (
-            f"{self.record_name}: {totals.doubtful} of {totals.calls} calls brought no answer and may be billed"
+            f"{self.record_name}: {totals.doubtful} of {totals.calls} {calls} brought no answer and may be billed"
             f" ({totals.lost} under way when a session ended, {totals.doubtful - totals.lost} cut off)."
         )
 
