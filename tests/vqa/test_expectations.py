@@ -98,6 +98,17 @@ def test_blur_and_noise_of_every_kind_may_make_findings_harder_to_see() -> None:
     assert {name for name in hides if expectation(default_matrix(), name, easy).rule != Rule.MAY_CHANGE} == set()
 
 
+def test_light_and_colour_of_the_whole_picture_may_make_findings_easier_or_harder_to_see() -> None:
+    """What alters light or colour everywhere alters how a finding stands out, and no other answer but colours."""
+    light = {"contrast", "saturation", "white_balance", "corruption_brightness"}
+    for relation in sorted(light):
+        cells = default_matrix().shipped[relation]
+        assert str(cells["easy"]) == "may change"
+        assert set(cells) <= {"easy", "abnormality_colour", "landmark_colour"}
+    for relation in ("specularity", "instrument", "text", "unchanged"):
+        assert rule(default_matrix(), relation, "easy") == "invariant"
+
+
 def test_a_pair_that_is_not_named_is_invariant() -> None:
     named = {(relation, name) for relation, cells in default_matrix().shipped.items() for name in cells}
     for question in official():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 
@@ -152,7 +153,7 @@ def count(low: str, item: int | None) -> Found | None:
         return None
     if added is not None:
         return added
-    return _without_numbers(low, thing)
+    return _without_numbers(low, thing, _SECTION.get(item))
 
 
 def _without_other_things(low: str, thing: str, others: str) -> str:
@@ -243,13 +244,46 @@ def _none_seen(low: str) -> tuple[int, int] | None:
     return found.span() if found else None
 
 
-def _without_numbers(low: str, thing: str) -> Found | None:
+def _named_alone(low: str, thing: str, section: str | None) -> Found | None:
+    """Return how many things are named without a number: "snare and forceps" are two, "polyp in the corner" is one."""
+    if section is not None:
+        found = [one for one in lexicon.affirmed(section, low) if _is_one(low[one[1] : one[2]])]
+        listed = len(found) > 1 and all(
+            re.fullmatch(
+                r"\W*(?:(?:,|and|&|\+|plus|und|y|et)\s*)?(?:(?:an?"
+                r"|the)\s+)?(?:\w+\s+){0,2}?",
+                low[first[2] : second[1]],
+            )
+            for first, second in itertools.pairwise(found)
+        )
+        if listed and len({name for name, _, _ in found}) == len(found):
+            return ranges(Range(len(found), len(found))), found[0][1], found[-1][2]
+        if len(found) == 1 and not low[: found[0][1]].strip(" .:-\u25aa"):
+            return ranges(Range(1, 1)), *found[0][1:]
+    single = (
+        re.match(rf"\W*(?:(?!no\b|not\b|without\b)[^\W\d]+\s+){{0,2}}?(?P<thing>{thing})\b", low)
+        if thing != r"\w+"
+        else None
+    )
+    if single is None or not _is_one(single["thing"]) or negated(low, *single.span("thing")):
+        return None
+    return ranges(Range(1, 1)), *single.span("thing")
+
+
+def _is_one(word: str) -> bool:
+    """Say whether a noun is a singular, as far as its ending tells."""
+    return word.endswith(("forceps", "ss", "itis", "is", "us")) or not word.endswith(("s", "polypen", "instrumente"))
+
+
+def _without_numbers(low: str, thing: str, section: str | None) -> Found | None:
     """Return 0 for what is denied, and 1 for "a polyp"."""
     none = nothing(low) or _none_seen(low)
     lead = leading(low)
     if none is not None or (lead is not None and not lead[0]):
         place = none or (lead[1] if lead else (0, 0))
         return ranges(Range(0, 0)), *place
+    if (alone := _named_alone(low, thing, section)) is not None:
+        return alone
     denied: Found | None = None
     for one in (
         re.finditer(

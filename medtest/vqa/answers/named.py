@@ -32,7 +32,7 @@ _SOMETHING: dict[str, re.Pattern[str]] = {
         r"|outils?|strumenti|strumento)\b|\u5668\u68b0|\u4eea\u5668"
     ),
 }
-_NORMAL = re.compile(
+NORMAL = re.compile(
     r"\b(?:normal\w*|healthy|unremarkable|intact|unauff\u00e4llig\w*|gesund\w*|o\. ?b|sin alteraciones"
     r"|san[ao]s?|sain[es]?"
     r"|sans particularit\u00e9)\b|\u6b63\u5e38"
@@ -83,7 +83,7 @@ def findings(low: str, section: str) -> Found | None:
     denied = [*things, *((start, end) for _, start, end in lexicon.mentions(section, low))]
     if denied:
         return names(NO), *denied[0]
-    if section == "abnormality" and (normal := _NORMAL.search(low)) is not None:
+    if section == "abnormality" and (normal := NORMAL.search(low)) is not None:
         return names(NO if not negated(low, *normal.span()) else YES), *normal.span()
     return None
 
@@ -91,7 +91,7 @@ def findings(low: str, section: str) -> Found | None:
 def _called_normal(low: str, start: int) -> bool:
     """Say whether the word before a place calls it normal: "normal findings"."""
     before = low[max(0, start - 30) : start]
-    return any(not before[one.end() :].strip() for one in _NORMAL.finditer(before))
+    return any(not before[one.end() :].strip() for one in NORMAL.finditer(before))
 
 
 def procedure(low: str) -> Found | None:

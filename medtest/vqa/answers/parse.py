@@ -19,8 +19,11 @@ from medtest.vqa.answers.spelling import mended
 from medtest.vqa.values import NO, YES, Kind, Names, Ranges, Value, ranges, words
 
 _DESCRIBES = frozenset({Kind.SIZE, Kind.COLOUR, Kind.PLACE, Kind.POLYP_TYPE})
+_OF_ABNORMALITIES = frozenset({5, 10, 16, 17})
+"""Questions that describe an abnormality or a polyp (official ids): they do not apply to what is called normal."""
 _NOT_THERE = re.compile(r"\A\W*not (?:visible|present|seen|detected)\b")
 _THING = r"(?:polyps?|abnormalit(?:y|ies)|lesions?|findings?|(?:anatomical )?landmarks?|instruments?|object)"
+_NONE_SHOWN = re.compile(rf"\b(?:no|not any|n't any|kein\w*|aucune?)\s+(?:[^\W\d]+\s+){{0,2}}?{_THING}\b")
 _NO_THING = re.compile(
     rf"(?:\b(?:no|not|without|kein\w*|ning\u00fan|aucune?)|n't)\b[^.;\n]{{0,40}}?\b{_THING}\b"
     rf"|\b{_THING}\b[^.;\n]{{0,20}}(?:\b(?:not|absent)|n't)\b"
@@ -101,8 +104,11 @@ def _found(text: str, low: str, kind: Kind, item: int | None) -> Found | None:
     refused = states.refusals(low)
     if kind in _DESCRIBES and not refused:
         none = states.nothing(low) or _lead_no(low) or _place_of(_NOT_THERE, low) or _place_of(_NO_THING, low)
+        none = none or (_place_of(named.NORMAL, low) if item in _OF_ABNORMALITIES else None)
         if none is not None:
             return State.NOT_RELEVANT, *none
+    if kind in _DESCRIBES and refused and (none := _NONE_SHOWN.search(low, 0, refused[0][0])) is not None:
+        return State.NOT_RELEVANT, *none.span()  # what is not there is why the model cannot describe it
     return (State.REFUSAL, *refused[0]) if refused else None
 
 

@@ -42,8 +42,10 @@ _BETWEEN = re.compile(
     rf"|(?:hand )?{_REGION}?(?:\s*of (?:the|this) {_PICTURE})?"
     rf",?\s*(?:and |but )?(?:slightly |somewhat |a (?:bit|little) )?(?:near|towards?|close to|by|at|in|on"
     rf"|along) the\s+"
+    r"|(?:in der|im|in dem|an der|am|en el|en la|dans le|dans la|au|no|na|nel|nella)\s+"
     r"|,?\s*(?:and |but )?(?:slightly|somewhat|a (?:bit|little)) to the\s+)?"
 )
+_COMMA = re.compile(r"\s*[,/]\s*")
 _ELSEWHERE = re.compile(
     rf"\b(?:point|fac|aim|direct|orient|angl|tilt)(?:s|es|ing|ed)? (?:in)?to(?:wards?)? (?:the )?"
     rf"(?:{_UPPER}|{_LOWER}|{_LEFT}|{_RIGHT}|{_MIDDLE})\b"
@@ -56,15 +58,18 @@ _ELSEWHERE = re.compile(
 """Places of other things, and what says of a row or a column alone that it is meant."""
 _ANATOMY = re.compile(
     rf"\b(?:{_UPPER}|{_LOWER}|{_LEFT}|{_RIGHT}|{_MIDDLE})\s+(?:colon|o?esophagus|gi\b|gastro\w*|endoscopy"
-    r"|rectum|third(?!s? of the (?:image|picture|frame|view|field))|lobe|abdomen|intestine|bowel|body|digestive|now"
+    r"|rectum|third(?!s? of (?:the|this) (?:image|picture|frame|view|field)|\W*\Z|\s*[,.;])|lobe|abdomen"
+    r"|intestine|bowel|body|digestive|now"
     r"|away)\b|\bright (?:in|at|here|there|now)\b"
 )
 _ALL = re.compile(
     r"\b(?:throughout|diffuse(?:ly)?|entire (?:image|field|view|mucosa)|whole (?:image|field|view)|all over"
     r"|everywhere|widespread|all (?:areas|quadrants|regions))\b"
 )
+_HOURS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_HOUR = rf"(?:1[0-2]|[1-9]|{'|'.join(_HOURS)})"
 _CLOCK = re.compile(
-    r"\b(?:(?P<from>1[0-2]|[1-9])\s*(?:-|to|or|and|/)\s*)?(?P<hour>1[0-2]|[1-9])[\s-]*(?:o\s?'?\s?clock|uhr"
+    rf"\b(?:(?P<from>{_HOUR})\s*(?:-|to|or|and|/)\s*)?(?P<hour>{_HOUR})[\s-]*(?:o\s?'?\s?clock|uhr"
     r"|heures?|\u70b9)\b"
 )
 _OF_CLOCK: dict[int, str] = {
@@ -94,7 +99,7 @@ def place(low: str) -> Found | None:
         found += [(cell, *everywhere.span()) for cell in CELLS]
     for hour in _CLOCK.finditer(low):
         if not negated(low, *hour.span()):
-            found += [(_OF_CLOCK[int(one)], *hour.span()) for one in (hour["from"], hour["hour"]) if one]
+            found += [(_OF_CLOCK[_hour(one)], *hour.span()) for one in (hour["from"], hour["hour"]) if one]
     shown = _ELSEWHERE.sub(lambda one: " " * len(one[0]), low)
     shown = _ANATOMY.sub(lambda one: " " * len(one[0]), shown)
     for first, last in clauses(shown):
@@ -105,11 +110,16 @@ def place(low: str) -> Found | None:
     return names(*(name for name, _, _ in found)), found[0][1], max(end for _, _, end in found)
 
 
+def _hour(said: str) -> int:
+    return _HOURS.index(said) + 1 if said in _HOURS else int(said)
+
+
 def _in_clause(low: str, first: int, last: int) -> list[tuple[str, int, int]]:
     """Return the cells of one clause: words that touch make one cell."""
     cells: list[tuple[str, int, int]] = []
     parts = [(str(one.lastgroup), *one.span()) for one in _PART.finditer(low, first, last)]
     number = 0
+    pair = len(parts) == 2 and {_side(word) for word, _, _ in parts} == {"row", "column"}
     while number < len(parts):
         word, start, end = parts[number]
         number += 1
@@ -117,7 +127,9 @@ def _in_clause(low: str, first: int, last: int) -> list[tuple[str, int, int]]:
             (word, "") if word in ("upper", "lower") else ("", word) if word in ("left", "right") else ("", "")
         )
         middle = word == "center"
-        while number < len(parts) and _BETWEEN.fullmatch(low, end, parts[number][1]) is not None:
+        while number < len(parts) and (
+            _BETWEEN.fullmatch(low, end, parts[number][1]) or (pair and _COMMA.fullmatch(low, end, parts[number][1]))
+        ):
             other = parts[number][0]
             if other in ("upper", "lower") and not row:
                 row = other
@@ -132,6 +144,10 @@ def _in_clause(low: str, first: int, last: int) -> list[tuple[str, int, int]]:
         if not negated(low, start, end):
             cells.append((_cell(row, column), start, end))
     return cells
+
+
+def _side(word: str) -> str:
+    return "row" if word in ("upper", "lower") else "column" if word in ("left", "right") else ""
 
 
 def _cell(row: str, column: str) -> str:

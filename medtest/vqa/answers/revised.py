@@ -27,6 +27,7 @@ _TAKEN_BACK = re.compile(
     r"|on second thoughts?"
     r"|(?:sorry|oops|hmm),?\s*(?:wait|no|actually|i meant?))\b\s*[,:.!-]*"
     r"|(?:[.!?\n]|\s-)\s*(?:no,\s*)?actually\b\s*,?"
+    r"|\bbut (?:it |this |that )?(?:is|was|it's) (?:actually|really|in fact|just|only|more likely|merely)\b"
     r"|\?\s*(?=(?:no|nope|nein|non)\s*[,.:;-])"
 )
 _SO = re.compile(r",?\s*\b(?:so|therefore|hence|thus|also bleibt|por lo tanto|donc)\b[\s,]+(?=\S)")

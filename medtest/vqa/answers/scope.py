@@ -20,17 +20,21 @@ _CLAUSE_END = re.compile(
 _NEGATOR = re.compile(
     r"\b(?:no|not|without|absence of|none|nothing(?! (?:but|other|except|else|more))|never|free of|neither|nor"
     r"|lacks?|lack of|negative for|rather than"
-    r"|cannot|kein\w*"
+    r"|cannot|unlikely(?: to be)?|kein\w*"
     r"|nicht|ohne|sin|ning\u00fan|ninguna?|no hay|pas|aucune?|sans|n\u00e3o|nenhum\w*|sem)\b|n't\b|\u65e0|\u672a"
     r"|\u6ca1\u6709|\u6ca1|\u975e"
 )
-_NOT_NEGATOR = re.compile(r"\b(?:not only|no doubt|no longer|not just)\b")
+_NOT_NEGATOR = re.compile(
+    r"\b(?:not only|no doubt|no longer|not just|(?:cannot|not) (?:be )?(?:exclud\w*|rule[d]? out))\b"
+)
 _OWN = re.compile(
     r",\s*(?:an?|the|one|two|three|there|it|only|just|this|i|which|but|yes|so|and there|and the|and an?"
     r"|although|un|une|ein)\b"
 )
 _AFTER = re.compile(
-    r"\A[^,;:.]{0,30}?\b(?:(?:is|are|was|were|can|could|does|do|did|has|have|had)(?:\s+not\b|n't\b)|cannot\b|absent\b"
+    r"\A[^,;:.]{0,30}?\b(?:(?:is|are|was|were|can|could|does|do|did|has|have|had)(?:\s+not\b|n't\b)"
+    r"|cannot\b(?! be (?:excluded|ruled out))|absent\b|(?:is |seems |appears )?unlikely\b"
+    r"|(?:has been |is |was |were |are )?(?:ruled out|excluded)\b"
     r"|(?:is|are)\s+absent\b|ist\s+nicht\b)"
 )
 _COLON_NO = re.compile(r"\A\s*[:=-]\s*(?:no|none|absent|not|negative)\b")
@@ -59,7 +63,9 @@ def negated(low: str, start: int, end: int) -> bool:
     if found:
         between = left[found[-1].end() :]
         if len(between) <= FAR and not _OWN.search(between):
-            bare_answer = re.fullmatch(r"\W*(?:no|non|n\u00e3o)\s*,.*", left[found[-1].start() :], re.DOTALL)
+            bare_answer = re.fullmatch(
+                r"\W*(?:no|nope|non|nein|n\u00e3o)(?:\s*[,;:.!]|\s+-\s).*", left[found[-1].start() :], re.DOTALL
+            )
             at_the_start = not low[first : begin + found[-1].start()].strip()
             if not (bare_answer and at_the_start):
                 return True

@@ -88,6 +88,7 @@ _TOOL_BEHIND = re.compile(
     r"\A[\s-]*(?:wide |open |long )?(?:forceps|instrument|snare|needle|clip|catheter|tool|jaws?|scale)\b"
 )
 _GROWTH = re.compile(r"\b(?:polyps?|lesion|adenoma|growth|it|its|size|diameter|p\u00f3lipo|polype)\b")
+_SUBCENTIMETRE = re.compile(r"\bsub[\s-]?centimet(?:re|er|ric)\b")
 _DIMINUTIVE = re.compile(r"\bdiminutive\b")
 _PARIS = re.compile(r"\b0-i\w+|\bparis\b[^.,;\n]{0,12}")
 
@@ -113,6 +114,9 @@ def size(low: str) -> Found | None:
         (of_tools if _of_a_tool(shown, *one.span()) else found).extend(made)
     found = found or of_tools
     if not found:
+        below = _SUBCENTIMETRE.search(low)
+        if below is not None:
+            return ranges(Range(0, 10, high_open=True)), *below.span()
         small = _DIMINUTIVE.search(low)
         return (ranges(Range(0, 5)), *small.span()) if small else None
     first = list({one[0]: one for one in reversed(found)}.values())[::-1][:MOST_SIZES]

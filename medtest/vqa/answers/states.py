@@ -10,6 +10,9 @@ _IMAGING = (
 )
 _NOT_RELEVANT = re.compile(
     r"\b(?:not (?:really |directly )?(?:relevant|applicable)|irrelevant|inapplicable|n/a|na(?=\W*\Z)"
+    r"|nothing to (?:detect|remove|find|describe|measure|locate|classify|characteri[sz]e|assess)"
+    r"|(?:n't|not) make (?:any |much )?sense|(?:makes?|would make) no sense|(?:question is|is a) (?:moot"
+    r"|meaningless|void)"
     r"|nicht relevant|nicht zutreffend|no aplica|no relevante"
     r"|non applicable|sans objet|n\u00e3o se aplica|does not apply|doesn't apply)(?![^\W\d_])"
     r"|\u4e0d\u9002\u7528|\u4e0d\u76f8\u5173"
@@ -27,7 +30,7 @@ _DO = (
     + _TO
     + r"(?:determine[d]?|tell|assess(?:ed)?|say|provide[d]?|identif(?:y|ied)|identifying|answer(?:ed)?"
     r"|evaluate[d]?|confirm(?:ed)?"
-    r"|count(?:ed)?|know|rule out|decide[d]?|infer(?:red)?|deduce[d]?|verif(?:y|ied)|recogni[sz]e[d]?|make|made"
+    r"|count(?:ed)?|know|decide[d]?|infer(?:red)?|deduce[d]?|verif(?:y|ied)|recogni[sz]e[d]?|make|made"
     r"|measure[d]?|estimate[d]?|judge[d]?|assist|help|analy[sz]e[d]?|interpret(?:ed)?"
     r"|diagnose[d]?|given?|named?|told|offer|comment|view|process|classif(?:y|ied)|ascertain(?:ed)?|pinpoint|locate"
     r"|describe(?!d)|specif(?:y|ied)"
@@ -36,6 +39,15 @@ _DO = (
 _REFUSALS = re.compile(
     rf"\b(?:(?:cannot|can\s?not|can't|could not|couldn't|unable to|not able to|not possible to"
     rf"|impossible to|(?:hard|difficult) to|won't|will not)\s+{_DO}\b"
+    r"|(?:can\s?not|can't|could not|couldn't) be (?:\w+ly )?(?!seen|found|detected|noted|observed|recogni"
+    r"|identified any|missed"
+    r"|overlooked|excluded|ruled|removed|resected|made|visuali|appreciated|any\b|more\b)\w+(?:ed|en|wn|ld|de|ught)\b"
+    r"|(?:no idea|unsure|uncertain (?:about|of|whether|how|what|where)|beyond my|i would need|i'd need)\b"
+    r"|not (?:be )?(?:determinable|assessable|possible|feasible|ascertainable|answerable|measurable"
+    r"|evaluable)\b"
+    r"|(?:not |in)(?:be )?(?:enough|sufficient|adequate)(?: \w+){0,2} to (?:tell|say|judge|determine|know"
+    r"|decide|answer"
+    r"|assess|be sure)\b|(?:rather|prefer) not(?: to)? (?:say|answer|tell|comment|guess|judge)\b"
     r"|\bno way (?:to|of) (?:know|tell|say|judg|determin)\w*|too \w+ (?:and \w+ )?(?:for me )?to (?:say|tell"
     r"|judge|determine"
     r"|assess|count|measure|answer|see (?:whether|if|how|what|where)|make out)\b"
@@ -57,12 +69,34 @@ _REFUSALS = re.compile(
     r"|m\u00f6glich)"
     r"|ich kann (?:das )?nicht|je ne peux pas|(?:il est )?impossible de|on ne peut pas|il n'est pas possible"
     r"|lo siento|d\u00e9sol\u00e9|tut mir leid|n\u00e3o (?:posso|\u00e9 poss\u00edvel))"
+    r"|n't (?:be )?(?:determinable|assessable|possible|feasible|answerable|measurable)\b"
+    r"|n't (?:be )?(?:enough|sufficient|adequate)(?: \w+){0,2} to (?:tell|say|judge|determine|know|decide"
+    r"|answer|assess)\b"
     r"|\u65e0\u6cd5|\u62b1\u6b49|\u4e0d\u80fd(?:\u786e\u5b9a|\u5224\u65ad)|\u96be\u4ee5(?:\u786e\u5b9a|\u5224\u65ad)"
 )
 _SEES_NONE = re.compile(r"\b(?:identify|discern|make|locate|recogni[sz]e|pinpoint)\Z")
 _ANY = re.compile(r"\s+(?:out\s+)?any\b")
 _SURELY = re.compile(
     r"\b(?:accurately|reliably|definitively|precisely|confidently|exactly|clearly|fully|safely|certainly)\b"
+)
+_SHORT = re.compile(
+    r"\A\W*(?:(?:(?:unfortunately|sadly|apparently|probably|possibly|obviously|clearly|surely|likely|presumably"
+    r"|most likely"
+    r"|i'm afraid|i guess|i suppose|certainly|leider|probablemente)\s*,?\s*)?(?P<no>not|nicht)(?: really| quite"
+    r"| yet| all)?"
+    r"|(?:i (?:do not|don't) (?:think|believe) so|(?:it )?(?:does not|doesn't) (?:look|seem|appear)(?: like it"
+    r"| so| to be)?|hardly"
+    r"|by no means|no way|(?:i see |i can see )?neither(?: of (?:them|the two|both)| one)?(?: is (?:visible"
+    r"|present|shown|there))?"
+    r"|(?P<no_2>(?:it |they )?(?:is not|isn't|are not|aren't|does not|doesn't|has not|hasn't|have not"
+    r"|haven't))(?: so)?))"
+    r"\s*(?:[,.;!:-]|\Z)"
+    r"|\A\W*(?P<yes>(?:i|we) (?:think|believe|guess|suppose) so|(?:it |that )?(?:seems|looks|appears) (?:so"
+    r"|like it)|looks like it"
+    r"|so it seems|without (?:a |any )?doubt|undoubtedly|(?:it|they|there|this) (?:does|is|are|do|has|have)"
+    r"|presumably|probably"
+    r"|apparently|obviously|evidently|that is (?:right|correct)|that's (?:right|correct)|for sure"
+    r"|right)\s*(?:[,.;!:-]|\Z)"
 )
 _HEDGES = re.compile(
     r"\b(?:possibl[ey]|probabl[ey]|likely|perhaps|maybe|may|might|could|appears?|seems?|suggests?"
@@ -123,6 +157,12 @@ def leading(low: str) -> tuple[bool, Span] | None:
         if found[group] is not None:
             return answer, found.span(group)
     return None
+
+
+def short(low: str) -> tuple[bool, Span] | None:
+    """Return the yes (True) or no that a few words amount to ("I think so", "unfortunately not"), and their place."""
+    found = _SHORT.match(low)
+    return None if found is None else (found["yes"] is not None, found.span())
 
 
 def nothing(low: str) -> Span | None:

@@ -8,7 +8,7 @@ from medtest.vqa.answers.answer import State
 from medtest.vqa.answers.found import Found
 from medtest.vqa.answers.plain import blanked
 from medtest.vqa.answers.scope import clauses, negated
-from medtest.vqa.answers.states import leading, nothing, refusals
+from medtest.vqa.answers.states import leading, nothing, refusals, short
 from medtest.vqa.values import NO, YES, names
 
 REMOVED, EASY, BOX, TEXT = 1, 2, 3, 4
@@ -27,7 +27,8 @@ _SUBJECTS: dict[int, re.Pattern[str]] = {
         r"\b(?:texts?|texto|texte|testo|letters?|words?|writing|lettering|annotations?|labels?|characters?|captions?"
         r"|inscriptions?|numbers?|numerals?|digits?|dates?|times?tamps?|timestamp|watermark|schrift"
         r"|beschriftung|buchstaben"
-        r"|zahlen|datum|(?:i )?can read|reads|written|letras|escritura|fecha|lettres|inscription)\b"
+        r"|zahlen|datum|(?:i )?can read|printed|patient (?:data|name|id|information)|reads|written|letras"
+        r"|escritura|fecha|lettres|inscription)\b"
         r"|\u6587\u5b57|\u6587\u672c|\u5b57\u6bcd"
         r"|\u5b57\u7b26"
         r"|\u65e5\u671f"
@@ -43,7 +44,8 @@ _FREE: dict[int, re.Pattern[str]] = {
 }
 """Words that deny the subject by their ending."""
 _ITEM = re.compile(r"(?m)^[^:\n]{1,60}?[:=]\s*(?P<said>yes|no|true|false|present|absent|ja|nein|s\u00ed|oui|non)\b")
-_REMAIN = re.compile(r"\b(?:remain(?:s|ing)?|left|still)\b")
+_REMAIN = re.compile(r"\b(?:remain(?:s|ing)?|left|still|residual|remnants?|leftover|further)\b")
+_NO_REST = re.compile(r"\A\W*(?:no|without)\s+(?:\w+ )?(?:residual|remaining|remnants?|leftover)\b")
 _NOT_REMOVED = re.compile(
     r"\A\W*not (?:all|every|entirely|completely|yet)\b"
     r"|\b(?:not|n't|never)\b[^.;\n]{0,20}\b(?:removed|resected|excised|been removed)\b"
@@ -62,19 +64,23 @@ _NOT_REMOVED = re.compile(
 _WAS_REMOVED = re.compile(
     r"\b(?:removed|resected|excised|gone|taken (?:out|away|off)|cut (?:out|off)|snared off|cleared"
     r"|polypectomy (?:is|was|has been) (?:complete\w*|finished|successful)"
-    r"|complete resection"
+    r"|complete (?:resection|removal|excision)|removal (?:was|is|has been) \w+"
     r"|entfernt|abgetragen|extirpados?|eliminados?|resecados?|retir\u00e9s?|enlev\u00e9s?|r\u00e9s\u00e9qu\u00e9s?)\b"
     r"|\u5df2\S{0,4}(?:\u5207\u9664|\u79fb\u9664)"
 )
+_POLYP = re.compile(r"\bpolyp(?:s|en|e)?\b|\bp\u00f3lipos?\b|\u606f\u8089")
 _HARD = re.compile(
     r"\A\W*not (?:particularly|especially|really|very|so|quite)\b"
-    r"|\b(?:not (?:\w+ )?(?:easy|easily|obvious|clear|readily)|difficult\w*|hard|challenging|subtle"
-    r"|inconspicuous|(?:poorly|barely|hardly|scarcely|faintly) (?:visible|noticeable|discernible|perceptible)"
-    r"|tricky|faint"
-    r"|(?:be|is|are|get|gets) (?:\w+ )?(?:missed|overlooked)|(?:easily|often|readily|easy to|could|can"
+    r"|\b(?:not (?:\w+ )?(?:easy|easily|obvious|clear|readily)|easy(?= to (?:miss|overlook))"
+    r"|difficult(?! to (?:miss|overlook))\w*|hard(?! to (?:miss|overlook))"
+    r"|challenging|subtle|inconspicuous|(?:poorly|barely|hardly|scarcely|faintly) (?:visible|noticeable"
+    r"|discernible|perceptible)"
+    r"|tricky|faint|(?:be|is|are|get|gets) (?:\w+ )?(?:missed|overlooked)|(?:easily|often|readily|easy to|could|can"
     r"|may) (?:be )?(?:miss(?:ed)?"
     r"|overlook(?:ed)?)|blends? in(?:to)?|camouflaged|hidden|obscured|(?:experienced|trained|expert"
-    r"|keen) (?:eye|observer)s?|at second glance|indistinct|unclear|requires? (?:careful"
+    r"|keen) (?:eye|observer)s?|at second glance|(?:close|closer|careful) (?:inspection|look)|(?:would|will"
+    r"|might) (?:\w+ ){0,2}(?:overlook|miss)|(?:no|low|little|poor|hardly any) contrast|indistinct|unclear"
+    r"|requires? (?:careful"
     r"|close|attentive)"
     r"|schwer|schwierig\w*|kaum|dif\u00edcil|difficile|dur \u00e0)\b|\u56f0\u96be|\u4e0d\u5bb9\u6613"
     r"|\u4e0d\u6613|\u96be"
@@ -82,7 +88,9 @@ _HARD = re.compile(
 _EASY = re.compile(
     r"\b(?:eas(?:y|ily)|clear(?:ly)?|obvious(?:ly)?|prominent|conspicuous|readily|stands out|well visible"
     r"|straightforward|noticeable|well[\s-](?:demarcated|defined|delineated)|distinct(?:ly)?|evident|apparent|simple"
-    r"|unmistakable|hard to miss|cannot be (?:missed|overlooked)|immediately"
+    r"|unmistakable|(?:hard|difficult|impossible) to (?:miss|overlook)|can(?:not|'t) (?:be )?(?:miss(?:ed)?"
+    r"|overlook(?:ed)?)|immediately|at (?:once|first (?:sight|glance))|instantly|right away|(?:no|not a"
+    r"|without(?: any)?) (?:problem|difficulty|effort)|effortless(?:ly)?"
     r"|leicht|einfach|deutlich|gut (?:sichtbar|erkennbar|zu sehen)|f\u00e1cil|f\u00e1cilmente|facile"
     r"|facilement)\b|\u5bb9\u6613"
 )
@@ -90,11 +98,17 @@ _THERE = re.compile(r"\b(?:present|visible|detected|seen|exists?)\b")
 _ABSENT = re.compile(r"\A\W*(?:absent|missing|not (?:present|visible|seen|detected)|without|no\b)")
 _THERE_IS = re.compile(r"\bthere (?:is|are|was|were)\b")
 _ISNT = re.compile(r"\A\W*(?:no, )?there (?:is|are|was|were)(?: not|n't) (?:one|any)\b")
-_NO_FINDING = re.compile(r"\b(?:no|without)\s+(?:\w+\s+){0,2}?(?:findings?|abnormalit(?:y|ies)|lesions?)\b")
+_NO_FINDING = re.compile(
+    r"(?:\b(?:no|without|not (?:see )?any)|n't (?:see )?any)\s+(?:\w+\s+){0,2}?(?:findings?|abnormalit(?:y|ies)"
+    r"|lesions?)\b"
+)
 _ONLY = re.compile(
     r"\b(?:shows?|contains?|depicts?|see|displays?|is) (?:only|just|nothing (?:but|other than|except))\b"
 )
-_INSIDE = re.compile(r",\s*(?:so\s+)?(yes|no)\b")
+_INSIDE = re.compile(
+    r"(?:,\s*(?:and\s+)?(?:(?:so|hence|thus|therefore)\s*,?\s*)?|[.!]\s*(?:so|hence|thus"
+    r"|therefore)\s*,?\s*)(yes|no)(?=\s*(?:[.,;!]|\Z))"
+)
 
 
 def yes_no(low: str, item: int | None) -> Found | None:
@@ -104,6 +118,8 @@ def yes_no(low: str, item: int | None) -> Found | None:
         low: The plain text in lower case.
         item: Official id of the question; None where it is none of the eighteen.
     """
+    if item == REMOVED and (rest := _NO_REST.match(low)) is not None:
+        return _of(True, *rest.span())
     if item == REMOVED and (found := _removed_without_polyps(low)):
         return found
     if item in _SUBJECTS and (found := _listed(low, _SUBJECTS[item])):
@@ -113,6 +129,10 @@ def yes_no(low: str, item: int | None) -> Found | None:
     lead = leading(low)
     if lead is not None:
         return _of(lead[0], *lead[1])
+    if (few := short(low)) is not None:
+        return _of(few[0], *few[1])
+    if (inside := _INSIDE.search(low)) is not None and not refusals(low):
+        return _of(inside[1] == YES, *inside.span(1))
     if item == REMOVED:
         return _removed(low)
     if item == EASY:
@@ -147,6 +167,9 @@ def _removed(low: str) -> Found | None:
         return _of(not negated(low, *found.span()), *found.span())
     if not refused and (none := nothing(low)) is not None:
         return State.NOT_RELEVANT, *none
+    for one in _POLYP.finditer(low):  # one that is there has not been removed
+        if not refused and not negated(low, *one.span()):
+            return _of(False, *one.span())
     return None
 
 
@@ -199,8 +222,6 @@ def _alone(low: str, item: int | None) -> Found | None:
         return _of(False, *absent.span())
     if item in _SUBJECTS and (only := _ONLY.search(low)) is not None:
         return _of(False, *only.span())
-    if (found := _INSIDE.search(low)) is not None:
-        return _of(found[1] == YES, *found.span(1))
     if (found := _THERE.match(low.lstrip())) is not None:
         start = len(low) - len(low.lstrip())
         return _of(True, start, start + found.end())
