@@ -29,6 +29,26 @@ FIELD = {"field_brightness": 0.46, "field_contrast": 0.175, "field_colour": [0.5
 """The field that the objects' light was chosen for: medians over real colonoscopy images (Kvasir-SEG)."""
 SOLID = 77
 """Alpha from which a pixel counts as the object (medtest.relations.object_library.SOLID)."""
+CALLED = {
+    "argon_probe": ["probe", "tube"],
+    "biopsy_forceps_closed": ["biopsy_forceps"],
+    "biopsy_forceps_open": ["biopsy_forceps"],
+    "cap_edge": ["cap"],
+    "clip_deployed": ["metal_clip"],
+    "clip_on_catheter": ["metal_clip", "tube"],
+    "coagulation_forceps": ["biopsy_forceps"],
+    "cytology_brush": ["brush"],
+    "dissection_knife": ["knife"],
+    "drain_tube": ["tube"],
+    "hook_knife": ["knife"],
+    "injection_needle": ["injection_needle"],
+    "retrieval_basket": ["basket"],
+    "snare_closed": ["polyp_snare"],
+    "snare_hexagonal": ["polyp_snare"],
+    "snare_open": ["polyp_snare"],
+    "spray_catheter": ["tube"],
+}
+"""What an instrument is rightly called, in the names that answers are typed with (medtest.vqa.answers)."""
 FIELD_SIDE = 512.0
 """Side of that field in pixels; sizes in the metadata are fractions of it."""
 Rgba = NDArray[np.uint8]
@@ -97,6 +117,7 @@ def draw_instrument(name: str, item: Instrument) -> tuple[Rgba, dict[str, Any]]:
             cut = pose.at(ends)
     corner, size = np.array([x0, y0]), np.array([width, height])
     meta |= {
+        "called": CALLED[name],
         "centre": list(item.centre),
         "angle": item.angle,
         "tip": [round(float(v), 4) for v in (tip_place - corner) / size],

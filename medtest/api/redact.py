@@ -29,6 +29,7 @@ _AUTHORIZATION = re.compile(
 _BEARER = re.compile(r"(bearer\s+)([A-Za-z0-9._~+/=*-]+)", re.IGNORECASE)  # RFC 6750 section 2.1, and masks
 _HEADER = re.compile(r"((?:x-)?api[-_]key[\"']?\s*[:=,]\s*b?[\"']?)[^\s\"',;)}\]]+", re.IGNORECASE)
 _SHAPED = re.compile(r"\b(?:sk|pk|rk|key|gsk|hf|AIza)[-_]?(?:[A-Za-z0-9*]+[-_])*[A-Za-z0-9*]{16,}\b")
+_PREFIX = re.compile(r"(?:sk|pk|rk|gsk|hf)[-_]")
 _RUN = re.compile(r"[A-Za-z0-9*]+")
 _LEAST_RUN, _LEAST_MIXED, _LEAST_LETTERS = 8, 16, 32
 """Lengths from which a run of letters and digits is no word: with a digit in it, in mixed case, of one case."""
@@ -71,7 +72,7 @@ def _without_bearer(found: re.Match[str]) -> str:
 
 
 def _without_shape(found: re.Match[str]) -> str:
-    return HIDDEN if looks_random(found[0]) else found[0]
+    return HIDDEN if _PREFIX.match(found[0]) or looks_random(found[0]) else found[0]
 
 
 def redact(text: object) -> str:

@@ -99,6 +99,8 @@ def _tell(console: Console, typed: str, found: Inspection) -> None:
         _tell_set(console, looked)
         if looked.line is not None:
             console.print(f"  run:     {_command(looked.line, typed)}", soft_wrap=True)
+        for what, line in looked.also:
+            console.print(f"  or:      {_command(line, typed)}  ({what})", soft_wrap=True)
         console.print()
     for name, inside in (found.archives or {}).items():
         _tell_archive(console, typed, name, inside)

@@ -16,7 +16,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Generic, Literal, Self, TypeVar
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 import cv2
 import numpy as np
@@ -99,6 +99,8 @@ class ObjectInfo(BaseModel):
         field_brightness: Mean luma of the original field, 0–1.
         field_contrast: Standard deviation of the original field's luma, 0–1.
         field_colour: Shares of R, G and B in the original field's mean colour; they sum to 1.
+        called: What it would rightly be called, in the names that answers are typed with (:mod:`medtest.vqa.answers`:
+            ``biopsy_forceps``); empty where that is not known.
         partial: Whether a corner of the image cuts the view of it (report 4.5: left out by default).
         source: Where it comes from.
         licence: Its licence.
@@ -122,6 +124,7 @@ class ObjectInfo(BaseModel):
     field_brightness: float = Field(gt=0, le=1)
     field_contrast: float = Field(ge=0, le=1)
     field_colour: list[float] = Field(min_length=3, max_length=3)
+    called: list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]] = Field(default=[], max_length=8)
     partial: bool = False
     source: str = Field(min_length=1, max_length=500)
     licence: str = Field(min_length=1, max_length=200)

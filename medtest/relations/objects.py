@@ -190,10 +190,21 @@ class _Objects(Relation):
         if np.isfinite(nearest):
             facts["lesion_distance"] = nearest
         return FollowUp(
-            image=image, params=params, scale=number(params, "area"), effect=self._effect(centres, touched), facts=facts
+            image=image,
+            params=params,
+            scale=number(params, "area"),
+            effect=self._effect(centres, touched, self._called(placed)),
+            facts=facts,
         )
 
-    def _effect(self, centres: Sequence[tuple[int, float, float]], touched: NDArray[np.uint8]) -> Effect:
+    def _called(self, placed: Sequence[Placed]) -> list[str]:
+        """Return what the objects are rightly called; nothing where that is not known of each of them."""
+        called = [self.library.info(self.kind, item["name"]).called for item in placed]
+        return sorted({name for names in called for name in names}) if all(called) else []
+
+    def _effect(
+        self, centres: Sequence[tuple[int, float, float]], touched: NDArray[np.uint8], called: Sequence[str]
+    ) -> Effect:
         """Return what was added and where: fractions of the image's width and height, of the largest one first."""
         ordered = sorted(centres, reverse=True)
         places: list[Any] = [[round(x, 4), round(y, 4)] for _, x, y in ordered]
@@ -207,6 +218,7 @@ class _Objects(Relation):
                 "y": first[1],
                 "places": places,
                 "grid": grid_shares(touched),
+                **({"names": list(called)} if called else {}),
             },
         )
 

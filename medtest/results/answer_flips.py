@@ -8,8 +8,9 @@ independent proportions (R. G. Newcombe, "Interval estimation for the difference
 Statistics in Medicine 17, 1998, method 10). Several severities or repeats of one image are not independent: images
 are counted, each with the share of its cases that flipped; where metadata name patients or videos, these stand for
 images throughout. Pools (``all`` questions, ``overall`` relations) are
-resampled by images, from which both rates are drawn together; the floor of a pool is that of the questions that are
-judged under its relation. A rate for which fewer than ten images flipped, or fewer
+resampled by images, from which both rates are drawn together; the floor of a pool is the mean of its questions'
+floors, each weighed by how many of its answers are judged in the pool: a question that most relations may change counts
+as little in the floor as it does in the rate. A rate for which fewer than ten images flipped, or fewer
 than ten did not, has Wilson's interval in place of the bootstrap's; the two intervals are then joined as Newcombe joins
 his (the method for any two intervals: G. Y. Zou and A. Donner, Statistics in Medicine 27, 2008).
 
@@ -47,6 +48,7 @@ COLUMNS = (
     "rate",
     "rate_low",
     "rate_high",
+    "unchanged_rate",
     "net",
     "ci_low",
     "ci_high",
@@ -115,7 +117,9 @@ def joined(rate: float, ends: tuple[float, float], rate0: float, ends0: tuple[fl
 def flip_table(frame: pd.DataFrame) -> pd.DataFrame:
     """Return flips of every question × relation with their pools, with exactly :data:`COLUMNS`.
 
-    ``item`` is the question's name, ``question`` its wording. Rates and intervals are fractions. ``not_judged`` counts
+    ``item`` is the question's name, ``question`` its wording. Rates and intervals are fractions. ``net`` is ``rate``
+    less ``unchanged_rate``, which of a pool is weighed by judged answers and so not the quotient of its counts.
+    ``not_judged`` counts
     answers without a verdict (``may change``, ``skip``, unparsed, no answer to the source), which are not in ``cases``;
     ``refusals`` counts refused answers, which are in ``cases`` and flips where the source was answered.
 
@@ -136,18 +140,34 @@ def flip_table(frame: pd.DataFrame) -> pd.DataFrame:
             under = relations if relation == OVERALL else [relation]
             cases = grid.rows(items, under)
             if cases.size:
-                floor = grid.rows(_compared(grid, items, under), (UNCHANGED,))
-                rows.append(_cell(item, relation, grid, cases, floor, resampler))
+                rows.append(_cell(item, relation, grid, cases, _floor(grid, items, under), resampler))
     return _with_holm(pd.DataFrame(rows, columns=list(COLUMNS)))
 
 
-def _compared(grid: Grid, items: Sequence[str], relations: Sequence[str]) -> list[str]:
-    """Return the questions whose floor stands beside a pool: those of which any answer under it is judged.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Floor:
+    """Rows of the images asked again that stand beside a cell or pool, with the weight of each."""
+
+    rows: NDArray[np.int64]
+    weights: Floats
+
+
+def _floor(grid: Grid, items: Sequence[str], relations: Sequence[str]) -> _Floor:
+    """Return the floor of some questions under some relations: what a question weighs is how often it is judged there.
 
     A relation that takes a question away would otherwise be held against that question's own unsteadiness.
     """
-    judged = [item for item in items if not np.isnan(grid.flip[grid.rows((item,), relations)]).all()]
-    return judged or list(items)
+    judged = {item: float((~np.isnan(grid.flip[grid.rows((item,), relations)])).sum()) for item in items}
+    if not any(judged.values()):
+        judged = dict.fromkeys(items, 1.0)
+    rows, weights = [np.zeros(0, np.int64)], [np.zeros(0)]
+    for item, cases in judged.items():
+        again = grid.rows((item,), (UNCHANGED,))
+        known = int((~np.isnan(grid.flip[again])).sum())
+        if cases and again.size:
+            rows.append(again)
+            weights.append(np.full(again.size, cases / max(1, known)))
+    return _Floor(rows=np.concatenate(rows), weights=np.concatenate(weights))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -212,11 +232,13 @@ class Grid:
         found = [self.cells[item, name] for item in items for name in names if (item, name) in self.cells]
         return np.concatenate(found) if found else np.zeros(0, np.int64)
 
-    def per_image(self, rows: NDArray[np.int64]) -> Floats:
-        """Return images × 2: flips and judged cases."""
-        judged = rows[~np.isnan(self.flip[rows])]
-        flips = np.bincount(self.image[judged], weights=self.flip[judged], minlength=self.images)
-        cases = np.bincount(self.image[judged], minlength=self.images).astype(np.float64)
+    def per_image(self, rows: NDArray[np.int64], weights: Floats | None = None) -> Floats:
+        """Return images × 2: flips and judged cases, each row as often as its weight says (once without weights)."""
+        known = ~np.isnan(self.flip[rows])
+        judged = rows[known]
+        each = np.ones(judged.size) if weights is None else weights[known]
+        flips = np.bincount(self.image[judged], weights=each * self.flip[judged], minlength=self.images)
+        cases = np.bincount(self.image[judged], weights=each, minlength=self.images)
         return np.stack([flips, cases], axis=1)
 
 
@@ -231,13 +253,14 @@ def _cell(
     relation: str,
     grid: Grid,
     rows: NDArray[np.int64],
-    floor: NDArray[np.int64],
+    floor: _Floor,
     resampler: statistics.Resampler,
 ) -> dict[str, object]:
-    found, again = grid.per_image(rows), grid.per_image(floor)
+    pool = item == ALL or relation == OVERALL
+    found, again = grid.per_image(rows), grid.per_image(floor.rows, floor.weights if pool else None)
+    counted = grid.per_image(floor.rows).sum(0)
     n, n0 = float((found[:, 1] > 0).sum()), float((again[:, 1] > 0).sum())
     rate, rate0 = _rate(found.sum(0)), _rate(again.sum(0))
-    pool = item == ALL or relation == OVERALL
     resampled = [pool and not _few(one) for one in (found, again)]
     ends = _bootstrap(found, None, resampler) if resampled[0] else _wilson(np.nan_to_num(rate) * n, n)
     ends0 = _bootstrap(again, None, resampler) if resampled[1] else _wilson(np.nan_to_num(rate0) * n0, n0)
@@ -250,16 +273,17 @@ def _cell(
         "relation": relation,
         "flips": int(found[:, 0].sum()),
         "cases": int(found[:, 1].sum()),
-        "unchanged_flips": int(again[:, 0].sum()),
-        "unchanged_cases": int(again[:, 1].sum()),
+        "unchanged_flips": int(counted[0]),
+        "unchanged_cases": int(counted[1]),
         "rate": _round(rate),
         "rate_low": _round(ends[0]),
         "rate_high": _round(ends[1]),
+        "unchanged_rate": _round(rate0),
         "net": _round(rate - rate0),
         "ci_low": _round(low),
         "ci_high": _round(high),
         "ci_method": method if n and n0 else "",
-        "p": _against_unchanged(grid, rows, floor) if not pool and n and n0 else float("nan"),
+        "p": _against_unchanged(grid, rows, floor.rows) if not pool and n and n0 else float("nan"),
         "p_holm": float("nan"),
         "refusals": int(grid.refusal[rows].sum()),
         "not_judged": int(np.isnan(grid.flip[rows]).sum()),

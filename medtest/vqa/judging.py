@@ -15,6 +15,7 @@ from medtest.vqa.expectations import (
     wanted_value,
 )
 from medtest.vqa.matrix import Expectation, Rule
+from medtest.vqa.values import YES, Kind, names
 
 NOT_RELEVANT = "not relevant"
 """How the state ``not_relevant`` is written where canonical values stand."""
@@ -111,7 +112,10 @@ def wanted_text(expected: Expectation, answer: Answer, source: Answer | None, in
         return ""
     if expected.value.startswith("+") and source.state in (State.UNPARSED, State.REFUSAL):
         return ""
-    return str(wanted_value(expected, answer.kind, source, inserted))
+    wanted = wanted_value(expected, answer.kind, source, inserted)
+    if answer.kind == Kind.FINDINGS and inserted is not None and inserted.names and wanted == names(YES):
+        wanted = names(YES, *inserted.names)
+    return str(wanted)
 
 
 def _number(judged: Judgement | None) -> float | None:

@@ -1,11 +1,12 @@
 """The matrix question × relation: what a relation may do to an answer.
 
-It is data (``expectations.yaml``) that a suite overrides. medtest's own part of it goes by the name of a relation's part. A
-suite names a relation by its id, or several by the name of their part; an id that is also the name of another part means
-the relation of that id and nothing else.
+It is data (``expectations.yaml``) that a suite overrides. medtest's own part of it goes by the name of a relation's
+part. A suite names a relation by its id, or several by the name of their part; an id that is also the name of another
+part means the relation of that id and nothing else.
 
 Questions go by their short name, those of the user's own also by their wording; ``all`` and ``all_<type>``
-(``all_count``) stand for every question, or for every question with answers of that type. What is named more closely wins.
+(``all_count``) stand for every question, or for every question with answers of that type. What is named more closely
+wins.
 """
 
 from __future__ import annotations

@@ -110,6 +110,38 @@ def test_flips_by_hand() -> None:
     assert not (table["relation"] == UNCHANGED).any()
 
 
+def test_the_floor_of_a_pool_is_weighed_by_what_is_judged_in_it() -> None:
+    """By hand. Colour is judged under one relation of three, polyps under all three; only colour is unsteady."""
+    rows = []
+    for number in range(4):
+        again = "Pink|Red" if number < 2 else "Red|Red"  # 2 of 8: colour's floor is 0.25
+        rows += rows_of(
+            f"i{number}",
+            "abnormality_colour",
+            "Red",
+            "Red",
+            contrast="Red",
+            blood="Pink",
+            feces="Pink",
+            unchanged=again,
+        )
+        answers = {"contrast": "2" if number == 0 else "1", "blood": "1", "feces": "1"}
+        rows += rows_of(f"i{number}", "polyps", "1", "1", **answers, unchanged="1|1")
+    table = flip_table(frame_of(rows)).set_index(["item", "relation"])
+    pool = table.loc[(ALL, OVERALL)]
+    # 4 judged answers of colour and 12 of polyps, 1 flip: (4 x 0.25 + 12 x 0) / 16, and not (2 + 0) / 16.
+    assert (pool.flips, pool.cases, pool.unchanged_flips, pool.unchanged_cases) == (1, 16, 2, 16)
+    assert pool.rate == pytest.approx(1 / 16)
+    assert pool.unchanged_rate == pytest.approx(1 / 16)
+    assert pool.net == pytest.approx(0.0)
+    # Under contrast both are judged four times; under blood polyps alone is.
+    contrast, blood = table.loc[(ALL, "contrast")], table.loc[(ALL, "blood")]
+    assert (contrast.unchanged_rate, contrast.net) == pytest.approx((0.125, 0.0))
+    assert (blood.unchanged_rate, blood.unchanged_cases, blood.net) == (0.0, 8, 0.0)
+    one = table.loc[("abnormality_colour", OVERALL)]
+    assert (one.unchanged_rate, one.net) == pytest.approx((0.25, -0.25))
+
+
 def test_what_may_change_is_not_judged() -> None:
     frame = frame_of(rows_of("a", "abnormalities", "Polyp", "Polyp", blood="Bleeding", unchanged="Polyp"))
     row = flip_table(frame).set_index(["item", "relation"]).loc[("abnormalities", "blood")]

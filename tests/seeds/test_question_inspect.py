@@ -99,3 +99,32 @@ def test_archives_are_told_by_their_names(tmp_path: Path, name: str) -> None:
     path = shutil.make_archive(str(tmp_path / "packed"), "zip", tmp_path / "data")
     found = [one for one in recognise(tree_of_archive(Path(path))) if one.holds == "questions"]
     assert [(one.dataset, one.count) for one in found] == [(name, count)]
+
+
+@pytest.mark.parametrize("folder", ["", "images", "ward/pictures of today"])
+def test_images_alone_may_be_asked_the_18_questions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], folder: str
+) -> None:
+    root = tmp_path / "mine"
+    for number in range(3):
+        picture(root / folder / f"frame{number}.png", number)
+    code = run_app(["data", "inspect", str(root)])
+    text = capsys.readouterr().out
+    assert code == 0
+    assert "suite=polyp_seg_unlabelled" in text
+    (other,) = [line for line in text.splitlines() if line.startswith("  or:")]
+    assert "suite=medvqa_clef" in other
+    assert "model=openai_compatible" in other
+    assert "18 questions" in other
+    (looked,) = inspect_path(root).looked
+    ((_, line),) = looked.also
+    suite, data, *settings = line.tokens(str(root))
+    (source,) = load_suite(suite.removeprefix("suite="), settings).build_seeds(Path(data.removeprefix("data=")))
+    refs = source.refs()
+    assert [len(ref.items) for ref in refs] == [18, 18, 18]
+    assert source.load(refs[0]).asks[0].truth is None
+
+
+def test_images_with_masks_or_questions_are_not_offered_again(tmp_path: Path) -> None:
+    clef(tmp_path)
+    assert all(looked.also == () for looked in inspect_path(tmp_path).looked)

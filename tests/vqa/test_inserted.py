@@ -9,8 +9,13 @@ import pytest
 
 from medtest.cases import Address, Effect, Json
 from medtest.plugins import part
-from medtest.vqa.expectations import Inserted, cells_of
+from medtest.relations.object_library import load_library
+from medtest.vqa.answers.lexicon import sections
+from medtest.vqa.expectations import Inserted, cells_of, judge_against_source
 from medtest.vqa.inserted import inserted_of
+from medtest.vqa.judging import wanted_text
+from medtest.vqa.matrix import default_matrix, expectation
+from medtest.vqa.questions import by_name
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "relations"))
 from relation_seeds import synthetic_seed  # noqa: E402
@@ -27,7 +32,10 @@ def test_cells_are_those_whose_pixels_changed(name: str, number: int) -> None:
     found = inserted_of(made.effect)
     assert found is not None
     assert found.count == made.effect.data["count"]
-    assert found.names == frozenset()
+    cutouts = [one["name"] for one in made.params["objects"]] if "objects" in made.params else []
+    known = [set(load_library().info(name, one).called) for one in cutouts if name == "instrument"]
+    assert found.names == frozenset(set().union(*known))
+    assert bool(found.names) == (name == "instrument")
     changed = (made.image != seed.image).any(axis=2)
     # Feathered edges and shadows change pixels too, so that a share near the bound may fall on either side of it.
     assert cells_of(changed, share=0.25) <= found.cells <= cells_of(changed, share=0.08)
@@ -42,3 +50,43 @@ def test_effects_of_other_kinds_and_of_old_stores() -> None:
     named = inserted_of(Effect(kind="add", data={"names": ["tube"], "grid": [0.0] * 8 + [1.0]}))
     assert named == Inserted(count=1, names=frozenset({"tube"}), cells=frozenset({"lower-right"}))
     assert inserted_of(Effect(kind="add", data={"places": ["x", [1]]})) == Inserted(count=1)
+
+
+def test_bundled_instruments_are_called_what_answers_call_them() -> None:
+    """By hand: every drawn instrument has a name that an answer may give, and is of the kind its file says."""
+    known = set(sections()["instrument"])
+    infos = load_library().kind("instrument")
+    assert len(infos) >= 15
+    for info in infos:
+        assert info.called, info.name
+        assert set(info.called) <= known, info.name
+    called = {info.name: info.called for info in infos}
+    assert called["biopsy_forceps_open"] == ["biopsy_forceps"]
+    assert called["snare_hexagonal"] == ["polyp_snare"]
+    assert called["injection_needle"] == ["injection_needle"]
+    assert called["clip_on_catheter"] == ["metal_clip", "tube"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict"),
+    [
+        ("Yes, biopsy forceps", "PASS"),
+        ("Yes.", "PASS"),
+        ("An instrument is visible.", "PASS"),
+        ("biopsy forceps and a polyp snare", "PASS"),
+        ("A polyp snare.", "FAIL"),
+        ("No instruments.", "FAIL"),
+    ],
+)
+def test_an_instrument_of_known_kind_is_asked_for_by_its_name(answer: str, verdict: str) -> None:
+    question = by_name("instruments")
+    assert question is not None
+    effect = Effect(kind="add", data={"count": 1, "places": [[0.5, 0.5]], "names": ["biopsy_forceps"]})
+    expected = expectation(default_matrix(), "instrument", question)
+    said, source = question.parse(answer), question.parse("No")
+    assert judge_against_source(expected, said, source, inserted=inserted_of(effect)).verdict == verdict
+    assert wanted_text(expected, said, source, inserted_of(effect)) == "biopsy_forceps;yes"
+    unknown = inserted_of(Effect(kind="add", data={"count": 1, "places": [[0.5, 0.5]]}))
+    affirms = "No" not in answer
+    assert (judge_against_source(expected, said, source, inserted=unknown).verdict == "PASS") == affirms
+    assert wanted_text(expected, said, source, unknown) == "yes"

@@ -30,7 +30,7 @@ from medtest.phantoms.questions.instruments import draw_instrument
 from medtest.phantoms.questions.plan import SCENES, Scene, scene_of
 from medtest.phantoms.questions.walls import make_wall
 
-REVISION = 1
+REVISION = 2
 """Raised whenever the same numbers give other pixels or other answers."""
 WHAT = "questions"
 SIZE = 512

@@ -18,6 +18,9 @@ CELLS: tuple[str, ...] = tuple(
 )
 """The 3 × 3 grid over the whole picture, row by row, as the contest names it."""
 
+BOX_CELL = "lower-left"
+"""The cell that the display's box lies over: nothing that a question asks about is put there."""
+
 REGIONS: dict[str, str] = {
     "colon": "colonoscopy",
     "cecum": "colonoscopy",
@@ -223,7 +226,7 @@ def _drawn_anew(rng: np.random.Generator, scene: Scene) -> Scene:
     if colour and not scene.disease:  # what has grown over a z-line is red, and the line is not
         colour = _pick(rng, _LANDMARK_COLOURS[scene.region])
     if scene.region in ("cecum", "pylorus"):
-        landmark_cell = _pick(rng, CELLS)
+        landmark_cell = _pick(rng, [cell for cell in CELLS if not (box and cell == BOX_CELL)])
     free = [cell for cell in CELLS if cell not in _taken(scene, landmark_cell, box=box)]
     polyps = []
     # The largest first; the cells beside one of more than 10 mm are full, and of several one at most is so large.
@@ -262,7 +265,7 @@ def _drawn_anew(rng: np.random.Generator, scene: Scene) -> Scene:
 
 
 def _taken(scene: Scene, landmark_cell: str, *, box: bool) -> set[str]:
-    taken = {"lower-left"} if box else set()
+    taken = {BOX_CELL} if box else set()
     return taken | ({landmark_cell} if scene.landmark_colour else set())
 
 

@@ -13,7 +13,7 @@ from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found, recognise
 from medtest.seeds.datasets.facts import Facts, known, suites
 from medtest.seeds.datasets.inspect_labels import look_at_labels
-from medtest.seeds.datasets.inspect_questions import look_at_questions
+from medtest.seeds.datasets.inspect_questions import MODEL, look_at_questions
 from medtest.seeds.datasets.known import chosen
 from medtest.seeds.datasets.tree import UNREAD_ARCHIVES, Tree, is_archive, tree_of_archive, tree_of_folder
 from medtest.seeds.folder_layout import DataSet, LayoutError, shown
@@ -63,6 +63,7 @@ class Looked:
         notes: What is worth knowing and stops nothing.
         problems: Files that a run would refuse.
         line: How to run on it, or None.
+        also: Other ways to run on it, each with what it does.
         classes: Of labelled images: how many of each class there are, and how many are published (0: not known).
         questions: Of images with questions: how many there are, in words.
     """
@@ -74,6 +75,7 @@ class Looked:
     notes: tuple[str, ...] = ()
     problems: tuple[SeedProblem, ...] = ()
     line: SuiteLine | None = None
+    also: tuple[tuple[str, SuiteLine], ...] = ()
     classes: tuple[tuple[str, int, int], ...] = ()
     questions: tuple[str, ...] = ()
 
@@ -269,6 +271,7 @@ def _look(root: Path, found: Found, progress: Callable[[int], None]) -> Looked:
         notes=(*_count_notes(found), *_size_notes(found, sizes), *_frame_notes(frames, len(pairing.pairs), problems)),
         problems=(*pairing.problems, *problems),
         line=line,
+        also=_also(found),
     )
 
 
@@ -281,6 +284,14 @@ def _line(found: Found) -> SuiteLine | None:
         settings = ("seeds.folder.layout=known", f"seeds.folder.sets=[{found.dataset}]")
         return SuiteLine(suite="polyp_seg_folder", data=found.where, settings=settings, sets=(found.dataset,))
     return SuiteLine(suite="polyp_seg_folder", data=found.where)
+
+
+def _also(found: Found) -> tuple[tuple[str, SuiteLine], ...]:
+    """Return how to ask the 18 questions of images alone."""
+    if found.holds != "images":
+        return ()
+    line = SuiteLine(suite="medvqa_clef", data=found.images, settings=(MODEL,))
+    return (("to ask a model the 18 questions of MEDVQA-GI, endoscopy images only", line),)
 
 
 def _sizes(root: Path, pairing: Pairing, progress: Callable[[int], None]) -> tuple[Counter[str], list[SeedProblem]]:
