@@ -117,3 +117,16 @@ def test_headers_that_lie_are_refused_before_anything_is_unpacked(tmp_path):
             with pytest.raises(UserMistakes, match=reason) as caught:
                 source(tmp_path, labels="none").refs()
             assert "CANARY" not in str(caught.value)
+
+
+def test_a_volume_that_lost_slices_since_it_was_looked_at_is_one_message(tmp_path):
+    write_nifti(tmp_path / "images" / "a.nii", volume())
+    seeds = source(tmp_path / "images", labels="none")
+    last = seeds.refs()[-1]
+    assert seeds.load(last).ref == last
+    write_nifti(tmp_path / "images" / "a.nii", volume()[..., :3])
+    with pytest.raises(UserMistakes) as caught:
+        seeds.load(last)
+    (mistake,) = caught.value.mistakes
+    assert mistake.where == "a.nii"
+    assert "start again" in mistake.fix
