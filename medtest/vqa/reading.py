@@ -1,14 +1,15 @@
 """Answers that the parser cannot read, put to a language model: what it is asked, and what of its reply is believed.
 
 The model reads, it does not answer: it is given the question and the words, never the image, and says in a fixed form
-what the words mean. Three things keep it from guessing. Its form goes through the parser as any answer does; it must
-quote the words it goes by, and a quotation that does not stand in the answer is not believed; what it calls unclear
-stays unparsed.
+what the words mean. Three things are asked of it. Its form goes through the parser as any answer does; it must quote
+the words it goes by, and a quotation that is no whole words of the answer is not believed; what it calls unclear stays
+unparsed. They show what it read and catch invention, not a wrong reading.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -22,7 +23,7 @@ from medtest.vqa.questions import by_name
 from medtest.vqa.values import Kind
 from medtest.vqa.wording import plain_value
 
-REVISION = 1
+REVISION = 2
 """Raise it whenever the same words would be put to a model, or its replies be believed, in another way."""
 
 SYSTEM_PROMPT = (
@@ -43,7 +44,7 @@ Give "meaning":
 - "not_relevant" where they say that the question does not apply to the image.
 - "refusal" where they decline to answer.
 - "unclear" where they do neither, contradict themselves, or answer another question.
-Give "quote": the shortest part of the words that says so, letter by letter; empty for "unclear".
+Give "quote": the shortest part of the words that says so, whole words, letter by letter; empty for "unclear".
 Leave "answer" empty unless the meaning is "value"."""
 
 _COLOURS = "red, pink, black, blue, flesh, orange, yellow, purple, white, green, brown, grey"
@@ -62,7 +63,9 @@ _FORMS: Mapping[Kind, str] = {
     Kind.TEXT: "the answer in a few English words",
 }
 _MOST = 600
-_LINE = re.compile(r"^=+$", re.MULTILINE)
+_LINE = re.compile(r"^[^\S\n]*=+[^\S\n]*$", re.MULTILINE)
+_SPACED = ("LATIN", "GREEK", "CYRILLIC")
+"""Scripts that set words apart, as their letters are named in Unicode; others join them, or hang particles on them."""
 _QUOTES = "\"'`\u2018\u2019\u201c\u201d\u00ab\u00bb \t\n.\u2026"
 
 
@@ -126,7 +129,7 @@ def reading_of(reply: Mapping[str, Any], unread: Unread) -> Reading:
     if told.meaning == "unclear":
         return Reading(State.UNPARSED)
     quote = told.quote[:_MOST].strip(_QUOTES)
-    if not _even(quote) or _even(quote) not in _even(unread.words):
+    if not _stands(_even(quote), _even(unread.words)):
         return Reading(State.UNPARSED, quote=quote, doubt="its quotation does not stand in the answer")
     if told.meaning != "value":
         return Reading(State(told.meaning), quote=quote)
@@ -137,6 +140,27 @@ def reading_of(reply: Mapping[str, Any], unread: Unread) -> Reading:
     return Reading(State.VALUE, said=str(read.value), quote=quote)
 
 
+def _stands(quote: str, words: str) -> bool:
+    """Say whether a quotation is whole words of an answer: a letter or two from inside of one stand in any answer."""
+    if not quote or (any(map(str.isalnum, words)) and not any(map(str.isalnum, quote))):
+        return False
+    begin = words.find(quote)
+    while begin >= 0:
+        end = begin + len(quote)
+        if not (_cuts(words[begin - 1 : begin], quote[0]) or _cuts(quote[-1], words[end : end + 1])):
+            return True
+        begin = words.find(quote, begin + 1)
+    return False
+
+
+def _cuts(before: str, after: str) -> bool:
+    """Say whether two signs stand within one word or number, so that nothing ends between them."""
+    return all(
+        one.isalnum() and (one.isdigit() or unicodedata.name(one, "").startswith(_SPACED)) for one in (before, after)
+    )
+
+
 def _even(text: str) -> str:
     """Return a text without differences of case, blanks and quotation marks."""
+    text = unicodedata.normalize("NFC", text)
     return " ".join(re.sub(r"[\"'`\u2018\u2019\u201c\u201d\u00ab\u00bb*_]", "", text).casefold().split())

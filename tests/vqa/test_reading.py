@@ -67,6 +67,32 @@ def test_what_is_not_believed_stays_unparsed(told: dict[str, str], doubt: str) -
     assert bool(read.doubt) == bool(doubt)
 
 
+@pytest.mark.parametrize(
+    ("words", "quote", "stands"),
+    [
+        ("Vaikea kysymys!", "a", False),  # a letter that stands in nearly every answer
+        ("Vaikea kysymys!", "kysy", False),
+        ("Vaikea kysymys!", "!", False),
+        ("Vaikea kysymys!", "kysymys", True),
+        ("kaksikko tai kaksi", "kaksi", True),  # inside of a word first, then on its own
+        ("noin 12", "2", False),
+        ("\u0434\u0432\u0430 \u043f\u043e\u043b\u0438\u043f\u0430", "\u0434\u0432", False),
+        ("\u4e24\u4e2a\u606f\u8089", "\u4e24\u4e2a", True),  # scripts that set no words apart
+        ("\ub450 \uac1c\uc785\ub2c8\ub2e4", "\ub450 \uac1c", True),  # particles hang on words
+        ("Kylla\u0308 vain", "Kyll\u00e4", True),  # one letter, written in two ways
+        ("\U0001f44d", "\U0001f44d", True),
+    ],
+)
+def test_a_quotation_is_whole_words(words: str, quote: str, *, stands: bool) -> None:
+    read = reading_of(reply("value", "2", quote), unread(words))
+    assert (read.state == State.VALUE, "quotation" in read.doubt) == (stands, not stands)
+
+
+def test_lines_of_equals_signs_in_the_words_end_nothing() -> None:
+    prompt = unread("x\n ==========  \n==========\t\ny").prompt()
+    assert sum(line.strip() == "==========" for line in prompt.splitlines()) == 2
+
+
 @pytest.mark.parametrize("meaning", ["refusal", "not_relevant"])
 def test_states_other_than_a_value_need_a_quotation_too(meaning: str) -> None:
     assert reading_of(reply(meaning, quote="en voi"), unread("En voi auttaa.")) == Reading(

@@ -163,6 +163,7 @@ class Judge:
                 self.model.parameters(),
                 max_in_flight=own.max_in_flight,
                 call_seconds=own.call_seconds,
+                pictures=False,
                 where=NAME,
             )
             campaign = Campaign(
