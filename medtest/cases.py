@@ -2,16 +2,14 @@
 
 Small frozen values and nothing else. Images cross every border as ``uint8`` RGB, H×W×3, unless a seed's
 :class:`ImageSpec` says otherwise (series of scales, volumes). Masks are ``bool`` H×W, probabilities ``float32`` in
-[0, 1]. NumPy is the only import.
+[0, 1]. NumPy is the only import beside :mod:`medtest.address`, whose names are to be had here too.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
-import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
@@ -19,17 +17,17 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.address import ID_PATTERN as ID_PATTERN
+from medtest.address import SOURCE as SOURCE
+from medtest.address import UNCHANGED as UNCHANGED
+from medtest.address import Address as Address
+
 Image: TypeAlias = NDArray[Any]
 Mask: TypeAlias = NDArray[np.bool_]
 Probability: TypeAlias = NDArray[np.float32]
 Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
 Params: TypeAlias = Mapping[str, Json]
 T = TypeVar("T")
-
-SOURCE = "source"
-UNCHANGED = "unchanged"
-ID_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-"""Names of suites, systems, relations and data sets, and their ids."""
 
 
 class Verdict(StrEnum):
@@ -39,60 +37,6 @@ class Verdict(StrEnum):
     FAIL = "FAIL"
     ERROR = "ERROR"
     SKIP = "SKIP"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Address:
-    """Where a case lives; its random numbers come from here and from the suite's seed alone.
-
-    Attributes:
-        dataset: Data set id.
-        seed_id: Id of the source case within the data set (the plain one, never the hashed one).
-        relation: The relation's id in the suite; ``"source"`` for the source case itself.
-        severity: 1–5, or 0 for sources and for relations that draw from published ranges.
-        frame: Index in a sequence, from 0.
-        repeat: Number of the draw, from 0.
-        item: A question, where one image has several; all items share one follow-up.
-    """
-
-    dataset: str
-    seed_id: str
-    relation: str = SOURCE
-    severity: int = 0
-    frame: int = 0
-    repeat: int = 0
-    item: str = ""
-
-    def generator(self, suite_seed: int) -> np.random.Generator:
-        """Return the case's own generator: PCG64 seeded by SHA-256 of the suite's seed and the address without item."""
-        key = json.dumps(
-            [int(suite_seed), self.dataset, self.seed_id, self.relation, self.severity, self.frame, self.repeat],
-            ensure_ascii=True,
-            separators=(",", ":"),
-        )
-        return np.random.Generator(np.random.PCG64(int.from_bytes(hashlib.sha256(key.encode()).digest(), "big")))
-
-    def sequence_generator(self, suite_seed: int) -> np.random.Generator:
-        """Return the generator that all frames of a sequence share: as :meth:`generator`, with -1 for the frame."""
-        return replace(self, frame=-1).generator(suite_seed)
-
-    def source(self) -> Address:
-        """Return the address of the source case that this follow-up was made from."""
-        return replace(self, relation=SOURCE, severity=0, frame=0, repeat=0)
-
-    @property
-    def is_source(self) -> bool:
-        """Whether this is the source case itself."""
-        return self.relation == SOURCE
-
-    @property
-    def stem(self) -> str:
-        """File name of an exported follow-up, without suffix: ``<relation>_s<severity>_f<frame>_r<repeat>``."""
-        return f"{self.relation}_s{self.severity}_f{self.frame}_r{self.repeat}"
-
-    def __str__(self) -> str:
-        text = f"{self.dataset}/{self.seed_id}/{self.stem}"
-        return f"{text}/{self.item}" if self.item else text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -51,12 +52,54 @@ def test_trainings_have_folders_of_their_own() -> None:
     assert len(set(folders)) == len(folders), folders
 
 
+def _links(page: Path) -> list[tuple[Path, str]]:
+    """Return the files that a page points to, itself where a link names none, with the anchor or ""."""
+    text = page.read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r"(?:src|href)=\"([^\"]+)\"", text)
+    parts = [target.partition("#") for target in targets if not re.match(r"[a-z]+:", target)]
+    return [((page.parent / file).resolve() if file else page.resolve(), anchor) for file, _, anchor in parts]
+
+
+def _anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings as GitHub makes them; those of one text are numbered."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    found: Counter[str] = Counter()
+    anchors = set()
+    for heading in re.findall(r"^#+ +(.+?) *$", text, flags=re.MULTILINE):
+        words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
+        anchor = re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
+        anchors.add(f"{anchor}-{found[anchor]}" if found[anchor] else anchor)
+        found[anchor] += 1
+    return anchors
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_links_and_pictures_exist(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", text):
-        if not re.match(r"[a-z]+:", target):
-            assert (page.parent / target).exists(), f"{page.name} points to {target}, which is not there"
+    for file, anchor in _links(page):
+        assert file.exists(), f"{page.name} points to {file.name}, which is not there"
+        if anchor:
+            assert anchor in _anchors(file), f"{page.name} points to {file.name}#{anchor}; its headings have none such"
+
+
+def test_every_page_is_reached_and_every_picture_shown() -> None:
+    reached, waiting = set(), [PAGES[0].resolve()]
+    while waiting:
+        page = waiting.pop()
+        reached.add(page)
+        if page.suffix == ".md" and page.exists():
+            waiting += [file for file, _ in _links(page) if file not in reached]
+    pictures = [path for path in (ROOT / "docs" / "images").rglob("*") if path.is_file()]
+    lost = [str(path.relative_to(ROOT)) for path in (*PAGES, *pictures) if path.resolve() not in reached]
+    assert not lost, f"no page leads to {', '.join(lost)}"
+
+
+def test_files_that_pages_name_exist() -> None:
+    """A path in `code` below a folder of ours is a file of ours; the page on adding a part names what one will add."""
+    own = r"`((?:benchmarks|conf|docs|medtest|scripts|suites|tests)/[\w./-]+)`"
+    for page in PAGES:
+        if page.name != "add-a-relation.md":
+            for name in re.findall(own, page.read_text(encoding="utf-8")):
+                assert (ROOT / name).exists(), f"{page.name} names {name}, which is not there"
 
 
 @pytest.fixture(scope="module")

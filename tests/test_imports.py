@@ -14,6 +14,7 @@ PACKAGE = Path(__file__).parents[1] / "medtest"
 LAYERS: dict[str, int] = {
     "errors": 0,
     "paths": 0,
+    "address": 0,
     "cases": 0,
     "classes": 1,
     "plugins": 1,

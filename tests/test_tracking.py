@@ -68,6 +68,14 @@ def test_the_newest_revision_is_the_one_that_mlflow_says(made):
     assert not list(made.parent.glob(".mlflow.db.draft*"))
 
 
+def test_the_stores_experiments_are_listed_without_mlflows_own(home):
+    suite = make_suite()
+    finish(suite, invocation(home, track=True), leave_run(home, suite, ("alpha",), seeds=2))
+    number = client(home).get_experiment_by_name("synthetic").experiment_id
+    assert tracking.experiments(tracking.store_uri(home)) == [(number, "synthetic")]
+    assert tracking.experiments("https://mlflow.example.org") == []
+
+
 def test_a_run_holds_what_the_contract_says(home):
     suite = make_suite(gates=(Gate(max_percent=99),))
     outcome = leave_run(home, suite, ("alpha", "beta"), seeds=8)

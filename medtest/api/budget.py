@@ -170,7 +170,7 @@ class BudgetReached(MedtestError):
 
     def __init__(self, *, limit: str, allowed: float, spent_usd: float, calls: int, next_usd: float) -> None:
         self.limit, self.allowed, self.spent_usd, self.calls, self.next_usd = limit, allowed, spent_usd, calls, next_usd
-        after = f"${spent_usd:.4f} in {calls} calls"
+        after = f"${spent_usd:.4f} in {calls} {'call' if calls == 1 else 'calls'}"
         more = f"; the next may cost ${next_usd:.4f}" if limit == "max_usd" else ""
         super().__init__(
             f"budget.{limit}={allowed:g} is reached after {after}{more}. What was answered is kept:"

@@ -5,6 +5,8 @@
     request ─▶ ledger (answered in an earlier session?) ─▶ cache ─▶ budget ─▶ gate ─▶ ledger: sent ─▶ call
                                                                       ▲                               │
     outcome ◀── cache ◀── ledger: answered, with the outcome ◀────────┴── again? ◀── reply ◀──────────┘
+
+A stop (:meth:`Campaign.stop`) lets calls under way end as usual and gives up whatever waits before the call.
 """
 
 from __future__ import annotations
@@ -20,14 +22,14 @@ from dataclasses import dataclass
 from medtest.api.budget import Budget, Reservation, Tokens, estimate
 from medtest.api.cache import Cache, CacheMode
 from medtest.api.client import Caller
-from medtest.api.gate import Gate, Permit
+from medtest.api.gate import Gate, GateClosed
 from medtest.api.ledger import Ledger
 from medtest.api.limits import quotas, retry_after
-from medtest.api.pool import Stop, blocking, stream
-from medtest.api.redact import redact
+from medtest.api.pacing import Permit
+from medtest.api.pool import GivenUp, Stop, blocking, stream
 from medtest.api.request import Outcome, Request, Source, State, content_key
 from medtest.api.retry import Reply, Retries, Tally, Trouble
-from medtest.errors import MedtestError
+from medtest.api.stops import ServerClosed, TurnedAway
 
 _CLOSED = frozenset({401, 403, 404})
 """Statuses that speak of the key, the model or the address, and not of the question."""
@@ -50,6 +52,7 @@ class Progress:
         calls: Billable calls, over all sessions.
         cost_usd: Cost so far, over all sessions; None without a price.
         lost_before: Calls that earlier sessions left under way: they may be billed and brought nothing.
+        stopping: Nothing further is begun.
     """
 
     done: int
@@ -62,6 +65,7 @@ class Progress:
     calls: int
     cost_usd: float | None
     lost_before: int
+    stopping: bool = False
 
     def line(self) -> str:
         """Return it as one line."""
@@ -70,22 +74,15 @@ class Progress:
         if kept:
             parts[0] += " (" + ", ".join(f"{count} from {name}" for name, count in kept.items()) + ")"
         parts += [f"{n} {name}" for name, n in sorted(self.states.items()) if name != "answered" and n]
-        parts += [f"in flight {self.in_flight}", f"waiting {self.waiting}", f"retried {self.retried}"]
+        if self.stopping:
+            parts.insert(0, f"stopping: {self.in_flight} {'call' if self.in_flight == 1 else 'calls'} under way")
+        else:
+            parts += [f"in flight {self.in_flight}", f"waiting {self.waiting}", f"retried {self.retried}"]
         if self.cost_usd is not None:
             parts.append(f"${self.cost_usd:.4f}")
         if self.lost_before:
             parts.append(f"{self.lost_before} lost under way before")
         return " · ".join(parts)
-
-
-class TurnedAway(MedtestError):
-    """A server answers nothing and refuses requests for the key, the model's name or the address."""
-
-    def __init__(self, base_url: str, reason: str, times: int) -> None:
-        super().__init__(
-            f"{redact(base_url)} has answered nothing and said {times} times: {redact(reason).rstrip('.')}. Look at the"
-            " key, the model's name and base_url; the same command asks again what was recorded as ERROR."
-        )
 
 
 class Campaign:
@@ -137,6 +134,8 @@ class Campaign:
 
         Raises:
             BudgetReached: After the last outcome that the budget allowed.
+            ServerClosed: After the last outcome, where the server asks for a longer pause than a question may last.
+            TurnedAway: The server lets nobody in.
         """
         return blocking(lambda: self._closing(requests))
 
@@ -152,14 +151,19 @@ class Campaign:
         """Yield the outcome of every request, in the order in which they are ready.
 
         Raises:
-            BudgetReached: After the last outcome that the budget allowed.
+            BudgetReached, ServerClosed, TurnedAway: As :meth:`iterate`.
         """
         # Twice as many as may be in flight: some wait between two calls.
         return stream(requests, self.ask, workers=2 * self.gate.limits.most, stop=self.stopping)
 
     def stop(self) -> None:
-        """Begin nothing further; what is under way ends as usual, and the stream with it. From any thread."""
+        """Begin no further call; those under way end as usual, and the stream with them. From any thread.
+
+        A request that waits for the gate, for the budget or for the end of a pause has no outcome: the next session
+        asks it.
+        """
         self.stopping.give()
+        self.gate.dismiss(self.stopping)
 
     def progress(self) -> Progress:
         """Return where the campaign stands."""
@@ -175,6 +179,7 @@ class Campaign:
             calls=self.budget.calls,
             cost_usd=None if self.budget.price is None else self.budget.spent_usd,
             lost_before=self.ledger.lost_before,
+            stopping=self.stopping.given,
         )
 
     # ------------------------------------------------------------------------------------------------- one request
@@ -184,6 +189,9 @@ class Campaign:
 
         Raises:
             BudgetReached: No further call is allowed.
+            ServerClosed: The server lets nothing through for a long time.
+            TurnedAway: The server lets nobody in.
+            GivenUp: The campaign was stopped before there was an outcome.
         """
         key = content_key(self.caller.endpoint.provider, self.caller.parameters, request)
         outcome = self.ledger.outcome(request.address, key) or await self._once(request, key)
@@ -231,12 +239,14 @@ class Campaign:
         tokens = self._expected(request)
         usd = self.budget.expected(tokens)
         tally = Tally()
+        reply = Reply()
         while True:
-            closed = self._closed_too_long(tally)
-            if closed:
-                return Outcome(address=request.address, key=key, state=State.ERROR, reason=closed, attempts=tally.sent)
-            reservation = await self.budget.reserve(usd)
-            permit = await self._permit(tokens, reservation, first=tally.sent > 0)
+            if self.stopping.given:
+                raise GivenUp
+            try:
+                reservation, permit = await self._leave_to_send(tokens, usd, tally)
+            except TimeoutError:
+                return self._failed(request, key, tally, tally.why(reply, self.retries, time.monotonic()))
             if tally.sent == 0:
                 tally.began = time.monotonic()
             else:
@@ -249,6 +259,10 @@ class Campaign:
                 return outcome
             await self._pause(reply, tally)
 
+    @staticmethod
+    def _failed(request: Request, key: str, tally: Tally, reason: str) -> Outcome:
+        return Outcome(address=request.address, key=key, state=State.ERROR, reason=reason, attempts=tally.sent)
+
     def _mind_the_door(self, outcome: Outcome, reply: Reply) -> None:
         """Stop before a server that lets nobody in: a wrong key would be refused as often as there are questions.
 
@@ -260,27 +274,56 @@ class Campaign:
         elif reply.status in _CLOSED:
             self._turned_away += 1
         if not self._let_in and self._turned_away >= _KNOCKS:
+            self.stop()
             raise TurnedAway(self.caller.endpoint.base_url, outcome.reason, self._turned_away)
 
     def _expected(self, request: Request) -> Tokens:
         tokens = estimate(request, self.caller.parameters)
         return Tokens(int(tokens.prompt * self._prompt_factor) + 1, max(tokens.completion, self._longest))
 
-    def _closed_too_long(self, tally: Tally) -> str:
-        left = self.retries.total_seconds
-        if tally.sent:
-            left -= time.monotonic() - tally.began
-        pause = self.gate.counters().pause
-        if pause <= left:
-            return ""
-        return f"the server asks to wait {pause:.0f} s, longer than the limit of {self.retries.total_seconds:g} s"
+    async def _leave_to_send(self, tokens: Tokens, usd: float, tally: Tally) -> tuple[Reservation, Permit]:
+        """Wait until budget and gate let a call through.
 
-    async def _permit(self, tokens: Tokens, reservation: Reservation, *, first: bool) -> Permit:
+        The time that a question has begins with its first call: until then it only stands in the queue.
+
+        Raises:
+            TimeoutError: The question was asked before, and its time is over.
+        """
+        if not tally.sent:
+            return await self._through_the_gate(tokens, usd, tally)
+        left = tally.left(self.retries, time.monotonic())
+        if left <= 0:
+            raise TimeoutError
+        async with asyncio.timeout(left):
+            return await self._through_the_gate(tokens, usd, tally)
+
+    async def _through_the_gate(self, tokens: Tokens, usd: float, tally: Tally) -> tuple[Reservation, Permit]:
+        reservation = await self.budget.reserve(usd)
+        patience = self._patience(tally)
         try:
-            return await self.gate.enter(tokens.prompt + tokens.completion, first=first)
-        except BaseException:
+            permit = await self.gate.enter(
+                tokens.prompt + tokens.completion, again=tally.sent > 0, patience=patience, stop=self.stopping
+            )
+        except BaseException as error:
             self.budget.settle(reservation, 0.0, billable=False)
+            if isinstance(error, GateClosed):
+                raise self._closed(error.seconds) from None
             raise
+        return reservation, permit
+
+    def _patience(self, tally: Tally) -> float:
+        """Return the longest pause of the server's in seconds that a question waits for.
+
+        What has failed for other reasons too has used its time up: it is an ERROR, and no reason to stop for all.
+        """
+        if not tally.sent or tally.failures:
+            return self.retries.total_seconds
+        return max(0.0, tally.left(self.retries, time.monotonic()))
+
+    def _closed(self, seconds: float) -> ServerClosed:
+        """Let what is under way end, and return what is raised to the reader then."""
+        self.stop()
+        return ServerClosed(self.caller.endpoint.base_url, seconds, self.retries.total_seconds)
 
     async def _sent(
         self, request: Request, key: str, tally: Tally, usd: float, reservation: Reservation, permit: Permit
@@ -313,8 +356,7 @@ class Campaign:
             now = time.monotonic()
             if tally.again(reply, self.retries, now):
                 return None
-            reason = tally.why(reply, self.retries, now)
-            return Outcome(address=request.address, key=key, state=State.ERROR, reason=reason, attempts=tally.sent)
+            return self._failed(request, key, tally, tally.why(reply, self.retries, now))
         return Outcome(
             address=request.address,
             key=key,
@@ -339,21 +381,28 @@ class Campaign:
         self._longest = max(self._longest, reply.completion_tokens or 0)
 
     async def _pause(self, reply: Reply, tally: Tally) -> None:
-        """Wait before another call, unless the gate does."""
+        """Wait before another call, unless the gate does.
+
+        Raises:
+            ServerClosed: The server asks for a longer pause than the question may last.
+            GivenUp: The campaign was stopped meanwhile.
+        """
         if reply.trouble == Trouble.NO_SCHEMA:
             return
         wall = time.time()
         stated = retry_after(reply.headers, wall)
+        if stated is not None and stated > self._patience(tally):
+            raise self._closed(stated)
         if reply.trouble == Trouble.THROTTLED:
             if stated is not None or quotas(reply.headers, wall):
                 return
             seconds = self.retries.pause(tally.throttled, self._draw)
         else:
-            seconds = self.retries.pause(tally.failures, self._draw)
-            if stated is not None:
-                seconds = max(seconds, min(stated, self.retries.total_seconds))
+            seconds = max(self.retries.pause(tally.failures, self._draw), stated or 0.0)
         self._pausing += 1
         try:
-            await asyncio.sleep(seconds)
+            left = max(0.0, tally.left(self.retries, time.monotonic()))
+            if await self.stopping.within(min(seconds, left)):
+                raise GivenUp
         finally:
             self._pausing -= 1

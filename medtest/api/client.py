@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from medtest.api.answers import NotAnAnswer, decoded, error_of, read_body
-from medtest.api.redact import guard, guard_logs, reason_of, redact
+from medtest.api.redact import guard, guard_logs, looks_random, reason_of, redact
 from medtest.api.request import Parameters, Request, State, schema_of
 from medtest.api.retry import AGAIN, Reply, Trouble
 from medtest.errors import Mistake, UserMistakes
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 _NO_KEY = "none"
+_NAME = re.compile(r"[A-Z][A-Z0-9]{0,13}(?:_[A-Z0-9]{1,14}){0,7}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FILTERED = ("content_filter", "content_policy", "moderation")
 _SCHEMA_WORDS = ("response_format", "json_schema", "structured", "text.format", "schema")
@@ -57,6 +58,13 @@ class Endpoint:
         return self.name or self.base_url
 
     @property
+    def limited_as(self) -> str:
+        """What a server's limits go by: scheme, host, port and the key's variable. Not for showing."""
+        parts = urlsplit(self.base_url)
+        port = parts.port or {"https": 443, "http": 80}.get(parts.scheme, 0)
+        return f"{parts.scheme}://{(parts.hostname or '').lower()}:{port} {self.key_variable}"
+
+    @property
     def loopback(self) -> bool:
         """Whether the host is this machine, by its name or address alone (no name is looked up)."""
         try:
@@ -76,14 +84,22 @@ class Endpoint:
         The key's variable must be set; its value is not looked at.
         """
         found: list[Mistake] = []
-        shown = redact(self.base_url) if "@" not in self.base_url else "an address with user name or password"
+        shown = redact(self.base_url)
+        if set("@?#") & set(self.base_url):
+            shown = "an address with user name, password or query (not shown)"
         try:
             parts = urlsplit(self.base_url)
             port_is_one = parts.port != 0
         except ValueError:  # brackets without an address, a port that is no number or too large
             parts, port_is_one = urlsplit(""), False
         usable = parts.scheme in ("http", "https") and parts.hostname and port_is_one
-        if not usable or "@" in parts.netloc or parts.query or any(sign.isspace() for sign in self.base_url):
+        if (
+            not usable
+            or "@" in parts.netloc
+            or parts.query
+            or parts.fragment
+            or any(sign.isspace() for sign in self.base_url)
+        ):
             found.append(
                 Mistake(where=where, key="base_url", found=shown, allowed="https://host/v1, without user or query")
             )
@@ -117,10 +133,14 @@ class Endpoint:
         if not _VARIABLE.fullmatch(self.key_variable):
             # What stands there may be the key itself: it is not repeated.
             return [Mistake(where=where, key="key_variable", found="something else (not shown)", allowed=allowed)]
-        if not os.environ.get(self.key_variable, "").strip():
-            name = redact(self.key_variable)
-            return [Mistake(where=where, key="key_variable", found=f"{name} is not set", fix=f"export {name}=…")]
-        return []
+        if os.environ.get(self.key_variable, "").strip():
+            return []
+        if not (_NAME.fullmatch(self.key_variable) and not looks_random(self.key_variable)):
+            # Nor is what could be a key by its letters; names of variables are in capitals by custom.
+            found = "a variable that is not set (not shown: it could be the key itself)"
+            return [Mistake(where=where, key="key_variable", found=found, allowed=allowed)]
+        name = self.key_variable
+        return [Mistake(where=where, key="key_variable", found=f"{name} is not set", fix=f"export {name}=…")]
 
 
 def _key_auth(endpoint: Endpoint) -> httpx2.Auth:

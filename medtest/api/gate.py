@@ -1,43 +1,24 @@
-"""One gate before the server: how many calls are under way, and when the next may leave.
+"""One gate before a server: how many calls are under way, and when the next may leave.
 
-Three things hold a call back: the number in flight, which starts small and adapts; the server's own quotas, kept by
-token buckets that its headers feed; and a pause with a learned pace after a refusal (429) that names no quota. Calls
-wait in one queue and are let through one by one, so that the end of a pause wakes no herd.
+What decides is :mod:`medtest.api.pacing`'s; here calls wait in one queue and are let through one by one, so that the
+end of a pause wakes no herd. Systems of one process that ask one server with one key share its gate
+(:func:`shared_gate`): each has a thread and an event loop of its own, and the server one limit for all.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import math
+import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from medtest.api.limits import Bucket, quotas, retry_after
-
-START = 4
-"""Calls in flight at first, before anything is known about the server."""
-
-_RECENT = 20
-_GROWTH = 1.03
-"""Factor by which a learned pace grows each second."""
-
-
-@dataclass(slots=True, eq=False)
-class Permit:
-    """Leave to send one call; given back with :meth:`Gate.leave`.
-
-    Attributes:
-        tokens: Tokens that the call is expected to use.
-        sent_at: When it was given, on the gate's clock.
-        sent_before: Calls let through before it.
-        tokens_before: Their tokens.
-    """
-
-    tokens: float
-    sent_at: float
-    sent_before: int
-    tokens_before: float
+from medtest.api.pacing import START, Limits, Permit
+from medtest.api.pool import GivenUp, Stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,160 +44,32 @@ class GateCounters:
     pace: float | None
 
 
-class Pace:
-    """Calls per second, learned from refusals alone.
+class GateClosed(Exception):  # noqa: N818 - what the server says, not what broke
+    """The server lets nothing through for longer than a call may wait.
 
-    A refusal tells that what was let through since the last one, spread over the time since and the pause that the
-    server asks for, was about what it allows. Afterwards the pace grows slowly, and is dropped once it is four times
-    as fast without a refusal.
+    Attributes:
+        seconds: Until it does, by its own word.
     """
 
-    def __init__(self) -> None:
-        self.base: float | None = None
-        self._since = 0.0
-        self._next = 0.0
-
-    def rate(self, now: float) -> float | None:
-        """Return calls per second at this moment, None where nothing limits."""
-        if self.base is None:
-            return None
-        growth = float(_GROWTH ** max(0.0, now - self._since))
-        if growth > 4.0:
-            self.base = None
-            return None
-        return self.base * growth
-
-    def ready_in(self, now: float) -> float:
-        """Return seconds until the next call."""
-        return 0.0 if self.rate(now) is None else max(0.0, self._next - now)
-
-    def take(self, now: float) -> None:
-        """Take note that a call leaves."""
-        rate = self.rate(now)
-        if rate is not None:
-            self._next = max(now, self._next) + 1.0 / rate
-
-    def refused(self, *, answered: int, seconds: float, pause: float, now: float) -> None:
-        """Learn from a refusal.
-
-        Args:
-            answered: Calls answered since the last refusal.
-            seconds: Time since then.
-            pause: Seconds of the pause that follows.
-            now: The clock.
-        """
-        seen = max(1, answered) / max(seconds + pause, 0.05)
-        now_at = self.rate(now)
-        self.base = max(0.02, 0.95 * (seen if now_at is None else min(seen, now_at)))
-        self._since = self._next = now + pause
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"closed for {seconds:.0f} s")
+        self.seconds = seconds
 
 
-class Limits:
-    """Everything that decides when a call may leave; no waiting in here, and times are given."""
+@dataclass(slots=True, eq=False)
+class _Waiter:
+    """A call that waits for its turn, in the event loop of whoever sends it."""
 
-    def __init__(self, *, most: int, start: int = START) -> None:
-        self.most = most
-        self.limit = float(max(1, min(start, most)))
-        self.paused_until = 0.0
-        self.buckets = {"requests": Bucket(), "tokens": Bucket()}
-        self.pace = Pace()
-        self.let_through = 0
-        self.tokens = 0.0
-        self.throttled = 0
-        self._began: float | None = None
-        self._answered = 0
-        self._cut_at = -1.0
-        self._in_a_row = 0
-        self._slow_start = True
-        self._recent: deque[bool] = deque(maxlen=_RECENT)
-
-    def ready_in(self, tokens: float, now: float) -> float:
-        """Return seconds until a call of so many tokens may leave, as far as time decides."""
-        return max(
-            self.paused_until - now,
-            self.buckets["requests"].ready_in(1.0, now),
-            self.buckets["tokens"].ready_in(tokens, now),
-            self.pace.ready_in(now),
-            0.0,
-        )
-
-    def take(self, tokens: float, now: float) -> Permit:
-        """Let a call through."""
-        if self._began is None:
-            self._began = now
-        permit = Permit(tokens, now, self.let_through, self.tokens)
-        self.let_through += 1
-        self.tokens += tokens
-        self.buckets["requests"].take(1.0, now)
-        self.buckets["tokens"].take(tokens, now)
-        self.pace.take(now)
-        return permit
-
-    def answered(self, permit: Permit, *, status: int | None, headers: Mapping[str, str], now: float) -> None:
-        """Learn from an answer.
-
-        Args:
-            permit: The call's.
-            status: HTTP status, None where none came.
-            headers: The answer's headers, names in lower case.
-            now: The clock.
-        """
-        wall = time.time()
-        stated = quotas(headers, wall) if headers else {}
-        foreseen = self._foreseen()
-        for kind, quota in stated.items():
-            sent = self.let_through - permit.sent_before - 1
-            since = float(sent) if kind == "requests" else self.tokens - permit.tokens_before - permit.tokens
-            self.buckets[kind].learn(quota, sent_since=since, age=now - permit.sent_at, now=now)
-        wait = retry_after(headers, wall) if status in (429, 503) else None
-        if status == 429 or (status == 503 and wait is not None):
-            self._refused(permit, stated=bool(stated), foreseen=foreseen, wait=wait, now=now)
-            return
-        self._recent.append(False)
-        if status is not None and status < 400:
-            self._answered += 1
-            self._in_a_row = 0
-            self.limit = min(self.most, self.limit + (1.0 if self._slow_start else 1.0 / self.limit))
-
-    def _foreseen(self) -> bool:
-        bucket = self.buckets["requests"]
-        return bucket.known and bucket.level < 0.0
-
-    def _refused(self, permit: Permit, *, stated: bool, foreseen: bool, wait: float | None, now: float) -> None:
-        self.throttled += 1
-        self._recent.append(True)
-        if wait is not None:
-            self.paused_until = max(self.paused_until, now + wait)
-        if permit.sent_at <= self._cut_at:
-            return  # it left before the last refusal was known: one lesson, not two
-        if stated and not foreseen:
-            for kind in ("requests", "tokens"):
-                if self.buckets[kind].known and self.buckets[kind].level < 1.0:
-                    self.buckets[kind].surprised()
-        if wait is None and not stated:
-            # A lone refusal without a word of when to come back may be an accident; several are a limit.
-            if sum(self._recent) < (3 if self.pace.base is not None else 5):
-                return
-            wait = min(8.0, 0.5 * 2.0**self._in_a_row)
-            self.paused_until = max(self.paused_until, now + wait)
-        self._cut(stated=stated, pause=wait or 0.0, now=now)
-
-    def _cut(self, *, stated: bool, pause: float, now: float) -> None:
-        if not stated:
-            began = self._began if self._began is not None else now
-            since = now - max(began, self._cut_at)
-            self.pace.refused(answered=self._answered, seconds=since, pause=pause, now=now)
-            # Where quotas are stated the buckets keep to them, and fewer in flight would only slow a slow network.
-            self.limit = max(1.0, 0.7 * self.limit)
-            self._slow_start = False
-        self._in_a_row += 1
-        self._answered = 0
-        self._cut_at = now
-        self._recent.clear()
+    tokens: float
+    patience: float
+    stop: Stop | None
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[Permit]
+    permit: Permit | None = None
 
 
 class Gate:
-    """The gate itself, for one event loop.
+    """The gate itself. Campaigns of one server share it, each in a thread and an event loop of its own.
 
     Args:
         max_in_flight: Most calls under way at once.
@@ -232,60 +85,183 @@ class Gate:
         self.limits = Limits(most=max_in_flight, start=start)
         self.in_flight = 0
         self._clock = clock
-        self._queue: deque[tuple[float, asyncio.Future[Permit]]] = deque()
-        self._timer: asyncio.TimerHandle | None = None
+        self._lock = threading.Lock()
+        self._again: deque[_Waiter] = deque()
+        self._first: deque[_Waiter] = deque()
+        self._timer: tuple[asyncio.AbstractEventLoop, asyncio.TimerHandle] | None = None
 
-    async def enter(self, tokens: float = 0.0, *, first: bool = False) -> Permit:
+    def at_most(self, max_in_flight: int) -> None:
+        """Let no more calls than these be under way at once, nor more than before."""
+        with self._lock:
+            self.limits.most = max(1, min(self.limits.most, max_in_flight))
+            self.limits.limit = min(self.limits.limit, float(self.limits.most))
+
+    async def enter(
+        self, tokens: float = 0.0, *, again: bool = False, patience: float = math.inf, stop: Stop | None = None
+    ) -> Permit:
         """Wait for leave to send a call.
 
         Args:
             tokens: Tokens that it is expected to use, question and answer.
-            first: Whether it goes before those that wait (a call that is sent again).
+            again: Whether it was sent before: it goes before those that were not.
+            patience: Longest pause of the server's in seconds that it waits for.
+            stop: Where this is given, nobody waits; see :meth:`dismiss`.
+
+        Raises:
+            GateClosed: The server asks for a longer pause.
+            GivenUp: The stop is given.
         """
-        future: asyncio.Future[Permit] = asyncio.get_running_loop().create_future()
-        (self._queue.appendleft if first else self._queue.append)((tokens, future))
-        self._pump()
+        loop = asyncio.get_running_loop()
+        waiter = _Waiter(tokens, patience, stop, loop, loop.create_future())
+        with self._lock:
+            if stop is not None and stop.given:
+                raise GivenUp
+            (self._again if again else self._first).append(waiter)
+            self._pump(loop)
         try:
-            return await future
+            return await waiter.future
         except asyncio.CancelledError:
-            if future.done() and not future.cancelled():
-                self.in_flight -= 1
-            self._pump()
+            with self._lock:
+                if waiter.permit is not None:
+                    self.in_flight -= 1  # it was let through, and will never know
+                else:
+                    self._forget(waiter)
+                if waiter.future.done() and not waiter.future.cancelled():
+                    waiter.future.exception()  # seen, for asyncio complains of what nobody has looked at
+                self._pump(loop)
             raise
 
     def leave(self, permit: Permit, *, status: int | None, headers: Mapping[str, str]) -> None:
         """Give a permit back with what the server answered (None and {} where nothing came)."""
-        self.in_flight -= 1
-        self.limits.answered(permit, status=status, headers=headers, now=self._clock())
-        self._pump()
+        with self._lock:
+            self.in_flight -= 1
+            self.limits.answered(permit, status=status, headers=headers, now=self._clock())
+            self._pump(_running_loop())
+
+    def dismiss(self, stop: Stop) -> None:
+        """Send away who waits under a stop that was given; from any thread."""
+        with self._lock:
+            for waiter in [one for one in self._waiting() if one.stop is stop]:
+                self._forget(waiter)
+                self._tell(waiter, GivenUp())
+            self._pump(_running_loop())
 
     def counters(self) -> GateCounters:
         """Return what the gate is doing now."""
-        now = self._clock()
-        return GateCounters(
-            in_flight=self.in_flight,
-            waiting=len(self._queue),
-            limit=int(self.limits.limit),
-            let_through=self.limits.let_through,
-            throttled=self.limits.throttled,
-            pause=max(0.0, self.limits.paused_until - now),
-            pace=self.limits.pace.rate(now),
-        )
-
-    def _pump(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        while self._queue and self.in_flight < int(self.limits.limit):
-            tokens, future = self._queue[0]
-            if future.done():
-                self._queue.popleft()
-                continue
+        with self._lock:
             now = self._clock()
-            wait = self.limits.ready_in(tokens, now)
-            if wait > 0:
-                self._timer = asyncio.get_running_loop().call_later(max(wait, 0.001), self._pump)
+            return GateCounters(
+                in_flight=self.in_flight,
+                waiting=len(self._again) + len(self._first),
+                limit=int(self.limits.limit),
+                let_through=self.limits.let_through,
+                throttled=self.limits.throttled,
+                pause=max(0.0, self.limits.paused_until - now),
+                pace=self.limits.pace.rate(now),
+            )
+
+    def _waiting(self) -> list[_Waiter]:
+        return [*self._again, *self._first]
+
+    def _forget(self, waiter: _Waiter) -> None:
+        for queue in (self._again, self._first):
+            with contextlib.suppress(ValueError):
+                queue.remove(waiter)
+
+    def _pump(self, here: asyncio.AbstractEventLoop | None) -> None:
+        """Let through whom the limits allow, the lock being held; ``here`` is the event loop of this thread."""
+        self._stop_timer(here)
+        now = self._clock()
+        while queue := self._again or self._first:
+            waiter = queue[0]
+            closed = self.limits.closed_for(waiter.tokens, now)
+            if closed > 0 and self._send_away(closed):
+                continue
+            if self.in_flight >= int(self.limits.limit):
                 return
-            self._queue.popleft()
+            wait = self.limits.ready_in(waiter.tokens, now, patience=waiter.patience)
+            if wait > 0:
+                if self._start_timer(waiter, wait, here):
+                    return
+                continue
+            queue.popleft()
+            waiter.permit = self.limits.take(waiter.tokens, now)
             self.in_flight += 1
-            future.set_result(self.limits.take(tokens, now))
+            self._tell(waiter, None)
+
+    def _send_away(self, closed: float) -> bool:
+        """Send away everybody who will not wait so long, and say whether there was anybody."""
+        impatient = [waiter for waiter in self._waiting() if waiter.patience < closed]
+        for waiter in impatient:
+            self._forget(waiter)
+            self._tell(waiter, GateClosed(closed))
+        return bool(impatient)
+
+    def _tell(self, waiter: _Waiter, error: Exception | None) -> None:
+        """Hand a waiter its permit, or an error, in its own event loop."""
+
+        def settle() -> None:
+            if waiter.future.done():  # cancelled meanwhile: :meth:`enter` gives back what it had
+                return
+            if error is not None:
+                waiter.future.set_exception(error)
+            elif waiter.permit is not None:
+                waiter.future.set_result(waiter.permit)
+
+        if waiter.loop is _running_loop():
+            settle()
+            return
+        try:
+            waiter.loop.call_soon_threadsafe(settle)
+        except RuntimeError:  # its loop is closed: nobody is there any more
+            if waiter.permit is not None:
+                self.in_flight -= 1
+
+    def _start_timer(self, waiter: _Waiter, seconds: float, here: asyncio.AbstractEventLoop | None) -> bool:
+        """Look again after so many seconds, in the event loop of who is next; False where that loop is closed."""
+        seconds = max(seconds, 0.001)
+        if waiter.loop is here:
+            self._timer = (here, here.call_later(seconds, self._look))
+            return True
+        try:
+            waiter.loop.call_soon_threadsafe(self._look)  # timers are set in the thread of their loop
+        except RuntimeError:
+            self._forget(waiter)
+            return False
+        return True
+
+    def _look(self) -> None:
+        with self._lock:
+            self._pump(_running_loop())
+
+    def _stop_timer(self, here: asyncio.AbstractEventLoop | None) -> None:
+        """Stop the timer where it is this thread's; another thread's looks once too often, which does no harm."""
+        if self._timer is not None and self._timer[0] is here:
+            self._timer[1].cancel()
+        self._timer = None
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+_shared: weakref.WeakValueDictionary[str, Gate] = weakref.WeakValueDictionary()
+_sharing = threading.Lock()
+
+
+def shared_gate(server: str, max_in_flight: int) -> Gate:
+    """Return the one gate of a server in this process, made where nobody holds it yet.
+
+    Args:
+        server: What limits go by: host and key (:attr:`medtest.api.client.Endpoint.limited_as`).
+        max_in_flight: Most calls under way at once; of all who share the gate the smallest holds.
+    """
+    with _sharing:
+        gate = _shared.get(server)
+        if gate is None:
+            gate = _shared[server] = Gate(max_in_flight=max_in_flight)
+        gate.at_most(max_in_flight)
+        return gate

@@ -157,12 +157,18 @@ class Bucket:
             self.level = min(self.capacity, self.level + self.rate * max(0.0, now - self._at))
         self._at = now
 
-    def ready_in(self, cost: float, now: float) -> float:
-        """Return seconds until ``cost`` may be spent; 0 if it may now."""
+    def ready_in(self, cost: float, now: float, *, to_the_last: bool = False) -> float:
+        """Return seconds until ``cost`` may be spent; 0 if it may now.
+
+        Args:
+            cost: Of the call.
+            now: The clock.
+            to_the_last: Keep nothing back.
+        """
         self._advance(now)
         if not self.known:
             return 0.0
-        spare = min(self.spare, (0.1 if self._surprises == 0 else 0.5) * self.capacity)
+        spare = 0.0 if to_the_last else min(self.spare, (0.1 if self._surprises == 0 else 0.5) * self.capacity)
         need = min(cost + spare, self.capacity)
         if self.level >= need:
             return 0.0

@@ -26,15 +26,48 @@ _MOST_DRAWN = 64
 _POLL_SECONDS = 0.005
 
 
+class GivenUp(Exception):  # noqa: N818 - what became of the work, not what broke
+    """What a piece of work raises that had not begun when the stop was given: it has no result, and no fault."""
+
+
 class Stop:
-    """A sign that no further item shall be begun; what is under way ends as usual."""
+    """A sign that no further item shall be begun; what is under way ends as usual. Any thread may give it."""
 
     def __init__(self) -> None:
         self.given = False
+        self._lock = threading.Lock()
+        self._waiting: dict[asyncio.Future[None], asyncio.AbstractEventLoop] = {}
 
     def give(self) -> None:
         """Give the sign."""
-        self.given = True
+        with self._lock:
+            self.given = True
+            waiting, self._waiting = self._waiting, {}
+        for future, loop in waiting.items():
+            with contextlib.suppress(RuntimeError):  # its loop has ended meanwhile
+                loop.call_soon_threadsafe(_wake, future)
+
+    async def within(self, seconds: float) -> bool:
+        """Wait for the sign, so many seconds at most, and return whether it was given."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+        with self._lock:
+            if self.given:
+                return True
+            self._waiting[future] = loop
+        timer = loop.call_later(seconds, _wake, future)
+        try:
+            await future
+        finally:
+            timer.cancel()
+            with self._lock:
+                self._waiting.pop(future, None)
+        return self.given
+
+
+def _wake(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 def _draw(iterator: Iterator[T | None], most: int) -> tuple[list[T], bool]:
@@ -88,6 +121,8 @@ class _Stream(Generic[T, R]):
                 continue
             try:
                 result = await self.work(cast(T, item))
+            except GivenUp:
+                continue
             except Exception as error:  # noqa: BLE001 - raised to the reader once the others have finished
                 self.failure = self.failure or error
                 continue
@@ -100,7 +135,8 @@ async def stream(
 ) -> AsyncGenerator[R, None]:
     """Yield ``await work(item)`` for every item, in the order in which results are ready.
 
-    An item None is no work: it says that nothing is there yet, and that the iterable has waited a little.
+    An item None is no work: it says that nothing is there yet, and that the iterable has waited a little. A piece of
+    work that raises :class:`GivenUp` has no result.
     When a piece of work (or the iterable) raises, no further item is begun, what is under way is finished and
     yielded, and then the first exception is raised. When the reader stops reading, what is under way is cancelled.
     """

@@ -1,7 +1,9 @@
 """Keys and pictures never reach a message, a log line, a traceback or a file: everything that is shown passes here.
 
-What is taken out: data URLs, long runs of base64, bearer tokens, words shaped like vendors' keys, and the values of the
-environment variables that the run named as holding keys, as they stand and as JSON or a URL would write them.
+What is taken out: data URLs, long runs of base64, what stands in an ``Authorization`` header, bearer tokens and words
+with the prefixes of vendors' keys where they look random, and the values of the environment variables that the run
+named as holding keys, as they stand and as JSON or a URL would write them. Words of a language stay: answers about
+"bearers of the gene" pass here too.
 """
 
 from __future__ import annotations
@@ -21,9 +23,16 @@ _LEAST_KEY = 6
 
 _DATA_URL = re.compile(r"data:([a-z]+/[a-z0-9.+-]+)[^,\s\"']{0,80},[A-Za-z0-9+/=_%\\-]*", re.IGNORECASE)
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{160,}={0,2}")
-_BEARER = re.compile(r"(bearer\s+)[^\s\"',;)}\]]+", re.IGNORECASE)
+_AUTHORIZATION = re.compile(
+    r"(authorization[\"']?\s*[:=]\s*(?:b?[\"'])?)((?:bearer|basic|token)\s+)?([^\s\"',;)}\]]+)", re.IGNORECASE
+)
+_BEARER = re.compile(r"(bearer\s+)([A-Za-z0-9._~+/=*-]+)", re.IGNORECASE)  # RFC 6750 section 2.1, and masks
 _HEADER = re.compile(r"((?:x-)?api[-_]key[\"']?\s*[:=,]\s*b?[\"']?)[^\s\"',;)}\]]+", re.IGNORECASE)
 _SHAPED = re.compile(r"\b(?:sk|pk|rk|key|gsk|hf|AIza)[-_]?(?:[A-Za-z0-9*]+[-_])*[A-Za-z0-9*]{16,}\b")
+_PREFIX = re.compile(r"(?:sk|pk|rk|gsk|hf)[-_]")
+_RUN = re.compile(r"[A-Za-z0-9*]+")
+_LEAST_RUN, _LEAST_MIXED, _LEAST_LETTERS = 8, 16, 32
+"""Lengths from which a run of letters and digits is no word: with a digit in it, in mixed case, of one case."""
 
 _names: set[str] = set()
 _lock = threading.Lock()
@@ -35,6 +44,35 @@ def guard(variable: str) -> None:
     if variable:
         with _lock:
             _names.add(variable)
+
+
+def looks_random(token: str) -> bool:
+    """Whether a token looks like a key and not like words of a language.
+
+    It has a run of letters and digits that no word is: 8 or more with a digit or a mask's asterisk among them, 16 or
+    more in mixed case (a capital in front apart), 32 or more of letters alone. "HLA-B27-positive" is none.
+    """
+    for run in _RUN.findall(token.strip("*")):  # **bold** is no mask
+        if len(run) >= _LEAST_RUN and any(sign.isdigit() or sign == "*" for sign in run):
+            return True
+        if len(run) >= _LEAST_MIXED and not (run[1:].islower() or run.isupper()):
+            return True
+        if len(run) >= _LEAST_LETTERS:
+            return True
+    return False
+
+
+def _without_header(found: re.Match[str]) -> str:
+    scheme = found[2] or ""
+    return found[1] + scheme + HIDDEN if scheme or looks_random(found[3]) else found[0]
+
+
+def _without_bearer(found: re.Match[str]) -> str:
+    return found[1] + HIDDEN if looks_random(found[2]) else found[0]
+
+
+def _without_shape(found: re.Match[str]) -> str:
+    return HIDDEN if _PREFIX.match(found[0]) or looks_random(found[0]) else found[0]
 
 
 def redact(text: object) -> str:
@@ -49,9 +87,10 @@ def redact(text: object) -> str:
             for form in {value, json.dumps(value)[1:-1], quote(value, safe="")}:
                 clean = clean.replace(form, HIDDEN)
     clean = _DATA_URL.sub(rf"data:\1,{HIDDEN}", clean)
-    clean = _BEARER.sub(rf"\1{HIDDEN}", clean)
+    clean = _AUTHORIZATION.sub(_without_header, clean)
+    clean = _BEARER.sub(_without_bearer, clean)
     clean = _HEADER.sub(rf"\1{HIDDEN}", clean)
-    clean = _SHAPED.sub(HIDDEN, clean)
+    clean = _SHAPED.sub(_without_shape, clean)
     return _BASE64.sub(HIDDEN, clean)
 
 

@@ -75,7 +75,8 @@ class Retries:
         first_pause: Seconds before the second call; doubles with each further one.
         longest_pause: Seconds; no pause of ours is longer.
         call_seconds: Longest duration of one call, first byte to last.
-        total_seconds: Longest time for one request from its first sending on, pauses included.
+        total_seconds: Longest time for one request from its first sending on, retries, pauses and queues included: no
+            further call is begun after it. A call that has left then ends as usual, within its own limit.
     """
 
     attempts: int = 6
@@ -106,6 +107,10 @@ class Tally:
     throttled: int = 0
     began: float = 0.0
 
+    def left(self, rules: Retries, now: float) -> float:
+        """Return how many seconds another call may still be begun in; all before the first."""
+        return rules.total_seconds - (now - self.began if self.sent else 0.0)
+
     def again(self, reply: Reply, rules: Retries, now: float) -> bool:
         """Count a reply with trouble and say whether another call may follow."""
         if reply.trouble == Trouble.REJECTED:
@@ -118,12 +123,12 @@ class Tally:
         else:
             self.failures += 1
             within = self.failures < rules.attempts
-        return within and now - self.began < rules.total_seconds
+        return within and self.left(rules, now) > 0
 
     def why(self, reply: Reply, rules: Retries, now: float) -> str:
         """Return why there is no answer, one line."""
         calls = "1 call" if self.sent == 1 else f"{self.sent} calls"
-        if now - self.began >= rules.total_seconds:
+        if self.left(rules, now) <= 0:
             return f"no answer within {rules.total_seconds:g} s ({calls}); the last: {reply.reason}"
         return (
             reply.reason if reply.trouble == Trouble.REJECTED else f"no answer after {calls}; the last: {reply.reason}"

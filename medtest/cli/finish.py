@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from medtest.report.finish import Finished
     from medtest.runner import RunOutcome
     from medtest.suite.compose import Loaded
+    from medtest.systems.answering.judge import Readings
     from medtest.tracking import Parents
 
 _TIMED_CASES = 50
@@ -65,6 +66,7 @@ def run_and_finish(
     Raises:
         MedtestError: The run could not be made; what was finished before is kept.
     """
+    from medtest.cli.judging import judged
     from medtest.report.finish import finish
     from medtest.runner import run_suite
 
@@ -74,7 +76,12 @@ def run_and_finish(
         try:
             outcome = run_suite(loaded.own, invocation, hold=locks)
             _keep_timing(invocation, outcome)
-            ended = finish(suite, invocation, outcome, view=loaded.view, parents=parents, sweep=sweep)
+            readings: dict[str, Readings] = {}
+            if loaded.judge is not None and not outcome.interrupted:
+                readings, outcome = judged(loaded.judge, invocation, outcome, out)
+            ended = finish(
+                suite, invocation, outcome, view=loaded.view, readings=readings, parents=parents, sweep=sweep
+            )
         except (UserMistakes, FolderInUse):
             raise  # nothing was run
         except MedtestError as error:

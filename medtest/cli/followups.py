@@ -163,7 +163,7 @@ def list_suites(store: Where = None) -> None:
 
 def _opened(folder: Path | None, *, write: bool) -> FollowUpStore:
     from medtest.followups import FollowUpStore, default_folder
-    from medtest.followups.index import INDEX
+    from medtest.followups.index_rows import INDEX
 
     chosen = default_folder() if folder is None else folder.expanduser()
     return FollowUpStore.open(chosen, create=write and (chosen / INDEX).is_file())

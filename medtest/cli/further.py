@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from medtest.cli.further_folder import FOLDER, device_of, end_log, locked_folder, open_log
-from medtest.cli.further_tokens import OWN, SHORT, Request, command_of, parse
+from medtest.cli.further_folder import device_of, folder_of, load_suite_of, locked_folder, tracked
+from medtest.cli.further_tokens import Request, command_of, parse
 from medtest.errors import ExitCode, Mistake, UserMistakes
 
 if TYPE_CHECKING:
@@ -82,23 +82,20 @@ def run(request: Request, *, config_dirs: Sequence[Path], threads: int | None, c
         MedtestError: Training could not be done; what was finished is kept.
     """
     from medtest.cli.jobs import invocation_of
-    from medtest.cli.own_keys import own_keys
-    from medtest.suite.compose import load, needs_data
+    from medtest.suite.compose import needs_data
     from medtest.training.further.engine import precision_of
     from medtest.training.further.networks import check_family, open_start
     from medtest.training.further.recipe import load_recipe
 
     check_family(request.model)
     recipe = load_recipe(request.recipe, request.changes)
-    overrides = [*request.overrides, f"model={request.model}", *([f"data={request.test}"] if request.test else [])]
-    with own_keys(*OWN, *SHORT):
-        loaded = load(request.suite, overrides, config_dirs=config_dirs)
+    loaded = load_suite_of(request, config_dirs)
     settings = {"label_vectors": request.label_vectors} if request.label_vectors else {}
     start = open_start(request.model, request.start, settings=settings)
     invocation = invocation_of(loaded, command_of(request))
     device = device_of(invocation.device)
     precision_of(recipe, device)  # said before follow-ups are made
-    out = request.out or invocation.home / "outputs" / FOLDER / f"{start.name}-{recipe.name}"
+    out = folder_of(request, invocation.home, network=start.name, recipe=recipe.name)
     testable = request.test is not None or not needs_data(loaded.suite)
     job = _Job(
         request=request,
@@ -152,15 +149,10 @@ class _Job:
 
         material = self._material(parts, prints)
         check_state(self.start, material, self.recipe, self.out)
-        suite = self.loaded.suite
-        log = open_log(suite, self.invocation, self.out, network=self.start.name, recipe=self.recipe.name)
-        try:
+        suite, network, recipe = self.loaded.suite, self.start.name, self.recipe.name
+        with tracked(suite, self.invocation, self.out, network=network, recipe=recipe, console=self.console) as log:
             trained = self._train(material, log)
             compared = self._compare(trained, log)
-        except BaseException:
-            end_log(log, failed=True, console=self.console)
-            raise
-        end_log(log, failed=False, console=self.console)
         return ExitCode.OK if compared is None else compared.code
 
     def _apart(self, prints: Mapping[str, Print]) -> str:

@@ -1,21 +1,42 @@
-"""What the further trainings of every kind of network share: their folder, their log, the device."""
+"""What the further trainings of every kind of network share: their suite, their folder, their log, the device."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from medtest.cli.further_tokens import OWN, SHORT, Request
 from medtest.errors import MedtestError, Mistake, NotTracked, UserMistakes
 
 if TYPE_CHECKING:
+    from medtest.suite.compose import Loaded
     from medtest.suite.model import Invocation, Suite
     from medtest.training.further.log import FurtherLog
 
 FOLDER = "further-training"
+
+
+def load_suite_of(request: Request, config_dirs: Sequence[Path]) -> Loaded:
+    """Return the suite that the network is tested by, with what was typed for its run.
+
+    Raises:
+        UserMistakes: It cannot be used.
+    """
+    from medtest.cli.own_keys import own_keys
+    from medtest.suite.compose import load
+
+    overrides = [*request.overrides, f"model={request.model}", *([f"data={request.test}"] if request.test else [])]
+    with own_keys(*OWN, *SHORT):
+        return load(request.suite, overrides, config_dirs=config_dirs)
+
+
+def folder_of(request: Request, home: Path, *, network: str, recipe: str) -> Path:
+    """Return the folder of a training: the one that was typed, else that of its network and recipe below ``home``."""
+    return request.out or home / "outputs" / FOLDER / f"{network}-{recipe}"
 
 
 @contextmanager
@@ -44,12 +65,25 @@ def locked_folder(out: Path, *, fresh: bool, console: Console) -> Iterator[None]
         lock.release()
 
 
-def open_log(suite: Suite, invocation: Invocation, out: Path, *, network: str, recipe: str) -> FurtherLog | None:
-    """Return the training's runs in MLflow; None where nothing is tracked.
+@contextmanager
+def tracked(
+    suite: Suite, invocation: Invocation, out: Path, *, network: str, recipe: str, console: Console
+) -> Iterator[FurtherLog | None]:
+    """Give the training's runs in MLflow, None where nothing is tracked, and mark them as they end.
 
     Raises:
         NotTracked: The store cannot be made or reached.
     """
+    log = _open_log(suite, invocation, out, network=network, recipe=recipe)
+    try:
+        yield log
+    except BaseException:
+        _end_log(log, failed=True, console=console)
+        raise
+    _end_log(log, failed=False, console=console)
+
+
+def _open_log(suite: Suite, invocation: Invocation, out: Path, *, network: str, recipe: str) -> FurtherLog | None:
     if not invocation.track:
         return None
     from medtest.training.further.log import FurtherLog
@@ -65,7 +99,7 @@ def open_log(suite: Suite, invocation: Invocation, out: Path, *, network: str, r
     return FurtherLog(invocation.home, uri, out, experiment=suite.name, name=network, tags=tags)
 
 
-def end_log(log: FurtherLog | None, *, failed: bool, console: Console) -> None:
+def _end_log(log: FurtherLog | None, *, failed: bool, console: Console) -> None:
     """Mark the runs; a store that fails now is told and fails nothing."""
     if log is None:
         return

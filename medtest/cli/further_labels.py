@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from medtest.cli.further_folder import FOLDER, device_of, end_log, locked_folder, open_log
-from medtest.cli.further_tokens import OWN, SHORT, Request, command_of
+from medtest.cli.further_folder import device_of, folder_of, load_suite_of, locked_folder, tracked
+from medtest.cli.further_tokens import Request, command_of
 from medtest.errors import ExitCode, MedtestError
 
 if TYPE_CHECKING:
@@ -41,21 +41,17 @@ def run_labels(request: Request, *, config_dirs: Sequence[Path], threads: int | 
     """
     from medtest.cli.further import flat
     from medtest.cli.jobs import invocation_of
-    from medtest.cli.own_keys import own_keys
-    from medtest.suite.compose import load
     from medtest.training.classification.recipes import load_recipe
     from medtest.training.further.networks import open_start
 
     recipe = load_recipe(request.recipe, [f"{_own(key)}={_plain(value)}" for key, value in request.changes.items()])
-    overrides = [*request.overrides, f"model={request.model}", *([f"data={request.test}"] if request.test else [])]
-    with own_keys(*OWN, *SHORT):
-        loaded = load(request.suite, overrides, config_dirs=config_dirs)
+    loaded = load_suite_of(request, config_dirs)
     if loaded.suite.kind != "label":
         raise MedtestError(f"{loaded.suite.name} has no labels; a suite like wce tests {request.model}")
     start = open_start(request.model, request.start)
     invocation = invocation_of(loaded, command_of(request))
     device = device_of(invocation.device)
-    out = request.out or invocation.home / "outputs" / FOLDER / f"{start.name}-{recipe.name}"
+    out = folder_of(request, invocation.home, network=start.name, recipe=recipe.name)
     with locked_folder(out, fresh=invocation.fresh, console=console):
         job = _Job(
             request=request,
@@ -117,16 +113,10 @@ class _Job:
             f"{counts['originals']} originals and {counts['perturbed']} perturbed images train, "
             f"{counts['held_clean']} and {counts['held_perturbed']} watch."
         )
-        suite = self.loaded.suite
-        log = open_log(suite, self.invocation, self.out, network=self.start.name, recipe=self.recipe.name)
-        try:
+        suite, network, recipe = self.loaded.suite, self.start.name, self.recipe.name
+        with tracked(suite, self.invocation, self.out, network=network, recipe=recipe, console=self.console) as log:
             weights = self._train(material, log)
-            code = self._compare(weights, log)
-        except BaseException:
-            end_log(log, failed=True, console=self.console)
-            raise
-        end_log(log, failed=False, console=self.console)
-        return code
+            return self._compare(weights, log)
 
     def _say(self, text: str) -> None:
         self.console.print(text, markup=False, soft_wrap=True)

@@ -43,6 +43,7 @@ How to run it (changes no result):
   followups=store              take follow-ups that "medtest followups make" kept
   budget.max_usd=N  budget.max_calls=N   what a model over an API may cost; exit code 5, and raised it goes on
   cache=use|refresh|off        answers that other runs got to the same question about the same pixels
+  judge.use=gpt_4o             a model that reads answers which medtest cannot; judge.max_usd=N  judge.max_calls=N
   fresh=true                   move earlier results aside; without it, finished cases are not run again
   track=false                  no MLflow      privacy.seed_ids=hashed   privacy.images=none
 

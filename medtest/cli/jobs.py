@@ -140,6 +140,8 @@ class Job:
 
             check_reference(loaded.suite, invocation)
             console().print(plan_view(outline(loaded.suite, invocation)))
+            if loaded.judge is not None:
+                console().print(f"Judge: {loaded.judge.notice()} One call for each such answer.", markup=False)
             return _result(label, int(ExitCode.OK), "planned")
         from medtest.cli.finish import run_and_finish
 

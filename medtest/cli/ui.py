@@ -13,12 +13,16 @@ from medtest.cli.bootstrap import quiet_libraries
 
 def serve_ui(*, host: str, port: int, console: Console) -> int:
     """Serve until Ctrl-C and return the server's exit code."""
-    from medtest.tracking import ensure_store, store_uri
+    from medtest.tracking import ensure_store, experiments, store_uri
 
     quiet_libraries()
     uri = store_uri()
     ensure_store(uri)
     console.print(f"MLflow UI: http://{host}:{port}  (Ctrl-C stops it)", markup=False, soft_wrap=True)
+    # MLflow's own front page takes every experiment for a chat application until one switches: these links do not
+    for number, name in experiments(uri):
+        link = f"http://{host}:{port}/#/experiments/{number}/runs?workflowType=machine_learning"
+        console.print(f"  {name}: {link}", markup=False, soft_wrap=True)
     command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", uri]
     command += ["--host", host, "--port", str(port)]
     if host in ("127.0.0.1", "localhost"):

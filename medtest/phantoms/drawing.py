@@ -8,8 +8,7 @@ every processor of an architecture.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -18,20 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.phantoms.colon.fields import Field, as_field, ellipse_radius, harmonics, resize
+from medtest.phantoms.portable import portable_opencv as portable_opencv
 
 Point: TypeAlias = tuple[float, float]
 Points: TypeAlias = "Sequence[Point] | NDArray[np.float64]"
-
-
-@contextmanager
-def portable_opencv() -> Iterator[None]:
-    """Keep OpenCV from Intel's IPP, which rounds differently on different processors of one architecture."""
-    before = cv2.ipp.useIPP()
-    cv2.ipp.setUseIPP(False)
-    try:
-        yield
-    finally:
-        cv2.ipp.setUseIPP(before)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -163,7 +163,17 @@ def _quality(votes: Votes, box: Box, index: int, cut: Cut) -> tuple[float, int]:
 
 
 def cut_points(box: Box, index: int, cut: Cut, size: tuple[int, ...]) -> tuple[Floats, Floats]:
-    """Return points about a pixel apart on a cut's edge and the unit vectors into the field, in pixels."""
+    """Return points about a pixel apart on a cut's edge and the unit vectors into the field, in pixels.
+
+    Args:
+        box: The field's box, in fractions of the image's sides.
+        index: Which corner, in the order of :data:`Cuts`.
+        cut: What is cut off there, in the same fractions.
+        size: Height and width of the image in pixels.
+
+    Returns:
+        Points (x, y) and vectors (x, y), float64 n×2 each, n at least 4.
+    """
     height, width = size
     k = cut.bulge
     steps = max(4, round(np.hypot(cut.across * width, cut.down * height)))

@@ -34,7 +34,10 @@ class Cut:
     bulge: float = 0.0
 
     def reach(self, y: Floats) -> Floats:
-        """Return how far the cut reaches inward at each distance ``y`` from the corner (0 beyond its end)."""
+        """Return how far the cut reaches inward at each distance ``y`` from the corner (0 beyond its end).
+
+        ``y``, at least 0, and the result are float64 of one shape, in the units of ``down`` and of ``across``.
+        """
         t = np.clip(y / self.down, 0.0, 1.0)
         k = self.bulge
         if k < 1e-6:
@@ -102,7 +105,10 @@ class FieldShape:
         return f"{name}+inset" if self.insets else name
 
     def spans(self, y: Floats) -> tuple[Floats, Floats]:
-        """Return the field's left and right end at each height; the left end is larger where there is no field."""
+        """Return the field's left and right end at each height; the left end is larger where there is no field.
+
+        Heights and ends are float64 of one shape, fractions of the image's height and width, 0 at the top and left.
+        """
         box = self.box
         left, right = np.full(y.shape, box.left), np.full(y.shape, box.right)
         for index, cut in enumerate(self.cuts):

@@ -101,6 +101,12 @@ def display_boxes(rgb: NDArray[np.uint8]) -> list[tuple[int, int, int, int]]:
 
     Positioning displays are flat cyan, green or blue rectangles. Tissue under narrow-band light or dye has such hues
     too, but it is never flat over a rectangle.
+
+    Args:
+        rgb: uint8 H×W×3.
+
+    Returns:
+        Pixels, right and bottom exclusive; none where no box is there.
     """
     channels = rgb.astype(np.int16)
     red, green, blue = channels[..., 0], channels[..., 1], channels[..., 2]

@@ -95,7 +95,16 @@ def _middle(shape: tuple[int, int], size: int) -> tuple[slice, slice]:
 
 
 def prepared_image(image: Image, *, size: int | None, resize: int | None = None) -> Image:
-    """Return the image alone as :func:`prepare` makes it of a seed, a contiguous copy."""
+    """Return the image alone as :func:`prepare` makes it of a seed, a contiguous copy.
+
+    Args:
+        image: uint8 H×W×3.
+        size: Side of the result in pixels; None leaves the image at its own size.
+        resize: Length of the shorter side before the middle ``size`` × ``size`` is cut out; None stretches instead.
+
+    Returns:
+        uint8 size×size×3, or H×W×3 where ``size`` is None.
+    """
     if size is None or resize is None:
         return resize_image(image, size)
     shape = shorter_side(image.shape[:2], resize)
@@ -109,7 +118,7 @@ def shorter_side(shape: tuple[int, ...], length: int) -> tuple[int, int]:
 
 
 def resize_image(image: Image, size: int | None) -> Image:
-    """Return the image as size×size, antialiased; a contiguous copy at its own size when ``size`` is None.
+    """Return an image, uint8 H×W×3, as size×size, antialiased; a contiguous copy at its own size when ``size`` is None.
 
     Shrinking averages exactly over the area of each new pixel (``INTER_AREA``, a box filter, so detail finer than the
     new grid cannot alias into stripes beyond what a box leaves); enlarging is bilinear. When one axis shrinks and the

@@ -121,6 +121,9 @@ def noise_table(std: float) -> NDArray[np.uint8]:
 
     Args:
         std: Standard deviation in grey levels, in [1, 40].
+
+    Returns:
+        uint8, 256 values, ascending.
     """
     spread = float(np.sqrt(max(std * std - 1.0 / 12.0, 0.0)))
     table: NDArray[np.uint8] = np.rint(_unit_quantiles() * spread + _MIDDLE).astype(np.uint8)
@@ -154,7 +157,8 @@ def add_noise(image: Image, *, std: float, noise_seed: int) -> Image:
 def frame_filled(seed: PreparedSeed) -> Image:
     """Return the image with a rim of the frame, as wide as the widest kernel reaches, taken from the field beside it.
 
-    Each pixel of the rim gets the mean of the field pixels in the largest kernel around it. Once per seed.
+    Each pixel of the rim gets the mean of the field pixels in the largest kernel around it. Once per seed; uint8 H×W×3,
+    read-only.
     """
     return seed.memo("motion.frame_filled", lambda: _fill_frame(seed))
 

@@ -121,7 +121,7 @@ def build_library(
 
 
 def cut_objects(item: Found, options: BuildOptions, layout: str) -> list[tuple[NDArray[np.uint8], dict[str, Any]]]:
-    """Return every object of one image as (RGBA, facts without a name).
+    """Return every object of one image as (RGBA, facts without a name): uint8 h×w×4, cut out and shrunk.
 
     Raises:
         ValueError: The image or the mask cannot be used, with the reason.

@@ -96,7 +96,7 @@ def likeness(look: FieldLook, infos: Sequence[ObjectInfo]) -> NDArray[np.float64
     """Return each object's probability of being chosen: higher the more its original field resembles the target's.
 
     Report 4.5 imposes similarity of brightness, contrast and colour without figures; the widths are ours
-    (``LIKENESS``).
+    (``LIKENESS``). Of n objects, at least one, float64 of shape (n,), in [0, 1], with sum 1.
     """
     brightness, contrast, colour = LIKENESS
     rows = np.array([[i.field_brightness, i.field_contrast, *i.field_colour] for i in infos])
@@ -149,7 +149,7 @@ def place_free(
     """Place ``count`` objects anywhere off the lesion and the frame, together covering a fraction of the field.
 
     Where the wanted pieces find no room smaller ones are tried, and what is still missing is made up by more small
-    pieces, down to ``LOWEST_SHARE`` of the area.
+    pieces, down to ``LOWEST_SHARE`` of the area; ``area`` is a fraction of the field, in (0, 1), ``infos`` of one kind.
 
     Raises:
         NotApplicable: There is no room for that much.
@@ -290,7 +290,8 @@ def place_instrument(
 ) -> Placed:
     """Place one instrument near its original position and orientation, its shaft cut by the rim of the field.
 
-    What is seen of it covers ``area`` of the field, or down to ``LOWEST_SHARE`` of that where room is short.
+    What is seen of it covers ``area``, a fraction of the field in (0, 1), or down to ``LOWEST_SHARE`` of that where
+    room is short; ``infos`` are instruments, at least one.
 
     Raises:
         NotApplicable: No instrument of that size fits off the lesion.

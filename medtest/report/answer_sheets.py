@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import base64
 import io
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from medtest.report.material import SAMPLES, picture_of, sample_index
+from medtest.report.material import picture_of, sample_index
+from medtest.report.replayed import Kind, Picture, write_pictures
 from medtest.results.answer_worst import Illustration
-from medtest.runner.folder import output_problems, writing, writing_text
-from medtest.runner.parts import Parts
-from medtest.runner.replay import replay_sequence
+from medtest.runner.folder import writing
 from medtest.suite.model import Invocation, Suite
 
-INDEX = "asked.json"
+SHEETS = Kind(
+    index="asked.json",
+    files="asked-*.png",
+    gained=("widths",),
+    undrawn="the pictures of an image could not be drawn",
+)
 SIDE = 132
 """Height of a small picture in pixels; its width follows the image, at most twice that."""
 _QUALITY = 82
@@ -42,32 +45,13 @@ def write_sheets(
     Raises:
         OutputProblem: A picture cannot be written.
     """
-    shown = [] if suite.privacy.images == "none" else list(worst)
-    entries = [_entry(number, one) for number, one in enumerate(shown, start=1)]
-    if entries and [{k: v for k, v in one.items() if k != "widths"} for one in sample_index(folder, INDEX)] == entries:
-        return []
-    _clear(folder)
-    drawn: list[dict[str, Any]] = []
-    problems: list[str] = []
-    parts: Parts | None = None
-    for one, entry in zip(shown, entries, strict=True):
-        try:
-            parts = parts or Parts(suite, invocation.data, invocation.batch_size)
-            images = replay_sequence(suite, invocation, [one.address(shown) for shown in one.pictures], parts)
-        except Exception as error:  # noqa: BLE001 - a seed source or relation may be anybody's plug-in
-            problems.append(f"{system}: the pictures of an image could not be drawn ({type(error).__name__}).")
-            continue
-        widths = _save(images, folder / SAMPLES / str(entry["file"]))
-        drawn.append({**entry, "widths": widths})
-    if drawn:
-        with writing_text(folder / SAMPLES / INDEX) as file:
-            json.dump(drawn, file, indent=1, ensure_ascii=False)
-    return problems
+    pictures = [_picture(number, one) for number, one in enumerate(worst, start=1)]
+    return write_pictures(suite, invocation, folder, pictures, SHEETS, system)
 
 
 def sheets(folder: Path, worst: Sequence[Illustration]) -> list[list[str]]:
     """Return the small pictures of each image as ``data:`` addresses; none of an image that has no sheet."""
-    known = {tuple(entry.get("addresses") or ()): entry for entry in sample_index(folder, INDEX)}
+    known = {tuple(entry.get("addresses") or ()): entry for entry in sample_index(folder, SHEETS.index)}
     return [_pictures(folder, known.get(tuple(one.address(shown) for shown in one.pictures))) for one in worst]
 
 
@@ -94,15 +78,10 @@ def _pictures(folder: Path, entry: dict[str, Any] | None) -> list[str]:
     return found
 
 
-def _entry(number: int, one: Illustration) -> dict[str, Any]:
-    return {"file": f"asked-{number:02d}.png", "addresses": [one.address(shown) for shown in one.pictures]}
-
-
-def _clear(folder: Path) -> None:
-    with output_problems(folder / SAMPLES):
-        (folder / SAMPLES).mkdir(parents=True, exist_ok=True)
-        for path in (*(folder / SAMPLES).glob("asked-*.png"), folder / SAMPLES / INDEX):
-            path.unlink(missing_ok=True)
+def _picture(number: int, one: Illustration) -> Picture:
+    addresses = [one.address(shown) for shown in one.pictures]
+    entry = {"file": f"asked-{number:02d}.png", "addresses": addresses}
+    return Picture(entry=entry, addresses=addresses, draw=lambda images, path: {"widths": _save(images, path)})
 
 
 def _save(images: Sequence[Any], path: Path) -> list[int]:

@@ -17,12 +17,14 @@ from medtest.results.answer_rows import SOURCE, UNCHANGED
 from medtest.results.answer_states import COUNTS
 from medtest.results.answer_tables import AnswerTables
 from medtest.results.published_answers import SOURCE as PUBLISHED
+from medtest.vqa.wording import plain_value
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from medtest.report.material import Material
 
+_MOST_JUDGED = 40
 _TURNED = ("right_to_wrong", "wrong_to_right", "wrong_to_wrong")
 
 
@@ -44,6 +46,8 @@ def answers(material: Material) -> dict[str, Any]:
             "questions": _by_question(found.directions),
             "changes": _changes(found.changes),
             "states": _states(found.states),
+            "judge": judge_words(found),
+            "judged": [] if found.judged is None else _judged(found.judged),
             "costs": _costs(found.costs),
             "cost_words": _cost_words(found.costs),
             "worst": [
@@ -258,6 +262,41 @@ def _states(states: pd.DataFrame) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def judge_words(found: AnswerTables) -> str:
+    """Return who read what the parser could not, and how much, "" without a judge."""
+    if found.judged is None:
+        return ""
+    if found.judged.empty:
+        return f'medtest found a value, a refusal or "not relevant" in every answer; {found.judge} was not asked.'
+    read = found.judged[found.judged["state"] != "unparsed"]
+    cases = int(read["cases"].sum())
+    return (
+        f"In {len(found.judged):,} different answers medtest finds no value. Their words were put to {found.judge},"
+        f" which read {len(read):,} of them ({cases:,} cases). These cases are judged by its readings, on this page and"
+        ' in its tables, and are counted in the column "by the judge"; the run\'s own tables, outside views/, leave'
+        " them unread."
+    )
+
+
+def _judged(judged: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the readings of most cases, those that the judge left unread last."""
+    order = judged.assign(_left=judged["state"] == "unparsed").sort_values(
+        ["_left", "cases"], ascending=[True, False], kind="stable"
+    )
+    return [
+        {
+            "name": question_words(str(row["item"])),
+            "words": row["words"],
+            "state": "unclear" if row["state"] == "unparsed" else str(row["state"]).replace("_", " "),
+            "value": plain_value(str(row["said"])) if row["said"] else "",
+            "quote": row["quote"],
+            "doubt": row["doubt"],
+            "cases": f"{row['cases']:,}",
+        }
+        for row in order.head(_MOST_JUDGED).to_dict("records")
+    ]
 
 
 def _costs(costs: pd.DataFrame) -> list[dict[str, Any]]:

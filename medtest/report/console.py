@@ -15,7 +15,7 @@ from medtest.records import SOURCE_FAILED
 from medtest.report.answers import floor_words, hidden_words
 from medtest.report.heat import SUMS, Rates, beside, percent
 from medtest.report.material import Material
-from medtest.report.words import criterion_keys, criterion_words
+from medtest.report.words import criterion_keys
 from medtest.results import efr
 from medtest.results.answer_states import ALL as ALL_QUESTIONS
 from medtest.results.answer_states import OVERALL as EVERY_RELATION
@@ -161,8 +161,3 @@ def one_line(material: Material) -> str:
     row = Rates(material.tables.efr).get(relation=efr.OVERALL, **criterion_keys(material))
     rate = "no case judged" if row is None or not int(row["cases"]) else f"EFR {percent(row['efr_percent'])}"
     return f"{material.system}{' (simulated)' if material.simulated else ''}: {rate}"
-
-
-def criterion_view(material: Material) -> Text:
-    """Return what counts as a violation, in words."""
-    return Text(f"A violation: {criterion_words(material)}.", style="dim")

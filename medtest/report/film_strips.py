@@ -9,16 +9,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from medtest.report.material import SAMPLES, sample_index
+from medtest.cases import Image
+from medtest.report.material import sample_index
+from medtest.report.replayed import Kind, Picture, write_pictures
 from medtest.results.decisions import labels_of
 from medtest.results.films import Film, Frame
 from medtest.runner.films import FilmFrame, draw_film
-from medtest.runner.folder import output_problems, writing, writing_text
-from medtest.runner.parts import Parts
-from medtest.runner.replay import replay_sequence
+from medtest.runner.folder import writing
 from medtest.suite.model import Invocation, Suite
 
-INDEX = "films.json"
+FILMS = Kind(index="films.json", files="film-*.png", undrawn="a film strip could not be drawn")
 NONE_TRUE = "none"
 """What stands for an answer without any label."""
 
@@ -41,57 +41,37 @@ def write_films(suite: Suite, invocation: Invocation, folder: Path, films: Seque
     Raises:
         OutputProblem: A picture cannot be written.
     """
-    shown = [] if suite.privacy.images == "none" else list(films)
-    entries = [_entry(number, film) for number, film in enumerate(shown, start=1)]
-    if entries and entries == film_index(folder):
-        return []
-    _clear(folder)
-    drawn: list[dict[str, Any]] = []
-    problems: list[str] = []
-    parts: Parts | None = None
-    for film, entry in zip(shown, entries, strict=True):
-        try:
-            parts = parts or Parts(suite, invocation.data, invocation.batch_size)
-            images = replay_sequence(suite, invocation, [film.address(frame.frame) for frame in film.frames], parts)
-        except Exception as error:  # noqa: BLE001 - a seed source or relation may be anybody's plug-in
-            problems.append(f"{system}: a film strip could not be drawn ({type(error).__name__}).")
-            continue
-        frames = [
-            FilmFrame(image=image, lines=_lines(frame), flipped=frame.flipped)
-            for image, frame in zip(images, film.frames, strict=True)
-        ]
-        picture = draw_film(frames, title=_title(film, system), detail=_detail(film))
-        _save(picture, folder / SAMPLES / str(entry["file"]))
-        drawn.append(entry)
-    if drawn:
-        with writing_text(folder / SAMPLES / INDEX) as file:
-            json.dump(drawn, file, indent=1, ensure_ascii=False)
-    return problems
+    pictures = [_picture(number, film, system) for number, film in enumerate(films, start=1)]
+    return write_pictures(suite, invocation, folder, pictures, FILMS, system)
 
 
 def film_index(folder: Path) -> list[dict[str, Any]]:
     """Return the entries of ``samples/films.json`` whose picture lies beside it."""
-    return sample_index(folder, INDEX)
+    return sample_index(folder, FILMS.index)
 
 
-def _entry(number: int, film: Film) -> dict[str, Any]:
+def _picture(number: int, film: Film, system: str) -> Picture:
     seed = re.sub(r"[^A-Za-z0-9_-]+", "-", film.seed_id)[:40]
     name = f"film-{number:02d}-{film.relation}-s{film.severity}-r{film.repeat}-{seed}.png"
-    return {"file": name, "address": film.address(0), **json.loads(json.dumps(asdict(film)))}
+    entry = {"file": name, "address": film.address(0), **json.loads(json.dumps(asdict(film)))}
+
+    def draw(images: Sequence[Image | None], path: Path) -> dict[str, Any]:
+        _save(images, film, system, path)
+        return {}
+
+    return Picture(entry=entry, addresses=[film.address(frame.frame) for frame in film.frames], draw=draw)
 
 
-def _clear(folder: Path) -> None:
-    with output_problems(folder / SAMPLES):
-        (folder / SAMPLES).mkdir(parents=True, exist_ok=True)
-        for path in (*(folder / SAMPLES).glob("film-*.png"), folder / SAMPLES / INDEX):
-            path.unlink(missing_ok=True)
+def _save(images: Sequence[Image | None], film: Film, system: str, path: Path) -> None:
+    from PIL import Image as Pictures
 
-
-def _save(picture: Any, path: Path) -> None:
-    from PIL import Image
-
+    frames = [
+        FilmFrame(image=image, lines=_lines(frame), flipped=frame.flipped)
+        for image, frame in zip(images, film.frames, strict=True)
+    ]
+    picture = draw_film(frames, title=_title(film, system), detail=_detail(film))
     with writing(path) as file:
-        Image.fromarray(picture).save(file, format="PNG")
+        Pictures.fromarray(picture).save(file, format="PNG")
 
 
 def _lines(frame: Frame) -> list[str]:

@@ -30,6 +30,7 @@ from medtest.runner.folder import output_problems, write_manifest, writing_text
 from medtest.runner.outcome import RunOutcome, SystemOutcome
 from medtest.suite.exclusion import COPY as EXCLUDED
 from medtest.suite.model import Invocation, Suite
+from medtest.systems.answering.judge import Readings
 from medtest.tracking import Parents, Tracker
 
 VIEWS = "views"
@@ -73,6 +74,7 @@ def finish(
     outcome: RunOutcome,
     *,
     view: str = "",
+    readings: Mapping[str, Readings] | None = None,
     parents: Parents | None = None,
     sweep: bool = False,
 ) -> Finished:
@@ -85,6 +87,7 @@ def finish(
         invocation: How it was called.
         outcome: What the runner gave.
         view: Digest of the oracle where it is not the suite's own; tables and report then go to ``views/<digest>/``.
+        readings: What a judge read of each system's answers, by the system's name; a view of its own.
         parents: Parent runs that an earlier job of the sweep made.
         sweep: Whether more jobs follow, so that the parents stay open; end them with :func:`close_parents`.
 
@@ -99,7 +102,8 @@ def finish(
     results = _Results()
     reference = _reference(suite, invocation, outcome)
     for one in outcome.systems:
-        material, target = _system(suite, invocation, outcome, one, view, reference)
+        read = (readings or {}).get(one.record_name)
+        material, target = _system(suite, invocation, outcome, one, view, reference, read)
         results.materials.append(material)
         results.targets.append(target)
     results.compared = write_comparison(results.materials, results.targets, invocation.home, view)
@@ -194,6 +198,7 @@ def _system(
     one: SystemOutcome,
     view: str,
     reference: Path | None,
+    readings: Readings | None,
 ) -> tuple[Material, Path]:
     target = one.folder / VIEWS / view if view else one.folder
     wanted = Wanted.of(suite, one.system)
@@ -206,6 +211,7 @@ def _system(
         wanted,
         reference=None if reference is None else read_reference(reference),
         oracle=suite.build_oracle() if view else None,
+        readings=readings,
     )
     tables.write(target)
     films = () if tables.labels is None else tables.labels.films
@@ -216,7 +222,7 @@ def _system(
         _write_text(target / SUITE_FILE, yaml.safe_dump(json.loads(json.dumps(suite.composed)), sort_keys=False))
     run = read_run(one.folder)
     if run and not (view and run.get("command")):  # for the report that medtest tables makes from the folder alone
-        run["command"] = _without_oracle(invocation.command) if view else invocation.command
+        run["command"] = _without_view(invocation.command) if view else invocation.command
         run["reference"] = None if reference is None else Path(os.path.relpath(reference, one.folder)).as_posix()
         _write_text(one.folder / RUN_FILE, _run_text(run))
     run["error_percent"] = one.error_percent
@@ -233,9 +239,10 @@ def _system(
     return material, target
 
 
-def _without_oracle(command: str) -> str:
+def _without_view(command: str) -> str:
     """Return the command that judges as the suite does."""
-    return shlex.join(token for token in shlex.split(command) if not token.lstrip("+~").startswith("oracles"))
+    views = ("oracles", "judge.", "judge=")
+    return shlex.join(token for token in shlex.split(command) if not token.lstrip("+~").startswith(views))
 
 
 def _of_a_system(line: str, outcome: RunOutcome, *, but: SystemOutcome) -> bool:

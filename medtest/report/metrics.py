@@ -132,6 +132,8 @@ def _answers(material: Material) -> dict[str, float]:
         if row["item"] == answer_flips.ALL and row["refusal_rate"] == row["refusal_rate"]:
             found[f"refusals/{row['relation']}"] = float(row["refusal_rate"])
             found[f"unparsed/{row['relation']}"] = float(row["unparsed"])
+            if answers.judge:
+                found[f"read_by_judge/{row['relation']}"] = float(row["by_judge"])
     for row in answers.costs.to_dict("records")[:1]:
         names = ("cost_usd", "prompt_tokens", "completion_tokens", "seconds_median", "seconds_p95", "attempts")
         found |= {f"cost/{name}": float(row[name]) for name in names if row[name] == row[name]}
@@ -155,6 +157,7 @@ def tags(material: Material) -> dict[str, str]:
         "system": material.system,
         "digest": str(material.run.get("digest", "")),
         "view": material.view or "suite",
+        "judge": "" if material.tables.answers is None else material.tables.answers.judge,
         "criterion": f"{criteria.criterion_name(primary.score, primary.threshold)} against {primary.against}",
         "datasets": ", ".join(material.tables.counts.seeds),
         "seeds": "phantoms" if wanted.phantom else "images",

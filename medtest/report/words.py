@@ -128,4 +128,8 @@ def view_words(material: Material) -> str:
     """Return that the oracle is not the suite's own, or ""."""
     if not material.view:
         return ""
-    return f"The same records, judged otherwise ({criterion_words(material)}); view {material.view}."
+    answers = material.tables.answers
+    if answers is not None and answers.judge:
+        unread = "answers in which medtest finds no value were put to"
+        return f"The same records; {unread} {answers.judge}; view {material.view}."
+    return f"The same records under another oracle ({criterion_words(material)}); view {material.view}."

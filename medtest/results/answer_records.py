@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 STATE, WORDS, SAID = "state", "answer", "said"
+READ_BY, JUDGE = "read_by", "judge"
+"""A column that no record holds: who read the value, where a judge did (:mod:`medtest.results.readings`)."""
 _MARKS = (STATE, "rule", "reply", "source_state")
 """Columns that only records of answers have together."""
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from medtest.cases import Verdict
 from medtest.results import statistics
-from medtest.results.answer_records import STATE, answered, independent
+from medtest.results.answer_records import JUDGE, READ_BY, STATE, answered, independent
 from medtest.results.answer_rows import SOURCE, UNCHANGED
 from medtest.results.records_io import Records
 
@@ -34,6 +34,7 @@ COUNTS = (
     "unparsed",
     "cut_off",
     "malformed",
+    "by_judge",
     "errors",
 )
 """Columns that count answers."""
@@ -65,7 +66,8 @@ def state_table(records: Records) -> pd.DataFrame:
 
     ``asked`` are cases with an image, ``errors`` those of them without an answer. ``refusal`` counts all refusals,
     ``by_filter`` those of the server's content filter, ``refused_after_answer`` those whose source was answered.
-    ``unparsed`` counts all that could not be read, ``cut_off`` and ``malformed`` among them. Rates are of answers;
+    ``unparsed`` counts all that could not be read, ``cut_off`` and ``malformed`` among them; ``by_judge`` those of the
+    other states that the parser could not read and a judge did. Rates are of answers;
     intervals are Wilson's with images counted as cases, of pools (``all``, ``overall``) bootstraps over images unless
     fewer than ten images were refused, or fewer than ten answered. ``overall`` is over relations but ``unchanged`` and
     the source.
@@ -77,9 +79,8 @@ def state_table(records: Records) -> pd.DataFrame:
 
     cases = _cases(records)
     image, images = pd.factorize(cases["image"].to_numpy(dtype=object))
-    texts = {
-        name: cases[name].to_numpy(dtype=object) for name in ("item", "relation", STATE, "reply", "why", "verdict")
-    }
+    names = ("item", "relation", STATE, "reply", "why", "verdict", READ_BY)
+    texts = {name: cases[name].to_numpy(dtype=object) for name in names}
     relations = list(dict.fromkeys(texts["relation"]))
     pooled = ~np.isin(texts["relation"], [SOURCE, UNCHANGED])
     under = {name: texts["relation"] == name for name in relations} | {OVERALL: pooled}
@@ -108,6 +109,7 @@ def _cases(records: Records) -> pd.DataFrame:
     parts = []
     for frame in (records.sources, records.followups):
         kept = frame[["item", "relation", "verdict", STATE, "reply", "why"]].astype(object)
+        kept[READ_BY] = frame[READ_BY] if READ_BY in frame.columns else ""
         error = kept["verdict"] == Verdict.ERROR.value
         parts.append(kept.assign(image=independent(frame))[kept[STATE].notna() | error].fillna(""))
     return pd.concat(parts, ignore_index=True)
@@ -120,10 +122,9 @@ def _marks(texts: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
         name: (texts["reply"] == reply) & ~error
         for name, reply in (("by_filter", "content_filter"), ("cut_off", "length"), ("malformed", "malformed"))
     }
-    return {
-        "error": error,
-        "marks": {**states, "refused_after_answer": states["refusal"] & (texts["why"] == "refusal"), **replies},
-    }
+    refused = states["refusal"] & (texts["why"] == "refusal")
+    by_judge = (texts[READ_BY] == JUDGE) & ~error
+    return {"error": error, "marks": {**states, "refused_after_answer": refused, **replies, "by_judge": by_judge}}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

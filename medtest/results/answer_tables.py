@@ -39,6 +39,8 @@ class AnswerTables:
         states: Refusals, and what could not be read.
         costs: Tokens, dollars, seconds.
         hidden: What the difference of accuracies hides; None without any truth.
+        judge: Who read answers in which the parser found nothing, or "" for nobody.
+        judged: Its readings (:data:`medtest.results.readings.JUDGED_COLUMNS`), None without a judge.
         worst: The images that flip most.
         phantom: Whether any of the seeds are made images.
     """
@@ -54,6 +56,8 @@ class AnswerTables:
     hidden: Hidden | None = None
     worst: tuple[Illustration, ...] = ()
     phantom: bool = False
+    judge: str = ""
+    judged: pd.DataFrame | None = None
 
     @property
     def simulated(self) -> bool:
@@ -71,6 +75,8 @@ class AnswerTables:
             "answer_states.csv": self.states,
             "answer_costs.csv": self.costs,
         }
+        if self.judged is not None:
+            named["answers_judged.csv"] = self.judged.assign(judge=self.judge)
         last = {
             SYSTEM: self.system,
             SUBJECT: "simulated" if self.simulated else "real",

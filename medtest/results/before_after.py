@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -90,25 +89,6 @@ class Paired(Places):
     before: dict[str, Floats]
     after: dict[str, Floats]
     unpaired: int
-
-
-def compare_folders(
-    before: Path, after: Path, *, family: str = "", order: Sequence[str] = (), scores: Sequence[str] = SCORES
-) -> pd.DataFrame:
-    """Return the table of two runs' folders, from their records alone.
-
-    Args:
-        before: Folder of the run before.
-        after: Folder of the run after, of the same suite on the same seeds.
-        family: Network whose published figures stand beside (``pranet`` …); none where the slides have none.
-        order: Relation ids in the suite's order; the records' order without.
-        scores: Score columns.
-
-    Raises:
-        OutputProblem: Records are missing, or the two did not see the same images.
-    """
-    names = [*KEY_COLUMNS, "cluster", "verdict", _HASH, *scores]
-    return table_of(pair(Records.read(before, names), Records.read(after, names), order=order, scores=scores), family)
 
 
 def pair(before: Records, after: Records, *, order: Sequence[str] = (), scores: Sequence[str] = SCORES) -> Paired:

@@ -120,7 +120,17 @@ class Resampler:
 
 
 def percentile_interval(draws: ArrayLike, axis: int = 0) -> tuple[Floats, Floats]:
-    """Return the 2.5 % and 97.5 % quantiles of bootstrap draws; NaN draws (empty resamples) are left out."""
+    """Return the 2.5 % and 97.5 % quantiles of bootstrap draws; NaN draws (empty resamples) are left out.
+
+    Between two draws it interpolates linearly (Hyndman and Fan, The American Statistician 50, 1996: definition 7).
+
+    Args:
+        draws: Numbers of any shape, at least one draw along ``axis``.
+        axis: The axis of the draws.
+
+    Returns:
+        Lower and upper ends, float64 each, of the shape of ``draws`` without ``axis``; NaN where every draw is NaN.
+    """
     values = np.moveaxis(np.asarray(draws, dtype=np.float64), axis, -1)
     flat = np.ascontiguousarray(values.reshape(-1, values.shape[-1]))
     missing = np.isnan(flat).sum(1)
@@ -156,6 +166,13 @@ def smallest_upper_bound(cases: int) -> float:
 
 
 def group_numbers(values: ArrayLike) -> tuple[NDArray[np.int64], int]:
-    """Return each value's number from 0 without gaps (in sorted order), and how many there are."""
+    """Return each value's number from 0 without gaps (in sorted order), and how many there are.
+
+    Args:
+        values: Names or numbers of any shape, taken row by row; all of one sort.
+
+    Returns:
+        int64 of shape (number of values,), in [0, groups), and the number of groups.
+    """
     unique, codes = np.unique(np.asarray(values), return_inverse=True)
     return codes.astype(np.int64).ravel(), int(unique.size)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from medtest.results.exclusion import Excluded, leave_out
 from medtest.results.label_tables import LabelTables, Reference, label_tables
 from medtest.results.measured import measured_rows
 from medtest.results.paper import Paper, paper_of
+from medtest.results.readings import judged_table, with_readings
 from medtest.results.records_io import Floats, Records, column_names
 from medtest.results.rejudging import rejudged_records
 from medtest.results.series_records import Shape
@@ -29,6 +30,8 @@ from medtest.suite.model import Criterion, Suite
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from medtest.systems.answering.judge import Readings
 
 FOLDER = "tables"
 COUNTED = ("missed_lesions", "false_regions")
@@ -170,6 +173,7 @@ def make_tables(
     system_id: str | None = None,
     reference: Reference | None = None,
     oracle: Oracle | None = None,
+    readings: Readings | None = None,
 ) -> Tables:
     """Make every table of one system's folder from its records; nothing is written and no system is run.
 
@@ -179,6 +183,7 @@ def make_tables(
         system_id: The system's id in the suite, for ``trained_on``.
         reference: What a classifier's flip probabilities and corruption errors are relative to.
         oracle: Judges the records anew, where it is not the one that judged them; None takes them as they are.
+        readings: What a judge read of answers in which the parser found nothing; needs ``oracle``.
 
     Raises:
         OutputProblem: The folder holds no readable records, or no ``suite.yaml`` where it is needed.
@@ -189,7 +194,15 @@ def make_tables(
         wanted = Wanted.of(suite, system_id) if isinstance(suite, Suite) else suite
     extra = ["followup_sha256"] if wanted.exclude is not None else []
     records = Records.read(folder, [*make_columns(folder), *extra])
-    return tables_of(records if oracle is None else rejudged_records(records, oracle), wanted, reference=reference)
+    if oracle is None:
+        return tables_of(records, wanted, reference=reference)
+    if readings is None:
+        return tables_of(rejudged_records(records, oracle), wanted, reference=reference)
+    made = tables_of(with_readings(records, readings.found, oracle), wanted, reference=reference)
+    answers = made.answers
+    if answers is None:
+        return made
+    return replace(made, answers=replace(answers, judge=readings.judge, judged=judged_table(records, readings.found)))
 
 
 def tables_of(records: Records, wanted: Wanted, *, reference: Reference | None = None) -> Tables:

@@ -2,7 +2,7 @@
 
 Every system draws its calls from a stream that does not end between seeds, so that as many calls are under way at the
 end of one seed as in the middle. A case is recorded when its own answer and its source's are there. Where a budget
-ends a stream, cases without an answer are not recorded: they are still to be run.
+ends a stream, or the user stops the run, cases without an answer are not recorded: they are still to be run.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ class AskingRunner:
         self.parts, self.systems, self.maker, self.names = parts, systems, maker, names
         self._outbox, self._memory = outbox, memory
         self._sending = threading.RLock()
+        self._halted = False
         self._threads = [_Asker(self, number) for number in range(len(systems))]
         self._ended = threading.Event()
         self._index = SHARED
@@ -67,6 +68,8 @@ class AskingRunner:
 
     def run(self, task: UnitTask) -> None:
         """Prepare a seed and hand it to every system; it is done when the last of them says so."""
+        if self._halted:
+            return
         self._index = task.index
         self.began(task.index)
         unit = self.parts.unit(task.ref)
@@ -85,8 +88,14 @@ class AskingRunner:
         for thread in self._threads:
             thread.give(Share(opened))
 
+    def halt(self) -> None:
+        """Draw nothing further and let calls under way end, in all systems at once; wait for none of them."""
+        self._halted = True
+        for thread in self._threads:
+            thread.halt()
+
     def close(self) -> None:
-        """End every stream."""
+        """End every stream and wait until its last answer is recorded."""
         for thread in self._threads:
             thread.end()
         self._ended.set()
@@ -138,9 +147,9 @@ class AskingRunner:
             beats += 1
             if self._only_limited() and beats % _BEATS == 0:
                 self.began(self._index)
-            for number, system in enumerate(self.systems):
-                text = system.counters()
-                if text:
+            for number, thread in enumerate(self._threads):
+                thread.mind_silence(_TOLD_SECONDS)
+                if text := thread.counters():
                     self.send(Told(number, text))
 
     def _only_limited(self) -> bool:
@@ -173,8 +182,10 @@ class _Asker:
         self._next = 0
         self._lock = threading.Lock()
         self._open: list[Share] = []
+        self._dropped: set[int] = set()
+        self._silent = 0.0
         self._closed = False
-        self._ended = False
+        self._ended = self._halted = False
         self._thread = threading.Thread(target=self._live, name=f"system-{number}", daemon=True)
         self._thread.start()
 
@@ -192,6 +203,39 @@ class _Asker:
         """Take a unit."""
         self._shares.put(share)
 
+    def counters(self) -> str:
+        """Return how its calls stand; what breaks there tells nothing, and harms nobody."""
+        try:
+            return self._system.counters()
+        except Exception:  # noqa: BLE001 - the system under test may raise anything
+            return ""
+
+    def halt(self) -> None:
+        """Draw nothing further: the stream ends, and the system with it once its calls under way have."""
+        self._ended = self._halted = True
+        try:
+            self._system.stop()
+        except Exception:  # noqa: BLE001 - its stream ends all the same
+            return
+
+    def mind_silence(self, seconds: float) -> None:
+        """Count so many seconds more without an answer, and give up what is open where they are too many.
+
+        It is told of time instead of looking at a clock, for a process that was stopped for an hour was not silent.
+        """
+        with self._lock:
+            self._silent = self._silent + seconds if self._calls else 0.0
+            if not (self.limited and self._silent > self._system.silent_seconds):
+                return
+            self._silent = 0.0
+            reason = f"no answer came: nothing was heard for {self._system.silent_seconds:g} s while the call was open"
+            given_up = [call for _, call, _ in self._calls.values()]
+            self._dropped |= {call.number for call in given_up}
+            outputs = [Asked(number=call.number, outputs=(reason,) * len(call.asks)) for call in given_up]
+            shares = [self._settle(asked) for asked in outputs]
+        for share in shares:
+            self._close_if_done(share)
+
     def end(self) -> None:
         """Let the stream end and wait for it."""
         self._shares.put(None)
@@ -207,11 +251,11 @@ class _Asker:
         except MedtestError as stopped:
             self._runner.send(Spent(self._number, str(stopped), stopped.exit_code))
         except BaseException as error:  # noqa: BLE001 - the system under test may raise anything
-            reason = describe(error)
+            reason = "" if self._halted else describe(error)
         self._give_up(reason)
 
     def _stream(self) -> Iterator[Asking | None]:
-        while True:
+        while not self._halted:
             try:
                 share = self._shares.get(timeout=_WAIT_SECONDS)
             except queue.Empty:
@@ -247,6 +291,8 @@ class _Asker:
                 self._without_image(share, made, number, wanted)
                 continue
             for group in (wanted,) if opened.seed.together else [(k,) for k in wanted]:
+                if self._halted:
+                    return
                 yield self._call(share, made, number, tuple(group))
         share.drawn = True
         self._close_if_done(share)
@@ -292,20 +338,29 @@ class _Asker:
 
     def _take(self, asked: Asked) -> None:
         with self._lock:
-            share, call, cases = self._calls.pop(asked.number)
-            row = share.open.unit.row
-            each = None if asked.seconds is None else 1000.0 * asked.seconds / len(call.asks)
-            for case, output in zip(cases, asked.outputs, strict=True):
-                made = self._runner.made(share.open, case % row)
-                if isinstance(output, str):
-                    answer = Answer(output=None, verdict=Verdict.ERROR, reason=output, elapsed_ms=each)
-                else:
-                    answer = Answer(output=output, elapsed_ms=each)
-                self._answered(share, case, made, answer)
-            share.under_way -= 1
+            self._silent = 0.0
+            if asked.number in self._dropped:  # it came after all, too late
+                self._dropped.discard(asked.number)
+                return
+            share = self._settle(asked)
         if not self._system.own_limits:
             self._runner.began(share.open.task.index)
         self._close_if_done(share)
+
+    def _settle(self, asked: Asked) -> Share:
+        """Record what came of a call, or that nothing did, the lock being held, and return whose call it was."""
+        share, call, cases = self._calls.pop(asked.number)
+        row = share.open.unit.row
+        each = None if asked.seconds is None else 1000.0 * asked.seconds / len(call.asks)
+        for case, output in zip(cases, asked.outputs, strict=True):
+            made = self._runner.made(share.open, case % row)
+            if isinstance(output, str):
+                answer = Answer(output=None, verdict=Verdict.ERROR, reason=output, elapsed_ms=each)
+            else:
+                answer = Answer(output=output, elapsed_ms=each)
+            self._answered(share, case, made, answer)
+        share.under_way -= 1
+        return share
 
     def _answered(self, share: Share, case: int, made: Made, answer: Answer) -> None:
         question = case // share.open.unit.row

@@ -18,6 +18,7 @@ from medtest.runner.messages import (
     Done,
     Failed,
     Gone,
+    Halt,
     Job,
     Message,
     Place,
@@ -37,6 +38,8 @@ _CRASHES = 2
 """How often a batch may take its worker down before its cases become ERROR."""
 _STARTS = 3
 """How often in a row a worker may die before it is ready."""
+HALT_SECONDS = 25.0
+"""Time in which calls under way must end once the run was stopped; Slurm and Kubernetes kill 30 s after SIGTERM."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +73,7 @@ class Dispatcher:
         limits: Further bounds.
         callbacks: What to call.
         ahead: Tasks that a worker may have at a time; above 1 only where it works on several at once.
+        gently: On a stop, let workers end what is under way (calls that are paid for) instead of killing them.
 
     Attributes:
         notices: Lines for the user.
@@ -78,6 +82,7 @@ class Dispatcher:
         started: Most workers that ran at a time.
         running_seconds: Wall time from the first worker being ready to the last case.
         stop: Set by a signal handler; the run ends at the next safe point.
+        halting: The run was stopped, and calls under way are waited for.
     """
 
     def __init__(
@@ -89,6 +94,7 @@ class Dispatcher:
         limits: Limits,
         callbacks: Callbacks,
         ahead: int = 1,
+        gently: bool = False,
     ) -> None:
         self._job = job
         self._tasks = tasks
@@ -97,6 +103,7 @@ class Dispatcher:
         self._limits = limits
         self._call = callbacks
         self._ahead = ahead
+        self._gently = gently
         self._inbox: queue.SimpleQueue[tuple[Worker, Message]] = queue.SimpleQueue()
         self._workers: list[Worker] = []
         self._crashes: dict[tuple[int, Place], int] = {}
@@ -105,12 +112,14 @@ class Dispatcher:
         self._exhausted = False
         self._slept = time.monotonic()
         self._leaks = 0
+        self._leaking: set[Worker] = set()
         self.notices: list[str] = []
         self.spent: list[Spent] = []
         self.device = ""
         self.started = 0
         self.layout: Layout | None = None
         self.stop = False
+        self.halting = False
         self._running_since: float | None = None
         self.running_seconds = 0.0
         self._asked_for_more = False
@@ -128,8 +137,10 @@ class Dispatcher:
             self._fill()
             while self._workers:
                 self._step()
-                if self.stop:
-                    raise KeyboardInterrupt
+                if self.stop and not self.halting:
+                    self._halt()
+            if self.halting:
+                raise KeyboardInterrupt
         except KeyboardInterrupt:
             self._drain_rows()
             raise
@@ -137,6 +148,27 @@ class Dispatcher:
             for worker in self._workers:
                 worker.kill()
             end_all(self._workers, patience=0.0)
+
+    def _halt(self) -> None:
+        """Let workers that are asking end what is under way; kill the others, which have nothing to lose.
+
+        Raises:
+            KeyboardInterrupt: Nobody is asking.
+        """
+        asking = [
+            w for w in self._workers if self._gently and w.ready and any(isinstance(t, UnitTask) for t in w.tasks)
+        ]
+        if not asking:
+            raise KeyboardInterrupt
+        self.halting = True
+        for worker in self._workers:
+            if worker in asking:
+                worker.give(Halt())
+                worker.retire()
+                worker.deadline = time.monotonic() + HALT_SECONDS
+            else:
+                worker.retired = True
+                worker.kill()
 
     def run_later_tasks(self) -> None:
         """Skip the tasks, for nothing is to do, and run what comes after them."""
@@ -198,7 +230,8 @@ class Dispatcher:
         match message:
             case Begin(place=place):
                 worker.place = place
-                worker.deadline = None if worker.doomed else time.monotonic() + self._batch_seconds
+                if not self.halting:
+                    worker.deadline = None if worker.doomed else time.monotonic() + self._batch_seconds
             case Rows(index=index, rows=rows):
                 self._call.rows(rows, index)
             case Done():
@@ -271,14 +304,16 @@ class Dispatcher:
             for key in [key for key in self._crashes if key[0] == task.index]:
                 del self._crashes[key]
         self.notices += message.errors
-        if worker.doomed:
+        if worker.doomed or self.halting:
             return
         if worker.first_memory is None:
             worker.first_memory = message.memory
-        if not worker.tasks and message.memory > max(self._limits.worker_bytes, 3 * worker.first_memory):
-            self._replace_leaking(worker, message.memory)
-        else:
+        if message.memory > max(self._limits.worker_bytes, 3 * worker.first_memory):
+            self._leaking.add(worker)
+        if worker not in self._leaking:
             self._next(worker)
+        elif not worker.tasks:  # one that works on several is given no more and finishes those it has: no call is lost
+            self._replace_leaking(worker, message.memory)
 
     def _replace_leaking(self, worker: Worker, memory: int) -> None:
         self._leaks += 1
@@ -292,6 +327,10 @@ class Dispatcher:
 
     def _gone(self, worker: Worker) -> None:
         self._workers.remove(worker)
+        self._leaking.discard(worker)
+        if self.halting:
+            worker.end()
+            return
         if worker.retired and not worker.tasks:
             worker.end(patience=1.0)
         else:

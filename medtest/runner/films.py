@@ -13,6 +13,7 @@ from PIL import Image as PillowImage
 from PIL import ImageDraw, ImageFont
 
 from medtest.cases import Image
+from medtest.runner.lettering import fitted
 
 Picture: TypeAlias = NDArray[np.uint8]
 
@@ -60,8 +61,8 @@ def draw_film(frames: Sequence[FilmFrame], *, title: str, detail: str) -> Pictur
     heights = [PANEL + 2 * _EDGE + 8 + _LINE * max(len(texts[n]) for n in row) for row in rows]
     canvas = PillowImage.new("RGB", (max(columns * width + _GAP, 480), _HEAD + sum(heights) + _GAP), _PAPER)
     draw = ImageDraw.Draw(canvas)
-    draw.text((_GAP, 4), _fitted(draw, title, _TITLE, canvas.width - 2 * _GAP), fill=_INK, font=_TITLE)
-    draw.text((_GAP, 26), _fitted(draw, detail, _TEXT, canvas.width - 2 * _GAP), fill=_FAINT, font=_TEXT)
+    draw.text((_GAP, 4), fitted(draw, title, _TITLE, canvas.width - 2 * _GAP), fill=_INK, font=_TITLE)
+    draw.text((_GAP, 26), fitted(draw, detail, _TEXT, canvas.width - 2 * _GAP), fill=_FAINT, font=_TEXT)
     top = _HEAD
     for row, height in zip(rows, heights, strict=True):
         for place, number in enumerate(row):
@@ -70,7 +71,7 @@ def draw_film(frames: Sequence[FilmFrame], *, title: str, detail: str) -> Pictur
             for line, words in enumerate(texts[number]):
                 colour = _FLIPPED if frames[number].flipped and line else _INK if line else _FAINT
                 at = (left, top + PANEL + 2 * _EDGE + 2 + line * _LINE)
-                draw.text(at, _fitted(draw, words, _TEXT, width - _GAP), fill=colour, font=_TEXT)
+                draw.text(at, fitted(draw, words, _TEXT, width - _GAP), fill=colour, font=_TEXT)
         top += height
     return np.asarray(canvas)
 
@@ -96,13 +97,3 @@ def _panel(frame: FilmFrame) -> Picture:
     outer[:] = colour
     outer[_EDGE:-_EDGE, _EDGE:-_EDGE] = inner
     return outer
-
-
-def _fitted(
-    draw: ImageDraw.ImageDraw, words: str, font: ImageFont.FreeTypeFont | ImageFont.ImageFont, width: int
-) -> str:
-    if draw.textlength(words, font=font) <= width:
-        return words
-    while words and draw.textlength(f"{words}…", font=font) > width:
-        words = words[:-1]
-    return f"{words}…"

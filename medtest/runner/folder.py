@@ -17,7 +17,7 @@ from typing import IO
 from medtest.errors import FolderInUse, OutputProblem
 
 MANIFEST = "manifest.sha256"
-PRIVATE = "ledger.sqlite"
+PRIVATE = ("ledger.sqlite", "judge.sqlite")
 """How files begin that a system keeps for itself: no result, hence not in the manifest nor in MLflow."""
 OUTPUTS = "outputs"
 SWEEP_VARIABLE = "MEDTEST_SWEEP_ID"

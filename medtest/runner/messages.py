@@ -151,6 +151,17 @@ Task: TypeAlias = "UnitTask | StripTask"
 
 
 @dataclass(frozen=True, slots=True)
+class Halt:
+    """To a worker whose systems are asked questions: draw nothing further, and let calls under way end.
+
+    Attributes:
+        index: It stands where tasks have their number.
+    """
+
+    index: int = SHARED
+
+
+@dataclass(frozen=True, slots=True)
 class Device:
     """The worker knows where its systems will run; it has not loaded them."""
 

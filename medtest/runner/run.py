@@ -16,7 +16,7 @@ import numpy as np
 
 from medtest.errors import SEVERITY_ORDER, ExitCode, MedtestError
 from medtest.runner import finish
-from medtest.runner.dispatch import Callbacks, Dispatcher
+from medtest.runner.dispatch import HALT_SECONDS, Callbacks, Dispatcher
 from medtest.runner.folder import FolderLock
 from medtest.runner.layout import Layout, choose_layout, device_is_certain
 from medtest.runner.ledger import Ledger, Places
@@ -139,10 +139,12 @@ class _Run:
         """Run what is to do, and finish the folders."""
         needed = any(type(system).needs_device for system in self.prepared.systems)
         device = device_is_certain(self.invocation.device, needed=needed)
-        at_once = all(isinstance(system, AskingSystem) and system.own_limits for system in self.prepared.systems)
+        asked = [system for system in self.prepared.systems if isinstance(system, AskingSystem)]
+        at_once = len(asked) == len(self.prepared.systems) and all(system.own_limits for system in asked)
         self._dispatcher = Dispatcher(
             job=self._job(device or "auto"),
             ahead=_AHEAD if at_once else 1,
+            gently=bool(asked),
             tasks=self._unit_tasks(),
             batch_seconds=self.invocation.batch_seconds,
             limits=self.limits,
@@ -193,7 +195,7 @@ class _Run:
             threads=layout.threads,
             seconds=seconds,
             running_seconds=0.0 if self._dispatcher is None else self._dispatcher.running_seconds,
-            notices=(*(system.reuse for system in systems if system.reuse), *self.notices),
+            notices=tuple(dict.fromkeys([*(system.reuse for system in systems if system.reuse), *self.notices])),
             stopped=self.stopped,
         )
 
@@ -266,8 +268,16 @@ class _Run:
             reused=done - executed,
             violations=int(counts[Code.FAIL]),
             errors=int(counts[Code.ERROR] + counts[Code.SOURCE_FAILED]),
-            calls=" | ".join(text for _, text in sorted(self._calls.items())),
+            calls=self._calls_line(),
         )
+
+    def _calls_line(self) -> str:
+        """Return how calls over an API stand, and once the run was stopped how long they are waited for."""
+        told = " | ".join(text for _, text in sorted(self._calls.items()))
+        if self._dispatcher is None or not self._dispatcher.halting:
+            return told
+        shown = told if "stopping" in told else f"stopping{': ' if told else ''}{told}"
+        return f"{shown} · {HALT_SECONDS:g} s at most; Ctrl-C again gives them up"
 
     def _told_calls(self, told: Told) -> None:
         name = f"{self.prepared.systems[told.system].record_name}: " if len(self.prepared.systems) > 1 else ""
@@ -284,7 +294,10 @@ class _Run:
 
 @contextmanager
 def _stop_gently(dispatcher: Dispatcher) -> Iterator[None]:
-    """Let the first Ctrl-C (or SIGTERM) end the run at a safe point; a second one ends it at once."""
+    """Let the first Ctrl-C (or SIGTERM) end the run at a safe point; a second one ends it at once.
+
+    Where systems are asked questions, the safe point is the end of the calls that are under way: they are paid for.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return

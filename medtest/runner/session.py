@@ -15,7 +15,7 @@ from medtest.errors import MedtestError
 from medtest.runner.asking import AskingRunner
 from medtest.runner.execute import Outbox, UnitRunner
 from medtest.runner.layout import resolve_device
-from medtest.runner.messages import Device, Done, Failed, Job, Message, Ready, Task, UnitTask
+from medtest.runner.messages import Device, Done, Failed, Halt, Job, Message, Ready, Task, UnitTask
 from medtest.runner.parts import Parts, describe
 from medtest.runner.privacy import Names, Scrubber
 from medtest.runner.rows import RowMaker
@@ -78,8 +78,12 @@ class Session:
         self._send(Ready(self._memory()))
         return True
 
-    def run(self, task: Task) -> None:
+    def run(self, task: Task | Halt) -> None:
         """Run a task and report that it is done; questions go on being answered, and are reported on, after it."""
+        if isinstance(task, Halt):
+            if self._asking is not None:
+                self._asking.halt()
+            return
         errors: tuple[str, ...] = ()
         if isinstance(task, UnitTask) and self._asking is not None:
             self._asking.run(task)

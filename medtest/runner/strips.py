@@ -15,6 +15,7 @@ from PIL import ImageDraw, ImageFont
 from medtest.cases import SERIES_KINDS, Image, LabelOutput, Mask, MaskOutput, PreparedSeed
 from medtest.runner.folder import writing
 from medtest.runner.label_words import expected_words, label_words
+from medtest.runner.lettering import fitted
 from medtest.runner.messages import Montage, Strip, StripTask
 from medtest.runner.montage import Row, draw_montage, save_montage
 from medtest.runner.parts import Answer, Made, Parts, answers, describe
@@ -24,7 +25,6 @@ from medtest.systems.asking import AskingSystem
 from medtest.systems.base import System
 
 Picture: TypeAlias = NDArray[np.uint8]
-Font: TypeAlias = "ImageFont.FreeTypeFont | ImageFont.ImageFont"
 
 PANEL = 300
 """Height of a panel in pixels; its width follows the image."""
@@ -223,7 +223,7 @@ def _words_panel(words: Sequence[tuple[str, str]]) -> Picture:
         draw.text((0, top), name, fill=_FAINT, font=_TEXT)
         for line in lines:
             top += _LINE
-            draw.text((8, top), _fitted(draw, line, _TEXT, _WORDS - 8), fill=_INK, font=_TEXT)
+            draw.text((8, top), fitted(draw, line, _TEXT, _WORDS - 8), fill=_INK, font=_TEXT)
         top += _LINE + 4
     return np.asarray(canvas)
 
@@ -271,15 +271,15 @@ def _assemble(
     lines = max(name.count("\n") for name, _ in panels)
     canvas = PillowImage.new("RGB", (width, _HEAD + PANEL + _FOOT + lines * _LINE), _PAPER)
     draw = ImageDraw.Draw(canvas)
-    draw.text((_GAP, 5), _fitted(draw, title, _TITLE, width - 2 * _GAP), fill=_INK, font=_TITLE)
+    draw.text((_GAP, 5), fitted(draw, title, _TITLE, width - 2 * _GAP), fill=_INK, font=_TITLE)
     legend = _legend(draw, width, with_truth=with_truth) if outlines else width
-    draw.text((_GAP, 28), _fitted(draw, detail, _TEXT, legend - 3 * _GAP), fill=_FAINT, font=_TEXT)
+    draw.text((_GAP, 28), fitted(draw, detail, _TEXT, legend - 3 * _GAP), fill=_FAINT, font=_TEXT)
     left = _GAP
     for name, picture in panels:
         canvas.paste(PillowImage.fromarray(picture), (left, _HEAD))
         for number, line in enumerate(name.split("\n")):
             at = (left + picture.shape[1] // 2, _HEAD + PANEL + 5 + number * _LINE)
-            shown = _fitted(draw, line, _TEXT, picture.shape[1])
+            shown = fitted(draw, line, _TEXT, picture.shape[1])
             draw.text(at, shown, fill=_INK, font=_TEXT, anchor="ma")
         left += picture.shape[1] + _GAP
     return np.asarray(canvas)
@@ -294,13 +294,3 @@ def _legend(draw: ImageDraw.ImageDraw, width: int, *, with_truth: bool) -> int:
         draw.rectangle((right - 22, 34, right - 6, 38), fill=colour, outline=_HALO)
         right -= 38
     return right
-
-
-def _fitted(
-    draw: ImageDraw.ImageDraw, words: str, font: ImageFont.FreeTypeFont | ImageFont.ImageFont, width: int
-) -> str:
-    if draw.textlength(words, font=font) <= width:
-        return words
-    while words and draw.textlength(f"{words}…", font=font) > width:
-        words = words[:-1]
-    return f"{words}…"

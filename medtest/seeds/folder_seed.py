@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from medtest.cases import Mask
 from medtest.errors import Mistake, UserMistakes
@@ -27,9 +28,21 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 def id_of(parts: Sequence[str]) -> str:
     """Return a seed's id of the parts of a path: other characters than letters, digits and ``._-`` replaced by _."""
     text = _UNSAFE.sub("_", "_".join(parts)).lstrip(".") or "_"
-    if len(text) > LONGEST_ID:
-        text = f"{text[: LONGEST_ID - 9]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-    return text
+    return _hashed(text, text) if len(text) > LONGEST_ID else text
+
+
+def distinct_ids(names: Sequence[str]) -> list[str]:
+    """Return an id for each image by its name, a path with ``/``; names must be distinct.
+
+    Names in other scripts lose their letters in an id, which a hash of the whole name then tells apart.
+    """
+    ids = [id_of(PurePosixPath(name).parts) for name in names]
+    often = Counter(ids)
+    return [one if often[one] == 1 else _hashed(one, name) for one, name in zip(ids, names, strict=True)]
+
+
+def _hashed(seed_id: str, name: str) -> str:
+    return f"{seed_id[: LONGEST_ID - 9]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 def data_root(root: Path | None, what: str) -> Path:
@@ -79,6 +92,11 @@ def frozen(mask: Mask | None) -> Mask | None:
     if mask is not None:
         mask.setflags(write=False)
     return mask
+
+
+def marked(mask: Mask | None) -> Mask | None:
+    """Return a mask that cannot be written to; None for an empty one: nothing to keep off, nothing to score."""
+    return frozen(mask) if mask is not None and mask.any() else None
 
 
 def stop_at(problems: Sequence[SeedProblem]) -> UserMistakes:

@@ -2,97 +2,36 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from medtest.cases import Seed, SeedRef
 from medtest.errors import Mistake, UserMistakes, nearest_name
-from medtest.imagefile import BadFileError
 from medtest.plugins import PartSettings
-from medtest.seeds.base import SeedProblem, SeedSource
+from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.known import coverage, known_datasets
 from medtest.seeds.folder_check import Rules, check_pairs
-from medtest.seeds.folder_layout import (
-    DataSet,
-    LayoutError,
-    Pair,
-    find_datasets,
-    natural_key,
-    shown,
-)
-from medtest.seeds.folder_metadata import Facts, Metadata
+from medtest.seeds.folder_layout import DataSet, LayoutError, Pair, find_datasets, natural_key, shown
+from medtest.seeds.folder_metadata import Facts
 from medtest.seeds.folder_pairing import list_files, pair_images, pair_with_masks
-from medtest.seeds.folder_seed import (
-    CHANGED,
-    below,
-    data_root,
-    frozen,
-    id_of,
-    metadata_of,
-    nothing_left,
-    read_mask_of,
-    stop_at,
-    without_row,
-)
+from medtest.seeds.folder_seed import below, frozen, id_of, metadata_of, read_mask_of
 from medtest.seeds.folder_settings import ImageMaskFoldersSettings
+from medtest.seeds.folder_source import FolderSource, Listing, check_size, still_there
 from medtest.seeds.formats import without_suffix
 from medtest.seeds.frames import Reading, opened_frames
 from medtest.seeds.volume_check import Choose, Slice
 
 
-@dataclass(slots=True)
-class _Listing:
-    """What one look at the folder found."""
-
-    refs: list[SeedRef] = field(default_factory=list)
-    digests: list[list[object]] = field(default_factory=list)
-    ignored: int = 0
-    notices: tuple[str, ...] = ()
-    taken: set[tuple[str, str]] = field(default_factory=set)
-    problems: list[SeedProblem] = field(default_factory=list)
-    unmatched: list[str] = field(default_factory=list)
-
-
-class ImageMaskFolders(SeedSource):
+class ImageMaskFolders(FolderSource):
     """Images with masks (or without) from folders, joined by name, every file looked at before a run."""
 
     Settings: ClassVar[type[PartSettings]] = ImageMaskFoldersSettings
-    output_kind = "mask"
-    needs_root = True
-    revision = 1
-
-    def __init__(self, *, dataset: str, settings: Any, root: Path | None, suite_seed: int) -> None:
-        super().__init__(dataset=dataset, settings=settings, root=root, suite_seed=suite_seed)
-        self._listing: _Listing | None = None
-
-    # ------------------------------------------------------------------------------------------------- interface
-
-    def refs(self) -> Sequence[SeedRef]:
-        """Return every seed, by data set and then in natural order of names, each of its files looked at.
-
-        Raises:
-            UserMistakes: ``data=`` is missing or no folder, its layout is not understood, or files cannot be used and
-                ``on_bad_seed`` is ``stop``: one report names every file.
-        """
-        return tuple(self._listed().refs)
-
-    def problems(self) -> Sequence[SeedProblem]:
-        """Return the files left out under ``on_bad_seed: skip``."""
-        return tuple(self._listed().problems)
-
-    def digest(self) -> str:
-        """Return a SHA-256 over the seeds in order: ids, clusters, strata, and the contents of their files."""
-        listing = self._listed()
-        total = hashlib.sha256(json.dumps([type(self).__name__, self.revision]).encode())
-        for ref, digests in zip(listing.refs, listing.digests, strict=True):
-            line = [ref.dataset, ref.seed_id, ref.cluster, list(ref.strata), list(digests)]
-            total.update(json.dumps(line, ensure_ascii=True).encode() + b"\n")
-        return total.hexdigest()
+    output_kind: ClassVar[str] = "mask"
+    revision: ClassVar[int] = 1
+    holds: ClassVar[str] = "your images and masks"
 
     def load(self, ref: SeedRef) -> Seed:
         """Read one seed's files.
@@ -103,28 +42,18 @@ class ImageMaskFolders(SeedSource):
         root, reading = self._root(), self._reading()
         image, mask, avoid, *rest = json.loads(ref.locator)
         index, span = (int(rest[0]), (float(rest[1]), float(rest[2]))) if rest else (0, (0.0, 0.0))
-        now = image
-        try:
-            with opened_frames(below(root, image), reading) as frames:
-                pixels = frames.rgb(index, span)
-            now = mask
-            expected = read_mask_of(below(root, mask), index, reading) if mask else None
-            now = avoid
-            rough = read_mask_of(below(self._avoid_root(), avoid), index, reading) if avoid else None
-        except BadFileError as error:
-            raise UserMistakes([Mistake(where=shown(now), found=str(error), fix=CHANGED)]) from error
-        for name, other in ((mask, expected), (avoid, rough)):
-            if other is not None and other.shape != pixels.shape[:2]:
-                raise UserMistakes([Mistake(where=shown(name), found="has another size than its image by now")])
+        expected = rough = None
+        with still_there(image), opened_frames(below(root, image), reading) as frames:
+            pixels = frames.rgb(index, span)
+        if mask:
+            with still_there(mask):
+                expected = read_mask_of(below(root, mask), index, reading)
+        if avoid:
+            with still_there(avoid):
+                rough = read_mask_of(below(self._avoid_root(), avoid), index, reading)
+        check_size(mask, expected, pixels)
+        check_size(avoid, rough, pixels)
         return Seed(ref=ref, image=pixels, expected=frozen(expected), avoid=frozen(rough))
-
-    def notices(self) -> Sequence[str]:
-        """Return which of the asked data sets are missing, and which are not whole."""
-        return self._listed().notices
-
-    def ignored(self) -> int:
-        """Return how many leftovers of operating systems and thumbnails were passed over."""
-        return self._listed().ignored
 
     def _reading(self) -> Reading:
         settings = self.settings
@@ -136,14 +65,6 @@ class ImageMaskFolders(SeedSource):
         )
 
     # --------------------------------------------------------------------------------------------------- listing
-
-    def _listed(self) -> _Listing:
-        if self._listing is None:
-            self._listing = self._list()
-        return self._listing
-
-    def _root(self) -> Path:
-        return data_root(self.root, "your images and masks")
 
     def _avoid_root(self) -> Path:
         folder = Path(self.settings.avoid).expanduser()
@@ -160,27 +81,13 @@ class ImageMaskFolders(SeedSource):
             )
         return folder
 
-    def _list(self) -> _Listing:
-        root, settings = self._root(), self.settings
-        try:
-            datasets = self._datasets(root)
-            listing = _Listing()
-            metadata = metadata_of(root, settings.metadata)
-            for dataset in datasets:
-                self._add(root, dataset, metadata, listing)
-            listing.notices = self._coverage(datasets, listing.refs)
-        except LayoutError as error:
-            raise UserMistakes(
-                [Mistake(where=shown(root.name or "."), key=error.key, found=error.found, fix=error.fix)],
-                heading="the data folder cannot be used",
-            ) from error
-        if listing.problems and settings.on_bad_seed == "stop":
-            raise stop_at(listing.problems)
-        if not listing.refs:
-            raise nothing_left(root, listing.problems)
-        if metadata is not None and listing.unmatched:
-            raise without_row(metadata, listing.unmatched)
-        return listing
+    def _look(self, root: Path, listing: Listing) -> None:
+        datasets = self._datasets(root)
+        listing.metadata = metadata_of(root, self.settings.metadata)
+        taken: set[tuple[str, str]] = set()
+        for dataset in datasets:
+            self._add(root, dataset, taken, listing)
+        listing.notices += self._coverage(datasets, listing.refs)
 
     def _datasets(self, root: Path) -> list[DataSet]:
         settings = self.settings
@@ -226,7 +133,7 @@ class ImageMaskFolders(SeedSource):
         asked = self.settings.sets or list(dict.fromkeys(dataset.name for dataset in datasets))
         return coverage(asked, counts)
 
-    def _add(self, root: Path, dataset: DataSet, metadata: Metadata | None, listing: _Listing) -> None:
+    def _add(self, root: Path, dataset: DataSet, taken: set[tuple[str, str]], listing: Listing) -> None:
         labelled = self.settings.labels == "required"
         pairing = pair_with_masks(root, dataset) if labelled else pair_images(root, dataset)
         listing.problems += pairing.problems
@@ -246,16 +153,14 @@ class ImageMaskFolders(SeedSource):
                 continue
             name = identifiers[pair.key]
             inner = pair.image.relative_to(dataset.images)
-            facts = metadata.of(dataset.name, (name, str(pair.image), str(inner), inner.name)) if metadata else None
-            if metadata is not None and facts is None:
-                listing.unmatched.append(shown(pair.image))
+            facts = listing.facts(dataset.name, (name, str(pair.image), str(inner), inner.name), shown(pair.image))
             for part in checked.slices:
                 seed_id = f"{name}{part.label}"
-                if (dataset.name, seed_id) in listing.taken:
+                if (dataset.name, seed_id) in taken:
                     reason = f"gets the same seed id {seed_id!r} as another file; rename it"
                     listing.problems.append(SeedProblem(file=shown(pair.image), reason=reason))
                     continue
-                listing.taken.add((dataset.name, seed_id))
+                taken.add((dataset.name, seed_id))
                 cluster = name if part.label else ""
                 listing.refs.append(_ref(dataset.name, seed_id, facts, cluster, _locator(pair, avoid, part)))
                 digests: list[object] = list(checked.digests)

@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
-from medtest.cases import Classes, Image, Mask, Seed, SeedRef
-from medtest.errors import Mistake, UserMistakes
+from medtest.cases import Classes, Image, Seed, SeedRef
 from medtest.imagefile import BadFileError
 from medtest.plugins import PartSettings
-from medtest.seeds.base import SeedProblem, SeedSource
+from medtest.seeds.base import SeedProblem
 from medtest.seeds.folder_check import Rules, check_pairs
-from medtest.seeds.folder_layout import LayoutError, Pair, shown
-from medtest.seeds.folder_metadata import Metadata
-from medtest.seeds.folder_seed import (
-    CHANGED,
-    LONGEST_ID,
-    below,
-    data_root,
-    frozen,
-    id_of,
-    metadata_of,
-    nothing_left,
-    read_mask_of,
-    stop_at,
-    without_row,
-)
-from medtest.seeds.frames import Reading, opened_frames
+from medtest.seeds.folder_layout import Pair, shown
+from medtest.seeds.folder_seed import below, distinct_ids, marked, metadata_of, read_mask_of
+from medtest.seeds.folder_source import FolderSource, Listing, check_size, still_there
+from medtest.seeds.frames import opened_frames
 from medtest.seeds.label_choice import read_folder
 from medtest.seeds.label_entries import Entry, Mapped, map_entries
 from medtest.seeds.label_layouts.common import key_of
@@ -55,45 +40,15 @@ class Chosen(NamedTuple):
     seed_id: str
 
 
-@dataclass(slots=True)
-class _Listing:
-    """What one look at the folder found.
-
-    Attributes:
-        classes: The classes of its labels.
-        refs: Seeds in order.
-        digests: What determines each of them beside its reference.
-        problems: Files that cannot be used.
-        notices: What else is to know.
-        contents: Image contents that were seen, and how often.
-        unmatched: Images without a row in the metadata.
-    """
-
-    classes: Classes
-    refs: list[SeedRef] = field(default_factory=list)
-    digests: list[list[object]] = field(default_factory=list)
-    problems: list[SeedProblem] = field(default_factory=list)
-    notices: list[str] = field(default_factory=list)
-    contents: Counter[str] = field(default_factory=Counter)
-    unmatched: list[str] = field(default_factory=list)
-    ignored: int = 0
-
-
-class LabelFolder(SeedSource):
+class LabelFolder(FolderSource):
     """Labelled images from folders, tables and array files, every file looked at before a run."""
 
     Settings: ClassVar[type[PartSettings]] = LabelFolderSettings
     output_kind: ClassVar[str] = "label"
-    needs_root: ClassVar[bool] = True
     revision: ClassVar[int] = 1
+    holds: ClassVar[str] = "your labelled images"
 
     settings: LabelFolderSettings
-
-    def __init__(self, *, dataset: str, settings: Any, root: Path | None, suite_seed: int) -> None:
-        super().__init__(dataset=dataset, settings=settings, root=root, suite_seed=suite_seed)
-        self._listing: _Listing | None = None
-
-    # ------------------------------------------------------------------------------------------------- interface
 
     def classes(self) -> Classes:
         """Return the classes of the labels; reads the folder where the suite does not state them."""
@@ -102,61 +57,23 @@ class LabelFolder(SeedSource):
             return Classes(names=tuple(settings.classes), multi=settings.multi)
         return self._listed().classes
 
-    def refs(self) -> Sequence[SeedRef]:
-        """Return every seed in natural order of names, each of its files looked at.
-
-        Raises:
-            UserMistakes: ``data=`` is missing or no folder, its layout is not understood, labels and classes do not
-                fit, or files cannot be used and ``on_bad_seed`` is ``stop``: one report names every file.
-        """
-        return tuple(self._listed().refs)
-
-    def problems(self) -> Sequence[SeedProblem]:
-        """Return the files left out under ``on_bad_seed: skip``."""
-        return tuple(self._listed().problems)
-
-    def notices(self) -> Sequence[str]:
-        """Return what was left out for want of a class, what is missing, and images that are there twice."""
-        return tuple(self._listed().notices)
-
-    def ignored(self) -> int:
-        """Return how many leftovers of operating systems and thumbnails were passed over."""
-        return self._listed().ignored
-
-    def digest(self) -> str:
-        """Return a SHA-256 over classes and seeds in order: ids, clusters, strata, labels, contents of files."""
-        listing = self._listed()
-        head = [type(self).__name__, self.revision, list(listing.classes.names), listing.classes.multi]
-        total = hashlib.sha256(json.dumps(head, ensure_ascii=True).encode())
-        for ref, digests in zip(listing.refs, listing.digests, strict=True):
-            line = [ref.dataset, ref.seed_id, ref.cluster, list(ref.strata), digests]
-            total.update(json.dumps(line, ensure_ascii=True).encode() + b"\n")
-        return total.hexdigest()
-
     def load(self, ref: SeedRef) -> Seed:
         """Read one seed's files.
 
         Raises:
             UserMistakes: A file has changed since it was looked at and cannot be read any more.
         """
-        root = self._root()
-        given = json.loads(ref.locator)
+        root, given = self._root(), json.loads(ref.locator)
         labels = None if given["labels"] is None else tuple(given["labels"])
-        now = given["image"]
-        try:
-            image = self._image(below(root, now), given)
-            expected: Mask | None = None
-            if given["mask"]:
-                now = given["mask"]
-                expected = read_mask_of(below(root, now), max(0, given["index"]), self._reading())
-        except (BadFileError, IndexError) as error:
-            raise UserMistakes([Mistake(where=shown(now), found=str(error), fix=CHANGED)]) from error
-        if expected is not None and expected.shape != image.shape[:2]:
-            raise UserMistakes([Mistake(where=shown(now), found="has another size than its image by now")])
-        if expected is not None and not expected.any():
-            expected = None  # an empty mask says that there is no lesion: nothing to keep off, nothing to score
+        expected = None
+        with still_there(given["image"]):
+            image = self._image(below(root, given["image"]), given)
+        if given["mask"]:
+            with still_there(given["mask"]):
+                expected = read_mask_of(below(root, given["mask"]), max(0, given["index"]), self._reading())
+        check_size(given["mask"], expected, image)
         classes = Classes(names=tuple(given["classes"]), multi=given["multi"])
-        return Seed(ref=ref, image=image, expected=frozen(expected), kind="label", classes=classes, labels=labels)
+        return Seed(ref=ref, image=image, expected=marked(expected), kind="label", classes=classes, labels=labels)
 
     def _image(self, path: Path, given: dict[str, Any]) -> Image:
         if given["part"]:
@@ -165,25 +82,15 @@ class LabelFolder(SeedSource):
             low, high = given["span"]
             return frames.rgb(max(0, given["index"]), (low, high))
 
-    def _reading(self) -> Reading:
-        return Reading(max_pixels=self.settings.max_pixels)
-
-    def _root(self) -> Path:
-        return data_root(self.root, "your labelled images")
+    def _digest_head(self, listing: Listing) -> list[object]:
+        classes = listing.classes
+        return [list(classes.names), classes.multi]
 
     # --------------------------------------------------------------------------------------------------- listing
 
-    def _listed(self) -> _Listing:
-        if self._listing is None:
-            self._listing = self._list()
-        return self._listing
-
-    def _list(self) -> _Listing:
-        root, settings = self._root(), self.settings
-        try:
-            laid = read_folder(root, settings, dataset=self.dataset)
-        except (LayoutError, BadFileError) as error:
-            raise _layout_mistake(root, self.dataset, error) from error
+    def _look(self, root: Path, listing: Listing) -> None:
+        settings = self.settings
+        laid = read_folder(root, settings, dataset=self.dataset)
         mapped = map_entries(
             laid,
             dataset=self.dataset,
@@ -191,23 +98,14 @@ class LabelFolder(SeedSource):
             multi=settings.multi,
             mapping=settings.mapping,
         )
-        listing = _Listing(classes=mapped.classes, ignored=laid.ignored)
+        listing.classes, listing.ignored = mapped.classes, laid.ignored
         listing.notices += [*laid.notices, *mapped.notices()]
         listing.problems += [*laid.problems, *mapped.problems]
-        metadata = metadata_of(root, settings.metadata)
-        self._add(root, self._chosen(mapped, listing), metadata, listing)
-        if listing.problems and settings.on_bad_seed == "stop":
-            raise stop_at(listing.problems)
-        if not listing.refs:
-            raise nothing_left(root, listing.problems, _why_nothing(mapped))
-        if metadata is not None and listing.unmatched:
-            raise without_row(metadata, listing.unmatched)
-        twice = sum(listing.contents.values()) - len(listing.contents)
-        if twice:
-            listing.notices.append(f"{twice:,} images have the very contents of another; intervals take them for two.")
-        return listing
+        listing.nothing = _why_nothing(mapped)
+        listing.metadata = metadata_of(root, settings.metadata)
+        self._add(root, self._chosen(mapped, listing), listing)
 
-    def _chosen(self, mapped: Mapped, listing: _Listing) -> list[Chosen]:
+    def _chosen(self, mapped: Mapped, listing: Listing) -> list[Chosen]:
         """Return the entries that are taken: all, or so many of each set of labels, evenly spread; ids are distinct."""
         entries = mapped.entries
         if self.settings.per_class:
@@ -216,15 +114,13 @@ class LabelFolder(SeedSource):
                 f"At most {self.settings.per_class:,} images of each class are taken, {len(entries):,} of "
                 f"{len(mapped.entries):,}."
             )
-        ids = [id_of(PurePosixPath(entry.name).parts) for entry, _ in entries]
-        often = Counter(ids)
+        ids = distinct_ids([entry.name for entry, _ in entries])
         return [
-            # Names in other scripts lose their letters in an id, which a hash then tells apart.
-            Chosen(entry=entry, labels=labels, seed_id=seed_id if often[seed_id] == 1 else _hashed(seed_id, entry.name))
+            Chosen(entry=entry, labels=labels, seed_id=seed_id)
             for (entry, labels), seed_id in zip(entries, ids, strict=True)
         ]
 
-    def _add(self, root: Path, chosen: Sequence[Chosen], metadata: Metadata | None, listing: _Listing) -> None:
+    def _add(self, root: Path, chosen: Sequence[Chosen], listing: Listing) -> None:
         arrays = [one for one in chosen if one.entry.index >= 0]
         files = [one for one in chosen if one.entry.index < 0]
         rules = Rules(reading=self._reading(), negatives=True)
@@ -234,28 +130,20 @@ class LabelFolder(SeedSource):
                 listing.problems += checked.problems
                 continue
             for part in checked.slices:
-                self._add_one(one, part, list(checked.digests[:2]), metadata, listing)
+                self._add_one(one, part, list(checked.digests[:2]), listing)
         for one, digest in _array_digests(root, arrays, listing.problems):
-            self._add_one(one, Slice(index=one.entry.index), [digest, ""], metadata, listing)
+            self._add_one(one, Slice(index=one.entry.index), [digest, ""], listing)
 
-    def _add_one(
-        self,
-        chosen: Chosen,
-        part: Slice,
-        digests: list[object],
-        metadata: Metadata | None,
-        listing: _Listing,
-    ) -> None:
+    def _add_one(self, chosen: Chosen, part: Slice, digests: list[object], listing: Listing) -> None:
         entry, labels, name = chosen
-        facts = metadata.of(self.dataset, (name, str(entry.image), entry.name, entry.image.name)) if metadata else None
-        if metadata is not None and facts is None:
-            listing.unmatched.append(shown(entry.image))
+        facts = listing.facts(self.dataset, (name, str(entry.image), entry.name, entry.image.name), shown(entry.image))
+        classes = listing.classes
         locator = {
             "image": str(entry.image),
             "mask": str(entry.mask) if entry.mask is not None else "",
             "labels": labels,
-            "classes": listing.classes.names,
-            "multi": listing.classes.multi,
+            "classes": classes.names,
+            "multi": classes.multi,
             "part": PurePosixPath(entry.name).parts[0] if entry.index >= 0 else "",
             "index": part.index,
             "span": part.span,
@@ -273,10 +161,6 @@ class LabelFolder(SeedSource):
 
 
 Labelled: TypeAlias = tuple[Entry, tuple[str, ...] | None]
-
-
-def _hashed(seed_id: str, name: str) -> str:
-    return f"{seed_id[: LONGEST_ID - 9]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 def _spread(entries: Sequence[Labelled], most: int) -> list[Labelled]:
@@ -311,13 +195,3 @@ def _why_nothing(mapped: Mapped) -> str:
         return "no images at all"
     names = ", ".join(repr(name) for name, _ in mapped.left_out.most_common(8))
     return f"no image of a class of this suite ({', '.join(mapped.classes.names)}); it has {names}: state a mapping"
-
-
-def _layout_mistake(root: Path, dataset: str, error: LayoutError | BadFileError) -> UserMistakes:
-    if isinstance(error, BadFileError):
-        return UserMistakes([Mistake(where=shown(root.name or "."), key="data", found=str(error), allowed="a folder")])
-    key = error.key if error.key == "data" else f"seeds.{dataset}.{error.key}"
-    return UserMistakes(
-        [Mistake(where=shown(root.name or "."), key=key, found=error.found, fix=error.fix)],
-        heading="the data folder cannot be used",
-    )

@@ -13,9 +13,7 @@ Values become 8 bits by one window for a whole volume: the one asked for, else t
 
 from __future__ import annotations
 
-import gzip
 import math
-import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,8 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.cases import Image, Mask
-from medtest.imagefile import BadFileError, opened_file
+from medtest.imagefile import BadFileError
 from medtest.volumes.libraries import nibabel_library
+from medtest.volumes.nifti import check_head
 
 Axis: TypeAlias = Literal["axial", "coronal", "sagittal"]
 _CANONICAL: dict[str, int] = {"sagittal": 0, "coronal": 1, "axial": 2}
@@ -36,9 +35,6 @@ LETTERS: dict[str, str] = {"sagittal": "x", "coronal": "y", "axial": "z"}
 
 MOST_BYTES = 4 * 2**30
 """Bound on a volume's values once unpacked."""
-
-MOST_HEADER = 2**20
-"""Bound on the header with its extensions: they may hold anything and are not read."""
 
 _SAMPLE = 2_000_000
 _SAME_PLACE_MM = 1e-2
@@ -200,7 +196,7 @@ def opened_volume(path: Path, axis: Axis, *, max_pixels: int) -> Iterator[Volume
         BadFileError: It is no readable volume within the bounds, or nibabel is not installed.
     """
     nibabel = nibabel_library()
-    _check_head(path)
+    check_head(path)
     with _reading():
         image = nibabel.load(path)
         if not isinstance(image, nibabel.Nifti1Image):
@@ -221,28 +217,6 @@ def _reading() -> Iterator[None]:
         raise BadFileError("is truncated") from error
     except Exception as error:  # noqa: BLE001 - a damaged or hostile file may raise anything in its parser
         raise BadFileError("is no NIfTI file, or is damaged or truncated") from error
-
-
-def _check_head(path: Path) -> None:
-    """Check where the values begin: what lies before them, extensions, would be read whole."""
-    with opened_file(path) as (file, size):
-        if size == 0:
-            raise BadFileError("is empty (0 bytes)")
-        try:
-            packed = file.read(2) == b"\x1f\x8b"
-            file.seek(0)
-            head = gzip.GzipFile(fileobj=file).read(540) if packed else file.read(540)
-        except (OSError, EOFError, ValueError) as error:
-            raise BadFileError("is no NIfTI file, or is damaged or truncated") from error
-    for order in "<>":
-        kind = struct.unpack_from(f"{order}i", head.ljust(540, b"\0"))[0]
-        if kind in (348, 540):
-            begins = struct.unpack_from(f"{order}f", head.ljust(540), 108) if kind == 348 else None
-            offset = begins[0] if begins else struct.unpack_from(f"{order}q", head.ljust(540), 168)[0]
-            if not 0 <= offset <= MOST_HEADER:
-                raise BadFileError("has a header that is too long")
-            return
-    raise BadFileError("is no NIfTI file")
 
 
 def _check_bounds(image: Any, axis: Axis, path: Path, max_pixels: int) -> None:

@@ -35,8 +35,6 @@ WALLS: dict[str, Hue] = {
 }
 """Hues of linings."""
 
-FAINT_PINK: Hue = (0.45, 0.03)
-"""A pink that hardly stands out from the colon's wall."""
 FAINT_RED: Hue = (0.57, 0.09)
 """A red that hardly stands out from the oesophagus' wall."""
 NEAR = 0.2

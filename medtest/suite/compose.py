@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hydra import version as hydra_version
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
@@ -27,10 +27,13 @@ from medtest.suite.library import COMMAND_LINE, MAPS, SuiteTree, load_tree
 from medtest.suite.model import Selection, Suite
 from medtest.suite.overrides import as_typed, prepare
 from medtest.suite.safety import short
-from medtest.suite.schema import RunBlock, validate
+from medtest.suite.schema import JudgeBlock, RunBlock, validate
 from medtest.suite.selection import selection_of
 from medtest.suite.systems import system_infos
 from medtest.suite.typed import Sources, check_keys, keep_chosen, key_of, take_out, to_only_system
+
+if TYPE_CHECKING:
+    from medtest.systems.answering.judge import Judge
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +46,9 @@ class Loaded:
             itself unless there is a view.
         options: Options of the run.
         selection: ``only=``.
-        view: "" under the suite's own oracle; the oracle's digest when the command line changed it, whose tables,
-            report and MLflow run then lie in ``views/<digest>/``.
+        view: "" under the suite's own oracle; a digest when the command line changed it or has answers read by a
+            judge: its tables, report and MLflow run then lie in ``views/<digest>/``.
+        judge: Reads answers that the parser cannot; None for none.
     """
 
     suite: Suite
@@ -52,6 +56,7 @@ class Loaded:
     options: RunBlock
     selection: Selection
     view: str = ""
+    judge: Judge | None = None
 
 
 def load_suite(
@@ -172,12 +177,17 @@ def settle(cfg: DictConfig, hydra: DictConfig, places: Places, *, for_run: bool 
         draft.mistakes.append(
             Mistake(where="command line", key="data", found=short(options.data), allowed="a folder that is there")
         )
+    judge = _judge(suite, draft, options) if options is not None and options.judge != JudgeBlock() else None
     if for_run and suite is not None and options is not None:
-        _fit_to_run(suite, options, draft.mistakes)
+        _fit_to_run(suite, options, judge, draft.mistakes)
     if draft.mistakes or suite is None or options is None:
         raise UserMistakes(_in_order(draft.mistakes))
     own, view = _view(suite, draft, source)
-    return Loaded(suite=suite, own=own, options=options, selection=selection, view=view)
+    if judge is not None:
+        from medtest.suite.judge import judge_view
+
+        view = judge_view(suite, judge)
+    return Loaded(suite=suite, own=own, options=options, selection=selection, view=view, judge=judge)
 
 
 def task_overrides(hydra: DictConfig) -> list[str]:
@@ -200,12 +210,18 @@ def _view(suite: Suite, draft: Draft, source: Sources) -> tuple[Suite, str]:
     return (suite, "") if oracle_digest(own).value == digest else (own, digest)
 
 
+def _judge(suite: Suite | None, draft: Draft, options: RunBlock) -> Judge | None:
+    from medtest.suite.judge import judge_of
+
+    return judge_of(options.judge, suite, draft)
+
+
 def needs_data(suite: Suite) -> bool:
     """Whether a suite reads the user's folder (``data=PATH``)."""
     return any(plan.info.load().needs_root for plan in suite.seeds)
 
 
-def _fit_to_run(suite: Suite, options: RunBlock, mistakes: list[Mistake]) -> None:
+def _fit_to_run(suite: Suite, options: RunBlock, judge: Judge | None, mistakes: list[Mistake]) -> None:
     if options.data is None and needs_data(suite):
         mistakes.append(
             Mistake(
@@ -218,6 +234,8 @@ def _fit_to_run(suite: Suite, options: RunBlock, mistakes: list[Mistake]) -> Non
         )
     for system in suite.build_systems().values():
         mistakes.extend(system.check())
+    if judge is not None:
+        mistakes.extend(judge.mistakes())
 
 
 def _without_echoes(mistakes: Iterable[Mistake], tree: SuiteTree) -> list[Mistake]:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from medtest.cases import UNCHANGED
 from medtest.errors import UserMistakes
 from medtest.preparation import prepare
 from medtest.seeds.base import SeedSource
@@ -236,11 +235,6 @@ def _example_calls(
             )
         if not wanted:
             return
-
-
-def floor_cases(found: Outline) -> int:
-    """Return the cases of the floor relation, which enter no overall row."""
-    return sum(share.cases for share in found.relations if share.id == UNCHANGED)
 
 
 def read_timings(home: Path) -> dict[str, float]:

@@ -120,6 +120,15 @@ class BudgetBlock(Block):
     max_calls: Annotated[int, Field(ge=1)] | None = None
 
 
+class JudgeBlock(BudgetBlock):
+    """``judge``: a model over an API that reads answers in which the parser finds no value."""
+
+    use: str | None = None
+    base_url: str | None = None
+    key_variable: str | None = None
+    model_name: str | None = None
+
+
 class RunBlock(Block):
     """The options of a run: ``conf/config.yaml`` and the command line."""
 
@@ -147,6 +156,7 @@ class RunBlock(Block):
     reference: str | None = None
     budget: BudgetBlock = BudgetBlock()
     cache: Literal["use", "refresh", "off"] = "use"
+    judge: JudgeBlock = JudgeBlock()
     track: bool = True
     quiet: bool = False
     tracking: TrackingBlock = TrackingBlock()

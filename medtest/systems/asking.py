@@ -99,12 +99,15 @@ class AskingSystem(System):
     Attributes:
         own_limits: It bounds the time of every call itself (servers); else one that is silent for ``batch_seconds``
             is killed.
+        silent_seconds: Where it has ``own_limits``: longest time for which nothing may come of any call while some are
+            open. Calls that are open then become ERROR: an answer that was dropped must not be waited for without end.
         simulated: It is a simulation that stands for no product: everything made with it says so, and never shares
             a table with a real one.
     """
 
     output_kind = "answer"
     own_limits: ClassVar[bool] = False
+    silent_seconds: float = 3600.0
     simulated: ClassVar[bool] = False
 
     @property
@@ -133,11 +136,20 @@ class AskingSystem(System):
                 (what was drawn should be worked on, and the next be asked for soon). It ends when the run ends.
 
         Yields:
-            One :class:`Asked` for every call.
+            One :class:`Asked` for every call, those apart that :meth:`stop` keeps from being begun.
 
         Raises:
             BudgetReached: No further call is allowed; what was under way was yielded before.
+            ServerClosed: A server asks for a longer pause than a question may last; the same.
         """
+
+    def stop(self) -> None:
+        """Begin no further call: the user stopped the run; from any thread, perhaps before :meth:`ask`.
+
+        Calls under way shall end and be yielded as usual, and :meth:`ask` with them. The stream ends too: a system that
+        works on one call after the other need do nothing. Calls that were drawn and are not begun need no answer.
+        """
+        return
 
     def quote(self, calls: Iterable[tuple[Asking, int]]) -> Quote | None:
         """Return what calls would need, without sending any; None where nothing is paid or counted.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from medtest.tracking.runs import FAILED, FINISHED, Child, Parents, Picture, Tracker, flat_params, metric_name
-from medtest.tracking.store import ensure_store, prepare_store, store_uri, where
+from medtest.tracking.store import ensure_store, experiments, prepare_store, store_uri, where
 
 __all__ = [
     "FAILED",
@@ -13,6 +13,7 @@ __all__ = [
     "Picture",
     "Tracker",
     "ensure_store",
+    "experiments",
     "flat_params",
     "metric_name",
     "prepare_store",

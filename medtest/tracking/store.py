@@ -70,6 +70,26 @@ def ensure_store(uri: str) -> None:
         prepare_store(Path(uri.removeprefix(_SQLITE)))
 
 
+def experiments(uri: str, most: int = 30) -> list[tuple[str, str]]:
+    """Return the ids and names of a store's experiments, the newest change first; those without a suite are left out.
+
+    Args:
+        uri: The store's address.
+        most: How many.
+
+    Returns:
+        Pairs; none of a store that is no file of this machine, which may be slow to answer or gone.
+    """
+    if not uri.startswith(_SQLITE):
+        return []
+    configure()
+    from mlflow import MlflowClient
+
+    with quiet():
+        found = MlflowClient(tracking_uri=uri).search_experiments(max_results=most, order_by=["last_update_time DESC"])
+    return [(str(one.experiment_id), str(one.name)) for one in found if one.name != "Default"]
+
+
 def where(home: Path, uri: str) -> str:
     """Return the store's place in words that may be shown: no path of this machine, no password."""
     if uri == local_uri(home):

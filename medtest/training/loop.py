@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from torch import Tensor, nn
 from medtest.errors import MedtestError
 from medtest.training.data import Batches
 from medtest.training.losses import deep_loss
+from medtest.training.state import load_state, write_state
 from medtest.training.steps import Outputs, StepLoss
 
 
@@ -187,12 +187,7 @@ class Trainer:
             "best": self.best,
             "history": self.history,
         }
-        partial = path.with_name(path.name + ".partial")
-        with partial.open("wb") as file:
-            torch.save(state, file)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
+        write_state(state, path)
 
     def resume(self, path: Path) -> None:
         """Go on from a state file.
@@ -200,10 +195,7 @@ class Trainer:
         Raises:
             MedtestError: It belongs to a training with other options or data, or cannot be read.
         """
-        try:
-            state = torch.load(path, map_location=self._device, weights_only=True)
-        except Exception as error:  # noqa: BLE001 - what a torn file makes of torch's reader is anyone's guess
-            raise MedtestError(f"{path.name}: the state of this training cannot be read: {error}") from error
+        state = load_state(path, device=self._device)
         if state["identity"] != self._identity:
             raise MedtestError(
                 f"{path.name} belongs to a training with other options or other data; choose another out= or fresh"

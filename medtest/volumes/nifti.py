@@ -16,6 +16,8 @@ from medtest.volumes.libraries import nibabel_library
 from medtest.volumes.reading import Turn, VolumeInfo, check_size, turn_of
 
 MOST_HEADER = 2**20
+"""Bound on the header with its extensions, in bytes: they may hold anything and are not read."""
+
 _BAD = "is no NIfTI file, or is damaged or truncated"
 _LPS = np.diag([-1.0, -1.0, 1.0])
 """NIfTI's axes point right, front, head; ours left, back, head."""
@@ -47,7 +49,7 @@ def read(path: Path) -> tuple[NDArray[np.float32], VolumeInfo]:
 
 def _opened(path: Path) -> tuple[Any, Turn]:
     nibabel = nibabel_library()
-    _check_head(path)
+    check_head(path)
     try:
         image = nibabel.load(path)
         shape = tuple(int(n) for n in image.shape)
@@ -70,8 +72,15 @@ def _opened(path: Path) -> tuple[Any, Turn]:
     return image, turn_of(_LPS @ matrix[:3, :3], _LPS @ matrix[:3, 3], shape[:3])
 
 
-def _check_head(path: Path) -> None:
-    """Check where the values begin: what lies before them, extensions, would be read whole."""
+def check_head(path: Path) -> None:
+    """Check where the values begin before nibabel opens a file: what lies before them, extensions, would be read whole.
+
+    Args:
+        path: A NIfTI file, packed or not.
+
+    Raises:
+        BadFileError: It is none, is empty or torn, or its values begin later than :data:`MOST_HEADER` bytes.
+    """
     with opened_file(path) as (file, size):
         if size == 0:
             raise BadFileError("is empty (0 bytes)")

@@ -13,11 +13,11 @@ from api_parts import QUICK, asked, campaign, picture, questions
 from pydantic import BaseModel
 
 from medtest.api.cache import CacheMode
-from medtest.api.campaign import TurnedAway
 from medtest.api.faults_server import Faults, serving
 from medtest.api.ledger import Ledger
 from medtest.api.request import Outcome, Parameters, Request, Source, State
 from medtest.api.retry import Retries
+from medtest.api.stops import TurnedAway
 from medtest.errors import FolderInUse, OutputProblem
 
 
@@ -141,15 +141,6 @@ def test_a_dripping_body_ends_at_the_time_limit(tmp_path: Path) -> None:
         assert got.state == State.ERROR
         assert "0.4 s" in got.reason
         assert time.monotonic() - began < 5
-
-
-def test_a_server_that_asks_for_too_long_a_pause(tmp_path: Path) -> None:
-    rules = Retries(total_seconds=5.0, call_seconds=5.0)
-    slow = Faults(rate=0.001, burst=1, headers=False)
-    with serving(slow) as server:
-        got = asked(tmp_path, server.base_url, questions(3), retries=rules)
-    assert sorted(o.state for o in got) == [State.ANSWERED, State.ERROR, State.ERROR]
-    assert any("asks to wait" in o.reason or "no answer within" in o.reason for o in got)
 
 
 def test_structured_answers_and_servers_that_take_no_schema(tmp_path: Path) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import random
+import statistics
 
 import pytest
 
-from medtest.api.gate import START, Gate, Limits
+from medtest.api.gate import Gate
+from medtest.api.pacing import START, Limits
 
 
 class Clock:
@@ -133,6 +136,31 @@ def test_a_lone_refusal_without_a_word_closes_nothing() -> None:
         limits.answered(permit, status=429 if index == 20 else 200, headers={}, now=1000.5 + index)
     assert limits.ready_in(0, 1041.0) == 0
     assert limits.limit == 32
+
+
+class Accidents(Steady):
+    """Refuses some calls at random, without a word, before its own limit is looked at."""
+
+    def __init__(self, share: float, seed: int, *, rate: float = 1e9, burst: int = 10**9) -> None:
+        super().__init__(rate, burst, headers=False, retry=False)
+        self.share, self.draw = share, random.Random(seed)  # noqa: S311 - a game
+
+    def ask(self, now: float) -> tuple[int, dict[str, str]]:
+        return (429, {}) if self.draw.random() < self.share else super().ask(now)
+
+
+def test_refusals_at_random_are_no_limit() -> None:
+    # 32 in flight at 50 ms are 640 a second at most; a gate that took accidents for a limit came down to 10 a second
+    rates = [5000 / played(Accidents(0.05, seed), 5000, 0.05)[1] for seed in range(8)]
+    assert statistics.median(rates) > 500
+    assert min(rates) > 100
+
+
+@pytest.mark.parametrize("latency", [0.05, 0.25])
+def test_a_limit_is_kept_among_refusals_at_random(latency: float) -> None:
+    refused, seconds = played(Accidents(0.05, 1, rate=10, burst=10), 200, latency)
+    assert refused / (200 + refused) <= 0.35
+    assert seconds < 2 * 19
 
 
 def test_starts_small_queues_in_order_and_gives_back() -> None:

@@ -7,6 +7,7 @@ import io
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
 import traceback
@@ -64,9 +65,53 @@ def test_shapes_of_keys(text: str) -> None:
         assert secret not in clean
 
 
-def test_ordinary_words_stay() -> None:
-    text = "HTTP 503: The server is overloaded; case kvasir/abc/blur_s3_f0_r1 of 12, see https://example.org/x?y=1"
+@pytest.mark.parametrize(
+    "text",
+    [
+        "HTTP 503: The server is overloaded; case kvasir/abc/blur_s3_f0_r1 of 12, see https://example.org/x?y=1",
+        "The patient is a bearer of the gene; bearers have polyps.",
+        "Bearer HLA-B27-positive, bearer BRCA1/BRCA2-mutated, bearer **mutation**, immunohistochemically a bearer too",
+        "Prior authorization: required; authorization: patient",
+        "A keyhole-gastrojejunostomy; die skelettszintigraphische Untersuchung; sk-ill",
+    ],
+)
+def test_ordinary_words_stay(text: str) -> None:
     assert redact(text) == text
+
+
+WORDS = st.text(alphabet="abcdefghijklmnopqrstuvwxyzäöüéßπ", min_size=1, max_size=31)
+"""Words of a language; the longest of medical English in use have 31 letters or fewer."""
+NOTATION = st.from_regex(r"[A-Z]{1,4}[0-9]{1,2}[A-Z]?", fullmatch=True)
+"""Genes, proteins, classes: BRCA1, HLA, B27, IIa."""
+SPOKEN = st.lists(WORDS | WORDS.map(str.capitalize) | NOTATION, min_size=1, max_size=4)
+BETWEEN = st.sampled_from([" ", ", ", "-", "/", ". "])
+KEY = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+SECRETS = st.one_of(
+    st.text(alphabet=KEY, min_size=16, max_size=64).filter(lambda key: any(sign.isdigit() for sign in key)),
+    st.text(alphabet="0123456789abcdef", min_size=32, max_size=64),
+    st.uuids().map(str),
+    st.binary(min_size=24, max_size=60).map(lambda key: "eyJ" + base64.urlsafe_b64encode(key).decode() + "1"),
+)
+
+
+@given(SPOKEN, BETWEEN, st.sampled_from(["bearer ", "Bearer ", "BEARER\n", "the bearer "]))
+def test_what_is_said_of_bearers_stays(words: list[str], between: str, begin: str) -> None:
+    said = begin + between.join(words)
+    assert redact(said) == said
+
+
+@given(SECRETS, st.sampled_from(["bearer ", "Bearer ", "got Bearer\t", "authorization: Bearer ", "Authorization: "]))
+def test_tokens_of_bearers_go(key: str, begin: str) -> None:
+    longest = max(re.findall(r"[A-Za-z0-9]+", key), key=len)
+    clean = redact(f"{begin}{key}, said the server")
+    assert longest not in clean
+    assert clean.endswith(", said the server")
+
+
+@given(st.sampled_from(["sk-", "sk-proj-", "pk_", "gsk_", "hf_", "AIza"]), SECRETS)
+def test_keys_of_vendors_go(begin: str, key: str) -> None:
+    key = re.sub(r"[^A-Za-z0-9]", "", key)
+    assert key not in redact(f"Incorrect API key provided: {begin}{key}.")
 
 
 def test_half_a_key_is_cut_off_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,13 +199,44 @@ def test_the_key_reaches_the_server_and_only_the_environment_holds_it(
         asyncio.run(body())
 
 
-def test_a_key_in_the_place_of_its_variable_is_not_repeated() -> None:
-    key = "sk-proj-" + "".join(["can", "ary"]) + "12345678901234"  # the line itself stands in the traceback
+@pytest.mark.parametrize(
+    "key",
+    [
+        "sk-proj-" + "".join(["can", "ary"]) + "12345678901234",  # the line itself stands in the traceback
+        "".join(["can", "ary"]) + "0123456789abcdef",
+        "".join(["can", "ary"]) + "password",
+        "".join(["CAN", "ARY"]) + "IOSFODNN7EXAMPLE",
+    ],
+)
+def test_a_key_in_the_place_of_its_variable_is_not_repeated(key: str) -> None:
     with pytest.raises(UserMistakes) as caught:
         Caller(Endpoint(base_url="http://127.0.0.1:1/v1", key_variable=key), PARAMETERS)
     shown = "".join(traceback.format_exception(caught.value))
-    assert "canary" not in shown
+    assert "canary" not in shown.lower()
     assert "environment variable" in shown
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://user:{}@host.example/v1",
+        "https://host.example/v1?key={}",
+        "https://host.example/v1#{}",
+        "user:{}@host.example",
+        "http://10.0.0.1/v1?token={}",
+    ],
+)
+def test_an_address_with_a_secret_in_it_is_refused_and_not_repeated(url: str) -> None:
+    secret = "".join(["can", "ary"])
+    with pytest.raises(UserMistakes) as caught:
+        Caller(Endpoint(base_url=url.format(secret), send_images=True), PARAMETERS)
+    assert [mistake.key for mistake in caught.value.mistakes] == ["base_url"]
+    assert "canary" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_variable_that_is_not_set_is_named() -> None:
+    (mistake,) = Endpoint(base_url="http://127.0.0.1:1/v1", key_variable="OPENAI_API_KEY_2026X").mistakes()
+    assert "OPENAI_API_KEY_2026X is not set" in mistake.found
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,76 @@ def test_killed_runs_resume_to_equal_records(tmp_path: Path) -> None:
     assert totals.under_way == 0
 
 
+def interrupted(home: Path, number: signal.Signals, *where: str, after: int = 12) -> tuple[int, str, float]:
+    """Start a run, signal it once so many answers are kept, and return code, output and seconds it took from there."""
+    process = started(home, *where)
+    until = time.monotonic() + 120
+    while kept(home) < after and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.02)
+    assert process.poll() is None, "it ended before it was signalled"
+    process.send_signal(number)
+    began = time.monotonic()
+    code, text = ended(process)
+    return code, text, time.monotonic() - began
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_an_interrupt_loses_no_call_and_the_next_run_goes_on(tmp_path: Path) -> None:
+    with serving(Faults(latency=0.3)) as server:
+        where = (f"base_url={server.base_url}", "cache=off", "tracking=none")
+        code, text = ended(started(tmp_path / "whole", *where))
+        assert code in (0, 1), text
+        asked = server.counts["received"]
+        server.set(Faults(latency=0.3))
+        server.counts.clear()
+        server.answered.clear()
+        home = tmp_path / "stopped"
+        for number, after in ((signal.SIGINT, 12), (signal.SIGTERM, 40)):
+            code, text, seconds = interrupted(home, number, *where, after=after)
+            assert code == 130, text
+            assert "interrupted after" in text
+            assert "may be billed" not in text
+            assert seconds < 10
+            path = ledger_of(home)
+            assert path is not None
+            with Ledger(path) as ledger:
+                assert ledger.lost_before == 0, "a call was under way when the process ended"
+                totals = ledger.totals()
+            assert totals.lost == 0
+            assert after <= totals.calls == totals.outcomes == server.counts["received"] < asked
+        code, text = ended(started(home, *where))
+        assert code in (0, 1), text
+        assert server.counts["received"] == asked
+        assert max(server.answered.values()) == 1
+    pd.testing.assert_frame_equal(records(home), records(tmp_path / "whole"), check_exact=True)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_second_interrupt_ends_at_once_and_the_ledger_says_what_was_lost(tmp_path: Path) -> None:
+    with serving(Faults()) as server:
+        where = (f"base_url={server.base_url}", "cache=off", "tracking=none")
+        process = started(tmp_path, *where)
+        while kept(tmp_path) < 5 and process.poll() is None:
+            time.sleep(0.02)
+        server.set(Faults(latency=20.0))
+        time.sleep(1.0)
+        process.send_signal(signal.SIGINT)
+        time.sleep(1.5)
+        assert process.poll() is None, "the first one waits for what is under way"
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        code, text = ended(process)
+        assert time.monotonic() - began < 8
+    assert code == 130, text
+    assert re.search(r"[1-8] of \d+ calls brought no answer and may be billed", text)
+    path = ledger_of(tmp_path)
+    assert path is not None
+    with Ledger(path) as ledger:
+        assert 1 <= ledger.totals().lost <= IN_FLIGHT
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_budgets_end_a_run_with_their_own_code_and_are_raised(tmp_path: Path) -> None:
@@ -161,6 +231,37 @@ def test_a_key_and_the_pictures_are_nowhere(tmp_path: Path) -> None:
     assert wrong[0] == 2, wrong[1]
     assert "Look at the key" in wrong[1]
     assert "Incorrect API key" in wrong[1] or any(b"Incorrect API key" in content for content in contents.values())
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "systems.vllm.key_variable=sk-proj-{}Abc0123456789def",
+        "systems.vllm.key_variable={}0123456789abcdef",
+        "systems.vllm.key_variable={}password",
+        "systems.vllm.key_variable=[{}]",
+        "systems.vllm.key_variable={{{}: 1}}",
+        "systems.vllm={{key_variable: {}}}",
+        "systems.vllm.base_url=https://user:{}@host.example/v1",
+        "systems.vllm.base_url=https://host.example/v1?api_key={}",
+        "base_url=https://{}@host.example/v1",
+        "systems.vllm.extra={{api_key: {}0123456789}}",
+        "systems.vllm.extra={{headers: {{Authorization: Bearer {}0123456789}}}}",
+        "systems.vllm.api_key={}0123456789",
+    ],
+)
+def test_a_key_typed_in_the_wrong_place_is_shown_and_kept_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], typed: str
+) -> None:
+    monkeypatch.setenv("MEDTEST_HOME", str(tmp_path))
+    canary = "zqcanaryzq"
+    line = ["suite=medvqa", "model=vllm", "model_name=m", "limit=1", typed.format(canary)]
+    assert main(line, command="python run.py") == 2
+    said = capfd.readouterr()
+    assert "to mend" in said.out + said.err or "allowed" in said.out + said.err
+    assert canary not in said.out + said.err
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert not [path for path in files if canary.encode() in path.read_bytes()]
 
 
 @pytest.mark.parametrize(

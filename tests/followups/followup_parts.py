@@ -12,11 +12,12 @@ import numpy as np
 
 from medtest.cases import Address, Effect, FollowUp, Image, Json, Params, PreparedSeed, Seed, SeedRef
 from medtest.errors import NotApplicable
+from medtest.followups import StoreReport, make_followups
 from medtest.oracles.masks import Masks
 from medtest.plugins import PartInfo, PartSettings
 from medtest.relations.base import Relation, RelationSettings
 from medtest.seeds.base import SeedSource
-from medtest.suite.model import Criterion, OraclePlan, PartPlan, Prepare, Privacy, Suite
+from medtest.suite.model import Criterion, Invocation, OraclePlan, PartPlan, Prepare, Privacy, Suite
 from medtest.systems.base import RawAnswer, System, SystemSettings
 
 
@@ -200,3 +201,16 @@ def make_suite(
         privacy=privacy or Privacy(),
         prepare=Prepare(size=size),
     )
+
+
+def go(suite: Suite, home: Path, folder: Path | None = None, *, workers: int = 0, **options: object) -> StoreReport:
+    return make_followups(suite, Invocation(home=home, **options), folder, workers=workers)  # type: ignore[arg-type]
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {
+        p.relative_to(folder).as_posix(): p.read_bytes()
+        for kind in ("images", "masks")
+        for p in sorted((folder / kind).rglob("*"))
+        if p.is_file()
+    }

@@ -25,6 +25,7 @@ from corruption_parts import (
 )
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from relation_files import assert_every_key_is_documented
 from relation_seeds import SUITE_SEED, synthetic_seed
 
 from medtest.cases import ImageSpec, Seed, SeedRef, image_sha256
@@ -73,15 +74,7 @@ def test_the_class_says_what_it_is(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_yaml_documents_every_key(name: str) -> None:
-    file = parts("relations")[name].file
-    assert file is not None
-    lines = file.read_text(encoding="utf-8").splitlines()
-    for number, line in enumerate(lines):
-        if line and not line.startswith((" ", "#")):
-            above = number
-            while above > 0 and lines[above] and not lines[above].startswith("#"):
-                above -= 1
-            assert lines[above].startswith("#"), f"{file.name}: no comment above {line!r}"
+    assert_every_key_is_documented(name)
 
 
 @pytest.mark.parametrize("name", TYPES)

@@ -166,7 +166,7 @@ def test_a_view_leaves_the_suites_own_results_alone(tmp_path):
     result = finish(suite, invocation(tmp_path), outcome, view="0123456789abcdef")
     assert result.reports == (folder / "views" / "0123456789abcdef" / "report.html",)
     assert (folder / "report.html").read_bytes() == own
-    assert "Another oracle than the suite" in result.reports[0].read_text()
+    assert "Judged otherwise than the suite says" in result.reports[0].read_text()
     assert "Dice 0.900 → 0.200, FAIL" in (folder / "report.html").read_text()
     assert "Dice 0.900 → 0.200<" in result.reports[0].read_text()  # the verdict on the strip is the suite's own
     assert (folder / "views" / "0123456789abcdef" / "tables" / "efr.csv").is_file()

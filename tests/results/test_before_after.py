@@ -77,9 +77,8 @@ def _improved(frame: pd.DataFrame, gain: dict[str, float], noise: float = 0.0) -
 def test_differences_by_hand(tmp_path):
     before = make_records(seeds=12, errors=0.0, skips=0.0)
     after = _improved(before, {"source": 0.01, "blur": 0.20, "text": -0.05})
-    table = before_after.compare_folders(
-        write_records(before, tmp_path / "b"), write_records(after, tmp_path / "a"), order=list(RELATIONS)
-    )
+    sides = [Records.read(write_records(made, tmp_path / name)) for made, name in ((before, "b"), (after, "a"))]
+    table = before_after.table_of(before_after.pair(*sides, order=list(RELATIONS)))
     assert list(table.columns) == list(before_after.COLUMNS)
     names = [name for name in RELATIONS if name != "unchanged"]
     assert list(table.loc[table["score"] == "dice", "relation"]) == ["original", *names, "relations", "average"]

@@ -66,10 +66,12 @@ class MeterSettings(SystemSettings):
 
     Attributes:
         calls: Calls after which its budget is reached; 0 for none.
-        fault: raise, exit, error, source, quit; "" for none.
+        fault: raise, exit, error, source, quit, drop, late, counters, leak, hang; "" for none.
         log: A file that gets a line a call.
         once: A file that is made at the first fault; afterwards there is none.
         mix: Calls that it holds back and answers in another order.
+        pause: Seconds that an answer takes.
+        silent: Its ``silent_seconds``.
     """
 
     calls: int = 0
@@ -77,6 +79,8 @@ class MeterSettings(SystemSettings):
     log: str = ""
     once: str = ""
     mix: int = 5
+    pause: float = 0.0
+    silent: float = 600.0
 
 
 class Meter(AskingSystem):
@@ -86,6 +90,15 @@ class Meter(AskingSystem):
     own_limits: ClassVar[bool] = True
     folder: Path
     budget: BudgetLimits
+
+    def __init__(self, name: str, settings: Any) -> None:
+        super().__init__(name, settings)
+        self.hoard: list[Any] = []
+        self.told = 0
+
+    @property
+    def silent_seconds(self) -> float:  # type: ignore[override]
+        return self.settings.silent
 
     def fingerprint(self) -> dict[str, Json]:
         return {}
@@ -97,7 +110,7 @@ class Meter(AskingSystem):
         (self.folder / "ledger.sqlite").touch()
 
     def ask(self, calls: Iterable[Asking | None]) -> Iterator[Asked]:
-        draw, held, sent = random.Random(3), [], 0
+        draw, held, sent, late = random.Random(3), [], 0, []
         most = self.budget.max_calls or self.settings.calls
         for call in calls:
             if call is not None:
@@ -107,18 +120,25 @@ class Meter(AskingSystem):
                 if self.settings.fault == "quit" and sent == 5:
                     return
                 sent += 1
-                held.append(call)
+                dropped = self.settings.fault in ("drop", "late") and "patient-0001/dim_s3" in call.label
+                (late if dropped else held).append(call)
             while held and (call is None or len(held) > self.settings.mix):
                 yield self._answer(held.pop(draw.randrange(len(held))))
         yield from (self._answer(one) for one in held)
+        if self.settings.fault == "late":
+            yield from (self._answer(one) for one in late)
 
     def counters(self) -> str:
+        self.told += 1
+        if self.settings.fault == "counters" and self.told == 1:
+            raise RuntimeError("they changed while they were read")
         return "in flight 1"
 
     def _answer(self, call: Asking) -> Asked:
         if self.settings.log:
             with Path(self.settings.log).open("a") as file:
-                file.write(f"{call.label} {call.seed} {call.repeat} {call.sha256[:8]}\n")
+                file.write(f"{call.label} {call.seed} {call.repeat} {call.sha256[:8]} {os.getpid()}\n")
+        time.sleep(self.settings.pause)
         self._misbehave(call)
         case = call.addresses[0]
         if self.settings.fault == "error" and case.severity == 3:
@@ -136,6 +156,8 @@ class Meter(AskingSystem):
         return Asked(number=call.number, outputs=outputs, seconds=0.01)
 
     def _misbehave(self, call: Asking) -> None:
+        if self.settings.fault == "leak" and call.label[: len("blobs/patient-0003")] >= "blobs/patient-0003":
+            self.hoard.append(np.ones(6_000_000, np.uint8))
         if "patient-0001" not in call.label or (self.settings.once and Path(self.settings.once).exists()):
             return
         if self.settings.once:
@@ -145,6 +167,8 @@ class Meter(AskingSystem):
         if self.settings.fault == "exit":
             time.sleep(0.05)
             os._exit(3)
+        if self.settings.fault == "hang":
+            time.sleep(3600)
 
 
 class Spent(MedtestError):

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from answering_parts import answering_suite
 from runner_helpers import assert_equal_records, go, records
-from runner_parts import Dim
+from runner_parts import Dim, plan_of
 
-from medtest.api.faults_server import Faults, serving
+from medtest.api.faults_server import Faults, FaultServer, serving, serving_server
 from medtest.api.ledger import Ledger
 from medtest.api.redact import redact
 from medtest.errors import ExitCode, UserMistakes
 from medtest.runner.prepared import prepare_run
 from medtest.suite.model import Invocation
 from medtest.suite.outline import outline
+from medtest.systems.answering.openai_compatible import OpenAICompatible
 from medtest.systems.asking import BudgetLimits
 
 ROW = 1 + 5
@@ -136,6 +140,49 @@ def test_a_budget_of_calls_stops_and_goes_on(tmp_path: Path) -> None:
         assert server.counts["received"] == 2 * QUESTIONS * ROW
         whole = records(go(suite, tmp_path / "whole"))
     assert_equal_records(records(second), whole)
+
+
+def test_a_server_that_closes_for_hours_stops_the_run_and_it_goes_on(tmp_path: Path) -> None:
+    with serving(Faults(rate=0.0003, burst=11, headers=False, latency=0.01)) as server:
+        suite = answering_suite(server.base_url, seeds=2)
+        first = go(suite, tmp_path)
+        assert first.stopped is ExitCode.BUDGET
+        (said,) = [notice for notice in first.notices if "asks to wait" in notice]
+        assert said.startswith("model_under_test: ")
+        assert "same command" in said
+        assert first.systems[0].partial
+        frame = records(first)
+        assert not (frame.verdict == "ERROR").any()
+        assert 0 < len(frame) <= 11 == server.counts["answered"]
+        assert totals(first.systems[0].folder).lost == 0
+        server.set(Faults())
+        second = go(suite, tmp_path)
+        assert second.stopped is ExitCode.OK
+        assert server.counts["answered"] == 2 * QUESTIONS * ROW
+        whole = records(go(suite, tmp_path / "whole", cache="off"))
+    assert_equal_records(records(second), whole)
+
+
+def test_two_systems_at_one_host_stand_before_one_gate(tmp_path: Path) -> None:
+    lock, now = threading.Lock(), [0, 0]
+
+    def answer(body: Mapping[str, Any]) -> str:
+        with lock:
+            now[0] += 1
+            now[1] = max(now)
+        time.sleep(0.02)
+        with lock:
+            now[0] -= 1
+        return "Yes."
+
+    with serving_server(FaultServer(answer=answer, threads=32)) as server:
+        one = answering_suite(server.base_url, seeds=4, max_in_flight=3)
+        settings = {"base_url": server.base_url.replace("/v1", "/v1/"), "model": "another", "max_in_flight": 6}
+        other = plan_of("systems", "other", OpenAICompatible, **settings)
+        outcome = go(replace(one, systems=(*one.systems, other)), tmp_path)
+    assert [system.counts["ERROR"] for system in outcome.systems] == [0, 0]
+    assert len(records(outcome)) == len(records(outcome, 1)) == 4 * QUESTIONS * ROW
+    assert 2 <= now[1] <= 3, "the smaller of their limits holds for both together"
 
 
 def test_calls_that_a_killed_session_left_under_way_are_told(tmp_path: Path) -> None:

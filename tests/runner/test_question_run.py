@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import signal
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from question_parts import QUESTIONS, Meter, question_suite
-from runner_helpers import assert_equal_records, go, records
+from runner_helpers import QUICK, assert_equal_records, go, records, script, wait_for
 from runner_parts import Dim, Picky
 
 from medtest.errors import ExitCode, UserMistakes
-from medtest.runner import replay_strips
+from medtest.runner import Limits, replay_strips, run_suite
 from medtest.runner.asking import answer_seed
+from medtest.runner.outcome import Count
 from medtest.suite.model import Invocation, Selection
 from medtest.suite.outline import outline
 from medtest.systems.asking import BudgetLimits
@@ -74,7 +77,7 @@ def test_a_call_s_seed_and_label_say_which_case_it_is(tmp_path: Path) -> None:
     assert len({label for label, *_ in lines}) == len(lines) == 2 * 3 * ROW
     assert len({seed for _, seed, *_ in lines}) == len(lines)
     assert all(0 <= int(seed) < 2**31 for _, seed, *_ in lines)
-    label, seed, repeat, _ = next(line for line in lines if line[0] == "blobs/patient-0000/dim_s2_f0_r0/red")
+    label, seed, repeat, *_ = next(line for line in lines if line[0] == "blobs/patient-0000/dim_s2_f0_r0/red")
     assert repeat == "1"
     from medtest.cases import Address
 
@@ -150,6 +153,91 @@ def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     frame = records(go(question_suite(systems={"meter": {"fault": "exit", "once": str(mark)}}), tmp_path))
     assert_equal_records(frame, records(go(question_suite(), tmp_path / "whole")))
+
+
+def test_counters_that_break_once_are_shown_again(tmp_path: Path) -> None:
+    class Shown:
+        def __init__(self) -> None:
+            self.calls: set[str] = set()
+
+        def update(self, count: Count) -> None:
+            self.calls.add(count.calls)
+
+        def close(self) -> None: ...
+
+    shown = Shown()
+    suite = question_suite(seeds=2, systems={"meter": {"fault": "counters", "pause": 0.08}})
+    run_suite(suite, Invocation(home=tmp_path, quiet=True, workers=1), progress=shown, limits=QUICK)
+    assert "in flight 1" in shown.calls
+
+
+@pytest.mark.parametrize("fault", ["drop", "late"])
+@pytest.mark.timeout(90)
+def test_a_call_that_is_dropped_is_an_error_and_holds_up_nobody(tmp_path: Path, fault: str) -> None:
+    outcome = go(question_suite(seeds=5, systems={"meter": {"fault": fault, "silent": 1.5}}), tmp_path)
+    frame = records(outcome)
+    assert len(frame) == 5 * 3 * ROW
+    lost = (frame.seed_id == "patient-0001") & (frame.relation == "dim") & (frame.severity == 3)
+    assert set(frame[lost].verdict) == {"ERROR"}
+    assert frame[lost].reason.str.contains("no answer came: nothing was heard for 1.5 s").all()
+    assert set(frame[~lost].verdict) <= {"PASS", "FAIL"}
+
+
+def test_a_slow_system_that_says_something_now_and_then_is_not_cut_off(tmp_path: Path) -> None:
+    suite = question_suite(seeds=1, systems={"meter": {"pause": 0.4, "silent": 1.5, "mix": 0}})
+    assert set(records(go(suite, tmp_path)).verdict) <= {"PASS", "FAIL"}
+
+
+@pytest.mark.slow
+def test_a_worker_that_grows_is_replaced_and_no_question_is_asked_twice(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    suite = question_suite(seeds=14, systems={"meter": {"fault": "leak", "log": str(log)}})
+    outcome = go(suite, tmp_path, limits=Limits(samples=0, worker_bytes=350 * 1024**2))
+    assert [notice for notice in outcome.notices if "leaks memory" in notice]
+    lines = [line.split() for line in log.read_text().splitlines()]
+    assert len({label for label, *_ in lines}) == len(lines) == 14 * 3 * ROW
+    assert len({pid for *_, pid in lines}) >= 2
+    assert_equal_records(records(outcome), records(go(question_suite(seeds=14), tmp_path / "whole")))
+
+
+def interrupted(home: Path, settings: dict[str, Any]) -> tuple[int, float]:
+    """Run in a process of its own, interrupt it once it has asked a few questions; return exit code and seconds."""
+    log = home / "log"
+    process = script(
+        "from question_parts import question_suite\n"
+        "import medtest.runner.dispatch as dispatch\n"
+        "dispatch.HALT_SECONDS = 3.0\n"
+        f"suite = question_suite(systems={{'meter': { ({**settings, 'log': str(log)})!r}}})\n"
+        "outcome = run_suite(suite, Invocation(home=home, quiet=True), limits=Limits(samples=0))\n"
+        "sys.exit(130 if outcome.interrupted else 0)\n",
+        home,
+    )
+    wait_for(lambda: log.is_file() and len(log.read_text().splitlines()) > 8, 60)
+    process.send_signal(signal.SIGINT)
+    began = time.monotonic()
+    out, err = process.communicate(timeout=60)
+    assert "Traceback" not in err, err
+    return process.returncode, time.monotonic() - began
+
+
+def test_an_interrupt_records_every_answer_that_came(tmp_path: Path) -> None:
+    settings = {"pause": 0.05, "mix": 0}
+    code, _ = interrupted(tmp_path, settings)
+    assert code == 130
+    said = [line.split()[0] for line in (tmp_path / "log").read_text().splitlines()]
+    suite = question_suite(systems={"meter": {**settings, "log": str(tmp_path / "log")}})
+    frame = records(go(suite, tmp_path))
+    again = [line.split()[0] for line in (tmp_path / "log").read_text().splitlines()][len(said) :]
+    # Sources are asked again where follow-ups are still to be compared with them; nothing else is.
+    assert not [label for label in set(said) & set(again) if "/dim" in label]
+    assert [label for label in said if "/dim" in label]
+    assert_equal_records(frame, records(go(question_suite(), tmp_path / "whole")))
+
+
+def test_a_call_that_does_not_end_is_given_up_after_the_interrupt_s_bound(tmp_path: Path) -> None:
+    code, seconds = interrupted(tmp_path, {"fault": "hang"})
+    assert code == 130
+    assert 2.0 < seconds < 12.0
 
 
 def test_a_seed_that_cannot_be_read_and_a_follow_up_that_cannot_be_made(tmp_path: Path) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from layout_files import mask, picture
+
+from medtest.seeds.label_folder import LabelFolder, LabelFolderSettings
 
 KVASIR_FOLDERS = {
     "Normal_clean_mucosa": 4,
@@ -21,6 +24,15 @@ FINDINGS = [
     *("Atelectasis", "Cardiomegaly", "Effusion", "Infiltration", "Mass", "Nodule", "Pneumonia", "Pneumothorax"),
     *("Consolidation", "Edema", "Emphysema", "Fibrosis", "Pleural_Thickening", "Hernia"),
 ]
+
+
+def source(root: Path | None, **given: Any) -> LabelFolder:
+    """Return the seeds of a folder of labelled images."""
+    return LabelFolder(dataset="mine", settings=LabelFolderSettings(**given), root=root, suite_seed=1)
+
+
+def labels_of(seeds: LabelFolder) -> dict[str, tuple[str, ...] | None]:
+    return {ref.seed_id: seeds.load(ref).labels for ref in seeds.refs()}
 
 
 def class_folders(root: Path, counts: dict[str, int], suffix: str = ".png") -> None:

@@ -3,11 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 from PIL import Image as Pillow
 
+from medtest.errors import Mistake, UserMistakes
+from medtest.seeds.base import SeedSource
+from medtest.seeds.image_mask_folders import ImageMaskFolders, ImageMaskFoldersSettings
+
 SIZE = (24, 32)
+
+
+def source(root: Path | None, **given: Any) -> ImageMaskFolders:
+    """Return the seeds of a folder of images and masks."""
+    return ImageMaskFolders(dataset="mine", settings=ImageMaskFoldersSettings(**given), root=root, suite_seed=1)
+
+
+def mistakes_of(seeds: SeedSource) -> list[Mistake]:
+    """Return what a folder's one report says."""
+    with pytest.raises(UserMistakes) as caught:
+        seeds.refs()
+    return list(caught.value.mistakes)
 
 
 def picture(path: Path, number: int = 0, size: tuple[int, int] = SIZE) -> None:

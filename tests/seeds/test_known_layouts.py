@@ -16,6 +16,7 @@ from layout_files import (
     pairs,
     pranet_test,
     pranet_train,
+    source,
 )
 
 from medtest.errors import UserMistakes
@@ -23,11 +24,6 @@ from medtest.seeds.datasets.base import Found, Recogniser, recognise
 from medtest.seeds.datasets.facts import known, suites
 from medtest.seeds.datasets.known import coverage, known_datasets
 from medtest.seeds.datasets.tree import tree_of_folder
-from medtest.seeds.image_mask_folders import ImageMaskFolders, ImageMaskFoldersSettings
-
-
-def source(root, **given):
-    return ImageMaskFolders(dataset="mine", settings=ImageMaskFoldersSettings(**given), root=root, suite_seed=1)
 
 
 def loaded(root, **given):

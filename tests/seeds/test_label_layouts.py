@@ -22,36 +22,22 @@ from label_files import (
     isic_2017,
     kid,
     kvasir_capsule,
+    labels_of,
     messidor,
     npz,
+    source,
 )
-from layout_files import mask, number_of, picture
+from layout_files import mask, mistakes_of, number_of, picture
 
 from medtest.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
-from medtest.errors import UserMistakes
 from medtest.seeds.datasets.facts import known
-from medtest.seeds.label_folder import LabelFolder, LabelFolderSettings
 from medtest.seeds.label_layouts.class_folders import CAD_CAP, KID, KVASIR_CAPSULE
 
 DATA = Path(__file__).parents[1] / "data"
 
 
-def source(root, **given_settings):
-    return LabelFolder(dataset="mine", settings=LabelFolderSettings(**given_settings), root=root, suite_seed=1)
-
-
-def labels_of(seeds):
-    return {ref.seed_id: seeds.load(ref).labels for ref in seeds.refs()}
-
-
 def counted(seeds):
     return Counter(label for labels in labels_of(seeds).values() for label in labels)
-
-
-def mistakes_of(seeds):
-    with pytest.raises(UserMistakes) as caught:
-        seeds.refs()
-    return caught.value.mistakes
 
 
 def mistake_of(seeds):

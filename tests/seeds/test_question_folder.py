@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from layout_files import junk, mask, number_of, picture
+from layout_files import junk, mask, mistakes_of, number_of, picture
 from pydantic import ValidationError
 from question_layouts import (
     CLEF_IDS,
@@ -42,12 +42,6 @@ def source(root: Path | None, **chosen: Any) -> QuestionFolder:
 
 def asked(seeds: QuestionFolder) -> dict[str, dict[str, tuple[str, ...] | None]]:
     return {ref.seed_id: {ask.item: ask.truth for ask in seeds.load(ref).asks} for ref in seeds.refs()}
-
-
-def mistakes_of(seeds: QuestionFolder) -> list[Any]:
-    with pytest.raises(UserMistakes) as caught:
-        seeds.refs()
-    return list(caught.value.mistakes)
 
 
 # -------------------------------------------------------------------------------------------------------- layouts

@@ -3,7 +3,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -13,9 +12,9 @@ from medtest.systems.segmentation.networks import registry
 
 sys.path.insert(0, str(Path(__file__).parent))
 import parity_rule  # noqa: E402
+from parity_parts import assert_as_recorded, assert_published_size, golden_state  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
-PARITY = ROOT / "tests" / "data" / "parity"
 PARAMETERS = {
     "pranet": 32_547_319,
     "sanet": 23_899_497,
@@ -29,20 +28,14 @@ INPUT = {"tganet": 256}
 
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_published_networks_have_the_published_number_of_parameters_and_keys(name: str) -> None:
-    with torch.device("meta"):
-        network = networks.published(name)
-    assert sum(p.numel() for p in network.parameters()) == PARAMETERS[name]
-    assert len(network.state_dict()) == KEYS[name]
+    assert_published_size(name, parameters=PARAMETERS[name], tensors=KEYS[name])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_published_networks_answer_as_recorded(name: str, tmp_path: Path) -> None:
     """Weights go through a checkpoint file under their official names, so names, shapes and arithmetic are all held."""
-    with torch.device("meta"):
-        shapes = {key: tuple(value.shape) for key, value in networks.published(name).state_dict().items()}
-    weights = {key: torch.from_numpy(np.array(parity_rule.weight(key, shape))) for key, shape in shapes.items()}
-    torch.save(weights, tmp_path / "official.pth")
+    torch.save(golden_state(name), tmp_path / "official.pth")
     network = build_network(name, tmp_path / "official.pth")
     side = INPUT.get(name, 352)
     given = [torch.from_numpy(parity_rule.image(1, 3, side, side))]
@@ -50,16 +43,7 @@ def test_published_networks_answer_as_recorded(name: str, tmp_path: Path) -> Non
         given.append(torch.from_numpy(parity_rule.words()))
     with torch.inference_mode():
         outputs = network(*given)
-    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
-    with np.load(PARITY / f"{name}.npz") as recorded:
-        assert len(outputs) == int(recorded["n"])
-        for index, output in enumerate(o.numpy() for o in outputs):
-            allowed = 1e-3 * max(1.0, float(recorded[f"std{index}"]))
-            assert output.shape == tuple(recorded[f"shape{index}"])
-            kept = output[..., ::8, ::8] if output.ndim == 4 and output.shape[-1] >= 64 else output
-            assert np.abs(kept - recorded[f"sample{index}"]).max() <= allowed
-            assert abs(output.mean() - recorded[f"mean{index}"]) <= allowed
-            assert abs(output.std() - recorded[f"std{index}"]) <= allowed
+    assert_as_recorded(name, outputs)
 
 
 @pytest.mark.parametrize("family", registry.COMPACT)

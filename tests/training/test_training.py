@@ -12,6 +12,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from training_pairs import write_pairs
 
 from medtest.errors import MedtestError
 from medtest.systems.checkpoints.weights import load_network, read_info
@@ -35,13 +36,7 @@ def _pairs(count: int, size: int = 40) -> Pairs:
 
 
 def _folder(root: Path, count: int = 8) -> Path:
-    pairs = _pairs(count, 96)
-    for name in ("images", "masks"):
-        (root / name).mkdir(parents=True)
-    for name, image, mask in zip(pairs.names, pairs.images, pairs.masks, strict=True):
-        cv2.imwrite(str(root / "images" / f"{name}.png"), image)
-        cv2.imwrite(str(root / "masks" / f"{name}.png"), mask)
-    return root
+    return write_pairs(root, _pairs(count, 96))
 
 
 # ------------------------------------------------------------------------------------------------------------ losses

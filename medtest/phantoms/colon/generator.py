@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import cv2
@@ -21,6 +20,7 @@ from medtest.phantoms.colon.placing import Placed, add_polyps, windows
 from medtest.phantoms.colon.polyps import Look
 from medtest.phantoms.colon.report import describe_lumen, describe_polyp
 from medtest.phantoms.colon.tissue import Tissue, make_tissue
+from medtest.phantoms.portable import portable_opencv
 
 REVISION = 1
 """Raised whenever the same numbers give other pixels."""
@@ -114,7 +114,7 @@ def make_colon(
     count = drawn_count if polyps is None else polyps
     if not 0 <= count < len(POLYP_WEIGHTS):
         raise ValueError(f"{count} polyps; 0 to {len(POLYP_WEIGHTS) - 1} are possible")
-    with _portable_opencv():
+    with portable_opencv():
         return _render(rng, height, width, count, kind)
 
 
@@ -136,17 +136,6 @@ def _draw_kind(rng: np.random.Generator, frame: str | Sequence[str] | None) -> s
     kinds = [kind for kind in FRAME_WEIGHTS if kind in wished]
     total = 1.0 if len(kinds) == len(FRAME_WEIGHTS) else sum(FRAME_WEIGHTS[kind] for kind in kinds)
     return kinds[int(rng.choice(len(kinds), p=[FRAME_WEIGHTS[kind] / total for kind in kinds]))]
-
-
-@contextmanager
-def _portable_opencv() -> Iterator[None]:
-    """Keep OpenCV from Intel's IPP, which rounds differently on different processors of one architecture."""
-    before = cv2.ipp.useIPP()
-    cv2.ipp.setUseIPP(False)
-    try:
-        yield
-    finally:
-        cv2.ipp.setUseIPP(before)
 
 
 def _make_grid(frame: Frame, shape: tuple[int, int]) -> tuple[Grid, NDArray[np.uint8], tuple[float, float, float]]:

@@ -58,7 +58,7 @@ def smoothed(layer: Layer, sigma: float) -> Layer:
 
 
 def fitted(layer: Layer, seed: PreparedSeed) -> Layer:
-    """Return a layer at the size of the picture."""
+    """Return a layer, float32 on any grid, at the size of the picture, enlarged bilinearly: float32 H×W."""
     if layer.shape == (seed.height, seed.width):
         return layer
     return np.asarray(cv2.resize(layer, (seed.width, seed.height), interpolation=cv2.INTER_LINEAR), dtype=np.float32)

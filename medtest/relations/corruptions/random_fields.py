@@ -21,7 +21,11 @@ _SEARCH = np.uint16(65535)
 
 
 def random_words(seed: int, count: int) -> NDArray[np.uint16]:
-    """Return ``count`` independent uniform 16-bit integers (SFC64)."""
+    """Return ``count`` independent uniform 16-bit integers, uint16 of shape (count,).
+
+    They are the words of NumPy's SFC64 (C. Doty-Humphrey, PractRand), cut in four, lowest bits first, on machines of
+    either byte order.
+    """
     words = np.random.SFC64(seed).random_raw(-(-count // 4)).astype("<u8", copy=False)
     return words.view("<u2")[:count]
 
@@ -31,7 +35,8 @@ def normal_quantiles() -> NDArray[np.float64]:
     """Return the 65,536 equally probable standard normal values that a 16-bit integer stands for.
 
     They are the quantiles in the middle of 65,536 equal steps, scaled to variance 1 exactly; the largest is 4.32.
-    The distribution function differs from the normal one by less than 10⁻⁵ everywhere.
+    The distribution function differs from the normal one by less than 10⁻⁵ everywhere. float64 of shape (65536,),
+    ascending, read-only.
     """
     normal = NormalDist()
     half = np.array([normal.inv_cdf((_STEPS // 2 + i + 0.5) / _STEPS) for i in range(_STEPS // 2)])

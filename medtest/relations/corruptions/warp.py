@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from medtest.cases import Image, PreparedSeed
 
 Matrix = NDArray[np.float64]
+"""3×3, maps a point (x, y, 1) in pixels to its place; pixel centres lie on whole numbers."""
 
 
 def wide_picture(seed: PreparedSeed) -> Image:
-    """Return the picture that is warped: the wider one where there is one, else the image."""
+    """Return the picture that is warped: the wider one where there is one, else the image; uint8 H'×W'×3 or H×W×3."""
     return seed.image if seed.wide is None else seed.wide
 
 
@@ -69,6 +70,14 @@ def warped(seed: PreparedSeed, matrix: Matrix) -> Image:
 
 
 def image_matrix(seed: PreparedSeed, matrix: Matrix) -> Matrix:
-    """Return what a matrix of the wide picture does to points of the image."""
+    """Return what a matrix of the wide picture does to points of the image.
+
+    Args:
+        seed: Says where its image lies in the wide picture.
+        matrix: 3×3, of points (x, y) of the wide picture.
+
+    Returns:
+        3×3, of points (x, y) of the image; the same matrix where there is no wide picture.
+    """
     row, column = crop_corner(seed)
     return np.asarray(shifted(-column, -row) @ matrix @ shifted(column, row))

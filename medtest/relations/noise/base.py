@@ -82,7 +82,17 @@ class Noise(Relation):
 
 
 def finished(field: NDArray[np.floating], dtype: np.dtype[Any], spec: ImageSpec, *, clip: str) -> Image:
-    """Return a disturbed image in the dtype of its source: clipped if asked, integers rounded and kept in the dtype."""
+    """Return a disturbed image in the dtype of its source: clipped if asked, integers rounded and kept in the dtype.
+
+    Args:
+        field: Floats of any shape, in the image's own numbers.
+        dtype: The source's.
+        spec: Its meaningful range.
+        clip: ``range`` cuts off what lies beyond ``spec.low`` and ``spec.high``; ``none`` keeps what the dtype holds.
+
+    Returns:
+        Of the field's shape, contiguous.
+    """
     if clip == "range":
         field = np.clip(field, spec.low, spec.high)
     if np.issubdtype(dtype, np.integer):
@@ -92,7 +102,7 @@ def finished(field: NDArray[np.floating], dtype: np.dtype[Any], spec: ImageSpec,
 
 
 def as_float(image: Image) -> NDArray[np.floating]:
-    """Return an image as float32; as float64 where float32 would round it (32-bit integers, doubles)."""
+    """Return an image of any shape and dtype as float32; as float64 where that would round it (int32, doubles)."""
     small = image.dtype.itemsize <= 2 or image.dtype == np.float32
     return image.astype(np.float32 if small else np.float64)
 

@@ -7,9 +7,10 @@ request and an outcome an answer.
 from __future__ import annotations
 
 import hashlib
+import re
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -21,8 +22,9 @@ from medtest.api.budget import Budget, Price, planned_cost, price_for
 from medtest.api.cache import Cache, CacheMode
 from medtest.api.campaign import Campaign
 from medtest.api.client import Caller, Endpoint
-from medtest.api.gate import Gate
+from medtest.api.gate import Gate, shared_gate
 from medtest.api.ledger import Ledger
+from medtest.api.redact import redact
 from medtest.api.request import Parameters, Picture, Request
 from medtest.api.retry import Retries
 from medtest.cases import Json
@@ -39,11 +41,27 @@ CACHE = "answers.sqlite"
 """The cache's name in the folder that all runs share."""
 _KEPT_PICTURES = 16
 _WAIT_SECONDS = 10.0
+_MARGIN_SECONDS = 60.0
 _OURS = frozenset(
     {"model", "messages", "input", "stream", "n", "max_tokens", "max_completion_tokens", "max_output_tokens"}
     | {"response_format"}
 )
 """Fields of a body by which answers are read and budgets kept: they have settings of their own, or one value only."""
+_SECRET = re.compile(
+    r"api[-_]?key|authorization|bearer|credential|passw|secret|access[-_]?token|^token$", re.IGNORECASE
+)
+"""Names of fields that hold keys; providers have others that end with ``key`` (``prompt_cache_key``)."""
+
+
+def holds_secret(value: Any, name: str = "") -> bool:
+    """Whether further fields of a body hold what looks like a key, by its name or by itself."""
+    if isinstance(value, Mapping):
+        return any(holds_secret(item, str(key)) for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return any(holds_secret(item, name) for item in value)
+    if not isinstance(value, str) or not value:
+        return False
+    return bool(_SECRET.search(name)) or redact(value) != value
 
 
 class PriceSettings(BaseModel):
@@ -78,9 +96,11 @@ class ApiSettings(PromptSettings):
             ``never``. A server that takes no schema is asked for the same JSON in words.
         extra: Further fields of the request's body, e.g. ``{reasoning_effort: low}``.
         prices: Prices by name of the model.
-        max_in_flight: Most calls under way at once.
+        max_in_flight: Most calls under way at once; of systems that ask one server with one key the smallest holds for
+            all of them together.
         call_seconds: Longest duration of one call.
-        total_seconds: Longest time for one question, retries and pauses included.
+        total_seconds: Longest time for one question from its first call on, retries, pauses and queues included: no
+            call is begun after it. A server that asks for a longer pause ends the run.
         attempts: Most calls for one question.
     """
 
@@ -99,6 +119,15 @@ class ApiSettings(PromptSettings):
     call_seconds: float = Field(default=120.0, gt=0, le=3600, json_schema_extra=TRUSTED)
     total_seconds: float = Field(default=900.0, gt=0, le=86_400, json_schema_extra=TRUSTED)
     attempts: int = Field(default=6, ge=1, le=20, json_schema_extra=TRUSTED)
+
+    @field_validator("base_url", "key_variable", mode="before")
+    @classmethod
+    def _never_repeated(cls, given: object) -> object:
+        """Take whatever is typed as text: a key in the wrong place would be repeated as "found", were it refused here.
+
+        What is wrong with it is said before anything runs, without it (:meth:`medtest.api.client.Endpoint.mistakes`).
+        """
+        return given if given is None else str(given)
 
     @field_validator("extra")
     @classmethod
@@ -125,6 +154,8 @@ class OpenAICompatible(AskingSystem):
         self._cache: Cache | None = None
         self._budget: Budget | None = None
         self._campaign: Campaign | None = None
+        self._gate: Gate | None = None
+        self._stopping = threading.Event()
         self._pictures: dict[str, Picture] = {}
         self._line = ""
 
@@ -160,6 +191,10 @@ class OpenAICompatible(AskingSystem):
         if not own.model.strip():
             allowed, fix = "the model's name as the server knows it", "type model_name=NAME"
             found.append(Mistake(where=self.name, key="model", found="nothing", allowed=allowed, fix=fix))
+        if holds_secret(own.extra):
+            what = "what looks like a key (not shown)"
+            fix = "name the variable that holds it in key_variable: extra stands in run.json"
+            found.append(Mistake(where=self.name, key="extra", found=what, allowed="fields without secrets", fix=fix))
         return found
 
     def fingerprint(self) -> dict[str, Json]:
@@ -183,6 +218,12 @@ class OpenAICompatible(AskingSystem):
         return Quote(
             calls=total, prompt_tokens=prompt, completion_tokens=completion, usd=None if price is None else usd
         )
+
+    @property
+    def silent_seconds(self) -> float:  # type: ignore[override]
+        """Longest silence: a pause before a question's first call, all its time after it, and its last call."""
+        own = self.settings
+        return 2.0 * own.total_seconds + own.call_seconds + _MARGIN_SECONDS
 
     # ------------------------------------------------------------------------------------------- calls
 
@@ -252,6 +293,7 @@ class OpenAICompatible(AskingSystem):
         )
         self._cache = Cache(self._shared / CACHE, self._cache_mode)
         self._caller()  # says what is wrong with the endpoint before a call is drawn
+        self._gate = shared_gate(self.endpoint().limited_as, self.settings.max_in_flight)
         import openai  # noqa: F401 - seconds, which no call should wait for
 
     def _caller(self) -> Caller:
@@ -269,6 +311,8 @@ class OpenAICompatible(AskingSystem):
 
         Raises:
             BudgetReached: The budget allows no further call; what was under way was yielded before.
+            ServerClosed: The server asks for a longer pause than a question may last; the same.
+            TurnedAway: The server lets nobody in.
         """
         if self._ledger is None:
             raise MedtestError(f"{self.record_name} is not open")
@@ -278,9 +322,11 @@ class OpenAICompatible(AskingSystem):
             self._ledger,
             cache=self._cache,
             budget=self._budget,
-            gate=Gate(max_in_flight=own.max_in_flight),
+            gate=self._gate,
             retries=Retries(attempts=own.attempts, call_seconds=own.call_seconds, total_seconds=own.total_seconds),
         )
+        if self._stopping.is_set():
+            self._campaign.stop()
         waiting: dict[str, deque[Asking]] = {}
         lock = threading.Lock()
 
@@ -298,6 +344,12 @@ class OpenAICompatible(AskingSystem):
                 if not same:
                     del waiting[outcome.address]
             yield asked_of(call, outcome)
+
+    def stop(self) -> None:
+        """Begin no further call; those under way end as usual."""
+        self._stopping.set()
+        if self._campaign is not None:
+            self._campaign.stop()
 
     def counters(self) -> str:
         """Return how the calls stand."""
@@ -319,8 +371,9 @@ class OpenAICompatible(AskingSystem):
             return ""
         if not totals.doubtful:
             return ""
+        calls = "call" if totals.calls == 1 else "calls"
         return (
-            f"{self.record_name}: {totals.doubtful} of {totals.calls} calls brought no answer and may be billed"
+            f"{self.record_name}: {totals.doubtful} of {totals.calls} {calls} brought no answer and may be billed"
             f" ({totals.lost} under way when a session ended, {totals.doubtful - totals.lost} cut off)."
         )
 
@@ -330,4 +383,4 @@ class OpenAICompatible(AskingSystem):
             self._cache.close()
         if self._ledger is not None:
             self._ledger.close()
-        self._cache = self._ledger = None
+        self._cache = self._ledger = self._gate = None

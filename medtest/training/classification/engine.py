@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -26,6 +25,7 @@ from medtest.training.classification.batches import LabelledBatches
 from medtest.training.classification.families import StepLoss, logits_of
 from medtest.training.classification.recipe import ClassifierRecipe
 from medtest.training.further.schedule import Rates, make_optimizer
+from medtest.training.state import load_state, write_state
 
 
 @dataclass(kw_only=True)
@@ -191,12 +191,7 @@ class ClassifierEngine:
             "rates": self._rates.state(),
             "scaler": self._scaler.state_dict(),
         }
-        partial = path.with_name(path.name + ".partial")
-        with partial.open("wb") as file:
-            torch.save(state, file)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
+        write_state(state, path)
 
     def resume(self, path: Path) -> None:
         """Go on from :meth:`save`.
@@ -204,11 +199,8 @@ class ClassifierEngine:
         Raises:
             MedtestError: The state belongs to a training with other options or cases, or cannot be read.
         """
-        try:
-            state = torch.load(path, map_location=self._device, weights_only=True)
-        except Exception as error:  # noqa: BLE001 - what a torn file makes of torch's reader is anyone's guess
-            raise MedtestError(f"{path.name}: the state of this training cannot be read: {error}") from error
-        if state.get("identity") != self._identity:
+        state = load_state(path, device=self._device)
+        if state["identity"] != self._identity:
             raise MedtestError(
                 f"{path.name} belongs to a training with other options or other cases; choose another --out, or "
                 "--no-resume to begin anew"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -31,6 +30,7 @@ from medtest.training.further.networks import Start
 from medtest.training.further.recipe import Recipe
 from medtest.training.further.schedule import Rates, make_optimizer
 from medtest.training.scores import dice_and_iou
+from medtest.training.state import load_state, write_state
 
 
 @dataclass(kw_only=True)
@@ -291,12 +291,7 @@ class Engine:
                 "history": reached.history,
             },
         }
-        partial = path.with_name(path.name + ".partial")
-        with partial.open("wb") as file:
-            torch.save(state, file)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
+        write_state(state, path)
 
     def resume(self, path: Path) -> None:
         """Go on from a state.
@@ -332,12 +327,8 @@ def read_state(path: Path, identity: Mapping[str, Any], *, device: str, mapped: 
     Raises:
         MedtestError: It belongs to a training with other options, weights or data, or cannot be read.
     """
-    try:
-        state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True, mmap=mapped)
-        found = state["identity"]
-    except Exception as error:  # noqa: BLE001 - what a torn file makes of torch's reader is anyone's guess
-        raise MedtestError(f"{path.name}: the state of this training cannot be read: {error}") from error
-    if found != _digest(identity):
+    state = load_state(path, device=device, mapped=mapped)
+    if state["identity"] != _digest(identity):
         raise MedtestError(
             f"{path.name} belongs to a training with another recipe, other weights or other data: "
             "choose another out=, or fresh=true to begin anew there"

@@ -19,16 +19,7 @@ from medtest.systems.checkpoints.weights import WeightsInfo, save_weights
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import parity_rule  # noqa: E402
-
-PARITY = Path(__file__).parents[2] / "data" / "parity"
-State = dict[str, torch.Tensor]
-
-
-def golden_state(name: str) -> State:
-    """Return weights of a published network by the rule of recorded outputs."""
-    with torch.device("meta"):
-        shapes = {key: tuple(value.shape) for key, value in networks.published(name).state_dict().items()}
-    return {key: torch.from_numpy(np.array(parity_rule.weight(key, shape))) for key, shape in shapes.items()}
+from parity_parts import assert_as_recorded  # noqa: E402
 
 
 def assert_answers_as_recorded(name: str, file: Path, side: int) -> None:
@@ -36,16 +27,7 @@ def assert_answers_as_recorded(name: str, file: Path, side: int) -> None:
     network = build_network(name, file)
     with torch.inference_mode():
         outputs = network(torch.from_numpy(parity_rule.image(1, 3, side, side)))
-    outputs = outputs if isinstance(outputs, list | tuple) else [outputs]
-    with np.load(PARITY / f"{name}.npz") as recorded:
-        assert len(outputs) == int(recorded["n"])
-        for index, output in enumerate(o.numpy() for o in outputs):
-            allowed = 1e-3 * max(1.0, float(recorded[f"std{index}"]))
-            assert output.shape == tuple(recorded[f"shape{index}"])
-            kept = output[..., ::8, ::8] if output.ndim == 4 and output.shape[-1] >= 64 else output
-            assert np.abs(kept - recorded[f"sample{index}"]).max() <= allowed
-            assert abs(output.mean() - recorded[f"mean{index}"]) <= allowed
-            assert abs(output.std() - recorded[f"std{index}"]) <= allowed
+    assert_as_recorded(name, outputs)
 
 
 def small_weights(family: str, path: Path, *, seed: int = 5, size: int = 224) -> torch.nn.Module:

@@ -20,12 +20,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 from classifier_parts import (  # noqa: E402
     asked,
     assert_answers_as_recorded,
-    golden_state,
     noise,
     normalised,
     small_weights,
     system_of,
 )
+from parity_parts import assert_compact, assert_published_size, golden_state  # noqa: E402
 
 ISIC = {
     "isic2016": {"mean": (0.7012, 0.5517, 0.4875), "std": (0.0942, 0.1331, 0.1521)},
@@ -34,11 +34,8 @@ ISIC = {
 
 
 def test_it_has_the_published_size() -> None:
-    with torch.device("meta"):
-        network = networks.published("attnmel")
-    assert sum(p.numel() for p in network.parameters()) == 15_184_964
-    assert len(network.state_dict()) == 101
-    assert sum(p.numel() for p in networks.make(networks.COMPACT["attnmel"]).parameters()) <= 4_000_000
+    assert_published_size("attnmel", parameters=15_184_964, tensors=101)
+    assert_compact("attnmel")
 
 
 def test_it_answers_as_recorded(tmp_path: Path) -> None:

@@ -16,15 +16,14 @@ from medtest.systems.checkpoints.glance import names_in
 
 sys.path.insert(0, str(Path(__file__).parent))
 from classifier_parts import (  # noqa: E402
-    State,
     asked,
     assert_answers_as_recorded,
-    golden_state,
     noise,
     normalised,
     small_weights,
     system_of,
 )
+from parity_parts import State, assert_compact, assert_published_size, golden_state  # noqa: E402
 
 IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
 
@@ -39,11 +38,8 @@ def _as_in_2017(state: State) -> State:
 
 
 def test_it_has_the_published_size() -> None:
-    with torch.device("meta"):
-        network = networks.published("chexnet")
-    assert sum(p.numel() for p in network.parameters()) == 6_968_206
-    assert len(network.state_dict()) == 727
-    assert sum(p.numel() for p in networks.make(networks.COMPACT["chexnet"]).parameters()) <= 4_000_000
+    assert_published_size("chexnet", parameters=6_968_206, tensors=727)
+    assert_compact("chexnet")
 
 
 def test_it_answers_as_recorded(tmp_path: Path) -> None:

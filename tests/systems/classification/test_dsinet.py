@@ -29,11 +29,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 from classifier_parts import (  # noqa: E402
     asked,
     assert_answers_as_recorded,
-    golden_state,
     noise,
     small_weights,
     system_of,
 )
+from parity_parts import golden_state  # noqa: E402
 
 
 def test_it_has_the_published_size() -> None:

@@ -17,23 +17,20 @@ sys.path.insert(0, str(Path(__file__).parent))
 from classifier_parts import (  # noqa: E402
     asked,
     assert_answers_as_recorded,
-    golden_state,
     noise,
     normalised,
     small_weights,
     system_of,
 )
+from parity_parts import assert_compact, assert_published_size, golden_state  # noqa: E402
 
 CIFAR = {"mean": (0.4914, 0.4822, 0.4465), "std": (0.2023, 0.1994, 0.2010)}
 IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
 
 
 def test_it_has_the_published_size() -> None:
-    with torch.device("meta"):
-        network = networks.published("inceptionv3_dr")
-    assert sum(p.numel() for p in network.parameters()) == 24_354_536
-    assert len(network.state_dict()) == 580
-    assert sum(p.numel() for p in networks.make(networks.COMPACT["inceptionv3_dr"]).parameters()) <= 4_000_000
+    assert_published_size("inceptionv3_dr", parameters=24_354_536, tensors=580)
+    assert_compact("inceptionv3_dr")
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import cv2
@@ -13,6 +14,9 @@ from medtest.systems.segmentation.networks import registry
 from medtest.training.data import Pairs
 from medtest.training.further.material import Material
 from medtest.training.loop import initialise
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from training_pairs import write_pairs  # noqa: E402
 
 
 def small_pairs(count: int, size: int, random: int = 1) -> Pairs:
@@ -49,10 +53,4 @@ def write_start(path: Path, family: str = "pranet", seed: int = 0, size: int = 6
 
 def write_folder(root: Path, count: int, random: int = 1, size: int = 96) -> Path:
     """Write a folder of images and masks."""
-    pairs = small_pairs(count, size, random)
-    for name in ("images", "masks"):
-        (root / name).mkdir(parents=True)
-    for name, image, mask in zip(pairs.names, pairs.images, pairs.masks, strict=True):
-        cv2.imwrite(str(root / "images" / f"{name}.png"), image)
-        cv2.imwrite(str(root / "masks" / f"{name}.png"), mask)
-    return root
+    return write_pairs(root, small_pairs(count, size, random))

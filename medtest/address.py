@@ -1,0 +1,69 @@
+"""Where a case lives, and the names that ids and relations of the house's own have; part of :mod:`medtest.cases`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+SOURCE = "source"
+UNCHANGED = "unchanged"
+ID_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+"""Names of suites, systems, relations and data sets, and their ids."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Address:
+    """Where a case lives; its random numbers come from here and from the suite's seed alone.
+
+    Attributes:
+        dataset: Data set id.
+        seed_id: Id of the source case within the data set (the plain one, never the hashed one).
+        relation: The relation's id in the suite; ``"source"`` for the source case itself.
+        severity: 1–5, or 0 for sources and for relations that draw from published ranges.
+        frame: Index in a sequence, from 0.
+        repeat: Number of the draw, from 0.
+        item: A question, where one image has several; all items share one follow-up.
+    """
+
+    dataset: str
+    seed_id: str
+    relation: str = SOURCE
+    severity: int = 0
+    frame: int = 0
+    repeat: int = 0
+    item: str = ""
+
+    def generator(self, suite_seed: int) -> np.random.Generator:
+        """Return the case's own generator: PCG64 seeded by SHA-256 of the suite's seed and the address without item."""
+        key = json.dumps(
+            [int(suite_seed), self.dataset, self.seed_id, self.relation, self.severity, self.frame, self.repeat],
+            ensure_ascii=True,
+            separators=(",", ":"),
+        )
+        return np.random.Generator(np.random.PCG64(int.from_bytes(hashlib.sha256(key.encode()).digest(), "big")))
+
+    def sequence_generator(self, suite_seed: int) -> np.random.Generator:
+        """Return the generator that all frames of a sequence share: as :meth:`generator`, with -1 for the frame."""
+        return replace(self, frame=-1).generator(suite_seed)
+
+    def source(self) -> Address:
+        """Return the address of the source case that this follow-up was made from."""
+        return replace(self, relation=SOURCE, severity=0, frame=0, repeat=0)
+
+    @property
+    def is_source(self) -> bool:
+        """Whether this is the source case itself."""
+        return self.relation == SOURCE
+
+    @property
+    def stem(self) -> str:
+        """File name of an exported follow-up, without suffix: ``<relation>_s<severity>_f<frame>_r<repeat>``."""
+        return f"{self.relation}_s{self.severity}_f{self.frame}_r{self.repeat}"
+
+    def __str__(self) -> str:
+        text = f"{self.dataset}/{self.seed_id}/{self.stem}"
+        return f"{text}/{self.item}" if self.item else text

@@ -1,0 +1,65 @@
+"""After a run, before its tables: what the parser could not read is put to a judge, where the command names one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from medtest.errors import SEVERITY_ORDER
+from medtest.results.readings import COLUMNS, unread_in
+from medtest.results.records_io import Records
+from medtest.runner.run import SHARED_ANSWERS
+from medtest.systems.answering.judge import Readings
+
+if TYPE_CHECKING:
+    from medtest.runner import RunOutcome
+    from medtest.suite.model import Invocation
+    from medtest.systems.answering.judge import Judge
+
+_RECORD_COLUMNS = ("dataset", "seed_id", "relation", "rule", "verdict", *COLUMNS)
+
+
+def judged(
+    judge: Judge, invocation: Invocation, outcome: RunOutcome, out: Console
+) -> tuple[dict[str, Readings], RunOutcome]:
+    """Return what a judge read of each system's answers, by the system's name, and the outcome with what it says.
+
+    Args:
+        judge: The judge.
+        invocation: How the run was called.
+        outcome: What the runner gave; its folders are locked.
+        out: Is told who reads how much.
+    """
+    found: dict[str, Readings] = {}
+    notices, stopped = list(outcome.notices), outcome.stopped
+    shared = invocation.home / "outputs" / SHARED_ANSWERS
+    for system in outcome.systems:
+        unread = unread_in(Records.read(system.folder, _RECORD_COLUMNS))
+        if not unread:
+            found[system.record_name] = Readings(judge=judge.name)
+            notices.append(f"{system.record_name}: medtest read every answer; {judge.name} was not asked.")
+            continue
+        out.print(
+            f"{system.record_name}: {len(unread):,} answers to be read by a judge. {judge.notice()}", markup=False
+        )
+        readings = judge.read(unread, system.folder, shared, cache=invocation.cache)
+        found[system.record_name] = readings
+        notices.append(f"{system.record_name}: {_said(readings, len(unread))}")
+        if readings.problem:
+            notices.append(f"{system.record_name}: {readings.problem}")
+            stopped = min(stopped, readings.code, key=SEVERITY_ORDER.index)
+    return found, replace(outcome, notices=tuple(notices), stopped=stopped)
+
+
+def _said(readings: Readings, asked: int) -> str:
+    states = [reading.state.value for reading in readings.found.values()]
+    doubted = sum(bool(reading.doubt) for reading in readings.found.values())
+    read = sum(state != "unparsed" for state in states)
+    words = f"{readings.judge} read {read:,} of {asked:,} answers in which medtest finds no value"
+    if doubted:
+        words += "; 1 reading is not believed" if doubted == 1 else f"; {doubted:,} readings are not believed"
+    cost = "" if readings.cost_usd is None else f", ${readings.cost_usd:.4f}"
+    calls = "1 call" if readings.calls == 1 else f"{readings.calls:,} calls"
+    return f"{words} ({calls}{cost}); tables/answers_judged.csv has each."

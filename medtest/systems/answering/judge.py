@@ -1,0 +1,198 @@
+"""A model over an API that reads what the parser of answers could not: the optional judge of ``unparsed``.
+
+It is a system like those under test, with the same presets, limits, cache and ledger; only words are sent to it. What
+it is asked and what of its replies is believed is :mod:`medtest.vqa.reading`'s.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from medtest.api.answers import parse_structured
+from medtest.api.budget import Budget
+from medtest.api.cache import Cache, CacheMode
+from medtest.api.campaign import Campaign
+from medtest.api.client import Caller
+from medtest.api.gate import Gate
+from medtest.api.ledger import Ledger
+from medtest.api.request import Outcome, Request
+from medtest.api.request import State as ReplyState
+from medtest.api.retry import Retries
+from medtest.cases import Json
+from medtest.errors import ExitCode, FolderInUse, MedtestError, Mistake, OutputProblem
+from medtest.systems.answering.openai_compatible import CACHE, OpenAICompatible
+from medtest.systems.asking import BudgetLimits
+from medtest.vqa.reading import REVISION, SYSTEM_PROMPT, JudgeReply, Reading, Unread, reading_of
+
+LEDGER = "judge.sqlite"
+"""The judge's ledger in a run's folder."""
+NAME = "judge"
+_WAIT_SECONDS = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Readings:
+    """What a judge made of the words that were put to it.
+
+    Attributes:
+        judge: Its name: preset and model.
+        found: By what was read; words without a reply are missing.
+        calls: Calls that were sent for it in this session.
+        cost_usd: What the readings cost when they were asked, None without a price.
+        problem: Why some words have no reading, or "".
+        code: What that means for the exit code.
+    """
+
+    judge: str
+    found: Mapping[Unread, Reading] = field(default_factory=dict)
+    calls: int = 0
+    cost_usd: float | None = None
+    problem: str = ""
+    code: ExitCode = ExitCode.OK
+
+
+class Judge:
+    """Reads answers.
+
+    Args:
+        model: A model over an API, not opened.
+        limits: What one run's readings may cost; None for no limit.
+    """
+
+    def __init__(self, model: OpenAICompatible, limits: BudgetLimits | None = None) -> None:
+        self.model, self.limits = model, limits or BudgetLimits()
+
+    @property
+    def name(self) -> str:
+        """Preset and model."""
+        return f"{self.model.name}/{self.model.settings.model}"
+
+    def mistakes(self) -> list[Mistake]:
+        """Return what is missing: the address, the model's name, the key, the price of a budget in dollars."""
+        own, found = self.model.settings, []
+        if not own.base_url:
+            allowed, fix = "the server's address, https://host/v1", f"type {NAME}.base_url=URL"
+            found.append(Mistake(where=NAME, key=f"{NAME}.base_url", found="nothing", allowed=allowed, fix=fix))
+        else:
+            found += self.model.endpoint().mistakes(NAME, pictures=False)
+        if not own.model.strip():
+            allowed, fix = "the model's name as the server knows it", f"type {NAME}.model_name=NAME"
+            found.append(Mistake(where=NAME, key=f"{NAME}.model_name", found="nothing", allowed=allowed, fix=fix))
+        if self.limits.max_usd is not None and self.model.price() is None:
+            fix = f"use {NAME}.max_calls, or give the price in conf/model/"
+            found.append(Mistake(where=NAME, key=f"{NAME}.max_usd", found="no price of the model", fix=fix))
+        return found
+
+    def covers(self) -> dict[str, Json]:
+        """Return all that its readings depend on."""
+        endpoint = self.model.endpoint()
+        provider = hashlib.sha256(endpoint.provider.rstrip("/").encode()).hexdigest()
+        parameters = asdict(self.model.parameters()) | {"extra": dict(self.model.settings.extra)}
+        return {"revision": REVISION, "provider": provider, "parameters": parameters}
+
+    def notice(self) -> str:
+        """Say who reads, and that words alone are sent."""
+        endpoint = self.model.endpoint()
+        where = "on this machine" if endpoint.loopback else f"at {urlsplit(endpoint.base_url).netloc}"
+        return f"{self.name} {where} reads answers in which medtest finds no value; their words are sent, no image."
+
+    def read(self, unread: Sequence[Unread], folder: Path, shared: Path, *, cache: str = "use") -> Readings:
+        """Return what the model reads from words; each is asked about once.
+
+        Args:
+            unread: The words.
+            folder: A run's folder, locked by the run: the ledger lies there.
+            shared: The folder that all runs share: answers by content.
+            cache: ``use``, ``refresh`` or ``off``.
+
+        Returns:
+            The readings. Where a budget, the server or the disk ends it early they are those that are there, and
+            ``problem`` says why: a run's results do not depend on its judge.
+        """
+        found: dict[Unread, Reading] = {}
+        outcomes: list[Outcome] = []
+        problem, code = "", ExitCode.OK
+        try:
+            for one, outcome in self._outcomes(unread, folder, shared, cache):
+                outcomes.append(outcome)
+                reading = _reading(one, outcome)
+                if reading is not None:
+                    found[one] = reading
+        except (OutputProblem, FolderInUse, MedtestError) as stopped:
+            problem, code = self._words(stopped), stopped.exit_code
+        silent = len(outcomes) - len(found)
+        if not problem and silent:
+            reason = next((one.reason for one in outcomes if one.state == ReplyState.ERROR), "no usable reply")
+            problem = f"{self.name} gave no reading of {silent} of {len(unread)} answers: {reason}"
+        costs = [one.cost_usd for one in outcomes if one.cost_usd is not None]
+        return Readings(
+            judge=self.name,
+            found=found,
+            calls=sum(one.attempts for one in outcomes if one.source == "call"),
+            cost_usd=sum(costs) if costs else None,
+            problem=problem,
+            code=code,
+        )
+
+    def _words(self, stopped: MedtestError) -> str:
+        return f"{self.name} was stopped: {str(stopped).replace('budget.', f'{NAME}.')}"
+
+    def _outcomes(
+        self, unread: Sequence[Unread], folder: Path, shared: Path, cache: str
+    ) -> Iterator[tuple[Unread, Outcome]]:
+        own = self.model.settings
+        rules = Retries(attempts=own.attempts, call_seconds=own.call_seconds, total_seconds=own.total_seconds)
+        with (
+            Ledger(folder / LEDGER, wait=_WAIT_SECONDS) as ledger,
+            Cache(shared / CACHE, CacheMode(cache)) as kept,
+        ):
+            spent = ledger.totals()
+            budget = Budget(
+                **asdict(self.limits),
+                price=self.model.price(),
+                spent_usd=spent.cost_usd,
+                calls=spent.billable,
+                where=NAME,
+            )
+            caller = Caller(
+                self.model.endpoint(),
+                self.model.parameters(),
+                max_in_flight=own.max_in_flight,
+                call_seconds=own.call_seconds,
+                pictures=False,
+                where=NAME,
+            )
+            campaign = Campaign(
+                caller, ledger, cache=kept, budget=budget, gate=Gate(max_in_flight=own.max_in_flight), retries=rules
+            )
+            asked = {_address(one): one for one in unread}
+            for outcome in campaign.iterate(self._request(address, one) for address, one in asked.items()):
+                yield asked[outcome.address], outcome
+
+    def _request(self, address: str, unread: Unread) -> Request:
+        own = self.model.settings
+        return Request(
+            address=address,
+            prompt=unread.prompt(),
+            system=SYSTEM_PROMPT,
+            seed=0 if own.seed == "case" else None,
+            answer_model=JudgeReply,
+        )
+
+
+def _address(unread: Unread) -> str:
+    """Return what a ledger keeps a reading under: the content's hash, which names no case and no patient."""
+    text = "\n".join((unread.item, unread.kind, unread.question, unread.words))
+    return f"{NAME}/{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+
+
+def _reading(unread: Unread, outcome: Outcome) -> Reading | None:
+    """Return what came of a call; None where there is no reply in the form that was asked for."""
+    parsed = outcome.parsed
+    if not isinstance(parsed, Mapping) and outcome.state == ReplyState.ANSWERED:
+        parsed, _ = parse_structured(outcome.text, JudgeReply)
+    return reading_of(parsed, unread) if isinstance(parsed, Mapping) else None

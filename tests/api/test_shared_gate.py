@@ -1,0 +1,223 @@
+"""One gate before a server, whoever asks: campaigns in threads and event loops of their own share its limit."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import random
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from api_parts import QUICK, questions
+
+from medtest.api.campaign import Campaign
+from medtest.api.client import Caller, Endpoint
+from medtest.api.faults_server import Faults, FaultServer, serving, serving_server
+from medtest.api.gate import Gate, GateClosed, shared_gate
+from medtest.api.ledger import Ledger
+from medtest.api.pool import GivenUp, Stop
+from medtest.api.request import Outcome, Parameters, State
+from medtest.api.stops import ServerClosed
+
+
+def together(folder: Path, server: FaultServer, gate: Gate, each: int, threads: int = 2) -> list[list[Outcome]]:
+    """Let campaigns of different models ask one server through one gate at the same time."""
+    found: list[list[Outcome]] = [[] for _ in range(threads)]
+    failures: list[BaseException] = []
+
+    def live(number: int) -> None:
+        caller = Caller(Endpoint(base_url=server.base_url), Parameters(model=f"model-{number}"), call_seconds=20)
+        with Ledger(folder / f"{number}.sqlite") as ledger:
+            made = Campaign(caller, ledger, gate=gate, retries=QUICK)
+            try:
+                for outcome in made.iterate(questions(each)):
+                    found[number].append(outcome)
+            except BaseException as error:  # noqa: BLE001 - told to the test's own thread
+                failures.append(error)
+
+    running = [threading.Thread(target=live, args=(number,)) for number in range(threads)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join(120)
+    assert not any(thread.is_alive() for thread in running)
+    for failure in failures:
+        raise failure
+    return found
+
+
+def test_two_campaigns_are_never_more_than_one_gate_lets_through(tmp_path: Path) -> None:
+    lock = threading.Lock()
+    now = [0, 0]
+
+    def answer(body: Mapping[str, Any]) -> str:
+        with lock:
+            now[0] += 1
+            now[1] = max(now)
+        time.sleep(0.02)
+        with lock:
+            now[0] -= 1
+        return "Yes."
+
+    with serving_server(FaultServer(answer=answer, threads=32)) as server:
+        found = together(tmp_path, server, Gate(max_in_flight=5), 40)
+        assert server.counts["received"] == 80
+    assert [{one.state for one in part} for part in found] == [{State.ANSWERED}] * 2
+    assert 3 <= now[1] <= 5
+
+
+def test_two_campaigns_keep_to_one_limit(tmp_path: Path) -> None:
+    with serving(Faults(latency=0.02, rate=20, burst=10)) as server:
+        found = together(tmp_path, server, Gate(max_in_flight=32), 50)
+        assert [len(part) for part in found] == [50, 50]
+        assert {one.state for part in found for one in part} == {State.ANSWERED}
+        assert server.counts["limited"] / server.counts["received"] < 0.03
+
+
+def test_a_server_that_closes_for_hours_ends_both(tmp_path: Path) -> None:
+    faults = Faults(rate=0.0003, burst=6, headers=False, latency=0.02)
+    with serving(faults) as server, pytest.raises(ServerClosed):
+        together(tmp_path, server, Gate(), 30)
+    for number in range(2):
+        with Ledger(tmp_path / f"{number}.sqlite") as ledger:
+            assert ledger.totals().under_way == ledger.totals().lost == 0
+    assert server.counts["received"] < 20
+
+
+def test_threads_that_come_cancel_and_go_leave_the_gate_as_it_was() -> None:
+    """Four event loops, entries that are cancelled at random moments, and pauses in between."""
+    gate = Gate(max_in_flight=3)
+    inside, peak, entered = [0], [0], [0]
+    lock = threading.Lock()
+
+    async def one(draw: random.Random) -> None:
+        permit = await gate.enter(again=draw.random() < 0.3)
+        with lock:
+            inside[0] += 1
+            entered[0] += 1
+            peak[0] = max(peak[0], inside[0])
+        try:
+            await asyncio.sleep(0.002 * draw.random())
+        finally:
+            with lock:
+                inside[0] -= 1
+            refused = draw.random() < 0.02
+            gate.leave(permit, status=429 if refused else 200, headers={"retry-after-ms": "10"} if refused else {})
+
+    async def body(seed: int) -> None:
+        draw = random.Random(seed)
+        tasks = []
+        for _ in range(120):
+            tasks.append(asyncio.create_task(one(draw)))
+            if draw.random() < 0.3:
+                await asyncio.sleep(0.001)
+            if draw.random() < 0.2:
+                draw.choice(tasks).cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    threads = [threading.Thread(target=lambda seed=seed: asyncio.run(body(seed))) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads), "somebody waits for ever"
+    counters = gate.counters()
+    assert (counters.in_flight, counters.waiting) == (0, 0)
+    assert peak[0] <= 3
+    assert entered[0] > 200
+
+
+def test_a_loop_that_ends_hands_the_watch_on() -> None:
+    """Who is next watches the clock for all; when its loop ends, another's does."""
+    gate = Gate(max_in_flight=2)
+    through = threading.Event()
+
+    async def first() -> None:
+        permit = await gate.enter()
+        gate.leave(permit, status=429, headers={"retry-after-ms": "700"})
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.2):  # it stands in front, and goes away before the pause is over
+                await gate.enter()
+
+    async def second() -> None:
+        await asyncio.sleep(0.1)
+        await gate.enter()
+        through.set()
+
+    threads = [threading.Thread(target=lambda make=make: asyncio.run(make()), daemon=True) for make in (first, second)]
+    for thread in threads:
+        thread.start()
+    assert through.wait(10)
+    assert gate.counters().in_flight == 1
+
+
+def test_who_waits_is_sent_away_by_a_stop_or_by_a_long_pause() -> None:
+    async def body() -> None:
+        gate, stop, other = Gate(max_in_flight=1), Stop(), Stop()
+        held = await gate.enter()
+        mine = asyncio.create_task(gate.enter(stop=stop))
+        theirs = asyncio.create_task(gate.enter(stop=other, patience=5.0))
+        patient = asyncio.create_task(gate.enter(patience=50.0))
+        await asyncio.sleep(0)
+        stop.give()
+        gate.dismiss(stop)
+        with pytest.raises(GivenUp):
+            await mine
+        with pytest.raises(GivenUp):
+            await gate.enter(stop=stop)
+        gate.leave(held, status=429, headers={"retry-after": "20"})
+        with pytest.raises(GateClosed) as caught:
+            await theirs
+        assert 19 < caught.value.seconds <= 20
+        await asyncio.sleep(0.01)
+        assert not patient.done()
+        patient.cancel()
+
+    asyncio.run(body())
+
+
+def test_calls_that_are_sent_again_go_first_and_in_their_own_order() -> None:
+    async def body() -> None:
+        gate = Gate(max_in_flight=1)
+        held = await gate.enter()
+        order: list[str] = []
+
+        async def one(name: str, again: bool) -> None:
+            permit = await gate.enter(again=again)
+            order.append(name)
+            gate.leave(permit, status=200, headers={})
+
+        tasks = []
+        for name, again in (("new 1", False), ("again 1", True), ("new 2", False), ("again 2", True)):
+            tasks.append(asyncio.create_task(one(name, again)))
+            await asyncio.sleep(0)
+        gate.leave(held, status=200, headers={})
+        await asyncio.gather(*tasks)
+        assert order == ["again 1", "again 2", "new 1", "new 2"]
+
+    asyncio.run(body())
+
+
+def test_a_server_has_one_gate_as_long_as_somebody_holds_it() -> None:
+    def key(url: str, variable: str = "K") -> str:
+        return Endpoint(base_url=url, key_variable=variable).limited_as
+
+    same = {key("https://Api.Example.org/v1"), key("https://api.example.org:443/v1/other")}
+    assert len(same) == 1
+    others = {key("http://api.example.org/v1"), key("https://api.example.org:444/v1"), key("https://example.org/v1")}
+    assert len(same | others | {key("https://api.example.org/v1", "L")}) == 5
+    (name,) = same
+    gate = shared_gate(name, 8)
+    assert shared_gate(name, 32) is gate
+    assert gate.limits.most == 8
+    assert shared_gate(name, 3).limits.most == 3
+    assert gate.limits.limit <= 3
+    assert shared_gate(others.pop(), 8) is not gate
+    del gate
+    gc.collect()
+    assert shared_gate(name, 32).limits.most == 32, "nothing of it stays once nobody holds it"

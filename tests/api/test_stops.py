@@ -1,0 +1,175 @@
+"""Ends before the last question: the user's stop, a server that is closed for hours, and a question's own time."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from api_parts import QUICK, asked, campaign, questions
+
+from medtest.api.faults_server import Faults, FaultServer, serving, serving_server
+from medtest.api.ledger import Ledger, LedgerTotals
+from medtest.api.request import Outcome, State
+from medtest.api.retry import Retries
+from medtest.api.stops import ServerClosed, in_words
+from medtest.errors import ExitCode
+
+
+def totals(folder: Path) -> LedgerTotals:
+    with Ledger(folder / "ledger.sqlite") as ledger:
+        return ledger.totals()
+
+
+# --- the user's stop ----------------------------------------------------------------------------------------------
+
+
+def test_a_stop_lets_calls_under_way_end_and_no_other_leave(tmp_path: Path) -> None:
+    with serving(Faults(latency=0.25)) as server:
+        with campaign(tmp_path, server.base_url, max_in_flight=4) as made:
+            got: list[Outcome] = []
+            left = -1
+            for outcome in made.iterate(questions(200)):
+                got.append(outcome)
+                if len(got) == 6:
+                    made.stop()
+                    left, began = made.gate.limits.let_through, time.monotonic()
+                    assert "stopping: " in made.progress().line()
+            took = time.monotonic() - began
+            assert made.gate.limits.let_through == left == server.counts["received"]
+            assert len(got) == left, "every call that had left was waited for"
+            assert took < 2.0
+        assert totals(tmp_path).lost == 0
+        again = asked(tmp_path, server.base_url, questions(20))
+        assert {one.state for one in again} == {State.ANSWERED}
+        assert server.counts["received"] == max(20, left), "nothing was asked twice"
+
+
+def test_a_stop_waits_for_no_pause_and_no_other_try(tmp_path: Path) -> None:
+    rules = Retries(first_pause=60.0, longest_pause=60.0)
+    with serving(Faults(error=1.0)) as server, campaign(tmp_path, server.base_url, retries=rules) as made:
+        threading.Timer(0.6, made.stop).start()
+        began = time.monotonic()
+        assert list(made.iterate(questions(3))) == []
+        assert time.monotonic() - began < 10
+        assert server.counts["received"] == 3
+    assert totals(tmp_path).outcomes == 0
+    with serving() as server:
+        assert {one.state for one in asked(tmp_path, server.base_url, questions(3))} == {State.ANSWERED}
+
+
+def test_a_stop_before_the_first_call_asks_nothing(tmp_path: Path) -> None:
+    with serving() as server, campaign(tmp_path, server.base_url) as made:
+        made.stop()
+        assert list(made.iterate(questions(5))) == []
+        assert server.counts["received"] == 0
+
+
+# --- a server that is closed for longer than a question may last --------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        Faults(rate=0.0003, burst=5, headers=False, retry_after="seconds", latency=0.01),
+        Faults(rate=0.0003, burst=5, headers=False, retry_after="date", latency=0.01),
+        Faults(rate=0.0003, burst=5, headers=True, retry_after="none", latency=0.01),
+        Faults(rate=0.0014, window=3600.0, headers=True, retry_after="none", latency=0.01),
+    ],
+    ids=["seconds", "date", "steady quota", "quota of an hour"],
+)
+def test_a_pause_of_hours_ends_the_run_and_is_no_error(tmp_path: Path, faults: Faults) -> None:
+    rules = Retries(total_seconds=900.0, first_pause=0.01)
+    with serving(faults) as server:
+        got: list[Outcome] = []
+        began = time.monotonic()
+        with campaign(tmp_path, server.base_url, retries=rules) as made, pytest.raises(ServerClosed) as caught:
+            got += made.iterate(questions(40))
+        assert time.monotonic() - began < 20
+        assert {one.state for one in got} == {State.ANSWERED}
+        assert len(got) == 5 == server.counts["answered"]
+        assert caught.value.exit_code is ExitCode.BUDGET
+        assert 0.5 * 3600 < caught.value.seconds <= 5 * 3600
+        assert re.search(r"asks to wait \d.* until 20\d\d-.*the same command", str(caught.value), re.DOTALL)
+        assert totals(tmp_path).lost == 0
+        server.set(Faults())
+        rest = asked(tmp_path, server.base_url, questions(40))
+        assert {one.state for one in rest} == {State.ANSWERED}
+        assert server.counts["answered"] == 40
+
+
+def test_a_quota_that_the_last_question_uses_up_stops_nothing(tmp_path: Path) -> None:
+    with serving(Faults(rate=0.0003, burst=5, headers=True)) as server:
+        assert len(asked(tmp_path, server.base_url, questions(5))) == 5
+
+
+def test_a_pause_within_a_question_s_time_is_waited_for(tmp_path: Path) -> None:
+    with serving(Faults(rate=1.0, burst=2, headers=False)) as server:
+        got = asked(tmp_path, server.base_url, questions(4), retries=Retries(total_seconds=20.0))
+        assert {one.state for one in got} == {State.ANSWERED}
+
+
+def test_pauses_as_people_say_them() -> None:
+    assert [in_words(seconds) for seconds in (45, 720, 18_000)] == ["45 s", "12 min", "5.0 h"]
+
+
+# --- a question's own time ----------------------------------------------------------------------------------------
+
+
+def test_waiting_at_the_gate_counts_once_a_question_was_asked(tmp_path: Path) -> None:
+    """Question 0 fails, and question 1 then holds the only place for 2.5 s: longer than question 0 has."""
+    tried: list[str] = []
+
+    def answer(body: Mapping[str, Any]) -> str:
+        prompt = body["messages"][-1]["content"][-1]["text"]
+        tried.append(prompt)
+        if tried == ["question 0"]:
+            raise RuntimeError("at first it breaks")
+        if prompt == "question 1":
+            time.sleep(2.5)
+        return "Yes."
+
+    rules = Retries(first_pause=0.01, total_seconds=1.0, call_seconds=10.0)
+    with serving_server(FaultServer(answer=answer, threads=4)) as server:
+        began = time.monotonic()
+        ready: dict[str, float] = {}
+        with campaign(tmp_path, server.base_url, max_in_flight=1, retries=rules) as made:
+            got = {}
+            for outcome in made.iterate(questions(3)):
+                ready[outcome.address] = time.monotonic() - began
+                got[outcome.address] = outcome
+    assert got["case/0"].state == State.ERROR
+    assert re.search(r"no answer within 1 s \(1 call\); the last: HTTP 500", got["case/0"].reason)
+    assert ready["case/0"] < 2.0
+    # What stood in the queue before its first call had all its time left.
+    assert ready["case/2"] > 2.0
+    assert got["case/1"].state == got["case/2"].state == State.ANSWERED
+    assert tried.count("question 0") == 1
+
+
+def test_a_pause_of_ours_does_not_outlast_the_question(tmp_path: Path) -> None:
+    rules = Retries(first_pause=30.0, longest_pause=30.0, total_seconds=0.8, call_seconds=5.0)
+    with serving(Faults(error=1.0)) as server:
+        began = time.monotonic()
+        (got,) = asked(tmp_path, server.base_url, questions(1), retries=rules)
+        assert time.monotonic() - began < 10
+        assert got.state == State.ERROR
+        assert "no answer within 0.8 s" in got.reason
+        assert server.counts["received"] == 1
+
+
+def test_many_short_stops_lose_and_double_nothing(tmp_path: Path) -> None:
+    with serving(Faults(latency=0.03, jitter=0.03)) as server:
+        for goal in (3, 9, 17, 28):
+            with campaign(tmp_path, server.base_url, max_in_flight=4, retries=QUICK) as made:
+                for number, _ in enumerate(made.iterate(questions(40)), start=1):
+                    if number == goal:
+                        made.stop()
+        got = asked(tmp_path, server.base_url, questions(40))
+        assert len(got) == 40
+        assert server.counts["received"] == 40 == len(server.answered)
+    assert totals(tmp_path).lost == 0

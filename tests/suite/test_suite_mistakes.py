@@ -1,0 +1,186 @@
+"""What is said of suites that are wrong: every mistake once, at its own key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from suite_parts import BASE, add, ids, refused, settings_of
+
+from medtest.errors import UserMistakes
+from medtest.suite.compose import load_suite
+
+# --- mistakes ---------------------------------------------------------------------------------------------------
+
+MISTAKES: dict[str, tuple[str, int | None, str, str, str | None]] = {
+    # added lines (10 …): line, key, part of what is allowed, nearest name
+    "unknown key": ("relatons: {}\n", 10, "relatons", "relations", "relations"),
+    "unknown key inside": (
+        "oracles: {primary: {treshold: 0.1}}\n",
+        10,
+        "oracles.primary.treshold",
+        "threshold",
+        "threshold",
+    ),
+    "wrong type": ("max_error_percent: much\n", 10, "max_error_percent", "a number", None),
+    "number in quotes": ("max_error_percent: '5'\n", 10, "max_error_percent", "a number", None),
+    "out of range": ("max_error_percent: 101\n", 10, "max_error_percent", "at most 100", None),
+    "threshold of one": ("oracles: {primary: {threshold: 1}}\n", 10, "oracles.primary.threshold", "below 1", None),
+    "unknown score": ("oracles: {scores: [dise]}\n", 10, "oracles.scores[0]", "dice", "dice"),
+    "unknown reference": ("oracles: {against: [trut]}\n", 10, "oracles.against[0]", "truth, source", "truth"),
+    "unknown oracle": ("oracles: {oracle: mask}\n", 10, "oracles.oracle", "masks", "masks"),
+    "gate without bound": ("gates:\n- {relation: blur}\n", 11, "gates[0].max_percent", "a value", None),
+    "gate on nothing": (
+        "gates:\n- {max_percent: 1}\n- {relation: blurr, max_percent: 1}\n",
+        12,
+        "gates[1].relation",
+        "blur",
+        "blur",
+    ),
+    "gates as mapping": ("gates: {max_percent: 1}\n", 10, "gates", "a list", None),
+    "size between": ("prepare: {size: 17}\n", 10, "prepare.size", "native or at least 64", None),
+    "privacy": ("privacy: {images: non}\n", 10, "privacy.images", "samples, none", "none"),
+    "name": ("description: [a]\n", 10, "description", "text", None),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_told_with_file_line_key_and_what_is_allowed(name: str, team: Path) -> None:
+    added, line, key, allowed, nearest = MISTAKES[name]
+    (mistake,) = refused(add(team, "wrong", BASE + added)).mistakes
+    assert (mistake.where, mistake.line, mistake.key) == ("wrong.yaml", line, key)
+    assert mistake.found
+    assert allowed in mistake.allowed
+    assert mistake.nearest == nearest
+
+
+def test_all_mistakes_at_once_each_with_its_own_file(team: Path) -> None:
+    add(team, "parent", BASE.replace("count: 3", "count: -3").replace("contrast: {}", "contrast: {severity: [1]}"))
+    text = "extends: parent\nsystems: [pranett]\nrelations:\n  blurr: {}\n  blur: {severities: one}\ngates: [{}]\n"
+    error = refused(add(team, "child", text), ["limit=0", "relations.txt.size=3", "only=relation:blu"])
+    found = {(m.where, m.line, m.key) for m in error.mistakes}
+    assert found == {
+        ("parent.yaml", 5, "seeds.phantoms.count"),
+        ("parent.yaml", 8, "relations.contrast.severity"),
+        ("child.yaml", 2, "systems.pranett"),
+        ("child.yaml", 4, "relations.blurr"),
+        ("child.yaml", 5, "relations.blur.severities"),
+        ("child.yaml", 6, "gates[0].max_percent"),
+        ("command line", None, "limit"),
+        ("command line", None, "relations.txt"),
+        ("command line", None, "only"),
+    }
+    nearest = {m.key: m.nearest for m in error.mistakes}
+    assert nearest["systems.pranett"] == "pranet"
+    assert nearest["relations.blurr"] == "blur"
+    assert nearest["relations.contrast.severity"] == "severities"
+    assert nearest["relations.txt"] == "text"
+
+
+@pytest.mark.parametrize("missing", ["version", "seed", "seeds", "relations", "systems"])
+def test_what_is_missing_is_named(team: Path, missing: str) -> None:
+    content = {key: value for key, value in yaml.safe_load(BASE).items() if key != missing}
+    (mistake,) = refused(add(team, "short", yaml.safe_dump(content))).mistakes
+    assert mistake.key == missing
+    assert mistake.where == "short.yaml"
+    assert mistake.found == "nothing"
+
+
+def test_a_removed_key_that_is_not_there(team: Path) -> None:
+    (mistake,) = refused("base.yaml", ["~relations.blurr"]).mistakes
+    assert mistake.found == "~relations.blurr"
+    assert mistake.nearest == "blur"
+
+
+def test_one_key_for_several_systems(team: Path) -> None:
+    (mistake,) = refused("base.yaml", ["model=[pranet,ssformer]", "checkpoint=x.pth"]).mistakes
+    assert mistake.key == "checkpoint"
+    assert "systems.pranet.checkpoint" in mistake.fix
+
+
+def test_settings_for_a_system_that_is_not_chosen(team: Path) -> None:
+    (mistake,) = refused("base.yaml", ["model=pranet", "systems.ssformer.checkpoint=x.pth"]).mistakes
+    assert mistake.key == "systems.ssformer.checkpoint"
+    assert "pranet" in mistake.allowed
+
+
+HYDRA: dict[str, tuple[list[str], str, str, str | None]] = {
+    # typed: key, part of the mistake, nearest
+    "no such suite": (["suite=polyp_sag"], "suite", "polyp_seg", "polyp_seg"),
+    "no such model": (["model=pranett"], "model", "pranet", "pranet"),
+    "no such tracking": (["tracking=locl"], "tracking", "local, none", "local"),
+    "unknown option": (["limt=5"], "limt", "limit", "limit"),
+    "unknown nested option": (["tracking.ur=x"], "tracking.ur", "uri", "uri"),
+    "two values": (["model=pranet,ssformer"], "model", "add -m", None),
+    "two values of a key": (["seed=1,2"], "seed", "add -m", None),
+    "a glob without sweep": (["model=glob(*)"], "model", "add -m", None),
+    "no value": (["limit"], "", "KEY=VALUE", None),
+    "broken list": (["relations.blur.severities=[1,"], "relations.blur.severities", "quotes", None),
+    "interpolation of nothing": (["seed=${nothing}"], "seed", "nothing", None),
+    "key of Hydra": (["hydra.nothing=1"], "hydra.nothing", "hydra.nothing", None),
+    "model with a package": (["model@x=pranet"], "", "without a package", None),
+}
+
+
+@pytest.mark.parametrize("name", HYDRA)
+def test_hydra_s_errors_in_our_words(name: str, team: Path) -> None:
+    typed, key, words, nearest = HYDRA[name]
+    error = refused("polyp_sag" if name == "no such suite" else "base.yaml", [] if name == "no such suite" else typed)
+    assert any(m.key == key and words in str(m) and m.nearest == nearest for m in error.mistakes), str(error)
+    assert "hydra.cc" not in str(error)
+    assert "Override" not in str(error)
+
+
+# --- every mistake once, at its own key -------------------------------------------------------------------------
+
+
+def keys_of(mistakes: UserMistakes) -> set[str]:
+    return {mistake.key for mistake in mistakes.mistakes}
+
+
+def test_a_parent_that_is_not_there_is_the_only_mistake(team: Path) -> None:
+    assert keys_of(refused(add(team, "orphan", "extends: nosuch\n"))) == {"extends"}
+    add(team, "one", "extends: two\n")
+    assert keys_of(refused(add(team, "two", "extends: one\n"))) == {"extends"}
+
+
+def test_what_was_refused_is_not_missing_too(team: Path) -> None:
+    given = refused(add(team, "odd", BASE.replace("seed: 7", "seed: ${nosuch}").replace('version: "1"\n', "")))
+    assert [(m.key, m.found) for m in given.mistakes if m.key == "seed"] == [("seed", "${nosuch}")]
+    assert ("version", "nothing") in [(m.key, m.found) for m in given.mistakes]
+
+
+def test_all_mistakes_of_a_gate_are_told_at_once(team: Path) -> None:
+    gate = "gates: [{score: dize, relation: blurr, severity: 9, bound: x, dataset: A b}]\n"
+    given = refused(add(team, "gated", BASE + gate))
+    named = {"score", "relation", "severity", "bound", "dataset", "max_percent"}
+    assert keys_of(given) == {f"gates[0].{name}" for name in named}
+    allowed = {mistake.key: mistake.allowed for mistake in given.mistakes}
+    assert allowed["gates[0].severity"] == "all, 0, 1, 2, 3, 4, 5"
+
+
+@pytest.mark.parametrize("severities", ["[1, 9]", "[2, 2]"])
+def test_severities_that_do_not_fit_are_shown_at_their_own_line(team: Path, severities: str) -> None:
+    text = BASE.replace("blur: {severities: [1, 2, 3]}", f"blur:\n    repeats: 1\n    severities: {severities}")
+    (mistake,) = refused(add(team, "odd", text)).mistakes
+    assert (mistake.key, mistake.line, mistake.found) == ("relations.blur.severities", 9, severities)
+
+
+def test_an_item_listed_twice_is_a_mistake(team: Path) -> None:
+    (mistake,) = refused(add(team, "twice", BASE.replace("systems: [pranet]", "systems: [pranet, pranet]"))).mistakes
+    assert mistake.key == "systems[1]"
+    assert mistake.found == "pranet a second time"
+
+
+def test_ids_may_begin_with_a_digit_on_the_command_line() -> None:
+    suite = load_suite("polyp_seg", ["relations=[text]", "+relations.3d={relation: blur}", "relations.3d.repeats=2"])
+    assert ids(suite.relations) == ["unchanged", "text", "3d"]
+    assert settings_of(suite, "3d").repeats == 2
+    (mistake,) = refused("polyp_seg", ["relations.3d.relation=bluur"]).mistakes
+    assert (mistake.where, mistake.key, mistake.nearest) == ("command line", "relations.3d.relation", "blur")
+
+
+def test_what_a_typed_block_lacks_is_missing_on_the_command_line() -> None:
+    (mistake,) = refused("polyp_seg", ["relations.blur.levels.9.sigma=4"]).mistakes
+    assert (mistake.where, mistake.key) == ("command line", "relations.blur.levels.9.noise")

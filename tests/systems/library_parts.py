@@ -1,0 +1,37 @@
+"""Classifiers of libraries as systems, asked."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from medtest.plugins import part
+from medtest.systems.base import System
+
+sys.path.insert(0, str(Path(__file__).parent / "classification"))
+from classifier_parts import asked  # noqa: E402
+
+NAMES = ["melanoma", "nevus", "keratosis"]
+
+
+def system_of(name: str, kind: str = "label", **changed: Any) -> System:
+    info = part("systems", name)
+    made: System = info.load()(name, info.load().Settings(**{**info.defaults, **changed}))
+    made.kind = kind
+    return pickle.loads(pickle.dumps(made))  # as a worker gets it  # noqa: S301
+
+
+def answers_of(system: System, *images: np.ndarray) -> list[np.ndarray]:
+    return both_of(system, *images)[0]
+
+
+def both_of(system: System, *images: np.ndarray) -> tuple[list[np.ndarray], torch.Tensor]:
+    """Return the answers, and what the network got."""
+    assert not system.check()
+    found, seen = asked(system, *images)
+    return [np.asarray(one) for one in found], seen

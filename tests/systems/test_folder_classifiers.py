@@ -1,0 +1,215 @@
+"""Classifiers that come as folders, of timm and of transformers."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image as Pillow
+
+from medtest.cases import Classes
+from medtest.errors import MedtestError
+
+sys.path.insert(0, str(Path(__file__).parent / "classification"))
+from classifier_parts import noise  # noqa: E402
+from library_parts import NAMES, answers_of, both_of, system_of
+
+# --- timm ------------------------------------------------------------------------------------------------------------
+
+TIMM = "test_resnet.r160_in1k"
+"""A network of half a million parameters that timm keeps for tests."""
+
+
+def _timm(folder: Path, *, names: list[str] | None = None, **configured: Any) -> Any:
+    timm = pytest.importorskip("timm", reason="timm is not installed (an extra)")
+    torch.manual_seed(4)
+    network = timm.create_model(TIMM, pretrained=False, num_classes=3).eval()
+    timm.models.save_for_hf(
+        network,
+        str(folder),
+        model_config={"label_names": names} if names else {},
+        safe_serialization=True,
+        data_config=configured or None,
+    )
+    return network
+
+
+@pytest.mark.parametrize("mode", ["center", "squash"])
+def test_timm_answers_as_its_own_transforms_and_network(mode: str, tmp_path: Path) -> None:
+    network = _timm(tmp_path / "m", names=NAMES, crop_mode=mode, crop_pct=0.9, interpolation="bicubic")
+    from timm.data import create_transform, resolve_data_config
+
+    system = system_of("timm", path=str(tmp_path / "m"), batch=1)
+    described = json.loads((tmp_path / "m" / "config.json").read_text())
+    steps = create_transform(**resolve_data_config({}, pretrained_cfg=described["pretrained_cfg"]), is_training=False)
+    images = [noise(301, 437), noise(500, 260)]
+    given = torch.stack([steps(Pillow.fromarray(one)) for one in images])
+    with torch.inference_mode():
+        wanted = network(given).numpy()
+    got, seen = both_of(system, *images)
+    assert torch.allclose(seen, given, atol=1e-5)
+    assert np.abs(np.stack(got) - wanted).max() < 1e-4
+    assert described["pretrained_cfg"]["crop_mode"] == mode
+    assert system.classes == Classes(names=tuple(NAMES))
+    assert set(system.fingerprint()) == {"weights_sha256", "config_sha256"}
+
+
+def test_timm_takes_a_state_dict_and_a_name(tmp_path: Path) -> None:
+    network = _timm(tmp_path / "m")
+    torch.save(network.state_dict(), tmp_path / "w.pth")
+    image = noise(200, 200)
+    (one,) = answers_of(system_of("timm", architecture=TIMM, checkpoint=str(tmp_path / "w.pth")), image)
+    (other,) = answers_of(system_of("timm", path=str(tmp_path / "m")), image)
+    assert one.shape == (3,)
+    assert np.array_equal(one, other)
+    assert system_of("timm", path=str(tmp_path / "m")).classes is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"architecture": "hf-hub:someone/network"}, "timm has no network"),
+        ({"model_args": {"checkpoint_path": "x.pth"}}, "may not hold checkpoint_path"),
+        ({"model_args": {"pretrained": True}}, "may not hold pretrained"),
+        ({"model_args": {"act_layer": "../a/path"}}, "is no number, truth value or word"),
+        ({"model_args": {"in_chans": 1}}, "takes 1 channels"),
+        ({"num_classes": 10**9}, "are possible"),
+        ({"num_classes": 4}, "these weights are not those"),
+        ({"pretrained_cfg": {"input_size": [3, 160, 320]}}, "square RGB images"),
+        ({"pretrained_cfg": {"crop_mode": "border"}}, "square RGB images"),
+        ({"pretrained_cfg": {"std": [0.0, 1.0, 1.0]}}, "square RGB images"),
+    ],
+)
+def test_a_strangers_timm_folder_fetches_and_runs_nothing(changed: dict[str, Any], said: str, tmp_path: Path) -> None:
+    _timm(tmp_path / "m")
+    config = tmp_path / "m" / "config.json"
+    described = json.loads(config.read_text())
+    own = {**described["pretrained_cfg"], **changed.pop("pretrained_cfg", {})}
+    config.write_text(json.dumps({**described, **changed, "pretrained_cfg": own}))
+    with pytest.raises(MedtestError, match=said):
+        system_of("timm", path=str(tmp_path / "m")).open(device="cpu", threads=1)
+
+
+def test_mistakes_in_timm_folders_are_said(tmp_path: Path) -> None:
+    def found(**changed: Any) -> str:
+        return " ".join(str(one) for one in system_of("timm", **changed).check())
+
+    (tmp_path / "empty").mkdir()
+    assert "has no config.json" in found(path=str(tmp_path / "empty"))
+    (tmp_path / "empty" / "config.json").write_text('{"model_type": "vit"}')
+    assert "model=huggingface" in found(path=str(tmp_path / "empty"))
+    (tmp_path / "empty" / "config.json").write_text('{"architecture": "resnet18"}')
+    assert "holds no model.safetensors" in found(path=str(tmp_path / "empty"))
+    assert "one of them" in found(path=str(tmp_path / "empty"), architecture="resnet18")
+    assert "path=FOLDER" in found()
+
+
+# --- transformers ----------------------------------------------------------------------------------------------------
+
+
+def _vit(folder: Path, **configured: Any) -> Any:
+    from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessor
+
+    torch.manual_seed(5)
+    config = ViTConfig(
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        image_size=32,
+        patch_size=8,
+        **{"id2label": dict(enumerate(NAMES)), "label2id": {n: i for i, n in enumerate(NAMES)}, **configured},
+    )
+    network = ViTForImageClassification(config).eval()
+    network.save_pretrained(folder)
+    ViTImageProcessor(size={"height": 32, "width": 32}, image_mean=[0.4, 0.5, 0.6]).save_pretrained(folder)
+    return network
+
+
+def test_transformers_answers_as_its_own_pipeline(tmp_path: Path) -> None:
+    from transformers import AutoImageProcessor
+
+    network = _vit(tmp_path)
+    system = system_of("huggingface", path=str(tmp_path), batch=1)
+    images = [noise(60, 90), noise(32, 32)]
+    processor = AutoImageProcessor.from_pretrained(tmp_path)
+    given = torch.cat([processor(images=[one], return_tensors="pt")["pixel_values"] for one in images])
+    with torch.inference_mode():
+        wanted = network(pixel_values=given).logits.numpy()
+    got, seen = both_of(system, *images)
+    assert torch.allclose(seen, given, atol=1e-5)
+    assert np.abs(np.stack(got) - wanted).max() < 1e-5
+    assert system.classes == Classes(names=tuple(NAMES))
+    assert system.answer_form == "logits"
+
+
+def test_transformers_folders_say_whether_several_classes_may_be_true(tmp_path: Path) -> None:
+    _vit(tmp_path, problem_type="multi_label_classification")
+    assert system_of("huggingface", path=str(tmp_path)).classes == Classes(names=tuple(NAMES), multi=True)
+    assert system_of("huggingface", path=str(tmp_path), multi=False).classes == Classes(names=tuple(NAMES))
+    (tmp_path / "plain").mkdir()
+    _vit(tmp_path / "plain", id2label={0: "LABEL_0", 1: "LABEL_1"}, label2id={"LABEL_0": 0, "LABEL_1": 1})
+    assert system_of("huggingface", path=str(tmp_path / "plain")).classes is None
+    (answer,) = answers_of(system_of("huggingface", path=str(tmp_path / "plain"), classes=["b", "a"]), noise(32, 32))
+    assert answer.shape == (2,)
+
+
+def test_transformers_crops_as_its_processor_and_not_at_all_as_is(tmp_path: Path) -> None:
+    from transformers import AutoImageProcessor, ConvNextImageProcessor, ResNetConfig, ResNetForImageClassification
+
+    torch.manual_seed(6)
+    network = ResNetForImageClassification(
+        ResNetConfig(embedding_size=8, hidden_sizes=[8, 8], depths=[1, 1], num_labels=2, layer_type="basic")
+    ).eval()
+    network.save_pretrained(tmp_path)
+    ConvNextImageProcessor(size={"shortest_edge": 64}, crop_pct=0.875).save_pretrained(tmp_path)
+    processor = AutoImageProcessor.from_pretrained(tmp_path)
+    image = noise(90, 120)
+    mean, std = np.array(processor.image_mean, np.float32), np.array(processor.image_std, np.float32)
+    small = np.asarray(Pillow.fromarray(image).resize((64, 64), Pillow.Resampling.BILINEAR), np.float32) / 255
+    whole = torch.from_numpy(((small - mean) / std).transpose(2, 0, 1)[None])
+    given = processor(images=[image], return_tensors="pt")["pixel_values"]
+    with torch.inference_mode():
+        wanted = network(pixel_values=given).logits[0].numpy()
+    (got,), seen = both_of(system_of("huggingface", path=str(tmp_path)), image)
+    assert torch.allclose(seen, given, atol=1e-5)
+    assert np.abs(got - wanted).max() < 1e-5
+    _, seen = both_of(system_of("huggingface", path=str(tmp_path), input="as_is"), image)
+    assert torch.allclose(seen, whole, atol=1e-5)
+
+
+def test_settings_of_the_other_kind_of_answer_are_mistakes(tmp_path: Path) -> None:
+    _vit(tmp_path)
+
+    def found(kind: str, **changed: Any) -> str:
+        return " ".join(str(one) for one in system_of("huggingface", kind, path=str(tmp_path), **changed).check())
+
+    assert "seeds expect labels" in found("label", lesion=1)
+    assert "seeds expect labels" in found("label", activation="softmax")
+    assert "seeds expect masks" in found("mask", classes=NAMES)
+    assert "did you mean: nevus" in found("label", labels={"nevis": "benign"})
+    assert "2 names for a network of 3 classes" in found("label", classes=["a", "b"])
+
+
+def test_a_segmentation_network_is_no_classifier(tmp_path: Path) -> None:
+    _vit(tmp_path)
+    with pytest.raises(MedtestError, match="vit is no network for semantic segmentation"):
+        system_of("huggingface", "mask", path=str(tmp_path)).open(device="cpu", threads=1)
+    described = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**described, "model_type": "sam"}))
+    with pytest.raises(MedtestError, match="sam is no network for image classification"):
+        system_of("huggingface", path=str(tmp_path)).open(device="cpu", threads=1)
+
+
+def test_a_backbone_without_a_head_is_refused(tmp_path: Path) -> None:
+    from transformers import ViTModel
+
+    network = _vit(tmp_path)
+    ViTModel(network.config).save_pretrained(tmp_path)
+    with pytest.raises(MedtestError, match="never trained to classify"):
+        system_of("huggingface", path=str(tmp_path)).open(device="cpu", threads=1)

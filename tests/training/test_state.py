@@ -1,0 +1,53 @@
+"""The state of a training on disk: whole or the one before, and refused where it is no state of ours."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+import torch
+
+from medtest.errors import MedtestError
+from medtest.training.state import load_state, write_state
+
+STATE = {"identity": "abc", "step": 3, "network": {"weight": torch.arange(6.0).reshape(2, 3)}}
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_what_was_written_is_read(tmp_path: Path, mapped: bool) -> None:
+    write_state(STATE, tmp_path / "state.pt")
+    found = load_state(tmp_path / "state.pt", device="cpu", mapped=mapped)
+    assert found["step"] == 3
+    assert torch.equal(found["network"]["weight"], STATE["network"]["weight"])
+    assert [path.name for path in tmp_path.iterdir()] == ["state.pt"]
+
+
+def test_a_state_that_cannot_be_written_leaves_the_one_before(tmp_path: Path) -> None:
+    write_state(STATE, tmp_path / "state.pt")
+    with pytest.raises((AttributeError, TypeError, pickle.PicklingError)):
+        write_state({**STATE, "step": lambda: 4}, tmp_path / "state.pt")
+    assert load_state(tmp_path / "state.pt", device="cpu")["step"] == 3
+
+
+class Harmful:
+    """A pickle that would run a command."""
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return print, ("run",)
+
+
+def test_what_is_no_state_is_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "state.pt"
+    write_state(STATE, path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(MedtestError, match=r"^state\.pt: the state of this training cannot be read"):
+        load_state(path, device="cpu")
+    torch.save({"step": 3}, path)  # says not whose it is
+    with pytest.raises(MedtestError, match="cannot be read: 'identity'"):
+        load_state(path, device="cpu")
+    torch.save({"identity": Harmful()}, path)
+    with pytest.raises(MedtestError, match="cannot be read"):
+        load_state(path, device="cpu")
+    assert capsys.readouterr().out == ""
