@@ -74,8 +74,8 @@ class AnswersSettings(PartSettings):
     """Settings of ``answers``.
 
     Attributes:
-        expectations: Relation (its id in the suite, or the name of its part), then question (its name, its wording,
-            ``all`` or ``all_<type>``), then what is expected, where it is another than medtest's own matrix says.
+        expectations: Relation (its id in the suite, or the name of its part), then question (its name, ``all``
+            or ``all_<type>``), then what is expected, where it is another than medtest's own matrix says.
         tolerance: King moves on the 3 × 3 grid within which places count as the same.
     """
 

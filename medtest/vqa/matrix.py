@@ -4,7 +4,7 @@ It is data (``expectations.yaml``) that a suite overrides. medtest's own part of
 part. A suite names a relation by its id, or several by the name of their part; an id that is also the name of another
 part means the relation of that id and nothing else.
 
-Questions go by their short name, those of the user's own also by their wording; ``all`` and ``all_<type>``
+Questions go by their short name (those of the user's own are ``q_`` and eight digits); ``all`` and ``all_<type>``
 (``all_count``) stand for every question, or for every question with answers of that type. What is named more closely
 wins.
 """
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from medtest.errors import Mistake, UserMistakes, nearest_name
 from medtest.vqa.answers.place import CELLS
-from medtest.vqa.questions import Question, by_name, find, official, question_of
+from medtest.vqa.questions import Question, by_name, official
 from medtest.vqa.values import NO, YES, Kind, Names, read_value
 
 FILE = Path(__file__).with_name("expectations.yaml")
@@ -30,7 +30,6 @@ ALL = "all"
 OF_A_TYPE: Mapping[str, Kind] = {f"{ALL}_{kind.value}": kind for kind in Kind}
 """Keys that stand for every question of a type."""
 _OWN = re.compile(r"q_[0-9a-f]{8}")
-_FEWEST_WORDS = 4
 _OWN_KINDS = (Kind.YES_NO, Kind.TEXT)
 """Types that a question can have which is none of the 18 (:func:`medtest.vqa.questions.question_of`)."""
 
@@ -98,8 +97,8 @@ def overridden(overrides: Mapping[str, object], where: str = "suite") -> Matrix:
 
     Args:
         overrides: Relation, then question, then rule, as in ``expectations.yaml``. A question is one of the 18 by its
-            short name, one of the user's own by its name in tables (``q_`` and eight digits) or its wording, ``all``
-            questions, or those of a type (``all_count``).
+            short name, one of the user's own by its name in tables (``q_`` and eight digits), ``all`` questions, or
+            those of a type (``all_count``).
         where: File or place the overrides come from, for the message.
 
     Raises:
@@ -152,21 +151,10 @@ def _read(content: object, where: str) -> Cells:
             if isinstance(found, Mistake):
                 mistakes.append(found)
             else:
-                matrix.setdefault(str(relation), {})[_key_of(str(name))] = found
+                matrix.setdefault(str(relation), {})[str(name)] = found
     if mistakes:
         raise UserMistakes(mistakes[:20])
     return matrix
-
-
-def _key_of(name: str) -> str:
-    """Return what a question goes by: a wording's name, any other key as it stands."""
-    return name if _kinds(name) and not _is_wording(name) else question_of(name).name
-
-
-def _is_wording(name: str) -> bool:
-    """Say whether a key is the wording of a question, not a short name with a blank in it."""
-    words = len(name.split())
-    return find(name) is not None or words >= _FEWEST_WORDS or (words > 1 and name.rstrip().endswith("?"))
 
 
 def _kinds(name: str) -> tuple[Kind, ...]:
@@ -176,11 +164,9 @@ def _kinds(name: str) -> tuple[Kind, ...]:
     if name in OF_A_TYPE:
         return (OF_A_TYPE[name],)
     question = by_name(name)
-    if question is None and _is_wording(name):
-        question = question_of(name)
-    if question is not None and question.id is not None:
+    if question is not None:
         return (question.kind,)
-    return _OWN_KINDS if question is not None or _OWN.fullmatch(name) else ()
+    return _OWN_KINDS if _OWN.fullmatch(name) else ()
 
 
 def _cell(name: str, rule: object, where: str, key: str) -> Expectation | Mistake:
@@ -188,10 +174,10 @@ def _cell(name: str, rule: object, where: str, key: str) -> Expectation | Mistak
     if not kinds:
         known = [ALL, *(one.name for one in official()), *OF_A_TYPE]
         shown = ", ".join(known[: -len(OF_A_TYPE)])
-        allowed = f"{shown}; {ALL}_ and a type ({', '.join(Kind)}); a question of your own in its wording, or as q_ and"
+        allowed = f"{shown}; {ALL}_ and a type ({', '.join(Kind)}); for a question of your own q_ and its"
         nearest = nearest_name("_".join(name.lower().split()), known)
         return Mistake(
-            where=where, key=key, found=name[:80], allowed=f"{allowed} the eight digits in tables", nearest=nearest
+            where=where, key=key, found=name[:80], allowed=f"{allowed} eight digits as in tables", nearest=nearest
         )
     text = " ".join(str(rule).split())
     if text in (Rule.INVARIANT.value, Rule.MAY_CHANGE.value, Rule.SKIP.value):

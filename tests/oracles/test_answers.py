@@ -231,7 +231,7 @@ def test_the_criterion_has_no_threshold() -> None:
 
 def test_expectations_of_questions_that_are_not_asked_are_mistakes() -> None:
     own = question_of("Which organ is shown?").name
-    judge = oracle(expectations={"blur": {"Which organ is shown?": "skip", "polyps": "skip"}})
+    judge = oracle(expectations={"blur": {own: "skip", "polyps": "skip"}})
     assert judge.unknown_items([own, "text"]) == []
     near = own[:-1] + ("0" if own[-1] != "0" else "1")
     (wrong,) = judge.unknown_items([near, "text"])

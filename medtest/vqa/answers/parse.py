@@ -107,8 +107,8 @@ def _found(text: str, low: str, kind: Kind, item: int | None) -> Found | None:
         none = none or (_place_of(named.NORMAL, low) if item in _OF_ABNORMALITIES else None)
         if none is not None:
             return State.NOT_RELEVANT, *none
-    if kind in _DESCRIBES and refused and (none := _NONE_SHOWN.search(low, 0, refused[0][0])) is not None:
-        return State.NOT_RELEVANT, *none.span()  # what is not there is why the model cannot describe it
+    if kind in _DESCRIBES and refused and (lacking := _NONE_SHOWN.search(low, 0, refused[0][0])) is not None:
+        return State.NOT_RELEVANT, *lacking.span()  # what is not there is why the model cannot describe it
     return (State.REFUSAL, *refused[0]) if refused else None
 
 
