@@ -59,7 +59,7 @@ def find_insets(votes: Votes, box: Box) -> list[tuple[int, int, int, int]]:
                 left = x1 - across if right else x0
                 top = y1 - down if bottom else y0
                 rectangle = (left, top, left + across, top + down)
-                if not _is_inset(votes, rectangle, right=right, bottom=bottom, box=(x0, y0, x1, y1)):
+                if not _is_inset(votes, rectangle, right=right, bottom=bottom):
                     break
                 found.append(rectangle)
                 turned[:down, :across] = 0
@@ -80,7 +80,6 @@ def _is_inset(
     *,
     right: bool,
     bottom: bool,
-    box: tuple[int, int, int, int],
 ) -> bool:
     left, top, end, foot = rectangle
     y = np.arange(top, foot) + 0.5

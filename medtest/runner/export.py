@@ -114,7 +114,7 @@ def _chosen(unit: Unit, invocation: Invocation) -> list[int]:
 
 def _export_unit(parts: Parts, source: int, unit: Unit, chosen: Sequence[int], to: Path, written: _Written) -> None:
     seed = parts.prepared(source, unit.ref)
-    folder = _inside(to, Path(unit.ref.dataset) / unit.ref.seed_id)
+    folder = _inside(Path(unit.ref.dataset) / unit.ref.seed_id)
     with output_problems(folder):
         (to / folder).mkdir(parents=True, exist_ok=True)
     for index in chosen:
@@ -133,7 +133,7 @@ def _export_unit(parts: Parts, source: int, unit: Unit, chosen: Sequence[int], t
     written.flush()
 
 
-def _inside(to: Path, name: Path) -> Path:
+def _inside(name: Path) -> Path:
     if name.is_absolute() or ".." in name.parts:
         raise UserMistakes([Mistake(where="seeds", key="seed_id", found=str(name), allowed="a name inside the folder")])
     return name

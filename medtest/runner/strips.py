@@ -72,7 +72,7 @@ def draw_strips(parts: Parts, systems: Sequence[System], task: StripTask) -> tup
         )
         _save(picture, strip)
     for montage in task.montages:
-        _draw_montage(parts, systems, seed, montage, [parts.make(seed, cases[index]) for index in montage.cases])
+        _draw_montage(systems, seed, montage, [parts.make(seed, cases[index]) for index in montage.cases])
     if task.volumes and is_volume(seed):
         shown = shown_systems(systems)
         for volume in task.volumes:
@@ -81,9 +81,7 @@ def draw_strips(parts: Parts, systems: Sequence[System], task: StripTask) -> tup
     return ()
 
 
-def _draw_montage(
-    parts: Parts, systems: Sequence[System], seed: PreparedSeed, montage: Montage, made: Sequence[Made]
-) -> None:
+def _draw_montage(systems: Sequence[System], seed: PreparedSeed, montage: Montage, made: Sequence[Made]) -> None:
     rows = [
         Row(
             label="" if case.follow is None else f"{case.follow.scale:g}",

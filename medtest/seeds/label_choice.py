@@ -28,7 +28,7 @@ _OWN_PARTS = ("chestxray14", "medmnist")
 _LOOK = "medtest data inspect PATH says what is there"
 
 
-def read_folder(root: Path, settings: LabelFolderSettings, *, dataset: str) -> Laid:
+def read_folder(root: Path, settings: LabelFolderSettings) -> Laid:
     """Read the labelled images that a suite means.
 
     Raises:

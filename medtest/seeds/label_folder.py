@@ -90,7 +90,7 @@ class LabelFolder(FolderSource):
 
     def _look(self, root: Path, listing: Listing) -> None:
         settings = self.settings
-        laid = read_folder(root, settings, dataset=self.dataset)
+        laid = read_folder(root, settings)
         mapped = map_entries(
             laid,
             dataset=self.dataset,

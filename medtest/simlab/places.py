@@ -78,7 +78,7 @@ def colitis(view: View) -> Place:
     return Place(Thing(name="ulcerative colitis", cells=cells_of(whole), colours=("red", "yellow")), whole)
 
 
-def site_of_removal(view: View, palette: Palette) -> Bools | None:
+def site_of_removal(view: View) -> Bools | None:
     """Return where a polyp was cut off: a pale floor in a ring of blue dye, bool h×w; None where there is none."""
     dye = view.lit & (view.warm < 0.2) & (view.blue < -0.14)
     pale = view.lit & (abs(view.warm - 0.07) < 0.13) & (view.blue > 0.0) & (view.blue < 0.36) & (view.light > 170)
@@ -91,7 +91,7 @@ def site_of_removal(view: View, palette: Palette) -> Bools | None:
     return None
 
 
-def is_cushions(region: Region, view: View) -> bool:
+def is_cushions(region: Region) -> bool:
     """Say whether a purple blob is a group of cushions: three lobes that meet, each lit for itself."""
     depth = cv2.distanceTransform(region.mask.astype(np.uint8), cv2.DIST_L2, 5)
     inscribed = float(depth.max())

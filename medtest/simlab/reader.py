@@ -53,7 +53,7 @@ class Reader:
         for tool in tools:
             covered |= tool.mask
         covered = _grown(covered, 7)
-        site = site_of_removal(view, palette) if palette.lining in PLAIN else None
+        site = site_of_removal(view) if palette.lining in PLAIN else None
         if site is not None:
             covered |= _grown(site, 17)
         landmark, disease = _fixed(view, palette, covered)
@@ -94,7 +94,7 @@ def _on_wall(view: View, fine: View, palette: Palette, covered: Bools, landmark:
     taken = covered if landmark is None else covered | _grown(landmark.mask, 9)
     found: list[Thing] = []
     for colour, region in blobs(view, palette, taken):
-        if colour == "purple" and palette.lining == "colon" and is_cushions(region, view):
+        if colour == "purple" and palette.lining == "colon" and is_cushions(region):
             found.append(Thing(name="hemorrhoids", cells=cells_of(region.mask), colours=("purple",)))
         else:
             found.append(describe(fine, colour, region))

@@ -268,7 +268,7 @@ def _look(root: Path, found: Found, progress: Callable[[int], None]) -> Looked:
         pairs=len(pairing.pairs),
         sizes=tuple(sizes.most_common()),
         rule=pairing.rule if pairing.rule != "<name>" else "",
-        notes=(*_count_notes(found), *_size_notes(found, sizes), *_frame_notes(frames, len(pairing.pairs), problems)),
+        notes=(*_count_notes(found), *_size_notes(found, sizes), *_frame_notes(frames, len(pairing.pairs))),
         problems=(*pairing.problems, *problems),
         line=line,
         also=_also(found),
@@ -354,7 +354,7 @@ def _resized(facts: Facts, sizes: Counter[str]) -> tuple[str, ...]:
     return ()
 
 
-def _frame_notes(frames: int, files: int, problems: Sequence[SeedProblem]) -> tuple[str, ...]:
+def _frame_notes(frames: int, files: int) -> tuple[str, ...]:
     words = "1 file" if files == 1 else f"{files:,} files"
     return (f"{frames:,} frames or slices in {words}",) if frames > files else ()
 

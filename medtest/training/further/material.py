@@ -133,7 +133,7 @@ def prepare_material(
         seed=recipe.seed,
         held=True,
     )
-    side = _stored_side(recipe, size, parts.suite.prepare.size)
+    side = _stored_side(size, parts.suite.prepare.size)
     whole = folder / f"arrays-{_identity(parts, trained, held, [*drawn, *watched], (side, size))[:12]}"
     if not (whole / MANIFEST).is_file():
         with _fresh(whole) as partial:
@@ -174,7 +174,7 @@ def _identity(
     )
 
 
-def _stored_side(recipe: Recipe, size: int, prepared: int | None) -> int:
+def _stored_side(size: int, prepared: int | None) -> int:
     """Return the side of stored training pairs: larger than the network takes, not larger than they were prepared."""
     larger = int(1.25 * size)
     return larger if prepared is None else max(size, min(larger, prepared))
