@@ -121,11 +121,11 @@ def floor_words(flips: pd.DataFrame) -> str:
     )
     if not row["unchanged_cases"]:
         return f"{words}. The unchanged image was not asked about again, so nothing is known of the model's own flips."
-    again = 100 * row["unchanged_flips"] / row["unchanged_cases"]
-    return (
-        f"{words}, {again:.1f} % of {row['unchanged_cases']:,} when the very same image was asked about again: net "
-        f"{100 * row['net']:+.1f} points ({100 * row['ci_low']:+.1f} to {100 * row['ci_high']:+.1f})."
-    )
+    again, counted = 100 * row["unchanged_rate"], 100 * row["unchanged_flips"] / row["unchanged_cases"]
+    words += f", {counted:.1f} % of {row['unchanged_cases']:,} when the very same image was asked about again"
+    if f"{again:.1f}" != f"{counted:.1f}":  # else net seems to be no difference of the two
+        words += f" ({again:.1f} % with each question weighed as it is judged under relations)"
+    return f"{words}: net {100 * row['net']:+.1f} points ({100 * row['ci_low']:+.1f} to {100 * row['ci_high']:+.1f})."
 
 
 def _rows(table: pd.DataFrame, **keys: str) -> list[dict[Any, Any]]:

@@ -20,6 +20,7 @@ from runner_parts import Dim  # noqa: E402
 
 from medtest.cases import Address
 from medtest.errors import ExitCode, UserMistakes
+from medtest.report.answers import floor_words
 from medtest.report.finish import Finished, finish, remake
 from medtest.report.metrics import metrics, tags
 from medtest.results.answer_flips import CONTRACT
@@ -126,6 +127,21 @@ def test_the_report_shows_it_and_escapes_every_word(ran: Any) -> None:
     assert 'src="data:image/jpeg' in text
     assert re.search(r"<td[^>]*>text</td>", text)
     assert 'href="#refusals"' in text
+
+
+@pytest.mark.parametrize(
+    ("weighed", "shown"),
+    [(0.048, "5.6 % of 108 when the very same image was asked about again (4.8 % with each"), (6 / 108, "again: net")],
+)
+def test_the_floor_that_is_subtracted_is_shown(weighed: float, shown: str) -> None:
+    counts = {"item": "all", "relation": "overall", "cases": 298, "unchanged_flips": 6, "unchanged_cases": 108}
+    rates = {"rate": 0.121, "rate_low": 0.007, "rate_high": 0.734, "unchanged_rate": weighed}
+    ends = {"net": 0.121 - weighed, "ci_low": -0.579, "ci_high": 0.687}
+    words = floor_words(pd.DataFrame([{**counts, **rates, **ends}]))
+    assert shown in words
+    # the three figures that stand there add up as they are printed
+    subtracted = 4.8 if weighed == 0.048 else 5.6
+    assert f"net {12.1 - subtracted:+.1f} points" in words
 
 
 def test_a_simulation_says_so_wherever_it_is_shown(ran: Any) -> None:
