@@ -348,6 +348,15 @@ def test_any_text_at_all_is_typed_without_an_error(text: str, question) -> None:
         "5 x ",
         "answer: ",
         "0-",
+        "at first, ",
+        "? no, ",
+        "- [ ] a\n",
+        "half a cm or ",
+        "poylp ",
+        "three to ",
+        "top, ",
+        "too dark to ",
+        "label: no\n",
     ],
 )
 def test_long_answers_cost_no_time(kind: Kind, part: str) -> None:
