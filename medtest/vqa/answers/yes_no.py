@@ -17,10 +17,8 @@ REMOVED, EASY, BOX, TEXT = 1, 2, 3, 4
 _SUBJECTS: dict[int, re.Pattern[str]] = {
     BOX: re.compile(
         r"\b(?:box(?:es)?|rectangles?|rectangular (?:area|region|overlay|shape)|squares?|artefacts?|artifacts?"
-        r"|overlays?"
-        r"|k\u00e4stchen|kasten|k\u00e4sten|rechteck\w*|artefakte?|cuadros?|recuadros?|caja|rect\u00e1ngulo"
-        r"|artefactos?"
-        r"|bo\u00eete|cadre|carr\u00e9|encadr\u00e9|art\u00e9facts?|riquadro|caixa)\b"
+        r"|overlays?|k\u00e4stchen|kasten|k\u00e4sten|rechteck\w*|artefakte?|cuadros?|recuadros?|caja|rect\u00e1ngulo"
+        r"|artefactos?|bo\u00eete|cadre|carr\u00e9|encadr\u00e9|art\u00e9facts?|riquadro|caixa)\b"
         r"|\u6846|\u4f2a\u5f71|\u65b9\u5757|\u77e9\u5f62"
     ),
     TEXT: re.compile(
@@ -29,9 +27,7 @@ _SUBJECTS: dict[int, re.Pattern[str]] = {
         r"|beschriftung|buchstaben"
         r"|zahlen|datum|(?:i )?can read|printed|patient (?:data|name|id|information)|reads|written|letras"
         r"|escritura|fecha|lettres|inscription)\b"
-        r"|\u6587\u5b57|\u6587\u672c|\u5b57\u6bcd"
-        r"|\u5b57\u7b26"
-        r"|\u65e5\u671f"
+        r"|\u6587\u5b57|\u6587\u672c|\u5b57\u6bcd|\u5b57\u7b26|\u65e5\u671f"
     ),
 }
 _NO_POLYP = re.compile(
@@ -76,24 +72,25 @@ _HARD = re.compile(
     r"|difficult(?! to (?:miss|overlook))\w*|hard(?! to (?:miss|overlook))"
     r"|challenging|subtle|inconspicuous|(?:poorly|barely|hardly|scarcely|faintly) (?:visible|noticeable"
     r"|discernible|perceptible)"
-    r"|tricky|faint|(?:be|is|are|get|gets) (?:\w+ )?(?:missed|overlooked)|(?:easily|often|readily|easy to|could|can"
-    r"|may) (?:be )?(?:miss(?:ed)?"
+    r"|tricky|faint|(?:poor|limited|low|reduced) visibility|not (?:immediately|directly|readily)"
+    r"|unauff\u00e4llig|undeutlich|(?:be|is|are|get|gets) (?:\w+ )?(?:missed|overlooked)|(?:easily|often"
+    r"|readily|easy to|could|can|may) (?:be )?(?:miss(?:ed)?"
     r"|overlook(?:ed)?)|blends? in(?:to)?|camouflaged|hidden|obscured|(?:experienced|trained|expert"
     r"|keen) (?:eye|observer)s?|at second glance|(?:close|closer|careful) (?:inspection|look)|(?:would|will"
     r"|might) (?:\w+ ){0,2}(?:overlook|miss)|(?:no|low|little|poor|hardly any) contrast|indistinct|unclear"
-    r"|requires? (?:careful"
-    r"|close|attentive)"
+    r"|requires? (?:careful|close|attentive)"
     r"|schwer|schwierig\w*|kaum|dif\u00edcil|difficile|dur \u00e0)\b|\u56f0\u96be|\u4e0d\u5bb9\u6613"
-    r"|\u4e0d\u6613|\u96be"
+    r"|\u4e0d\u6613|\u96be|\u4e0d\u660e\u663e"
 )
 _EASY = re.compile(
     r"\b(?:eas(?:y|ily)|clear(?:ly)?|obvious(?:ly)?|prominent|conspicuous|readily|stands out|well visible"
-    r"|straightforward|noticeable|well[\s-](?:demarcated|defined|delineated)|distinct(?:ly)?|evident|apparent|simple"
+    r"|straightforward|noticeable|striking(?:ly)?|salient|pronounced|identifiable|recogni[sz]able"
+    r"|well[\s-](?:demarcated|defined|delineated)|distinct(?:ly)?|evident|apparent|simple"
     r"|unmistakable|(?:hard|difficult|impossible) to (?:miss|overlook)|can(?:not|'t) (?:be )?(?:miss(?:ed)?"
     r"|overlook(?:ed)?)|immediately|at (?:once|first (?:sight|glance))|instantly|right away|(?:no|not a"
     r"|without(?: any)?) (?:problem|difficulty|effort)|effortless(?:ly)?"
     r"|leicht|einfach|deutlich|gut (?:sichtbar|erkennbar|zu sehen)|f\u00e1cil|f\u00e1cilmente|facile"
-    r"|facilement)\b|\u5bb9\u6613"
+    r"|facilement|evidente?|\u00e9vident|auff\u00e4llig|klar|claramente)\b|\u5bb9\u6613|(?<!\u4e0d)\u660e\u663e"
 )
 _THERE = re.compile(r"\b(?:present|visible|detected|seen|exists?)\b")
 _ABSENT = re.compile(r"\A\W*(?:absent|missing|not (?:present|visible|seen|detected)|without|no\b)")
