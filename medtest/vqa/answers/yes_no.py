@@ -31,8 +31,9 @@ _SUBJECTS: dict[int, re.Pattern[str]] = {
     ),
 }
 _NO_POLYP = re.compile(
-    r"\b(?:no|without|not any|kein\w*|aucun|n'y a pas de)\s+(?:\w+\s+){0,2}?(?:polyps?|polypen|polype)\b"
-    r"|\bno polyps? \w+"
+    r"(?:\b(?:i|we) )?(?:do not|don't|cannot|can't) (?:see|find|detect|identify"
+    r"|observe) (?:any )?(?:\w+ )?polyps?\b|\b(?:no|without|not any|kein\w*|aucun"
+    r"|n'y a pas de)\s+(?:\w+\s+){0,2}?(?:polyps?|polypen|polype)\b|\bno polyps? \w+"
 )
 _FREE: dict[int, re.Pattern[str]] = {
     BOX: re.compile(r"\b(?:artefact|artifact|box)[\s-]?(?:free|less)\b"),
@@ -48,6 +49,7 @@ _NOT_REMOVED = re.compile(
     r"|\bstill\b[^.;\n]{0,25}\b(?:polyp|visible|present|there|in place|in situ)"
     r"|\b(?:left|remain\w*|stay\w*) (?:in (?:place|situ)|behind|untouched)"
     r"|\bpolyps?\b[^.;\n]{0,30}\b(?:remains?|still)\b|\b(?:one|two|some|several|polyps?|more) (?:\w+ )?remain\w*\b"
+    r"|\b(?:others?|another|second|the rest)\b(?: \w+){0,2} (?:has|have|is|was|were)(?: not|n't)\b"
     r"|\bonly (?:some|one|two|part|half|a few|partial\w*)\b|\b(?:partial\w*|partly|incompletely) (?:removed"
     r"|resected|excised)"
     r"|\b(?:under ?way|ongoing|in progress|being (?:removed|resected|snared|grasped|lifted)|about to be|to be removed"
@@ -58,13 +60,14 @@ _NOT_REMOVED = re.compile(
     r"|toujours|encore)\b|\u4ecd|\u8fd8\u6709|\b(?:incomplete|yet to be removed|remaining polyps?|not yet)\b"
 )
 _WAS_REMOVED = re.compile(
-    r"\b(?:removed|resected|excised|gone|taken (?:out|away|off)|cut (?:out|off)|snared off|cleared"
+    r"\b(?:removed|resected|excised|gone|taken (?:out|away|off|care of)|cut (?:out|off)|snared off|cleared"
     r"|polypectomy (?:is|was|has been) (?:complete\w*|finished|successful)"
     r"|complete (?:resection|removal|excision)|(?:removal|resection) (?:was|is|has been|appears?|seems?"
     r"|looks) (?:to be )?(?:achieved|performed|done|finished|successful|complete\w*)"
     r"|entfernt|abgetragen|extirpados?|eliminados?|resecados?|retir\u00e9s?|enlev\u00e9s?|r\u00e9s\u00e9qu\u00e9s?)\b"
     r"|\u5df2\S{0,4}(?:\u5207\u9664|\u79fb\u9664)"
 )
+_ALL_OF = re.compile(r"\b(?:all|every|each|whether)(?: of)?(?: the)?(?: visible)? \Z")
 _POLYP = re.compile(r"\bpolyp(?:s|en|e)?\b|\bp\u00f3lipos?\b|\u606f\u8089")
 _HARD = re.compile(
     r"\A\W*not (?:particularly|especially|really|very|so|quite)\b"
@@ -170,7 +173,7 @@ def _removed(low: str) -> Found | None:
     if not refused and (none := nothing(low)) is not None:
         return State.NOT_RELEVANT, *none
     for one in _POLYP.finditer(low):  # one that is there has not been removed
-        if not refused and not negated(low, *one.span()):
+        if not refused and not negated(low, *one.span()) and not _ALL_OF.search(low[: one.start()]):
             return _of(False, *one.span())
     return None
 
