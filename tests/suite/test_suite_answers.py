@@ -8,9 +8,11 @@ import pytest
 
 from medtest.cli.plan_view import _criterion
 from medtest.errors import UserMistakes
+from medtest.oracles.answers import Answers
 from medtest.suite.compose import load, load_suite
 from medtest.suite.model import Invocation
 from medtest.suite.outline import outline
+from medtest.vqa.questions import by_name
 
 
 def wrong(*typed: str) -> str:
@@ -64,3 +66,28 @@ def test_a_plan_says_what_a_violation_is(tmp_path: Path) -> None:
 def test_a_gate_on_answers_needs_no_threshold() -> None:
     suite = load_suite("medvqa", ["gates=[{relation: overall, score: answer, max_percent: 10}]"])
     assert (suite.gates[0].score, suite.gates[0].threshold, suite.gates[0].against) == ("answer", 0.0, "source")
+
+
+def test_a_plan_refuses_expectations_of_questions_that_are_not_asked(tmp_path: Path) -> None:
+    def planned(name: str) -> None:
+        outline(load_suite("medvqa", [f"oracles.expectations.blur.{name}=skip"]), Invocation(home=tmp_path))
+
+    planned("all_count")
+    planned("polyps")
+    with pytest.raises(UserMistakes) as caught:
+        planned("q_0123abcd")
+    assert "oracles.expectations.blur.q_0123abcd" in str(caught.value)
+    assert "asked of no image" in str(caught.value)
+
+
+def test_a_relation_called_like_another_part_is_judged_as_what_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        "extends: medvqa\nname: mine\nrelations:\n  blood: false\n  text: {relation: contrast, severities: [3]}\n"
+    )
+    judge = load_suite(str(file)).build_oracle()
+    assert judge.relations["text"] == "contrast"
+    question = by_name("text")
+    assert question is not None
+    assert isinstance(judge, Answers)
+    assert str(judge._expectation("text", question)) == "invariant"

@@ -66,8 +66,7 @@ _AT_LEAST = re.compile(
     rf"|(?P<plus>(?<![\w.,])\d{{1,4}})\s*\+|(?P<more>{_N})\s+or more"
 )
 _MORE = re.compile(
-    rf"\b(?:more than|over|greater than|m\u00e1s de|mehr als|plus de)\s+(?P<n>{_N})"
-    rf"|(?<![\w<>])>\s*(?P<gt>\d{{1,4}})\b"
+    rf"\b(?:more than|over|greater than|m\u00e1s de|mehr als|plus de)\s+(?P<n>{_N})|(?<![\w<>])>\s*(?P<gt>\d{{1,4}})\b"
 )
 _AT_MOST = re.compile(rf"\b(?:at most|up to|no more than|maximum of|not more than)\s+(?P<n>{_N})")
 _SEVERAL = re.compile(
@@ -78,8 +77,7 @@ _OTHER = re.compile(
     r"|years?|minutes?|seconds?|o'clock|:\d\d)"
     r"|\b0-(?:is|ip|i)\w*|\btype\s+\d|\bgrade\s+\w+|\bfigure\s+\d+|\bimage\s+\d+|\bquestion\s+\d+"
     r"|\d{1,4}[/-]\d{1,2}[/-]\d{1,4}|\b(?:how|so) many\b|\bone (?:of|on|in|another|side)\b|\bone can\b"
-    r"|\bun[ea]? (?:side"
-    r"|lado)\b"
+    r"|\bun[ea]? (?:side|lado)\b"
 )
 _THINGS: dict[int | None, str] = {
     POLYPS: r"(?:polyps?|p\u00f3lipos?|polypes?|polypen|polipos?|lesions?|growths?|adenomas?|excrescences?|protrusions?"

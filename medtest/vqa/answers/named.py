@@ -18,8 +18,7 @@ _SOMETHING: dict[str, re.Pattern[str]] = {
         r"\b(?:abnormal\w*|lesions?|findings?|mass(?:es)?|irregularit\w+|anomal\w+|patholog\w+"
         r"|auff\u00e4lligkeit\w*|befunde?"
         r"|ver\u00e4nderung\w*|l\u00e4sion\w*|anomal\u00edas?|hallazgos?|lesi(?:\u00f3n|ones)|l\u00e9sions?"
-        r"|anomalies?)\b"
-        r"|\u5f02\u5e38|\u75c5\u53d8"
+        r"|anomalies?)\b|\u5f02\u5e38|\u75c5\u53d8"
     ),
     "landmark": re.compile(
         r"\b(?:anatomical )?landmarks?\b|\banatomical structures?\b|\b(?:anatomische[rn]? )?(?:landmarken?"
@@ -28,14 +27,12 @@ _SOMETHING: dict[str, re.Pattern[str]] = {
     ),
     "instrument": re.compile(
         r"\b(?:instruments?|tools?|devices?|equipment|accessor(?:y|ies)|instrumente?n?|ger\u00e4te?"
-        r"|instrumentos?|herramientas?"
-        r"|outils?|strumenti|strumento)\b|\u5668\u68b0|\u4eea\u5668"
+        r"|instrumentos?|herramientas?|outils?|strumenti|strumento)\b|\u5668\u68b0|\u4eea\u5668"
     ),
 }
 NORMAL = re.compile(
     r"\b(?:normal\w*|healthy|unremarkable|intact|unauff\u00e4llig\w*|gesund\w*|o\. ?b|sin alteraciones"
-    r"|san[ao]s?|sain[es]?"
-    r"|sans particularit\u00e9)\b|\u6b63\u5e38"
+    r"|san[ao]s?|sain[es]?|sans particularit\u00e9)\b|\u6b63\u5e38"
 )
 _WIDER: dict[str, frozenset[str]] = {
     "barretts": frozenset({"short_segment_barretts"}),

@@ -60,8 +60,7 @@ _ELSEWHERE = re.compile(
 _ANATOMY = re.compile(
     rf"\b(?:{_UPPER}|{_LOWER}|{_LEFT}|{_RIGHT}|{_MIDDLE})\s+(?:colon|o?esophagus|gi\b|gastro\w*|endoscopy"
     r"|rectum|third(?!s? of (?:the|this) (?:image|picture|frame|view|field)|\W*\Z|\s*[,.;])|lobe|abdomen"
-    r"|intestine|bowel|body|digestive|now"
-    r"|away)\b|\bright (?:in|at|here|there|now)\b"
+    r"|intestine|bowel|body|digestive|now|away)\b|\bright (?:in|at|here|there|now)\b"
 )
 _ALL = re.compile(
     r"\b(?:throughout|diffuse(?:ly)?|entire (?:image|field|view|mucosa)|whole (?:image|field|view)|all over"

@@ -11,21 +11,18 @@ import re
 _FIRST_THOUGHT = (
     r"(?:at first(?: (?:glance|sight|look))?|initially|on first (?:glance|sight|look|impression)"
     r"|my first (?:impression"
-    r"|thought|guess)|i (?:first|initially|originally) (?:thought|assumed|believed)|auf den ersten blick"
-    r"|zun\u00e4chst"
+    r"|thought|guess)|i (?:first|initially|originally) (?:thought|assumed|believed)|auf den ersten blick|zun\u00e4chst"
     r"|a primera vista|al principio|\u00e0 premi\u00e8re vue|au premier abord|\u4e4d\u4e00\u770b|\u4e4d\u770b)"
 )
 _TURN = (
     r"(?:but|however|yet|although|though|on closer (?:inspection|look\w*)|(?:when )?looking (?:more closely"
-    r"|again|closer)"
-    r"|aber|jedoch|pero|sin embargo|mais|cependant|\u4f46)"
+    r"|again|closer)|aber|jedoch|pero|sin embargo|mais|cependant|\u4f46)"
 )
 _TAKEN_BACK = re.compile(
     rf"\b{_FIRST_THOUGHT}[^.!?\n]{{0,120}}?[,;.]?\s*\b{_TURN}\b"
     rf"|{_FIRST_THOUGHT}[^.!?\n]{{0,120}}[.!]\s*{_TURN}\b"
     r"|(?:\A|[.!?,;\n]|\s-)\s*(?:no,\s*)?(?:wait|scratch that|correction|let me correct (?:that|myself)"
-    r"|on second thoughts?"
-    r"|(?:sorry|oops|hmm),?\s*(?:wait|no|actually|i meant?))\b\s*[,:.!-]*"
+    r"|on second thoughts?|(?:sorry|oops|hmm),?\s*(?:wait|no|actually|i meant?))\b\s*[,:.!-]*"
     r"|(?:[.!?\n]|\s-)\s*(?:no,\s*)?actually\b\s*,?"
     r"|\bbut (?:it |this |that )?(?:is|was|it's) (?:actually|really|in fact|just|only|more likely|merely)\b"
     r"|\?\s*(?=(?:no|nope|nein|non)\s*[,.:;-])"

@@ -14,13 +14,11 @@ from functools import lru_cache
 SENTENCE_END = re.compile(r"(?<!\d)[.!?\n]|\.(?!\d)|[!?\n]")
 _CLAUSE_END = re.compile(
     r"(?<!\d)\.|\.(?!\d)|[!?\n;]|\b(?:but|however|although|though|whereas|while|except(?: for)?|other than"
-    r"|apart from|aside from"
-    r"|aber|pero|mais|mas|because|since|instead)\b"
+    r"|apart from|aside from|aber|pero|mais|mas|because|since|instead)\b"
 )
 _NEGATOR = re.compile(
     r"\b(?:no|not|without|absence of|none|nothing(?! (?:but|other|except|else|more))|never|free of|neither|nor"
-    r"|lacks?|lack of|negative for|rather than"
-    r"|cannot|unlikely(?: to be)?|kein\w*"
+    r"|lacks?|lack of|negative for|rather than|cannot|unlikely(?: to be)?|kein\w*"
     r"|nicht|ohne|sin|ning\u00fan|ninguna?|no hay|pas|aucune?|sans|n\u00e3o|nenhum\w*|sem)\b|n't\b|\u65e0|\u672a"
     r"|\u6ca1\u6709|\u6ca1|\u975e"
 )
@@ -34,8 +32,7 @@ _OWN = re.compile(
 _AFTER = re.compile(
     r"\A[^,;:.]{0,30}?\b(?:(?:is|are|was|were|can|could|does|do|did|has|have|had)(?:\s+not\b|n't\b)"
     r"|cannot\b(?! be (?:excluded|ruled out))|absent\b|(?:is |seems |appears )?unlikely\b"
-    r"|(?<!not be )(?<!n't be )(?:ruled out|excluded)\b"
-    r"|(?:is|are)\s+absent\b|ist\s+nicht\b)"
+    r"|(?<!not be )(?<!n't be )(?:ruled out|excluded)\b|(?:is|are)\s+absent\b|ist\s+nicht\b)"
 )
 _COLON_NO = re.compile(r"\A\s*[:=-]\s*(?:no|none|absent|not|negative)\b")
 FAR = 90

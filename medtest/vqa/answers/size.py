@@ -75,8 +75,7 @@ _AT_MOST = re.compile(
 _ABOUT = re.compile(
     r"(?:~|\u2248|\b(?:about|around|approximately|approx\.?|roughly|circa|ca\.?|etwa|ungef\u00e4hr"
     r"|aproximadamente|unos|alrededor de|environ|cerca de|nearly|almost|close to|aprox|rund|zirka|estimated at"
-    r"|an estimated"
-    r"|in the order of|or so)|\u7ea6|\u5927\u6982)\s*(?:a\s+)?\Z"
+    r"|an estimated|in the order of|or so)|\u7ea6|\u5927\u6982)\s*(?:a\s+)?\Z"
 )
 _OR_SO = re.compile(r"\A\s*(?:or so|approximately|approx|roughly|\u5de6\u53f3)(?![a-z])")
 _BETWEEN = re.compile(r"\b(?:between|from|entre|zwischen|de)\s*\Z")

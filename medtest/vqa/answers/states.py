@@ -12,8 +12,7 @@ _NOT_RELEVANT = re.compile(
     r"\b(?:not (?:really |directly )?(?:relevant|applicable)|irrelevant|inapplicable|n/a|na(?=\W*\Z)"
     r"|nothing to (?:detect|remove|find|describe|measure|locate|classify|characteri[sz]e|assess)"
     r"|(?:n't|not) make (?:any |much )?sense|(?:makes?|would make) no sense|(?:question is|is a) (?:moot"
-    r"|meaningless|void)"
-    r"|nicht relevant|nicht zutreffend|no aplica|no relevante"
+    r"|meaningless|void)|nicht relevant|nicht zutreffend|no aplica|no relevante"
     r"|non applicable|sans objet|n\u00e3o se aplica|does not apply|doesn't apply)(?![^\W\d_])"
     r"|\u4e0d\u9002\u7528|\u4e0d\u76f8\u5173"
 )
@@ -21,8 +20,7 @@ _DUE = re.compile(
     rf"\A[^.;\n]{{0,20}}\b(?:due to|because of|owing to|given|under|caused by)\b[^.;\n]{{0,40}}{_IMAGING}"
 )
 _TO = (
-    r"(?:(?:accurately|reliably|definitively|precisely|confidently|exactly|clearly|fully|safely|really"
-    r"|certainly)\s+)*"
+    r"(?:(?:accurately|reliably|definitively|precisely|confidently|exactly|clearly|fully|safely|really|certainly)\s+)*"
 )
 _DO = (
     _TO
@@ -33,8 +31,7 @@ _DO = (
     r"|count(?:ed)?|know|decide[d]?|infer(?:red)?|deduce[d]?|verif(?:y|ied)|recogni[sz]e[d]?|make|made"
     r"|measure[d]?|estimate[d]?|judge[d]?|assist|help|analy[sz]e[d]?|interpret(?:ed)?"
     r"|diagnose[d]?|given?|named?|told|offer|comment|view|process|classif(?:y|ied)|ascertain(?:ed)?|pinpoint|locate"
-    r"|describe(?!d)|specif(?:y|ied)"
-    r"|state[d]?|discern(?:ed)?|comply)"
+    r"|describe(?!d)|specif(?:y|ied)|state[d]?|discern(?:ed)?|comply)"
 )
 _REFUSALS = re.compile(
     rf"\b(?:(?:cannot|can\s?not|can't|could not|couldn't|unable to|not able to|not possible to"
@@ -43,17 +40,14 @@ _REFUSALS = re.compile(
     r"|identified any|missed"
     r"|overlooked|excluded|ruled|removed|resected|made|visuali|appreciated|any\b|more\b)\w+(?:ed|en|wn|ld|de|ught)\b"
     r"|(?:no idea|unsure|uncertain (?:about|of|whether|how|what|where)|beyond my|i would need|i'd need)\b"
-    r"|not (?:be )?(?:determinable|assessable|possible|feasible|ascertainable|answerable|measurable"
-    r"|evaluable)\b"
+    r"|not (?:be )?(?:determinable|assessable|possible|feasible|ascertainable|answerable|measurable|evaluable)\b"
     r"|(?:not |in)(?:be )?(?:enough|sufficient|adequate)(?: \w+){0,2} to (?:tell|say|judge|determine|know"
-    r"|decide|answer"
-    r"|assess|be sure)\b|(?:rather|prefer) not(?: to)? (?:say|answer|tell|comment|guess|judge)\b"
+    r"|decide|answer|assess|be sure)\b|(?:rather|prefer) not(?: to)? (?:say|answer|tell|comment|guess|judge)\b"
+    r"|(?:does not|doesn't|do not|don't) (?:show|say|reveal|indicate) (?:whether|if)\b"
     r"|\bno way (?:to|of) (?:know|tell|say|judg|determin)\w*|too \w+ (?:and \w+ )?(?:for me )?to (?:say|tell"
-    r"|judge|determine"
-    r"|assess|count|measure|answer|see (?:whether|if|how|what|where)|make out)\b"
+    r"|judge|determine|assess|count|measure|answer|see (?:whether|if|how|what|where)|make out)\b"
     r"|(?:would|is|are|will)(?: be)? (?:needed|required|necessary) to (?:say|tell|know|determine|assess"
-    r"|classify|answer"
-    r"|decide|be (?:sure|certain)|confirm|establish|measure)\b"
+    r"|classify|answer|decide|be (?:sure|certain)|confirm|establish|measure)\b"
     r"|(?:i am|i'm) (?:not (?:a|your) (?:doctor|physician|medical)|not (?:qualified|allowed|permitted|certain))"
     r"|requires? (?:histolog\w+|a biopsy|patholog\w+|more (?:information|context|images|views))"
     r"|hard to (?:say|tell)|difficult to (?:say|tell)|(?:is|remains) (?:unclear|unknown|uncertain)\b(?! abnormal)"
@@ -86,16 +80,15 @@ _SHORT = re.compile(
     r"| yet| all)?"
     r"|(?:i (?:do not|don't) (?:think|believe) so|(?:it )?(?:does not|doesn't) (?:look|seem|appear)(?: like it"
     r"| so| to be)?|hardly"
-    r"|by no means|no way|(?:i see |i can see )?neither(?: of (?:them|the two|both)| one)?(?: is (?:visible"
-    r"|present|shown|there))?"
+    r"|(?:i )?(?:do not|don't) (?:think|believe)(?: that)? there (?:is|are)(?: one| any)?|there (?:is not|isn't"
+    r"|are not|aren't)|by no means|no way|(?:i see |i can see )?neither(?: of (?:them|the two|both)"
+    r"| one)?(?: is (?:visible|present|shown|there))?"
     r"|(?P<no_2>(?:it |they )?(?:is not|isn't|are not|aren't|does not|doesn't|has not|hasn't|have not"
-    r"|haven't))(?: so)?))"
-    r"\s*(?:[,.;!:-]|\Z)"
-    r"|\A\W*(?P<yes>(?:i|we) (?:think|believe|guess|suppose) so|(?:it |that )?(?:seems|looks|appears) (?:so"
-    r"|like it)|looks like it"
+    r"|haven't))(?: so)?))\s*(?:[,.;!:-]|\Z)"
+    r"|\A\W*(?P<yes>there (?:is|are)(?: one| some)?(?=\s*(?:[,.;!]|\Z)|\s+(?:in|at|on)\b)[^.;!\n]*|(?:i"
+    r"|we) (?:think|believe|guess|suppose) so|(?:it |that )?(?:seems|looks|appears) (?:so|like it)|looks like it"
     r"|so it seems|without (?:a |any )?doubt|undoubtedly|(?:it|they|there|this) (?:does|is|are|do|has|have)"
-    r"|presumably|probably"
-    r"|apparently|obviously|evidently|that is (?:right|correct)|that's (?:right|correct)|for sure"
+    r"|presumably|probably|apparently|obviously|evidently|that is (?:right|correct)|that's (?:right|correct)|for sure"
     r"|right)\s*(?:[,.;!:-]|\Z)"
 )
 _HEDGES = re.compile(
@@ -110,8 +103,7 @@ _LEAD = re.compile(
     r"|surely) not|no|nope|not (?:that i|at all)|false|negative"
     r"|negativ|negativo|nein|non|n\u00e3o))(?![^\W\d_])(?!\.\s?\d)"
     r"|\A[\W_]*(?:(?P<zh_yes>\u662f\u7684|\u306f\u3044|\u662f|\u6709|\u5bf9)|(?P<zh_no>\u6ca1\u6709"
-    r"|\u3044\u3044\u3048|\u5426|\u65e0"
-    r"|\u4e0d\u662f|\u4e0d))"
+    r"|\u3044\u3044\u3048|\u5426|\u65e0|\u4e0d\u662f|\u4e0d))"
 )
 _NOTHING = re.compile(
     r"\A[\W_]*(?:[^:\n]{0,60}?:\s*)?(?:there(?:'s| is| are| was| were) )?(?:none|nothing|null|nil|keine?r?"

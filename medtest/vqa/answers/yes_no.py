@@ -17,10 +17,8 @@ REMOVED, EASY, BOX, TEXT = 1, 2, 3, 4
 _SUBJECTS: dict[int, re.Pattern[str]] = {
     BOX: re.compile(
         r"\b(?:box(?:es)?|rectangles?|rectangular (?:area|region|overlay|shape)|squares?|artefacts?|artifacts?"
-        r"|overlays?"
-        r"|k\u00e4stchen|kasten|k\u00e4sten|rechteck\w*|artefakte?|cuadros?|recuadros?|caja|rect\u00e1ngulo"
-        r"|artefactos?"
-        r"|bo\u00eete|cadre|carr\u00e9|encadr\u00e9|art\u00e9facts?|riquadro|caixa)\b"
+        r"|overlays?|k\u00e4stchen|kasten|k\u00e4sten|rechteck\w*|artefakte?|cuadros?|recuadros?|caja|rect\u00e1ngulo"
+        r"|artefactos?|bo\u00eete|cadre|carr\u00e9|encadr\u00e9|art\u00e9facts?|riquadro|caixa)\b"
         r"|\u6846|\u4f2a\u5f71|\u65b9\u5757|\u77e9\u5f62"
     ),
     TEXT: re.compile(
@@ -29,14 +27,13 @@ _SUBJECTS: dict[int, re.Pattern[str]] = {
         r"|beschriftung|buchstaben"
         r"|zahlen|datum|(?:i )?can read|printed|patient (?:data|name|id|information)|reads|written|letras"
         r"|escritura|fecha|lettres|inscription)\b"
-        r"|\u6587\u5b57|\u6587\u672c|\u5b57\u6bcd"
-        r"|\u5b57\u7b26"
-        r"|\u65e5\u671f"
+        r"|\u6587\u5b57|\u6587\u672c|\u5b57\u6bcd|\u5b57\u7b26|\u65e5\u671f"
     ),
 }
 _NO_POLYP = re.compile(
-    r"\b(?:no|without|not any|kein\w*|aucun|n'y a pas de)\s+(?:\w+\s+){0,2}?(?:polyps?|polypen|polype)\b"
-    r"|\bno polyps? \w+"
+    r"(?:\b(?:i|we) )?(?:do not|don't|cannot|can't) (?:see|find|detect|identify"
+    r"|observe) (?:any )?(?:\w+ )?polyps?\b|\b(?:no|without|not any|kein\w*|aucun"
+    r"|n'y a pas de)\s+(?:\w+\s+){0,2}?(?:polyps?|polypen|polype)\b|\bno polyps? \w+"
 )
 _FREE: dict[int, re.Pattern[str]] = {
     BOX: re.compile(r"\b(?:artefact|artifact|box)[\s-]?(?:free|less)\b"),
@@ -52,6 +49,7 @@ _NOT_REMOVED = re.compile(
     r"|\bstill\b[^.;\n]{0,25}\b(?:polyp|visible|present|there|in place|in situ)"
     r"|\b(?:left|remain\w*|stay\w*) (?:in (?:place|situ)|behind|untouched)"
     r"|\bpolyps?\b[^.;\n]{0,30}\b(?:remains?|still)\b|\b(?:one|two|some|several|polyps?|more) (?:\w+ )?remain\w*\b"
+    r"|\b(?:others?|another|second|the rest)\b(?: \w+){0,2} (?:has|have|is|was|were)(?: not|n't)\b"
     r"|\bonly (?:some|one|two|part|half|a few|partial\w*)\b|\b(?:partial\w*|partly|incompletely) (?:removed"
     r"|resected|excised)"
     r"|\b(?:under ?way|ongoing|in progress|being (?:removed|resected|snared|grasped|lifted)|about to be|to be removed"
@@ -62,13 +60,14 @@ _NOT_REMOVED = re.compile(
     r"|toujours|encore)\b|\u4ecd|\u8fd8\u6709|\b(?:incomplete|yet to be removed|remaining polyps?|not yet)\b"
 )
 _WAS_REMOVED = re.compile(
-    r"\b(?:removed|resected|excised|gone|taken (?:out|away|off)|cut (?:out|off)|snared off|cleared"
+    r"\b(?:removed|resected|excised|gone|taken (?:out|away|off|care of)|cut (?:out|off)|snared off|cleared"
     r"|polypectomy (?:is|was|has been) (?:complete\w*|finished|successful)"
     r"|complete (?:resection|removal|excision)|(?:removal|resection) (?:was|is|has been|appears?|seems?"
     r"|looks) (?:to be )?(?:achieved|performed|done|finished|successful|complete\w*)"
     r"|entfernt|abgetragen|extirpados?|eliminados?|resecados?|retir\u00e9s?|enlev\u00e9s?|r\u00e9s\u00e9qu\u00e9s?)\b"
     r"|\u5df2\S{0,4}(?:\u5207\u9664|\u79fb\u9664)"
 )
+_ALL_OF = re.compile(r"\b(?:all|every|each|whether)(?: of)?(?: the)?(?: visible)? \Z")
 _POLYP = re.compile(r"\bpolyp(?:s|en|e)?\b|\bp\u00f3lipos?\b|\u606f\u8089")
 _HARD = re.compile(
     r"\A\W*not (?:particularly|especially|really|very|so|quite)\b"
@@ -76,24 +75,25 @@ _HARD = re.compile(
     r"|difficult(?! to (?:miss|overlook))\w*|hard(?! to (?:miss|overlook))"
     r"|challenging|subtle|inconspicuous|(?:poorly|barely|hardly|scarcely|faintly) (?:visible|noticeable"
     r"|discernible|perceptible)"
-    r"|tricky|faint|(?:be|is|are|get|gets) (?:\w+ )?(?:missed|overlooked)|(?:easily|often|readily|easy to|could|can"
-    r"|may) (?:be )?(?:miss(?:ed)?"
+    r"|tricky|faint|(?:poor|limited|low|reduced) visibility|not (?:immediately|directly|readily)"
+    r"|unauff\u00e4llig|undeutlich|(?:be|is|are|get|gets) (?:\w+ )?(?:missed|overlooked)|(?:easily|often"
+    r"|readily|easy to|could|can|may) (?:be )?(?:miss(?:ed)?"
     r"|overlook(?:ed)?)|blends? in(?:to)?|camouflaged|hidden|obscured|(?:experienced|trained|expert"
     r"|keen) (?:eye|observer)s?|at second glance|(?:close|closer|careful) (?:inspection|look)|(?:would|will"
     r"|might) (?:\w+ ){0,2}(?:overlook|miss)|(?:no|low|little|poor|hardly any) contrast|indistinct|unclear"
-    r"|requires? (?:careful"
-    r"|close|attentive)"
+    r"|requires? (?:careful|close|attentive)"
     r"|schwer|schwierig\w*|kaum|dif\u00edcil|difficile|dur \u00e0)\b|\u56f0\u96be|\u4e0d\u5bb9\u6613"
-    r"|\u4e0d\u6613|\u96be"
+    r"|\u4e0d\u6613|\u96be|\u4e0d\u660e\u663e"
 )
 _EASY = re.compile(
     r"\b(?:eas(?:y|ily)|clear(?:ly)?|obvious(?:ly)?|prominent|conspicuous|readily|stands out|well visible"
-    r"|straightforward|noticeable|well[\s-](?:demarcated|defined|delineated)|distinct(?:ly)?|evident|apparent|simple"
+    r"|straightforward|noticeable|striking(?:ly)?|salient|pronounced|identifiable|recogni[sz]able"
+    r"|well[\s-](?:demarcated|defined|delineated)|distinct(?:ly)?|evident|apparent|simple"
     r"|unmistakable|(?:hard|difficult|impossible) to (?:miss|overlook)|can(?:not|'t) (?:be )?(?:miss(?:ed)?"
     r"|overlook(?:ed)?)|immediately|at (?:once|first (?:sight|glance))|instantly|right away|(?:no|not a"
     r"|without(?: any)?) (?:problem|difficulty|effort)|effortless(?:ly)?"
     r"|leicht|einfach|deutlich|gut (?:sichtbar|erkennbar|zu sehen)|f\u00e1cil|f\u00e1cilmente|facile"
-    r"|facilement)\b|\u5bb9\u6613"
+    r"|facilement|evidente?|\u00e9vident|auff\u00e4llig|klar|claramente)\b|\u5bb9\u6613|(?<!\u4e0d)\u660e\u663e"
 )
 _THERE = re.compile(r"\b(?:present|visible|detected|seen|exists?)\b")
 _ABSENT = re.compile(r"\A\W*(?:absent|missing|not (?:present|visible|seen|detected)|without|no\b)")
@@ -173,7 +173,7 @@ def _removed(low: str) -> Found | None:
     if not refused and (none := nothing(low)) is not None:
         return State.NOT_RELEVANT, *none
     for one in _POLYP.finditer(low):  # one that is there has not been removed
-        if not refused and not negated(low, *one.span()):
+        if not refused and not negated(low, *one.span()) and not _ALL_OF.search(low[: one.start()]):
             return _of(False, *one.span())
     return None
 
