@@ -21,6 +21,7 @@ from runner_parts import Dim  # noqa: E402
 from medtest.cases import Address
 from medtest.errors import ExitCode, UserMistakes
 from medtest.report.answers import floor_words
+from medtest.report.console import on_sources
 from medtest.report.finish import Finished, finish, remake
 from medtest.report.metrics import metrics, tags
 from medtest.results.answer_flips import CONTRACT
@@ -142,6 +143,14 @@ def test_the_floor_that_is_subtracted_is_shown(weighed: float, shown: str) -> No
     # the three figures that stand there add up as they are printed
     subtracted = 4.8 if weighed == 0.048 else 5.6
     assert f"net {12.1 - subtracted:+.1f} points" in words
+
+
+def test_the_terminal_counts_answers_not_images(ran: Any) -> None:
+    material = ran[3].materials[0]
+    frame = pd.read_parquet(material.folder / "records.parquet")
+    sources = frame[(frame["relation"] == "source") & frame["agreement"].notna()]
+    assert len(sources) > sources["seed_id"].nunique()
+    assert f": mean of {len(sources)} answers to source images: accuracy " in on_sources(material)
 
 
 def test_a_simulation_says_so_wherever_it_is_shown(ran: Any) -> None:
