@@ -30,7 +30,7 @@ _VERDICT: dict[ExitCode, str] = {
     ExitCode.GATE_NOT_HELD: "a gate is not held",
     ExitCode.TOO_MANY_ERRORS: "too many cases could not be judged; report.html names the reasons",
     ExitCode.NOT_TRACKED: "results are whole, but MLflow could not take them",
-    ExitCode.BUDGET: "a budget was reached; the same command goes on from there",
+    ExitCode.BUDGET: "a budget or a server's own limit was reached; how to go on stands above",
     ExitCode.INTERRUPTED: "interrupted; the same command goes on from there",
 }
 

@@ -54,7 +54,7 @@ Several runs (Hydra's multirun):
 
 Results lie in outputs/<suite>/<system>/<digest>/ (report.html, tables/, records.parquet); make ui opens MLflow.
 Exit codes: 0 fine, 1 a gate was not held, 2 a mistake in what was typed or in a suite, 3 too many cases in error,
-4 not tracked, 5 a budget was reached, 130 interrupted, 70 a defect of medtest.
+4 not tracked, 5 a budget or a server's own limit was reached, 130 interrupted, 70 a defect of medtest.
 --hydra-help, --cfg job, --info and shell completion (-sc) are Hydra's own.
 """
 

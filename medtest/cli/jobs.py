@@ -50,7 +50,7 @@ _STATUS: dict[int, str] = {
     ExitCode.MISTAKE: "mistake",
     ExitCode.TOO_MANY_ERRORS: "too many errors",
     ExitCode.NOT_TRACKED: "not tracked",
-    ExitCode.BUDGET: "budget reached",
+    ExitCode.BUDGET: "limit reached",
     ExitCode.INTERRUPTED: "interrupted",
     DEFECT: "defect of medtest",
 }

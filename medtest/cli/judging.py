@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from medtest.errors import SEVERITY_ORDER
+from medtest.errors import SEVERITY_ORDER, ExitCode
 from medtest.results.readings import COLUMNS, unread_in
 from medtest.results.records_io import Records
 from medtest.runner.run import SHARED_ANSWERS
@@ -37,6 +37,10 @@ def judged(
     shared = invocation.home / "outputs" / SHARED_ANSWERS
     for system in outcome.systems:
         unread = unread_in(Records.read(system.folder, _RECORD_COLUMNS))
+        if unread and stopped is ExitCode.INTERRUPTED:
+            found[system.record_name] = Readings(judge=judge.name)
+            notices.append(f"{system.record_name}: {judge.name} was stopped before it.")
+            continue
         if not unread:
             found[system.record_name] = Readings(judge=judge.name)
             notices.append(f"{system.record_name}: medtest read every answer; {judge.name} was not asked.")
@@ -44,13 +48,17 @@ def judged(
         out.print(
             f"{system.record_name}: {len(unread):,} answers to be read by a judge. {judge.notice()}", markup=False
         )
-        readings = judge.read(unread, system.folder, shared, cache=invocation.cache)
+        readings = judge.read(unread, system.folder, shared, cache=invocation.cache, stopping=lambda: _stopping(out))
         found[system.record_name] = readings
         notices.append(f"{system.record_name}: {_said(readings, len(unread))}")
         if readings.problem:
             notices.append(f"{system.record_name}: {readings.problem}")
             stopped = min(stopped, readings.code, key=SEVERITY_ORDER.index)
     return found, replace(outcome, notices=tuple(notices), stopped=stopped)
+
+
+def _stopping(out: Console) -> None:
+    out.print("Stopping: calls under way are let end; Ctrl-C again gives them up.", markup=False)
 
 
 def _said(readings: Readings, asked: int) -> str:

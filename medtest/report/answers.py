@@ -269,6 +269,10 @@ def judge_words(found: AnswerTables) -> str:
     if found.judged is None:
         return ""
     if found.judged.empty:
+        left = _left_unread(found.states)
+        if left:
+            why = "they are empty, or it was stopped or gave no reply"
+            return f"In {left:,} answers medtest finds no value; {found.judge} read none of them: {why}."
         return f'medtest found a value, a refusal or "not relevant" in every answer; {found.judge} was not asked.'
     read = found.judged[found.judged["state"] != "unparsed"]
     cases = int(read["cases"].sum())
@@ -278,6 +282,12 @@ def judge_words(found: AnswerTables) -> str:
         ' in its tables, and are counted in the column "by the judge"; the run\'s own tables, outside views/, leave'
         " them unread."
     )
+
+
+def _left_unread(states: pd.DataFrame) -> int:
+    """Return how many answers hold words in which nothing was found: those that were cut off or malformed aside."""
+    rows = states[(states["item"] == ALL) & (states["relation"] != OVERALL)]
+    return int(rows["unparsed"].sum() - rows["cut_off"].sum() - rows["malformed"].sum())
 
 
 def _judged(judged: pd.DataFrame) -> list[dict[str, Any]]:

@@ -143,7 +143,8 @@ def on_sources(material: Material) -> str:
     means = ", ".join(
         f"{'accuracy' if name == 'agreement' else name} {float(seeds[name].mean()):.3f}" for name in judged
     )
-    return f"{material.system}: mean of {count:,} source image{'' if count == 1 else 's'}: {means}."
+    what = "answer{} to source images" if material.tables.answers is not None else "source image{}"
+    return f"{material.system}: mean of {count:,} {what.format('' if count == 1 else 's')}: {means}."
 
 
 def gates_view(materials: Sequence[Material]) -> RenderableType | None:

@@ -20,10 +20,12 @@ from runner_parts import Dim  # noqa: E402
 
 from medtest.cases import Address
 from medtest.errors import ExitCode, UserMistakes
-from medtest.report.answers import floor_words
+from medtest.report.answers import floor_words, judge_words
+from medtest.report.console import on_sources
 from medtest.report.finish import Finished, finish, remake
 from medtest.report.metrics import metrics, tags
 from medtest.results.answer_flips import CONTRACT
+from medtest.results.readings import JUDGED_COLUMNS
 from medtest.results.recorded_answers import recorded
 from medtest.runner import Limits, RunOutcome
 from medtest.runner.replay import replay_case
@@ -142,6 +144,25 @@ def test_the_floor_that_is_subtracted_is_shown(weighed: float, shown: str) -> No
     # the three figures that stand there add up as they are printed
     subtracted = 4.8 if weighed == 0.048 else 5.6
     assert f"net {12.1 - subtracted:+.1f} points" in words
+
+
+def test_a_judge_that_gave_nothing_is_not_said_to_have_had_nothing_to_read(ran: Any) -> None:
+    found = ran[3].materials[0].tables.answers
+    frame = pd.read_parquet(ran[3].materials[0].folder / "records.parquet")
+    unread = int(((frame["state"] == "unparsed") & (frame["reply"] == "answered")).sum())
+    assert unread > 0
+    silent = replace(found, judge="vllm/reader", judged=pd.DataFrame(columns=list(JUDGED_COLUMNS)))
+    assert judge_words(silent).startswith(f"In {unread} answers medtest finds no value; vllm/reader read none")
+    nothing = replace(silent, states=found.states.assign(unparsed=0, cut_off=0, malformed=0))
+    assert "was not asked" in judge_words(nothing)
+
+
+def test_the_terminal_counts_answers_not_images(ran: Any) -> None:
+    material = ran[3].materials[0]
+    frame = pd.read_parquet(material.folder / "records.parquet")
+    sources = frame[(frame["relation"] == "source") & frame["agreement"].notna()]
+    assert len(sources) > sources["seed_id"].nunique()
+    assert f": mean of {len(sources)} answers to source images: accuracy " in on_sources(material)
 
 
 def test_a_simulation_says_so_wherever_it_is_shown(ran: Any) -> None:

@@ -7,9 +7,13 @@ it is asked and what of its replies is believed is :mod:`medtest.vqa.reading`'s.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import FrameType
 from urllib.parse import urlsplit
 
 from medtest.api.answers import parse_structured
@@ -32,6 +36,10 @@ LEDGER = "judge.sqlite"
 """The judge's ledger in a run's folder."""
 NAME = "judge"
 _WAIT_SECONDS = 10.0
+
+
+class Stopped(Exception):  # noqa: N818 - what the user did, not what broke
+    """The user stopped it before the last answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,28 +108,43 @@ class Judge:
         where = "on this machine" if endpoint.loopback else f"at {urlsplit(endpoint.base_url).netloc}"
         return f"{self.name} {where} reads answers in which medtest finds no value; their words are sent, no image."
 
-    def read(self, unread: Sequence[Unread], folder: Path, shared: Path, *, cache: str = "use") -> Readings:
+    def read(
+        self,
+        unread: Sequence[Unread],
+        folder: Path,
+        shared: Path,
+        *,
+        cache: str = "use",
+        stopping: Callable[[], None] = lambda: None,
+    ) -> Readings:
         """Return what the model reads from words; each is asked about once.
+
+        The first Ctrl-C (or SIGTERM) lets calls under way end, for they are paid for; a second one gives them up.
 
         Args:
             unread: The words.
             folder: A run's folder, locked by the run: the ledger lies there.
             shared: The folder that all runs share: answers by content.
             cache: ``use``, ``refresh`` or ``off``.
+            stopping: Called when the user stops it.
 
         Returns:
-            The readings. Where a budget, the server or the disk ends it early they are those that are there, and
-            ``problem`` says why: a run's results do not depend on its judge.
+            The readings. Where a budget, the server, the disk or the user ends it early they are those that are there,
+            and ``problem`` says why: a run's results do not depend on its judge.
         """
         found: dict[Unread, Reading] = {}
         outcomes: list[Outcome] = []
         problem, code = "", ExitCode.OK
         try:
-            for one, outcome in self._outcomes(unread, folder, shared, cache):
+            for one, outcome in self._outcomes(unread, folder, shared, cache, stopping):
                 outcomes.append(outcome)
                 reading = _reading(one, outcome)
                 if reading is not None:
                     found[one] = reading
+        except Stopped:
+            if left := len(unread) - len(outcomes):
+                problem = f"{self.name} was stopped before {left} of {len(unread)} answers; the same command goes on."
+                code = ExitCode.INTERRUPTED
         except (OutputProblem, FolderInUse, MedtestError) as stopped:
             problem, code = self._words(stopped), stopped.exit_code
         silent = len(outcomes) - len(found)
@@ -142,7 +165,7 @@ class Judge:
         return f"{self.name} was stopped: {str(stopped).replace('budget.', f'{NAME}.')}"
 
     def _outcomes(
-        self, unread: Sequence[Unread], folder: Path, shared: Path, cache: str
+        self, unread: Sequence[Unread], folder: Path, shared: Path, cache: str, stopping: Callable[[], None]
     ) -> Iterator[tuple[Unread, Outcome]]:
         own = self.model.settings
         rules = Retries(attempts=own.attempts, call_seconds=own.call_seconds, total_seconds=own.total_seconds)
@@ -170,8 +193,11 @@ class Judge:
                 caller, ledger, cache=kept, budget=budget, gate=Gate(max_in_flight=own.max_in_flight), retries=rules
             )
             asked = {_address(one): one for one in unread}
-            for outcome in campaign.iterate(self._request(address, one) for address, one in asked.items()):
-                yield asked[outcome.address], outcome
+            with _stopped_gently(campaign, stopping) as stopped:
+                for outcome in campaign.iterate(self._request(address, one) for address, one in asked.items()):
+                    yield asked[outcome.address], outcome
+            if stopped:
+                raise Stopped
 
     def _request(self, address: str, unread: Unread) -> Request:
         own = self.model.settings
@@ -182,6 +208,37 @@ class Judge:
             seed=0 if own.seed == "case" else None,
             answer_model=JudgeReply,
         )
+
+
+@contextmanager
+def _stopped_gently(campaign: Campaign, stopping: Callable[[], None]) -> Iterator[list[int]]:
+    """Let the first Ctrl-C or SIGTERM begin no further call, and a second one end everything at once.
+
+    Yields:
+        The signals so far.
+    """
+    signals: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield signals
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    earlier = {number: signal.getsignal(number) for number in numbers}
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        if signals:
+            raise KeyboardInterrupt
+        signals.append(number)
+        # Not in this thread: the signal may have come while it holds a lock that a stop takes.
+        threading.Thread(target=campaign.stop, daemon=True).start()
+        stopping()
+
+    for number in numbers:
+        signal.signal(number, stop)
+    try:
+        yield signals
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
 
 
 def _address(unread: Unread) -> str:
