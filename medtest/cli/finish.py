@@ -72,6 +72,8 @@ def run_and_finish(
 
     out, suite = console(), loaded.suite
     check_reference(suite, invocation)
+    if loaded.view:
+        _check_items(suite, invocation)
     with ExitStack() as locks:
         try:
             outcome = run_suite(loaded.own, invocation, hold=locks)
@@ -102,6 +104,18 @@ def check_reference(suite: Suite, invocation: Invocation) -> None:
 
         own = {plan.id: invocation.home for plan in suite.systems}
         find_reference(invocation.reference, suite=suite, home=invocation.home, folders=own)
+
+
+def _check_items(suite: Suite, invocation: Invocation) -> None:
+    """Complain of questions that nobody asks where the command line judges otherwise; the run checks the suite's own.
+
+    Raises:
+        UserMistakes: The oracle of a view speaks of such a question.
+    """
+    items = {item for source in suite.build_seeds(invocation.data) for ref in source.refs() for item in ref.items}
+    mistakes = suite.build_oracle().unknown_items(items)
+    if mistakes:
+        raise UserMistakes(mistakes)
 
 
 def close_parents(home: Path, parents: Parents, *, failed: bool) -> bool:

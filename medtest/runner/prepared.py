@@ -91,6 +91,7 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
     mistakes = [mistake for system in systems.values() for mistake in system.check()]
     mistakes += fitting_mistakes(sources, systems)
     mistakes += altering_mistakes(suite, {source.dataset: source.classes() for source in sources})
+    mistakes += suite.build_oracle().unknown_items({item for ref in refs for item in ref.items})
     if mistakes:
         raise UserMistakes(mistakes)
     key = load_key(invocation.home) if suite.privacy.seed_ids == "hashed" else None
@@ -158,7 +159,11 @@ def _with_privacy(digest: Digest, key: bytes | None) -> Digest:
 
 
 def _chosen_places(plan: Plan, invocation: Invocation, names: Names) -> NDArray[np.bool_]:
-    """Return which places this invocation is to execute."""
+    """Return which places this invocation is to execute.
+
+    Raises:
+        UserMistakes: A seed or question that is not there is chosen, or nothing is.
+    """
     only = _plain_seeds(plan, invocation.only, names)
     check_selection(only, plan.refs, lambda ref: names.seed_id(ref.dataset, ref.seed_id))
     chosen = np.zeros((len(plan.refs), plan.cases_per_seed), dtype=np.bool_)

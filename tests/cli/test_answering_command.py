@@ -284,3 +284,16 @@ def test_a_suite_does_not_say_where_pictures_go(tmp_path: Path, setting: str, va
         assert main([f"suite={tmp_path / 'strange.yaml'}", "plan=true"], command="python run.py") == 2
     assert f"systems.gpt_4o.{setting}" in said.getvalue()
     assert "conf/ and the command line alone" in said.getvalue()
+
+
+@pytest.mark.parametrize("more", [[], ["plan=true"]])
+def test_expectations_of_a_question_that_nobody_asks_stop_a_run_and_a_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str]
+) -> None:
+    monkeypatch.setenv("MEDTEST_HOME", str(tmp_path))
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said):
+        typed = ["suite=medvqa", "limit=1", "tracking=none", "oracles.expectations.blur.q_12345678=skip", *more]
+        assert main(typed, command="python run.py") == 2
+    assert "q_12345678, which is asked of no image" in said.getvalue()
+    assert not (tmp_path / "outputs").exists()
