@@ -11,6 +11,7 @@ import hashlib
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from medtest.cases import Address, Ask, PreparedSeed, Verdict
@@ -148,7 +149,8 @@ class AskingRunner:
             if self._only_limited() and beats % _BEATS == 0:
                 self.began(self._index)
             for number, thread in enumerate(self._threads):
-                thread.mind_silence(_TOLD_SECONDS)
+                with suppress(Exception):  # an oracle that cannot judge an ERROR must not end the beat
+                    thread.mind_silence(_TOLD_SECONDS)
                 if text := thread.counters():
                     self.send(Told(number, text))
 
