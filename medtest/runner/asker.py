@@ -1,0 +1,284 @@
+"""One system that is asked questions: the thread that draws its calls from units and records what comes back."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from medtest.cases import Address, Ask, Verdict
+from medtest.errors import MedtestError
+from medtest.runner.judging import SourceAnswer, finish
+from medtest.runner.messages import Spent
+from medtest.runner.open_units import Share
+from medtest.runner.parts import Answer, Made, describe
+from medtest.systems.asking import Asked, Asking
+
+if TYPE_CHECKING:
+    from medtest.runner.asking import AskingRunner
+
+TOGETHER = "together"
+"""Stands for the question in the label of a call that asks all of them."""
+
+_WAIT_SECONDS = 0.02
+
+
+class Asker:
+    """One system's thread: draws calls from its units and records what comes back."""
+
+    def __init__(self, runner: AskingRunner, number: int) -> None:
+        self._runner, self._number = runner, number
+        self._system = runner.systems[number]
+        self._shares: queue.SimpleQueue[Share | None] = queue.SimpleQueue()
+        self._calls: dict[int, tuple[Share, Asking, tuple[int, ...]]] = {}
+        self._next = 0
+        self._lock = threading.Lock()
+        self._open: list[Share] = []
+        self._dropped: set[int] = set()
+        self._silent = 0.0
+        self._closed = False
+        self._ended = self._halted = False
+        self._thread = threading.Thread(target=self._live, name=f"system-{number}", daemon=True)
+        self._thread.start()
+
+    @property
+    def limited(self) -> bool:
+        """Whether the system bounds the time of every call itself."""
+        return self._system.own_limits
+
+    @property
+    def busy(self) -> bool:
+        """Whether it has a unit that is not done."""
+        return bool(self._open) or not self._shares.empty()
+
+    def give(self, share: Share) -> None:
+        """Take a unit."""
+        self._shares.put(share)
+
+    def counters(self) -> str:
+        """Return how its calls stand; what breaks there tells nothing, and harms nobody."""
+        try:
+            return self._system.counters()
+        except Exception:  # noqa: BLE001 - the system under test may raise anything
+            return ""
+
+    def halt(self) -> None:
+        """Draw nothing further: the stream ends, and the system with it once its calls under way have."""
+        self._ended = self._halted = True
+        try:
+            self._system.stop()
+        except Exception:  # noqa: BLE001 - its stream ends all the same
+            return
+
+    def mind_silence(self, seconds: float) -> None:
+        """Count so many seconds more without an answer, and give up what is open where they are too many.
+
+        It is told of time instead of looking at a clock, for a process that was stopped for an hour was not silent.
+        """
+        with self._lock:
+            self._silent = self._silent + seconds if self._calls else 0.0
+            if not (self.limited and self._silent > self._system.silent_seconds):
+                return
+            self._silent = 0.0
+            reason = f"no answer came: nothing was heard for {self._system.silent_seconds:g} s while the call was open"
+            given_up = [call for _, call, _ in self._calls.values()]
+            self._dropped |= {call.number for call in given_up}
+            outputs = [Asked(number=call.number, outputs=(reason,) * len(call.asks)) for call in given_up]
+            shares = [self._settle(asked) for asked in outputs]
+        for share in shares:
+            self._close_if_done(share)
+
+    def end(self) -> None:
+        """Let the stream end and wait for it."""
+        self._shares.put(None)
+        self._thread.join()
+
+    def _live(self) -> None:
+        reason = ""
+        try:
+            for asked in self._system.ask(self._stream()):
+                self._take(asked)
+            if not self._ended:
+                reason = "it stopped before every question was answered"
+        except MedtestError as stopped:
+            self._runner.send(Spent(self._number, str(stopped), stopped.exit_code))
+        except BaseException as error:  # noqa: BLE001 - the system under test may raise anything
+            reason = "" if self._halted else describe(error)
+        self._give_up(reason)
+
+    def _stream(self) -> Iterator[Asking | None]:
+        while not self._halted:
+            try:
+                share = self._shares.get(timeout=_WAIT_SECONDS)
+            except queue.Empty:
+                yield None
+                continue
+            if share is None or self._closed:
+                self._ended = self._ended or share is None
+                self._shares.put(share)  # for :meth:`_give_up`, which ends with it
+                return
+            yield from self._calls_of(share)
+
+    # ------------------------------------------------------------------------------------------- from a unit to calls
+
+    def _calls_of(self, share: Share) -> Iterator[Asking]:
+        opened = share.open
+        row = opened.unit.row
+        todo = opened.task.todo[self._number]
+        share.left = {case for case in range(len(opened.unit.cases)) if todo[case]}
+        with self._lock:
+            if self._closed:
+                self._shares.put(share)  # for :meth:`_give_up`, which may have looked through the open ones already
+                return
+            self._open.append(share)
+        questions = [k for k in range(len(opened.seed.asks)) if any(todo[k * row : (k + 1) * row])]
+        if opened.seed.together and questions:
+            questions = list(range(len(opened.seed.asks)))  # another set of questions would be another call
+        for number in range(row):
+            wanted = [k for k in questions if number == 0 or todo[k * row + number] or opened.seed.together]
+            if not any(number == 0 or todo[k * row + number] for k in wanted):
+                continue
+            made = self._runner.made(opened, number)
+            if made.follow is None:
+                self._without_image(share, made, number, wanted)
+                continue
+            for group in (wanted,) if opened.seed.together else [(k,) for k in wanted]:
+                if self._halted:
+                    return
+                yield self._call(share, made, number, tuple(group))
+        share.drawn = True
+        self._close_if_done(share)
+
+    def _call(self, share: Share, made: Made, number: int, questions: tuple[int, ...]) -> Asking:
+        opened = share.open
+        cases = tuple(k * opened.unit.row + number for k in questions)
+        addresses = tuple(opened.unit.cases[case] for case in cases)
+        asks: tuple[Ask, ...] = tuple(opened.seed.asks[k] for k in questions)
+        if made.follow is None:
+            raise ValueError("a case without an image is asked about")
+        call = Asking(
+            number=self._next,
+            label=self._label(addresses[0], together=opened.seed.together),
+            addresses=addresses,
+            image=made.follow.image,
+            sha256=made.sha256,
+            asks=asks,
+            together=opened.seed.together,
+            seed=self._runner.answer_seed(addresses[0]),
+        )
+        self._next += 1
+        with self._lock:
+            share.under_way += 1
+            self._calls[call.number] = (share, call, cases)
+        return call
+
+    def _label(self, address: Address, *, together: bool) -> str:
+        shown = self._runner.names.seed_id(address.dataset, address.seed_id)
+        item = TOGETHER if together else address.item
+        return f"{address.dataset}/{shown}/{address.stem}/{item}"
+
+    def _without_image(self, share: Share, made: Made, number: int, questions: Sequence[int]) -> None:
+        """Record a follow-up that could not be made; its reason does not depend on the source's answer."""
+        row = share.open.unit.row
+        for k in questions:
+            case = k * row + number
+            answer = Answer(output=None, verdict=made.verdict, reason=made.reason)
+            with self._lock:
+                self._record(share, case, made, answer, SourceAnswer())
+
+    # ------------------------------------------------------------------------------------------ from answers to records
+
+    def _take(self, asked: Asked) -> None:
+        with self._lock:
+            self._silent = 0.0
+            if asked.number in self._dropped:  # it came after all, too late
+                self._dropped.discard(asked.number)
+                return
+            share = self._settle(asked)
+        if not self._system.own_limits:
+            self._runner.began(share.open.task.index)
+        self._close_if_done(share)
+
+    def _settle(self, asked: Asked) -> Share:
+        """Record what came of a call, or that nothing did, the lock being held, and return whose call it was."""
+        share, call, cases = self._calls.pop(asked.number)
+        row = share.open.unit.row
+        each = None if asked.seconds is None else 1000.0 * asked.seconds / len(call.asks)
+        for case, output in zip(cases, asked.outputs, strict=True):
+            made = self._runner.made(share.open, case % row)
+            if isinstance(output, str):
+                answer = Answer(output=None, verdict=Verdict.ERROR, reason=output, elapsed_ms=each)
+            else:
+                answer = Answer(output=output, elapsed_ms=each)
+            self._answered(share, case, made, answer)
+        share.under_way -= 1
+        return share
+
+    def _answered(self, share: Share, case: int, made: Made, answer: Answer) -> None:
+        question = case // share.open.unit.row
+        source = share.sources.get(question)
+        if case % share.open.unit.row == 0:
+            source = SourceAnswer()
+            source.take(self._runner.parts.oracle, share.open.seed, answer)
+            share.sources[question] = source
+            self._record(share, case, made, answer, source)
+            for earlier in share.waiting.pop(question, ()):
+                self._record(share, *earlier, source)
+        elif source is None:
+            share.waiting.setdefault(question, []).append((case, made, answer))
+        else:
+            self._record(share, case, made, answer, source)
+
+    def _record(self, share: Share, case: int, made: Made, answer: Answer, source: SourceAnswer) -> None:
+        if case not in share.left:  # asked again for the sake of its follow-ups, or of the other questions
+            return
+        share.left.discard(case)
+        # All questions share one image, which was made under the first one's address.
+        own = _at(made, share.open.unit.cases[case])
+        finished = finish(self._runner.parts.oracle, share.open.seed, source, own, answer)
+        self._runner.row(self._number, share.open, case, finished)
+
+    def _close_if_done(self, share: Share) -> None:
+        with self._lock:
+            over = share.drawn and share.under_way == 0 and share in self._open
+            if over:
+                self._open.remove(share)
+        if over:
+            self._runner.done(share.open)
+
+    def _give_up(self, reason: str) -> None:
+        """The stream ended: finish what was begun, and let go of every further unit.
+
+        Args:
+            reason: Why the system failed; "" where the run ended or a budget was reached, which records nothing.
+        """
+        self._closed = True
+        self._let_go(reason)
+        while (share := self._shares.get()) is not None:
+            with self._lock:
+                share.left = {case for case, wanted in enumerate(share.open.task.todo[self._number]) if wanted}
+                self._open.append(share)
+            self._let_go(reason)
+        self._let_go(reason)  # what another thread had drawn at that moment
+
+    def _let_go(self, reason: str) -> None:
+        with self._lock:
+            begun, self._open = self._open, []
+            self._calls.clear()
+        for share in begun:
+            if reason:
+                self._fail(share, reason)
+            self._runner.done(share.open)
+
+    def _fail(self, share: Share, reason: str) -> None:
+        lost = SourceAnswer(verdict=Verdict.ERROR, reason=reason)
+        for case in sorted(share.left):
+            made = self._runner.made(share.open, case % share.open.unit.row)
+            answer = Answer(output=None, verdict=Verdict.ERROR, reason=reason)
+            self._record(share, case, made, answer, share.sources.get(case // share.open.unit.row, lost))
+
+
+def _at(made: Made, address: Address) -> Made:
+    return made if made.address == address else replace(made, address=address)
