@@ -163,8 +163,10 @@ def _tell(out: Console, suite: Suite, invocation: Invocation, outcome: RunOutcom
     out.print()
     executed = sum(system.cases_executed for system in outcome.systems)
     reused = sum(system.cases_reused for system in outcome.systems)
-    done = f"{executed:,} cases run in {duration(outcome.seconds)}" if executed else "No case had to be run"
-    out.print(done + (f"; {reused:,} were finished before" if reused else "") + ".", markup=False)
+    cases = "case" if executed == 1 else "cases"
+    done = f"{executed:,} {cases} run in {duration(outcome.seconds)}" if executed else "No case had to be run"
+    were = "was" if reused == 1 else "were"
+    out.print(done + (f"; {reused:,} {were} finished before" if reused else "") + ".", markup=False)
     for material in ended.materials:
         if material.partial:
             out.print(f"{material.system}: partial, {material.partial}", markup=False)

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from medtest.cli.bootstrap import DEFECT, tell_defect
 from medtest.cli.plan_view import console, plan_view
-from medtest.cli.typed import job_tokens, typed_command
+from medtest.cli.typed import job_tokens, typed_command, without_keys
 from medtest.errors import SEVERITY_ORDER, ExitCode, MedtestError, UserMistakes
 from medtest.paths import home
 from medtest.suite.checks import NOTHING
@@ -212,7 +212,13 @@ def gravest(codes: Iterable[int]) -> int:
 
 def show_summary(results: list[JobResult]) -> None:
     """Print one line for each job of a sweep."""
-    table = Table(title=f"{len(results)} jobs", title_justify="left", box=None, pad_edge=False, header_style="bold")
+    table = Table(
+        title=f"{len(results)} {'job' if len(results) == 1 else 'jobs'}",
+        title_justify="left",
+        box=None,
+        pad_edge=False,
+        header_style="bold",
+    )
     table.add_column("#", justify="right")
     table.add_column("job", overflow="fold")
     table.add_column("status", no_wrap=True)
@@ -229,7 +235,7 @@ def show_summary(results: list[JobResult]) -> None:
 
 
 def _label(overrides: Iterable[str]) -> str:
-    plain = [re.sub(r"^\+\+(chosen\.)?|(?<=\.)_id_(?=\d)", "", str(override)) for override in overrides]
+    plain = [re.sub(r"^\+\+(chosen\.)?|(?<=\.)_id_(?=\d)", "", without_keys(str(override))) for override in overrides]
     shown = [re.sub(r"='([\w.-]+)'$", r"=\1", override) for override in plain]
     return " ".join(shown) or "(no overrides)"
 

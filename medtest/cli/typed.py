@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9]{0,13}(?:_[A-Z0-9]{1,14}){0,7}")
+_CREDENTIALS = re.compile(r"//[^@\s]+@")
 _MULTIRUN = ("-m", "--multirun")
 
 
@@ -13,7 +16,8 @@ def typed_command(called: str, typed: Sequence[str]) -> str:
     from medtest.suite.overrides import PATH_KEYS, unquoted
 
     shown: list[str] = []
-    for token in typed:
+    for typed_token in typed:
+        token = without_keys(typed_token)
         key, equals, value = token.partition("=")
         plain = unquoted(value) if equals else value
         last = key.rpartition(".")[2]
@@ -27,6 +31,17 @@ def typed_command(called: str, typed: Sequence[str]) -> str:
         else:
             shown.append(token)
     return " ".join([called, *(token if token.endswith(("=PATH", "=URI")) else shlex.quote(token) for token in shown)])
+
+
+def without_keys(token: str) -> str:
+    """Return what was typed without what is a key or may be one; the name of a key's variable stays."""
+    from medtest.api.redact import redact
+    from medtest.suite.overrides import HOLDS_KEY, unquoted
+
+    key, equals, value = token.partition("=")
+    if equals and HOLDS_KEY.search(token) and not _VARIABLE.fullmatch(unquoted(value)):
+        return f"{key}=…"
+    return redact(_CREDENTIALS.sub("//…@", token))
 
 
 def job_tokens(typed: Sequence[str], overrides: Sequence[str]) -> list[str]:

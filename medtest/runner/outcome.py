@@ -101,7 +101,9 @@ class SystemOutcome:
         """The line that says which cases are used again, or ""."""
         if not self.cases_reused:
             return ""
-        return f"{self.record_name}: {self.cases_reused:,} finished cases of {self.reused_from} are used again."
+        cases = "case of" if self.cases_reused == 1 else "cases of"
+        are = "is" if self.cases_reused == 1 else "are"
+        return f"{self.record_name}: {self.cases_reused:,} finished {cases} {self.reused_from} {are} used again."
 
     @property
     def partial(self) -> bool:

@@ -38,6 +38,7 @@ PATH_KEYS: frozenset[str] = frozenset(
         "label_vectors",
         "label_pieces",
         "base_url",
+        "key_variable",
         "model_name",
     }
 )
@@ -47,6 +48,11 @@ PATH_ENDINGS: tuple[str, ...] = ("_folder", "_file", "_path")
 WHOLE_KEYS: frozenset[str] = frozenset({"only"})
 """Keys whose commas do not sweep outside a multirun."""
 
+HOLDS_KEY = re.compile(
+    r"key_variable|api[-_]?key|authorization|bearer|credential|passw|secret|(?:auth|access|api)[-_]?token",
+    re.IGNORECASE,
+)
+"""What was typed with one of these words in it may hold a key: its value is not repeated."""
 _TOKEN = re.compile(r"(?P<sign>\+\+|\+|~)?(?P<key>[^\s=+~][^=]*?)(?:=(?P<value>.*))?", re.DOTALL)
 _KEEP = re.compile(r"null|\$\{.*\}", re.DOTALL)
 _NOT_READ_AS_TEXT = re.compile(r"null|true|false|nan|inf|[0-9][0-9_]*(?:e[-+]?[0-9_]+)?", re.IGNORECASE)
@@ -298,7 +304,7 @@ def _accept(typed: str, override: str, ready: Prepared) -> None:
             Mistake(
                 where="command line",
                 key=key.lstrip("+"),
-                found=short(value) or "nothing",
+                found="something (not shown)" if HOLDS_KEY.search(typed) else short(value) or "nothing",
                 allowed="a number, a word, [a,b], {key: value}, or text in quotes",
                 fix=f"put text with special signs in two pairs of quotes: {key}=\"'…'\"",
             )

@@ -248,15 +248,18 @@ def test_a_key_and_the_pictures_are_nowhere(tmp_path: Path) -> None:
         "systems.vllm.extra={{api_key: {}0123456789}}",
         "systems.vllm.extra={{headers: {{Authorization: Bearer {}0123456789}}}}",
         "systems.vllm.api_key={}0123456789",
+        "systems.vllm.key_variable={}+/12=34(5)",
+        "systems.vllm.key_variable={}$12",
     ],
 )
+@pytest.mark.parametrize("sweep", [False, True])
 def test_a_key_typed_in_the_wrong_place_is_shown_and_kept_nowhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], typed: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], typed: str, sweep: bool
 ) -> None:
     monkeypatch.setenv("MEDTEST_HOME", str(tmp_path))
     canary = "zqcanaryzq"
     line = ["suite=medvqa", "model=vllm", "model_name=m", "limit=1", typed.format(canary)]
-    assert main(line, command="python run.py") == 2
+    assert main(["-m", *line] if sweep else line, command="python run.py") == 2
     said = capfd.readouterr()
     assert "to mend" in said.out + said.err or "allowed" in said.out + said.err
     assert canary not in said.out + said.err
