@@ -7,6 +7,7 @@ sweep takes the others with it.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import tempfile
@@ -147,6 +148,8 @@ def _hydra(places: Places) -> Any:
 
     version.setbase("1.3")
     GlobalHydra.instance().clear()
+    # Its launcher logs what was typed, keys in the wrong place among it; our own lines say which job is which.
+    logging.getLogger("hydra").setLevel(logging.ERROR)
     return Hydra.create_main_hydra2(task_name="medtest", config_search_path=search_path(places))
 
 
