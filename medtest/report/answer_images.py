@@ -34,10 +34,10 @@ def illustration(one: Illustration, pictures: Sequence[str]) -> dict[str, Any]:
         {
             "name": question_words(item),
             "words": words,
-            "truth": plain_value(truth),
-            "cells": [_cell(said, first=number == 0) for number, said in enumerate(row)],
+            "truth": plain_value(truth, kind),
+            "cells": [_cell(said, kind, first=number == 0) for number, said in enumerate(row)],
         }
-        for (item, words), truth, row in zip(one.questions, one.truths, one.said, strict=True)
+        for (item, words), kind, truth, row in zip(one.questions, one.kinds, one.truths, one.said, strict=True)
     ]
     flipped = [row for row in rows if any(cell["flipped"] for cell in row["cells"])]
     return {
@@ -49,17 +49,17 @@ def illustration(one: Illustration, pictures: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _cell(said: Said | None, *, first: bool) -> dict[str, Any]:
+def _cell(said: Said | None, of: str, *, first: bool) -> dict[str, Any]:
     if said is None:
         return {"value": "", "words": "", "kind": "none", "flipped": False, "mark": "", "title": "not asked"}
-    value = _CUT.get(said.why) or _STATES.get(said.state) or plain_value(said.value)
+    value = _CUT.get(said.why) or _STATES.get(said.state) or plain_value(said.value, of)
     flipped = bool(said.flipped)
     kind = "flip" if flipped else "open" if said.flipped is None and not first else ""
     value = "" if flipped and said.state == "refusal" else value
     mark = "refused" if flipped and said.state == "refusal" else "flip" if flipped else ""
     right = "" if said.right is None else "right" if said.right else "wrong"
     why = said.why if kind == "open" else ""
-    wanted = plain_value(said.wanted)
+    wanted = plain_value(said.wanted, of)
     title = "; ".join(part for part in (f"should say: {wanted}" if flipped and wanted else "", right, why) if part)
     words = said.words if len(said.words) <= _MOST_WORDS else f"{said.words[: _MOST_WORDS - 1].rstrip()}…"
     return {

@@ -300,7 +300,7 @@ def _judged(judged: pd.DataFrame) -> list[dict[str, Any]]:
             "name": question_words(str(row["item"])),
             "words": row["words"],
             "state": "unclear" if row["state"] == "unparsed" else str(row["state"]).replace("_", " "),
-            "value": plain_value(str(row["said"])) if row["said"] else "",
+            "value": plain_value(str(row["said"]), str(row["kind"])) if row["said"] else "",
             "quote": row["quote"],
             "doubt": row["doubt"],
             "cases": f"{row['cases']:,}",

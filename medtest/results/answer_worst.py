@@ -67,6 +67,7 @@ class Illustration:
         judged: Answers that were judged.
         pictures: The source and its follow-ups, ``unchanged`` left out.
         questions: Names and wordings of the questions, those with most flips first.
+        kinds: The types of their answers (:class:`medtest.vqa.values.Kind`).
         truths: The true answers by question, "" where none is known.
         said: By question and number of the picture.
     """
@@ -77,6 +78,7 @@ class Illustration:
     judged: int
     pictures: tuple[Shown, ...]
     questions: tuple[tuple[str, str], ...]
+    kinds: tuple[str, ...]
     truths: tuple[str, ...]
     said: tuple[tuple[Said | None, ...], ...]
 
@@ -147,6 +149,7 @@ def _illustration(
         judged=judged,
         pictures=pictures,
         questions=tuple((item, str(at_source[item]["question"])) for item in items),
+        kinds=tuple(str(at_source[item]["kind"] or "") for item in items),
         truths=tuple(str(at_source[item]["truth"] or "") for item in items),
         said=tuple(tuple(_said(answers.get((item, shown))) for shown in pictures) for item in items),
     )

@@ -7,7 +7,18 @@ from typing import Any
 
 from medtest.vqa.wording import plain_value
 
-COLUMNS: tuple[str, ...] = ("question", "answer", "said", "truth", "wanted", "state", "source_state", "why", "rule")
+COLUMNS: tuple[str, ...] = (
+    "question",
+    "answer",
+    "said",
+    "truth",
+    "wanted",
+    "state",
+    "source_state",
+    "why",
+    "rule",
+    "kind",
+)
 """Text columns of the oracle of answers that the words are made of."""
 
 Words = tuple[tuple[str, str], ...]
@@ -36,11 +47,11 @@ def words_of(record: Mapping[str, Any], source: Mapping[str, Any] | None) -> Wor
     if source is not None:
         pairs.append(("source", _answer(source)))
     pairs.append(("follow-up", _answer(record)))
-    wanted, truth = _text(record, "wanted"), record.get("truth")
+    wanted, truth, kind = _text(record, "wanted"), record.get("truth"), _text(record, "kind")
     if _text(record, "rule").startswith("must become") and wanted:
-        pairs.append(("must become", plain_value(wanted)))
+        pairs.append(("must become", plain_value(wanted, kind)))
     if truth is not None:
-        pairs.append(("truth of the source", plain_value(str(truth)) or "could not be read"))
+        pairs.append(("truth of the source", plain_value(str(truth), kind) or "could not be read"))
     why = _WHY.get(_text(record, "why"))
     if why:
         pairs.append(("judgement", why))
@@ -51,7 +62,7 @@ def _answer(record: Mapping[str, Any]) -> str:
     """Return an answer's words with the value that was read from them."""
     words = _text(record, "answer")
     state = _text(record, "state")
-    said = _STATES.get(state) or plain_value(_text(record, "said"))
+    said = _STATES.get(state) or plain_value(_text(record, "said"), _text(record, "kind"))
     shown = f"\N{LEFT DOUBLE QUOTATION MARK}{words}\N{RIGHT DOUBLE QUOTATION MARK}" if words else "no words"
     return f"{shown} (read as: {said})" if said else shown
 

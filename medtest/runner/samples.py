@@ -27,6 +27,8 @@ FOLDER = "samples"
 INDEX = "index.json"
 _ERRORS = 3
 _MOST_WORDS = 240
+_LOOKED_AT = 200
+"""How many of a relation's worst cases are searched for another seed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +194,7 @@ class _Candidates:
         of = {name: number for number, name in enumerate(verdicts)}
         self._relation = relation
         self._error = verdict == of.get("ERROR", -1)
+        self._failed = verdict == of.get("FAIL", -1)
         judged = np.isin(verdict, [of.get("PASS", -1), of.get("FAIL", -1)]) & np.isfinite(self.drop)
         plain = [self.relations.index(name) for name in (SOURCE, UNCHANGED) if name in self.relations]
         self._judged = judged & ~np.isin(relation, plain)
@@ -211,20 +214,32 @@ class _Candidates:
         return sorted(lists, key=lambda rows: self.rank(int(rows[0])))
 
     def worst(self, count: int) -> list[int]:
-        """Return the worst of each relation in turn, another seed each time where there is one."""
+        """Return the worst of each relation in turn: violations while there are any, of other seeds first.
+
+        The first of a relation is a violation where it has one; only when no violation of any relation is left do cases
+        that held fill up.
+        """
         lists = self._by_relation()
+        failed = [rows[self._failed[rows]] for rows in lists]
+        first = [own if own.size else rows for own, rows in zip(failed, lists, strict=True)]
         chosen: list[int] = []
-        seeds: set[tuple[int, int]] = set()
-        depth = 0
-        while len(chosen) < count and any(depth < len(rows) for rows in lists):
-            for number, rows in enumerate(lists):
-                fresh = next((int(r) for r in rows[:200] if (number, int(self._seed[r])) not in seeds), None)
-                pick = fresh if fresh is not None else (int(rows[depth]) if depth < len(rows) else None)
-                if pick is not None and pick not in chosen and len(chosen) < count:
-                    chosen.append(pick)
-                    seeds.add((number, int(self._seed[pick])))
-            depth += 1
+        self._in_turn(first, chosen, min(count, len(first)))
+        for queues in (failed, lists):
+            self._in_turn(queues, chosen, count)
         return chosen
+
+    def _in_turn(self, queues: Sequence[np.ndarray[Any, np.dtype[np.int64]]], chosen: list[int], count: int) -> None:
+        """Append one row of each queue in turn up to ``count``, of a seed that its relation does not show yet first."""
+        left = [[row for row in rows[: _LOOKED_AT + count].tolist() if row not in chosen] for rows in queues]
+        seeds = {(int(self._relation[row]), int(self._seed[row])) for row in chosen}
+        while len(chosen) < count and any(left):
+            for rows in left:
+                if not rows or len(chosen) >= count:
+                    continue
+                pick = next((r for r in rows if (int(self._relation[r]), int(self._seed[r])) not in seeds), rows[0])
+                rows.remove(pick)
+                chosen.append(pick)
+                seeds.add((int(self._relation[pick]), int(self._seed[pick])))
 
     def median(self, count: int, taken: set[int]) -> list[int]:
         """Return the median case of each relation."""

@@ -1,17 +1,35 @@
-"""Canonical values as people read them: ``biopsy_forceps;tube`` is "biopsy forceps, tube", ``5..10`` "5 to 10"."""
+"""Canonical values as people read them: ``biopsy_forceps;tube`` is "biopsy forceps, tube", ``5..10`` "5 to 10".
+
+A size has its unit, millimetres, where the type of the answer is named: "5 to 10 mm".
+"""
 
 from __future__ import annotations
 
 import re
+
+from medtest.vqa.values import Kind
 
 _NUMBER = r"\d+(?:\.\d+)?"
 _RANGE = re.compile(rf"(?P<at_least>=)?(?P<low>{_NUMBER})?\.\.(?P<most>=)?(?P<high>{_NUMBER})?")
 _PARIS = {"ip": "Ip", "is": "Is", "iia": "IIa"}
 
 
-def plain_value(text: str) -> str:
-    """Return a canonical text (:mod:`medtest.vqa.values`), several values of it, or free words as people read them."""
-    return ", ".join(_plain(part) for part in text.split(";")) if text else ""
+def plain_value(text: str, kind: str = "") -> str:
+    """Return a canonical text (:mod:`medtest.vqa.values`), several values of it, or free words as people read them.
+
+    Args:
+        text: The canonical text.
+        kind: Type of the answer (:class:`medtest.vqa.values.Kind`): numbers of a size are in millimetres, which are
+            written then; "" where it is not known, or where the text is no value.
+    """
+    unit = " mm" if kind == Kind.SIZE else ""
+    return ", ".join(_plain(part) + (unit if _is_number(part) else "") for part in text.split(";")) if text else ""
+
+
+def _is_number(part: str) -> bool:
+    found = _RANGE.fullmatch(part)
+    ranged = found is not None and not (found["low"] is None and found["high"] is None)
+    return ranged or re.fullmatch(rf"~?{_NUMBER}", part) is not None
 
 
 def _plain(part: str) -> str:

@@ -272,3 +272,21 @@ def test_judging_by_the_truth_is_another_view(tmp_path: Path) -> None:
     already = frame[(frame.relation == "blur") & (frame.source_agreement == 0) & frame.agreement.notna()]
     assert set(already.reason) <= {"the answer to the source image is wrong already"}
     assert set(TRUTHS) >= set(ITEMS)
+
+
+def test_the_worst_sample_of_a_relation_is_a_violation_where_it_has_one(tmp_path: Path) -> None:
+    suite = answer_suite(
+        seeds=2,
+        systems={"teller": {"wrong": {"dim": 0.2, "blur": 0.2}}},
+        relations={"dim": Dim, "blur": Dim, "white_balance": Dim},
+        only=ITEMS,
+    )
+    outcome = go(suite, tmp_path, limits=Limits(samples=6))
+    frame = records(outcome)
+    failed = frame[frame.verdict == "FAIL"].groupby("relation").size()
+    assert set(failed.index) == {"dim", "blur"}
+    index = json.loads((outcome.systems[0].folder / "samples" / "index.json").read_text(encoding="utf-8"))
+    shown = [entry for entry in index if entry["kind"] == "worst"]
+    assert sum(entry["verdict"] == "FAIL" for entry in shown) < failed.sum()  # there are more than have room
+    assert {entry["verdict"] for entry in shown if entry["relation"] in failed.index} == {"FAIL"}
+    assert {entry["relation"] for entry in shown} == {"dim", "blur", "white_balance"}
