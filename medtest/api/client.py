@@ -123,6 +123,7 @@ class Endpoint:
                     key="send_images",
                     found="false",
                     fix=f"say send_images=true if the pictures may be sent to {parts.hostname}: they may be patients'",
+                    needed="send_images=true",
                 )
             )
         found += self._key_mistakes(where)
@@ -142,7 +143,8 @@ class Endpoint:
             found = "a variable that is not set (not shown: it could be the key itself)"
             return [Mistake(where=where, key="key_variable", found=found, allowed=allowed)]
         name = self.key_variable
-        return [Mistake(where=where, key="key_variable", found=f"{name} is not set", fix=f"export {name}=…")]
+        unset = f"{name} is not set"
+        return [Mistake(where=where, key="key_variable", found=unset, fix=f"export {name}=…", needed=name)]
 
 
 def _key_auth(endpoint: Endpoint) -> httpx2.Auth:

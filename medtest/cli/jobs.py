@@ -142,6 +142,8 @@ class Job:
             console().print(plan_view(outline(loaded.suite, invocation)))
             if loaded.judge is not None:
                 console().print(f"Judge: {loaded.judge.notice()} One call for each such answer.", markup=False)
+            for who, needs in _by_who(loaded.needed):
+                console().print(f"{who}: a run needs {needs}; a plan sends nothing.", markup=False)
             return _result(label, int(ExitCode.OK), "planned")
         from medtest.cli.finish import run_and_finish
 
@@ -155,6 +157,14 @@ class Job:
             return invocation_of(loaded, whole)
         own = typed_command(self.called, job_tokens(self.typed, task_overrides(hydra)))
         return invocation_of(loaded, own, sweep_command=whole)
+
+
+def _by_who(needed: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
+    """Return what each needs for a run, in words."""
+    found: dict[str, list[str]] = {}
+    for who, what in needed:
+        found.setdefault(who, []).append(what)
+    return [(who, " and ".join(sorted(each))) for who, each in found.items()]
 
 
 def _names_model(hydra: Any) -> bool:
