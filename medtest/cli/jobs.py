@@ -116,8 +116,11 @@ class Job:
         try:
             return self._do(cfg, hydra, label)
         except MedtestError as error:
-            sys.stderr.write(f"{error}\n")
-            return _result(label, int(error.exit_code), str(error).splitlines()[0])
+            from medtest.api.redact import redact
+
+            said = redact(error)  # what was found may be a key that was typed in the wrong place
+            sys.stderr.write(f"{said}\n")
+            return _result(label, int(error.exit_code), said.splitlines()[0])
         except Exception as error:  # noqa: BLE001 - a defect of ours must not take the other jobs of a sweep with it
             return _result(label, tell_defect(), type(error).__name__)
 
