@@ -56,6 +56,8 @@ class Mistake:
         fix: One sentence that says how to mend it.
         misfit: Whether a system answers otherwise than the suite's seeds ask, or none is named: the suite is for other
             systems.
+        needed: What a run needs here and a plan does not, as one types or exports it ("send_images=true"); "" for a
+            mistake of both.
     """
 
     where: str
@@ -66,6 +68,7 @@ class Mistake:
     nearest: str | None = None
     fix: str = ""
     misfit: bool = False
+    needed: str = ""
 
     def __str__(self) -> str:
         place = self.where if self.line is None else f"{self.where}:{self.line}"

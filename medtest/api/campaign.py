@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from medtest.api.budget import Budget, Reservation, Tokens, estimate
 from medtest.api.cache import Cache, CacheMode
 from medtest.api.client import Caller
+from medtest.api.door import DOOR_CLOSED, Door
 from medtest.api.gate import Gate, GateClosed
 from medtest.api.ledger import Ledger
 from medtest.api.limits import quotas, retry_after
@@ -29,12 +30,7 @@ from medtest.api.pacing import Permit
 from medtest.api.pool import GivenUp, Stop, blocking, stream
 from medtest.api.request import Outcome, Request, Source, State, content_key
 from medtest.api.retry import Reply, Retries, Tally, Trouble
-from medtest.api.stops import ServerClosed, TurnedAway
-
-_CLOSED = frozenset({401, 403, 404})
-"""Statuses that speak of the key, the model or the address, and not of the question."""
-_KNOCKS = 5
-"""Such refusals after which a server that has answered nothing is not asked further."""
+from medtest.api.stops import ServerClosed
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +117,8 @@ class Campaign:
         self._sources: Counter[str] = Counter()
         self._retried = self._pausing = 0
         self._prompt_factor = 1.0
-        self._let_in = False
-        self._turned_away = 0
+        self._door = Door(caller.endpoint.base_url)
+        self._active = 0
         self._longest = 0
         self._scouting = asyncio.Lock()
         self._scouted = False
@@ -135,7 +131,7 @@ class Campaign:
         Raises:
             BudgetReached: After the last outcome that the budget allowed.
             ServerClosed: After the last outcome, where the server asks for a longer pause than a question may last.
-            TurnedAway: The server lets nobody in.
+            NoCredit, AccessLost, ServerGone, TurnedAway, ServerMissing: As :meth:`medtest.api.door.Door.mind`.
         """
         return blocking(lambda: self._closing(requests))
 
@@ -147,14 +143,41 @@ class Campaign:
         finally:
             await self.caller.close()
 
-    def outcomes(self, requests: Iterable[Request | None]) -> AsyncGenerator[Outcome, None]:
+    async def outcomes(self, requests: Iterable[Request | None]) -> AsyncGenerator[Outcome, None]:
         """Yield the outcome of every request, in the order in which they are ready.
 
+        An ERROR that may be the server's own is kept back until it is known: where the door closes for it, the request
+        has no outcome. It is not kept back longer than other requests are under way, for the reader may be waiting for
+        it before there are more.
+
         Raises:
-            BudgetReached, ServerClosed, TurnedAway: As :meth:`iterate`.
+            BudgetReached, ServerClosed, NoCredit, AccessLost, ServerGone, TurnedAway, ServerMissing: As
+                :meth:`iterate`.
         """
         # Twice as many as may be in flight: some wait between two calls.
-        return stream(requests, self.ask, workers=2 * self.gate.limits.most, stop=self.stopping)
+        flow = stream(requests, self.ask, workers=2 * self.gate.limits.most, stop=self.stopping)
+        kept: list[Outcome] = []
+        try:
+            async with aclosing(flow) as results:
+                async for outcome in results:
+                    kept.append(outcome)
+                    doubtful = [one for one in kept if self._active and self._is_doubtful(one)]
+                    for one in kept:
+                        if one not in doubtful:
+                            yield one
+                    kept = doubtful
+        except DOOR_CLOSED:
+            self._states[str(State.ERROR)] -= len(kept)
+            raise
+        except Exception:
+            for one in kept:
+                yield one
+            raise
+        for one in kept:
+            yield one
+
+    def _is_doubtful(self, outcome: Outcome) -> bool:
+        return outcome.state == State.ERROR and self._door.doubts(outcome.address)
 
     def stop(self) -> None:
         """Begin no further call; those under way end as usual, and the stream with them. From any thread.
@@ -190,11 +213,15 @@ class Campaign:
         Raises:
             BudgetReached: No further call is allowed.
             ServerClosed: The server lets nothing through for a long time.
-            TurnedAway: The server lets nobody in.
+            NoCredit, AccessLost, ServerGone, TurnedAway, ServerMissing: As :meth:`medtest.api.door.Door.mind`.
             GivenUp: The campaign was stopped before there was an outcome.
         """
         key = content_key(self.caller.endpoint.provider, self.caller.parameters, request)
-        outcome = self.ledger.outcome(request.address, key) or await self._once(request, key)
+        self._active += 1
+        try:
+            outcome = self.ledger.outcome(request.address, key) or await self._once(request, key)
+        finally:
+            self._active -= 1
         self._states[str(outcome.state)] += 1
         self._sources[str(outcome.source)] += 1
         return outcome
@@ -252,9 +279,14 @@ class Campaign:
             else:
                 self._retried += 1
             tally.sent += 1
+            sent_at = self._door.now()
             outcome, reply = await self._sent(request, key, tally, usd, reservation, permit)
+            try:
+                self._door.mind(request.address, reply, outcome, sent_at=sent_at)
+            except DOOR_CLOSED:
+                self.stop()
+                raise
             if outcome is not None:
-                self._mind_the_door(outcome, reply)
                 self.cache.put(outcome)
                 return outcome
             await self._pause(reply, tally)
@@ -262,20 +294,6 @@ class Campaign:
     @staticmethod
     def _failed(request: Request, key: str, tally: Tally, reason: str) -> Outcome:
         return Outcome(address=request.address, key=key, state=State.ERROR, reason=reason, attempts=tally.sent)
-
-    def _mind_the_door(self, outcome: Outcome, reply: Reply) -> None:
-        """Stop before a server that lets nobody in: a wrong key would be refused as often as there are questions.
-
-        Raises:
-            TurnedAway: It refused a few requests, all for the key, the model or the address, and answered none.
-        """
-        if outcome.state != State.ERROR:
-            self._let_in = True
-        elif reply.status in _CLOSED:
-            self._turned_away += 1
-        if not self._let_in and self._turned_away >= _KNOCKS:
-            self.stop()
-            raise TurnedAway(self.caller.endpoint.base_url, outcome.reason, self._turned_away)
 
     def _expected(self, request: Request) -> Tokens:
         tokens = estimate(request, self.caller.parameters)
@@ -347,7 +365,9 @@ class Campaign:
             raise
         finally:
             self.budget.settle(reservation, cost, billable=billable)
-            self.gate.leave(permit, status=reply.status, headers=reply.headers)
+            # An empty account is no limit of calls, whatever status says so.
+            status = 402 if reply.trouble == Trouble.NO_CREDIT else reply.status
+            self.gate.leave(permit, status=status, headers=reply.headers)
         self._learn_tokens(request, reply)
         return outcome, reply
 

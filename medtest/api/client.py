@@ -32,6 +32,8 @@ _NAME = re.compile(r"[A-Z][A-Z0-9]{0,13}(?:_[A-Z0-9]{1,14}){0,7}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FILTERED = ("content_filter", "content_policy", "moderation")
 _SCHEMA_WORDS = ("response_format", "json_schema", "structured", "text.format", "schema")
+_NO_CREDIT_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "arrearage"})
+"""OpenAI's codes, and Alibaba Cloud's for an account that is behind with payment."""
 _MOST_SHOWN = 200
 
 
@@ -121,6 +123,7 @@ class Endpoint:
                     key="send_images",
                     found="false",
                     fix=f"say send_images=true if the pictures may be sent to {parts.hostname}: they may be patients'",
+                    needed="send_images=true",
                 )
             )
         found += self._key_mistakes(where)
@@ -140,7 +143,8 @@ class Endpoint:
             found = "a variable that is not set (not shown: it could be the key itself)"
             return [Mistake(where=where, key="key_variable", found=found, allowed=allowed)]
         name = self.key_variable
-        return [Mistake(where=where, key="key_variable", found=f"{name} is not set", fix=f"export {name}=…")]
+        unset = f"{name} is not set"
+        return [Mistake(where=where, key="key_variable", found=unset, fix=f"export {name}=…", needed=name)]
 
 
 def _key_auth(endpoint: Endpoint) -> httpx2.Auth:
@@ -300,15 +304,18 @@ class Caller:
                 seconds=seconds,
                 reason="cannot connect in time" if connecting else late,
                 maybe_billed=not connecting,
+                unreached=connecting,
             )
         if isinstance(error, openai.APIConnectionError):
             cause = error.__cause__ or error
             name = type(cause).__name__
+            unreached = name in ("ConnectError", "ProxyError")
             return Reply(
                 trouble=Trouble.CONNECTION,
                 seconds=seconds,
                 reason=f"the connection failed ({name}: {reason_of(cause, _MOST_SHOWN)})",
-                maybe_billed=name not in ("ConnectError", "ProxyError", "UnsupportedProtocol"),
+                maybe_billed=not unreached and name != "UnsupportedProtocol",
+                unreached=unreached,
             )
         return Reply(
             trouble=Trouble.REJECTED,
@@ -327,10 +334,10 @@ class Caller:
         shown = " ".join(redact(message or code).split())[:_MOST_SHOWN]
         reason = f"HTTP {status}" + (f": {shown}" if shown else "")
         common: dict[str, Any] = {"status": status, "headers": headers, "seconds": seconds, "reason": reason}
+        if _without_credit(status, code.lower(), words):
+            return Reply(trouble=Trouble.NO_CREDIT, **common)
         if status == 429:
-            # An empty account is not mended by waiting.
-            spent = "insufficient_quota" in words
-            return Reply(trouble=Trouble.REJECTED if spent else Trouble.THROTTLED, **common)
+            return Reply(trouble=Trouble.THROTTLED, **common)
         if status in AGAIN:
             return Reply(trouble=Trouble.STATUS, **common)
         if status in (400, 403) and any(word in words for word in _FILTERED):
@@ -340,6 +347,16 @@ class Caller:
             self.takes_schema = False
             return Reply(trouble=Trouble.NO_SCHEMA, **common)
         return Reply(trouble=Trouble.REJECTED, **common)
+
+
+def _without_credit(status: int, code: str, words: str) -> bool:
+    """Whether a server says that nobody pays: an empty account is mended neither by waiting nor by another question."""
+    if status == 402:  # RFC 9110 section 15.5.3, Payment Required
+        return True
+    if status == 429 and "insufficient_quota" in words:
+        return True
+    # Of other statuses the code alone: what a message says may be the question's own words.
+    return status in (400, 403, 429) and code in _NO_CREDIT_CODES
 
 
 def _redacted(value: Any) -> Any:

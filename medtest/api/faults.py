@@ -31,6 +31,10 @@ class Faults:
         length: Share of length stops.
         takes_schema: Whether structured output is supported; 400 else.
         key: The bearer key that it wants; "" for any.
+        credit: Answers that the account pays for; None for no end.
+        no_credit_status: What it says then: 429 with ``insufficient_quota`` (OpenAI), or 402.
+        valid_for: Answers after which the key is refused (401, or 403); None for never.
+        invalid_status: That status.
         seed: Of the draws.
     """
 
@@ -53,6 +57,10 @@ class Faults:
     length: float = 0.0
     takes_schema: bool = True
     key: str = ""
+    credit: int | None = None
+    no_credit_status: int = 429
+    valid_for: int | None = None
+    invalid_status: int = 401
     seed: int = 0
 
 

@@ -200,6 +200,16 @@ class FaultServer:
     async def _model(self, writer: asyncio.StreamWriter, content: bytes, *, chat: bool) -> bool:
         self.counts["received"] += 1
         faults = self.faults
+        if faults.valid_for is not None and self.counts["answered"] >= faults.valid_for:
+            self.counts["revoked"] += 1
+            await asyncio.sleep(faults.latency)
+            return await self._error(writer, faults.invalid_status, "invalid_api_key", "The API key was revoked.")
+        if faults.credit is not None and self.counts["answered"] >= faults.credit:
+            self.counts["unpaid"] += 1
+            await asyncio.sleep(faults.latency)
+            code = "insufficient_quota" if faults.no_credit_status == 429 else "payment_required"
+            said = "You exceeded your current quota, please check your plan and billing details."
+            return await self._error(writer, faults.no_credit_status, code, said)
         allowed, stated, wait = self._limiter.admit()
         fault = self._fault()
         await asyncio.sleep(faults.latency + faults.jitter * self._draw.random())
@@ -363,7 +373,7 @@ def main() -> None:
         if isinstance(field.default, bool):
             parser.add_argument(name, action=argparse.BooleanOptionalAction, default=field.default)
         else:
-            kind = type(field.default) if field.default is not None else float
+            kind = type(field.default) if field.default is not None else float if field.name == "rate" else int
             parser.add_argument(name, type=kind, default=field.default)
     chosen = vars(parser.parse_args())
     port = int(chosen.pop("port"))

@@ -22,12 +22,17 @@ class Trouble(StrEnum):
     STATUS = "status"
     REJECTED = "rejected"
     """The server will not take this request, however often it is sent."""
+    NO_CREDIT = "no_credit"
+    """The account that pays is empty; no request of its will be taken until it is not."""
     CONNECTION = "connection"
     TIMEOUT = "timeout"
     BROKEN = "broken"
     """A success by its status whose body is cut short or no JSON."""
     NO_SCHEMA = "no_schema"
     """The server takes no structured output; it is asked in words."""
+
+
+_FINAL = frozenset({Trouble.REJECTED, Trouble.NO_CREDIT})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +53,7 @@ class Reply:
         seconds: From sending to the last byte.
         reason: One redacted line.
         maybe_billed: Whether the server may charge for it: it answered, or it was cut off on the way.
+        unreached: Nobody was there to take it: the connection was refused, the host not found, or neither came in time.
     """
 
     trouble: Trouble = Trouble.NONE
@@ -63,6 +69,7 @@ class Reply:
     seconds: float = 0.0
     reason: str = ""
     maybe_billed: bool = False
+    unreached: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +120,7 @@ class Tally:
 
     def again(self, reply: Reply, rules: Retries, now: float) -> bool:
         """Count a reply with trouble and say whether another call may follow."""
-        if reply.trouble == Trouble.REJECTED:
+        if reply.trouble in _FINAL:
             return False
         if reply.trouble == Trouble.THROTTLED:
             self.throttled += 1
@@ -130,6 +137,4 @@ class Tally:
         calls = "1 call" if self.sent == 1 else f"{self.sent} calls"
         if self.left(rules, now) <= 0:
             return f"no answer within {rules.total_seconds:g} s ({calls}); the last: {reply.reason}"
-        return (
-            reply.reason if reply.trouble == Trouble.REJECTED else f"no answer after {calls}; the last: {reply.reason}"
-        )
+        return reply.reason if reply.trouble in _FINAL else f"no answer after {calls}; the last: {reply.reason}"

@@ -1,6 +1,6 @@
-"""Why a campaign ends before its last question: nobody is let in, or the server is closed for a long time.
+"""Why a campaign ends before its last question, by what the server says or by its silence.
 
-Both end the run with one message and leave nothing recorded as ERROR that a later session could answer.
+Each ends the run with one message and leaves nothing recorded as ERROR that a later session could answer.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from datetime import datetime
 from medtest.api.redact import redact
 from medtest.errors import ExitCode, MedtestError
 
+_NOT_RECORDED = "Nothing is recorded as ERROR for it."
+
 
 class TurnedAway(MedtestError):
     """A server answers nothing and refuses requests for the key, the model's name or the address."""
@@ -18,7 +20,55 @@ class TurnedAway(MedtestError):
     def __init__(self, base_url: str, reason: str, times: int) -> None:
         super().__init__(
             f"{redact(base_url)} has answered nothing and said {times} times: {redact(reason).rstrip('.')}. Look at the"
-            " key, the model's name and base_url; the same command asks again what was recorded as ERROR."
+            f" key, the model's name and base_url, and run the same command again. {_NOT_RECORDED}"
+        )
+
+
+class ServerMissing(MedtestError):
+    """Nobody answers at the address: no connection, or no such host; nothing was ever answered."""
+
+    def __init__(self, base_url: str, reason: str, times: int) -> None:
+        super().__init__(
+            f"no server answers at {redact(base_url)}: {times} calls reached nobody ({redact(reason).rstrip('.')})."
+            f" Look at base_url: is the server running? Then run the same command again. {_NOT_RECORDED}"
+        )
+
+
+class ServerGone(MedtestError):
+    """A server that has answered is reached no longer."""
+
+    exit_code = ExitCode.BUDGET
+
+    def __init__(self, base_url: str, reason: str, questions: int) -> None:
+        super().__init__(
+            f"{redact(base_url)} is not reached any more: {questions} questions in a row ended after all their tries"
+            f" ({redact(reason).rstrip('.')}). What was answered is kept. Once the server runs again, the same command"
+            f" goes on. {_NOT_RECORDED}"
+        )
+
+
+class AccessLost(MedtestError):
+    """A server that has answered refuses the key, the model or the address from some moment on."""
+
+    exit_code = ExitCode.BUDGET
+
+    def __init__(self, base_url: str, reason: str, times: int) -> None:
+        super().__init__(
+            f"{redact(base_url)} answered at first and then said {times} times in a row:"
+            f" {redact(reason).rstrip('.')}. What was answered is kept. Look at the key (was it revoked?) and the"
+            f" model's name; the same command goes on. {_NOT_RECORDED}"
+        )
+
+
+class NoCredit(MedtestError):
+    """The account that pays is empty, or its own limit of spending is reached."""
+
+    exit_code = ExitCode.BUDGET
+
+    def __init__(self, base_url: str, reason: str) -> None:
+        super().__init__(
+            f"the account has no credit: {redact(base_url)} said {redact(reason).rstrip('.')}. What was answered is"
+            f" kept. Once the account has credit again, the same command goes on. {_NOT_RECORDED}"
         )
 
 

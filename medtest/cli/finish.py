@@ -30,7 +30,7 @@ _VERDICT: dict[ExitCode, str] = {
     ExitCode.GATE_NOT_HELD: "a gate is not held",
     ExitCode.TOO_MANY_ERRORS: "too many cases could not be judged; report.html names the reasons",
     ExitCode.NOT_TRACKED: "results are whole, but MLflow could not take them",
-    ExitCode.BUDGET: "a budget or a server's own limit was reached; how to go on stands above",
+    ExitCode.BUDGET: "a budget or a server ended it early; how to go on stands above",
     ExitCode.INTERRUPTED: "interrupted; the same command goes on from there",
 }
 
@@ -76,7 +76,7 @@ def run_and_finish(
         _check_items(suite, invocation)
     with ExitStack() as locks:
         try:
-            outcome = run_suite(loaded.own, invocation, hold=locks)
+            outcome = run_suite(loaded.own, invocation, hold=locks, announce=lambda said: out.print(said, markup=False))
             _keep_timing(invocation, outcome)
             readings: dict[str, Readings] = {}
             if loaded.judge is not None and not outcome.interrupted:

@@ -116,8 +116,11 @@ class Job:
         try:
             return self._do(cfg, hydra, label)
         except MedtestError as error:
-            sys.stderr.write(f"{error}\n")
-            return _result(label, int(error.exit_code), str(error).splitlines()[0])
+            from medtest.api.redact import redact
+
+            said = redact(error)  # what was found may be a key that was typed in the wrong place
+            sys.stderr.write(f"{said}\n")
+            return _result(label, int(error.exit_code), said.splitlines()[0])
         except Exception as error:  # noqa: BLE001 - a defect of ours must not take the other jobs of a sweep with it
             return _result(label, tell_defect(), type(error).__name__)
 
@@ -142,6 +145,8 @@ class Job:
             console().print(plan_view(outline(loaded.suite, invocation)))
             if loaded.judge is not None:
                 console().print(f"Judge: {loaded.judge.notice()} One call for each such answer.", markup=False)
+            for who, needs in _by_who(loaded.needed):
+                console().print(f"{who}: a run needs {needs}; a plan sends nothing.", markup=False)
             return _result(label, int(ExitCode.OK), "planned")
         from medtest.cli.finish import run_and_finish
 
@@ -155,6 +160,14 @@ class Job:
             return invocation_of(loaded, whole)
         own = typed_command(self.called, job_tokens(self.typed, task_overrides(hydra)))
         return invocation_of(loaded, own, sweep_command=whole)
+
+
+def _by_who(needed: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
+    """Return what each needs for a run, in words."""
+    found: dict[str, list[str]] = {}
+    for who, what in needed:
+        found.setdefault(who, []).append(what)
+    return [(who, " and ".join(sorted(each))) for who, each in found.items()]
 
 
 def _names_model(hydra: Any) -> bool:

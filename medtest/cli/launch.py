@@ -57,7 +57,9 @@ def main(argv: Sequence[str] | None = None, *, command: str = "") -> int:
         sys.stderr.write("\nInterrupted. What was finished is kept; the same command goes on from there.\n")
         return ExitCode.INTERRUPTED
     except MedtestError as error:
-        sys.stderr.write(f"{error}\n")
+        from medtest.api.redact import redact
+
+        sys.stderr.write(f"{redact(error)}\n")
         return error.exit_code
     except BrokenPipeError:  # | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,6 +42,7 @@ def run_suite(
     progress: Progress | None = None,
     limits: Limits | None = None,
     hold: ExitStack | None = None,
+    announce: Callable[[str], None] | None = None,
 ) -> RunOutcome:
     """Run whatever of a suite is chosen and not finished yet, for all its systems at once.
 
@@ -52,6 +53,8 @@ def run_suite(
         limits: Bounds that tests tighten.
         hold: Takes the locks of the folders, so that a caller who writes tables and a report into them keeps them
             until it closes this stack; by default they are given back at the end of the run.
+        announce: Is told what each system says of itself (whom it asks, and where images go) before anything is run;
+            by default that stands among the outcome's notices.
 
     Returns:
         What became of each system. Interrupted runs return too, with ``interrupted`` set and their shards whole.
@@ -71,6 +74,7 @@ def run_suite(
             run = _Run(prepared, invocation, bounds, shown)
             run.lock(stack)
             run.open()
+            run.announce(announce)
             run.execute()
             return run.outcome(time.monotonic() - started)
     finally:
@@ -99,7 +103,7 @@ class _Run:
         self._finisher: finish.Finisher | None = None
         self._finished: list[SystemOutcome] = []
         self._calls: dict[int, str] = {}
-        self.notices = [*self.prepared.notices, *(s.notice() for s in self.prepared.systems if s.notice())]
+        self.notices = list(self.prepared.notices)
 
     def lock(self, stack: ExitStack) -> None:
         """Lock every folder, in one order for all processes, and move old ones aside if asked."""
@@ -134,6 +138,14 @@ class _Run:
         self._finisher = finish.Finisher(
             prepared=prepared, invocation=self.invocation, ledgers=self.ledgers, places=places, limits=self.limits
         )
+
+    def announce(self, announce: Callable[[str], None] | None) -> None:
+        """Pass on what the systems say of themselves, before any of them is handed an image."""
+        for said in [system.notice() for system in self.prepared.systems if system.notice()]:
+            if announce is None:
+                self.notices.append(said)
+            else:
+                announce(said)
 
     def execute(self) -> None:
         """Run what is to do, and finish the folders."""

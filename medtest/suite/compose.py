@@ -49,6 +49,7 @@ class Loaded:
         view: "" under the suite's own oracle; a digest when the command line changed it or has answers read by a
             judge: its tables, report and MLflow run then lie in ``views/<digest>/``.
         judge: Reads answers that the parser cannot; None for none.
+        needed: What a run needs and the plan does without (a key's variable, ``send_images=true``), by who needs it.
     """
 
     suite: Suite
@@ -57,6 +58,7 @@ class Loaded:
     selection: Selection
     view: str = ""
     judge: Judge | None = None
+    needed: tuple[tuple[str, str], ...] = ()
 
 
 def load_suite(
@@ -180,6 +182,7 @@ def settle(cfg: DictConfig, hydra: DictConfig, places: Places, *, for_run: bool 
     judge = _judge(suite, draft, options) if options is not None and options.judge != JudgeBlock() else None
     if for_run and suite is not None and options is not None:
         _fit_to_run(suite, options, judge, draft.mistakes)
+    needed = _taken_out(draft.mistakes) if options is not None and options.plan else ()
     if draft.mistakes or suite is None or options is None:
         raise UserMistakes(_in_order(draft.mistakes))
     own, view = _view(suite, draft, source)
@@ -187,7 +190,7 @@ def settle(cfg: DictConfig, hydra: DictConfig, places: Places, *, for_run: bool 
         from medtest.suite.judge import judge_view
 
         view = judge_view(suite, judge)
-    return Loaded(suite=suite, own=own, options=options, selection=selection, view=view, judge=judge)
+    return Loaded(suite=suite, own=own, options=options, selection=selection, view=view, judge=judge, needed=needed)
 
 
 def task_overrides(hydra: DictConfig) -> list[str]:
@@ -236,6 +239,13 @@ def _fit_to_run(suite: Suite, options: RunBlock, judge: Judge | None, mistakes: 
         mistakes.extend(system.check())
     if judge is not None:
         mistakes.extend(judge.mistakes())
+
+
+def _taken_out(mistakes: list[Mistake]) -> tuple[tuple[str, str], ...]:
+    """Take what only a run needs out of the mistakes of a plan, which sends nothing, and return it."""
+    found = tuple((mistake.where, mistake.needed) for mistake in mistakes if mistake.needed)
+    mistakes[:] = [mistake for mistake in mistakes if not mistake.needed]
+    return tuple(dict.fromkeys(found))
 
 
 def _without_echoes(mistakes: Iterable[Mistake], tree: SuiteTree) -> list[Mistake]:

@@ -268,6 +268,39 @@ def test_a_key_typed_in_the_wrong_place_is_shown_and_kept_nowhere(
 
 
 @pytest.mark.parametrize(
+    "typed",
+    [
+        ("model=vllm", "judge.use={}"),
+        ("model=vllm", "judge.use=[{}]"),
+        ("model=vllm", "judge.use=vllm", "judge.model_name={}", "plan=true"),
+        ("model=vllm", "judge.use=vllm", "judge.model_name={}"),
+        ("model=vllm", "model_name={}", "plan=true"),
+        ("model=vllm", "model_name={}"),
+        ("model=vllm", "systems.vllm.model={}"),
+        ("model={}",),
+        ("model=vllm", "api={}"),
+    ],
+)
+@pytest.mark.parametrize("sweep", [False, True])
+def test_a_key_typed_as_a_name_is_shown_and_kept_nowhere(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    typed: tuple[str, ...],
+    sweep: bool,
+) -> None:
+    monkeypatch.setenv("MEDTEST_HOME", str(tmp_path))
+    canary = "sk-proj-Zq12Canary34Zq56Gh78Ij90Kl12Mn34"
+    line = ["suite=medvqa", "limit=1", *(word.format(canary) for word in typed)]
+    assert main(["-m", *line] if sweep else line, command="python run.py") == 2
+    said = capfd.readouterr()
+    assert "found:" in said.out + said.err
+    assert "Canary34" not in said.out + said.err
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert not [path for path in files if b"Canary34" in path.read_bytes()]
+
+
+@pytest.mark.parametrize(
     ("setting", "value"),
     [
         ("base_url", "elsewhere"),

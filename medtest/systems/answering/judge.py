@@ -28,7 +28,7 @@ from medtest.api.request import State as ReplyState
 from medtest.api.retry import Retries
 from medtest.cases import Json
 from medtest.errors import ExitCode, FolderInUse, MedtestError, Mistake, OutputProblem
-from medtest.systems.answering.openai_compatible import CACHE, OpenAICompatible
+from medtest.systems.answering.openai_compatible import CACHE, OpenAICompatible, holds_secret, key_as_name
 from medtest.systems.asking import BudgetLimits
 from medtest.vqa.reading import REVISION, SYSTEM_PROMPT, JudgeReply, Reading, Unread, reading_of
 
@@ -90,6 +90,8 @@ class Judge:
         if not own.model.strip():
             allowed, fix = "the model's name as the server knows it", f"type {NAME}.model_name=NAME"
             found.append(Mistake(where=NAME, key=f"{NAME}.model_name", found="nothing", allowed=allowed, fix=fix))
+        elif holds_secret(own.model):
+            found.append(key_as_name(NAME, f"{NAME}.model_name"))
         if self.limits.max_usd is not None and self.model.price() is None:
             fix = f"use {NAME}.max_calls, or give the price in conf/model/"
             found.append(Mistake(where=NAME, key=f"{NAME}.max_usd", found="no price of the model", fix=fix))

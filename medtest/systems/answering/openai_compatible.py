@@ -64,6 +64,17 @@ def holds_secret(value: Any, name: str = "") -> bool:
     return bool(_SECRET.search(name)) or redact(value) != value
 
 
+def key_as_name(where: str, key: str) -> Mistake:
+    """Return the mistake of typing what looks like a key as a model's name, which stands in records and reports."""
+    return Mistake(
+        where=where,
+        key=key,
+        found="what looks like a key (not shown)",
+        allowed="the model's name as the server knows it",
+        fix="name the environment variable that holds the key in key_variable",
+    )
+
+
 class PriceSettings(BaseModel):
     """US dollars for a million tokens.
 
@@ -191,6 +202,8 @@ class OpenAICompatible(AskingSystem):
         if not own.model.strip():
             allowed, fix = "the model's name as the server knows it", "type model_name=NAME"
             found.append(Mistake(where=self.name, key="model", found="nothing", allowed=allowed, fix=fix))
+        elif holds_secret(own.model):
+            found.append(key_as_name(self.name, "model"))
         if holds_secret(own.extra):
             what = "what looks like a key (not shown)"
             fix = "name the variable that holds it in key_variable: extra stands in run.json"
