@@ -175,16 +175,25 @@ def replay_address(tokens: Sequence[str], *, out: Path, config_dirs: Sequence[Pa
         soft_wrap=True,
     )
     if case.items:
-        _show_answers(loaded.suite.name, invocation, case, console)
+        named = any(token.lstrip("+").split("=", 1)[0] == "model" for token in overrides)
+        chosen = [one.record_name for one in loaded.suite.build_systems().values()] if named else None
+        _show_answers(loaded.suite.name, invocation, case, chosen, console)
 
 
-def _show_answers(suite: str, invocation: Invocation, case: Replay, console: Console) -> None:
-    """Print what was answered to the questions of a case, from records alone."""
+def _show_answers(
+    suite: str, invocation: Invocation, case: Replay, chosen: Sequence[str] | None, console: Console
+) -> None:
+    """Print what was answered to the questions of a case, from records alone: of every system, or of the chosen."""
     from medtest.results.recorded_answers import recorded
 
     found = recorded(invocation.home, suite, case.address, case.shown_id, case.items)
+    others = dict.fromkeys(one.system for one in found if chosen is not None and one.system not in chosen)
+    found = [one for one in found if one.system not in others]
     if not found:
-        console.print("No recorded answer to it lies in outputs/; a replay asks no system.", markup=False)
+        whose = "" if chosen is None else f" of {', '.join(chosen)}"
+        there = f" There are answers of {', '.join(others)}." if others else ""
+        words = f"No recorded answer{whose} to it lies in outputs/; a replay asks no system.{there}"
+        console.print(words, markup=False, soft_wrap=True)
     for one in found:
         console.print(f"{one.item}, {one.system} ({one.digest[:8]}): {one.verdict}", markup=False)
         for name, text in one.words:

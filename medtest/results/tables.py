@@ -26,6 +26,7 @@ from medtest.results.records_io import Floats, Records, column_names
 from medtest.results.rejudging import rejudged_records
 from medtest.results.series_records import Shape
 from medtest.results.wanted import Wanted
+from medtest.runner.spreadsheets import frame_for_csv
 from medtest.suite.model import Criterion, Suite
 
 if TYPE_CHECKING:
@@ -144,6 +145,8 @@ class Tables:
     def write(self, folder: Path) -> tuple[Path, ...]:
         """Write ``tables/*.csv`` (the report's as LaTeX too) below a folder and remove tables that no longer exist.
 
+        An apostrophe stands before texts that a spreadsheet would take for formulas.
+
         Raises:
             OutputProblem: A file cannot be written.
         """
@@ -153,7 +156,7 @@ class Tables:
             target.mkdir(parents=True, exist_ok=True)
             for name, frame in self.frames().items():
                 draft = target / f".{name}.tmp"
-                frame.to_csv(draft, index=False, lineterminator="\n")
+                frame_for_csv(frame).to_csv(draft, index=False, lineterminator="\n")
                 written.append(draft.replace(target / name))
             for name, text in (self.paper.latex() if self.paper is not None else {}).items():
                 (target / f".{name}.tmp").write_text(text, encoding="utf-8")

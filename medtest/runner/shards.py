@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from medtest.records import KEY_COLUMNS, SOURCE_FAILED
 from medtest.runner.folder import output_problems, sync_folder, utc_now, writing
+from medtest.runner.spreadsheets import table_for_csv
 
 RECORDS = "records.parquet"
 RECORDS_CSV = "records.csv"
@@ -276,6 +277,8 @@ def merge(
 ) -> NDArray[np.int64]:
     """Write ``records.parquet`` and ``records.csv`` from all parts, sorted by plan, and remove the shards.
 
+    In ``records.csv`` an apostrophe stands before texts that a spreadsheet would take for formulas.
+
     Args:
         folder: The system's folder.
         schema: What records look like.
@@ -303,7 +306,7 @@ def merge(
         for table in reader.tables(order):
             rows = table.replace_schema_metadata(full.metadata)
             parquet.write_table(rows, row_group_size=_MERGED)
-            text.write_table(rows)
+            text.write_table(table_for_csv(rows))
             counts += np.bincount(codes_of(rows), minlength=len(Code))
     for path in sorted({part.path for part in parts} - {folder / RECORDS}):
         with output_problems(path):
