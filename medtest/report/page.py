@@ -319,6 +319,8 @@ def _heats(material: Material, rates: Rates) -> list[dict[str, Any]]:
         ]
         if columns:
             title = _AGAINST[against].format(expected=expected_words(material))
+            if answers and against == primary["against"]:
+                title = title.replace("Every score and threshold", "Further criteria")
             found.append(heat(rates, title=title, columns=columns))
     return found
 

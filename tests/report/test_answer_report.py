@@ -352,7 +352,13 @@ def test_one_severity_is_one_column_and_what_matters_stands_first(ran: Any) -> N
     floor = next(row for row in first["rows"] if row["name"] == "unchanged")
     assert floor["cells"][0]["value"]
     shown = [(heat["title"], column) for heat in page["heats"] for column in heat["columns"]]
-    assert len(set(shown)) == len(shown) == 4  # by the source: answer and exact; by the truth: both
+    assert len(set(shown)) == len(shown) == 4
+    assert shown[0] == ("answer, against source", "severity 3")
+    assert shown[1:] == [
+        ("Further criteria, against the system's own answer to the source image", "exact"),
+        ("Every score and threshold, against the expected answer", "answer"),
+        ("Every score and threshold, against the expected answer", "exact"),
+    ]
     text = ran[3].reports[0].read_text(encoding="utf-8")
     order = re.findall(r'<section id="([a-z-]+)"', text)
     wanted = ["tested", "accuracy", "flips", "refusals", "images", "matrix", "errors", "cost"]
