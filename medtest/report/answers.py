@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from medtest.report.answer_accuracy import accuracy_rows, average_words, hidden_words, published_words, the_average
 from medtest.report.answer_heat import flip_heat, question_words
 from medtest.report.answer_images import illustration
 from medtest.report.answer_sheets import sheets
 from medtest.report.heat import percent
-from medtest.report.label_words import p_words, with_interval
-from medtest.results.answer_accuracy import AVERAGE_14, AVERAGE_18
+from medtest.report.label_words import p_words
 from medtest.results.answer_flips import ALL, OVERALL
-from medtest.results.answer_hidden import Hidden
 from medtest.results.answer_rows import SOURCE, UNCHANGED
 from medtest.results.answer_states import COUNTS
 from medtest.results.answer_tables import AnswerTables
-from medtest.results.published_answers import SOURCE as PUBLISHED
 from medtest.vqa.wording import plain_value
 
 if TYPE_CHECKING:
@@ -37,9 +35,9 @@ def answers(material: Material) -> dict[str, Any]:
         "answers": {
             "phantom": found.phantom,
             "simulated": found.simulated,
-            "hidden": hidden_words(found.hidden),
-            "accuracy": _accuracy(found),
-            "published": _published_words(found),
+            "hidden": hidden_words(found),
+            "accuracy": accuracy_rows(found),
+            "published": published_words(found),
             "heat": flip_heat(found),
             "floor": floor_words(found.flips),
             "relations": _by_relation(found),
@@ -49,6 +47,7 @@ def answers(material: Material) -> dict[str, Any]:
             "judge": judge_words(found),
             "judged": [] if found.judged is None else _judged(found.judged),
             "costs": _costs(found.costs),
+            "cost_total": _cost_total(found.costs),
             "cost_words": _cost_words(found.costs),
             "worst": [
                 illustration(one, pictures)
@@ -64,13 +63,13 @@ def answer_cards(material: Material) -> list[dict[str, Any]]:
     if found is None:
         return []
     cards: list[dict[str, Any]] = []
-    if found.hidden is not None:
-        one = found.hidden
+    average = the_average(found)
+    if average is not None:
         cards.append(
             {
-                "name": "Accuracy, source \N{RIGHTWARDS ARROW} follow-ups",
-                "value": f"{one.source:.3f} \N{RIGHTWARDS ARROW} {one.after:.3f}",
-                "lines": [f"any-hit, {one.cases:,} cases", f"{100 * one.flips:.1f} % of these answers flipped"],
+                "name": "Accuracy, source \N{RIGHTWARDS ARROW} perturbed",
+                "value": f"{average['source']:.3f} \N{RIGHTWARDS ARROW} {average['perturbed']:.3f}",
+                "lines": [f"any-hit, {average_words(average)}", f"original less average {average['difference']:+.3f}"],
             }
         )
     states = {(row["item"], row["relation"]): row for row in found.states.to_dict("records")}
@@ -89,25 +88,6 @@ def answer_cards(material: Material) -> list[dict[str, Any]]:
             }
         )
     return cards
-
-
-def hidden_words(found: Hidden | None) -> str:
-    """Return the sentence with both numbers: the difference of accuracies, and the flips that it hides."""
-    if found is None:
-        return ""
-    words = f"{_both(found)} A difference of averages cannot show this: flips in opposite directions cancel out."
-    if found.example is not None:
-        words += f" Most is hidden of the question {question_words(found.example.item)}: {_both(found.example)}"
-    return words
-
-
-def _both(one: Hidden) -> str:
-    return (
-        f"Original less average is {one.difference:+.3f} ({one.source:.3f} to {one.after:.3f}), and "
-        f"{100 * one.flips:.1f} % of the {one.cases:,} answers flipped: {one.lost:,} from right to wrong, "
-        f"{one.won:,} from wrong to right, {one.sideways:,} otherwise (wrong to wrong, or between answers that share "
-        "something with the truth)."
-    )
 
 
 def floor_words(flips: pd.DataFrame) -> str:
@@ -131,46 +111,6 @@ def floor_words(flips: pd.DataFrame) -> str:
 def _rows(table: pd.DataFrame, **keys: str) -> list[dict[Any, Any]]:
     rows: list[dict[Any, Any]] = table.to_dict("records")
     return [row for row in rows if all(row[name] == value for name, value in keys.items())]
-
-
-def _accuracy(found: AnswerTables) -> list[dict[str, Any]]:
-    rows = []
-    for row in found.accuracy.to_dict("records"):
-        mean = row["item"] in (AVERAGE_18, AVERAGE_14)
-        rows.append(
-            {
-                "name": row["item"] if mean else question_words(str(row["item"])),
-                "words": "" if mean else str(row["question"]),
-                "sum": mean,
-                "cases": f"{int(row['cases']):,}",
-                "own": [_stacked(row, "source"), _stacked(row, "perturbed"), _stacked(row, "difference", signed=True)],
-                "published": []
-                if found.simulated
-                else [
-                    _stacked(row, "published_source"),
-                    _stacked(row, "published_perturbed"),
-                    _stacked(row, "published_difference", signed=True),
-                ],
-                "more": [with_interval(row, name) for name in ("source_exact", "f1", "recall", "mcc")],
-            }
-        )
-    return rows
-
-
-def _stacked(row: Mapping[Any, Any], name: str, *, signed: bool = False) -> tuple[str, str]:
-    """Return a figure and its interval, each "" where there is none."""
-    value, _, ends = with_interval(row, name, signed=signed).partition(" (")
-    return value, ends.removesuffix(")").replace(" to ", "\N{EN DASH}" if not signed else " to ")
-
-
-def _published_words(found: AnswerTables) -> str:
-    if found.simulated:
-        return "The published figures of GPT-4V stand beside real systems only, never beside a simulation."
-    words = f"{PUBLISHED}: accuracy as the slides print it, Wilson's interval for 182 images; how they scored is not "
-    words += "known, and 15 of their 18 accuracies are no fraction of 182."
-    if found.phantom:
-        words += " They are of a real product on real images: these rows are no reproduction of them."
-    return words
 
 
 def _by_relation(found: AnswerTables) -> list[dict[str, Any]]:
@@ -328,6 +268,20 @@ def _costs(costs: pd.DataFrame) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def _cost_total(costs: pd.DataFrame) -> str:
+    if costs.empty:
+        return ""
+    total = costs.to_dict("records")[0]
+    parts = [f"{total['answers']:,} answers"]
+    parts += [
+        f"{_whole(total[name])} {words}"
+        for name, words in (("prompt_tokens", "tokens in"), ("completion_tokens", "tokens out"))
+        if _whole(total[name])
+    ]
+    parts += [] if total["cost_usd"] != total["cost_usd"] else [f"${total['cost_usd']:,.2f}"]
+    return f"{', '.join([*parts, *filter(None, [_seconds(total)])])}."
 
 
 def _cost_words(costs: pd.DataFrame) -> str:

@@ -12,7 +12,8 @@ from rich.text import Text
 from medtest.cases import UNCHANGED
 from medtest.oracles.criteria import NO_THRESHOLD
 from medtest.records import SOURCE_FAILED
-from medtest.report.answers import floor_words, hidden_words
+from medtest.report.answer_accuracy import hidden_words
+from medtest.report.answers import floor_words
 from medtest.report.heat import SUMS, Rates, beside, percent
 from medtest.report.material import Material
 from medtest.report.words import criterion_keys
@@ -117,7 +118,7 @@ def answer_lines(material: Material) -> list[str]:
     found = material.tables.answers
     if found is None:
         return []
-    lines = [floor_words(found.flips), hidden_words(found.hidden)]
+    lines = [floor_words(found.flips), hidden_words(found)]
     states = {(row["item"], row["relation"]): row for row in found.states.to_dict("records")}
     row = states.get((ALL_QUESTIONS, EVERY_RELATION))
     if row is not None and (row["refusal"] or row["unparsed"]):

@@ -39,6 +39,8 @@ _AGAINST = {
     "source": "Every score and threshold, against the system's own answer to the source image",
     "input": "Every score and threshold, against the image that the system was given",
 }
+_ANSWERS_FIRST = ("tested", "accuracy", "flips", "refusals", "images", "matrix", "errors", "cost")
+"""Order of the first sections where systems answer questions: what was found out about answers, then the rest."""
 TEMPLATES = Path(__file__).parent / "templates"
 SECTIONS = (
     ("tested", "What was tested"),
@@ -46,7 +48,8 @@ SECTIONS = (
     ("errors", "Not judged"),
     ("flips", "Flips"),
     ("accuracy", "Accuracy"),
-    ("refusals", "Refusals and cost"),
+    ("refusals", "Refusals"),
+    ("cost", "Cost"),
     ("images", "One image"),
     ("severity", "Severity"),
     ("factors", "Factors"),
@@ -127,6 +130,7 @@ def report_page(material: Material) -> dict[str, Any]:
         "accuracy": page["labels"] or (page["answers"] and page["answers"]["hidden"]),
         "flips": page["answers"] or (page["labels"] and page["labels"]["flips"]),
         "refusals": page["answers"],
+        "cost": page["answers"] and page["answers"]["costs"],
         "images": page["answers"] and page["answers"]["worst"],
         "severity": page["curves"],
         "factors": page["factor_panels"],
@@ -134,8 +138,15 @@ def report_page(material: Material) -> dict[str, Any]:
         "paper": page["paper"],
         "published": page["published"],
     }
-    page["sections"] = [(name, title) for name, title in SECTIONS if shown.get(name, True)]
+    page["sections"] = [(name, title) for name, title in _ordered(page) if shown.get(name, True)]
     return page
+
+
+def _ordered(page: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the sections in the order in which they stand on the page."""
+    titles = dict(SECTIONS)
+    first = _ANSWERS_FIRST if page["answers"] else ()
+    return [(name, titles[name]) for name in dict.fromkeys((*first, *titles))]
 
 
 def _gates(material: Material) -> dict[str, Any]:
@@ -161,7 +172,7 @@ def _gates(material: Material) -> dict[str, Any]:
 
 
 def _facts(material: Material, rates: Rates) -> list[tuple[str, str]]:
-    wanted, counts, run = material.wanted, material.tables.counts, material.run
+    wanted, counts, run, answers = material.wanted, material.tables.counts, material.run, material.tables.answers
     seeds = ", ".join(f"{pivot.marked(name, wanted.trained_on)} {count:,}" for name, count in counts.seeds.items())
     relations = ", ".join(name for name in rates.plain_relations if name != UNCHANGED)
     levels = ", ".join(level for level in rates.severities if level != "0")
@@ -170,16 +181,14 @@ def _facts(material: Material, rates: Rates) -> list[tuple[str, str]]:
         ("System", material.system + (f" - {run['notice']}" if run.get("notice") else "")),
         ("Suite", f"{wanted.suite} {wanted.version}"),
         ("Trained on", ", ".join(wanted.trained_on)),
-        ("Source cases", f"{seeds} ({sum(counts.seeds.values()):,})"),
+        ("Source cases", f"{seeds} ({sum(counts.seeds.values()):,})" if answers is None else _asked(material)),
         ("Relations", relations),
         ("Severities", levels or _without_levels(material)[0]),
-        ("Follow-ups", f"{sum(counts.verdicts.values()):,} executed"),
+        ("Follow-ups", _follow_ups(material, rates)),
         ("Finished", str(run.get("finished_at", ""))),
         ("Device", str(run.get("device", ""))),
         ("medtest", str(versions.get("medtest", medtest.__version__))),
     ]
-    if material.tables.answers is not None:
-        facts.insert(4, ("Questions", _questions(material)))
     if run.get("reused_from"):
         facts.append(
             ("Reused", f"{int(run.get('cases_reused', 0)):,} cases of earlier runs, last {run['reused_from']}")
@@ -187,12 +196,29 @@ def _facts(material: Material, rates: Rates) -> list[tuple[str, str]]:
     return [(name, value) for name, value in facts if value]
 
 
-def _questions(material: Material) -> str:
-    """Return how many questions were asked of how many images."""
+def _asked(material: Material) -> str:
+    """Return how many source cases there are: images, by data set, and the questions that were asked of them."""
     seeds, answers = material.tables.seeds, material.tables.answers
-    images = len(seeds[["dataset", "seed_id"]].drop_duplicates())
+    images = seeds[["dataset", "seed_id"]].drop_duplicates()["dataset"].astype(str).value_counts(sort=False)
     asked = 0 if answers is None else answers.by_relation["item"].nunique()
-    return f"{asked:,} of {images:,} image{'' if images == 1 else 's'}; a source case is an image with a question"
+    total, trained = int(images.sum()), material.wanted.trained_on
+    named = ", ".join(f"{pivot.marked(str(name), trained)} {count:,}" for name, count in images.items())
+    return (
+        f"{len(seeds):,}: {_counted(total, 'image')} ({named}), {_counted(asked, 'question')}; a case is an image with "
+        "a question"
+    )
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def _follow_ups(material: Material, rates: Rates) -> str:
+    """Return how many cases were executed, those of the image left as it is apart: they are in no pooled rate."""
+    executed = sum(material.tables.counts.verdicts.values())
+    floor = rates.get(relation=UNCHANGED, **criterion_keys(material))
+    again = 0 if floor is None else int(floor["generated"])
+    return f"{executed - again:,} executed" + (f", and {again:,} of the image left as it is" if again else "")
 
 
 def _without_levels(material: Material) -> tuple[str, str]:
@@ -223,7 +249,8 @@ def _cards(material: Material, row: Mapping[str, Any] | None, rates: Rates) -> l
     weakest = _weakest(material, rates)
     if weakest is not None:
         cards.append(weakest)
-    cards += sections.mean_cards(material)
+    if material.tables.answers is None:  # of answers the card of accuracies has it, weighed as its table weighs
+        cards += sections.mean_cards(material)
     cards += flip_cards(material)
     cards += answer_cards(material)
     floor = rates.get(relation=UNCHANGED, **criterion_keys(material))
@@ -260,17 +287,20 @@ def _weakest(material: Material, rates: Rates) -> dict[str, Any] | None:
 
 def _heats(material: Material, rates: Rates) -> list[dict[str, Any]]:
     primary = criterion_keys(material)
-    wanted = material.wanted
+    wanted, answers = material.wanted, material.tables.answers is not None
     levels = [(f"severity {level}", {**primary, "severity": level}) for level in rates.severities if level != "0"]
     if not levels:
         name = _without_levels(material)[1]
         levels = [(name, {**primary, "severity": "0"})] if "0" in rates.severities else []
+    across = [*levels, ("all", primary)]
+    if len(levels) == 1 and _same(rates, levels[0][1], primary):
+        across = [(levels[0][0], primary)]
     found = [
         heat(
             rates,
             title=f"{limit_words(primary['score'], primary['threshold'])}, against {primary['against']}"
             + (", all data sets" if len(rates.datasets) > 2 else ""),
-            columns=[*levels, ("all", primary)],
+            columns=across,
             side=primary,
         )
     ]
@@ -285,11 +315,22 @@ def _heats(material: Material, rates: Rates) -> list[dict[str, Any]]:
             (criterion_name(score, threshold), {"score": score, "threshold": threshold, "against": against})
             for score, threshold in _columns_of(wanted)
             if rates.get(relation=efr.OVERALL, score=score, threshold=threshold, against=against) is not None
+            and not (answers and (score, against) == (primary["score"], primary["against"]))  # shown already
         ]
         if columns:
             title = _AGAINST[against].format(expected=expected_words(material))
+            if answers and against == primary["against"]:
+                title = title.replace("Every score and threshold", "Further criteria")
             found.append(heat(rates, title=title, columns=columns))
     return found
+
+
+def _same(rates: Rates, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return whether two columns count the same cases of every relation; ``unchanged`` has no severity."""
+    names = [*(name for name in rates.plain_relations if name != UNCHANGED), efr.OVERALL]
+    pairs = [(rates.get(relation=name, **one), rates.get(relation=name, **other)) for name in names]
+    counted = ("generated", "cases", "violations")
+    return all(a is not None and b is not None and all(a[n] == b[n] for n in counted) for a, b in pairs)
 
 
 def _columns_of(wanted: Wanted) -> list[tuple[str, float]]:

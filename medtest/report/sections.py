@@ -311,14 +311,14 @@ def _own(rates: Rates, relation: str, keys: Mapping[str, Any]) -> str:
 def comparison_heats(
     materials: Sequence[Material], rates: Sequence[Rates], primary: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Return a heat map of relations down and systems across, all severities and the highest one."""
+    """Return a heat map of relations down and systems across, all severities and, of several, the highest one."""
     names = list(dict.fromkeys(name for rate in rates for name in rate.plain_relations))
     names = [name for name in names if name != UNCHANGED] + [name for name in names if name == UNCHANGED]
     groups = {name: group for rate in rates for name, group in rate.groups.items()}
     systems = [material.system for material in materials]
     last = sorted({level for rate in rates for level in rate.severities if level != "0"}, key=int)
     found = []
-    for title, severity_ in (("All severities", efr.ALL), *((f"Severity {level}", level) for level in last[-1:])):
+    for title, severity_ in (("All severities", efr.ALL), *((f"Severity {level}", level) for level in last[1:][-1:])):
         keys = {**primary, "severity": severity_}
         found.append(
             rows_of(

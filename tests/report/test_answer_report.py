@@ -20,11 +20,18 @@ from runner_parts import Dim  # noqa: E402
 
 from medtest.cases import Address
 from medtest.errors import ExitCode, UserMistakes
+from medtest.report.answer_accuracy import hidden_words
+from medtest.report.answer_images import illustration
 from medtest.report.answers import floor_words, judge_words
 from medtest.report.console import on_sources
 from medtest.report.finish import Finished, finish, remake
 from medtest.report.metrics import metrics, tags
+from medtest.report.page import report_page
+from medtest.results.answer_accuracy import AVERAGE_18
 from medtest.results.answer_flips import CONTRACT
+from medtest.results.answer_hidden import Hidden
+from medtest.results.answer_tables import AnswerTables
+from medtest.results.answer_worst import Illustration, Said, Shown
 from medtest.results.readings import JUDGED_COLUMNS
 from medtest.results.recorded_answers import recorded
 from medtest.runner import Limits, RunOutcome
@@ -290,3 +297,95 @@ def test_the_worst_sample_of_a_relation_is_a_violation_where_it_has_one(tmp_path
     assert sum(entry["verdict"] == "FAIL" for entry in shown) < failed.sum()  # there are more than have room
     assert {entry["verdict"] for entry in shown if entry["relation"] in failed.index} == {"FAIL"}
     assert {entry["relation"] for entry in shown} == {"dim", "blur", "white_balance"}
+
+
+def hand_made(accuracy: pd.DataFrame, ran: Any) -> AnswerTables:
+    hidden = Hidden(item="all", cases=40, source=0.9, after=0.8, flips=0.25, lost=6, won=2, sideways=2)
+    answers: AnswerTables = ran[3].materials[0].tables.answers
+    return replace(answers, accuracy=accuracy, hidden=hidden)
+
+
+def test_original_less_average_is_the_tables_own(ran: Any) -> None:
+    names = ("source", "perturbed", "difference")
+    rows = [("text", 1.0, 0.5, 0.5), ("polyps", 0.5, 0.25, 0.25), (AVERAGE_18, 0.7, 0.631, 0.069)]
+    table = pd.DataFrame(
+        [{"item": item, "question": "", "cases": 4, **dict(zip(names, v, strict=True))} for item, *v in rows]
+    )
+    words = hidden_words(hand_made(table, ran))
+    assert words.startswith("Original less average is +0.069 (average of 18 questions: 0.700 to 0.631).")
+    assert "Pooled, these 40 are right in 90.0 % before and 80.0 % after." in words
+    # without all 18 the plain mean over the questions with a truth rules, and one without is left out
+    unknown = pd.DataFrame([{"item": "box", "question": "", "cases": 0}])
+    some = pd.concat([table[table["item"] != AVERAGE_18], unknown], ignore_index=True)
+    words = hidden_words(hand_made(some, ran))
+    assert words.startswith("Original less average is +0.375 (average of 2 questions: 0.750 to 0.375).")
+    assert hidden_words(hand_made(unknown.assign(difference=float("nan")), ran)) == ""
+
+
+def test_accuracy_is_one_figure_on_the_whole_page(ran: Any) -> None:
+    done = ran[3]
+    text = done.reports[0].read_text(encoding="utf-8")
+    table = pd.read_csv(ran[2].systems[0].folder / "tables" / "answer_accuracy.csv")
+    assert list(table["item"]) and not table["item"].str.startswith("average").any()  # six questions of the 18
+    source, perturbed = table["source"].mean(), table["perturbed"].mean()
+    assert f"<td>average of {len(ITEMS)}</td>" in text
+    assert f"{source:.3f} → {perturbed:.3f}" in text
+    assert f"Original less average is {source - perturbed:+.3f} (average of {len(ITEMS)} questions: " in text
+    assert "On source images" not in text
+
+
+def test_counts_of_cases_agree_with_each_other_and_with_the_records(ran: Any) -> None:
+    text = ran[3].reports[0].read_text(encoding="utf-8")
+    frame = records(ran[2])
+    again = int((frame.relation == "unchanged").sum())
+    executed = int((frame.relation != "source").sum()) - again
+    assert (executed, again) == (6 * len(ITEMS) * 4, 6 * len(ITEMS) * 2)
+    assert f"<dd>{executed} executed, and {again} of the image left as it is</dd>" in text
+    assert f"Of {executed} executed follow-ups" in text
+    assert "<dd>36: 6 images (blobs 6), 6 questions; a case is an image with a question</dd>" in text
+
+
+def test_one_severity_is_one_column_and_what_matters_stands_first(ran: Any) -> None:
+    page = report_page(ran[3].materials[0])
+    first = page["heats"][0]
+    assert first["columns"] == ["severity 3"]
+    floor = next(row for row in first["rows"] if row["name"] == "unchanged")
+    assert floor["cells"][0]["value"]
+    shown = [(heat["title"], column) for heat in page["heats"] for column in heat["columns"]]
+    assert len(set(shown)) == len(shown) == 4
+    assert shown[0] == ("answer, against source", "severity 3")
+    assert shown[1:] == [
+        ("Further criteria, against the system's own answer to the source image", "exact"),
+        ("Every score and threshold, against the expected answer", "answer"),
+        ("Every score and threshold, against the expected answer", "exact"),
+    ]
+    text = ran[3].reports[0].read_text(encoding="utf-8")
+    order = re.findall(r'<section id="([a-z-]+)"', text)
+    wanted = ["tested", "accuracy", "flips", "refusals", "images", "matrix", "errors", "cost"]
+    assert order[: len(wanted)] == wanted
+    linked = re.findall(r'<a href="#([a-z-]+)"', text)
+    assert linked == [name for name in order if name in linked]
+    folded = text[text.index('<section id="matrix">') : text.index('<section id="errors">')]
+    assert folded.index("<details>") < folded.index('class="heat"') < folded.index("</details>")
+    assert text.count("<details") == text.count("</details>")
+    assert "<script" not in text
+
+
+def test_sizes_of_the_worst_images_are_in_millimetres() -> None:
+    said = Said(words="7", value="7", state="value", flipped=True, right=False, wanted="..5", why="")
+    pictures = tuple(Shown(relation=name, severity=0, repeat=0, frame=0) for name in ("source", "dim"))
+    one = Illustration(
+        dataset="d",
+        seed_id="s",
+        flips=2,
+        judged=2,
+        pictures=pictures,
+        questions=(("size", "How large?"), ("polyps", "How many?")),
+        kinds=("size", "count"),
+        truths=("..5", "1"),
+        said=((said, said), (said, said)),
+    )
+    size, count = illustration(one, [])["rows"]
+    assert (size["truth"], size["cells"][1]["value"]) == ("below 5 mm", "7 mm")
+    assert "should say: below 5 mm" in size["cells"][1]["title"]
+    assert (count["truth"], count["cells"][1]["value"]) == ("1", "7")
