@@ -19,9 +19,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from rich.console import Console
 
 from medtest.api.faults import Faults
 from medtest.api.faults_server import serving
+from medtest.cli.judging import _shown
 from medtest.cli.launch import main
 from medtest.report.finish import VIEWS
 
@@ -322,3 +324,19 @@ def test_a_suite_names_no_judge(home: Path, tmp_path: Path, capsys: pytest.Captu
     suite.write_text("extends: medvqa\nname: mine\njudge: {use: gpt_4o}\n", encoding="utf-8")
     assert main([f"suite={suite}", "limit=1", "tracking=none"]) == 2
     assert "judge" in capsys.readouterr().err
+
+
+def test_without_a_terminal_the_judge_says_every_few_seconds_how_far_it_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr("medtest.cli.judging.time.monotonic", lambda: now[0])
+    with _shown(Console(width=120), quiet=False) as progress:
+        for second in range(13):
+            now[0] = 100.0 + second
+            progress(f"{second} answered")
+    assert capsys.readouterr().out.split("\n") == ["judge: 5 answered", "judge: 10 answered", ""]
+    with _shown(Console(width=120), quiet=True) as progress:
+        now[0] += 100
+        progress("1 answered")
+    assert capsys.readouterr().out == ""

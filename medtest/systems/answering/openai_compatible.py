@@ -325,7 +325,9 @@ class OpenAICompatible(AskingSystem):
         Raises:
             BudgetReached: The budget allows no further call; what was under way was yielded before.
             ServerClosed: The server asks for a longer pause than a question may last; the same.
-            TurnedAway: The server lets nobody in.
+            NoCredit, AccessLost, ServerGone: The account is empty, the key is refused from some moment on, nobody is
+                there any more; the same.
+            TurnedAway, ServerMissing: The server lets nobody in, or there is none.
         """
         if self._ledger is None:
             raise MedtestError(f"{self.record_name} is not open")
