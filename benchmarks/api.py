@@ -33,9 +33,10 @@ from typing import Any
 import numpy as np
 import psutil
 
+from medtest.api.body import request_body
 from medtest.api.cache import Cache
 from medtest.api.campaign import Campaign
-from medtest.api.client import Caller, Endpoint, request_body
+from medtest.api.client import Caller, Endpoint
 from medtest.api.gate import Gate
 from medtest.api.ledger import Ledger
 from medtest.api.request import Parameters, Picture, Request

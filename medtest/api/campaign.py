@@ -17,7 +17,6 @@ import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing
-from dataclasses import dataclass
 
 from medtest.api.budget import Budget, Reservation, Tokens, estimate
 from medtest.api.cache import Cache, CacheMode
@@ -28,57 +27,10 @@ from medtest.api.ledger import Ledger
 from medtest.api.limits import quotas, retry_after
 from medtest.api.pacing import Permit
 from medtest.api.pool import GivenUp, Stop, blocking, stream
+from medtest.api.progress import Progress
 from medtest.api.request import Outcome, Request, Source, State, content_key
 from medtest.api.retry import Reply, Retries, Tally, Trouble
 from medtest.api.stops import ServerClosed
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Where a campaign stands.
-
-    Attributes:
-        done: Requests with an outcome in this session.
-        states: How many of them per state.
-        sources: How many of them per source.
-        in_flight: Calls under way.
-        waiting: Requests that wait for the gate, or for the end of a pause before another call.
-        retried: Calls that were sent again.
-        throttled: Answers that said "too many" (429).
-        calls: Billable calls, over all sessions.
-        cost_usd: Cost so far, over all sessions; None without a price.
-        lost_before: Calls that earlier sessions left under way: they may be billed and brought nothing.
-        stopping: Nothing further is begun.
-    """
-
-    done: int
-    states: dict[str, int]
-    sources: dict[str, int]
-    in_flight: int
-    waiting: int
-    retried: int
-    throttled: int
-    calls: int
-    cost_usd: float | None
-    lost_before: int
-    stopping: bool = False
-
-    def line(self) -> str:
-        """Return it as one line."""
-        parts = [f"{self.done} answered" if not self.states.get("error") else f"{self.done} done"]
-        kept = {name: self.sources[name] for name in ("ledger", "cache", "shared") if self.sources.get(name)}
-        if kept:
-            parts[0] += " (" + ", ".join(f"{count} from {name}" for name, count in kept.items()) + ")"
-        parts += [f"{n} {name}" for name, n in sorted(self.states.items()) if name != "answered" and n]
-        if self.stopping:
-            parts.insert(0, f"stopping: {self.in_flight} {'call' if self.in_flight == 1 else 'calls'} under way")
-        else:
-            parts += [f"in flight {self.in_flight}", f"waiting {self.waiting}", f"retried {self.retried}"]
-        if self.cost_usd is not None:
-            parts.append(f"${self.cost_usd:.4f}")
-        if self.lost_before:
-            parts.append(f"{self.lost_before} lost under way before")
-        return " · ".join(parts)
 
 
 class Campaign:

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from medtest.api.answers import NotAnAnswer, decoded, error_of, read_body
+from medtest.api.body import request_body
 from medtest.api.redact import guard, guard_logs, looks_random, reason_of, redact
-from medtest.api.request import Parameters, Request, State, schema_of
+from medtest.api.request import Parameters, Request, State
 from medtest.api.retry import AGAIN, Reply, Trouble
 from medtest.errors import Mistake, UserMistakes
 
@@ -371,59 +372,3 @@ def _redacted(value: Any) -> Any:
 
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
-
-
-def request_body(request: Request, parameters: Parameters, *, plain: bool = False) -> dict[str, Any]:
-    """Return the fields of a request's body, for the openai client.
-
-    Args:
-        request: What is asked.
-        parameters: The model and its parameters; what is None is left out.
-        plain: Ask for a structured answer in words instead of by schema.
-    """
-    chat = parameters.api == "chat"
-    prompt = request.prompt
-    if plain and request.answer_model is not None:
-        prompt += "\n\nAnswer with one JSON object and nothing else. Its JSON schema: " + _compact(
-            schema_of(request.answer_model)
-        )
-    content = [*(_picture(p.data_url(), parameters) for p in request.pictures)]
-    content.append({"type": "text" if chat else "input_text", "text": prompt})
-    messages: list[dict[str, Any]] = [{"role": "system", "content": request.system}] if request.system else []
-    messages.append({"role": "user", "content": content if request.pictures else prompt})
-    body: dict[str, Any] = {"model": parameters.model, ("messages" if chat else "input"): messages}
-    extra = dict(parameters.extra)
-    seed = request.seed if request.seed is not None else parameters.seed
-    values: dict[str, Any] = {"temperature": parameters.temperature, "top_p": parameters.top_p}
-    if chat:
-        values["seed"] = seed
-        values[parameters.max_tokens_name] = parameters.max_tokens
-    else:
-        values["max_output_tokens"] = parameters.max_tokens
-        # Servers keep responses, pictures included, unless they are told not to.
-        values["store"] = False
-    body.update({name: value for name, value in values.items() if value is not None})
-    if request.answer_model is not None and not plain:
-        shape = {"name": request.answer_model.__name__, "schema": schema_of(request.answer_model), "strict": True}
-        if chat:
-            body["response_format"] = {"type": "json_schema", "json_schema": shape}
-        else:
-            body["text"] = {"format": {"type": "json_schema", **shape}}
-    if extra:
-        body["extra_body"] = extra
-    return body
-
-
-def _picture(url: str, parameters: Parameters) -> dict[str, Any]:
-    if parameters.api == "responses":
-        return {"type": "input_image", "image_url": url, "detail": parameters.detail or "auto"}
-    image: dict[str, Any] = {"url": url}
-    if parameters.detail:
-        image["detail"] = parameters.detail
-    return {"type": "image_url", "image_url": image}
-
-
-def _compact(value: Any) -> str:
-    import json
-
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -71,6 +71,29 @@ class LedgerTotals:
     outcomes: int
 
 
+def doubtful_words(path: Path, name: str) -> str:
+    """Say how many calls of a ledger may be billed without an answer; "" for none, or where it cannot be read.
+
+    Args:
+        path: The ledger's file, held by nobody.
+        name: Who was asked.
+    """
+    if not path.is_file():
+        return ""
+    try:
+        with Ledger(path) as ledger:
+            totals = ledger.totals()
+    except (FolderInUse, OutputProblem):
+        return ""
+    if not totals.doubtful:
+        return ""
+    calls = "call" if totals.calls == 1 else "calls"
+    return (
+        f"{name}: {totals.doubtful} of {totals.calls} {calls} brought no answer and may be billed"
+        f" ({totals.lost} under way when a session ended, {totals.doubtful - totals.lost} cut off)."
+    )
+
+
 class Ledger:
     """The ledger of one run, held by one process at a time.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +29,7 @@ _TIMED_CASES = 50
 
 _VERDICT: dict[ExitCode, str] = {
     ExitCode.GATE_NOT_HELD: "a gate is not held",
-    ExitCode.TOO_MANY_ERRORS: "too many cases could not be judged; report.html names the reasons",
+    ExitCode.TOO_MANY_ERRORS: "too many cases could not be judged, or a judge read none; see above and report.html",
     ExitCode.NOT_TRACKED: "results are whole, but MLflow could not take them",
     ExitCode.BUDGET: "a budget or a server ended it early; how to go on stands above",
     ExitCode.INTERRUPTED: "interrupted; the same command goes on from there",
@@ -71,12 +72,18 @@ def run_and_finish(
     from medtest.runner import run_suite
 
     out, suite = console(), loaded.suite
+    said: list[str] = []
+
+    def announced(line: str) -> None:
+        out.print(line, markup=False)
+        said.append(line)
+
     check_reference(suite, invocation)
     if loaded.view:
         _check_items(suite, invocation)
     with ExitStack() as locks:
         try:
-            outcome = run_suite(loaded.own, invocation, hold=locks, announce=lambda said: out.print(said, markup=False))
+            outcome = run_suite(loaded.own, invocation, hold=locks, announce=announced)
             _keep_timing(invocation, outcome)
             readings: dict[str, Readings] = {}
             if loaded.judge is not None and not outcome.interrupted:
@@ -89,7 +96,7 @@ def run_and_finish(
         except MedtestError as error:
             _note_failure(suite, invocation, error, parents=parents, sweep=sweep)
             raise
-    _tell(out, suite, invocation, outcome, ended)
+    _tell(out, suite, invocation, outcome, ended, said)
     return Ended(code=ended.code, note=ended.note, parents=ended.parents)
 
 
@@ -151,9 +158,12 @@ def _keep_timing(invocation: Invocation, outcome: RunOutcome) -> None:
 # --- what is printed ----------------------------------------------------------------------------------------------
 
 
-def _tell(out: Console, suite: Suite, invocation: Invocation, outcome: RunOutcome, ended: Finished) -> None:
+def _tell(
+    out: Console, suite: Suite, invocation: Invocation, outcome: RunOutcome, ended: Finished, said: Sequence[str]
+) -> None:
     for notice in outcome.notices:
-        out.print(notice, markup=False)
+        if notice not in said:
+            out.print(notice, markup=False)
     if outcome.interrupted:
         out.print(f"{ended.note}. What was finished is kept; the same command goes on from there.", markup=False)
         return

@@ -144,7 +144,7 @@ class Job:
             check_reference(loaded.suite, invocation)
             console().print(plan_view(outline(loaded.suite, invocation)))
             if loaded.judge is not None:
-                console().print(f"Judge: {loaded.judge.notice()} One call for each such answer.", markup=False)
+                console().print(f"Judge: {loaded.judge.notice()} {loaded.judge.quote()}", markup=False)
             for who, needs in _by_who(loaded.needed):
                 console().print(f"{who}: a run needs {needs}; a plan sends nothing.", markup=False)
             return _result(label, int(ExitCode.OK), "planned")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.markup import escape
 
 from medtest.errors import SEVERITY_ORDER, ExitCode
 from medtest.results.readings import COLUMNS, unread_in
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
     from medtest.suite.model import Invocation
     from medtest.systems.answering.judge import Judge
 
+_EVERY_SECONDS = 5.0
 _RECORD_COLUMNS = ("dataset", "seed_id", "relation", "rule", "verdict", *COLUMNS)
 
 
@@ -48,9 +53,19 @@ def judged(
         out.print(
             f"{system.record_name}: {len(unread):,} answers to be read by a judge. {judge.notice()}", markup=False
         )
-        readings = judge.read(unread, system.folder, shared, cache=invocation.cache, stopping=lambda: _stopping(out))
+        with _shown(out, quiet=invocation.quiet) as progress:
+            readings = judge.read(
+                unread,
+                system.folder,
+                shared,
+                cache=invocation.cache,
+                stopping=lambda: _stopping(out),
+                progress=progress,
+            )
         found[system.record_name] = readings
         notices.append(f"{system.record_name}: {_said(readings, len(unread))}")
+        if readings.account:
+            notices.append(f"{system.record_name}: {readings.account}")
         if readings.problem:
             notices.append(f"{system.record_name}: {readings.problem}")
             stopped = min(stopped, readings.code, key=SEVERITY_ORDER.index)
@@ -61,6 +76,28 @@ def _stopping(out: Console) -> None:
     out.print("Stopping: calls under way are let end; Ctrl-C again gives them up.", markup=False)
 
 
+@contextmanager
+def _shown(out: Console, *, quiet: bool) -> Iterator[Callable[[str], None]]:
+    """Yield what shows how the calls stand: a line that changes on a terminal, else a line every few seconds."""
+    if quiet:
+        yield lambda line: None
+        return
+    shown = Console(stderr=True)
+    if shown.is_terminal and not shown.is_dumb_terminal:
+        with shown.status("judge") as status:
+            yield lambda line: status.update(f"judge: {escape(line)}")
+        return
+    last = time.monotonic()
+
+    def every_few_seconds(line: str) -> None:
+        nonlocal last
+        if time.monotonic() - last >= _EVERY_SECONDS:
+            last = time.monotonic()
+            out.print(f"judge: {line}", markup=False)
+
+    yield every_few_seconds
+
+
 def _said(readings: Readings, asked: int) -> str:
     states = [reading.state.value for reading in readings.found.values()]
     doubted = sum(bool(reading.doubt) for reading in readings.found.values())
@@ -68,6 +105,15 @@ def _said(readings: Readings, asked: int) -> str:
     words = f"{readings.judge} read {read:,} of {asked:,} answers in which medtest finds no value"
     if doubted:
         words += "; 1 reading is not believed" if doubted == 1 else f"; {doubted:,} readings are not believed"
-    cost = "" if readings.cost_usd is None else f", ${readings.cost_usd:.4f}"
+    return f"{words} ({_paid(readings)}); tables/answers_judged.csv has each."
+
+
+def _paid(readings: Readings) -> str:
+    """Return what was paid now; what was asked in an earlier session or run was paid then."""
+    if not readings.calls:
+        return "nothing was paid now" + ("" if readings.problem else ": all were asked before")
     calls = "1 call" if readings.calls == 1 else f"{readings.calls:,} calls"
-    return f"{words} ({calls}{cost}); tables/answers_judged.csv has each."
+    if readings.paid_usd is None:
+        return calls
+    earlier = (readings.cost_usd or 0.0) - readings.paid_usd
+    return f"{calls}, ${readings.paid_usd:.4f}" + (f"; ${earlier:.4f} was paid before" if earlier > 0 else "")

@@ -221,6 +221,8 @@ def judge_words(found: AnswerTables) -> str:
         f" which read {len(read):,} of them ({cases:,} cases). These cases are judged by its readings, on this page and"
         ' in its tables, and are counted in the column "by the judge"; the run\'s own tables, outside views/, leave'
         " them unread."
+    ) + (
+        "" if found.judge_cost_usd is None else f" Its readings cost ${found.judge_cost_usd:,.4f} when they were asked."
     )
 
 

@@ -137,6 +137,8 @@ def _answers(material: Material) -> dict[str, float]:
     for row in answers.costs.to_dict("records")[:1]:
         names = ("cost_usd", "prompt_tokens", "completion_tokens", "seconds_median", "seconds_p95", "attempts")
         found |= {f"cost/{name}": float(row[name]) for name in names if row[name] == row[name]}
+    if answers.judge_cost_usd is not None:
+        found["cost/judge_usd"] = answers.judge_cost_usd
     return found
 
 

@@ -41,6 +41,7 @@ class AnswerTables:
         hidden: What the difference of accuracies hides; None without any truth.
         judge: Who read answers in which the parser found nothing, or "" for nobody.
         judged: Its readings (:data:`medtest.results.readings.JUDGED_COLUMNS`), None without a judge.
+        judge_cost_usd: What its readings cost when they were asked, in US dollars; None without a price or a call.
         worst: The images that flip most.
         phantom: Whether any of the seeds are made images.
     """
@@ -58,6 +59,7 @@ class AnswerTables:
     phantom: bool = False
     judge: str = ""
     judged: pd.DataFrame | None = None
+    judge_cost_usd: float | None = None
 
     @property
     def simulated(self) -> bool:
@@ -76,7 +78,7 @@ class AnswerTables:
             "answer_costs.csv": self.costs,
         }
         if self.judged is not None:
-            named["answers_judged.csv"] = self.judged.assign(judge=self.judge)
+            named["answers_judged.csv"] = self.judged.assign(judge=self.judge, judge_cost_usd=self.judge_cost_usd)
         last = {
             SYSTEM: self.system,
             SUBJECT: "simulated" if self.simulated else "real",

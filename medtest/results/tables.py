@@ -205,7 +205,15 @@ def make_tables(
     answers = made.answers
     if answers is None:
         return made
-    return replace(made, answers=replace(answers, judge=readings.judge, judged=judged_table(records, readings.found)))
+    return replace(
+        made,
+        answers=replace(
+            answers,
+            judge=readings.judge,
+            judged=judged_table(records, readings.found),
+            judge_cost_usd=readings.cost_usd,
+        ),
+    )
 
 
 def tables_of(records: Records, wanted: Wanted, *, reference: Reference | None = None) -> Tables:

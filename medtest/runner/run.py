@@ -54,7 +54,7 @@ def run_suite(
         hold: Takes the locks of the folders, so that a caller who writes tables and a report into them keeps them
             until it closes this stack; by default they are given back at the end of the run.
         announce: Is told what each system says of itself (whom it asks, and where images go) before anything is run;
-            by default that stands among the outcome's notices.
+            it stands among the outcome's notices too.
 
     Returns:
         What became of each system. Interrupted runs return too, with ``interrupted`` set and their shards whole.
@@ -142,9 +142,8 @@ class _Run:
     def announce(self, announce: Callable[[str], None] | None) -> None:
         """Pass on what the systems say of themselves, before any of them is handed an image."""
         for said in [system.notice() for system in self.prepared.systems if system.notice()]:
-            if announce is None:
-                self.notices.append(said)
-            else:
+            self.notices.append(said)
+            if announce is not None:
                 announce(said)
 
     def execute(self) -> None:

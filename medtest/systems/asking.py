@@ -141,6 +141,8 @@ class AskingSystem(System):
         Raises:
             BudgetReached: No further call is allowed; what was under way was yielded before.
             ServerClosed: A server asks for a longer pause than a question may last; the same.
+            MedtestError: What it was asked ends for another reason that is no fault of a single question's
+                (:mod:`medtest.api.stops`); the same. What was not yielded is not recorded.
         """
 
     def stop(self) -> None:

@@ -16,7 +16,7 @@ from PIL import Image as Pillow
 from pydantic import BaseModel
 
 from medtest.api.answers import NotAnAnswer, parse_structured, read_body
-from medtest.api.client import request_body
+from medtest.api.body import request_body
 from medtest.api.request import Outcome, Parameters, Picture, Request, Source, State, content_key, schema_of
 
 PARAMETERS = Parameters(model="m")

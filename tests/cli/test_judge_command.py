@@ -6,8 +6,11 @@ Both are real servers on loopback, of this file's own writing; what tables must 
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import json
+import re
+import sqlite3
 import threading
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,7 +19,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from rich.console import Console
 
+from medtest.api.faults import Faults
+from medtest.api.faults_server import serving
+from medtest.cli.judging import _shown
 from medtest.cli.launch import main
 from medtest.report.finish import VIEWS
 
@@ -205,8 +212,10 @@ def test_a_judge_reads_what_medtest_cannot(
 
     # again: nothing is asked, neither the model nor the judge; another run's judge takes the answers kept by content
     asked = len(server.judged)
+    capsys.readouterr()
     assert main([*typed(server), *judge(server)]) == 0
     assert len(server.judged) == asked
+    assert "(nothing was paid now: all were asked before)" in printed(capsys)
     (own / "judge.sqlite").unlink()
     assert main([*typed(server), *judge(server)]) == 0
     assert len(server.judged) == asked
@@ -235,8 +244,50 @@ def test_a_judges_budget_and_a_silent_judge_cost_no_results(
     patient.mkdir(parents=True)
     (patient / "hasty.yaml").write_text("use: vllm\nattempts: 1\n", encoding="utf-8")
     more = [word.replace("use=vllm", "use=hasty") for word in more]
-    assert main([*typed(server), *more, "--config-dir", str(home / "conf")]) == 0
-    assert "gave no reading of" in capsys.readouterr().out
+    assert main([*typed(server), *more, "--config-dir", str(home / "conf")]) == 2
+    assert "is the server running?" in capsys.readouterr().out
+
+    # A judge that breaks each time: its view stands on what medtest reads itself, and the exit code says so.
+    with serving(Faults(error=1.0)) as broken:
+        more = ["judge.use=hasty", f"judge.base_url={broken.base_url}", "judge.model_name=reader"]
+        assert main([*typed(server), *more, "--config-dir", str(home / "conf")]) == 3
+    shown = capsys.readouterr().out
+    assert "gave no reading of" in shown
+    assert "a judge read none" in shown
+
+
+@pytest.mark.slow
+def test_what_a_judge_costs_stands_in_plan_console_table_report_and_mlflow(
+    home: Path, server: Talking, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = home / "conf" / "model"
+    own.mkdir(parents=True)
+    (own / "paid.yaml").write_text("use: vllm\nprices: {reader: {input: 100.0, output: 1000.0}}\n", encoding="utf-8")
+    line = [*typed(server), *judge(server), "--config-dir", str(home / "conf")]
+    line = ["judge.use=paid" if word == "judge.use=vllm" else word for word in line]
+    assert main([*line, "plan=true"]) == 0
+    planned = re.search(r"One call for each such answer, at most .*: \$(\d+\.\d+)\.", printed(capsys))
+    # 512 tokens back at 1000 dollars a million are 0.512; what is sent comes on top of it.
+    assert planned is not None
+    assert 0.512 < float(planned[1]) < 0.7
+    line = [word for word in line if word != "tracking=none"]
+    assert main(line) == 0
+    # The server counts 100 tokens in and 10 out for each: 0.01 + 0.01 dollars.
+    paid = 0.02 * len(server.judged)
+    assert f"{len(server.judged)} calls, ${paid:.4f})" in printed(capsys)
+    (view,) = (folder_of(home) / VIEWS).iterdir()
+    assert table(view, "answers_judged.csv")["judge_cost_usd"].tolist() == [pytest.approx(paid)] * len(server.judged)
+    assert f"Its readings cost ${paid:,.4f}" in (view / "report.html").read_text(encoding="utf-8")
+    with contextlib.closing(sqlite3.connect(home / "mlruns" / "mlflow.db")) as db:
+        found = db.execute("SELECT value FROM metrics WHERE key = 'cost/judge_usd'").fetchall()
+    assert [value for (value,) in found] == [pytest.approx(paid)]
+    assert main(line) == 0
+    assert "(nothing was paid now: all were asked before)" in printed(capsys)
+
+
+def printed(capsys: pytest.CaptureFixture[str]) -> str:
+    """What was printed, without the breaks of its lines."""
+    return " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(
@@ -273,3 +324,19 @@ def test_a_suite_names_no_judge(home: Path, tmp_path: Path, capsys: pytest.Captu
     suite.write_text("extends: medvqa\nname: mine\njudge: {use: gpt_4o}\n", encoding="utf-8")
     assert main([f"suite={suite}", "limit=1", "tracking=none"]) == 2
     assert "judge" in capsys.readouterr().err
+
+
+def test_without_a_terminal_the_judge_says_every_few_seconds_how_far_it_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr("medtest.cli.judging.time.monotonic", lambda: now[0])
+    with _shown(Console(width=120), quiet=False) as progress:
+        for second in range(13):
+            now[0] = 100.0 + second
+            progress(f"{second} answered")
+    assert capsys.readouterr().out.split("\n") == ["judge: 5 answered", "judge: 10 answered", ""]
+    with _shown(Console(width=120), quiet=True) as progress:
+        now[0] += 100
+        progress("1 answered")
+    assert capsys.readouterr().out == ""

@@ -10,19 +10,19 @@ import hashlib
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType
 from urllib.parse import urlsplit
 
 from medtest.api.answers import parse_structured
-from medtest.api.budget import Budget
+from medtest.api.budget import Budget, planned_cost
 from medtest.api.cache import Cache, CacheMode
 from medtest.api.campaign import Campaign
 from medtest.api.client import Caller
 from medtest.api.gate import Gate
-from medtest.api.ledger import Ledger
+from medtest.api.ledger import Ledger, doubtful_words
 from medtest.api.request import Outcome, Request
 from medtest.api.request import State as ReplyState
 from medtest.api.retry import Retries
@@ -31,11 +31,15 @@ from medtest.errors import ExitCode, FolderInUse, MedtestError, Mistake, OutputP
 from medtest.systems.answering.openai_compatible import CACHE, OpenAICompatible, holds_secret, key_as_name
 from medtest.systems.asking import BudgetLimits
 from medtest.vqa.reading import REVISION, SYSTEM_PROMPT, JudgeReply, Reading, Unread, reading_of
+from medtest.vqa.values import Kind
 
 LEDGER = "judge.sqlite"
 """The judge's ledger in a run's folder."""
 NAME = "judge"
 _WAIT_SECONDS = 10.0
+_TOLD_SECONDS = 0.5
+LONGEST = 600
+"""Characters that records keep of a question and of an answer (:data:`medtest.oracles.answers.MOST_WORDS`)."""
 
 
 class Stopped(Exception):  # noqa: N818 - what the user did, not what broke
@@ -51,6 +55,8 @@ class Readings:
         found: By what was read; words without a reply are missing.
         calls: Calls that were sent for it in this session.
         cost_usd: What the readings cost when they were asked, None without a price.
+        paid_usd: What of that this session paid; the rest was asked before.
+        account: What is to be said of calls that may be billed without an answer, or "".
         problem: Why some words have no reading, or "".
         code: What that means for the exit code.
     """
@@ -59,6 +65,8 @@ class Readings:
     found: Mapping[Unread, Reading] = field(default_factory=dict)
     calls: int = 0
     cost_usd: float | None = None
+    paid_usd: float | None = None
+    account: str = ""
     problem: str = ""
     code: ExitCode = ExitCode.OK
 
@@ -110,6 +118,16 @@ class Judge:
         where = "on this machine" if endpoint.loopback else f"at {urlsplit(endpoint.base_url).netloc}"
         return f"{self.name} {where} reads answers in which medtest finds no value; their words are sent, no image."
 
+    def quote(self) -> str:
+        """Say what one call costs at most: the longest words that a record keeps, and a reply of full length."""
+        text = "x" * LONGEST
+        asked = [Unread(item="", kind=str(kind), question=text, words=text) for kind in Kind]
+        longest = max(asked, key=lambda one: len(one.prompt()))
+        planned = planned_cost([self._request("", longest)], self.model.parameters(), self.model.price())
+        tokens = f"about {planned.prompt_tokens:,} tokens sent and {planned.completion_tokens:,} back"
+        price = "no price is known" if planned.usd_most is None else f"${planned.usd_most:.4f}"
+        return f"One call for each such answer, at most {tokens}: {price}."
+
     def read(
         self,
         unread: Sequence[Unread],
@@ -118,6 +136,7 @@ class Judge:
         *,
         cache: str = "use",
         stopping: Callable[[], None] = lambda: None,
+        progress: Callable[[str], None] = lambda line: None,
     ) -> Readings:
         """Return what the model reads from words; each is asked about once.
 
@@ -129,16 +148,18 @@ class Judge:
             shared: The folder that all runs share: answers by content.
             cache: ``use``, ``refresh`` or ``off``.
             stopping: Called when the user stops it.
+            progress: Is told about twice a second, from a thread of its own, how the calls stand.
 
         Returns:
             The readings. Where a budget, the server, the disk or the user ends it early they are those that are there,
-            and ``problem`` says why: a run's results do not depend on its judge.
+            and ``problem`` says why: a run's results do not depend on its judge. Where it read nothing of all words the
+            code is that of too many errors: what is judged by its readings, a gate too, stands on the others alone.
         """
         found: dict[Unread, Reading] = {}
         outcomes: list[Outcome] = []
         problem, code = "", ExitCode.OK
         try:
-            for one, outcome in self._outcomes(unread, folder, shared, cache, stopping):
+            for one, outcome in self._outcomes(unread, folder, shared, cache, stopping, progress):
                 outcomes.append(outcome)
                 reading = _reading(one, outcome)
                 if reading is not None:
@@ -153,12 +174,15 @@ class Judge:
         if not problem and silent:
             reason = next((one.reason for one in outcomes if one.state == ReplyState.ERROR), "no usable reply")
             problem = f"{self.name} gave no reading of {silent} of {len(unread)} answers: {reason}"
-        costs = [one.cost_usd for one in outcomes if one.cost_usd is not None]
+            code = ExitCode.OK if found else ExitCode.TOO_MANY_ERRORS
+        called = [one for one in outcomes if one.source == "call"]
         return Readings(
             judge=self.name,
             found=found,
-            calls=sum(one.attempts for one in outcomes if one.source == "call"),
-            cost_usd=sum(costs) if costs else None,
+            calls=sum(one.attempts for one in called),
+            cost_usd=_cost(outcomes),
+            paid_usd=_cost(called),
+            account=doubtful_words(folder / LEDGER, self.name),
             problem=problem,
             code=code,
         )
@@ -167,7 +191,13 @@ class Judge:
         return f"{self.name} was stopped: {str(stopped).replace('budget.', f'{NAME}.')}"
 
     def _outcomes(
-        self, unread: Sequence[Unread], folder: Path, shared: Path, cache: str, stopping: Callable[[], None]
+        self,
+        unread: Sequence[Unread],
+        folder: Path,
+        shared: Path,
+        cache: str,
+        stopping: Callable[[], None],
+        progress: Callable[[str], None],
     ) -> Iterator[tuple[Unread, Outcome]]:
         own = self.model.settings
         rules = Retries(attempts=own.attempts, call_seconds=own.call_seconds, total_seconds=own.total_seconds)
@@ -195,7 +225,7 @@ class Judge:
                 caller, ledger, cache=kept, budget=budget, gate=Gate(max_in_flight=own.max_in_flight), retries=rules
             )
             asked = {_address(one): one for one in unread}
-            with _stopped_gently(campaign, stopping) as stopped:
+            with _told(campaign, progress), _stopped_gently(campaign, stopping) as stopped:
                 for outcome in campaign.iterate(self._request(address, one) for address, one in asked.items()):
                     yield asked[outcome.address], outcome
             if stopped:
@@ -210,6 +240,30 @@ class Judge:
             seed=0 if own.seed == "case" else None,
             answer_model=JudgeReply,
         )
+
+
+def _cost(outcomes: Sequence[Outcome]) -> float | None:
+    costs = [one.cost_usd for one in outcomes if one.cost_usd is not None]
+    return sum(costs) if costs else None
+
+
+@contextmanager
+def _told(campaign: Campaign, progress: Callable[[str], None]) -> Iterator[None]:
+    """Tell how the calls stand until the block ends."""
+    over = threading.Event()
+
+    def live() -> None:
+        while not over.wait(_TOLD_SECONDS):
+            with suppress(RuntimeError):  # a counter was being added while they were copied
+                progress(campaign.progress().line())
+
+    thread = threading.Thread(target=live, name="judge-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 @contextmanager

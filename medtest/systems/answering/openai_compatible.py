@@ -23,12 +23,12 @@ from medtest.api.cache import Cache, CacheMode
 from medtest.api.campaign import Campaign
 from medtest.api.client import Caller, Endpoint
 from medtest.api.gate import Gate, shared_gate
-from medtest.api.ledger import Ledger
+from medtest.api.ledger import Ledger, doubtful_words
 from medtest.api.redact import redact
 from medtest.api.request import Parameters, Picture, Request
 from medtest.api.retry import Retries
 from medtest.cases import Json
-from medtest.errors import FolderInUse, MedtestError, Mistake, OutputProblem
+from medtest.errors import MedtestError, Mistake
 from medtest.plugins import TRUSTED
 from medtest.systems.answering.outputs import asked_of
 from medtest.systems.answering.prompts import PromptSettings, prompt_of
@@ -325,7 +325,9 @@ class OpenAICompatible(AskingSystem):
         Raises:
             BudgetReached: The budget allows no further call; what was under way was yielded before.
             ServerClosed: The server asks for a longer pause than a question may last; the same.
-            TurnedAway: The server lets nobody in.
+            NoCredit, AccessLost, ServerGone: The account is empty, the key is refused from some moment on, nobody is
+                there any more; the same.
+            TurnedAway, ServerMissing: The server lets nobody in, or there is none.
         """
         if self._ledger is None:
             raise MedtestError(f"{self.record_name} is not open")
@@ -375,20 +377,7 @@ class OpenAICompatible(AskingSystem):
 
     def account(self, folder: Path) -> str:
         """Say how many calls of the run may be billed without an answer."""
-        if not (folder / LEDGER).is_file():
-            return ""
-        try:
-            with Ledger(folder / LEDGER) as ledger:
-                totals = ledger.totals()
-        except (FolderInUse, OutputProblem):
-            return ""
-        if not totals.doubtful:
-            return ""
-        calls = "call" if totals.calls == 1 else "calls"
-        return (
-            f"{self.record_name}: {totals.doubtful} of {totals.calls} {calls} brought no answer and may be billed"
-            f" ({totals.lost} under way when a session ended, {totals.doubtful - totals.lost} cut off)."
-        )
+        return doubtful_words(folder / LEDGER, self.record_name)
 
     def close(self) -> None:
         """Close ledger and cache."""

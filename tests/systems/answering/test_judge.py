@@ -14,9 +14,12 @@ from typing import Any
 
 import pytest
 
+from medtest.api.faults import Faults
+from medtest.api.faults_server import serving
 from medtest.api.ledger import Ledger
 from medtest.errors import ExitCode
-from medtest.systems.answering.judge import LEDGER, Judge
+from medtest.oracles.answers import MOST_WORDS
+from medtest.systems.answering.judge import LEDGER, LONGEST, Judge
 from medtest.systems.answering.openai_compatible import ApiSettings, OpenAICompatible
 from medtest.vqa.reading import Unread
 
@@ -106,3 +109,77 @@ def test_a_stop_lets_calls_under_way_end_and_keeps_what_was_read(
     whole = judge.read(unread, tmp_path, tmp_path, cache="off")
     assert (whole.code, whole.problem) == (ExitCode.OK, "")
     assert whole.calls == len(unread) - len(readings.found)
+
+
+def reader(base_url: str, **more: Any) -> Judge:
+    return Judge(OpenAICompatible("vllm", ApiSettings(base_url=base_url, model="reader", **more)))
+
+
+def two(body: Any) -> str:
+    return json.dumps({"meaning": "value", "answer": "2", "quote": "Kaksi"})
+
+
+def words(count: int) -> list[Unread]:
+    return [Unread(item="polyps", kind="count", question="How many?", words=f"Kaksi, {i}x.") for i in range(count)]
+
+
+def test_how_the_calls_stand_is_told_while_they_are_made(tmp_path: Path) -> None:
+    told: list[str] = []
+    with serving(Faults(latency=0.4), answer=two) as server:
+        judge = reader(server.base_url, max_in_flight=2)
+        assert len(judge.read(words(8), tmp_path, tmp_path, progress=told.append).found) == 8
+    assert len(told) >= 2
+    assert all("in flight" in line for line in told)
+    assert any("2 answered" in line or "4 answered" in line for line in told)
+
+
+def test_calls_that_may_be_billed_without_an_answer_are_accounted(tmp_path: Path) -> None:
+    with serving(Faults(truncated=0.4, seed=1), answer=two) as server:
+        readings = reader(server.base_url, max_in_flight=4).read(words(12), tmp_path, tmp_path)
+        cut = server.counts["truncated"]
+    assert cut
+    assert len(readings.found) == 12
+    assert f"{cut} of {12 + cut} calls brought no answer and may be billed" in readings.account
+    with serving(answer=two) as server:
+        assert reader(server.base_url).read(words(3), tmp_path / "b", tmp_path / "b").account == ""
+
+
+def test_what_is_paid_now_is_told_from_what_was_paid_before(tmp_path: Path) -> None:
+    with serving(answer=two) as server:
+        judge = reader(server.base_url, prices={"reader": {"input": 1.0, "output": 2.0}})
+        first = judge.read(words(3), tmp_path, tmp_path)
+        more = judge.read(words(5), tmp_path, tmp_path)
+        again = judge.read(words(5), tmp_path, tmp_path)
+    assert first.cost_usd is not None
+    assert more.cost_usd is not None
+    assert more.paid_usd is not None
+    assert (first.calls, more.calls, again.calls) == (3, 2, 0)
+    assert first.paid_usd == first.cost_usd > 0
+    assert first.cost_usd + more.paid_usd == pytest.approx(more.cost_usd)
+    assert (again.paid_usd, again.cost_usd) == (None, more.cost_usd)
+
+
+@pytest.mark.parametrize("answer", ["broken", "useless"])
+def test_a_judge_that_reads_nothing_at_all_is_no_success(tmp_path: Path, answer: str) -> None:
+    faults = Faults(error=1.0) if answer == "broken" else Faults()
+    with serving(faults, answer=lambda body: "I would rather not say.") as server:
+        readings = reader(server.base_url, attempts=1).read(words(4), tmp_path, tmp_path)
+    assert (readings.found, readings.code) == ({}, ExitCode.TOO_MANY_ERRORS)
+    assert "gave no reading of 4 of 4 answers" in readings.problem
+
+
+def test_a_judge_without_credit_ends_as_a_budget_does(tmp_path: Path) -> None:
+    with serving(Faults(credit=3, latency=0.05), answer=two) as server:
+        readings = reader(server.base_url, max_in_flight=1).read(words(9), tmp_path, tmp_path)
+    assert (len(readings.found), readings.code) == (3, ExitCode.BUDGET)
+    assert "the account has no credit" in readings.problem
+
+
+def test_a_plan_reckons_with_the_longest_words_that_a_record_keeps() -> None:
+    assert LONGEST == MOST_WORDS
+    prices = {"reader": {"input": 10.0, "output": 20.0}}
+    said = reader("http://127.0.0.1:9/v1", prices=prices, max_tokens=100).quote()
+    sent = int(said.split("about ")[1].split()[0].replace(",", ""))
+    assert 300 < sent < 700  # 1,200 characters of others and the prompt, four to a token
+    assert said.endswith(f"and 100 back: ${(10 * sent + 20 * 100) / 1e6:.4f}.")
+    assert "no price is known" in reader("http://127.0.0.1:9/v1").quote()

@@ -1,0 +1,53 @@
+"""Where a campaign stands, as one line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a campaign stands.
+
+    Attributes:
+        done: Requests with an outcome in this session.
+        states: How many of them per state.
+        sources: How many of them per source.
+        in_flight: Calls under way.
+        waiting: Requests that wait for the gate, or for the end of a pause before another call.
+        retried: Calls that were sent again.
+        throttled: Answers that said "too many" (429).
+        calls: Billable calls, over all sessions.
+        cost_usd: Cost so far, over all sessions; None without a price.
+        lost_before: Calls that earlier sessions left under way: they may be billed and brought nothing.
+        stopping: Nothing further is begun.
+    """
+
+    done: int
+    states: dict[str, int]
+    sources: dict[str, int]
+    in_flight: int
+    waiting: int
+    retried: int
+    throttled: int
+    calls: int
+    cost_usd: float | None
+    lost_before: int
+    stopping: bool = False
+
+    def line(self) -> str:
+        """Return it as one line."""
+        parts = [f"{self.done} answered" if not self.states.get("error") else f"{self.done} done"]
+        kept = {name: self.sources[name] for name in ("ledger", "cache", "shared") if self.sources.get(name)}
+        if kept:
+            parts[0] += " (" + ", ".join(f"{count} from {name}" for name, count in kept.items()) + ")"
+        parts += [f"{n} {name}" for name, n in sorted(self.states.items()) if name != "answered" and n]
+        if self.stopping:
+            parts.insert(0, f"stopping: {self.in_flight} {'call' if self.in_flight == 1 else 'calls'} under way")
+        else:
+            parts += [f"in flight {self.in_flight}", f"waiting {self.waiting}", f"retried {self.retried}"]
+        if self.cost_usd is not None:
+            parts.append(f"${self.cost_usd:.4f}")
+        if self.lost_before:
+            parts.append(f"{self.lost_before} lost under way before")
+        return " · ".join(parts)
