@@ -121,7 +121,7 @@ def judge_against_truth(
     known = truth is not None and truth.state in (State.VALUE, State.NOT_RELEVANT)
     if expected.rule == Rule.MUST_BECOME:
         start = truth if known and truth is not None else Answer(kind=answer.kind, state=State.UNPARSED)
-        found = _became(expected, answer, start, inserted, tolerance)
+        found = _became(expected, answer, start, inserted, tolerance, by_name=True)
         if found.verdict == Verdict.SKIP:
             return Judgement(verdict=Verdict.SKIP, reason="no truth" if "source" in found.reason else found.reason)
         reason = "right" if found.verdict == Verdict.PASS else "wrong"
@@ -152,7 +152,13 @@ def _no_source(source: Answer) -> str:
 
 
 def _became(
-    expected: Expectation, answer: Answer, source: Answer, inserted: Inserted | None, tolerance: int
+    expected: Expectation,
+    answer: Answer,
+    source: Answer,
+    inserted: Inserted | None,
+    tolerance: int,
+    *,
+    by_name: bool = False,
 ) -> Judgement:
     at_inserted = expected.value == AT_INSERTED
     needs_inserted = at_inserted or expected.value == "+inserted"
@@ -167,7 +173,10 @@ def _became(
         return Judgement(verdict=Verdict.FAIL, reason="did not become")
     wanted = wanted_value(expected, answer.kind, source, inserted)
     found = compare_values(answer.value, wanted, answer.kind, tolerance=tolerance)
-    did = _affirms(answer.value, wanted, inserted) if answer.kind == Kind.FINDINGS else found.any_hit
+    did = found.any_hit
+    if answer.kind == Kind.FINDINGS:
+        earlier = source.value.names if isinstance(source.value, Names) else frozenset[str]()
+        did = _affirms(answer.value, wanted, inserted, before=None if by_name else earlier)
     reason = "became" if did else "did not become"
     return Judgement(verdict=Verdict.PASS if did else Verdict.FAIL, reason=reason, comparison=found)
 
@@ -192,8 +201,13 @@ def wanted_value(expected: Expectation, kind: Kind, source: Answer, inserted: In
     return ranges(*(Range(one.low + more, one.high + more) for one in before))
 
 
-def _affirms(value: Value, wanted: Value, inserted: Inserted | None) -> bool:
-    """Say whether findings affirm what was inserted: by name where its names are known, at all where not."""
+def _affirms(value: Value, wanted: Value, inserted: Inserted | None, *, before: frozenset[str] | None) -> bool:
+    """Say whether findings affirm what was inserted.
+
+    A yes without a name does, and where the names of what was inserted are not known any name. Where they are known,
+    one of them does, and beside the answer to the source (``before``) any name that was not in it: what was pasted is
+    seen, if called something else. Against the truth (None) another name is wrong.
+    """
     if not isinstance(value, Names) or not isinstance(wanted, Names):
         return False
     if NO in wanted.names:
@@ -203,7 +217,8 @@ def _affirms(value: Value, wanted: Value, inserted: Inserted | None) -> bool:
     allowed = inserted.names if inserted is not None else frozenset()
     if YES in value.names or (not allowed and YES in wanted.names):
         return True
-    return bool(value.names & (allowed or wanted.names))
+    new = allowed and before is not None and value.names - before
+    return bool(new or value.names & (allowed or wanted.names))
 
 
 def cells_of(mask: NDArray[np.bool_], *, share: float = LEAST_SHARE) -> frozenset[str]:
