@@ -84,10 +84,12 @@ def _slips() -> dict[str, str | None]:
     for word in sorted(_known()):
         for slip in _of(word) - _known():
             other = found.get(slip, word)
-            found[slip] = word if other is not None and _meanings(other) == _meanings(word) else None
+            same = other is not None and (other == word or _meanings(other) == _meanings(word))
+            found[slip] = word if same else None
     return found
 
 
+@cache
 def _meanings(word: str) -> frozenset[str]:
     named = {
         f"{section}.{name}"
