@@ -36,7 +36,8 @@ from medtest.simlab.product import Product, Settings, picture_sha256  # noqa: E4
 from medtest.simlab.reader import Reader  # noqa: E402
 from medtest.simlab.sight import Sight, Traits  # noqa: E402
 from medtest.vqa.answers.answer import Answer  # noqa: E402
-from medtest.vqa.expectations import Inserted, default_matrix  # noqa: E402
+from medtest.vqa.expectations import Inserted  # noqa: E402
+from medtest.vqa.matrix import default_matrix  # noqa: E402
 from medtest.vqa.questions import Question, official  # noqa: E402
 
 SUITE_SEED = 4
