@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -116,3 +118,19 @@ def test_files_of_tests_have_names_of_their_own():
     # pytest imports them by these names alone
     names = [path.name for path in Path(__file__).parent.rglob("test_*.py")]
     assert sorted(set(names)) == sorted(names)
+
+
+def _beside() -> list[Path]:
+    root = PACKAGE.parent
+    return [path for folder in ("benchmarks", "scripts") for path in sorted((root / folder).glob("*.py"))]
+
+
+@pytest.mark.parametrize("path", _beside(), ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_benchmarks_and_scripts_import_what_is_there(path: Path) -> None:
+    # they are run by hand, when what they import may have moved long since
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and (node.module or "").split(".")[0] == "medtest":
+            module = importlib.import_module(str(node.module))
+            for alias in node.names:
+                found = hasattr(module, alias.name) or importlib.util.find_spec(f"{node.module}.{alias.name}")
+                assert found, f"{path.name} imports {alias.name} from {node.module}, where it is not"
