@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from medtest.api.answers import NotAnAnswer, decoded, error_of, read_body
 from medtest.api.body import request_body
-from medtest.api.redact import guard, guard_logs, looks_random, reason_of, redact
+from medtest.api.redact import guard, guard_logs, names_variable, reason_of, redact
 from medtest.api.request import Parameters, Request, State
 from medtest.api.retry import AGAIN, Reply, Trouble
 from medtest.errors import Mistake, UserMistakes
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 _NO_KEY = "none"
-_NAME = re.compile(r"[A-Z][A-Z0-9]{0,13}(?:_[A-Z0-9]{1,14}){0,7}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FILTERED = ("content_filter", "content_policy", "moderation")
 _SCHEMA_WORDS = ("response_format", "json_schema", "structured", "text.format", "schema")
@@ -139,7 +138,7 @@ class Endpoint:
             return [Mistake(where=where, key="key_variable", found="something else (not shown)", allowed=allowed)]
         if os.environ.get(self.key_variable, "").strip():
             return []
-        if not (_NAME.fullmatch(self.key_variable) and not looks_random(self.key_variable)):
+        if not names_variable(self.key_variable):
             # Nor is what could be a key by its letters; names of variables are in capitals by custom.
             found = "a variable that is not set (not shown: it could be the key itself)"
             return [Mistake(where=where, key="key_variable", found=found, allowed=allowed)]

@@ -29,6 +29,11 @@ _AUTHORIZATION = re.compile(
 _BEARER = re.compile(r"(bearer\s+)([A-Za-z0-9._~+/=*-]+)", re.IGNORECASE)  # RFC 6750 section 2.1, and masks
 _HEADER = re.compile(r"((?:x-)?api[-_]key[\"']?\s*[:=,]\s*b?[\"']?)[^\s\"',;)}\]]+", re.IGNORECASE)
 _SHAPED = re.compile(r"\b(?:sk|pk|rk|key|gsk|hf|AIza)[-_]?(?:[A-Za-z0-9*]+[-_])*[A-Za-z0-9*]{16,}\b")
+SECRET_NAMES = re.compile(
+    r"api[-_]?key|authorization|bearer|credential|passw|secret|(?:auth|access|api)[-_]?token|^token$", re.IGNORECASE
+)
+"""Names of fields and options that hold keys; others end with ``key`` or ``tokens`` and hold none."""
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9]{0,13}(?:_[A-Z0-9]{1,14}){0,7}")
 _PREFIX = re.compile(r"(?:sk|pk|rk|gsk|hf)[-_]")
 _RUN = re.compile(r"[A-Za-z0-9*]+")
 _LEAST_RUN, _LEAST_MIXED, _LEAST_LETTERS = 8, 16, 32
@@ -44,6 +49,11 @@ def guard(variable: str) -> None:
     if variable:
         with _lock:
             _names.add(variable)
+
+
+def names_variable(text: str) -> bool:
+    """Whether a text can be shown as the name of a key's variable: in capitals, as is the custom, and no key itself."""
+    return bool(_VARIABLE.fullmatch(text)) and not looks_random(text)
 
 
 def looks_random(token: str) -> bool:

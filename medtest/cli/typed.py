@@ -6,7 +6,6 @@ import re
 import shlex
 from collections.abc import Sequence
 
-_VARIABLE = re.compile(r"[A-Z][A-Z0-9]{0,13}(?:_[A-Z0-9]{1,14}){0,7}")
 _CREDENTIALS = re.compile(r"//[^@\s]+@")
 _MULTIRUN = ("-m", "--multirun")
 
@@ -35,11 +34,11 @@ def typed_command(called: str, typed: Sequence[str]) -> str:
 
 def without_keys(token: str) -> str:
     """Return what was typed without what is a key or may be one; the name of a key's variable stays."""
-    from medtest.api.redact import redact
-    from medtest.suite.overrides import HOLDS_KEY, unquoted
+    from medtest.api.redact import names_variable, redact
+    from medtest.suite.overrides import holds_key, unquoted
 
     key, equals, value = token.partition("=")
-    if equals and HOLDS_KEY.search(token) and not _VARIABLE.fullmatch(unquoted(value)):
+    if equals and holds_key(token) and not names_variable(unquoted(value)):
         return f"{key}=…"
     return redact(_CREDENTIALS.sub("//…@", token))
 

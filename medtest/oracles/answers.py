@@ -41,9 +41,8 @@ from medtest.vqa.judging import NOT_RELEVANT, Judged, judge, said, wanted_text
 from medtest.vqa.matrix import Expectation, Matrix, Rule, expectation, overridden, own_questions
 from medtest.vqa.questions import Question, by_name
 from medtest.vqa.values import Kind, read_value
+from medtest.vqa.wording import MOST_WORDS
 
-MOST_WORDS = 600
-"""Characters of an answer that a record keeps; a longer one ends with an ellipsis."""
 MOST_EVIDENCE = 160
 _MOST_KEPT = 50_000
 _DECIDE = (

@@ -18,6 +18,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, QuotedString
 from hydra.errors import HydraException
 
+from medtest.api.redact import SECRET_NAMES
 from medtest.errors import Mistake
 from medtest.suite.library import MAPS
 from medtest.suite.safety import short
@@ -48,11 +49,6 @@ PATH_ENDINGS: tuple[str, ...] = ("_folder", "_file", "_path")
 WHOLE_KEYS: frozenset[str] = frozenset({"only"})
 """Keys whose commas do not sweep outside a multirun."""
 
-HOLDS_KEY = re.compile(
-    r"key_variable|api[-_]?key|authorization|bearer|credential|passw|secret|(?:auth|access|api)[-_]?token",
-    re.IGNORECASE,
-)
-"""What was typed with one of these words in it may hold a key: its value is not repeated."""
 _TOKEN = re.compile(r"(?P<sign>\+\+|\+|~)?(?P<key>[^\s=+~][^=]*?)(?:=(?P<value>.*))?", re.DOTALL)
 _KEEP = re.compile(r"null|\$\{.*\}", re.DOTALL)
 _NOT_READ_AS_TEXT = re.compile(r"null|true|false|nan|inf|[0-9][0-9_]*(?:e[-+]?[0-9_]+)?", re.IGNORECASE)
@@ -77,6 +73,11 @@ class Prepared:
     suite_folders: list[Path] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
     mistakes: list[Mistake] = field(default_factory=list)
+
+
+def holds_key(token: str) -> bool:
+    """Whether what was typed may hold a key, by the words in it: its value is not repeated."""
+    return "key_variable" in token or bool(SECRET_NAMES.search(token))
 
 
 def _holds_path(key: str) -> bool:
@@ -304,7 +305,7 @@ def _accept(typed: str, override: str, ready: Prepared) -> None:
             Mistake(
                 where="command line",
                 key=key.lstrip("+"),
-                found="something (not shown)" if HOLDS_KEY.search(typed) else short(value) or "nothing",
+                found="something (not shown)" if holds_key(typed) else short(value) or "nothing",
                 allowed="a number, a word, [a,b], {key: value}, or text in quotes",
                 fix=f"put text with special signs in two pairs of quotes: {key}=\"'…'\"",
             )

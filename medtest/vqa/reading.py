@@ -21,7 +21,7 @@ from medtest.vqa.answers.parse import parse
 from medtest.vqa.answers.place import CELLS
 from medtest.vqa.questions import by_name
 from medtest.vqa.values import Kind
-from medtest.vqa.wording import plain_value
+from medtest.vqa.wording import MOST_WORDS, plain_value
 
 REVISION = 2
 """Raise it whenever the same words would be put to a model, or its replies be believed, in another way."""
@@ -62,7 +62,6 @@ _FORMS: Mapping[Kind, str] = {
     Kind.PROCEDURE: "the usual English name of the procedure",
     Kind.TEXT: "the answer in a few English words",
 }
-_MOST = 600
 _LINE = re.compile(r"^[^\S\n]*=+[^\S\n]*$", re.MULTILINE)
 _SPACED = ("LATIN", "GREEK", "CYRILLIC")
 """Scripts that set words apart, as their letters are named in Unicode; others join them, or hang particles on them."""
@@ -128,13 +127,13 @@ def reading_of(reply: Mapping[str, Any], unread: Unread) -> Reading:
     told = JudgeReply.model_validate(dict(reply))
     if told.meaning == "unclear":
         return Reading(State.UNPARSED)
-    quote = told.quote[:_MOST].strip(_QUOTES)
+    quote = told.quote[:MOST_WORDS].strip(_QUOTES)
     if not _stands(_even(quote), _even(unread.words)):
         return Reading(State.UNPARSED, quote=quote, doubt="its quotation does not stand in the answer")
     if told.meaning != "value":
         return Reading(State(told.meaning), quote=quote)
     question = by_name(unread.item)
-    read = parse(told.answer[:_MOST], Kind(unread.kind), None if question is None else question.id)
+    read = parse(told.answer[:MOST_WORDS], Kind(unread.kind), None if question is None else question.id)
     if read.value is None:
         return Reading(State.UNPARSED, quote=quote, doubt="its short form is no value of this question")
     return Reading(State.VALUE, said=str(read.value), quote=quote)

@@ -4,39 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from question_seeds import ask_of, seed_of
 
-from medtest.cases import Address, AnswerOutput, Ask, Effect, Json, PreparedSeed, SeedRef, Verdict
+from medtest.cases import Address, AnswerOutput, Ask, Effect, Json, Verdict
 from medtest.oracles import criteria
 from medtest.oracles.answers import MOST_WORDS, WHY, Answers, clean
 from medtest.oracles.criteria import Against
 from medtest.suite.model import Criterion
-from medtest.vqa.questions import by_name, question_of
-
-BLANK = np.zeros((9, 9), np.bool_)
-
-
-def ask_of(name: str, *truth: str) -> Ask:
-    question = by_name(name)
-    assert question is not None
-    return Ask(item=name, text=question.text, kind=question.kind.value, id=question.id, truth=truth or None)
-
-
-def seed_of(ask: Ask) -> PreparedSeed:
-    return PreparedSeed(
-        ref=SeedRef(dataset="d", seed_id="s", items=(ask.item,)),
-        image=np.zeros((9, 9, 3), np.uint8),
-        mask=None,
-        original_mask=None,
-        frame=BLANK,
-        grey=BLANK.astype(np.float32),
-        kind="answer",
-        asks=(ask,),
-    )
+from medtest.vqa.questions import question_of
 
 
 def output(item: str, text: str, relation: str = "source", state: str = "answered", **rest: Any) -> AnswerOutput:

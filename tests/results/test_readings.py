@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medtest.cases import SOURCE, Address, AnswerOutput, Ask, Effect, PreparedSeed, SeedRef
+from medtest.cases import SOURCE, Address, AnswerOutput, Effect
 from medtest.oracles.answers import Answers
 from medtest.results.answer_states import state_table
 from medtest.results.answer_tables import answer_tables
@@ -17,10 +18,12 @@ from medtest.results.readings import judged_table, unread_in, with_readings
 from medtest.results.records_io import Records
 from medtest.suite.model import Criterion
 from medtest.vqa.answers.answer import State
-from medtest.vqa.questions import by_name
 from medtest.vqa.reading import Reading
 
-BLANK = np.zeros((9, 9), np.bool_)
+sys.path.insert(0, str(Path(__file__).parents[1] / "oracles"))
+
+from question_seeds import ask_of, seed_of  # noqa: E402
+
 FINNISH = {"yksi": "One.", "kaksi": "Two.", "en voi auttaa": "I cannot help with that.", "vaikea": "vaikea"}
 READ = {
     "yksi": Reading(State.VALUE, "1", "yksi"),
@@ -36,24 +39,9 @@ def oracle() -> Answers:
     return Answers(Answers.Settings(), primary=Criterion(score="answer", threshold=0.0, against="source"))
 
 
-def seed_of(ask: Ask) -> PreparedSeed:
-    return PreparedSeed(
-        ref=SeedRef(dataset="d", seed_id="s", items=(ask.item,)),
-        image=np.zeros((9, 9, 3), np.uint8),
-        mask=None,
-        original_mask=None,
-        frame=BLANK,
-        grey=BLANK.astype(np.float32),
-        kind="answer",
-        asks=(ask,),
-    )
-
-
 def row(image: int, relation: str, words: str, source: str) -> dict[str, Any]:
     """Return a record as the runner writes it."""
-    question, judge = by_name("polyps"), oracle()
-    assert question is not None
-    ask = Ask(item="polyps", text=question.text, kind=question.kind.value, id=question.id, truth=("1",))
+    judge, ask = oracle(), ask_of("polyps", "1")
     seed = seed_of(ask)
 
     def said(text: str, under: str) -> AnswerOutput:

@@ -32,14 +32,13 @@ from medtest.systems.answering.openai_compatible import CACHE, OpenAICompatible,
 from medtest.systems.asking import BudgetLimits
 from medtest.vqa.reading import REVISION, SYSTEM_PROMPT, JudgeReply, Reading, Unread, reading_of
 from medtest.vqa.values import Kind
+from medtest.vqa.wording import MOST_WORDS
 
 LEDGER = "judge.sqlite"
 """The judge's ledger in a run's folder."""
 NAME = "judge"
 _WAIT_SECONDS = 10.0
 _TOLD_SECONDS = 0.5
-LONGEST = 600
-"""Characters that records keep of a question and of an answer (:data:`medtest.oracles.answers.MOST_WORDS`)."""
 
 
 class Stopped(Exception):  # noqa: N818 - what the user did, not what broke
@@ -120,7 +119,7 @@ class Judge:
 
     def quote(self) -> str:
         """Say what one call costs at most: the longest words that a record keeps, and a reply of full length."""
-        text = "x" * LONGEST
+        text = "x" * MOST_WORDS
         asked = [Unread(item="", kind=str(kind), question=text, words=text) for kind in Kind]
         longest = max(asked, key=lambda one: len(one.prompt()))
         planned = planned_cost([self._request("", longest)], self.model.parameters(), self.model.price())

@@ -7,7 +7,6 @@ request and an outcome an answer.
 from __future__ import annotations
 
 import hashlib
-import re
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from medtest.api.campaign import Campaign
 from medtest.api.client import Caller, Endpoint
 from medtest.api.gate import Gate, shared_gate
 from medtest.api.ledger import Ledger, doubtful_words
-from medtest.api.redact import redact
+from medtest.api.redact import SECRET_NAMES, redact
 from medtest.api.request import Parameters, Picture, Request
 from medtest.api.retry import Retries
 from medtest.cases import Json
@@ -47,10 +46,6 @@ _OURS = frozenset(
     | {"response_format"}
 )
 """Fields of a body by which answers are read and budgets kept: they have settings of their own, or one value only."""
-_SECRET = re.compile(
-    r"api[-_]?key|authorization|bearer|credential|passw|secret|access[-_]?token|^token$", re.IGNORECASE
-)
-"""Names of fields that hold keys; providers have others that end with ``key`` (``prompt_cache_key``)."""
 
 
 def holds_secret(value: Any, name: str = "") -> bool:
@@ -61,7 +56,7 @@ def holds_secret(value: Any, name: str = "") -> bool:
         return any(holds_secret(item, name) for item in value)
     if not isinstance(value, str) or not value:
         return False
-    return bool(_SECRET.search(name)) or redact(value) != value
+    return bool(SECRET_NAMES.search(name)) or redact(value) != value
 
 
 def key_as_name(where: str, key: str) -> Mistake:

@@ -19,7 +19,8 @@ from medtest.api.faults_server import serving
 from medtest.api.ledger import Ledger
 from medtest.errors import ExitCode
 from medtest.oracles.answers import MOST_WORDS
-from medtest.systems.answering.judge import LEDGER, LONGEST, Judge
+from medtest.systems.answering import judge as judge_module
+from medtest.systems.answering.judge import LEDGER, Judge
 from medtest.systems.answering.openai_compatible import ApiSettings, OpenAICompatible
 from medtest.vqa.reading import Unread
 
@@ -176,7 +177,7 @@ def test_a_judge_without_credit_ends_as_a_budget_does(tmp_path: Path) -> None:
 
 
 def test_a_plan_reckons_with_the_longest_words_that_a_record_keeps() -> None:
-    assert LONGEST == MOST_WORDS
+    assert judge_module.MOST_WORDS == MOST_WORDS
     prices = {"reader": {"input": 10.0, "output": 20.0}}
     said = reader("http://127.0.0.1:9/v1", prices=prices, max_tokens=100).quote()
     sent = int(said.split("about ")[1].split()[0].replace(",", ""))
