@@ -5,6 +5,9 @@ PORT   ?= 5000
 DEMO   ?=
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.medtest-installed
+TESTS  := $(VENV)/.medtest-tests-installed
+# uv, or pip where uv cannot be had. Both check the same hashes of the same locks.
+INSTALLER ?= uv
 # Tests run over all cores; one worker a file, since tests of a file share what they made.
 PYTEST ?= $(BIN)/python -m pytest -q -n auto --dist loadfile
 
@@ -15,13 +18,23 @@ help:
 	@echo "make slow   run the slow tests          make lint   ruff and mypy"
 	@echo "make ui     open the MLflow UI          make bench  print every speed and memory figure"
 
-# One resolution for torch, torchvision and all others; the lock holds hashes and no address of a package index.
-$(STAMP): requirements.lock pyproject.toml
+# One lock for users and one for tests, which holds the same versions and more. Neither holds an address of a package
+# index: uv and pip ask the one they are set up for. What uv cannot install (an index that pip alone knows), pip tries.
+PIP     := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+UV      := $(BIN)/uv pip install --quiet --python $(BIN)/python
+INSTALL  = $(if $(filter uv,$(INSTALLER)),$(UV) $(1) || { echo "uv could not install; pip tries" >&2; $(PIP) $(1); },$(PIP) $(1))
+
+$(STAMP): requirements.lock requirements-uv.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v < (3, 14) else "medtest needs Python 3.11-3.13, found %d.%d; try: make PYTHON=python3.11 $(MAKECMDGOALS)" % v)'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	$(if $(filter uv,$(INSTALLER)),$(PIP) --require-hashes -r requirements-uv.lock || true)
+	$(call INSTALL,--require-hashes -r requirements.lock)
+	$(call INSTALL,--no-deps -e .)
 	@touch $(STAMP)
+
+$(TESTS): $(STAMP) requirements-dev.lock
+	$(call INSTALL,--require-hashes -r requirements-dev.lock)
+	@touch $(TESTS)
 
 install: $(STAMP)
 
@@ -29,13 +42,13 @@ install: $(STAMP)
 demo: $(STAMP)
 	$(BIN)/python run.py suite=polyp_seg $(DEMO); code=$$?; [ $$code -le 1 ]
 
-test: $(STAMP)
+test: $(TESTS)
 	$(PYTEST)
 
-slow: $(STAMP)
+slow: $(TESTS)
 	$(PYTEST) -m slow
 
-lint: $(STAMP)
+lint: $(TESTS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -43,7 +56,7 @@ lint: $(STAMP)
 ui: $(STAMP)
 	$(BIN)/medtest ui --port $(PORT)
 
-bench: $(STAMP)
+bench: $(TESTS)
 	$(BIN)/python -m benchmarks
 
 clean:
