@@ -123,6 +123,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "pyproject.toml",
         "Makefile",
         "requirements.lock",
+        "requirements-uv.lock",
         "README.md",
     ):
         (checkout / name).symlink_to(ROOT / name)
