@@ -125,7 +125,9 @@ def export(tokens: Tokens, config_dir: ConfigDirs = None) -> None:
 @app.command("replay")
 def replay(
     tokens: Tokens,
-    out: Annotated[Path, typer.Option(help="Folder for source.png, followup.png and params.json.")] = Path("replay"),
+    out: Annotated[
+        Path, typer.Option(help="Folder for source.png, followup.png and params.json; with model= strips too.")
+    ] = Path("replay"),
     config_dir: ConfigDirs = None,
 ) -> None:
     """Make one case again from its address: medtest replay suite=polyp_seg phantoms/phantom-0003/blur_s3_f0_r0."""

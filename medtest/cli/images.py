@@ -131,16 +131,17 @@ def export_images(tokens: Sequence[str], *, config_dirs: Sequence[Path], console
 
 
 def replay_address(tokens: Sequence[str], *, out: Path, config_dirs: Sequence[Path], console: Console) -> None:
-    """Make one case again and write source, follow-up and parameters; of a question show what was answered.
+    """Make one case again and write source, follow-up and parameters, and show what was answered.
 
-    No system is asked: the words come from the records in ``outputs/``.
+    Systems that ``model=`` names are asked again, a strip each with truth, both answers and the score. Of a question no
+    system is asked: the words come from the records in ``outputs/``.
 
     Raises:
         UserMistakes: The suite has mistakes, or the address names no case of it.
+        MedtestError: A system cannot be loaded, or its strip not be drawn.
         OutputProblem: The folder cannot be written.
     """
     from medtest.runner.replay import replay_case
-    from medtest.runner.series_strips import view
 
     name, overrides, _, words = split_tokens(tokens)
     if len(words) != 1:
@@ -153,6 +154,24 @@ def replay_address(tokens: Sequence[str], *, out: Path, config_dirs: Sequence[Pa
     loaded = load(name, overrides, config_dirs=config_dirs)
     invocation = replace(invocation_of(loaded), limit=None)
     case = replay_case(loaded.suite, invocation, words[0])
+    pictures = _write_case(case, words[0], out)
+    console.print(
+        f"{out}: {', '.join(pictures)}, params.json (SHA-256 {case.followup_sha256[:12]}…)",
+        markup=False,
+        soft_wrap=True,
+    )
+    named = any(token.lstrip("+").split("=", 1)[0] == "model" for token in overrides)
+    if case.items:
+        chosen = [one.record_name for one in loaded.suite.build_systems().values()] if named else None
+        _show_answers(loaded.suite.name, invocation, case, chosen, console)
+    elif named:
+        _ask_again(loaded.suite, invocation, words[0], out, console)
+
+
+def _write_case(case: Replay, address: str, out: Path) -> list[str]:
+    """Write the pictures and parameters of a case; return the pictures' names."""
+    from medtest.runner.series_strips import view
+
     pictures = {"source.png": case.source, "followup.png": case.followup}
     if case.seed.kind in SERIES_KINDS:  # as they look: their range is black to white, of volumes one slice
         pictures = {name: view(case.seed, picture).image for name, picture in pictures.items()}
@@ -161,7 +180,7 @@ def replay_address(tokens: Sequence[str], *, out: Path, config_dirs: Sequence[Pa
         for file, picture in pictures.items():
             PillowImage.fromarray(np.asarray(picture)).save(out / file)
         facts = {
-            "address": words[0],
+            "address": address,
             "scale": case.scale,
             "params": case.params,
             "followup_sha256": case.followup_sha256,
@@ -169,15 +188,16 @@ def replay_address(tokens: Sequence[str], *, out: Path, config_dirs: Sequence[Pa
         (out / "params.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
     except OSError as error:
         raise OutputProblem(f"{out}: cannot be written ({error.strerror}); choose another --out") from None
-    console.print(
-        f"{out}: {', '.join(pictures)}, params.json (SHA-256 {case.followup_sha256[:12]}…)",
-        markup=False,
-        soft_wrap=True,
-    )
-    if case.items:
-        named = any(token.lstrip("+").split("=", 1)[0] == "model" for token in overrides)
-        chosen = [one.record_name for one in loaded.suite.build_systems().values()] if named else None
-        _show_answers(loaded.suite.name, invocation, case, chosen, console)
+    return list(pictures)
+
+
+def _ask_again(suite: Suite, invocation: Invocation, address: str, out: Path, console: Console) -> None:
+    """Ask the chosen systems about a case, draw a strip for each, and print verdicts and scores."""
+    from medtest.runner.replay_answers import replay_strips
+
+    for one in replay_strips(suite, invocation, address, out):
+        words = f": {one.words}" if one.words else ""
+        console.print(f"{out / one.file.name}: {one.system}, {one.verdict}{words}", markup=False, soft_wrap=True)
 
 
 def _show_answers(

@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from medtest.runner.folder import write_manifest
     from medtest.runner.outcome import Count, Limits, Progress, RunOutcome, SystemOutcome
     from medtest.runner.prepared import PreparedRun, prepare_run
-    from medtest.runner.replay import Replay, replay_case, replay_strips
+    from medtest.runner.replay import Replay, replay_case
+    from medtest.runner.replay_answers import Answered, replay_strips
     from medtest.runner.run import run_suite
 
 __all__ = [
+    "Answered",
     "Count",
     "Limits",
     "PreparedRun",
@@ -34,11 +36,12 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Answered": "replay_answers",
     "export_followups": "export",
     "write_manifest": "folder",
     "Replay": "replay",
     "replay_case": "replay",
-    "replay_strips": "replay",
+    "replay_strips": "replay_answers",
     "PreparedRun": "prepared",
     "prepare_run": "prepared",
     "run_suite": "run",

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from medtest.cases import SOURCE, Address, Image, Mask, Params, PreparedSeed, SeedRef
 from medtest.errors import MedtestError, Mistake, UserMistakes, nearest_name
-from medtest.runner.dispatch import Callbacks, Dispatcher
-from medtest.runner.folder import output_problems
-from medtest.runner.layout import Layout, device_is_certain
-from medtest.runner.messages import Job, Strip, StripTask, Task
-from medtest.runner.outcome import Limits
 from medtest.runner.parts import Parts
 from medtest.runner.privacy import Names, load_key
 from medtest.suite.model import Invocation, Suite
@@ -71,7 +65,7 @@ def replay_case(suite: Suite, invocation: Invocation, address: str | Address) ->
         MedtestError: The relation failed.
     """
     parts = Parts(suite, invocation.data, invocation.batch_size)
-    found = _find(suite, invocation, parts, address)
+    found = find(suite, invocation, parts, address)
     items = _items(found.ref, address)
     seed = parts.prepared(found.source, found.ref)
     made = parts.make(seed, parts.unit(found.ref).cases[found.case])
@@ -116,78 +110,28 @@ def replay_sequence(
     if len({(dataset, seed_id) for dataset, seed_id, _ in keys}) != 1:
         raise MedtestError("the frames of one sequence are of one seed")
     own = parts or Parts(suite, invocation.data, invocation.batch_size)
-    found = _find(suite, invocation, own, addresses[0])
+    found = find(suite, invocation, own, addresses[0])
     seed = own.prepared(found.source, found.ref)
     cases = own.unit(found.ref).cases
     made = [own.make(seed, cases[_case(own, found.ref, key)]) for _, _, key in keys]
     return tuple(None if case.follow is None else case.follow.image for case in made)
 
 
-def replay_strips(suite: Suite, invocation: Invocation, address: str | Address, folder: Path) -> tuple[Path, ...]:
-    """Make one case again, ask every system of the suite, and draw a strip for each.
-
-    Args:
-        suite: The suite it belongs to, with its systems.
-        invocation: Where the user's data lie, and the device.
-        address: As in :func:`replay_case`.
-        folder: Where ``strip-<system>.png`` are written.
-
-    Raises:
-        UserMistakes: The suite has no such case.
-        MedtestError: A system cannot be loaded, or the strip not be drawn.
-    """
-    parts = Parts(suite, invocation.data, invocation.batch_size)
-    found = _find(suite, invocation, parts, address)
-    systems = list(suite.build_systems().values())
-    with output_problems(folder / "strip.png"):
-        folder.mkdir(parents=True, exist_ok=True)
-    files = [(folder / f"strip-{system.record_name}.png").resolve() for system in systems]
-    case = parts.unit(found.ref).cases[found.case]
-    strips = tuple(
-        Strip(number, found.case, str(file), f"{case}  ·  {system.record_name}", "")
-        for number, (file, system) in enumerate(zip(files, systems, strict=True))
-    )
-    needed = any(type(system).needs_device for system in systems)
-    job = Job(
-        suite=suite,
-        data=None if invocation.data is None else str(invocation.data),
-        batch_size=invocation.batch_size,
-        device=device_is_certain(invocation.device, needed=needed) or "auto",
-        threads=invocation.threads or 1,
-        hash_key=None,
-        strata=(),
-        send_seconds=1.0,
-        hide=(),
-    )
-    tasks: Iterator[Task] = iter([StripTask(0, found.source, found.ref, strips)])
-    dispatcher = Dispatcher(
-        job=job,
-        tasks=tasks,
-        batch_seconds=invocation.batch_seconds,
-        limits=Limits(),
-        callbacks=Callbacks(
-            rows=lambda _rows, _unit: None,
-            renew=lambda _task: None,
-            tick=lambda: None,
-            layout=lambda _device: Layout(workers=1, threads=job.threads),
-            more=lambda: None,
-        ),
-    )
-    dispatcher.run()
-    missing = [file.name for file in files if not file.is_file()]
-    if missing:
-        raise MedtestError(" ".join(dispatcher.notices) or f"{', '.join(missing)} could not be drawn.")
-    return tuple(files)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
+class Found:
+    """Where a case stands: the number of its seed source, its seed, and its index in the seed's unit."""
+
     source: int
     ref: SeedRef
     case: int
 
 
-def _find(suite: Suite, invocation: Invocation, parts: Parts, address: str | Address) -> _Found:
+def find(suite: Suite, invocation: Invocation, parts: Parts, address: str | Address) -> Found:
+    """Return where the case of an address stands.
+
+    Raises:
+        UserMistakes: The suite has no such case.
+    """
     names = _names(suite, invocation)
     dataset, seed_id, key = _parsed(address)
     shown: list[str] = []
@@ -195,7 +139,7 @@ def _find(suite: Suite, invocation: Invocation, parts: Parts, address: str | Add
         for ref in source.refs():
             known = {ref.seed_id, names.seed_id(ref.dataset, ref.seed_id)}
             if ref.dataset == dataset and seed_id in known:
-                return _Found(source=number, ref=ref, case=_case(parts, ref, key))
+                return Found(source=number, ref=ref, case=_case(parts, ref, key))
             shown.append(f"{ref.dataset}/{names.seed_id(ref.dataset, ref.seed_id)}")
     wanted = f"{dataset}/{seed_id}"
     raise _no_such("seed", wanted, f"one of {len(shown)} seeds, the first: {shown[0] if shown else 'none'}", shown)

@@ -36,7 +36,7 @@ class Sample:
     """A case worth a strip.
 
     Attributes:
-        kind: ``worst``, ``median`` or ``error``.
+        kind: ``worst``, ``median`` or ``error``; "" of a case that was asked for.
         place: Its place in the plan.
         file: Name of the picture in ``samples/``.
         dataset: Data set, as in the record, and likewise the following.
@@ -87,20 +87,21 @@ class Sample:
         level = f"severity {self.severity}" if self.severity else f"draw {self.repeat}"
         level += f", frame {self.frame}" if self.frame else ""
         title = f"{self.relation}, {level}  ·  {self.verdict}  ·  {where}  ·  {system}"
+        words = self._words()
+        return title, f"{self.kind}: {words}" if self.kind and words != self.reason else words
+
+    def _words(self) -> str:
         if self.item:
-            return title, f"{self.kind}: {self._answer_words()}"
+            return self._answer_words()
         if self.score is None or self.source_score is None:
-            return title, self.reason
+            return self.reason
         name = self.score_name.removeprefix("self_")
         if name == "agreement":
-            return title, f"{self.kind}: {self._label_words()}"
-        against = " (compared with its own answer to the source)" if self.score_name.startswith("self_") else ""
+            return self._label_words()
         if self.compared == "input":
-            return title, f"{self.kind}: {name} {self.source_score:.3f} of the input, {self.score:.3f} of the answer"
-        return (
-            title,
-            f"{self.kind}: {name} {self.source_score:.3f} on the source, {self.score:.3f} on the follow-up{against}",
-        )
+            return f"{name} {self.source_score:.3f} of the input, {self.score:.3f} of the answer"
+        against = " (compared with its own answer to the source)" if self.score_name.startswith("self_") else ""
+        return f"{name} {self.source_score:.3f} on the source, {self.score:.3f} on the follow-up{against}"
 
     def _answer_words(self) -> str:
         if self.score is None or self.source_score is None or self.score_name not in ("self_agreement", "agreement"):
@@ -130,7 +131,7 @@ def choose(folder: Path, places: Places, *, oracle: Oracle, primary: Criterion, 
         primary: The criterion whose score is looked at.
         count: How many, at most.
     """
-    names = _scores(oracle, primary)
+    names = score_columns(oracle, primary)
     tied = criteria.TIE_BREAKERS.get(primary.score)
     asked = oracle.output_kind == "answer" and set(answer_words.COLUMNS) <= set(oracle.texts)
     found = _Candidates(folder, names, None if tied is None else criteria.compared_columns(tied, primary.against))
@@ -158,7 +159,7 @@ def choose(folder: Path, places: Places, *, oracle: Oracle, primary: Criterion, 
     ]
 
 
-def _scores(oracle: Oracle, primary: Criterion) -> tuple[str | None, str]:
+def score_columns(oracle: Oracle, primary: Criterion) -> tuple[str | None, str]:
     """Return the columns of the source's score (None where it is 1 by definition) and of the follow-up's."""
     name = criteria.components(primary.score)[0]
     name = name if name in oracle.scores else oracle.scores[0]
@@ -294,15 +295,28 @@ def _codes(column: pa.ChunkedArray) -> tuple[np.ndarray[Any, np.dtype[np.int64]]
 
 
 def _sample(number: int, kind: str, place: int, record: Mapping[str, Any], names: tuple[str | None, str]) -> Sample:
-    before, after = names
     seed = re.sub(r"[^A-Za-z0-9_-]+", "-", str(record["seed_id"]))[:40]
     name = (
         f"{number:02d}-{kind}-{record['relation']}-s{record['severity']}{_frame(record)}-r{record['repeat']}-{seed}.png"
     )
+    return sample_of(record, names, kind=kind, place=place, file=name)
+
+
+def sample_of(record: Mapping[str, Any], names: tuple[str | None, str], *, kind: str, place: int, file: str) -> Sample:
+    """Return a record as a strip shows it.
+
+    Args:
+        record: The record's columns by name.
+        names: What :func:`score_columns` gave.
+        kind: Why it is shown; "" where it was asked for.
+        place: Its place in the plan.
+        file: Name of its picture.
+    """
+    before, after = names
     return Sample(
         kind=kind,
         place=place,
-        file=name,
+        file=file,
         score_name=after,
         source_score=1.0 if before is None else record[before],
         score=record[after],

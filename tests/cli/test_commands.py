@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -82,6 +83,28 @@ def test_a_case_is_replayed_from_its_address(work: Path) -> None:
     with pytest.raises(UserMistakes, match="mistake") as caught:
         run_app(["replay", "suite=a=b/team.yaml", "data=data", "mine/frame_3/blur_s3_f0_r0"])
     assert "mine/frame_1" in str(caught.value)
+
+
+NET = """\
+import numpy as np
+
+
+def segment(image):
+    return image.mean(axis=2) / 255
+"""
+
+
+def test_a_replay_with_a_model_shows_truth_both_answers_and_the_score(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (work / "net.py").write_text(NET)
+    mine = ["suite=a=b/team.yaml", "data=data", "mine/frame_2/blur_s3_f0_r0", "--out", "again"]
+    assert run_app(["replay", *mine, "model=callable", "target=net.py:segment", "device=cpu"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"strip-\S+\.png: \S+, (PASS|FAIL): dice 0\.\d{3} on the source, 0\.\d{3} on the follow-up", said)
+    (strip,) = (work / "again").glob("strip-*.png")
+    with Image.open(strip) as picture:
+        assert picture.width > 4 * picture.height
 
 
 def test_an_export_says_how_to_come_back(work: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -183,7 +183,9 @@ def test_a_frame_is_replayed_and_drawn(whole: Any, tmp_path: Path) -> None:
     found = replay_case(suite, Invocation(home=home), "shades/shade-004/fade_s2_f3_r0")
     assert found.followup_sha256 == row["followup_sha256"] and found.scale == 48
     strips = replay_strips(suite, Invocation(home=home), "shades/shade-004/fade_s2_f3_r0", tmp_path)
-    assert [path.name for path in strips] == ["strip-meter.png", "strip-broken.png"]
+    assert [one.file.name for one in strips] == ["strip-meter.png", "strip-broken.png"]
+    assert strips[0].verdict == row["verdict"]
+    assert "the same label as on the source" in strips[0].words or "another label" in strips[0].words
 
 
 def test_a_sheet_shows_the_frames_of_a_sequence(whole: Any) -> None:

@@ -273,5 +273,5 @@ def test_strips_are_drawn_again_without_asking(tmp_path: Path) -> None:
     out = tmp_path / "replayed"
     written = replay_strips(suite, Invocation(home=tmp_path, quiet=True), "blobs/patient-0001/dim_s4_f0_r0/red", out)
     assert written
-    assert all(path.is_file() for path in written)
+    assert all(one.file.is_file() for one in written)
     assert log.read_text() == asked

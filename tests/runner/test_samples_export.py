@@ -104,8 +104,21 @@ def test_a_strip_of_any_case_for_every_system(sampled: Any, tmp_path: Path) -> N
     _, home, _ = sampled
     suite = make_suite(seeds=2, systems={"bright": {}, "dark": {"level": 150}})
     files = replay_strips(suite, Invocation(home=home), "blobs/patient-0001/dim_s5_f0_r0", tmp_path / "out")
-    assert [file.name for file in files] == ["strip-bright.png", "strip-dark.png"]
-    assert all(Image.open(file).width > 1000 for file in files)
+    assert [one.file.name for one in files] == ["strip-bright.png", "strip-dark.png"]
+    assert all(Image.open(one.file).width > 1000 for one in files)
+
+
+def test_what_is_replayed_is_judged_as_in_the_records(sampled: Any, tmp_path: Path) -> None:
+    suite, home, outcome = sampled
+    frame = records(outcome)
+    for seed, relation, severity in (("patient-0004", "dim2", 4), ("patient-0003", "dim", 2)):
+        row = frame.query(f"relation == {relation!r} and severity == {severity} and seed_id == {seed!r}").iloc[0]
+        address = f"blobs/{seed}/{relation}_s{severity}_f0_r0"
+        (shown,) = replay_strips(suite, Invocation(home=home), address, tmp_path)
+        assert shown.verdict == row.verdict
+        scores = f"dice {row.source_dice:.3f} on the source, {row.dice:.3f} on the follow-up"
+        assert shown.words == (row.reason if row.verdict == "ERROR" else scores)
+    assert row.verdict == "ERROR"
 
 
 def _manifest(folder: Path) -> list[dict[str, str]]:

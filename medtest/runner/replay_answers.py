@@ -1,0 +1,151 @@
+"""A case made again with its systems: each is asked about it, its answers are scored, and a strip is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from medtest.cases import Address
+from medtest.errors import MedtestError
+from medtest.runner.dispatch import Callbacks, Dispatcher
+from medtest.runner.folder import output_problems
+from medtest.runner.layout import Layout, device_is_certain
+from medtest.runner.messages import Job, Strip, StripTask, Task, UnitTask
+from medtest.runner.outcome import Limits
+from medtest.runner.parts import Parts
+from medtest.runner.replay import Found, find
+from medtest.runner.rows import records_schema
+from medtest.runner.samples import Sample, sample_of, score_columns
+from medtest.suite.model import Invocation, Suite
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answered:
+    """What one system made of a case that was made again.
+
+    Attributes:
+        system: Its name in records.
+        file: The strip: source, follow-up, truth and both answers.
+        verdict: By the suite's primary criterion; "" of systems that are asked questions, which are not asked again.
+        words: The score before and after, or why there is none.
+    """
+
+    system: str
+    file: Path
+    verdict: str = ""
+    words: str = ""
+
+
+def replay_strips(suite: Suite, invocation: Invocation, address: str | Address, folder: Path) -> tuple[Answered, ...]:
+    """Make one case again, ask every system of the suite, score its answers and draw a strip for each.
+
+    The case's whole batch is inferred, as in a run, so that scores are those of the records.
+
+    Args:
+        suite: The suite it belongs to, with its systems.
+        invocation: Where the user's data lie, and the device.
+        address: As in :func:`medtest.runner.replay.replay_case`.
+        folder: Where ``strip-<system>.png`` are written.
+
+    Raises:
+        UserMistakes: The suite has no such case.
+        MedtestError: A system cannot be loaded, or the strip not be drawn.
+    """
+    parts = Parts(suite, invocation.data, invocation.batch_size)
+    again = _Again(suite, parts, find(suite, invocation, parts, address), folder)
+    with output_problems(folder / "strip.png"):
+        folder.mkdir(parents=True, exist_ok=True)
+    job = _job(suite, invocation)
+    dispatcher = Dispatcher(
+        job=job,
+        tasks=again.questions(),
+        batch_seconds=invocation.batch_seconds,
+        limits=Limits(),
+        callbacks=Callbacks(
+            rows=again.take,
+            renew=again.left,
+            tick=lambda: None,
+            layout=lambda _device: Layout(workers=1, threads=job.threads),
+            more=again.strips,
+        ),
+    )
+    dispatcher.run()
+    answered = again.answered()
+    missing = [one.file.name for one in answered if not one.file.is_file()]
+    if missing:
+        raise MedtestError(" ".join(dispatcher.notices) or f"{', '.join(missing)} could not be drawn.")
+    return answered
+
+
+def _job(suite: Suite, invocation: Invocation) -> Job:
+    needed = any(type(system).needs_device for system in suite.build_systems().values())
+    return Job(
+        suite=suite,
+        data=None if invocation.data is None else str(invocation.data),
+        batch_size=invocation.batch_size,
+        device=device_is_certain(invocation.device, needed=needed) or "auto",
+        threads=invocation.threads or 1,
+        hash_key=None,
+        strata=(),
+        send_seconds=1.0,
+        hide=(),
+    )
+
+
+class _Again:
+    """One case of a suite: what is asked about it, what came back, and the strips to draw of that.
+
+    Args:
+        suite: The suite.
+        parts: Its parts.
+        found: Where the case stands.
+        folder: Where strips go.
+    """
+
+    def __init__(self, suite: Suite, parts: Parts, found: Found, folder: Path) -> None:
+        self._found = found
+        self._cases = parts.unit(found.ref).cases
+        self._silent = suite.kind == "answer"  # asking a question again would cost, and may give another answer
+        names = [system.record_name for system in suite.build_systems().values()]
+        self._shown = [Answered(system=name, file=(folder / f"strip-{name}.png").resolve()) for name in names]
+        self._judged: dict[int, Sample] = {}
+        self._columns = records_schema(parts.oracle, ()).names
+        self._compared = score_columns(parts.oracle, suite.oracle.primary)
+
+    def questions(self) -> Iterator[Task]:
+        """Yield the task that has every system answer."""
+        if not self._silent:
+            todo = bytes(int(index == self._found.case) for index in range(len(self._cases)))
+            yield UnitTask(0, self._found.source, self._found.ref, (todo,) * len(self._shown), {})
+
+    def take(self, rows: list[tuple[int, int, tuple[Any, ...]]], _unit: int) -> None:
+        """Take records of the case, one a system."""
+        for number, _, row in rows:
+            record = dict(zip(self._columns, row, strict=True))
+            self._judged[number] = sample_of(record, self._compared, kind="", place=self._found.case, file="")
+
+    def left(self, task: UnitTask) -> UnitTask | None:
+        """Return a task that a worker did not live to end, with the systems that are left."""
+        todo = tuple(bytes(len(one)) if number in self._judged else one for number, one in enumerate(task.todo))
+        return replace(task, todo=todo) if any(map(any, todo)) else None
+
+    def strips(self) -> Iterator[Task]:
+        """Return the task that draws the strips, with what is known by then."""
+        strips = []
+        for number, one in enumerate(self._shown):
+            title, detail = f"{self._cases[self._found.case]}  \N{MIDDLE DOT}  {one.system}", ""
+            if number in self._judged:
+                title, detail = self._judged[number].caption(one.system)
+            strips.append(Strip(number, self._found.case, str(one.file), title, detail))
+        return iter([StripTask(1, self._found.source, self._found.ref, tuple(strips))])
+
+    def answered(self) -> tuple[Answered, ...]:
+        """Return what every system made of the case."""
+        return tuple(
+            replace(one, verdict=str(self._judged[number].verdict), words=self._judged[number].caption(one.system)[1])
+            if number in self._judged
+            else one
+            for number, one in enumerate(self._shown)
+        )
