@@ -22,7 +22,8 @@ from report_parts import invocation, leave_run, make_suite  # noqa: E402
 
 from medtest import tracking  # noqa: E402
 from medtest.errors import ExitCode, NotTracked  # noqa: E402
-from medtest.report.finish import close_parents, finish, track_failure  # noqa: E402
+from medtest.report.finish import finish  # noqa: E402
+from medtest.report.tracked import close_parents, track_failure  # noqa: E402
 from medtest.suite.model import Gate  # noqa: E402
 from medtest.tracking import store_files  # noqa: E402
 

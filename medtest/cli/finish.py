@@ -127,7 +127,7 @@ def _check_items(suite: Suite, invocation: Invocation) -> None:
 
 def close_parents(home: Path, parents: Parents, *, failed: bool) -> bool:
     """End the parent runs of a sweep; False when the store could not be reached."""
-    from medtest.report.finish import close_parents as close
+    from medtest.report.tracked import close_parents as close
 
     try:
         close(home, parents, failed=failed)
@@ -142,7 +142,7 @@ def _note_failure(
     """Mark the invocation FAILED in MLflow; the error itself is what the user reads."""
     if not invocation.track:
         return
-    from medtest.report.finish import track_failure
+    from medtest.report.tracked import track_failure
 
     with contextlib.suppress(NotTracked):  # the first job of a sweep has no parents to leave open: it ends its own
         track_failure(suite, invocation, type(error).__name__, parents=parents, sweep=sweep and parents is not None)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +15,22 @@ from rich.console import RenderableType
 
 from medtest.errors import SEVERITY_ORDER, ExitCode, NotTracked
 from medtest.report.answer_sheets import write_sheets
-from medtest.report.comparison import REPORT, Compared, write_comparison
+from medtest.report.comparison import REPORT, write_comparison
 from medtest.report.console import efr_view, gates_view, one_line
 from medtest.report.film_strips import write_films
 from medtest.report.material import Material, read_run
-from medtest.report.metrics import child_of
 from medtest.report.page import report_html
 from medtest.report.reference_system import find_reference, read_reference
-from medtest.report.series import files_of
+from medtest.report.tracked import Results, track, track_failure, write_run
 from medtest.results.records_io import RECORDS
 from medtest.results.tables import make_tables
-from medtest.results.wanted import RUN_FILE, SUITE_FILE, Wanted
+from medtest.results.wanted import SUITE_FILE, Wanted
 from medtest.runner.folder import output_problems, write_manifest, writing_text
 from medtest.runner.outcome import RunOutcome, SystemOutcome
 from medtest.suite.exclusion import COPY as EXCLUDED
 from medtest.suite.model import Invocation, Suite
 from medtest.systems.answering.judge import Readings
-from medtest.tracking import Parents, Tracker
+from medtest.tracking import Parents
 
 VIEWS = "views"
 
@@ -61,13 +60,6 @@ class Finished:
     note: str = ""
 
 
-@dataclass
-class _Results:
-    materials: list[Material] = field(default_factory=list)
-    targets: list[Path] = field(default_factory=list)
-    compared: Compared = field(default_factory=Compared)
-
-
 def finish(
     suite: Suite,
     invocation: Invocation,
@@ -89,7 +81,8 @@ def finish(
         view: Digest of the oracle where it is not the suite's own; tables and report then go to ``views/<digest>/``.
         readings: What a judge read of each system's answers, by the system's name; a view of its own.
         parents: Parent runs that an earlier job of the sweep made.
-        sweep: Whether more jobs follow, so that the parents stay open; end them with :func:`close_parents`.
+        sweep: Whether more jobs follow, so that the parents stay open; end them with
+            :func:`medtest.report.tracked.close_parents`.
 
     Returns:
         What came out. An MLflow that cannot be reached is a problem told and exit code 4, never lost results.
@@ -99,7 +92,7 @@ def finish(
     """
     if outcome.interrupted:
         return _interrupted(suite, invocation, outcome, parents=parents, sweep=sweep)
-    results = _Results()
+    results = Results()
     reference = _reference(suite, invocation, outcome)
     for one in outcome.systems:
         read = (readings or {}).get(one.record_name)
@@ -116,7 +109,7 @@ def finish(
     tracked = parents
     try:
         if invocation.track:
-            tracked = _track(suite, invocation, outcome, results, parents=parents, sweep=sweep)
+            tracked = track(suite, invocation, outcome, results, parents=parents, sweep=sweep)
     except NotTracked as error:
         problems.append(str(error))
         codes.append(ExitCode.NOT_TRACKED)
@@ -158,20 +151,6 @@ def remake(folder: Path, *, reference: Path | None = None) -> Material:
     _write_text(folder / REPORT, report_html(material))
     write_manifest(folder)
     return material
-
-
-def close_parents(home: Path, parents: Parents, *, failed: bool = False) -> None:
-    """End the parent runs of a sweep.
-
-    Args:
-        home: Folder that holds ``mlruns/``.
-        parents: What :func:`finish` gave.
-        failed: Whether any job ended badly.
-
-    Raises:
-        NotTracked: The store failed.
-    """
-    Tracker(home, parents.uri).close(parents, failed=failed)
 
 
 def _reference(suite: Suite, invocation: Invocation, outcome: RunOutcome) -> Path | None:
@@ -224,7 +203,7 @@ def _system(
     if run and not (view and run.get("command")):  # for the report that medtest tables makes from the folder alone
         run["command"] = _without_view(invocation.command) if view else invocation.command
         run["reference"] = None if reference is None else Path(os.path.relpath(reference, one.folder)).as_posix()
-        _write_text(one.folder / RUN_FILE, _run_text(run))
+        write_run(one.folder, run)
     run["error_percent"] = one.error_percent
     material = Material(
         folder=one.folder,
@@ -258,80 +237,6 @@ def _write_text(path: Path, text: str) -> None:
         file.write(text)
 
 
-# --- MLflow -------------------------------------------------------------------------------------------------------
-
-
-def _track(
-    suite: Suite,
-    invocation: Invocation,
-    outcome: RunOutcome,
-    results: _Results,
-    *,
-    parents: Parents | None,
-    sweep: bool,
-) -> Parents:
-    tracker = Tracker(invocation.home, invocation.tracking_uri)
-    tracked = tracker.parent(suite.name, _parent_name(suite, outcome, sweep), _parent_tags(suite, invocation), parents)
-    failed = True
-    try:
-        for one, material, target in zip(outcome.systems, results.materials, results.targets, strict=True):
-            good = one.error_percent <= suite.max_error_percent
-            earlier = read_run(target).get("mlflow_run_id")
-            child = child_of(material, target, run_id=str(earlier) if earlier else None, ended_well=good)
-            run_id = tracker.child(suite.name, tracked, child)
-            _keep_id(target, one.folder, run_id)
-            write_manifest(one.folder)
-            tracker.attach(run_id, [(target / RUN_FILE, ""), (one.folder / "manifest.sha256", "")])
-        tracker.attach(tracked.runs[suite.name], _shared_files(results.compared))
-        failed = False
-    finally:
-        if failed or not sweep:
-            _close_quietly(tracker, tracked, failed=failed) if failed else tracker.close(tracked)
-    return tracked
-
-
-def _shared_files(compared: Compared) -> list[tuple[Path, str]]:
-    """Return what belongs to all systems together, with the artifact folder of each file."""
-    page = [] if compared.page is None else [(compared.page, "")]
-    return page + [(path, f"alpha_sigma/{one.found.scale}") for one in compared.series for path in files_of(one)]
-
-
-def _close_quietly(tracker: Tracker, parents: Parents, *, failed: bool) -> None:
-    """Mark parents FAILED where the store still takes it; the error that led here is what the user reads."""
-    try:
-        tracker.close(parents, failed=failed)
-    except NotTracked:
-        return
-
-
-def _keep_id(target: Path, folder: Path, run_id: str) -> None:
-    """Note the run's id in ``run.json`` of the folder, or of the view."""
-    content: dict[str, Any] = read_run(folder) if target == folder else {"view": target.name}
-    content["mlflow_run_id"] = run_id
-    _write_text(target / RUN_FILE, _run_text(content))
-
-
-def _run_text(content: dict[str, Any]) -> str:
-    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-
-
-def _parent_name(suite: Suite, outcome: RunOutcome, sweep: bool) -> str:
-    names: Sequence[str] = [one.record_name for one in outcome.systems]
-    if sweep:
-        return f"{suite.name} {suite.version} sweep"
-    return f"{suite.name} {suite.version}: {', '.join(names)}"
-
-
-def _parent_tags(suite: Suite, invocation: Invocation) -> dict[str, str]:
-    found = {
-        "suite": suite.name,
-        "suite_version": suite.version,
-        "command": invocation.sweep_command or invocation.command,
-        "mlflow.note.content": suite.description,
-    }
-    return {key: value for key, value in found.items() if value}
-
-
 def _interrupted(
     suite: Suite, invocation: Invocation, outcome: RunOutcome, *, parents: Parents | None, sweep: bool
 ) -> Finished:
@@ -351,38 +256,3 @@ def _interrupted(
         problems=tuple(problems),
         note=f"interrupted after {done:,} of {planned:,} cases",
     )
-
-
-def track_failure(
-    suite: Suite,
-    invocation: Invocation,
-    reason: str,
-    *,
-    parents: Parents | None = None,
-    sweep: bool = False,
-    outcome: RunOutcome | None = None,
-) -> Parents:
-    """Note in MLflow that an invocation ended badly: its parent run is FAILED, with the reason as a tag.
-
-    Args:
-        suite: The suite.
-        invocation: How it was called.
-        reason: One line without paths.
-        parents: Parent runs that an earlier job of the sweep made.
-        sweep: Whether more jobs follow.
-        outcome: What the runner gave, where it gave anything.
-
-    Raises:
-        NotTracked: The store failed.
-    """
-    tracker = Tracker(invocation.home, invocation.tracking_uri)
-    name = _parent_name(suite, outcome or RunOutcome(systems=()), sweep)
-    tags = {**_parent_tags(suite, invocation), "failure": reason}
-    tracked = tracker.parent(suite.name, name, tags, parents)
-    tracked.failed.add(suite.name)
-    if not sweep:
-        tracker.close(tracked, failed=True)
-    return tracked
-
-
-__all__ = ["Finished", "close_parents", "finish", "remake", "track_failure"]

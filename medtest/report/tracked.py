@@ -1,0 +1,174 @@
+"""A run's results in MLflow: a parent run for the invocation, a child run for each system under its view."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from medtest.errors import NotTracked
+from medtest.report.comparison import Compared
+from medtest.report.material import Material, read_run
+from medtest.report.metrics import child_of
+from medtest.report.series import files_of
+from medtest.results.wanted import RUN_FILE
+from medtest.runner.folder import write_manifest, writing_text
+from medtest.runner.outcome import RunOutcome
+from medtest.suite.model import Invocation, Suite
+from medtest.tracking import Parents, Tracker
+
+
+@dataclass
+class Results:
+    """What was made of a run's systems under one view.
+
+    Attributes:
+        materials: Each system's tables and what its report shows, in the suite's order.
+        targets: Where each system's tables and report lie: its folder, or the view's in it.
+        compared: What sets the systems side by side.
+    """
+
+    materials: list[Material] = field(default_factory=list)
+    targets: list[Path] = field(default_factory=list)
+    compared: Compared = field(default_factory=Compared)
+
+
+def track(
+    suite: Suite,
+    invocation: Invocation,
+    outcome: RunOutcome,
+    results: Results,
+    *,
+    parents: Parents | None,
+    sweep: bool,
+) -> Parents:
+    """Write a child run for each system below the invocation's parent run.
+
+    Args:
+        suite: The suite.
+        invocation: How it was called.
+        outcome: What the runner gave.
+        results: What is shown of it.
+        parents: Parent runs that an earlier job of the sweep made.
+        sweep: Whether more jobs follow, so that the parents stay open.
+
+    Returns:
+        The parent runs.
+
+    Raises:
+        NotTracked: The store failed; the parent run is FAILED where it still takes that.
+    """
+    tracker = Tracker(invocation.home, invocation.tracking_uri)
+    tracked = tracker.parent(suite.name, _parent_name(suite, outcome, sweep), _parent_tags(suite, invocation), parents)
+    failed = True
+    try:
+        for one, material, target in zip(outcome.systems, results.materials, results.targets, strict=True):
+            good = one.error_percent <= suite.max_error_percent
+            earlier = read_run(target).get("mlflow_run_id")
+            child = child_of(material, target, run_id=str(earlier) if earlier else None, ended_well=good)
+            run_id = tracker.child(suite.name, tracked, child)
+            _keep_id(target, one.folder, run_id)
+            write_manifest(one.folder)
+            tracker.attach(run_id, [(target / RUN_FILE, ""), (one.folder / "manifest.sha256", "")])
+        tracker.attach(tracked.runs[suite.name], _shared_files(results.compared))
+        failed = False
+    finally:
+        if failed or not sweep:
+            _close_quietly(tracker, tracked, failed=failed) if failed else tracker.close(tracked)
+    return tracked
+
+
+def _shared_files(compared: Compared) -> list[tuple[Path, str]]:
+    """Return what belongs to all systems together, with the artifact folder of each file."""
+    page = [] if compared.page is None else [(compared.page, "")]
+    return page + [(path, f"alpha_sigma/{one.found.scale}") for one in compared.series for path in files_of(one)]
+
+
+def _close_quietly(tracker: Tracker, parents: Parents, *, failed: bool) -> None:
+    """Mark parents FAILED where the store still takes it; the error that led here is what the user reads."""
+    try:
+        tracker.close(parents, failed=failed)
+    except NotTracked:
+        return
+
+
+def _keep_id(target: Path, folder: Path, run_id: str) -> None:
+    """Note the run's id in ``run.json`` of the folder, or of the view."""
+    content: dict[str, Any] = read_run(folder) if target == folder else {"view": target.name}
+    content["mlflow_run_id"] = run_id
+    write_run(target, content)
+
+
+def write_run(folder: Path, content: Mapping[str, Any]) -> None:
+    """Write ``run.json`` of a folder or of a view.
+
+    Raises:
+        OutputProblem: It cannot be written.
+    """
+    with writing_text(folder / RUN_FILE) as file:
+        file.write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def _parent_name(suite: Suite, outcome: RunOutcome, sweep: bool) -> str:
+    names: Sequence[str] = [one.record_name for one in outcome.systems]
+    if sweep:
+        return f"{suite.name} {suite.version} sweep"
+    return f"{suite.name} {suite.version}: {', '.join(names)}"
+
+
+def _parent_tags(suite: Suite, invocation: Invocation) -> dict[str, str]:
+    found = {
+        "suite": suite.name,
+        "suite_version": suite.version,
+        "command": invocation.sweep_command or invocation.command,
+        "mlflow.note.content": suite.description,
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+def track_failure(
+    suite: Suite,
+    invocation: Invocation,
+    reason: str,
+    *,
+    parents: Parents | None = None,
+    sweep: bool = False,
+    outcome: RunOutcome | None = None,
+) -> Parents:
+    """Note in MLflow that an invocation ended badly: its parent run is FAILED, with the reason as a tag.
+
+    Args:
+        suite: The suite.
+        invocation: How it was called.
+        reason: One line without paths.
+        parents: Parent runs that an earlier job of the sweep made.
+        sweep: Whether more jobs follow.
+        outcome: What the runner gave, where it gave anything.
+
+    Raises:
+        NotTracked: The store failed.
+    """
+    tracker = Tracker(invocation.home, invocation.tracking_uri)
+    name = _parent_name(suite, outcome or RunOutcome(systems=()), sweep)
+    tags = {**_parent_tags(suite, invocation), "failure": reason}
+    tracked = tracker.parent(suite.name, name, tags, parents)
+    tracked.failed.add(suite.name)
+    if not sweep:
+        tracker.close(tracked, failed=True)
+    return tracked
+
+
+def close_parents(home: Path, parents: Parents, *, failed: bool = False) -> None:
+    """End the parent runs of a sweep.
+
+    Args:
+        home: Folder that holds ``mlruns/``.
+        parents: What :func:`track` gave.
+        failed: Whether any job ended badly.
+
+    Raises:
+        NotTracked: The store failed.
+    """
+    Tracker(home, parents.uri).close(parents, failed=failed)
