@@ -14,9 +14,13 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from medtest.api.redact import redacted
 from medtest.api.request import State
 from medtest.cases import Json
 
+_MOST_TOKENS = 2**31 - 1
+"""A server that counts more does not count tokens, and no column holds its number."""
+_HALF = re.compile(r"[\ud800-\udfff]|\\u[dD][89a-fA-F]")
 _FENCE = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL | re.IGNORECASE)
 
 
@@ -94,13 +98,23 @@ def parse_structured(text: str, answer_model: type[BaseModel]) -> tuple[Json, st
     reason = "the answer is no JSON"
     for candidate in candidates:
         try:
-            return answer_model.model_validate_json(candidate).model_dump(mode="json"), ""
+            return answer_model.model_validate_json(_whole(candidate)).model_dump(mode="json"), ""
         except ValidationError as error:
             first = error.errors(include_input=False, include_url=False)[0]
             if first["type"] != "json_invalid":
                 place = ".".join(str(part) for part in first["loc"])
                 reason = f"the answer does not fit its schema: {place}: {first['msg']}"
     return None, reason
+
+
+def _whole(candidate: str) -> str:
+    """Return JSON in which halves of surrogate pairs, which pydantic refuses, are written out."""
+    if not _HALF.search(candidate):
+        return candidate
+    try:
+        return json.dumps(redacted(json.loads(candidate)))
+    except (ValueError, RecursionError):
+        return candidate
 
 
 def _chat(body: Mapping[str, Any]) -> tuple[State, str]:
@@ -155,7 +169,7 @@ def _text(content: Any) -> str:
 def _count(usage: Any, *names: str) -> int | None:
     for name in names:
         value = usage.get(name)
-        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS:
             return value
     return None
 

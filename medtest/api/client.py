@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from medtest.api.answers import NotAnAnswer, decoded, error_of, read_body
 from medtest.api.body import request_body
-from medtest.api.redact import guard, guard_logs, names_variable, reason_of, redact
+from medtest.api.redact import guard, guard_logs, names_variable, reason_of, redact, redacted
 from medtest.api.request import Parameters, Request, State
 from medtest.api.retry import AGAIN, Reply, Trouble
 from medtest.errors import Mistake, UserMistakes
@@ -34,7 +34,8 @@ _FILTERED = ("content_filter", "content_policy", "moderation")
 _SCHEMA_WORDS = ("response_format", "json_schema", "structured", "text.format", "schema")
 _NO_CREDIT_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "arrearage"})
 """OpenAI's codes, and Alibaba Cloud's for an account that is behind with payment."""
-_MOST_SHOWN = 200
+_MOST_SHOWN, _MOST_READ = 200, 20_000
+"""Characters of a model's name or of an error that are shown, and of an error that are looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,9 +269,9 @@ class Caller:
             state=found.state,
             # A server may repeat what it was sent; the ledger, the cache and the records keep what it says.
             text=redact(found.text),
-            parsed=_redacted(found.parsed),
+            parsed=redacted(found.parsed),
             plain=plain,
-            model=redact(found.model),
+            model=redact(found.model)[:_MOST_SHOWN],
             prompt_tokens=found.prompt_tokens,
             completion_tokens=found.completion_tokens,
             seconds=seconds,
@@ -331,7 +332,7 @@ class Caller:
         except (ValueError, RecursionError):
             code, message = "", ""
         words = f"{code} {message}".lower()
-        shown = " ".join(redact(message or code).split())[:_MOST_SHOWN]
+        shown = " ".join(redact((message or code)[:_MOST_READ]).split())[:_MOST_SHOWN]
         reason = f"HTTP {status}" + (f": {shown}" if shown else "")
         common: dict[str, Any] = {"status": status, "headers": headers, "seconds": seconds, "reason": reason}
         if _without_credit(status, code.lower(), words):
@@ -357,16 +358,6 @@ def _without_credit(status: int, code: str, words: str) -> bool:
         return True
     # Of other statuses the code alone: what a message says may be the question's own words.
     return status in (400, 403, 429) and code in _NO_CREDIT_CODES
-
-
-def _redacted(value: Any) -> Any:
-    if isinstance(value, str):
-        return redact(value)
-    if isinstance(value, list):
-        return [_redacted(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _redacted(item) for key, item in value.items()}
-    return value
 
 
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:

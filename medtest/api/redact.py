@@ -1,9 +1,13 @@
-"""Keys and pictures never reach a message, a log line, a traceback or a file: everything that is shown passes here.
+"""What others say is cleaned here, once, where it enters: replies, exceptions, what tools print, names of models.
 
-What is taken out: data URLs, long runs of base64, what stands in an ``Authorization`` header, bearer tokens and words
-with the prefixes of vendors' keys where they look random, and the values of the environment variables that the run
-named as holding keys, as they stand and as JSON or a URL would write them. Words of a language stay: answers about
-"bearers of the gene" pass here too.
+Keys and pictures are taken out: data URLs, long runs of base64, what stands in an ``Authorization`` header or in a
+field that is named as a key's, credentials in addresses, bearer tokens and words with the prefixes of vendors' keys
+where they look random, and the values of the environment variables that the run named as holding keys, as they stand
+and as JSON or a URL would write them. Words of a language stay: answers about "bearers of the gene" pass here too.
+
+What is no character of a text is written out: halves of surrogate pairs, which no file in UTF-8 holds, control
+characters, which a terminal obeys, and overrides of direction, which let a line read as another one. Printable signs
+of every script stay as they are.
 """
 
 from __future__ import annotations
@@ -24,17 +28,33 @@ _LEAST_KEY = 6
 _DATA_URL = re.compile(r"data:([a-z]+/[a-z0-9.+-]+)[^,\s\"']{0,80},[A-Za-z0-9+/=_%\\-]*", re.IGNORECASE)
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{160,}={0,2}")
 _AUTHORIZATION = re.compile(
-    r"(authorization[\"']?\s*[:=]\s*(?:b?[\"'])?)((?:bearer|basic|token)\s+)?([^\s\"',;)}\]]+)", re.IGNORECASE
+    r"(authorization[\"']?\s*[:=]\s*(?:b?[\"'])?)((?:bearer|basic|token)\s+)?(?!\[hidden\])([^\s\"',;)}\]]+)",
+    re.IGNORECASE,
 )
 _BEARER = re.compile(r"(bearer\s+)([A-Za-z0-9._~+/=*-]+)", re.IGNORECASE)  # RFC 6750 section 2.1, and masks
-_HEADER = re.compile(r"((?:x-)?api[-_]key[\"']?\s*[:=,]\s*b?[\"']?)[^\s\"',;)}\]]+", re.IGNORECASE)
-_SHAPED = re.compile(r"\b(?:sk|pk|rk|key|gsk|hf|AIza)[-_]?(?:[A-Za-z0-9*]+[-_])*[A-Za-z0-9*]{16,}\b")
+_FIELD = re.compile(
+    r"((?:api[-_]?key|secret[-_]?(?:access[-_]?)?key|(?:access|auth|refresh|id)[-_]?token|client[-_]?secret"
+    r"|passw(?:or)?d)[\"']?\s*)([:=,]\s*b?[\"']?)(?!\[hidden\])([^\s\"',;&)}\]]+)",
+    re.IGNORECASE,
+)
+_QUERY = re.compile(r"([?&](?:key|token|sig|signature|code)=)(?!\[hidden\])[^&#\s\"'<>)]+", re.IGNORECASE)
+_CREDENTIALS = re.compile(r"(://)[^/\s:@\"']*:[^/\s@\"']+@")
+_SHAPED = re.compile(
+    r"(?<![A-Za-z0-9])(?:sk|pk|rk|key|gsk|hf|xai|nvapi|AIza|gh[pousr]_|github_pat_|glpat-|xox[a-z]-)[A-Za-z0-9*_-]{16,}"
+)
+_AMAZON = re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b")
+_WEB_TOKEN = re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?")  # RFC 7519
 SECRET_NAMES = re.compile(
     r"api[-_]?key|authorization|bearer|credential|passw|secret|(?:auth|access|api)[-_]?token|^token$", re.IGNORECASE
 )
 """Names of fields and options that hold keys; others end with ``key`` or ``tokens`` and hold none."""
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9]{0,13}(?:_[A-Z0-9]{1,14}){0,7}")
-_PREFIX = re.compile(r"(?:sk|pk|rk|gsk|hf)[-_]")
+_PREFIX = re.compile(r"(?:sk|pk|rk|gsk|hf|xai|nvapi)[-_]|gh[pousr]_|github_pat_|glpat-|xox[a-z]-")
+_NO_SIGN = re.compile(r"\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""A return that ends no line, other controls (C0 without tab and line feed, DEL, C1), embeddings, overrides and
+isolates of direction, surrogates."""
+_MOST_OF_ERROR = 20_000
+"""Characters of an exception that are looked at; far fewer are shown."""
 _RUN = re.compile(r"[A-Za-z0-9*]+")
 _LEAST_RUN, _LEAST_MIXED, _LEAST_LETTERS = 8, 16, 32
 """Lengths from which a run of letters and digits is no word: with a digit in it, in mixed case, of one case."""
@@ -81,14 +101,30 @@ def _without_bearer(found: re.Match[str]) -> str:
     return found[1] + HIDDEN if looks_random(found[2]) else found[0]
 
 
+def _without_value(found: re.Match[str]) -> str:
+    # "password: none given" is a sentence, password=opensesame a setting
+    plain = "key" in found[1].lower() or "=" in found[2] or looks_random(found[3])
+    return found[1] + found[2] + HIDDEN if plain else found[0]
+
+
 def _without_shape(found: re.Match[str]) -> str:
-    return HIDDEN if _PREFIX.match(found[0]) or looks_random(found[0]) else found[0]
+    runs = _RUN.findall(found[0])
+    long = bool(_PREFIX.match(found[0])) and any(len(run) >= _LEAST_MIXED for run in runs)
+    return HIDDEN if long or looks_random(found[0]) else found[0]
+
+
+def visible(text: str) -> str:
+    r"""Return a text in which what is no printable sign is written out: ``\x1b``, ``\u202e``, ``\ud83d``.
+
+    Tabs and ends of lines stay. The text can be written as UTF-8, shown on a terminal, and read as it was meant.
+    """
+    return _NO_SIGN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def redact(text: object) -> str:
-    """Return ``str(text)`` without keys and pictures.
+    """Return ``str(text)`` without keys and pictures, and :func:`visible`.
 
-    The values of guarded variables are looked up now and kept nowhere.
+    The values of guarded variables are looked up now and kept nowhere. Done twice it changes nothing more.
     """
     clean = str(text)
     for name in tuple(_names):
@@ -99,16 +135,33 @@ def redact(text: object) -> str:
     clean = _DATA_URL.sub(rf"data:\1,{HIDDEN}", clean)
     clean = _AUTHORIZATION.sub(_without_header, clean)
     clean = _BEARER.sub(_without_bearer, clean)
-    clean = _HEADER.sub(rf"\1{HIDDEN}", clean)
+    clean = _FIELD.sub(_without_value, clean)
+    clean = _QUERY.sub(rf"\1{HIDDEN}", clean)
+    clean = _CREDENTIALS.sub(rf"\1{HIDDEN}@", clean)
     clean = _SHAPED.sub(_without_shape, clean)
-    return _BASE64.sub(HIDDEN, clean)
+    clean = _WEB_TOKEN.sub(HIDDEN, _AMAZON.sub(HIDDEN, clean))
+    return visible(_BASE64.sub(HIDDEN, clean))
+
+
+def redacted(value: Any) -> Any:
+    """Return a JSON value with every text in it, names of fields too, as :func:`redact` returns it."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, list):
+        return [redacted(item) for item in value]
+    if isinstance(value, dict):
+        return {redact(key): redacted(item) for key, item in value.items()}
+    return value
 
 
 def reason_of(error: BaseException, most: int = 300) -> str:
-    """Return one redacted line that says what an exception was."""
-    text = str(error).strip() or type(error).__name__
+    """Return one redacted line that says what an exception was; never raises, whatever the exception does."""
+    try:
+        text = str(error)[:_MOST_OF_ERROR].strip()
+    except Exception:  # noqa: BLE001 - a stranger's exception may break while it says what broke
+        text = ""
     # Cut after redacting: half a key is still half a key.
-    return " ".join(redact(text).split())[:most]
+    return " ".join(redact(text or type(error).__name__).split())[:most]
 
 
 def _cleaned(record: logging.LogRecord) -> logging.LogRecord:

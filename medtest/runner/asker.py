@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from medtest.api.redact import redact
 from medtest.cases import Address, Ask, Verdict
 from medtest.errors import MedtestError
 from medtest.runner.judging import SourceAnswer, finish
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 TOGETHER = "together"
 """Stands for the question in the label of a call that asks all of them."""
 
+_WORDS = ("text", "state", "model")
 _WAIT_SECONDS = 0.02
 
 
@@ -211,7 +213,9 @@ class Asker:
             if isinstance(output, str):
                 answer = Answer(output=None, verdict=Verdict.ERROR, reason=output, elapsed_ms=each)
             else:
-                answer = Answer(output=output, elapsed_ms=each)
+                # Before anything is read from it: evidence must stand in the words as they are kept.
+                words = replace(output, **{name: redact(getattr(output, name)) for name in _WORDS})
+                answer = Answer(output=words, elapsed_ms=each)
             self._answered(share, case, made, answer)
         share.under_way -= 1
         return share

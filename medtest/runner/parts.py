@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from medtest.api.redact import reason_of, redact
 from medtest.cases import (
     SERIES_KINDS,
     Address,
@@ -36,6 +37,9 @@ from medtest.systems.base import Missing, RawAnswer, System
 from medtest.systems.border import check_mask
 from medtest.systems.label_border import check_label
 from medtest.systems.series_border import check_image, check_region
+
+_MOST_REASON = 1000
+"""Characters of an exception that are kept; records cut them shorter, without paths."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,8 +234,6 @@ def _output(system: System, answer: RawAnswer, case: Made) -> Output:
 
 
 def describe(error: BaseException) -> str:
-    """Return an exception in one line."""
-    text = str(error).strip()
-    if isinstance(error, BadOutput):
-        return text
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    """Return an exception in one line, as it may be shown and kept."""
+    text, name = reason_of(error, _MOST_REASON), redact(type(error).__name__)
+    return text if isinstance(error, BadOutput) or text == name else f"{name}: {text}"

@@ -15,6 +15,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any, ClassVar
 
+from medtest.api.redact import redact
 from medtest.runner.allocator import keeping_memory
 from medtest.runner.messages import Gone, Place
 
@@ -153,10 +154,10 @@ class Worker:
         return f"ended with exit code {code}"
 
     def last_words(self) -> str:
-        """Return the end of what it wrote to its standard output and error."""
+        """Return the end of what it wrote to its standard output and error, as it may be shown."""
         self._log.seek(0, os.SEEK_END)
         self._log.seek(max(0, self._log.tell() - _LAST_WORDS))
-        return self._log.read().decode(errors="replace").strip()
+        return redact(self._log.read().decode(errors="replace").strip())
 
 
 def _signal_name(number: int) -> str:

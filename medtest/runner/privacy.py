@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
+from medtest.api.redact import redact
 from medtest.cases import SeedRef
 from medtest.errors import Mistake, OutputProblem, UserMistakes
 
@@ -125,8 +126,8 @@ class Scrubber:
         self._hide = tuple(sorted(((a, b) for a, b in hide if len(a) > 1), key=lambda pair: -len(pair[0])))
 
     def reason(self, text: str, ref: SeedRef | None) -> str:
-        """Return one short line without absolute paths, memory addresses and, with hashed ids, names of the seed."""
-        line = " ".join(str(text).split())
+        """Return one short line without keys, absolute paths and memory addresses; with hashed ids, without names."""
+        line = " ".join(redact(text).split())
         for secret, shown in self._hide:
             line = line.replace(secret, shown)
         line = _ABSOLUTE.sub(r"…/\1", line)

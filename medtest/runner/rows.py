@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from medtest.api.redact import visible
 from medtest.cases import Address, FollowUp, SeedRef, Verdict
 from medtest.oracles.base import Oracle
 from medtest.records import CASE_FACTORS, FIXED_COLUMNS, schema
@@ -121,7 +122,7 @@ class RowMaker:
             None if follow is None else float(follow.scale),
             address.frame,
             address.repeat,
-            "" if follow is None else params_text(self._scrub.params(follow.params, ref)),
+            "" if follow is None else visible(params_text(self._scrub.params(follow.params, ref))),
             source_sha,
             case.sha256,
             str(case.verdict),
@@ -130,12 +131,18 @@ class RowMaker:
             *(case.scores.get(name) for name in self._scores),
             *(case.source_scores.get(name) for name in self._scores),
             *(case.scores.get(name) for name in self._self_scores),
-            *(case.texts.get(name) for name in self._texts),
+            *(_kept(case.texts.get(name)) for name in self._texts),
             *(case.measures.get(name) for name in self._measures),
             *(factors.get(name) for name in self._factors),
             *(facts.get(_FACTS[name]) for name in CASE_FACTORS),
-            *(self._scrub.params(strata.get(name), ref) for name in self._strata),  # a column may repeat file names
+            # a column may repeat file names
+            *(_kept(self._scrub.params(strata.get(name), ref)) for name in self._strata),
         )
+
+
+def _kept(text: str | None) -> str | None:
+    """Return a text as a file of records can hold it: an oracle or a system may be anybody's."""
+    return None if text is None else visible(str(text))
 
 
 def params_text(params: Any) -> str:

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from medtest.api.client import Caller, Endpoint
 from medtest.api.faults_server import Faults, serving
-from medtest.api.redact import guard, guard_logs, reason_of, redact
+from medtest.api.redact import guard, guard_logs, reason_of, redact, visible
 from medtest.api.request import Parameters, Request, State
 from medtest.api.retry import Retries
 from medtest.errors import UserMistakes
@@ -112,6 +112,69 @@ def test_tokens_of_bearers_go(key: str, begin: str) -> None:
 def test_keys_of_vendors_go(begin: str, key: str) -> None:
     key = re.sub(r"[^A-Za-z0-9]", "", key)
     assert key not in redact(f"Incorrect API key provided: {begin}{key}.")
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("401 {'Authorization': 'Bearer sk-live-short1'}", "sk-live-short1"),
+        ("GET https://api.example.org/v1?key=AIzaSyD-9tSrke72PouQMnMX-a7eZSW0jkFMBWY&alt=json", "7eZSW0jkFMBWY"),
+        ("postgres://reader:opensesame@db.example.org/x is down", "opensesame"),
+        ("api_key=ab12cd34 was refused", "ab12cd34"),
+        ("X-Api-Key: 0a1b2c3d4e5f", "0a1b2c3d4e5f"),
+        ('{"access_token": "q1w2e3r4t5y6", "client_secret": "zx12cv34bn"}', "q1w2e3r4t5y6"),
+        ('{"access_token": "q1w2e3r4t5y6", "client_secret": "zx12cv34bn"}', "zx12cv34bn"),
+        ("OPENAI_API_KEY='9f8e7d6c5b4a3210'", "9f8e7d6c5b4a3210"),
+        ("sk-ant-api03-AbCdEfGhIjKlMnOpQrStUvWx-1_y2Z-zAA", "zAA"),
+        ("ghp_16C7e42F292c6912E7710c838347Ae178B4a", "16C7e42F"),
+        ("github_pat_11ABCDEFG0abcdefghijkl_mnopqrstuvwxyz", "mnopq"),
+        ("xoxb-123456789012-abcdefGHIJKL", "abcdefGHIJKL"),
+        ("AKIAIOSFODNN7EXAMPLE is no user", "IOSFODNN7"),
+        ("glpat-aB3dE6gH9jK2mN5pQ8sT", "aB3dE6"),
+        ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dBjftJeZ4CVP-mB92K27uh", "B92K27uh"),
+    ],
+)
+def test_keys_that_systems_raise_with(text: str, secret: str) -> None:
+    clean = redact(text)
+    assert secret not in clean and "[hidden]" in clean
+    assert redact(clean) == clean
+
+
+CONTROLS = [*map(chr, (*range(9), *range(0x0B, 0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F)))]
+CONTROLS += [chr(code) for code in (*range(0x2066, 0x206A), 0xD800, 0xD83D, 0xDC80, 0xDFFF)]
+
+
+@pytest.mark.parametrize("sign", CONTROLS, ids=lambda sign: f"{ord(sign):04x}")
+def test_what_is_no_character_of_a_text_is_written_out(sign: str) -> None:
+    clean = redact(f"two{sign} polyps")
+    assert clean == f"two{sign.encode('unicode_escape').decode()} polyps" and sign not in clean
+    assert clean.encode().decode() == clean == redact(clean)
+
+
+PRINTABLE = st.text(st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="".join(CONTROLS)), max_size=40)
+
+
+@given(PRINTABLE)
+def test_signs_of_every_script_stay_as_they_are(text: str) -> None:
+    assert visible(text) == text
+
+
+def test_lines_marks_of_direction_and_joined_signs_stay() -> None:
+    said = "One.\n\tTwo\r\n\N{RIGHT-TO-LEFT MARK}\u05d0\u05d1 \u0645\u06cc\N{ZERO WIDTH NON-JOINER}\u062e"
+    said += " \U0001f469\N{ZERO WIDTH JOINER}\U0001f52c e\N{COMBINING ACUTE ACCENT} \\x1b"
+    assert redact(said) == said
+    assert redact("done\rALL IS WELL") == "done\\rALL IS WELL"  # a lone return overwrites the line of a terminal
+
+
+class Nameless(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("not even this")
+
+
+def test_any_exception_is_one_line() -> None:
+    assert reason_of(Nameless()) == "Nameless"
+    assert reason_of(ValueError("half \ud83d of\n\x1b[31mit")) == "half \\ud83d of \\x1b[31mit"
+    assert len(reason_of(ValueError("sk-" * 3_000_000))) <= 300
 
 
 def test_half_a_key_is_cut_off_too(monkeypatch: pytest.MonkeyPatch) -> None:

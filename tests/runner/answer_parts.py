@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from question_parts import Questions, QuestionSettings
-from runner_parts import Dim, make_suite, plan_of
+from runner_parts import ODD, Dim, make_suite, plan_of
 
 from medtest.cases import AnswerOutput, Ask, Effect, FollowUp, Json, Params, PreparedSeed, Seed, SeedRef
 from medtest.plugins import parts
@@ -90,12 +90,14 @@ class TellerSettings(SystemSettings):
         refuses: Share of its answers that are refusals, on follow-ups.
         unread: Share of its answers that nobody can read, on follow-ups.
         words: What it says around every answer.
+        odd: ``words``: what is no character stands around it too; ``reason``: it gives the same instead of an answer.
     """
 
     wrong: dict[str, float] = {}
     refuses: float = 0.0
     unread: float = 0.0
     words: str = "{}"
+    odd: str = ""
 
 
 class Teller(AskingSystem):
@@ -113,7 +115,9 @@ class Teller(AskingSystem):
     def ask(self, calls: Iterable[Asking | None]) -> Iterator[Asked]:
         for call in calls:
             if call is not None:
-                outputs = tuple(self._say(call, n) for n in range(len(call.asks)))
+                outputs: tuple[AnswerOutput | str, ...] = tuple(self._say(call, n) for n in range(len(call.asks)))
+                if self.settings.odd == "reason" and not call.addresses[0].is_source:
+                    outputs = (ODD,) * len(call.asks)
                 yield Asked(number=call.number, outputs=outputs, seconds=0.02)
 
     def _say(self, call: Asking, number: int) -> AnswerOutput:
@@ -121,6 +125,8 @@ class Teller(AskingSystem):
         draw = random.Random(f"{call.seed}/{ask.item}")
         truth = "; ".join(ask.truth or ())
         other = next(one for one in TRUTHS[ask.item] if one != truth)
+        if self.settings.odd == "words":
+            truth, other = f"\ud83d {truth} \x1b[0m", f"{other} \x00"
         wrong = draw.random() < self.settings.wrong.get(address.relation, 0.0)
         text, state = self.settings.words.format(other if wrong else truth), "answered"
         if not address.is_source:

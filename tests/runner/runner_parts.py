@@ -108,6 +108,9 @@ class Stuck(Dim):
         return super().apply(seed, params)
 
 
+ODD = "half \ud83d \x1b[2J\x9b \u202etxet Authorization: Bearer sk-live-abc12345 api_key=q9w8 C:/x"
+
+
 class ThresholdSettings(SystemSettings):
     """Where it cuts, and how it misbehaves.
 
@@ -164,6 +167,8 @@ class Threshold(System):
         match self.settings.fault:
             case "raise":
                 raise ValueError("cannot do this one")
+            case "odd":
+                raise ValueError(ODD)
             case "hang":
                 time.sleep(3600)
             case "exit":

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pytest
 from answer_parts import Instrument, answer_suite
 from runner_helpers import assert_equal_records, go, records
 from runner_parts import Dim
@@ -65,3 +66,19 @@ def test_a_view_s_tables_are_those_of_its_own_oracle(tmp_path: Path) -> None:
         wanted = pd.read_csv(fresh.systems[0].folder / "tables" / f"{name}.csv")
         pd.testing.assert_frame_equal(mine, wanted)
         assert not mine.equals(pd.read_csv(folder / "tables" / f"{name}.csv")) or name == "answer_states"
+
+
+@pytest.mark.parametrize("odd", ["words", "reason"])
+def test_odd_signs_of_a_system_reach_no_table_and_no_page(tmp_path: Path, odd: str) -> None:
+    suite = answer_suite(seeds=2, systems={"teller": {"odd": odd}}, again=1)
+    outcome = go(suite, tmp_path)
+    finish(suite, Invocation(home=tmp_path, quiet=True, workers=1, track=False), outcome)
+    frame = records(outcome)
+    if odd == "words":
+        assert frame.answer.str.startswith("\\ud83d ").any() and (frame.state == "value").mean() > 0.5
+    else:
+        assert (frame[frame.relation != "source"].verdict == "ERROR").all()
+    for path in outcome.systems[0].folder.rglob("*"):
+        if path.suffix in (".csv", ".html", ".json"):
+            text = path.read_text(encoding="utf-8")
+            assert not {"\x00", "\x1b", "\x9b", "\u202e"} & set(text) and "abc12345" not in text

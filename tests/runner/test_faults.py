@@ -52,6 +52,17 @@ def test_one_bad_case_sinks_no_other(tmp_path: Path, healthy: Any, fault: str, r
     assert outcome.systems[0].error_percent == pytest.approx(100 / 22)
 
 
+def test_no_text_of_a_system_ends_a_run_or_shows_a_key(tmp_path: Path, healthy: Any) -> None:
+    outcome = go(make_suite(seeds=2, systems={"bright": {"fault": "odd", "when": ONE}}), tmp_path)
+    frame = records(outcome)
+    bad = _case(frame, ONE)
+    shown = "ValueError: half \\ud83d \\x1b[2J\\x9b \\u202etxet Authorization: Bearer [hidden] api_key=[hidden]"
+    assert frame[bad].reason.iloc[0].startswith(shown)
+    _others_are_well(frame, healthy, bad)
+    written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"abc12345" not in written and b"q9w8" not in written
+
+
 def test_too_few_answers_are_asked_for_one_by_one(tmp_path: Path, healthy: Any) -> None:
     frame = records(go(make_suite(seeds=2, systems={"bright": {"fault": "short", "when": ONE}}), tmp_path))
     bad = _case(frame, ONE)

@@ -1,0 +1,81 @@
+"""No text of a server ends a run or is paid for twice: what comes back is kept, whatever signs it holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from api_parts import asked, questions
+from pydantic import BaseModel
+
+from medtest.api.faults_server import BadRequest, FaultServer, Refused, serving, serving_server
+from medtest.api.ledger import Ledger
+from medtest.api.request import State
+
+ODD = "Two \ud83d polyps\x00 \x1b[31m\x9b2J \u202eliah\u2066 and Authorization: Bearer sk-abc12345"
+SHOWN = "Two \\ud83d polyps\\x00 \\x1b[31m\\x9b2J \\u202eliah\\u2066 and Authorization: Bearer [hidden]"
+
+
+class Shape(BaseModel):
+    answer: str
+
+
+def _refuses(body: Mapping[str, Any]) -> str:
+    return Refused(ODD)
+
+
+def _fails(body: Mapping[str, Any]) -> str:
+    raise BadRequest(ODD, code="half\ud83d")
+
+
+CASES: dict[str, tuple[Any, dict[str, Any], State]] = {
+    "words": (lambda body: ODD, {}, State.ANSWERED),
+    "structured": (lambda body: json.dumps({"answer": ODD}), {"answer_model": Shape}, State.ANSWERED),
+    "structured, escaped twice": (lambda body: '{"answer": "\ud83d"}', {"answer_model": Shape}, State.ANSWERED),
+    "refusal": (_refuses, {}, State.REFUSAL),
+    "error": (_fails, {}, State.ERROR),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_odd_signs_are_kept_and_asked_about_once(name: str, tmp_path: Path) -> None:
+    answer, more, state = CASES[name]
+    with serving(answer=answer) as server:
+        found = asked(tmp_path, server.base_url, questions(4, **more))
+        sent = server.counts["received"]
+        again = asked(tmp_path, server.base_url, questions(4, **more))
+        asked_again = server.counts["received"] - sent
+    assert [outcome.state for outcome in found] == [state] * 4 == [outcome.state for outcome in again]
+    for outcome in found:
+        told = json.dumps([outcome.text, outcome.parsed, outcome.reason], ensure_ascii=False)
+        told.encode()
+        assert not {"\x00", "\x1b", "\x9b", "\u202e"} & set(told) and "sk-abc" not in told
+    if name == "words":
+        assert found[0].text == SHOWN
+    assert (sent, asked_again) == (4, 0 if state != State.ERROR else 4)
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        assert ledger.totals().outcomes == (0 if state == State.ERROR else 4)
+        assert ledger.totals().under_way == 0
+
+
+class OddServer(FaultServer):
+    """Completions whose every field but the words is what no server should send."""
+
+    usage: Any = None
+
+    def _completion(self, *_: Any, **__: Any) -> dict[str, Any]:  # type: ignore[override]
+        choice = {"message": {"content": "Two."}, "finish_reason": ["half \ud83d"]}
+        return {"choices": [choice], "usage": self.usage, "model": ["half", "\ud83d" * 5000]}
+
+
+@pytest.mark.parametrize("usage", [{"prompt_tokens": 10**30, "completion_tokens": 7}, {"prompt_tokens": True}, [], 7])
+def test_fields_that_no_column_holds(usage: Any, tmp_path: Path) -> None:
+    odd = OddServer()
+    odd.usage = usage
+    with serving_server(odd) as server:
+        found = asked(tmp_path, server.base_url, questions(2))
+    assert [outcome.text for outcome in found] == ["Two."] * 2
+    assert all(outcome.prompt_tokens is None and 0 < len(outcome.model) <= 200 for outcome in found)
