@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from medtest.cli.further_folder import device_of, folder_of, load_suite_of, locked_folder, tracked
+from medtest.cli.further_folder import device_of, flat, folder_of, load_suite_of, locked_folder, tracked
 from medtest.cli.further_tokens import Request, command_of, parse
 from medtest.errors import ExitCode, Mistake, UserMistakes
 
@@ -253,17 +253,6 @@ class _Job:
             log=log,
             console=self.console,
         )
-
-
-def flat(options: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    """Return nested options by dotted keys."""
-    found: dict[str, Any] = {}
-    for key, value in options.items():
-        if isinstance(value, Mapping):
-            found |= flat(value, f"{above}{key}.")
-        else:
-            found[above + key] = value
-    return found
 
 
 class _Reporter:

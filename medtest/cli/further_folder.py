@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -124,3 +124,14 @@ def device_of(wanted: str) -> str:
     if wanted.startswith("cuda") and not torch.cuda.is_available():
         raise MedtestError(f"device={wanted}: torch sees no CUDA device here; device=cpu trains too")
     return wanted
+
+
+def flat(options: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """Return nested options by dotted keys."""
+    found: dict[str, Any] = {}
+    for key, value in options.items():
+        if isinstance(value, Mapping):
+            found |= flat(value, f"{above}{key}.")
+        else:
+            found[above + key] = value
+    return found

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from medtest.cli.further_folder import device_of, folder_of, load_suite_of, locked_folder, tracked
+from medtest.cli.further_folder import device_of, flat, folder_of, load_suite_of, locked_folder, tracked
 from medtest.cli.further_tokens import Request, command_of
 from medtest.errors import ExitCode, MedtestError
 
@@ -39,7 +39,6 @@ def run_labels(request: Request, *, config_dirs: Sequence[Path], threads: int | 
         UserMistakes: Something cannot be used; nothing was trained.
         MedtestError: Training could not be done; what was finished is kept.
     """
-    from medtest.cli.further import flat
     from medtest.cli.jobs import invocation_of
     from medtest.training.classification.recipes import load_recipe
     from medtest.training.further.networks import open_start

@@ -1,5 +1,6 @@
 """Reading volumes that come from strangers: NIfTI, DICOM series, MetaImage, all turned to one orientation."""
 
-from medtest.volumes.reading import Volume, VolumeInfo, read_labels, read_volume, volume_info
+from medtest.volumes.orientation import VolumeInfo
+from medtest.volumes.reading import Volume, read_labels, read_volume, volume_info
 
 __all__ = ["Volume", "VolumeInfo", "read_labels", "read_volume", "volume_info"]

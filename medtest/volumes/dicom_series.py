@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from medtest.imagefile import BadFileError, opened_file
 from medtest.volumes.libraries import pydicom_library
-from medtest.volumes.reading import Turn, VolumeInfo, check_size, turn_of
+from medtest.volumes.orientation import Turn, VolumeInfo, check_size, turn_of
 
 MOST_SLICES = 10_000
 MOST_BYTES = 512 * 2**20

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.imagefile import BadFileError, opened_file
-from medtest.volumes.reading import Turn, VolumeInfo, check_size, turn_of
+from medtest.volumes.orientation import Turn, VolumeInfo, check_size, turn_of
 
 MOST_HEADER = 65_536
 _BAD = "is no MetaImage file, or is damaged or truncated"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from medtest.imagefile import BadFileError, opened_file
 from medtest.volumes.libraries import nibabel_library
-from medtest.volumes.reading import Turn, VolumeInfo, check_size, turn_of
+from medtest.volumes.orientation import Turn, VolumeInfo, check_size, turn_of
 
 MOST_HEADER = 2**20
 """Bound on the header with its extensions, in bytes: they may hold anything and are not read."""

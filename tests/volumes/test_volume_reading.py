@@ -12,7 +12,7 @@ from volume_files import SHAPE, SPACING, stored, truth, write_series
 
 from medtest.imagefile import BadFileError
 from medtest.volumes import read_labels, read_volume, volume_info
-from medtest.volumes.reading import turn_of
+from medtest.volumes.orientation import turn_of
 
 WAYS = list(itertools.product(itertools.permutations(range(3)), [(False,) * 3, (True, False, True), (True,) * 3]))
 
