@@ -11,10 +11,8 @@ How a picture becomes 8-bit RGB:
 - transparent parts lie on black; palettes are resolved; CMYK and other colour spaces are converted; colour profiles
   are ignored, as networks trained on plain files expect.
 
-How a picture becomes a mask: as above, then luminance, then > 127. Two exceptions keep label images from coming out
-empty: a lossless file in which no value exceeds ``MAX_LABEL`` holds labels 0…N, and everything but 0 is lesion; the
-same goes for a palette image that has no light colour, by its indices. JPEG and WebP are left out of this, because
-their noise around black looks like labels.
+Colour TIFFs that call themselves grey are read as RGB (:mod:`medtest.tiffheader`). How a picture becomes a mask stands
+in :mod:`medtest.maskfile`.
 """
 
 from __future__ import annotations
@@ -45,7 +43,8 @@ from PIL import (  # the plugins register the formats below and no others
 )
 from PIL import Image as Pillow
 
-from medtest.cases import Image, Mask
+from medtest.cases import Image
+from medtest.tiffheader import declared_rgb, described
 
 FORMATS = ("PNG", "JPEG", "BMP", "DIB", "TIFF", "WEBP")
 """Pillow's names of what is read."""
@@ -57,9 +56,6 @@ MAX_PIXELS = 64_000_000
 
 MOST_PIXELS = 178_000_000
 """No setting allows more: Pillow itself refuses what is larger."""
-
-MAX_LABEL = 20
-"""Largest value of a lossless mask that is read as labels 0…N instead of grey levels."""
 
 MAX_BYTES_A_PIXEL = 16
 """A file may not be larger than this for each allowed pixel (float RGBA), plus ``SPARE_BYTES``."""
@@ -85,7 +81,7 @@ class FileBytes:
     """A whole file, read once.
 
     Attributes:
-        content: Its bytes.
+        content: Its bytes; of a colour TIFF that calls itself grey, with the header mended.
         sha256: Their SHA-256 in hexadecimal.
     """
 
@@ -126,14 +122,19 @@ def read_bytes(path: Path, *, max_pixels: int = MAX_PIXELS) -> FileBytes:
         raise BadFileError("is empty (0 bytes)")
     if len(content) > limit:
         raise BadFileError("grows while it is read")
+    content = declared_rgb(content)
     return FileBytes(content=content, sha256=hashlib.sha256(content).hexdigest())
 
 
 @contextmanager
-def _opened(content: bytes, max_pixels: int) -> Iterator[Pillow.Image]:
-    """Open a picture, check its size, and turn whatever its decoder raises into one reason."""
+def opened_picture(content: bytes, max_pixels: int) -> Iterator[Pillow.Image]:
+    """Open a picture, check its size, and turn whatever its decoder raises into one reason.
+
+    Raises:
+        BadFileError: It is none, damaged, beyond the bound, or holds several pictures.
+    """
     try:
-        with Pillow.open(io.BytesIO(content), formats=FORMATS) as picture:
+        with Pillow.open(io.BytesIO(declared_rgb(content)), formats=FORMATS) as picture:
             _check_bound(picture.size, max_pixels)
             _check_single(picture)
             yield picture
@@ -172,6 +173,9 @@ def _what_instead(content: bytes) -> str:
             return f"is {name}, not one of {READABLE}"
     if content[128:132] == b"DICM":
         return f"is a DICOM file, not one of {READABLE}"
+    tiff = described(content)
+    if tiff:
+        return f"is a TIFF of {tiff}, which is not read; save it as RGB or grey of 8 bits"
     head = content[:512]
     if not head.strip(b"\0"):
         return "holds only zeros, no picture"
@@ -192,12 +196,13 @@ def _damage(error: Exception) -> str:
 # ---------------------------------------------------------------------------------------------------------- pixels
 
 
-def _upright(picture: Pillow.Image) -> Pillow.Image:
+def upright(picture: Pillow.Image) -> Pillow.Image:
+    """Return an opened picture decoded and turned as its orientation says."""
     picture.load()
     return ImageOps.exif_transpose(picture)
 
 
-def _to_eight_bits(values: NDArray[np.generic]) -> NDArray[np.uint8]:
+def to_eight_bits(values: NDArray[np.generic]) -> NDArray[np.uint8]:
     """Return grey values of a wider type as 8 bits."""
     if values.dtype.kind == "f":
         floats = values.astype(np.float64)
@@ -214,10 +219,11 @@ def _to_eight_bits(values: NDArray[np.generic]) -> NDArray[np.uint8]:
     return (wide if high <= 255 else (wide + 128) // 257).astype(np.uint8)
 
 
-def _rgb(picture: Pillow.Image) -> Image:
+def rgb_of(picture: Pillow.Image) -> Image:
+    """Return a decoded picture as uint8 H×W×3 RGB."""
     mode = picture.mode
     if mode.startswith(("I", "F")):
-        return cast(Image, cv2.cvtColor(_to_eight_bits(np.asarray(picture)), cv2.COLOR_GRAY2RGB))
+        return cast(Image, cv2.cvtColor(to_eight_bits(np.asarray(picture)), cv2.COLOR_GRAY2RGB))
     if "transparency" in picture.info or mode in ("RGBA", "LA", "PA", "RGBa", "La"):
         coloured = np.asarray(picture.convert("RGBA"))
         alpha = coloured[..., 3]
@@ -234,41 +240,8 @@ def decode_rgb(content: bytes, *, max_pixels: int = MAX_PIXELS) -> Image:
     Raises:
         BadFileError: It is no readable picture within the bound.
     """
-    with _opened(content, max_pixels) as picture:
-        return _rgb(_upright(picture))
-
-
-def decode_mask(content: bytes, *, max_pixels: int = MAX_PIXELS) -> tuple[Mask, int]:
-    """Return a file's bytes as bool H×W mask, upright, and the brightest 8-bit value found.
-
-    Raises:
-        BadFileError: It is no readable picture within the bound.
-    """
-    with _opened(content, max_pixels) as picture:
-        lossless = picture.format not in LOSSY
-        upright = _upright(picture)
-        if upright.mode == "1":
-            found = np.array(upright, dtype=np.bool_)
-            return found, 255 * int(found.any())
-        raw = np.asarray(upright) if upright.mode in ("L", "P") or upright.mode.startswith(("I", "F")) else None
-        if raw is not None and lossless and upright.mode != "P" and _are_labels(raw):
-            return np.ascontiguousarray(raw > 0), 255 * int((raw > 0).any())
-        if upright.mode == "L" and "transparency" not in upright.info and raw is not None:
-            light = raw
-        else:
-            light = cv2.cvtColor(_rgb(upright), cv2.COLOR_RGB2GRAY)
-        brightest = int(light.max())
-        if raw is not None and upright.mode == "P" and brightest <= 127 and lossless and int(raw.max()) <= MAX_LABEL:
-            return np.ascontiguousarray(raw > 0), 255 * int((raw > 0).any())
-        return np.ascontiguousarray(light > 127), brightest
-
-
-def _are_labels(values: NDArray[np.generic]) -> bool:
-    """Say whether grey values are labels 0…N; floats of 0 to 1 are grey levels."""
-    if values.dtype.kind == "f":
-        return False
-    numbers = values.astype(np.int64) if values.dtype.kind == "i" else values
-    return bool(numbers.min() >= 0) and bool(numbers.max() <= MAX_LABEL)
+    with opened_picture(content, max_pixels) as picture:
+        return rgb_of(upright(picture))
 
 
 def decode_size(content: bytes, *, max_pixels: int = MAX_PIXELS) -> tuple[int, int]:
@@ -277,7 +250,7 @@ def decode_size(content: bytes, *, max_pixels: int = MAX_PIXELS) -> tuple[int, i
     Raises:
         BadFileError: It is no readable picture within the bound.
     """
-    with _opened(content, max_pixels) as picture:
+    with opened_picture(content, max_pixels) as picture:
         # Pillow decodes a PNG in search of EXIF data behind its pixels; hardly any has them there.
         look = picture.format != "PNG" or "exif" in picture.info
         return _upright_size(picture, picture.size, look=look)
@@ -291,6 +264,18 @@ def _upright_size(picture: Pillow.Image, size: tuple[int, int], *, look: bool = 
     return height, width
 
 
+def is_turned(content: bytes, *, max_pixels: int = MAX_PIXELS) -> bool:
+    """Say whether a file says that its picture is to be turned or mirrored, from its header alone.
+
+    Raises:
+        BadFileError: It is no readable picture within the bound.
+    """
+    with opened_picture(content, max_pixels) as picture:
+        if picture.format == "PNG" and "exif" not in picture.info:
+            return False  # see decode_size
+        return bool(picture.getexif().get(_ORIENTATION, 1) != 1)
+
+
 def check_decodes(content: bytes, *, max_pixels: int = MAX_PIXELS) -> tuple[int, int]:
     """Decode a picture to see that it is whole, as cheaply as its format allows, and return height and width upright.
 
@@ -299,12 +284,12 @@ def check_decodes(content: bytes, *, max_pixels: int = MAX_PIXELS) -> tuple[int,
     Raises:
         BadFileError: It is no readable picture within the bound.
     """
-    with _opened(content, max_pixels) as picture:
+    with opened_picture(content, max_pixels) as picture:
         size = picture.size
         if picture.format in ("JPEG", "MPO"):
             picture.draft(None, (max(1, picture.width // 8), max(1, picture.height // 8)))
         if picture.mode.startswith(("I", "F")):
-            _to_eight_bits(np.asarray(picture))
+            to_eight_bits(np.asarray(picture))
         else:
             picture.load()
         return _upright_size(picture, size)
@@ -317,15 +302,6 @@ def read_rgb(path: Path, *, max_pixels: int = MAX_PIXELS) -> Image:
         BadFileError: With the reason.
     """
     return decode_rgb(read_bytes(path, max_pixels=max_pixels).content, max_pixels=max_pixels)
-
-
-def read_mask(path: Path, *, max_pixels: int = MAX_PIXELS) -> Mask:
-    """Return a mask file as bool H×W.
-
-    Raises:
-        BadFileError: With the reason.
-    """
-    return decode_mask(read_bytes(path, max_pixels=max_pixels).content, max_pixels=max_pixels)[0]
 
 
 def read_size(path: Path, *, max_pixels: int = MAX_PIXELS) -> tuple[int, int]:

@@ -41,6 +41,10 @@ class PartSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
+STATED: dict[str, Any] = {"stated": True}
+"""``json_schema_extra`` of a setting that came later: digests cover it where it is not its default, so that the folders
+of before are still found."""
+
 TRUSTED: dict[str, Any] = {"trusted": True}
 """``json_schema_extra`` of a settings field that a suite may not set."""
 

@@ -13,6 +13,7 @@ they are decoded and never followed out of the folder.
 
 from __future__ import annotations
 
+import io
 import re
 import warnings
 from collections.abc import Callable, Iterable
@@ -27,6 +28,7 @@ from PIL import UnidentifiedImageError
 from medtest.cases import Image, Mask
 from medtest.errors import Mistake, UserMistakes, nearest_name
 from medtest.relations.object_library import KINDS
+from medtest.tiffheader import declared_rgb
 
 LAYOUTS = ("kvasir-instrument", "ead2020", "masks")
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
@@ -270,7 +272,7 @@ def _open(path: Path) -> Pillow.Image:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            opened: Pillow.Image = Pillow.open(path, formats=FORMATS)
+            opened: Pillow.Image = Pillow.open(io.BytesIO(declared_rgb(path.read_bytes())), formats=FORMATS)
     except Exception as error:  # noqa: BLE001 - a stranger's file may make a decoder raise anything
         reason = "is no picture" if isinstance(error, UnidentifiedImageError) else f"cannot be opened ({error})"
         raise ValueError(reason[:120]) from error

@@ -11,8 +11,8 @@ How a frame becomes 8-bit RGB:
 - colour: RGB, YBR_FULL, YBR_FULL_422, YBR_RCT and YBR_ICT become RGB; more than 8 bits keep the high byte;
 - palette: its table is applied; 16-bit tables keep the high byte.
 
-How a frame becomes a mask: stored values; labels 0…N or two values make everything above the lower one lesion, else
-what is brighter than half of the brightest.
+How a frame becomes a mask: stored values, those that ``label_values`` names; without, of two values the higher one, of
+several labels up to 20 nobody knows which, else what is brighter than half of the brightest.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.cases import Image, Mask
-from medtest.imagefile import MAX_LABEL, BadFileError, opened_file
+from medtest.imagefile import BadFileError, opened_file
+from medtest.maskfile import MAX_LABEL
 from medtest.volumes.libraries import pydicom_library
 
 if TYPE_CHECKING:
@@ -161,8 +162,14 @@ def dicom_rgb(path: Path, index: int, *, max_pixels: int, window: Sequence[float
         return np.repeat(grey[..., None], 3, axis=2)
 
 
-def dicom_mask(path: Path, index: int, *, max_pixels: int) -> Mask:
+def dicom_mask(path: Path, index: int, *, max_pixels: int, values: Sequence[int] = ()) -> Mask:
     """Return one frame as bool H×W mask.
+
+    Args:
+        path: The file.
+        index: Frame, from 0.
+        max_pixels: Bound on the frame's pixels.
+        values: Stored values that are lesion; empty leaves it to the rules above.
 
     Raises:
         BadFileError: With the reason.
@@ -170,18 +177,24 @@ def dicom_mask(path: Path, index: int, *, max_pixels: int) -> Mask:
     with _opened(path) as (file, header):
         _info(header, max_pixels)
         kind = _kind(header)
-        values = _frame(file, header, index).astype(np.int64)
-        if values.ndim == 3:
-            values = values.max(axis=2)
+        stored = _frame(file, header, index).astype(np.int64)
+        if stored.ndim == 3:
+            stored = stored.max(axis=2)
+        if values:
+            return np.ascontiguousarray(np.isin(stored, values))
         if kind == "MONOCHROME1":
-            values = int(values.max()) - values
-        low, high = int(values.min()), int(values.max())
+            stored = int(stored.max()) - stored
+        low, high = int(stored.min()), int(stored.max())
         if low < 0:
             raise BadFileError(f"is a mask with values from {low}")
         if high <= MAX_LABEL or kind == "PALETTE COLOR":
-            return np.ascontiguousarray(values > 0)
-        two = bool(np.isin(values, (low, high)).all())
-        return np.ascontiguousarray(values > (0 if two and low == 0 else high / 2))
+            labels = np.unique(stored[stored > 0])
+            if len(labels) > 1:
+                shown = ", ".join(str(label) for label in labels[:6])
+                raise BadFileError(f"holds several labels ({shown}); label_values=[…] says which are lesion")
+            return np.ascontiguousarray(stored > 0)
+        two = bool(np.isin(stored, (low, high)).all())
+        return np.ascontiguousarray(stored > (0 if two and low == 0 else high / 2))
 
 
 def _kind(header: Dataset) -> str:

@@ -17,7 +17,8 @@ from pydantic import Field
 
 from medtest.cases import ImageSpec, Seed, SeedRef
 from medtest.errors import Mistake, UserMistakes
-from medtest.imagefile import BadFileError, read_bytes, read_mask, read_size
+from medtest.imagefile import BadFileError, read_bytes, read_size
+from medtest.maskfile import read_bright
 from medtest.phantoms.films import REVISION, make_film
 from medtest.plugins import PartSettings
 from medtest.seeds.base import SeedSource
@@ -172,7 +173,7 @@ class Films(SeedSource):
         grey = [_grey(read_bytes(frame, max_pixels=most).content) for frame in frames]
         if len({frame.shape for frame in grey}) != 1 or sum(frame.size for frame in grey) > _MOST_VALUES:
             raise BadFileError("holds frames of several sizes, or more than fit into memory")
-        moving = np.stack([read_mask(truth, max_pixels=most) for truth in truths]) if truths else None
+        moving = np.stack([read_bright(truth, max_pixels=most) for truth in truths]) if truths else None
         return np.stack(grey), moving
 
     def _video(self, path: Path) -> tuple[NDArray[np.uint8], None]:

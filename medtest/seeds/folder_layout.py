@@ -31,7 +31,7 @@ class DataSet:
         name: Its id.
         images: Folder of images.
         masks: Folder of masks; the same as ``images`` where they lie side by side; None for images alone.
-        image_names: Pattern that the names of images match, lower case and without suffix; every one where empty.
+        image_names: Pattern that the names of images match, in either case and without suffix; every one where empty.
         mask_names: Pattern for those of masks, where both lie in one folder and other files beside them.
     """
 
@@ -44,7 +44,7 @@ class DataSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """An image and its mask, as paths relative to the root, and the key that joins them (lower case, no suffix)."""
+    """An image and its mask, as paths relative to the root, and the key that joins them (no suffix, composed)."""
 
     key: str
     image: PurePosixPath

@@ -23,15 +23,18 @@ MOST_FILES = 1_000_000
 
 Rule: TypeAlias = tuple[str, re.Pattern[str]]
 
+_ANY = re.S | re.I
+"""How files are named after others does not depend on case; what they are called does."""
+
 RULES: tuple[Rule, ...] = (
-    ("<name>", re.compile(r"(?P<stem>.+)", re.S)),
-    ("<name>_mask", re.compile(r"(?P<stem>.+)[_\- ]mask", re.S)),
-    ("mask_<name>", re.compile(r"mask[_\- ](?P<stem>.+)", re.S)),
-    ("p<name>", re.compile(r"p(?P<stem>.+)", re.S)),
-    ("<name>_gt", re.compile(r"(?P<stem>.+)[_\- ](?:gt|ground[_\- ]?truth)", re.S)),
-    ("gt_<name>", re.compile(r"gt[_\- ](?P<stem>.+)", re.S)),
-    ("<name>_segmentation", re.compile(r"(?P<stem>.+)[_\- ](?:segmentation|seg|label)", re.S)),
-    ("<name> for <name>_0000", re.compile(r"(?P<stem>.+)", re.S)),
+    ("<name>", re.compile(r"(?P<stem>.+)", _ANY)),
+    ("<name>_mask", re.compile(r"(?P<stem>.+)[_\- ]mask", _ANY)),
+    ("mask_<name>", re.compile(r"mask[_\- ](?P<stem>.+)", _ANY)),
+    ("p<name>", re.compile(r"p(?P<stem>.+)", _ANY)),
+    ("<name>_gt", re.compile(r"(?P<stem>.+)[_\- ](?:gt|ground[_\- ]?truth)", _ANY)),
+    ("gt_<name>", re.compile(r"gt[_\- ](?P<stem>.+)", _ANY)),
+    ("<name>_segmentation", re.compile(r"(?P<stem>.+)[_\- ](?:segmentation|seg|label)", _ANY)),
+    ("<name> for <name>_0000", re.compile(r"(?P<stem>.+)", _ANY)),
 )
 """How masks may be named after their image; the last is nnU-Net's, whose images carry the number of a channel. One
 rule holds for a whole data set."""
@@ -74,7 +77,7 @@ class Files:
         """Return the files whose name matches a pattern (all where it is empty), with the same problems."""
         if not pattern:
             return self
-        match = re.compile(pattern, re.S).fullmatch
+        match = re.compile(pattern, _ANY).fullmatch
         kept = {key: paths for key, paths in self.by_key.items() if match(key.rpartition("/")[2])}
         return Files(kept, self.problems, self.ignored)
 
@@ -82,8 +85,9 @@ class Files:
 def list_files(root: Path, folder: PurePosixPath) -> Files:
     """Return the pictures, DICOM and NIfTI files below a folder by key, and what cannot be read there.
 
-    The key is the path below the folder without suffix, lower case, in Unicode's composed form (macOS writes the
-    decomposed one). A link that leads out of the root is a problem, as is a picture in a format that is not read.
+    The key is the path below the folder without suffix, in Unicode's composed form (macOS writes the decomposed one);
+    A and a are two names, as are ß and ss. A link that leads out of the root is a problem, as is a picture in a format
+    that is not read.
     """
     found: dict[str, list[PurePosixPath]] = defaultdict(list)
     problems: list[SeedProblem] = []
@@ -119,8 +123,13 @@ def list_files(root: Path, folder: PurePosixPath) -> Files:
                 problems.append(SeedProblem(file=shown(path), reason=f"{path.suffix} files are not read; convert it"))
             elif suffix_of(entry.name) or is_unnamed_dicom(root / path):
                 below = without_suffix(path.relative_to(folder))
-                found[unicodedata.normalize("NFC", str(below)).casefold()].append(path)
+                found[composed(str(below))].append(path)
     return Files(dict(found), problems, ignored)
+
+
+def composed(name: str) -> str:
+    """Return a name in Unicode's composed form, in which names are compared."""
+    return unicodedata.normalize("NFC", name)
 
 
 def _inside(real_root: Path, path: Path) -> bool:
@@ -128,6 +137,11 @@ def _inside(real_root: Path, path: Path) -> bool:
         return path.resolve(strict=True).is_relative_to(real_root)
     except (OSError, RuntimeError):
         return False
+
+
+def _order(pair: Pair) -> tuple[tuple[tuple[int, int, str], ...], str]:
+    """Return what pairs are sorted by: numbers as numbers, A beside a."""
+    return natural_key(pair.key.casefold()), pair.key
 
 
 def _base(rule: Rule, key: str) -> str | None:
@@ -162,7 +176,7 @@ def pair_images(root: Path, dataset: DataSet) -> Pairing:
             if rule[0] != "p<name>" and rule is not _CHANNEL:
                 masks |= {key for key in images if _base(rule, key) in images}
     pairs = [Pair(key=key, image=path) for key, path in images.items() if key not in masks]
-    return Pairing(sorted(pairs, key=lambda pair: natural_key(pair.key)), problems, files.ignored)
+    return Pairing(sorted(pairs, key=_order), problems, files.ignored)
 
 
 def pair_with_masks(root: Path, dataset: DataSet) -> Pairing:
@@ -210,11 +224,16 @@ def pair_with_masks(root: Path, dataset: DataSet) -> Pairing:
         # Files with a doubled name were reported as such; their partners are no mistakes of their own.
         doubled = {key for key, paths in files.by_key.items() if len(paths) > 1}
         doubled_masks = {key for key, paths in mask_files.by_key.items() if len(paths) > 1}
-        for key in sorted(set(images) - set(joined.values()) - doubled_masks):
+        without = set(images) - set(joined.values()) - doubled_masks
+        for key in sorted(without):
             problems.append(SeedProblem(file=shown(images[key]), reason="has no mask"))
+        others = {key.casefold(): images[key] for key in sorted(without)}
         for key in sorted(set(masks) - set(joined) - doubled):
-            problems.append(SeedProblem(file=shown(masks[key]), reason="is a mask without image"))
-    return Pairing(sorted(pairs, key=lambda pair: natural_key(pair.key)), problems, ignored, rule)
+            bases = (base for rule in RULES if (base := _base(rule, key)) is not None)
+            other = next((others[base.casefold()] for base in bases if base.casefold() in others), None)
+            hint = f"; {shown(other)} is another name: upper and lower case count" if other is not None else ""
+            problems.append(SeedProblem(file=shown(masks[key]), reason=f"is a mask without image{hint}"))
+    return Pairing(sorted(pairs, key=_order), problems, ignored, rule)
 
 
 def _best_rule(

@@ -10,6 +10,7 @@ from pydantic import Field, field_validator
 from medtest.imagefile import MAX_PIXELS, MOST_PIXELS
 from medtest.plugins import TRUSTED, PartSettings
 from medtest.seeds.folder_layout import Layout
+from medtest.seeds.label_values import LabelValues
 from medtest.seeds.nifti_file import Axis
 from medtest.seeds.volume_check import Which
 
@@ -44,7 +45,9 @@ class ImageMaskFoldersSettings(PartSettings):
             with the ``largest`` lesion.
         every: Only each n-th slice or frame.
         window: Centre and width at which grey DICOM and NIfTI images are shown; the file's own when empty.
-        label_values: Values of a NIfTI volume of labels that are lesion; every one but 0 when empty.
+        label_values: What is lesion in masks that hold more than black and white: grey levels, indices of a palette,
+            colours (``[255, 0, 0]``, ``"#ff0000"``), values of a NIfTI volume of labels. When empty, every value but 0
+            of a volume is, and pictures of several levels or colours are refused.
         metadata: CSV below the root that names patient or video (clusters) and strata.
         avoid: Folder of rough masks that objects and text keep off, for images without masks; never predictions of a
             system under test.
@@ -63,7 +66,7 @@ class ImageMaskFoldersSettings(PartSettings):
     slices: Which = "all"
     every: int = Field(default=1, ge=1)
     window: list[float] = []
-    label_values: list[int] = []
+    label_values: LabelValues = []
     metadata: str = ""
     avoid: str = Field(default="", json_schema_extra=TRUSTED)
 

@@ -23,7 +23,9 @@ from medtest.seeds.base import SeedProblem, SeedSource
 from medtest.seeds.folder_layout import LayoutError, shown
 from medtest.seeds.folder_metadata import Facts, Metadata
 from medtest.seeds.folder_seed import CHANGED, data_root, nothing_left, stop_at, without_row
+from medtest.seeds.folder_traits import Traits
 from medtest.seeds.frames import Reading
+from medtest.seeds.label_values import label_values
 
 
 @dataclass(slots=True)
@@ -39,6 +41,7 @@ class Listing:
         contents: Image contents that were seen, and how often; empty where nobody counts them.
         metadata: The CSV of patients and strata; None where the suite names none.
         unmatched: Images without a row in it.
+        traits: What is odd about files that are used.
         classes: The classes of the labels; without names where seeds have no labels.
         nothing: Why there is no seed, should there be none.
     """
@@ -51,6 +54,7 @@ class Listing:
     contents: Counter[str] = field(default_factory=Counter)
     metadata: Metadata | None = None
     unmatched: list[str] = field(default_factory=list)
+    traits: Traits = field(default_factory=Traits)
     classes: Classes = Classes(names=())
     nothing: str = "no images at all"
 
@@ -137,7 +141,8 @@ class FolderSource(SeedSource):
 
     def _reading(self) -> Reading:
         """Return how files are opened."""
-        return Reading(max_pixels=self.settings.max_pixels)
+        values = label_values(getattr(self.settings, "label_values", ()))
+        return Reading(max_pixels=self.settings.max_pixels, label_values=values)
 
     # --------------------------------------------------------------------------------------------------- listing
 
@@ -161,6 +166,7 @@ class FolderSource(SeedSource):
             raise nothing_left(root, listing.problems, listing.nothing)
         if listing.metadata is not None and listing.unmatched:
             raise without_row(listing.metadata, listing.unmatched)
+        listing.notices += listing.traits.notices()
         twice = sum(listing.contents.values()) - len(listing.contents)
         if twice:
             listing.notices.append(f"{twice:,} images have the very contents of another; intervals take them for two.")

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from medtest.cases import Image, Mask
-from medtest.imagefile import MAX_PIXELS, BadFileError, decode_mask, decode_size, read_bytes, read_rgb
+from medtest.imagefile import MAX_PIXELS, BadFileError, decode_size, read_bytes, read_rgb
+from medtest.maskfile import LabelValue, read_mask
 from medtest.seeds.dicom_file import dicom_info, dicom_mask, dicom_rgb
 from medtest.seeds.formats import kind_of
 from medtest.seeds.nifti_file import LETTERS, Axis, NiftiInfo, Volume, opened_volume
@@ -23,13 +24,19 @@ class Reading:
         max_pixels: Bound on a picture's, frame's or slice's pixels, checked before decoding.
         axis: Which way volumes are cut.
         window: Centre and width for grey DICOM and NIfTI images; empty takes the file's own.
-        label_values: Values of a volume of labels that are lesion; every one but 0 where empty.
+        label_values: Values of masks that are lesion. Where empty, every one but 0 of a volume is, and pictures are
+            read as :mod:`medtest.maskfile` says.
     """
 
     max_pixels: int = MAX_PIXELS
     axis: Axis = "axial"
     window: tuple[float, ...] = ()
-    label_values: tuple[int, ...] = ()
+    label_values: tuple[LabelValue, ...] = ()
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """Those of ``label_values`` that are no colours."""
+        return tuple(value for value in self.label_values if isinstance(value, int))
 
 
 class Frames(ABC):
@@ -84,8 +91,8 @@ class _Picture(Frames):
         return read_rgb(self._path, max_pixels=self._reading.max_pixels)
 
     def mask(self, index: int) -> Mask:
-        content = read_bytes(self._path, max_pixels=self._reading.max_pixels).content
-        return decode_mask(content, max_pixels=self._reading.max_pixels)[0]
+        reading = self._reading
+        return read_mask(self._path, max_pixels=reading.max_pixels, values=reading.label_values)
 
 
 class _Dicom(Frames):
@@ -101,7 +108,7 @@ class _Dicom(Frames):
         return dicom_rgb(self._path, index, max_pixels=self._reading.max_pixels, window=self._reading.window)
 
     def mask(self, index: int) -> Mask:
-        return dicom_mask(self._path, index, max_pixels=self._reading.max_pixels)
+        return dicom_mask(self._path, index, max_pixels=self._reading.max_pixels, values=self._reading.levels)
 
 
 class _Nifti(Frames):
@@ -134,7 +141,7 @@ class _Nifti(Frames):
         return self._volume.rgb(index, *span)
 
     def mask(self, index: int) -> Mask:
-        return self._volume.lesion(index, self._reading.label_values)
+        return self._volume.lesion(index, self._reading.levels)
 
 
 @contextmanager

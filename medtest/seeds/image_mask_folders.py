@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
@@ -17,11 +17,12 @@ from medtest.seeds.folder_check import Rules, check_pairs
 from medtest.seeds.folder_layout import DataSet, LayoutError, Pair, find_datasets, natural_key, shown
 from medtest.seeds.folder_metadata import Facts
 from medtest.seeds.folder_pairing import list_files, pair_images, pair_with_masks
-from medtest.seeds.folder_seed import below, frozen, id_of, metadata_of, read_mask_of
+from medtest.seeds.folder_seed import below, distinct_ids, frozen, metadata_of, read_mask_of
 from medtest.seeds.folder_settings import ImageMaskFoldersSettings
 from medtest.seeds.folder_source import FolderSource, Listing, check_size, still_there
 from medtest.seeds.formats import without_suffix
 from medtest.seeds.frames import Reading, opened_frames
+from medtest.seeds.label_values import label_values
 from medtest.seeds.volume_check import Choose, Slice
 
 
@@ -61,7 +62,7 @@ class ImageMaskFolders(FolderSource):
             max_pixels=settings.max_pixels,
             axis=settings.axis,
             window=tuple(settings.window),
-            label_values=tuple(settings.label_values),
+            label_values=label_values(settings.label_values),
         )
 
     # --------------------------------------------------------------------------------------------------- listing
@@ -137,9 +138,10 @@ class ImageMaskFolders(FolderSource):
         labelled = self.settings.labels == "required"
         pairing = pair_with_masks(root, dataset) if labelled else pair_images(root, dataset)
         listing.problems += pairing.problems
-        identifiers = self._identifiers(pairing.pairs, listing.problems)
+        ids = distinct_ids(["/".join(name_parts(pair)) for pair in pairing.pairs])
+        identifiers = {pair.key: seed_id for pair, seed_id in zip(pairing.pairs, ids, strict=True)}
         rough = self._rough_masks(dataset, listing.problems)
-        chosen = [(pair, rough.get(pair.key)) for pair in pairing.pairs if pair.key in identifiers]
+        chosen = [(pair, rough.get(pair.key)) for pair in pairing.pairs]
         rules = Rules(
             reading=self._reading(),
             negatives=self.settings.negatives,
@@ -151,6 +153,7 @@ class ImageMaskFolders(FolderSource):
             if checked.problems:
                 listing.problems += checked.problems
                 continue
+            listing.traits.add(shown(pair.mask or pair.image), checked.traits)
             name = identifiers[pair.key]
             inner = pair.image.relative_to(dataset.images)
             facts = listing.facts(dataset.name, (name, str(pair.image), str(inner), inner.name), shown(pair.image))
@@ -165,22 +168,6 @@ class ImageMaskFolders(FolderSource):
                 listing.refs.append(_ref(dataset.name, seed_id, facts, cluster, _locator(pair, avoid, part)))
                 digests: list[object] = list(checked.digests)
                 listing.digests.append(digests if part.index < 0 else [*digests, part.index, *part.span])
-
-    def _identifiers(self, pairs: Sequence[Pair], problems: list[SeedProblem]) -> dict[str, str]:
-        """Return seed ids by key; files whose names become one id are problems."""
-        by_id: dict[str, list[Pair]] = defaultdict(list)
-        for pair in pairs:
-            by_id[seed_identifier(pair)].append(pair)
-        found = {}
-        for identifier, same in by_id.items():
-            if len(same) == 1:
-                found[same[0].key] = identifier
-                continue
-            for pair in same:
-                others = ", ".join(shown(other.image) for other in same if other is not pair)
-                reason = f"gets the same seed id {identifier!r} as {others}; rename it"
-                problems.append(SeedProblem(file=shown(pair.image), reason=reason))
-        return found
 
     def _rough_masks(self, dataset: DataSet, problems: list[SeedProblem]) -> dict[str, PurePosixPath]:
         """Return the rough masks by key, relative to the avoid folder or its sub-folder for the data set."""
@@ -199,9 +186,9 @@ class ImageMaskFolders(FolderSource):
         return {key: paths[0] for key, paths in found.items() if len(paths) == 1}
 
 
-def seed_identifier(pair: Pair) -> str:
-    """Return a seed's id: its path without suffix, other characters than letters, digits and ``._-`` replaced by _."""
-    return id_of(without_suffix(pair.image).parts[-(pair.key.count("/") + 1) :])
+def name_parts(pair: Pair) -> tuple[str, ...]:
+    """Return the parts of an image's path, without suffix, of which its seed's id is made."""
+    return without_suffix(pair.image).parts[-(pair.key.count("/") + 1) :]
 
 
 def _ref(dataset: str, seed_id: str, facts: Facts | None, cluster: str, locator: str) -> SeedRef:

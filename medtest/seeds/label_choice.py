@@ -157,8 +157,10 @@ def _pictures(root: Path, settings: LabelFolderSettings) -> Laid:
     folder = HERE / settings.images if settings.images else _usual_images(root)
     files = list_images(root, [folder])
     laid = Laid(names=(), ignored=files.ignored, problems=list(files.problems))
-    for key, paths in sorted(files.by_key.items(), key=lambda item: natural_key(item[0])):
-        if set(key.split("/")[:-1]) & set(MASK_FOLDERS) or any(base in files.by_key for base in mask_of(key)):
+    for key, paths in sorted(files.by_key.items(), key=lambda item: natural_key(item[0].casefold())):
+        if set(key.casefold().split("/")[:-1]) & set(MASK_FOLDERS) or any(
+            base in files.by_key for base in mask_of(key)
+        ):
             continue
         path = single(paths, laid.problems)
         if path is not None:

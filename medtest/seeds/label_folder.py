@@ -129,6 +129,7 @@ class LabelFolder(FolderSource):
             if checked.problems:
                 listing.problems += checked.problems
                 continue
+            listing.traits.add(shown(one.entry.mask or one.entry.image), checked.traits)
             for part in checked.slices:
                 self._add_one(one, part, list(checked.digests[:2]), listing)
         for one, digest in _array_digests(root, arrays, listing.problems):

@@ -7,8 +7,9 @@ from typing import Literal, TypeAlias
 from pydantic import Field, field_validator, model_validator
 
 from medtest.imagefile import MAX_PIXELS, MOST_PIXELS
-from medtest.plugins import PartSettings, wrong_at
+from medtest.plugins import STATED, PartSettings, wrong_at
 from medtest.seeds.folder_settings import inside
+from medtest.seeds.label_values import LabelValues
 
 LabelLayout: TypeAlias = Literal[
     "auto",
@@ -46,6 +47,8 @@ class LabelFolderSettings(PartSettings):
         image_column: Its column that names the image; "" finds it.
         label_column: Its column of labels; "" finds it, or takes columns of 0 and 1.
         separator: What stands between several labels in one column.
+        label_values: What is lesion in masks of several levels, classes or colours; see
+            :class:`medtest.seeds.folder_settings.ImageMaskFoldersSettings`.
         on_bad_seed: ``stop`` with one report, or ``skip`` bad files and count them.
         max_pixels: Largest picture that is decoded.
         metadata: CSV below the root that names patient or video (clusters) and strata.
@@ -64,6 +67,7 @@ class LabelFolderSettings(PartSettings):
     image_column: str = ""
     label_column: str = ""
     separator: str = Field(default="|", min_length=1, max_length=3)
+    label_values: LabelValues = Field(default=[], json_schema_extra=STATED)
     on_bad_seed: Literal["stop", "skip"] = "stop"
     max_pixels: int = Field(default=MAX_PIXELS, ge=1, le=MOST_PIXELS)
     metadata: str = ""

@@ -195,8 +195,8 @@ def _images(root: Path, settings: QuestionFolderSettings) -> tuple[PurePosixPath
     masks = (HERE / settings.masks).parts if settings.masks else None
     kept = {
         key: paths
-        for key, paths in sorted(files.by_key.items())
-        if not set(key.split("/")[:-1]) & set(MASK_FOLDERS)
+        for key, paths in sorted(files.by_key.items(), key=lambda item: item[0].casefold())
+        if not set(key.casefold().split("/")[:-1]) & set(MASK_FOLDERS)
         and not any(base in files.by_key for base in mask_of(key))
         and not (masks and paths[0].parts[: len(masks)] == masks)
     }

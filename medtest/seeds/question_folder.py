@@ -78,6 +78,7 @@ class QuestionFolder(FolderSource):
                 reason = f"holds {len(checked.slices)} images; questions are asked of files with one"
                 listing.problems.append(SeedProblem(file=shown(one.entry.image), reason=reason))
             else:
+                listing.traits.add(shown(one.entry.mask or one.entry.image), checked.traits)
                 self._add_one(one, seed_id, checked, listing)
 
     def _add_one(self, one: Asking, seed_id: str, checked: Checked, listing: Listing) -> None:

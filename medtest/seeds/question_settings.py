@@ -11,8 +11,9 @@ from pydantic import Field, field_validator
 from medtest.cases import Ask
 from medtest.errors import nearest_name
 from medtest.imagefile import MAX_PIXELS, MOST_PIXELS
-from medtest.plugins import PartSettings
+from medtest.plugins import STATED, PartSettings
 from medtest.seeds.folder_settings import inside
+from medtest.seeds.label_values import LabelValues
 from medtest.vqa.questions import Question, in_slide_order, kept
 
 ALL, KEPT = "all", "kept"
@@ -105,6 +106,8 @@ class QuestionFolderSettings(AskSettings):
             asked of every image, and no answer is known.
         images: Folder of images below the root, where it cannot be told.
         masks: Folder of masks below the root of what must not be covered, named like their images; "" for none.
+        label_values: What is lesion in masks of several levels, classes or colours; see
+            :class:`medtest.seeds.folder_settings.ImageMaskFoldersSettings`.
         on_bad_seed: ``stop`` with one report, or ``skip`` bad files and count them.
         max_pixels: Largest picture that is decoded.
         metadata: CSV below the root that names patient or video (clusters) and strata.
@@ -113,6 +116,7 @@ class QuestionFolderSettings(AskSettings):
     file: str = ""
     images: str = ""
     masks: str = ""
+    label_values: LabelValues = Field(default=[], json_schema_extra=STATED)
     on_bad_seed: Literal["stop", "skip"] = "stop"
     max_pixels: int = Field(default=MAX_PIXELS, ge=1, le=MOST_PIXELS)
     metadata: str = ""

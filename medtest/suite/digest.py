@@ -68,7 +68,7 @@ def run_digest(
             p.id: {
                 "source": p.info.name,
                 "revision": type(source).revision,
-                "settings": plain_settings(p),
+                "settings": _stated(p),
                 "digest": source.digest(),
             }
             for p, source in zip(suite.seeds, seeds, strict=True)
@@ -120,6 +120,17 @@ def _relation(plan: PartPlan, relation: Relation) -> Json:
     if callable(fingerprint):
         entry["fingerprint"] = fingerprint()
     return entry
+
+
+def _stated(plan: PartPlan) -> dict[str, Any]:
+    """Leave out settings that came later where they have their default."""
+    fields = type(plan.settings).model_fields
+    values = plain_settings(plan)
+    for name, field in fields.items():
+        later = isinstance(field.json_schema_extra, dict) and field.json_schema_extra.get("stated")
+        if later and values.get(name) == field.default:
+            del values[name]
+    return values
 
 
 def _that_count(plan: PartPlan, kind: str) -> dict[str, Any]:

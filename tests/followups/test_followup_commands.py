@@ -23,7 +23,8 @@ from medtest.followups import FollowUpStore, make_followups
 from medtest.followups.export import COLUMNS, export_store
 from medtest.followups.guard import LOCK, StoreLock
 from medtest.followups.verify import repair_store, verify_store
-from medtest.imagefile import read_mask, read_rgb
+from medtest.imagefile import read_rgb
+from medtest.maskfile import read_mask
 from medtest.seeds.image_mask_folders import ImageMaskFolders
 from medtest.suite.model import Invocation
 

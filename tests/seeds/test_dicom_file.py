@@ -197,6 +197,13 @@ def test_masks_of_labels_two_values_and_grey(tmp_path, values, lesion):
     assert dicom_mask(tmp_path / "m.dcm", 0, max_pixels=BOUND)[0].astype(int).tolist() == lesion
 
 
+def test_several_labels_are_refused_until_one_is_named(tmp_path):
+    write_dicom(tmp_path / "m.dcm", np.array([[0, 1, 2]], dtype=np.uint16).repeat(2, 0))
+    with pytest.raises(BadFileError, match=r"several labels \(1, 2\); label_values"):
+        dicom_mask(tmp_path / "m.dcm", 0, max_pixels=BOUND)
+    assert dicom_mask(tmp_path / "m.dcm", 0, max_pixels=BOUND, values=(2,))[0].tolist() == [False, False, True]
+
+
 # ----------------------------------------------------------------------------------------------------- DICOM as seeds
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
+import unicodedata
 from pathlib import Path, PurePosixPath
 
+import imageio
 import numpy as np
 import pytest
+import tifffile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from layout_files import source
@@ -18,9 +22,16 @@ from PIL import Image as Pillow
 from medtest.cases import ID_PATTERN
 from medtest.errors import UserMistakes
 from medtest.seeds.folder_layout import Pair, dataset_id, natural_key
-from medtest.seeds.image_mask_folders import seed_identifier
+from medtest.seeds.folder_seed import distinct_ids
+from medtest.seeds.image_mask_folders import name_parts
 
 SHARED = Path(os.environ.get("MEDTEST_SHARED", Path(__file__).parents[2].parent / "shared"))
+
+
+def sha256_of(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
 REAL = SHARED / "data" / "polyp" / "kvasir_seg"
 
 
@@ -86,9 +97,9 @@ def test_masks_beside_images(tmp_path, mask_name):
     assert_pairs_are_right(seeds)
 
 
-def test_other_suffix_and_other_case_of_the_mask(tmp_path):
+def test_other_suffix_and_other_case_of_the_suffix(tmp_path):
     picture(tmp_path / "images" / "Polyp_A.JPG", 0)
-    mask(tmp_path / "masks" / "polyp_a.png", 0)
+    mask(tmp_path / "masks" / "Polyp_A.Png", 0)
     seeds = source(tmp_path)
     assert [ref.seed_id for ref in seeds.refs()] == ["Polyp_A"]
     assert_pairs_are_right(seeds)
@@ -244,11 +255,138 @@ def test_a_file_that_goes_bad_later_is_a_mistake(tmp_path):
         seeds.load(ref)
 
 
+# ------------------------------------------------------------------------------------------------- what is lesion
+
+
+def _disc(path, *levels, size=(60, 100)):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    array = np.zeros((*size, *np.shape(levels[0])), np.uint8)
+    for number, level in enumerate(levels):
+        array[20:40, 20 + 30 * number : 40 + 30 * number] = level
+    imageio.v3.imwrite(path, array)
+    return array
+
+
+def _image(path, size=(60, 100), **options):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Pillow.fromarray(np.full((*size, 3), 90, np.uint8)).save(path, **options)
+
+
+def test_clinicdbs_tiffs_are_read(tmp_path):
+    pixels = np.arange(60 * 100 * 3, dtype=np.uint32).reshape(60, 100, 3).astype(np.uint8)
+    for number in (1, 2):
+        for folder, array in (("Original", pixels), ("Ground Truth", np.repeat(pixels[..., :1] // 128 * 255, 3, 2))):
+            path = tmp_path / "CVC-ClinicDB" / folder / f"{number}.tif"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            tifffile.imwrite(path, array, photometric="minisblack", planarconfig="contig")
+    seeds = source(tmp_path)
+    assert len(seeds.refs()) == 2
+    seed = seeds.load(seeds.refs()[0])
+    assert (seed.image == pixels).all() and (seed.expected == (pixels[..., 0] > 127)).all()
+
+
+def test_levels_are_refused_with_the_setting_that_reads_them(tmp_path):
+    _image(tmp_path / "images" / "a.png")
+    levels = _disc(tmp_path / "masks" / "a.png", 100, 200)
+    for negatives in (False, True):
+        with pytest.raises(UserMistakes, match=r"several levels .*label_values"):
+            source(tmp_path, negatives=negatives).refs()
+    seeds = source(tmp_path, label_values=[100])
+    assert (seeds.load(seeds.refs()[0]).expected == (levels == 100)).all()
+    with pytest.raises(UserMistakes, match="no value of label_values"):
+        source(tmp_path, label_values=[7]).refs()
+
+
+@pytest.mark.parametrize("values", [[[255, 0, 0]], ["#ff0000"], ["FF0000"]])
+def test_colours_are_named_in_either_way(tmp_path, values):
+    _image(tmp_path / "images" / "a.png")
+    colours = _disc(tmp_path / "masks" / "a.png", (255, 0, 0), (0, 255, 0))
+    seeds = source(tmp_path, label_values=values)
+    assert (seeds.load(seeds.refs()[0]).expected == (colours[..., 0] > 0)).all()
+
+
+@pytest.mark.parametrize("values", [[255, 0, 0], ["red"], [[1, 2]], [-1], [[300, 0, 0]]])
+def test_values_that_are_none_are_mistakes(values):
+    with pytest.raises(ValueError, match="colour|level"):
+        source(None, label_values=values)
+
+
+def test_what_is_odd_about_masks_is_a_notice(tmp_path):
+    for name in ("large", "specks", "turned", "plain"):
+        _image(tmp_path / "images" / f"{name}.png")
+        _disc(tmp_path / "masks" / f"{name}.png", 255)
+    inverted = np.full((60, 100), 255, np.uint8)
+    inverted[20:40, 20:40] = 0
+    Pillow.fromarray(inverted).save(tmp_path / "masks" / "large.png")
+    noise = (np.random.default_rng(2).random((60, 100)) < 0.05).astype(np.uint8)
+    Pillow.fromarray(noise).save(tmp_path / "masks" / "specks.png")
+    exif = Pillow.Exif()
+    exif[274] = 3
+    (tmp_path / "images" / "turned.png").unlink()
+    _image(tmp_path / "images" / "turned.jpg", exif=exif)
+    seeds = source(tmp_path, negatives=True)
+    assert len(seeds.refs()) == 4
+    notices = " ".join(seeds.notices())
+    assert "1 mask marks more than 60 % of the image as lesion (masks/large.png)" in notices
+    assert "1 mask holds single pixels of low values and nothing else (masks/specks.png)" in notices
+    assert "1 pair has an orientation in the file of image or mask alone (masks/turned.png)" in notices
+    assert "plain" not in notices
+
+
+def test_digests_of_ordinary_masks_stay_and_those_of_masks_read_anew_do_not(tmp_path):
+    _image(tmp_path / "images" / "a.png")
+    _disc(tmp_path / "masks" / "a.png", 255)
+    plain = source(tmp_path)
+    head, sums = ["ImageMaskFolders", 1], [sha256_of(tmp_path / folder / "a.png") for folder in ("images", "masks")]
+    line = ["mine", "a", "a", [], [*sums, ""]]
+    expected = hashlib.sha256(json.dumps(head).encode() + json.dumps(line).encode() + b"\n").hexdigest()
+    assert plain.digest() == expected
+    (tmp_path / "masks" / "a.png").unlink()
+    _disc(tmp_path / "masks" / "a.png", 100)  # empty, and refused, before; lesion now
+    sums = [sums[0], sha256_of(tmp_path / "masks" / "a.png")]
+    other = json.dumps(["mine", "a", "a", [], [*sums, ""]]).encode()
+    assert source(tmp_path).digest() != hashlib.sha256(json.dumps(head).encode() + other + b"\n").hexdigest()
+
+
+# ------------------------------------------------------------------------------------------------------------ names
+
+
+def test_case_and_sharp_s_are_other_names(tmp_path):
+    for number, name in enumerate(("A", "a", "Maß", "Mass")):
+        picture(tmp_path / "images" / f"{name}.png", number)
+        mask(tmp_path / "masks" / f"{name}_Mask.png", number)
+    seeds = source(tmp_path)
+    assert len(seeds.refs()) == 4
+    assert_pairs_are_right(seeds)
+    (tmp_path / "masks" / "A_Mask.png").unlink()
+    (tmp_path / "masks" / "Maß_Mask.png").unlink()
+    (tmp_path / "images" / "a.png").unlink()
+    with pytest.raises(UserMistakes) as caught:
+        source(tmp_path).refs()
+    reasons = {mistake.where: mistake.found for mistake in caught.value.mistakes}
+    assert reasons["images/A.png"] == reasons["images/Maß.png"] == "has no mask"
+    assert "images/A.png is another name: upper and lower case count" in reasons["masks/a_Mask.png"]
+
+
+def test_composed_and_decomposed_names_are_one(tmp_path):
+    picture(tmp_path / "images" / (unicodedata.normalize("NFC", "é") + ".png"))
+    mask(tmp_path / "masks" / (unicodedata.normalize("NFD", "é") + ".png"))
+    seeds = source(tmp_path)
+    assert len(seeds.refs()) == 1
+
+
+def test_names_of_other_scripts_get_distinct_ids(tmp_path):
+    names = ["漢字", "é", "ü", "plain"]
+    pairs(tmp_path, names)
+    ids = [ref.seed_id for ref in source(tmp_path).refs()]
+    assert len(set(ids)) == 4 and "plain" in ids
+
+
 @given(st.text(min_size=1, max_size=300).filter(lambda t: "/" not in t and "\0" not in t and t not in (".", "..")))
 @settings(max_examples=200)
 def test_ids_are_safe_whatever_the_name(name):
     pair = Pair(key=name.casefold(), image=PurePosixPath("images") / (name + ".png"))
-    identifier = seed_identifier(pair)
+    (identifier,) = distinct_ids(["/".join(name_parts(pair))])
     assert 1 <= len(identifier) <= 120
     assert set(identifier) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
     assert not identifier.startswith(".")

@@ -130,7 +130,7 @@ def _add(root: Path, where: PurePosixPath, folder: PurePosixPath, name: str, sty
     masks = _masks(root, folder, files, style, laid)
     video = re.compile(style.video) if style.video else None
     count = len(laid.entries)
-    for key, paths in sorted(files.by_key.items(), key=lambda item: natural_key(item[0])):
+    for key, paths in sorted(files.by_key.items(), key=lambda item: natural_key(item[0].casefold())):
         path = single(paths, laid.problems)
         if path is None:
             continue
@@ -163,7 +163,7 @@ def _masks(root: Path, folder: PurePosixPath, files: Files, style: Style, laid: 
         listed = list_files(root, other)
         laid.problems += listed.problems
         laid.ignored += listed.ignored
-        rule = re.compile(style.mask_names, re.S)
+        rule = re.compile(style.mask_names, re.S | re.I)
         for key, paths in listed.by_key.items():
             match = rule.fullmatch(key)
             found |= {base: paths[0] for base in (key, match["stem"] if match else key) if base in files.by_key}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -13,7 +12,7 @@ from typing import TypeAlias
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found
 from medtest.seeds.folder_layout import LayoutError, shown
-from medtest.seeds.folder_pairing import Files, list_files, mask_of
+from medtest.seeds.folder_pairing import Files, composed, list_files, mask_of
 from medtest.seeds.formats import without_suffix
 from medtest.seeds.label_entries import Entry, Laid
 from medtest.seeds.label_settings import LabelFolderSettings
@@ -21,14 +20,14 @@ from medtest.seeds.label_settings import LabelFolderSettings
 Reader: TypeAlias = Callable[[Path, Found, LabelFolderSettings], Laid]
 """Reads labels and names of images of a data set that was found; opens no image."""
 
-_MASK_NAMES = (re.compile(r"(?P<stem>.+)m", re.S), re.compile(r"(?P<stem>.+)_a", re.S))
+_MASK_NAMES = (re.compile(r"(?P<stem>.+)m", re.S | re.I), re.compile(r"(?P<stem>.+)_a", re.S | re.I))
 """How KID and CAD-CAP name masks after their image, beside the usual ways."""
 
 
 def key_of(name: str) -> str:
-    """Return an image's name as it is compared: without a picture's suffix, composed, in one case."""
+    """Return an image's name as it is compared: without a picture's suffix, composed."""
     path = PurePosixPath(name.strip().replace("\\", "/"))
-    return unicodedata.normalize("NFC", str(without_suffix(path))).casefold()
+    return composed(str(without_suffix(path)))
 
 
 class Images:
@@ -42,8 +41,11 @@ class Images:
         self.files = files
         self.asked: set[PurePosixPath] = set()
         self._by_name: dict[str, list[PurePosixPath]] = defaultdict(list)
+        self._by_lower: dict[str, list[PurePosixPath]] = defaultdict(list)
         for key, paths in files.by_key.items():
-            self._by_name[key.rpartition("/")[2]] += paths
+            name = key.rpartition("/")[2]
+            self._by_name[name] += paths
+            self._by_lower[name.lower()] += paths
 
     @property
     def count(self) -> int:
@@ -53,11 +55,14 @@ class Images:
     def find(self, name: str) -> PurePosixPath | None:
         """Return the one file of a path below the folder or of a bare name, or None.
 
+        Tables of Windows mix case, so that a name in another case counts where no file has the name as it stands.
+
         Raises:
             KeyError: Several files have that name; the message says which.
         """
         key = key_of(name)
-        paths = self.files.by_key.get(key) or self._by_name.get(key.rpartition("/")[2], [])
+        bare = key.rpartition("/")[2]
+        paths = self.files.by_key.get(key) or self._by_name.get(bare) or self._by_lower.get(bare.lower(), [])
         if len(paths) > 1:
             raise KeyError(f"is the name of {len(paths)} files ({', '.join(shown(p) for p in paths[:3])})")
         if not paths:
@@ -131,7 +136,7 @@ def masks_among(keys: Mapping[str, Sequence[PurePosixPath]], pattern: str) -> di
         keys: Files by key.
         pattern: Pattern of a mask's name with the group ``stem`` for its image's.
     """
-    rule = re.compile(pattern, re.S)
+    rule = re.compile(pattern, re.S | re.I)
     found = {}
     for key in keys:
         folder, slash, name = key.rpartition("/")

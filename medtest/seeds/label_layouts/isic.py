@@ -10,7 +10,7 @@ from medtest.errors import UserMistakes
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found
 from medtest.seeds.folder_layout import LayoutError, shown
-from medtest.seeds.folder_pairing import list_files
+from medtest.seeds.folder_pairing import composed, list_files
 from medtest.seeds.folder_seed import table_below
 from medtest.seeds.label_entries import Entry, Laid
 from medtest.seeds.label_layouts.common import Images, join_masks, list_images, masks_among
@@ -31,7 +31,7 @@ MAPPING = {
 """Melanoma against everything else, as in ISIC 2016's task and in 2017's first."""
 
 _MASK = r"(?P<stem>.+)_segmentation"
-_IMAGE = re.compile(r"isic_[0-9]+")
+_IMAGE = re.compile(r"isic_[0-9]+", re.I)
 
 
 def read_isic(root: Path, found: Found, settings: LabelFolderSettings) -> Laid:
@@ -63,7 +63,7 @@ def read_isic(root: Path, found: Found, settings: LabelFolderSettings) -> Laid:
             missing += 1
             continue
         stem = path.stem
-        laid.entries.append(Entry(image=path, name=stem, labels=(label,), mask=own.get(stem.casefold())))
+        laid.entries.append(Entry(image=path, name=stem, labels=(label,), mask=own.get(composed(stem))))
     if not laid.entries and not laid.problems:
         raise LayoutError(
             f"none of the {missing:,} images that {table.where} names is in {shown(found.images)}",

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from PIL import Image as Pillow
 
 from medtest.cases import Image, ImageSpec
 from medtest.errors import BadOutput
+from medtest.tiffheader import declared_rgb
 from medtest.volumes import read_volume, volume_info
 
 SUFFIXES: Mapping[str, str] = {"png": ".png", "npy": ".npy", "nii": ".nii.gz"}
@@ -143,11 +145,12 @@ def _read_npy(path: Path, max_values: int) -> NDArray[Any]:
 
 
 def _read_picture(path: Path, spec: ImageSpec, max_values: int, *, region: bool) -> NDArray[Any]:
-    with Pillow.open(path, formats=_PICTURES) as picture:
+    content = declared_rgb(path.read_bytes())
+    with Pillow.open(io.BytesIO(content), formats=_PICTURES) as picture:
         if picture.width * picture.height > max_values:
             raise BadOutput(f"{path.name} is {picture.width} by {picture.height}; the bound is {max_values:,} values")
     # Pillow keeps no 16-bit colours, so that it only looks at the size
-    found = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
+    found = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_UNCHANGED)
     if found is None:
         raise BadOutput(f"{path.name} is no picture that can be read")
     if found.ndim == 3:

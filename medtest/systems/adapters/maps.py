@@ -1,7 +1,6 @@
 """Prediction maps from files: bounded before decoding, with one clear reason if bad.
 
-Systems do not know seeds, so this reader is apart from that of seed images; and a map is a number per pixel, which must
-keep 16 bits and floats where an image may lose them.
+A map is a number per pixel, which must keep 16 bits and floats where an image may lose them.
 """
 
 from __future__ import annotations
@@ -12,13 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image as Pillow
-from PIL import UnidentifiedImageError
 
 from medtest.errors import BadOutput
-
-FORMATS = ("PNG", "JPEG", "BMP", "DIB", "TIFF", "WEBP")
-BYTES_A_PIXEL = 16
-SPARE_BYTES = 1 << 24
+from medtest.imagefile import MAX_BYTES_A_PIXEL, SPARE_BYTES, BadFileError, opened_picture, read_bytes
 
 
 def read_map(path: Path, *, max_pixels: int, labels: bool) -> NDArray[Any]:
@@ -37,7 +32,7 @@ def read_map(path: Path, *, max_pixels: int, labels: bool) -> NDArray[Any]:
         BadOutput: It is no readable map within the bound.
     """
     try:
-        if path.stat().st_size > max_pixels * BYTES_A_PIXEL + SPARE_BYTES:
+        if path.stat().st_size > max_pixels * MAX_BYTES_A_PIXEL + SPARE_BYTES:
             raise BadOutput(f"{path.name} is larger than a map of {max_pixels / 1e6:g} Mpixel can be")
         found = _npy(path, max_pixels) if path.suffix.lower() == ".npy" else _picture(path, max_pixels)
     except OSError as error:
@@ -58,19 +53,11 @@ def _npy(path: Path, max_pixels: int) -> NDArray[Any]:
 
 def _picture(path: Path, max_pixels: int) -> NDArray[Any]:
     try:
-        with Pillow.open(path, formats=FORMATS) as picture:
-            if picture.width * picture.height > max_pixels:
-                raise BadOutput(
-                    f"{path.name} is {picture.width}×{picture.height}; the bound is {max_pixels / 1e6:g} Mpixel"  # noqa: RUF001
-                )
+        with opened_picture(read_bytes(path, max_pixels=max_pixels).content, max_pixels) as picture:
             picture.load()
             return _values(picture)
-    except BadOutput:
-        raise
-    except UnidentifiedImageError as error:
-        raise BadOutput(f"{path.name} is no picture that can be read") from error
-    except Exception as error:  # noqa: BLE001 - a damaged or hostile file may raise anything in a decoder
-        raise BadOutput(f"{path.name} is damaged: {str(error)[:120]}") from error
+    except BadFileError as error:
+        raise BadOutput(f"{path.name} {error}") from error
 
 
 def _values(picture: Pillow.Image) -> NDArray[Any]:

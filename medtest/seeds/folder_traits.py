@@ -1,0 +1,57 @@
+"""What a look at many files finds odd and uses all the same, in a sentence for each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, TypeAlias
+
+Trait: TypeAlias = Literal["large", "specks", "turned"]
+
+LARGE = 0.6
+"""Larger parts of an image are seldom lesion: the mask may be inverted."""
+
+_MOST_NAMED = 3
+
+_WORDS: dict[Trait, str] = {
+    "large": (
+        "{count} more than 60 % of the image as lesion ({names}): are lesion and background exchanged? "
+        "label_values=[0] takes what is black."
+    ),
+    "specks": "{count} single pixels of low values and nothing else ({names}): taken for noise on an empty mask.",
+    "turned": (
+        "{count} an orientation in the file of image or mask alone ({names}): each is turned as its own file says; "
+        "see that the two fit."
+    ),
+}
+_VERBS: dict[Trait, tuple[str, str]] = {
+    "large": ("1 mask marks", "{} masks mark"),
+    "specks": ("1 mask holds", "{} masks hold"),
+    "turned": ("1 pair has", "{} pairs have"),
+}
+
+
+class Traits:
+    """Collects traits of files while a folder is looked at; memory does not grow with the folder."""
+
+    def __init__(self) -> None:
+        self._counts: dict[Trait, int] = {}
+        self._names: dict[Trait, list[str]] = {}
+
+    def add(self, file: str, traits: Iterable[Trait]) -> None:
+        """Note the traits of one file."""
+        for trait in traits:
+            self._counts[trait] = self._counts.get(trait, 0) + 1
+            names = self._names.setdefault(trait, [])
+            if len(names) < _MOST_NAMED:
+                names.append(file)
+
+    def notices(self) -> list[str]:
+        """Return one sentence for each trait that was found."""
+        found = []
+        for trait, count in self._counts.items():
+            one, several = _VERBS[trait]
+            names = self._names[trait]
+            listed = ", ".join(names) + (" and others" if count > len(names) else "")
+            said = one if count == 1 else several.format(f"{count:,}")
+            found.append(_WORDS[trait].format(count=said, names=listed))
+        return found
