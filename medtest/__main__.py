@@ -20,7 +20,9 @@ def main() -> None:
             require_opencv()  # says what to install when OpenCV's system libraries are the cause
             raise
     except MedtestError as error:
-        sys.stderr.write(f"{error}\n")
+        from medtest.api.redact import redact
+
+        sys.stderr.write(f"{redact(error)}\n")
         code = int(error.exit_code)
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")

@@ -185,7 +185,8 @@ class Resampled:
         size = int(np.prod(shape))
         right = np.bincount(cell, weights=judged["right"].to_numpy(dtype=np.float64), minlength=size).reshape(shape)
         cases = np.bincount(cell, minlength=size).astype(np.float64).reshape(shape)
-        both = np.concatenate([right.reshape(len(images), -1), cases.reshape(len(images), -1)], axis=1)
+        flat = (shape[0], shape[1] * shape[2])  # no image at all has nothing that -1 could be counted from
+        both = np.concatenate([right.reshape(flat), cases.reshape(flat)], axis=1)
         drawn = statistics.Resampler(len(images), "vqa accuracy").sums(both.astype(np.float32)).astype(np.float64)
         source, perturbed = _accuracies(drawn.reshape(len(drawn), 2, *shape[1:]))
         observed = _accuracies(both.sum(0).reshape(1, 2, *shape[1:]))

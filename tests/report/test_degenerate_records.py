@@ -1,0 +1,275 @@
+"""Records of every kind from which something usual is missing: every table maker and every page returns, none raises.
+
+A run that cost money may end with every answer refused, with one image, with no case at all. What can be said of that
+is little, and it is said: tables with NaN or without rows, pages that show them.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "runner"))
+
+from answer_parts import Instrument, answer_suite  # noqa: E402
+from label_parts import Colours, Fade, label_suite  # noqa: E402
+from runner_helpers import go  # noqa: E402
+from runner_parts import Dim, make_suite  # noqa: E402
+
+from medtest.errors import OutputProblem  # noqa: E402
+from medtest.report.before_after import Page, before_after_html  # noqa: E402
+from medtest.report.comparison import write_comparison  # noqa: E402
+from medtest.report.console import efr_view, gates_view, one_line  # noqa: E402
+from medtest.report.material import Material  # noqa: E402
+from medtest.report.metrics import metrics, tags  # noqa: E402
+from medtest.report.page import report_html  # noqa: E402
+from medtest.results import before_after_labels, before_after_words  # noqa: E402
+from medtest.results.before_after import headline  # noqa: E402
+from medtest.results.films import worst_sequences  # noqa: E402
+from medtest.results.label_tables import reference_of  # noqa: E402
+from medtest.results.paired import paired_table  # noqa: E402
+from medtest.results.readings import unread_in  # noqa: E402
+from medtest.results.records_io import Records  # noqa: E402
+from medtest.results.robustness import robustness_table  # noqa: E402
+from medtest.results.series_records import Shape, series_sets  # noqa: E402
+from medtest.results.tables import tables_of  # noqa: E402
+from medtest.results.wanted import Wanted  # noqa: E402
+from medtest.suite.compose import load_suite  # noqa: E402
+from medtest.suite.model import Gate, Suite  # noqa: E402
+
+PARTS = {"dim": Dim, "fade": Fade}
+WRONG = {"wrong": {"dim": 0.3, "source": 0.2}, "refuses": 0.1, "unread": 0.1}
+SUITES: Mapping[str, Callable[[], Suite]] = {
+    "masks": lambda: make_suite(seeds=3, severities=(1, 2)),
+    "labels": lambda: label_suite(relations=PARTS, severities=(1, 3)),
+    "findings": lambda: label_suite(seeds={"multi": True}, system=Colours, relations=PARTS, severities=(1, 3)),
+    "answers": lambda: answer_suite(
+        seeds=3, systems={"teller": WRONG}, relations={"dim": Dim, "instrument": Instrument}, again=1
+    ),
+    "series": lambda: load_suite(
+        "denoising",
+        [
+            "seeds.pictures.names=[camera,coins]",
+            "seeds.pictures.max_side=64",
+            "relations.gaussian_noise.severities=[1,3,5]",
+            "model=identity",
+        ],
+    ),
+}
+KEPT = (
+    *("suite", "suite_version", "system", "dataset", "seed_id", "cluster", "item", "relation", "group", "severity"),
+    *("frame", "repeat", "verdict", "reason", "params", "source_sha256", "followup_sha256", "kind", "question", "rule"),
+)
+"""Columns that a case without an answer has all the same."""
+
+
+@cache
+def ran(kind: str) -> tuple[Wanted, pd.DataFrame, pa.Schema, Mapping[str, Any]]:
+    """What a run of this kind left."""
+    suite = SUITES[kind]()
+    with tempfile.TemporaryDirectory() as home:
+        one = go(suite, Path(home)).systems[0]
+        table = pq.read_table(one.folder / "records.parquet")
+        run = json.loads((one.folder / "run.json").read_text(encoding="utf-8"))
+        schema = table.schema.remove_metadata()
+        return Wanted.of(suite, one.system), table.to_pandas(), schema, run
+
+
+# --- what may be missing ------------------------------------------------------------------------------------------
+
+Rows = Any
+Change = Callable[[pd.DataFrame, Rows], None]
+
+
+def _numbers(frame: pd.DataFrame) -> list[str]:
+    return [name for name in frame if frame[name].dtype.kind == "f" and not str(name).startswith("factor")]
+
+
+def _unanswered(verdict: str) -> Change:
+    def change(frame: pd.DataFrame, rows: Rows) -> None:
+        frame.loc[rows, ["verdict", "reason"]] = [verdict, "it broke"]
+        frame.loc[rows, [name for name in frame if name not in KEPT and not str(name).startswith("factor")]] = None
+
+    return change
+
+
+def _filled(value: float) -> Change:
+    def change(frame: pd.DataFrame, rows: Rows) -> None:
+        frame.loc[rows, [name for name in _numbers(frame) if name != "scale"]] = value
+
+    return change
+
+
+def _unread(state: str) -> Change:
+    def change(frame: pd.DataFrame, rows: Rows) -> None:
+        if "state" in frame:
+            frame.loc[rows, ["state", "source_state"]] = state
+            frame.loc[rows, ["said", "source_said", "wanted"]] = ""
+            frame.loc[rows, ["why", "verdict"]] = [state, "SKIP"]
+            frame.loc[rows, _numbers(frame)] = np.nan
+
+    return change
+
+
+def _same(*names: str, value: object = None) -> Change:
+    def change(frame: pd.DataFrame, rows: Rows) -> None:
+        for name in names:
+            if name in frame:
+                first = frame[name].dropna()
+                frame.loc[rows, name] = first.iloc[0] if value == "first" and len(first) else value
+
+    return change
+
+
+LABELS = ("label", "source_label", "expected")
+CHANGES: Mapping[str, Change] = {
+    "errors": _unanswered("ERROR"),
+    "skips": _unanswered("SKIP"),
+    "NaN": _filled(np.nan),
+    "all wrong": _filled(0.0),
+    "all right": _filled(1.0),
+    "unparsed": _unread("unparsed"),
+    "refused": _unread("refusal"),
+    "not relevant": _unread("not_relevant"),
+    "no truth": _same("truth", "expected"),
+    "no label": _same(*LABELS, "probabilities"),
+    "no class is true": _same(*LABELS, value=""),
+    "one class": _same(*LABELS, value="first"),
+    "no scale": _same("scale"),
+    "one scale": _same("scale", value=1.0),
+}
+CASES: Mapping[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+    "all": lambda frame: frame,
+    "none": lambda frame: frame.iloc[:0],
+    "only sources": lambda frame: frame[frame.relation == "source"],
+    "no sources": lambda frame: frame[frame.relation != "source"],
+    "only unchanged": lambda frame: frame[frame.relation.isin(["source", "unchanged"])],
+    "one image": lambda frame: frame[frame.seed_id == frame.seed_id.min()],
+    "an image without cases": lambda frame: frame[(frame.seed_id != frame.seed_id.min()) | (frame.severity == 0)],
+    "one question": lambda frame: frame[frame["item"] == frame["item"].min()],
+    "one severity": lambda frame: frame[frame.severity.isin([0, frame.severity.max()])],
+    "one relation": lambda frame: frame[frame.relation.isin(["source", frame.relation.min()])],
+    "one frame": lambda frame: frame[frame.frame == 0],
+    "one case": lambda frame: frame[frame.relation != "source"].iloc[:1],
+}
+CHOSEN: Mapping[str, Callable[[pd.DataFrame], Rows]] = {
+    "every case": lambda frame: np.ones(len(frame), bool),
+    "follow-ups": lambda frame: (frame.relation != "source").to_numpy(),
+    "sources": lambda frame: (frame.relation == "source").to_numpy(),
+    "every other case": lambda frame: np.arange(len(frame)) % 2 == 0,
+}
+
+STEPS = st.lists(st.tuples(st.sampled_from(sorted(CHANGES)), st.sampled_from(sorted(CHOSEN))), max_size=2)
+CUTS = st.lists(st.sampled_from(sorted(CASES)), min_size=1, max_size=2)
+
+
+def records_of(kind: str, cuts: list[str], steps: list[tuple[str, str]], folder: Path) -> Records:
+    """Records of a kind without what the cuts and the steps take away, written and read again."""
+    _, frame, schema, _ = ran(kind)
+    for cut in cuts:
+        frame = CASES[cut](frame) if len(frame) else frame
+    frame = frame.reset_index(drop=True)
+    for change, chosen in steps if len(frame) else ():
+        CHANGES[change](frame, CHOSEN[chosen](frame))
+    folder.mkdir(parents=True)
+    pq.write_table(pa.Table.from_pandas(frame, schema=schema, preserve_index=False), folder / "records.parquet")
+    return Records.read(folder)
+
+
+# --- what must return ---------------------------------------------------------------------------------------------
+
+
+def made(kind: str, records: Records, other: Records, folder: Path) -> list[Material]:
+    """All that is computed of records, files of tables among it."""
+    wanted, _, _, run = ran(kind)
+    first, more = wanted.primary, tuple(wanted.relations)[0]
+    gate = Gate(score=first.score, threshold=first.threshold, against=first.against, max_percent=10)
+    wanted = replace(wanted, gates=(gate, replace(gate, relation=more, severity="1", bound="ci_high")))
+    materials = []
+    for number, one in enumerate((records, other)):
+        tables = tables_of(one, wanted, reference=reference_of(other))
+        target = folder / "outputs" / wanted.suite / f"s{number}" / "1"
+        tables.write(target)
+        named = {**run, "system": f"system-{number}"}
+        materials.append(Material(folder=target, wanted=wanted, tables=tables, run=named))
+        assert all(isinstance(value, float) for value in metrics(materials[-1]).values())
+        tags(materials[-1])
+        one_line(materials[-1])
+    console = Console(file=io.StringIO(), width=120)
+    console.print(efr_view(materials), gates_view(materials))
+    worst_sequences(records)
+    unread_in(records)
+    for score in records.scores if wanted.series else ():
+        for found in series_sets({"a": records, "b": other}, score, shape=Shape(include_source=True)):
+            robustness_table(found)
+            paired_table(found)
+    return materials
+
+
+def compared(records: Records, other: Records) -> None:
+    """Both sides of a training; those that cannot be compared are told so."""
+    try:
+        table, unpaired = before_after_labels.compare(records, other, order=["dim"], family="pranet")
+    except OutputProblem:
+        return
+    before_after_words.slides_table(table)
+    before_after_words.markdown(table, title="x")
+    headline(table)
+    page = Page(network="n", family="pranet", suite="s", table=table, training={}, unpaired=unpaired)
+    before_after_html(page)
+
+
+def check(kind: str, cuts: list[str], steps: list[tuple[str, str]], *, pages: bool) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        records = records_of(kind, cuts, steps, folder / "one")
+        other = records_of(kind, cuts, [], folder / "two")
+        materials = made(kind, records, other, folder)
+        if kind in ("masks", "labels", "findings"):
+            compared(records, other)
+        if pages:
+            assert "</html>" in report_html(materials[0])
+            write_comparison(materials, [one.folder for one in materials], folder)
+
+
+@pytest.mark.parametrize("kind", SUITES)
+@pytest.mark.parametrize("cut", ["none", "only sources", "one case"])
+def test_next_to_nothing(kind: str, cut: str) -> None:
+    check(kind, [cut], [], pages=False)
+
+
+@pytest.mark.parametrize("change", ["unparsed", "refused", "errors", "NaN"])
+@pytest.mark.parametrize("cut", ["all", "one image"])
+def test_no_answer_was_read(cut: str, change: str) -> None:
+    check("answers", [cut], [(change, "every case")], pages=False)
+
+
+@pytest.mark.parametrize("kind", SUITES)
+@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@given(cuts=CUTS, steps=STEPS)
+def test_tables_of_whatever_is_left(kind: str, cuts: list[str], steps: list[tuple[str, str]]) -> None:
+    check(kind, cuts, steps, pages=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", SUITES)
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@given(cuts=CUTS, steps=STEPS)
+def test_pages_of_whatever_is_left(kind: str, cuts: list[str], steps: list[tuple[str, str]]) -> None:
+    check(kind, cuts, steps, pages=True)
