@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from medtest.vqa.answers.answer import Answer, State
-from medtest.vqa.answers.place import COLUMNS, ROWS
+from medtest.vqa.answers.place import row_and_column
 from medtest.vqa.values import NO, YES, Kind, Names, Range, Ranges, Value, Words
 
 ABOUT = 0.2
@@ -100,13 +100,8 @@ def king_distance(cell: str, other: str) -> int:
         cell: One of :data:`medtest.vqa.answers.place.CELLS`.
         other: Another.
     """
-    (row, column), (row_2, column_2) = _place(cell), _place(other)
+    (row, column), (row_2, column_2) = row_and_column(cell), row_and_column(other)
     return max(abs(row - row_2), abs(column - column_2))
-
-
-def _place(cell: str) -> tuple[int, int]:
-    row, _, column = cell.partition("-")
-    return ROWS.index(row), COLUMNS.index(column or "center")
 
 
 def _compare_names(found: frozenset[str], other: frozenset[str], kind: Kind, tolerance: int) -> Comparison:

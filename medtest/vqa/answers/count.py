@@ -8,10 +8,10 @@ import re
 
 from medtest.vqa.answers import lexicon
 from medtest.vqa.answers.found import Found
-from medtest.vqa.answers.plain import LISTED
+from medtest.vqa.answers.plain import LISTED, blanked
 from medtest.vqa.answers.scope import negated
-from medtest.vqa.answers.states import leading, nothing, refusals
-from medtest.vqa.values import Range, ranges
+from medtest.vqa.answers.states import leading, nothing
+from medtest.vqa.values import Range, Ranges, ranges
 
 FINDINGS, POLYPS, INSTRUMENTS = 7, 8, 9
 """The counting questions (official ids)."""
@@ -26,13 +26,13 @@ _SAID: dict[int, str] = {
     3: "three tres drei trois tr\u00eas \u4e09",
     4: "four cuatro vier quatre quatro \u56db",
     5: "five cinco f\u00fcnf cinq \u4e94",
-    6: "six seis sechs \u516d",
+    6: "half_a_dozen half-a-dozen half-dozen six seis sechs \u516d",
     7: "seven siete sieben sept",
     8: "eight ocho acht huit",
     9: "nine nueve neun neuf",
     10: "ten diez zehn dix",
     11: "eleven",
-    12: "twelve",
+    12: "a_dozen one_dozen dozen twelve",
     13: "thirteen",
     14: "fourteen",
     15: "fifteen",
@@ -42,7 +42,7 @@ _SAID: dict[int, str] = {
     19: "nineteen",
     20: "twenty",
 }
-_WORDS: dict[str, int] = {word: number for number, said in _SAID.items() for word in said.split()}
+_WORDS: dict[str, int] = {word.replace("_", " "): number for number, said in _SAID.items() for word in said.split()}
 _LATIN = "|".join(sorted((word for word in _WORDS if word[0] < "\u2e80"), key=len, reverse=True))
 _CHINESE = "".join(word for word in _WORDS if word[0] > "\u2e80")
 _COUNTER = r"\s*[\u4e2a\u679a\u5904]"
@@ -70,13 +70,13 @@ _MORE = re.compile(
 )
 _AT_MOST = re.compile(rf"\b(?:at most|up to|no more than|maximum of|not more than)\s+(?P<n>{_N})")
 _SEVERAL = re.compile(
-    r"\b(?:multiple|several|numerous|many|various|few|varios|mehrere|plusieurs|v\u00e1rios)\b|\u591a\u4e2a"
+    r"\b(?:multiple|several|dozens|numerous|many|various|few|varios|mehrere|plusieurs|v\u00e1rios)\b|\u591a\u4e2a"
 )
 _OTHER = re.compile(
     r"\d+(?:\.\d+)?(?:\s*(?:-|to|and|x)\s*\d+(?:\.\d+)?)?\s*(?:mm|cm|millimet\w+|centimet\w+|%|px|pixels?"
     r"|years?|minutes?|seconds?|o'clock|:\d\d)"
     r"|\b0-(?:is|ip|i)\w*|\btype\s+\d|\bgrade\s+\w+|\bfigure\s+\d+|\bimage\s+\d+|\bquestion\s+\d+"
-    r"|\d{1,4}[/-]\d{1,2}[/-]\d{1,4}|\b(?:how|so) many\b|\bone (?:of|on|in|another|side)\b|\bone can\b"
+    r"|\d{1,4}[/-]\d{1,2}[/-]\d{1,4}|\b(?:how|so) many\b|(?<!the )\bone (?:of|on|in|another|side)\b|\bone can\b"
     r"|\bun[ea]? (?:side|lado)\b"
 )
 _THINGS: dict[int | None, str] = {
@@ -107,6 +107,15 @@ _SEES_NONE = re.compile(
     r"(?:\b(?:not|cannot)|n't)\s+(?:see|find|identify|detect|observe)\s+any(?=\s*(?:[.,;!]|\Z|in\b|here\b))"
 )
 _LINE = re.compile(rf"^[ ]*(?:(?P<n>\d{{1,2}})[.)]|{LISTED}) +(?P<what>[^\W\d][^\n]*)", re.MULTILINE)
+_INLINE = re.compile(r"(?<![^\s,;:])(?P<open>\(?)(?P<n>\d{1,2})[.)](?= +[^\W\d])")
+_ANOTHER = (
+    r"\b(?:another|a (?:second|third|further)|one more)(?:\s+one|\s+(?:(?!and\b"
+    r"|or\b)[^\W\d]+\s+){0,2}?THING)?(?=\W*\Z|\s*[.,;:!)]"
+    r"|\s+(?:on|in|at|is|are|was|beside|behind|near|next|to|further|which|that|can|lies|just|towards?|below|above|by|from"
+    r"|with|close|visible|seen|and)\b)"
+)
+"""One more of what was counted before; ``THING`` stands for the noun."""
+_PART_OF_IT = re.compile(r"\b(?:one|an?|the (?:first|other))\b")
 _PAIR = re.compile(r"\bpairs? of (?=(?:\w+ )?(?:forceps|scissors|tweezers|pliers|jaws)\b)")
 """What is one thing though it is called a pair."""
 _IN_ALL = re.compile(
@@ -136,6 +145,9 @@ def count(low: str, item: int | None) -> Found | None:
         and not shown[total.end() : found[1]].strip()
     ):
         return found
+    if (others := _with_others(low, item, thing)) is not None:
+        return others
+    shown = _in_lines(shown)
     if (listed := _listed(shown, thing, _SECTION.get(item))) is not None:
         _, begin, end = listed
         first = _NUMBER.search(shown)
@@ -147,8 +159,6 @@ def count(low: str, item: int | None) -> Found | None:
         return added if added is not None and not _headed(shown, found) else found
     if (several := _SEVERAL.search(shown)) is not None and not negated(shown, *several.span()):
         return ranges(Range(2, math.inf)), *several.span()
-    if refusals(shown):
-        return None
     if added is not None:
         return added
     return _without_numbers(low, thing, _SECTION.get(item))
@@ -161,6 +171,33 @@ def _without_other_things(low: str, thing: str, others: str) -> str:
     if named is None:
         return low
     return re.sub(number, lambda found: " " * len(found[0]), low)
+
+
+def _with_others(low: str, item: int | None, thing: str) -> Found | None:
+    """Return what is counted before "another one" with one more for each; None of "two: one here, another there"."""
+    pattern = _ANOTHER.replace("THING", thing)
+    others = [one for one in re.finditer(pattern, low) if not negated(low, *one.span())]
+    found = count(low[: others[0].start()], item) if others else None
+    if found is None or not isinstance(found[0], Ranges):
+        return None
+    (first, *more), start, end = found[0].ranges, found[1], found[2]
+    if more or first.low != first.high or first.low < 1:
+        return None
+    if first.low > 1 and _PART_OF_IT.search(low, end, others[0].start()):
+        return None
+    return ranges(Range(first.low + len(others), first.low + len(others))), start, others[-1].end()
+
+
+def _in_lines(low: str) -> str:
+    """Return a text with the points of a list that stands on one line, "1. polyp 2. ulcer", on lines of their own."""
+    points = list(_INLINE.finditer(low))
+    if len(points) < 2 or [int(one["n"]) for one in points] != list(range(1, len(points) + 1)):
+        return low
+    for one in points:
+        if one.start():
+            low = f"{low[: one.start() - 1]}\n{low[one.start() :]}"
+        low = blanked(low, one.start("open"), one.end("open"))
+    return low
 
 
 def _listed(low: str, thing: str, section: str | None) -> Found | None:

@@ -7,7 +7,7 @@ import re
 from medtest.vqa.answers import lexicon
 from medtest.vqa.answers.found import Found
 from medtest.vqa.answers.scope import negated
-from medtest.vqa.answers.states import leading, nothing, refusals
+from medtest.vqa.answers.states import leading, nothing
 from medtest.vqa.values import NO, YES, names
 
 SECTIONS: dict[int, str] = {12: "abnormality", 13: "landmark", 14: "instrument"}
@@ -69,8 +69,6 @@ def findings(low: str, section: str) -> Found | None:
     lead = leading(low)
     if lead is not None:
         return names(YES if lead[0] else NO), *lead[1]
-    if refusals(low):
-        return None
     if (none := nothing(low)) is not None:
         return names(NO), *none
     things = [(one.start(), one.end()) for one in _SOMETHING[section].finditer(low)]

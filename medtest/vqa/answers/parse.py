@@ -11,16 +11,18 @@ import re
 
 from medtest.vqa.answers import colour, count, named, place, size, states, yes_no
 from medtest.vqa.answers.answer import Answer, State
+from medtest.vqa.answers.aside import opening, unsaid
 from medtest.vqa.answers.found import Found
 from medtest.vqa.answers.plain import blanked, lowered, plain
-from medtest.vqa.answers.revised import revised
-from medtest.vqa.answers.scope import clauses
+from medtest.vqa.answers.revised import excepted, revised
 from medtest.vqa.answers.spelling import mended
 from medtest.vqa.values import NO, YES, Kind, Names, Ranges, Value, ranges, words
 
 _DESCRIBES = frozenset({Kind.SIZE, Kind.COLOUR, Kind.PLACE, Kind.POLYP_TYPE})
 _OF_ABNORMALITIES = frozenset({5, 10, 16, 17})
 """Questions that describe an abnormality or a polyp (official ids): they do not apply to what is called normal."""
+_EMPTY = ("no", "0")
+"""What a "no" is that has no exception after all: "no text, and nothing besides the mucosa"."""
 _NOT_THERE = re.compile(r"\A\W*not (?:visible|present|seen|detected)\b")
 _THING = r"(?:polyps?|abnormalit(?:y|ies)|lesions?|findings?|(?:anatomical )?landmarks?|instruments?|object)"
 _NONE_SHOWN = re.compile(rf"\b(?:no|not any|n't any|kein\w*|aucune?)\s+(?:[^\W\d]+\s+){{0,2}}?{_THING}\b")
@@ -47,10 +49,15 @@ def parse(text: str, kind: Kind, item: int | None = None) -> Answer:
         return Answer(kind=kind, state=State.UNPARSED)
     hedged = states.hedged(low)
     kept, low, places = mended(kept, low)
-    last = revised(low)
-    found = _found(blanked(kept, 0, last), blanked(low, 0, last), kind, item) if last else None
-    if found is None or found[0] in (State.REFUSAL, State.UNPARSED):
-        found = _found(kept, low, kind, item)
+    found = None
+    for start, empty in ((revised(low), ()), (excepted(low), _EMPTY)):
+        if start and found is None:
+            found = _found(blanked(kept, 0, start), blanked(low, 0, start), kind, item)
+            if found is not None and (
+                isinstance(found[0], State) and (empty or found[0] == State.REFUSAL) or str(found[0]) in empty
+            ):
+                found = None
+    found = found or _found(kept, low, kind, item)
     if found is None:
         return Answer(kind=kind, state=State.UNPARSED, hedged=hedged)
     what, start, end = found
@@ -98,18 +105,26 @@ def _found(text: str, low: str, kind: Kind, item: int | None) -> Found | None:
     if irrelevant is not None and states.leading(low) is None:
         state = State.REFUSAL if irrelevant[1] else State.NOT_RELEVANT
         return state, *irrelevant[0]
-    value = _value(text, low, kind, item)
+    places, _ = unsaid(low)
+    said, shown = _without(text, places), _without(low, places)
+    start = opening(shown)
+    value = _value(blanked(said, 0, start), blanked(shown, 0, start), kind, item) if start else None
+    value = value or _value(said, shown, kind, item)
     if value is not None:
         return value
     refused = states.refusals(low)
-    if kind in _DESCRIBES and not refused:
-        none = states.nothing(low) or _lead_no(low) or _place_of(_NOT_THERE, low) or _place_of(_NO_THING, low)
-        none = none or (_place_of(named.NORMAL, low) if item in _OF_ABNORMALITIES else None)
+    if kind in _DESCRIBES:
+        none = states.nothing(shown) or _lead_no(shown) or _place_of(_NOT_THERE, shown) or _place_of(_NO_THING, shown)
+        none = none or (_place_of(named.NORMAL, shown) if item in _OF_ABNORMALITIES else None)
         if none is not None:
             return State.NOT_RELEVANT, *none
-    if kind in _DESCRIBES and refused and (lacking := _NONE_SHOWN.search(low, 0, refused[0][0])) is not None:
-        return State.NOT_RELEVANT, *lacking.span()  # what is not there is why the model cannot describe it
     return (State.REFUSAL, *refused[0]) if refused else None
+
+
+def _without(text: str, places: tuple[tuple[int, int], ...]) -> str:
+    for first, last in places:
+        text = blanked(text, first, last)
+    return text
 
 
 def _lead_no(low: str) -> tuple[int, int] | None:
@@ -123,6 +138,8 @@ def _place_of(pattern: re.Pattern[str], low: str) -> tuple[int, int] | None:
 
 
 def _value(text: str, low: str, kind: Kind, item: int | None) -> Found | None:
+    if not low.strip():
+        return None
     if kind == Kind.YES_NO:
         return yes_no.yes_no(low, item)
     if kind == Kind.COUNT:
@@ -130,14 +147,9 @@ def _value(text: str, low: str, kind: Kind, item: int | None) -> Found | None:
     if kind == Kind.SIZE:
         return size.size(low)
     if kind == Kind.TEXT:
-        found = None if states.refusals(low) else words(low)
+        found = words(low)
         start = len(low) - len(low.lstrip())
-        return (found, start, len(low.rstrip())) if found is not None and found.text else None
-    for first, last in clauses(low):
-        if states.refusals(low[first:last]):
-            text, low = blanked(text, first, last), blanked(low, first, last)
-    if not low.strip():
-        return None
+        return (found, start, len(low.rstrip())) if found.text else None
     if kind == Kind.FINDINGS:
         return named.findings(low, named.SECTIONS.get(item if item is not None else -1, "abnormality"))
     if kind == Kind.COLOUR:

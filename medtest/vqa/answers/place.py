@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 from medtest.vqa.answers.found import Found
@@ -45,6 +46,10 @@ _BETWEEN = re.compile(
     r"|(?:in der|im|in dem|an der|am|en el|en la|dans le|dans la|au|no|na|nel|nella)\s+"
     r"|,?\s*(?:and |but )?(?:slightly|somewhat|a (?:bit|little)) to the\s+)?"
 )
+_TO = re.compile(
+    rf"(?:\s*{_REGION})?(?:\s*of (?:the|this) {_PICTURE})?,?\s*(?:down |up |over |across |all the way "
+    rf"|on )*to\s+(?:the\s+)?"
+)
 _COMMA = re.compile(r"\s*[,/]\s*")
 _ELSEWHERE = re.compile(
     rf"\b(?:point|fac|aim|direct|orient|angl|tilt)(?:s|es|ing|ed)? (?:in)?to(?:wards?)? (?:the )?"
@@ -60,7 +65,7 @@ _ELSEWHERE = re.compile(
 _ANATOMY = re.compile(
     rf"\b(?:{_UPPER}|{_LOWER}|{_LEFT}|{_RIGHT}|{_MIDDLE})\s+(?:colon|o?esophagus|gi\b|gastro\w*|endoscopy"
     r"|rectum|third(?!s? of (?:the|this) (?:image|picture|frame|view|field)|\W*\Z|\s*[,.;])|lobe|abdomen"
-    r"|intestine|bowel|body|digestive|now|away)\b|\bright (?:in|at|here|there|now)\b"
+    r"|intestine|bowel|body|digestive|now|away)\b|(?<!the )\bright (?:in|at|here|there|now)\b"
 )
 _ALL = re.compile(
     r"\b(?:throughout|diffuse(?:ly)?|entire (?:image|field|view|mucosa)|whole (?:image|field|view)|all over"
@@ -103,7 +108,7 @@ def place(low: str) -> Found | None:
     shown = _ELSEWHERE.sub(lambda one: " " * len(one[0]), low)
     shown = _ANATOMY.sub(lambda one: " " * len(one[0]), shown)
     for first, last in clauses(shown):
-        found += _in_clause(shown, first, last)
+        found += _with_extents(shown, _in_clause(shown, first, last))
     if not found:
         return None
     found.sort(key=lambda one: one[1])
@@ -144,6 +149,33 @@ def _in_clause(low: str, first: int, last: int) -> list[tuple[str, int, int]]:
         if not negated(low, start, end):
             cells.append((_cell(row, column), start, end))
     return cells
+
+
+def _with_extents(low: str, cells: list[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
+    """Return the cells of a clause with what lies between two of them: "from top to bottom", "along the left" maybe."""
+    for (cell, start, end), (other, begin, last) in itertools.pairwise(cells):
+        if not _TO.fullmatch(low, end, begin):
+            continue
+        (row, column), (row_2, column_2) = (row_and_column(one) for one in (cell, other))
+        if abs(row - row_2) not in (0, 2) or abs(column - column_2) not in (0, 2):
+            continue
+        sides = [row_and_column(one) for one, at, _ in cells if at not in (start, begin)]
+        if len(sides) == 1 and {row, row_2} == {0, 2} and column == column_2 == sides[0][0] == 1:
+            return [(_cell_at(one, sides[0][1]), start, last) for one in range(3)]
+        if len(sides) == 1 and {column, column_2} == {0, 2} and row == row_2 == sides[0][1] == 1:
+            return [(_cell_at(sides[0][0], one), start, last) for one in range(3)]
+        return [*cells, (_cell_at((row + row_2) // 2, (column + column_2) // 2), start, last)]
+    return cells
+
+
+def row_and_column(cell: str) -> tuple[int, int]:
+    """Return row and column of a cell, each 0 to 2."""
+    row, _, column = cell.partition("-")
+    return ROWS.index(row), COLUMNS.index(column or "center")
+
+
+def _cell_at(row: int, column: int) -> str:
+    return _cell(ROWS[row], COLUMNS[column])
 
 
 def _side(word: str) -> str:

@@ -171,21 +171,68 @@ def _from_json(text: str, kind: Kind) -> str:
     start = opening.start()
     if isinstance(content, dict):
         place = _value_of(text, start, end, content, kind)
-        if place is None:
+        if place is not None:
+            content, start, end = place
+        elif not _said(content):
             return text
-        content, start, end = place
-    if kind == Kind.COUNT and isinstance(content, list) and content and all(isinstance(one, dict) for one in content):
-        content = str(len(content))  # a list of described things
-        return " " * start + content.ljust(end - start) + " " * (len(text) - end)
+    if (things := _said(content)) is not None:
+        there = [name for name, present in things if present]
+        if kind == Kind.YES_NO:
+            content = bool(there)
+        elif kind == Kind.COUNT:
+            return " " * start + str(len(there)).ljust(end - start) + " " * (len(text) - end)  # of described things
+        else:
+            return _only(text, start, end, [name for name, present in things if not present], some=bool(there))
     kept = " " * start + _shown(text[start:end], content) + " " * (len(text) - end)
     return kept if len(kept) == len(text) else text
+
+
+_PRESENT = ("present", "visible", "detected", "seen", "value")
+
+
+def _said(content: Any) -> list[tuple[str, bool]] | None:
+    """Return what a JSON object or list says of things by name, whether each is there; None where it does not."""
+    if isinstance(content, dict) and content:
+        flags = {str(name): _flag(one) for name, one in content.items()}
+        return None if None in flags.values() else [(name, bool(one)) for name, one in flags.items()]
+    if not isinstance(content, list) or not content or not all(isinstance(one, dict) for one in content):
+        return None
+    found: list[tuple[str, bool]] = []
+    for one in content:
+        even = {str(key).lower(): value for key, value in one.items()}
+        name = next((str(value) for value in even.values() if isinstance(value, str)), "")
+        flag = next((_flag(even[key]) for key in _PRESENT if key in even), None)
+        found.append((name, flag is not False))
+    return found
+
+
+def _flag(value: Any) -> bool | None:
+    if isinstance(value, bool) or value in (0, 1):
+        return bool(value)
+    return {"yes": True, "no": False, "true": True, "false": False, "present": True, "absent": False}.get(
+        value.strip().lower() if isinstance(value, str) else ""
+    )
+
+
+def _only(text: str, start: int, end: int, absent: list[str], *, some: bool) -> str:
+    """Return a JSON object's names without those that it says are not there; "no" where none is."""
+    if not some:
+        return " " * start + "no".ljust(end - start) + " " * (len(text) - end)
+    inside = text[start:end]
+    for name in absent:
+        written = json.dumps(name, ensure_ascii=False)
+        inside = inside.replace(written, " " * len(written))
+    inside = re.sub(
+        r"\b(?:true|false|null|yes|no|present|absent|0|1)\b|[{}\[\]\"]", lambda one: " " * len(one[0]), inside
+    )
+    return " " * start + inside + " " * (len(text) - end)
 
 
 def _value_of(text: str, start: int, end: int, content: dict[str, Any], kind: Kind) -> tuple[Any, int, int] | None:
     """Return the value that answers, with its place in the text."""
     by_name = {re.sub(r"[\s-]+", "_", str(key).lower()): str(key) for key in content}
     wanted = [by_name[name] for name in (*_KEYS, *_KIND_KEYS[kind]) if name in by_name]
-    if not wanted and len(content) == 1:
+    if not wanted and len(content) == 1 and (kind == Kind.YES_NO or not _said(content)):
         wanted = [str(key) for key in content]
     for key in wanted:
         found = re.compile(re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:\s*").search(text, start, end)
@@ -193,7 +240,8 @@ def _value_of(text: str, start: int, end: int, content: dict[str, Any], kind: Ki
             continue
         value, stop = json.JSONDecoder().raw_decode(text, found.end())
         if isinstance(value, dict):
-            return _value_of(text, found.end(), stop, value, kind)
+            inner = _value_of(text, found.end(), stop, value, kind)
+            return inner or ((value, found.end(), stop) if _said(value) else None)
         return value, found.end(), stop
     return None
 

@@ -25,9 +25,22 @@ _TAKEN_BACK = re.compile(
     r"|on second thoughts?|(?:sorry|oops|hmm),?\s*(?:wait|no|actually|i meant?))\b\s*[,:.!-]*"
     r"|(?:[.!?\n]|\s-)\s*(?:no,\s*)?actually\b\s*,?"
     r"|\bbut (?:it |this |that )?(?:is|was|it's) (?:actually|really|in fact|just|only|more likely|merely)\b"
+    r"|\b(?:before|beforehand|previously|formerly|earlier|originally|prior to|used to be|had been)\b[^.!?\n]{0,120}?"
+    r"\b(?:(?<!right )now|currently|at present|but only)\b|\bof the (?:original|initial|former"
+    r"|previous)\b[^.,!?\n]{0,60},"
     r"|\?\s*(?=(?:no|nope|nein|non)\s*[,.:;-])"
 )
+_EXCEPT = re.compile(
+    r"(?:\b(?:no|not|none|nothing|without)\b|n't\b)[^.;!?\n]{0,90}?"
+    r"\b(?:besides|except(?:ing)?(?: for)?|other than|apart from|aside from)\b"
+)
 _SO = re.compile(r",?\s*\b(?:so|therefore|hence|thus|also bleibt|por lo tanto|donc)\b[\s,]+(?=\S)")
+
+
+def excepted(low: str) -> int:
+    """Return where what an answer takes out of its "no" begins ("no text besides a date"); 0 where there is nothing."""
+    found = _EXCEPT.search(low[:2_000])
+    return found.end() if found is not None and low[found.end() :].strip(" .,;:!?-\n") else 0
 
 
 def revised(low: str) -> int:

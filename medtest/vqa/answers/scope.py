@@ -14,11 +14,12 @@ from functools import lru_cache
 SENTENCE_END = re.compile(r"(?<!\d)[.!?\n]|\.(?!\d)|[!?\n]")
 _CLAUSE_END = re.compile(
     r"(?<!\d)\.|\.(?!\d)|[!?\n;]|\b(?:but|however|although|though|whereas|while|except(?: for)?|other than"
-    r"|apart from|aside from|aber|pero|mais|mas|because|since|instead)\b"
+    r"|apart from|aside from|besides|aber|pero|mais|mas|because|since|instead)\b"
 )
 _NEGATOR = re.compile(
-    r"\b(?:no|not|without|absence of|none|nothing(?! (?:but|other|except|else|more))|never|free of|neither|nor"
-    r"|lacks?|lack of|negative for|rather than|cannot|unlikely(?: to be)?|kein\w*"
+    r"\b(?:no|not|without|absence of|none|nothing(?! (?:but|other|except|else|more|besides))|never|free of|neither|nor"
+    r"|lacks?|(?:unable|failed|fail) to (?:see|find|spot|detect|observe)|lack of|negative for|rather than"
+    r"|cannot|unlikely(?: to be)?|kein\w*"
     r"|nicht|ohne|sin|ning\u00fan|ninguna?|no hay|pas|aucune?|sans|n\u00e3o|nenhum\w*|sem)\b|n't\b|\u65e0|\u672a"
     r"|\u6ca1\u6709|\u6ca1|\u975e"
 )
@@ -35,6 +36,8 @@ _AFTER = re.compile(
     r"|(?<!not be )(?<!n't be )(?:ruled out|excluded)\b|(?:is|are)\s+absent\b|ist\s+nicht\b)"
 )
 _COLON_NO = re.compile(r"\A\s*[:=-]\s*(?:no|none|absent|not|negative)\b")
+_SUCH_AS = re.compile(r"\b(?:such as|like|including|for (?:example|instance)|e g)\b")
+"""What names examples of what is denied: each may have an article of its own."""
 FAR = 90
 """Characters a negation reaches to the right at most."""
 
@@ -54,12 +57,12 @@ def negated(low: str, start: int, end: int) -> bool:
         end: Its end.
     """
     first, last = _around(low, start)
-    begin = max(first, start - FAR - 30)
+    begin = max(first, start - 4 * FAR)
     left = low[begin:start]
     found = [one for one in _NEGATOR.finditer(left) if not _NOT_NEGATOR.match(left, one.start())]
     if found:
         between = left[found[-1].end() :]
-        if len(between) <= FAR and not _OWN.search(between):
+        if _SUCH_AS.search(between) or (len(between) <= FAR and not _OWN.search(between)):
             bare_answer = re.fullmatch(
                 r"\W*(?:no|nope|non|nein|n\u00e3o)(?:\s*[,;:.!]|\s+-\s).*", left[found[-1].start() :], re.DOTALL
             )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
 
 from medtest.vqa.answers.found import Found
 from medtest.vqa.answers.scope import SENTENCE_END
@@ -55,21 +54,22 @@ _SIZE = re.compile(
     r"|gr\u00f6\u00dfer|kleiner)|ou (?:plus|moins)|\u4ee5\u4e0a|\u4ee5\u4e0b)))?"
 )
 _ABOVE = re.compile(
-    r"(?:>|\b(?:(?:more|greater|larger|bigger|longer) than|over|above|exceed(?:s|ing)|mayor (?:de|que|a)"
+    r"(?:>|\b(?:(?:more|greater|larger|bigger|longer) than|over|above|exceed(?:s|ing)?|mayor (?:de|que|a)"
     r"|m\u00e1s de|plus de|mehr als|gr\u00f6\u00dfer als|\u00fcber|maior (?:que|de)|sup\u00e9rieure? \u00e0"
     r"|superior a)|(?:\u5927\u4e8e|\u8d85\u8fc7))\s*\Z"
 )
 _AT_LEAST = re.compile(
-    r"(?:\u2265|>=|\u2a7e|\u81f3\u5c11|\b(?:at least|minimum of|no less than|not less than|mindestens|al menos"
+    r"(?:\u2265|>=|\u2a7e|\u81f3\u5c11|\b(?:at least|minimum of|(?:at )?a minimum(?: of)?|mindestens|al menos"
     r"|au moins|ab))\s*\Z"
 )
 _BELOW = re.compile(
-    r"(?:<|\b(?:(?:less|smaller|fewer) than|under|below|menor (?:de|que|a)|menos de|moins de|weniger als"
+    r"(?:<|\b(?:(?:less|smaller|fewer) than|under|below|not (?:quite|even)|short of|menor (?:de|que|a)"
+    r"|menos de|moins de|weniger als"
     r"|kleiner als|unter|inf\u00e9rieure? \u00e0|plus petit que|inferior a)|(?:\u5c0f\u4e8e|\u4e0d\u5230))\s*\Z"
 )
 _AT_MOST = re.compile(
-    r"(?:\u2264|<=|\b(?:at most|up to|no more than|not more than|maximum of|no larger than|not exceeding"
-    r"|no (?:bigger|greater|longer) than|h\u00f6chstens|maximal|bis zu|hasta|como m\u00e1ximo|au plus|jusqu'\u00e0)"
+    r"(?:\u2264|<=|\b(?:at most|up to|maximum of|h\u00f6chstens|maximal|bis zu|hasta|como m\u00e1ximo|au plus"
+    r"|jusqu'\u00e0)"
     r"|\u2a7d|\u4e0d\u8d85\u8fc7|\u6700\u591a)\s*\Z"
 )
 _ABOUT = re.compile(
@@ -77,15 +77,22 @@ _ABOUT = re.compile(
     r"|aproximadamente|unos|alrededor de|environ|cerca de|nearly|almost|close to|aprox|rund|zirka|estimated at"
     r"|an estimated|in the order of|or so)|\u7ea6|\u5927\u6982)\s*(?:a\s+)?\Z"
 )
+_NOT = re.compile(r"(?:\b(?:not|no|never|hardly|nicht|no es)|n't)(?: (?:any|much|be|\w+ly))*\s*\Z")
+"""Before "larger than" and "smaller than" it turns them about, and their end is in."""
+_LEAST_BEHIND = re.compile(
+    r"\A[\s,]*(?:\(?(?:at (?:the )?(?:very )?least|(?:as )?(?:an? )?minimum|and up(?:wards)?|upwards)\b)"
+)
+_MOST_BEHIND = re.compile(r"\A[\s,]*\(?(?:at (?:the )?(?:very )?most|(?:as )?(?:an? )?maximum|max|tops)\b")
+_ARTICLE = re.compile(r"\b(?:the|an?|its)\s+\Z")
 _OR_SO = re.compile(r"\A\s*(?:or so|approximately|approx|roughly|\u5de6\u53f3)(?![a-z])")
 _BETWEEN = re.compile(r"\b(?:between|from|entre|zwischen|de)\s*\Z")
 _OR_LESS = re.compile(r"\b(?:less|smaller|below|under|menos|weniger|kleiner|moins)\Z|\u4ee5\u4e0b\Z")
-_TOOL = re.compile(
-    r"\b(?:forceps|instrument|snare|needle|clip|catheter|tool|jaws?|lumen|field of view|scale|reference)\b"
+_TOOLS = (
+    r"(?:forceps|instrument|snare|needle|clip|catheter|tool|jaws?|scale|channel|ring|cap|tip|sheath|ruler|coin|balloon"
+    r"|loop|probe|(?:endo|colono|gastro)?scope)"
 )
-_TOOL_BEHIND = re.compile(
-    r"\A[\s-]*(?:wide |open |long )?(?:forceps|instrument|snare|needle|clip|catheter|tool|jaws?|scale)\b"
-)
+_TOOL = re.compile(rf"\b(?:{_TOOLS}|lumen|field of view|reference)\b")
+_TOOL_BEHIND = re.compile(rf"\A[\s-]*(?:wide |open |long |working |biopsy |polypectomy |metal |injection )*{_TOOLS}\b")
 _GROWTH = re.compile(r"\b(?:polyps?|lesion|adenoma|growth|it|its|size|diameter|p\u00f3lipo|polype)\b")
 _SUBCENTIMETRE = re.compile(r"\bsub[\s-]?centimet(?:re|er|ric)\b")
 _DIMINUTIVE = re.compile(r"\bdiminutive\b")
@@ -111,7 +118,7 @@ def size(low: str) -> Found | None:
             continue
         made = _ranges_of(shown, one, unit)
         (of_tools if _of_a_tool(shown, *one.span()) else found).extend(made)
-    found = found or of_tools
+    found = _together(shown, found or of_tools)
     if not found:
         below = _SUBCENTIMETRE.search(low)
         if below is not None:
@@ -125,9 +132,12 @@ def size(low: str) -> Found | None:
 
 def _of_a_tool(low: str, start: int, end: int) -> bool:
     """Say whether a number is the size of an instrument that the polyp is held against."""
+    if any(bound.search(_ARTICLE.sub("", low[max(0, start - 28) : start])) for bound in (_ABOVE, _BELOW)):
+        return False  # the polyp is held against it
     if _TOOL_BEHIND.match(low[end : end + 40]):
         return True
     _, before = _words_before(low, start, reach=80)
+    before = before.rstrip(" (") if before.endswith("(") else before
     clause = re.split(r"[,;(:]|\b(?:that|which|so|hence|but|and)\b", before)[-1]
     tool = _TOOL.search(clause)
     return tool is not None and _GROWTH.search(clause) is None
@@ -149,19 +159,38 @@ def _ranges_of(low: str, one: re.Match[str], unit: str | None) -> list[tuple[Ran
         return [(Range(min(first, second), max(first, second)), start, end)]
     if first > MOST:
         return []
-    after = (one["after"] or "").strip()
-    made = Range(first, first)
-    if _OR_LESS.search(after) or _AT_MOST.search(before):
-        made = Range(0, first)
-    elif after or _AT_LEAST.search(before):
-        made = Range(first, math.inf)
-    elif _BELOW.search(before):
-        made = Range(0, first, high_open=first > 0)
-    elif _ABOVE.search(before):
-        made = Range(first, math.inf, low_open=True)
-    elif _ABOUT.search(before) or _OR_SO.match(low[end : end + 16]):
-        made = replace(made, about=True)
+    made = _bound(first, (one["after"] or "").strip(), _ARTICLE.sub("", before), low[end : end + 28])
     return [(made, begin + len(before) - len(before.lstrip()), end)]
+
+
+def _bound(number: float, after: str, before: str, behind: str) -> Range:
+    """Return the interval that the words about a number make of it."""
+    below, above = _BELOW.search(before), _ABOVE.search(before)
+    turned = (bound := below or above) is not None and _NOT.search(before, 0, bound.start()) is not None
+    if _OR_LESS.search(after) or _AT_MOST.search(before) or _MOST_BEHIND.match(behind) or (turned and above):
+        return Range(0, number)
+    if after or _AT_LEAST.search(before) or _LEAST_BEHIND.match(behind) or (turned and below):
+        return Range(number, math.inf)
+    if below:
+        return Range(0, number, high_open=number > 0)
+    if above:
+        return Range(number, math.inf, low_open=True)
+    return Range(number, number, about=bool(_ABOUT.search(before) or _OR_SO.match(behind[:16])))
+
+
+def _together(low: str, found: list[tuple[Range, int, int]]) -> list[tuple[Range, int, int]]:
+    """Return sizes with a lower and an upper bound of one sentence as one: "larger than 1 cm but smaller than 2"."""
+    kept: list[tuple[Range, int, int]] = []
+    for one, start, end in found:
+        before = kept[-1] if kept else None
+        if before is not None and not SENTENCE_END.search(low, before[2], start):
+            low_end, high_end = max(one.low, before[0].low), min(one.high, before[0].high)
+            bounds = sorted((math.isinf(size.high), size.low > 0) for size in (one, before[0]))
+            if bounds == [(False, False), (True, True)] and low_end < high_end:
+                kept[-1] = Range(low_end, high_end), before[1], end
+                continue
+        kept.append((one, start, end))
+    return kept
 
 
 def _words_before(low: str, start: int, reach: int = 28) -> tuple[int, str]:

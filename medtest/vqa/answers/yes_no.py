@@ -8,7 +8,7 @@ from medtest.vqa.answers.answer import State
 from medtest.vqa.answers.found import Found
 from medtest.vqa.answers.plain import blanked
 from medtest.vqa.answers.scope import clauses, negated
-from medtest.vqa.answers.states import leading, nothing, refusals, short
+from medtest.vqa.answers.states import leading, nothing, short
 from medtest.vqa.values import NO, YES, names
 
 REMOVED, EASY, BOX, TEXT = 1, 2, 3, 4
@@ -16,7 +16,8 @@ REMOVED, EASY, BOX, TEXT = 1, 2, 3, 4
 
 _SUBJECTS: dict[int, re.Pattern[str]] = {
     BOX: re.compile(
-        r"\b(?:box(?:es)?|rectangles?|rectangular (?:area|region|overlay|shape)|squares?|artefacts?|artifacts?"
+        r"\b(?:(?:green|black) one|box(?:es)?|rectangles?|rectangular (?:area|region|overlay|shape)|squares?"
+        r"|artefacts?|artifacts?"
         r"|overlays?|k\u00e4stchen|kasten|k\u00e4sten|rechteck\w*|artefakte?|cuadros?|recuadros?|caja|rect\u00e1ngulo"
         r"|artefactos?|bo\u00eete|cadre|carr\u00e9|encadr\u00e9|art\u00e9facts?|riquadro|caixa)\b"
         r"|\u6846|\u4f2a\u5f71|\u65b9\u5757|\u77e9\u5f62"
@@ -27,7 +28,7 @@ _SUBJECTS: dict[int, re.Pattern[str]] = {
         r"|beschriftung|buchstaben"
         r"|zahlen|datum|(?:i )?can read|printed|patient (?:data|name|id|information)|reads|written|letras"
         r"|escritura|fecha|lettres|inscription)\b"
-        r"|\u6587\u5b57|\u6587\u672c|\u5b57\u6bcd|\u5b57\u7b26|\u65e5\u671f"
+        r"|\"[^\"\n]{1,40}\"|\u6587\u5b57|\u6587\u672c|\u5b57\u6bcd|\u5b57\u7b26|\u65e5\u671f"
     ),
 }
 _NO_POLYP = re.compile(
@@ -43,6 +44,10 @@ _FREE: dict[int, re.Pattern[str]] = {
 _ITEM = re.compile(r"(?m)^[^:\n]{1,60}?[:=]\s*(?P<said>yes|no|true|false|present|absent|ja|nein|s\u00ed|oui|non)\b")
 _REMAIN = re.compile(r"\b(?:remain(?:s|ing)?|left|still|residual|remnants?|leftover|further)\b")
 _NO_REST = re.compile(r"\A\W*(?:no|without)\s+(?:\w+ )?(?:residual|remaining|remnants?|leftover)\b")
+_BUT_ONE = re.compile(
+    r"\b(?:except|apart from|aside from|other than|besides)(?: for)? (?:one|two|three|an?|the"
+    r"|some)\b(?! (?:\w+ )?(?:scar|site|ulcer|defect))"
+)
 _NOT_REMOVED = re.compile(
     r"\A\W*not (?:all|every|entirely|completely|yet)\b"
     r"|\b(?:not|n't|never)\b[^.;\n]{0,20}\b(?:removed|resected|excised|been removed)\b"
@@ -125,6 +130,8 @@ def yes_no(low: str, item: int | None) -> Found | None:
     """
     if item == REMOVED and (rest := _NO_REST.match(low)) is not None:
         return _of(True, *rest.span())
+    if item == REMOVED and (rest := _BUT_ONE.search(low)) is not None:
+        return _of(False, *rest.span())
     if item == REMOVED and (found := _removed_without_polyps(low)):
         return found
     if item in _SUBJECTS and (found := _listed(low, _SUBJECTS[item])):
@@ -136,7 +143,7 @@ def yes_no(low: str, item: int | None) -> Found | None:
         return _of(lead[0], *lead[1])
     if (few := short(low)) is not None:
         return _of(few[0], *few[1])
-    if (inside := _INSIDE.search(low)) is not None and not refusals(low):
+    if (inside := _INSIDE.search(low)) is not None:
         return _of(inside[1] == YES, *inside.span(1))
     if item == REMOVED:
         return _removed(low)
@@ -162,18 +169,14 @@ def _removed_without_polyps(low: str) -> Found | None:
 
 
 def _removed(low: str) -> Found | None:
-    refused = refusals(low)
-    for first, last in clauses(low):
-        if refusals(low[first:last]):
-            low = blanked(low, first, last)
     if (found := _NOT_REMOVED.search(low)) is not None:
         return _of(False, *found.span())
     if (found := _WAS_REMOVED.search(low)) is not None:
         return _of(not negated(low, *found.span()), *found.span())
-    if not refused and (none := nothing(low)) is not None:
+    if (none := nothing(low)) is not None:
         return State.NOT_RELEVANT, *none
     for one in _POLYP.finditer(low):  # one that is there has not been removed
-        if not refused and not negated(low, *one.span()) and not _ALL_OF.search(low[: one.start()]):
+        if not negated(low, *one.span()) and not _ALL_OF.search(low[: one.start()]):
             return _of(False, *one.span())
     return None
 
@@ -183,8 +186,6 @@ def _easy(low: str) -> Found | None:
         return State.NOT_RELEVANT, none.start(), none.end()
     for first, last in clauses(low):
         part = low[first:last]
-        if refusals(part):
-            continue
         hard, easy = _HARD.search(part), _EASY.search(part)
         found = hard if hard and (easy is None or hard.start() <= easy.start()) else easy
         if found is not None:
@@ -205,8 +206,6 @@ def _listed(low: str, subject: re.Pattern[str]) -> Found | None:
 
 def _subject(low: str, subject: re.Pattern[str], item_free: re.Pattern[str] | None) -> Found | None:
     """Return yes where the thing asked about is mentioned and not denied, no where it is denied only."""
-    if refusals(low):
-        return None
     denied: Found | None = None
     if item_free is not None and (free := item_free.search(low)) is not None:
         denied = _of(negated(low, *free.span()), *free.span())
@@ -219,8 +218,6 @@ def _subject(low: str, subject: re.Pattern[str], item_free: re.Pattern[str] | No
 
 
 def _alone(low: str, item: int | None) -> Found | None:
-    if refusals(low):
-        return None
     if (none := nothing(low)) is not None:
         return _of(False, *none)
     if (absent := _ISNT.match(low) or _ABSENT.match(low)) is not None:
