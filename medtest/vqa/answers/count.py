@@ -108,6 +108,16 @@ _SEES_NONE = re.compile(
 )
 _LINE = re.compile(rf"^[ ]*(?:(?P<n>\d{{1,2}})[.)]|{LISTED}) +(?P<what>[^\W\d][^\n]*)", re.MULTILINE)
 _INLINE = re.compile(r"(?<![^\s,;:])(?P<open>\(?)(?P<n>\d{1,2})[.)](?= +[^\W\d])")
+_CONCLUDED = re.compile(
+    rf"\b(?:so|hence|therefore|thus|that makes|making|which makes|adds up to|comes to|i (?:would |'d )?(?:count"
+    rf"|go with|settle on))\b"
+    rf"(?: (?:in total|overall|altogether|i|we|it|that|is|are|there|count|would|say|see|the|answer|total|of|a"
+    rf"|just|only))*"
+    rf"[\s,:]*(?:(?P<n>{_N})|(?P<none>none|nothing)\b)(?!\s*(?:or|to|-|\w+ (?:of|on|in)\b))"
+)
+"""What an answer comes to after it has thought aloud."""
+_TIMES = re.compile(r"(?<!\w)(\d{1,2}) ?x(?= +[^\W\d])|\bx ?(\d{1,2})(?!\w| ?x|[.,]\d| ?(?:mm|cm))")
+"""A number with a cross: "2x diminutive polyps", "polyps x3"."""
 _ANOTHER = (
     r"\b(?:another|a (?:second|third|further)|one more)(?:\s+one|\s+(?:(?!and\b"
     r"|or\b)[^\W\d]+\s+){0,2}?THING)?(?=\W*\Z|\s*[.,;:!)]"
@@ -131,6 +141,7 @@ def count(low: str, item: int | None) -> Found | None:
         low: The plain text in lower case.
         item: Official id of the question; it tells which noun is counted.
     """
+    low = _TIMES.sub(lambda found: (found[1] or found[2]).rjust(len(found[0])), low)
     shown = _PAIR.sub(lambda found: " " * len(found[0]), low)
     shown = _OTHER.sub(lambda found: " " * len(found[0]), shown)
     thing = _THINGS.get(item, _THINGS[None])
@@ -154,7 +165,12 @@ def count(low: str, item: int | None) -> Found | None:
         if first is None or (first.start() >= begin and first.end() <= end):
             return listed
     added = _sum(shown, thing) if item in (FINDINGS, INSTRUMENTS) else None
+    if (concluded := _CONCLUDED.search(shown)) is not None:
+        number = 0.0 if concluded["none"] else _number(concluded["n"])
+        return ranges(Range(number, number)), *concluded.span()
     found = _bounded(shown, 0)
+    if found is not None and added is None and _grows(shown, found):
+        return None
     if found is not None:
         return added if added is not None and not _headed(shown, found) else found
     if (several := _SEVERAL.search(shown)) is not None and not negated(shown, *several.span()):
@@ -234,6 +250,14 @@ def _bounded(low: str, start: int) -> Found | None:
         return None
     begin, end, found = min(tries, key=lambda one: (one[0], -one[1]))
     return (ranges(found), begin, end) if found.low <= MOST else None
+
+
+def _grows(low: str, found: Found) -> bool:
+    """Say whether a larger number follows a first one: "one here, ... two"; which of them is meant is not known."""
+    first = found[0].ranges[0] if isinstance(found[0], Ranges) else None
+    if first is None or first.low != first.high or first.low < 1:
+        return False
+    return any(_number(one[0]) > first.high for one in _NUMBER.finditer(low, found[2]))
 
 
 def _from(number: float) -> Range:

@@ -26,7 +26,7 @@ _SOMETHING: dict[str, re.Pattern[str]] = {
         r"|\bpuntos? (?:de referencia|anat\u00f3micos?)\b|\brep\u00e8res?\b|\u89e3\u5256\u6807\u5fd7|\u6807\u5fd7"
     ),
     "instrument": re.compile(
-        r"\b(?:instruments?|tools?|devices?|equipment|accessor(?:y|ies)|instrumente?n?|ger\u00e4te?"
+        r"\b(?:instruments?|tools?|devices?|equipment|hardware|accessor(?:y|ies)|instrumente?n?|ger\u00e4te?"
         r"|instrumentos?|herramientas?|outils?|strumenti|strumento)\b|\u5668\u68b0|\u4eea\u5668"
     ),
 }

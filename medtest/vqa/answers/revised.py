@@ -11,7 +11,10 @@ import re
 _FIRST_THOUGHT = (
     r"(?:at first(?: (?:glance|sight|look))?|initially|on first (?:glance|sight|look|impression)"
     r"|my first (?:impression"
-    r"|thought|guess)|i (?:first|initially|originally) (?:thought|assumed|believed)|auf den ersten blick|zun\u00e4chst"
+    r"|thought|guess)|i (?:was going to say|would have said|was tempted to say)|(?:one|you) (?:might|could"
+    r"|may) think|could be mistaken for"
+    r"|might (?:look|seem) like|i (?:first|initially|originally) (?:thought|assumed|believed)"
+    r"|auf den ersten blick|zun\u00e4chst"
     r"|a primera vista|al principio|\u00e0 premi\u00e8re vue|au premier abord|\u4e4d\u4e00\u770b|\u4e4d\u770b)"
 )
 _TURN = (

@@ -17,7 +17,8 @@ _CLAUSE_END = re.compile(
     r"|apart from|aside from|besides|aber|pero|mais|mas|because|since|instead)\b"
 )
 _NEGATOR = re.compile(
-    r"\b(?:no|not|without|absence of|none|nothing(?! (?:but|other|except|else|more|besides))|never|free of|neither|nor"
+    r"\b(?:no|not|without|absence of|none|nothing(?! (?:but|other|except|else|more|besides))|never|free (?:of"
+    r"|from)|devoid of|unlike|as opposed to|history of|instead of|neither|nor"
     r"|lacks?|(?:unable|failed|fail) to (?:see|find|spot|detect|observe)|lack of|negative for|rather than"
     r"|cannot|unlikely(?: to be)?|kein\w*"
     r"|nicht|ohne|sin|ning\u00fan|ninguna?|no hay|pas|aucune?|sans|n\u00e3o|nenhum\w*|sem)\b|n't\b|\u65e0|\u672a"

@@ -73,9 +73,10 @@ _AT_MOST = re.compile(
     r"|\u2a7d|\u4e0d\u8d85\u8fc7|\u6700\u591a)\s*\Z"
 )
 _ABOUT = re.compile(
-    r"(?:~|\u2248|\b(?:about|around|approximately|approx\.?|roughly|circa|ca\.?|etwa|ungef\u00e4hr"
+    r"(?:~|\u2248|\b(?:about|around|something like|in the (?:region|order|range|neighbou?rhood) of"
+    r"|approximately|approx\.?|roughly|circa|ca\.?|etwa|ungef\u00e4hr"
     r"|aproximadamente|unos|alrededor de|environ|cerca de|nearly|almost|close to|aprox|rund|zirka|estimated at"
-    r"|an estimated|in the order of|or so)|\u7ea6|\u5927\u6982)\s*(?:a\s+)?\Z"
+    r"|an estimated|or so)|\u7ea6|\u5927\u6982)\s*(?:a\s+)?\Z"
 )
 _NOT = re.compile(r"(?:\b(?:not|no|never|hardly|nicht|no es)|n't)(?: (?:any|much|be|\w+ly))*\s*\Z")
 """Before "larger than" and "smaller than" it turns them about, and their end is in."""
@@ -84,7 +85,7 @@ _LEAST_BEHIND = re.compile(
 )
 _MOST_BEHIND = re.compile(r"\A[\s,]*\(?(?:at (?:the )?(?:very )?most|(?:as )?(?:an? )?maximum|max|tops)\b")
 _ARTICLE = re.compile(r"\b(?:the|an?|its)\s+\Z")
-_OR_SO = re.compile(r"\A\s*(?:or so|approximately|approx|roughly|\u5de6\u53f3)(?![a-z])")
+_OR_SO = re.compile(r"\A\s*(?:or so|or thereabouts|give or take|approximately|approx|roughly|\u5de6\u53f3)(?![a-z])")
 _BETWEEN = re.compile(r"\b(?:between|from|entre|zwischen|de)\s*\Z")
 _OR_LESS = re.compile(r"\b(?:less|smaller|below|under|menos|weniger|kleiner|moins)\Z|\u4ee5\u4e0b\Z")
 _TOOLS = (

@@ -48,6 +48,12 @@ _BUT_ONE = re.compile(
     r"\b(?:except|apart from|aside from|other than|besides)(?: for)? (?:one|two|three|an?|the"
     r"|some)\b(?! (?:\w+ )?(?:scar|site|ulcer|defect))"
 )
+_NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_COUNTED = rf"(?:\d{{1,2}}|{'|'.join(_NUMBERS)})"
+_SOME_OF = re.compile(
+    rf"\b(?P<some>{_COUNTED}) (?:out )?of (?:the |these )?(?P<all>{_COUNTED}) (?:\w+ ){{0,3}}?(?:removed"
+    rf"|resected|excised|snared)\b"
+)
 _NOT_REMOVED = re.compile(
     r"\A\W*not (?:all|every|entirely|completely|yet)\b"
     r"|\b(?:not|n't|never)\b[^.;\n]{0,20}\b(?:removed|resected|excised|been removed)\b"
@@ -55,7 +61,8 @@ _NOT_REMOVED = re.compile(
     r"|\b(?:left|remain\w*|stay\w*) (?:in (?:place|situ)|behind|untouched)"
     r"|\bpolyps?\b[^.;\n]{0,30}\b(?:remains?|still)\b|\b(?:one|two|some|several|polyps?|more) (?:\w+ )?remain\w*\b"
     r"|\b(?:others?|another|second|the rest)\b(?: \w+){0,2} (?:has|have|is|was|were)(?: not|n't)\b"
-    r"|\bonly (?:some|one|two|part|half|a few|partial\w*)\b|\b(?:partial\w*|partly|incompletely) (?:removed"
+    r"|\bresection (?:was |is )?not (?:achieved|complete\w*|possible)|\bonly (?:some|one|two|part|half|a few"
+    r"|partial\w*)\b|\b(?:partial\w*|partly|incompletely) (?:removed"
     r"|resected|excised)"
     r"|\b(?:under ?way|ongoing|in progress|being (?:removed|resected|snared|grasped|lifted)|about to be|to be removed"
     r"|residual (?:polyp|adenoma|tissue|lesion))\b(?! (?:is|was) not)(?<!no residual polyp)(?<!no residual tissue)"
@@ -66,7 +73,7 @@ _NOT_REMOVED = re.compile(
 )
 _WAS_REMOVED = re.compile(
     r"\b(?:removed|resected|excised|gone|taken (?:out|away|off|care of)|cut (?:out|off)|snared off|cleared"
-    r"|polypectomy (?:is|was|has been) (?:complete\w*|finished|successful)"
+    r"|polypectomy (?:(?:is|was|has been) )?(?:complete\w*|finished|successful)"
     r"|complete (?:resection|removal|excision)|(?:removal|resection) (?:was|is|has been|appears?|seems?"
     r"|looks) (?:to be )?(?:achieved|performed|done|finished|successful|complete\w*)"
     r"|entfernt|abgetragen|extirpados?|eliminados?|resecados?|retir\u00e9s?|enlev\u00e9s?|r\u00e9s\u00e9qu\u00e9s?)\b"
@@ -132,6 +139,8 @@ def yes_no(low: str, item: int | None) -> Found | None:
         return _of(True, *rest.span())
     if item == REMOVED and (rest := _BUT_ONE.search(low)) is not None:
         return _of(False, *rest.span())
+    if item == REMOVED and (some := _SOME_OF.search(low)) is not None:
+        return _of(_number_of(some["some"]) == _number_of(some["all"]), *some.span())
     if item == REMOVED and (found := _removed_without_polyps(low)):
         return found
     if item in _SUBJECTS and (found := _listed(low, _SUBJECTS[item])):
@@ -156,6 +165,10 @@ def yes_no(low: str, item: int | None) -> Found | None:
 
 def _of(answer: bool, start: int, end: int) -> Found:
     return names(YES if answer else NO), start, end
+
+
+def _number_of(said: str) -> int:
+    return _NUMBERS.index(said) if said in _NUMBERS else int(said)
 
 
 def _removed_without_polyps(low: str) -> Found | None:

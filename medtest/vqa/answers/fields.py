@@ -1,0 +1,248 @@
+"""Answers as fields: JSON, tables, ``name: value`` and ``name=value``, reduced to the part that answers the question.
+
+The value whose key answers the question is kept, wherever it lies. Where every field says of a thing whether it is
+there (``true``, ``no``, ``0.94``), the things that are there are what is said. Places in the text stay as they are:
+what does not count becomes blanks.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from medtest.vqa.answers.states import refusals
+from medtest.vqa.values import Kind
+
+_KEYS: tuple[str, ...] = (
+    "answer",
+    "answers",
+    "final_answer",
+    "value",
+    "result",
+    "response",
+    "prediction",
+    "label",
+    "labels",
+)
+_KIND_KEYS: dict[Kind, tuple[str, ...]] = {
+    Kind.YES_NO: ("present", "visible", "detected", "yes_no"),
+    Kind.FINDINGS: (
+        "abnormalities",
+        "abnormality",
+        "findings",
+        "finding",
+        "landmarks",
+        "landmark",
+        "instruments",
+        "instrument",
+    ),
+    Kind.COUNT: ("count", "number", "total", "findings", "polyps", "instruments"),
+    Kind.SIZE: ("size_mm", "diameter", "size", "polyp_size"),
+    Kind.COLOUR: ("colour", "color", "colours", "colors"),
+    Kind.PLACE: ("location", "locations", "position", "place", "where"),
+    Kind.POLYP_TYPE: ("type", "polyp_type", "paris", "paris_classification", "morphology"),
+    Kind.PROCEDURE: ("procedure", "procedure_type", "type"),
+    Kind.TEXT: (),
+}
+_GRID = frozenset(
+    ("row", "column", "col", "x", "y", "vertical", "horizontal", "vertical_position", "horizontal_position")
+)
+_DECORATION = re.compile(r"\A(?:n|num|no|number_of|has|is|the|number)_|_(?:count|present|class|mm|type|name)\Z")
+_PAIR = re.compile(r"\s*[-*|]?\s*[\"']?(?P<name>[^\W\d][\w /-]{0,40}?)[\"']?\s*[:=|]\s*(?P<value>[^:=|]{1,200}?)[\s|]*")
+_RULE = re.compile(r"\s*\|[\s:|-]+\|?\s*")
+_FLAGS = {
+    "yes": True,
+    "no": False,
+    "true": True,
+    "false": False,
+    "present": True,
+    "absent": False,
+    "1": True,
+    "0": False,
+}
+
+
+def blanked(text: str, start: int, end: int) -> str:
+    """Return a text of which a part became blanks."""
+    return text[:start] + " " * (end - start) + text[end:]
+
+
+def answering(text: str, kind: Kind) -> str:
+    """Return as many characters with only the value that answers where a text is made of fields, else the text.
+
+    Args:
+        text: An answer, or a part of one.
+        kind: Type of answer asked for; it tells which key holds it.
+    """
+    opening = re.search(r"[\[{]", text)
+    if opening is not None:
+        try:
+            content, end = json.JSONDecoder().raw_decode(text, opening.start())
+        except (ValueError, RecursionError):
+            content = None
+        if isinstance(content, dict | list):
+            return _from_json(text, opening.start(), content, end, kind)
+    return _from_pairs(text, kind)
+
+
+def _from_pairs(text: str, kind: Kind) -> str:
+    """Return only what answers of a table's rows, or of ``name: value`` and ``name=value``."""
+    pairs = _pairs(text)
+    if not pairs:
+        return text
+    names = [one["name"] for one in pairs]
+    flags = [_flag(one["value"]) for one in pairs]
+    wanted = _wanted(dict(zip(names, flags, strict=True)), kind)
+    if len(pairs) == 1 and (kind != Kind.YES_NO or flags[0] is None or not wanted and "=" not in pairs[0][0]):
+        return text
+    if wanted:
+        kept = pairs[names.index(wanted[0])].span("value")
+        return " " * kept[0] + text[slice(*kept)] + " " * (len(text) - kept[1])
+    if None in flags:
+        return text
+    if kind in (Kind.YES_NO, Kind.COUNT):
+        said = ("yes" if any(flags) else "no") if kind == Kind.YES_NO else str(sum(map(bool, flags)))
+        return said.ljust(len(text))
+    if not any(flags):
+        return "no".ljust(len(text))
+    shown = " " * len(text)
+    for one, flag in zip(pairs, flags, strict=True):
+        if flag:
+            start, end = one.span("name")
+            shown = f"{shown[:start]}{text[start:end]},{shown[end + 1 :]}"
+    return shown
+
+
+def _pairs(text: str) -> list[re.Match[str]]:
+    """Return the pairs of a text that is made of nothing else, but for a table's head and what it is fenced with."""
+    found: list[re.Match[str]] = []
+    lines = [one for one in re.finditer(r"[^\n]+", text) if one[0].strip() and not one[0].strip().startswith("```")]
+    ruled = [number for number, one in enumerate(lines) if _RULE.fullmatch(one[0])]
+    for number, line in enumerate(lines):
+        if ruled and number <= ruled[0]:
+            continue
+        for part in re.finditer(r"[^,;]+", line[0]) if not ruled else re.finditer(r".+", line[0]):
+            one = _PAIR.fullmatch(text, line.start() + part.start(), line.start() + part.end())
+            if one is None:
+                return []
+            found.append(one)
+    return found
+
+
+def _wanted(names: dict[str, bool | None], kind: Kind) -> list[str]:
+    """Return the names of fields that hold the answer, best first: what is said before whether anything is.
+
+    Args:
+        names: Each with what its field says, where that is no more than yes or no.
+        kind: Type of answer asked for.
+    """
+    by_name: dict[str, list[str]] = {}
+    for name in names:
+        plain = re.sub(r"\W+", "_", name.lower())
+        for even in (plain, _DECORATION.sub("", plain)):
+            by_name.setdefault(even, []).append(name)
+    found = dict.fromkeys(name for key in (*_KEYS, *_KIND_KEYS[kind]) for name in by_name.get(key, ()))
+    return sorted(found, key=lambda name: kind not in (Kind.YES_NO, Kind.COUNT) and names[name] is not None)
+
+
+def _from_json(text: str, start: int, content: Any, end: int, kind: Kind) -> str:
+    if isinstance(content, dict):
+        if kind == Kind.PLACE and len({str(key).lower() for key in content} & _GRID) > 1:
+            inside = re.sub(r'"[^"]*"\s*:|\W', lambda one: " " * len(one[0]), text[start:end])
+            return " " * start + inside + " " * (len(text) - end)
+        reasons = [value for value in content.values() if isinstance(value, str) and refusals(value.lower())]
+        place = _value_of(text, start, end, content, kind)
+        if place is not None:
+            if place[0] is None and reasons:
+                return text
+            content, start, end = place
+        elif not _said(content):
+            return text
+    if (things := _said(content)) is not None:
+        there = [name for name, present in things if present]
+        if kind == Kind.YES_NO:
+            content = bool(there)
+        elif kind == Kind.COUNT:
+            return " " * start + str(len(there)).ljust(end - start) + " " * (len(text) - end)  # of described things
+        else:
+            return _only(text, start, end, [name for name, present in things if not present], some=bool(there))
+    kept = " " * start + _shown(text[start:end], content, kind) + " " * (len(text) - end)
+    return kept if len(kept) == len(text) else text
+
+
+_PRESENT = ("present", "visible", "detected", "seen", "value")
+
+
+def _said(content: Any) -> list[tuple[str, bool]] | None:
+    """Return what a JSON object or list says of things by name, whether each is there; None where it does not."""
+    if isinstance(content, dict) and content:
+        flags = {str(name): _flag(one) for name, one in content.items()}
+        return None if None in flags.values() else [(name, bool(one)) for name, one in flags.items()]
+    if not isinstance(content, list) or not content or not all(isinstance(one, dict) for one in content):
+        return None
+    found: list[tuple[str, bool]] = []
+    for one in content:
+        even = {str(key).lower(): value for key, value in one.items()}
+        name = next((str(value) for value in even.values() if isinstance(value, str)), "")
+        flag = next((_flag(even[key]) for key in _PRESENT if key in even), None)
+        found.append((name, flag is not False))
+    return found
+
+
+def _flag(value: Any) -> bool | None:
+    """Return whether a field says that something is there, None where it says something else; a share is one half."""
+    if isinstance(value, bool | int | float):
+        return value >= 0.5 if 0 <= value <= 1 else None
+    said = value.strip().strip("\"'").lower() if isinstance(value, str) else ""
+    if re.fullmatch(r"[01]?\.\d+|[01]\.0*", said):
+        return float(said) >= 0.5
+    return _FLAGS.get(said)
+
+
+def _only(text: str, start: int, end: int, absent: list[str], *, some: bool) -> str:
+    """Return a JSON object's names without those that it says are not there; "no" where none is."""
+    if not some:
+        return " " * start + "no".ljust(end - start) + " " * (len(text) - end)
+    inside = text[start:end]
+    for name in absent:
+        written = json.dumps(name, ensure_ascii=False)
+        inside = inside.replace(written, " " * len(written))
+    inside = re.sub(
+        r"\b(?:true|false|null|yes|no|present|absent|[01](?:\.\d+)?)\b|[{}\[\]\"]",
+        lambda one: " " * len(one[0]),
+        inside,
+    )
+    return " " * start + inside + " " * (len(text) - end)
+
+
+def _value_of(text: str, start: int, end: int, content: dict[str, Any], kind: Kind) -> tuple[Any, int, int] | None:
+    """Return the value that answers, with its place in the text."""
+    wanted = _wanted({str(key): _flag(value) for key, value in content.items()}, kind)
+    if not wanted and len(content) == 1 and (kind == Kind.YES_NO or not _said(content)):
+        wanted = [str(key) for key in content]
+    for key in wanted:
+        found = re.compile(re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:\s*").search(text, start, end)
+        if found is None:
+            continue
+        value, stop = json.JSONDecoder().raw_decode(text, found.end())
+        if isinstance(value, dict):
+            inner = _value_of(text, found.end(), stop, value, kind)
+            return inner or ((value, found.end(), stop) if _said(value) else None)
+        return value, found.end(), stop
+    return None
+
+
+def _shown(raw: str, content: Any, kind: Kind) -> str:
+    """Return a JSON value as words of the same length."""
+    nothing = "no" if kind == Kind.FINDINGS else "n/a"
+    for empty, word in ((None, nothing), ([], "no"), ("", "no" if kind == Kind.YES_NO else "")):
+        if content == empty and isinstance(content, type(empty)):
+            return word.ljust(len(raw))[: len(raw)]
+    if content is True:
+        return "yes ".ljust(len(raw))
+    if content is False:
+        return "no".ljust(len(raw))
+    if kind == Kind.SIZE and isinstance(content, list) and len(content) == 2:
+        raw = raw.replace(",", "-")  # two numbers of one thing
+    return re.sub(r'[\[\]{}"]', " ", raw.replace("\\n", "\n "))
