@@ -131,7 +131,7 @@ _PAIR = re.compile(r"\bpairs? of (?=(?:\w+ )?(?:forceps|scissors|tweezers|pliers
 _IN_ALL = re.compile(
     rf"(?P<n>{_N})\s+(?:\w+ )?(?:in total|altogether|in all|all told|overall|insgesamt|en total|au total)\b"
 )
-_NO_TOTAL = re.compile(r"\b(?:count|number|total)\b[^.;\n]{0,40}?\b(?:is|of|=|:)\s*")
+_NO_TOTAL = re.compile(r"\b(?:count|number|total|sum|result)\b[^.;\n]{0,40}?\b(?:is|of|=|:)\s*")
 
 
 def count(low: str, item: int | None) -> Found | None:

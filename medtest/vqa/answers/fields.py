@@ -99,6 +99,8 @@ def _from_pairs(text: str, kind: Kind) -> str:
     if wanted:
         kept = pairs[names.index(wanted[0])].span("value")
         return " " * kept[0] + text[slice(*kept)] + " " * (len(text) - kept[1])
+    if kind == Kind.PLACE and len(pairs) > 1 and {_grid_name(name) for name in names} <= _GRID:
+        return _values_only(text, pairs)
     if None in flags:
         return text
     if kind in (Kind.YES_NO, Kind.COUNT):
@@ -114,6 +116,18 @@ def _from_pairs(text: str, kind: Kind) -> str:
     return shown
 
 
+def _grid_name(name: str) -> str:
+    return re.sub(r"_?position|\W+", "", name.lower())
+
+
+def _values_only(text: str, pairs: list[re.Match[str]]) -> str:
+    shown = " " * len(text)
+    for one in pairs:
+        start, end = one.span("value")
+        shown = shown[:start] + text[start:end] + shown[end:]
+    return shown
+
+
 def _pairs(text: str) -> list[re.Match[str]]:
     """Return the pairs of a text that is made of nothing else, but for a table's head and what it is fenced with."""
     found: list[re.Match[str]] = []
@@ -122,7 +136,7 @@ def _pairs(text: str) -> list[re.Match[str]]:
     for number, line in enumerate(lines):
         if ruled and number <= ruled[0]:
             continue
-        for part in re.finditer(r"[^,;]+", line[0]) if not ruled else re.finditer(r".+", line[0]):
+        for part in re.finditer(r"(?:[^,;.]|\.(?=\d))+", line[0]) if not ruled else re.finditer(r".+", line[0]):
             one = _PAIR.fullmatch(text, line.start() + part.start(), line.start() + part.end())
             if one is None:
                 return []

@@ -14,14 +14,16 @@ from medtest.vqa.answers.answer import Answer, State
 from medtest.vqa.answers.aside import opening, unsaid
 from medtest.vqa.answers.found import Found
 from medtest.vqa.answers.plain import blanked, lowered, plain
-from medtest.vqa.answers.revised import excepted, revised
+from medtest.vqa.answers.revised import excepted, hence, revised, verdict
 from medtest.vqa.answers.spelling import mended
 from medtest.vqa.values import NO, YES, Kind, Names, Ranges, Value, ranges, words
 
 _DESCRIBES = frozenset({Kind.SIZE, Kind.COLOUR, Kind.PLACE, Kind.POLYP_TYPE})
 _OF_ABNORMALITIES = frozenset({5, 10, 16, 17})
 """Questions that describe an abnormality or a polyp (official ids): they do not apply to what is called normal."""
-_EMPTY = ("no", "0")
+_VALUELESS = frozenset((State.REFUSAL.value, State.UNPARSED.value))
+_STATES = _VALUELESS | {State.NOT_RELEVANT.value}
+_EMPTY = frozenset(("no", "0"))
 """What a "no" is that has no exception after all: "no text, and nothing besides the mucosa"."""
 _NOT_THERE = re.compile(r"\A\W*not (?:visible|present|seen|detected)\b")
 _THING = r"(?:polyps?|abnormalit(?:y|ies)|lesions?|findings?|(?:anatomical )?landmarks?|instruments?|object)"
@@ -49,15 +51,7 @@ def parse(text: str, kind: Kind, item: int | None = None) -> Answer:
         return Answer(kind=kind, state=State.UNPARSED)
     hedged = states.hedged(low)
     kept, low, places = mended(kept, low)
-    found = None
-    for start, empty in ((revised(low), ()), (excepted(low), _EMPTY)):
-        if start and found is None:
-            found = _found(blanked(kept, 0, start), blanked(low, 0, start), kind, item)
-            if found is not None and (
-                isinstance(found[0], State) and (empty or found[0] == State.REFUSAL) or str(found[0]) in empty
-            ):
-                found = None
-    found = found or _found(kept, low, kind, item)
+    found = _meant(kept, low, kind, item) or _found(kept, low, kind, item)
     if found is None:
         return Answer(kind=kind, state=State.UNPARSED, hedged=hedged)
     what, start, end = found
@@ -98,6 +92,18 @@ def _union(values: list[Value]) -> Value:
     if isinstance(first, Ranges):
         return ranges(*(part for one in values if isinstance(one, Ranges) for part in one.ranges))
     return words(" ".join(str(one) for one in values))
+
+
+def _meant(text: str, low: str, kind: Kind, item: int | None) -> Found | None:
+    """Return what stands behind a conclusion, a second thought or an "except", where that gives a value of its own."""
+    starts = [(revised(low), _VALUELESS)]
+    if kind != Kind.TEXT:
+        starts = [(verdict(low), _STATES), (hence(low), _STATES | _EMPTY), *starts, (excepted(low), _STATES | _EMPTY)]
+    for start, left_out in starts:
+        found = _found(blanked(text, 0, start), blanked(low, 0, start), kind, item) if start else None
+        if found is not None and str(found[0]) not in left_out:
+            return found
+    return None
 
 
 def _found(text: str, low: str, kind: Kind, item: int | None) -> Found | None:

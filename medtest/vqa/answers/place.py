@@ -17,11 +17,13 @@ CELLS: tuple[str, ...] = tuple(
 
 _COMPASS = r"(?=(?:west|east)(?![a-z])|(?![a-z]))"
 _UPPER = (
-    r"(?:upper(?:most)?|top(?:most)?|superior|arriba|oben|obere[nrs]?|en haut|haut|sup\u00e9rieure?|acima|alto|\u4e0a"
+    r"(?:upper(?:most)?|top(?:most)?|superior(?:ly)?|(?<=right )up|(?<=left )up|up(?= (?:left|right|corner))"
+    r"|arriba|oben|obere[nrs]?|en haut|haut|sup\u00e9rieure?|acima|alto|\u4e0a"
     rf"|north(?:ern)?{_COMPASS})"
 )
 _LOWER = (
-    r"(?:lower(?:most)?|bottom(?:most)?|inferior|abajo|unten|untere[nrs]?|en bas|bas|inf\u00e9rieure?|abaixo"
+    r"(?:lower(?:most)?|bottom(?:most)?|inferior(?:ly)?|(?<=right )down|(?<=left )down|down(?= (?:left|right"
+    r"|corner))|abajo|unten|untere[nrs]?|en bas|bas|inf\u00e9rieure?|abaixo"
     rf"|basso|\u4e0b|south(?:ern)?{_COMPASS})"
 )
 _MIDDLE = (

@@ -37,6 +37,13 @@ _EXCEPT = re.compile(
     r"(?:\b(?:no|not|none|nothing|without)\b|n't\b)[^.;!?\n]{0,90}?"
     r"\b(?:besides|except(?:ing)?(?: for)?|other than|apart from|aside from)\b"
 )
+_VERDICT = re.compile(
+    r"(?:\A|[.!?;,\n)]|\s-)\s*(?:(?:in )?conclusion|verdict|result|final(?: (?:answer|verdict|result))?"
+    r"|summary|(?:so|hence|therefore|thus)"
+    r"(?= ?:))\s*:\s*|(?:->|=>|\u2192|\u21d2)\s*|\b(?:the )?best (?:fit|match|answer|description) (?:is"
+    r"|would be)\b\s*:?"
+)
+_HENCE = re.compile(r"(?:\A|[.!?;\n,]|\s-)\s*(?:and )?(?:so|hence|therefore|thus|accordingly|consequently)\b\s*,?\s*")
 _SO = re.compile(r",?\s*\b(?:so|therefore|hence|thus|also bleibt|por lo tanto|donc)\b[\s,]+(?=\S)")
 
 
@@ -44,6 +51,21 @@ def excepted(low: str) -> int:
     """Return where what an answer takes out of its "no" begins ("no text besides a date"); 0 where there is nothing."""
     found = _EXCEPT.search(low[:2_000])
     return found.end() if found is not None and low[found.end() :].strip(" .,;:!?-\n") else 0
+
+
+def verdict(low: str) -> int:
+    """Return where the result begins that an answer ends with, "Conclusion: ..." or "-> ..."; 0 where it names none."""
+    return _last(_VERDICT, low)
+
+
+def hence(low: str) -> int:
+    """Return where the last conclusion of a text begins, "..., so ..."; 0 where there is none."""
+    return _last(_HENCE, low)
+
+
+def _last(pattern: re.Pattern[str], low: str) -> int:
+    ends = [one.end() for one in pattern.finditer(low[:4_000]) if low[one.end() :].strip(" .,;:!?-\n")]
+    return ends[-1] if ends else 0
 
 
 def revised(low: str) -> int:

@@ -12,6 +12,8 @@ from medtest.vqa.values import Range, ranges
 MOST = 500.0
 """A larger number of millimetres is no polyp's size."""
 
+MOST_OF_ONE = 3
+"""Different sizes of one answer that may be of one polyp or of a few; more are a scale."""
 MOST_SIZES = 100
 """Different sizes of one answer that are looked at."""
 
@@ -44,7 +46,7 @@ _IN_WORDS = (
 )
 _N = rf"(?:(?<![a-z0-9_.])\d{{1,4}}(?:[.,]\d{{1,2}})?|{_IN_WORDS})"
 _SECOND = rf"(?:(?<!\w)\d{{1,4}}(?:[.,]\d{{1,2}})?|{_IN_WORDS})"
-_JOINED = r"\s*(?:-|~|to|and|or|bis|oder|a|\u00e0|y|o|et|ou|und|x|by|\u81f3|\u5230)\s*"
+_JOINED = r"\s*(?:-|~|to|till|until|and|or|bis|oder|a|\u00e0|y|o|et|ou|und|x|by|\u81f3|\u5230)\s*"
 _SIZE = re.compile(
     rf"(?P<first>{_N})(?:[\s-]*(?P<unit1>{_UNIT}))?"
     rf"(?:(?P<join>{_JOINED})(?P<second>{_SECOND})(?:[\s-]*(?P<unit2>{_UNIT}))?)?"
@@ -54,7 +56,7 @@ _SIZE = re.compile(
     r"|gr\u00f6\u00dfer|kleiner)|ou (?:plus|moins)|\u4ee5\u4e0a|\u4ee5\u4e0b)))?"
 )
 _ABOVE = re.compile(
-    r"(?:>|\b(?:(?:more|greater|larger|bigger|longer) than|over|above|exceed(?:s|ing)?|mayor (?:de|que|a)"
+    r"(?:>|\b(?:(?:more|greater|larger|bigger|longer) th[ae]n|over|above|exceed(?:s|ing)?|mayor (?:de|que|a)"
     r"|m\u00e1s de|plus de|mehr als|gr\u00f6\u00dfer als|\u00fcber|maior (?:que|de)|sup\u00e9rieure? \u00e0"
     r"|superior a)|(?:\u5927\u4e8e|\u8d85\u8fc7))\s*\Z"
 )
@@ -63,7 +65,7 @@ _AT_LEAST = re.compile(
     r"|au moins|ab))\s*\Z"
 )
 _BELOW = re.compile(
-    r"(?:<|\b(?:(?:less|smaller|fewer) than|under|below|not (?:quite|even)|short of|menor (?:de|que|a)"
+    r"(?:<|\b(?:(?:less|smaller|fewer) th[ae]n|under|below|not (?:quite|even)|short of|menor (?:de|que|a)"
     r"|menos de|moins de|weniger als"
     r"|kleiner als|unter|inf\u00e9rieure? \u00e0|plus petit que|inferior a)|(?:\u5c0f\u4e8e|\u4e0d\u5230))\s*\Z"
 )
@@ -75,7 +77,8 @@ _AT_MOST = re.compile(
 _ABOUT = re.compile(
     r"(?:~|\u2248|\b(?:about|around|something like|in the (?:region|order|range|neighbou?rhood) of"
     r"|approximately|approx\.?|roughly|circa|ca\.?|etwa|ungef\u00e4hr"
-    r"|aproximadamente|unos|alrededor de|environ|cerca de|nearly|almost|close to|aprox|rund|zirka|estimated at"
+    r"|aproximadamente|unos|alrededor de|environ|cerca de|nearly|almost|close to|aprox|rund|zirka"
+    r"|estimated(?: \w+)? (?:at|of)"
     r"|an estimated|or so)|\u7ea6|\u5927\u6982)\s*(?:a\s+)?\Z"
 )
 _NOT = re.compile(r"(?:\b(?:not|no|never|hardly|nicht|no es)|n't)(?: (?:any|much|be|\w+ly))*\s*\Z")
@@ -126,6 +129,8 @@ def size(low: str) -> Found | None:
             return ranges(Range(0, 10, high_open=True)), *below.span()
         small = _DIMINUTIVE.search(low)
         return (ranges(Range(0, 5)), *small.span()) if small else None
+    if len({one[0] for one in found}) > MOST_OF_ONE:
+        return None  # a list to choose from
     first = list({one[0]: one for one in reversed(found)}.values())[::-1][:MOST_SIZES]
     kept = [one for one in first if not any(_inside(other[0], one[0]) for other in first)]
     return ranges(*(one[0] for one in kept)), kept[0][1], kept[-1][2]

@@ -16,7 +16,18 @@ SWAPPED = 5
 DROPPED = 7
 """Letters of the shortest word that may lack a letter or have one too many; words of places may lack one anyhow."""
 
-_WORD = re.compile(r"[a-z]{4,24}")
+_WORD = re.compile(r"[a-z]{3,24}")
+_SHORTHAND: dict[str, str] = {
+    **{
+        f"{verb}nt": f"{verb}n't"
+        for verb in ["do", "does", "did", "is", "are", "was", "were", "have", "has", "had", "could", "would", "should"]
+    },
+    "cant": "can't",
+    "wont": "won't",
+    "abt": "about",
+    "approximatly": "approximately",
+}
+"""How words are written in haste."""
 _MOST = 400
 """Different words of an answer that are looked at."""
 _OTHERS = frozenset(
@@ -114,6 +125,8 @@ def _of(word: str) -> set[str]:
 
 
 def _meant(word: str) -> str | None:
+    if word in _SHORTHAND:
+        return _SHORTHAND[word]
     if word in _known():
         return None
     for ending in ("", "s", "es"):
