@@ -12,14 +12,14 @@ from functools import lru_cache
 from medtest.vqa.answers.scope import clauses
 from medtest.vqa.answers.states import refusals
 
-_EXPERT = (
-    r"(?:doctors?|physicians?|gastroenterologists?|endoscopists?|colonoscopists?|pathologists?|radiologists?|surgeons?"
+_EXPERT = re.compile(
+    r"(?<![^\W\d_])(?:doctors?|physicians?|gastroenterologists?|endoscopists?|colonoscopists?|pathologists?|radiologists?|surgeons?"
     r"|specialists?|clinicians?|experts?|(?:health\s?care|medical) (?:\w+ )?(?:professionals?|providers?|teams?)"
     r"|professionals?|(?:fach)?\u00e4rzt\w*|(?:fach)?arzt\w*|m\u00e9dicos?|especialistas?|m\u00e9decins?|sp\u00e9cialistes?"
-    r"|\u533b\u751f|\u533b\u5e08)"
+    r"|\u533b\u751f|\u533b\u5e08)(?![^\W\d_])"
 )
 _ASIDE = re.compile(
-    rf"\A\W*whether\b|(?<![^\W\d_]){_EXPERT}(?![^\W\d_])(?! (?:forceps|snare))"
+    r"\A\W*whether\b"
     r"|\b(?:if you (?:have|are|feel|need|want|wish|would|notice|experience)|let me know|(?:i )?hope (?:this"
     r"|that|it) helps?"
     r"|(?:is there )?anything else|feel free|thank(?:s| you)|upload|(?:medical|clinical) (?:advice|decision|use|device)"
@@ -27,6 +27,11 @@ _ASIDE = re.compile(
     r"|ai-generated|disclaimer|correlat(?:e|ion)\b|for informational|educational|diagnostic (?:use|purpose)\w*"
     r"|substitute for|not a diagnosis|(?:may|can|could|might) (?:contain|make|be) (?:\w+ )?(?:errors|mistakes"
     r"|wrong|mistaken)|consult)\b"
+)
+_ADVISES = re.compile(
+    r"\b(?:consult|see|ask|contact|talk|speak|turn|refer|seek|please|should|must|would|could|may|might|can|will|only|job|needs?|never"
+    r"|advi[sc]\w+|recommend\w*|confirm\w*|verif\w+|review\w*|check\w*|discuss\w*|evaluat\w+|interpret\w*|assess\w*|replace"
+    r"|for (?:your|an?|the)|judge?ment|diagnos\w+|opinion|not|no|bitte|wenden|nur|consulte|opini\u00f3n|pas)\b|n't\b"
 )
 _GENERAL = re.compile(
     r"\A\W*(?:(?:such|these|most|some|many|colon|colorectal|gastric|flat|small|large|medical) )?(?:polyps"
@@ -72,8 +77,15 @@ def unsaid(low: str) -> tuple[tuple[tuple[int, int], ...], bool]:
     return tuple(
         (first, last)
         for (first, last), no in zip(parts, refused, strict=True)
-        if no or _ASIDE.search(low[first:last]) or (some and _GENERAL.match(low[first:last]))
+        if no
+        or _ASIDE.search(low[first:last])
+        or _advice(low[first:last])
+        or (some and _GENERAL.match(low[first:last]))
     ), some
+
+
+def _advice(part: str) -> bool:
+    return _EXPERT.search(part) is not None and _ADVISES.search(part) is not None
 
 
 def _parts(low: str) -> list[tuple[int, int]]:

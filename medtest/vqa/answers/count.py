@@ -164,7 +164,8 @@ def count(low: str, item: int | None) -> Found | None:
         first = _NUMBER.search(shown)
         if first is None or (first.start() >= begin and first.end() <= end):
             return listed
-    shown = _LINE.sub(lambda found: " " * (found.start("what") - found.start()) + found["what"], shown)
+    if len(_LINE.findall(shown)) > 1:
+        shown = _LINE.sub(lambda found: " " * (found.start("what") - found.start()) + found["what"], shown)
     added = _sum(shown, thing) if item in (FINDINGS, INSTRUMENTS) else None
     if (concluded := _CONCLUDED.search(shown)) is not None:
         number = 0.0 if concluded["none"] else _number(concluded["n"])

@@ -36,6 +36,9 @@ _KIND_KEYS: dict[Kind, tuple[str, ...]] = {
         "landmark",
         "instruments",
         "instrument",
+        "class",
+        "predicted_class",
+        "diagnosis",
     ),
     Kind.COUNT: ("count", "number", "total", "findings", "polyps", "instruments"),
     Kind.SIZE: ("size_mm", "diameter", "size", "polyp_size"),
@@ -49,9 +52,22 @@ _GRID = frozenset(
     ("row", "column", "col", "x", "y", "vertical", "horizontal", "vertical_position", "horizontal_position")
 )
 _DECORATION = re.compile(r"\A(?:n|num|no|number_of|has|is|the|number)_|_(?:count|present|class|mm|type|name)\Z")
-_PAIR = re.compile(r"\s*[-*|]?\s*[\"']?(?P<name>[^\W\d][\w /-]{0,40}?)[\"']?\s*[:=|]\s*(?P<value>[^:=|]{1,200}?)[\s|]*")
+_PAIR = re.compile(
+    r"\s*[-*|]*\s*[\"']?(?P<name>[^\W\d][\w /-]{0,40}?)[\"'*]*\s*[:=|][\s*]*(?P<value>[^:=|]{1,200}?)[\s|*]*"
+)
 _RULE = re.compile(r"\s*\|[\s:|-]+\|?\s*")
 _FLAGS = {
+    "none": False,
+    "nil": False,
+    "negative": False,
+    "positive": True,
+    "detected": True,
+    "not detected": False,
+    "not seen": False,
+    "not present": False,
+    "not visible": False,
+    "seen": True,
+    "visible": True,
     "yes": True,
     "no": False,
     "true": True,
@@ -94,7 +110,7 @@ def _from_pairs(text: str, kind: Kind) -> str:
     names = [one["name"] for one in pairs]
     flags = [_flag(one["value"]) for one in pairs]
     wanted = _wanted(dict(zip(names, flags, strict=True)), kind)
-    if len(pairs) == 1 and (kind != Kind.YES_NO or flags[0] is None or not wanted and "=" not in pairs[0][0]):
+    if len(pairs) == 1 and (kind != Kind.YES_NO or flags[0] is None):
         return text
     if wanted:
         kept = pairs[names.index(wanted[0])].span("value")

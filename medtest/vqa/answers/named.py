@@ -30,6 +30,7 @@ _SOMETHING: dict[str, re.Pattern[str]] = {
         r"|instrumentos?|herramientas?|outils?|strumenti|strumento)\b|\u5668\u68b0|\u4eea\u5668"
     ),
 }
+_ODDS = re.compile(r"[\s:=(]{0,3}(?:p ?= ?)?(?:(?P<percent>\d{1,3}(?:\.\d+)?) ?%|(?P<share>[01]?\.\d+))")
 NORMAL = re.compile(
     r"\b(?:normal\w*|healthy|unremarkable|intact|unauff\u00e4llig\w*|gesund\w*|o\. ?b|sin alteraciones"
     r"|san[ao]s?|sain[es]?|sans particularit\u00e9)\b|\u6b63\u5e38"
@@ -63,7 +64,7 @@ _BARE = re.compile(
 
 def findings(low: str, section: str) -> Found | None:
     """Return the findings that a text affirms; ``no`` for none, ``yes`` for some without a name."""
-    found = _specific(lexicon.affirmed(section, low))
+    found = _specific(_likely(low, lexicon.affirmed(section, low)))
     if found:
         return names(*(name for name, _, _ in found)), found[0][1], found[-1][2]
     lead = leading(low)
@@ -81,6 +82,15 @@ def findings(low: str, section: str) -> Found | None:
     if section == "abnormality" and (normal := NORMAL.search(low)) is not None:
         return names(NO if not negated(low, *normal.span()) else YES), *normal.span()
     return None
+
+
+def _likely(low: str, found: list[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
+    """Return the names that a text gives even odds or more, where it gives odds of several: "polyp 88 %, ulcer 7 %"."""
+    odds = [_ODDS.match(low, end) for _, _, end in found]
+    if len(found) < 2 or None in odds:
+        return found
+    shares = [float(one["percent"]) / 100 if one["percent"] else float(one["share"]) for one in odds if one]
+    return [one for one, share in zip(found, shares, strict=True) if share >= 0.5]
 
 
 def _called_normal(low: str, start: int) -> bool:

@@ -120,7 +120,9 @@ def _found(text: str, low: str, kind: Kind, item: int | None) -> Found | None:
         return value
     refused = states.refusals(low)
     if kind in _DESCRIBES:
-        none = states.nothing(shown) or _lead_no(shown) or _place_of(_NOT_THERE, shown) or _place_of(_NO_THING, shown)
+        none = states.nothing(shown) or _lead_no(shown) or _place_of(_NOT_THERE, shown)
+        none = None if refused and none is not None and none[0] > refused[0][0] else none
+        none = none or _place_of(_NO_THING, shown)
         none = none or (_place_of(named.NORMAL, shown) if item in _OF_ABNORMALITIES else None)
         if none is not None:
             return State.NOT_RELEVANT, *none

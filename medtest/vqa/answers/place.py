@@ -17,7 +17,8 @@ CELLS: tuple[str, ...] = tuple(
 
 _COMPASS = r"(?=(?:west|east)(?![a-z])|(?![a-z]))"
 _UPPER = (
-    r"(?:upper(?:most)?|top(?:most)?|superior(?:ly)?|(?<=right )up|(?<=left )up|up(?= (?:left|right|corner))"
+    r"(?:upper(?:most)?|top(?:most)?|superior(?:ly)?|(?<=right )up|(?<=left )up|up(?= (?:in the )?(?:left"
+    r"|right|corner))"
     r"|arriba|oben|obere[nrs]?|en haut|haut|sup\u00e9rieure?|acima|alto|\u4e0a"
     rf"|north(?:ern)?{_COMPASS})"
 )
@@ -64,6 +65,8 @@ _ELSEWHERE = re.compile(
     rf"|\b(?:vertical|horizontal)ly cent\w+|\b(?:vertical|horizontal) (?:cent\w+|middle)\b"
 )
 """Places of other things, and what says of a row or a column alone that it is meant."""
+_LABEL = re.compile(rf"(?<![a-z])(?:{_UPPER}|{_LOWER}|{_LEFT}|{_RIGHT}|{_MIDDLE})\s*[:=](?=\s*\w)")
+"""What stands before a colon names what follows: "box centre: upper left"."""
 _ANATOMY = re.compile(
     rf"\b(?:{_UPPER}|{_LOWER}|{_LEFT}|{_RIGHT}|{_MIDDLE})\s+(?:colon|o?esophagus|gi\b|gastro\w*|endoscopy"
     r"|rectum|third(?!s? of (?:the|this) (?:image|picture|frame|view|field)|\W*\Z|\s*[,.;])|lobe|abdomen"
@@ -108,6 +111,7 @@ def place(low: str) -> Found | None:
         if not negated(low, *hour.span()):
             found += [(_OF_CLOCK[_hour(one)], *hour.span()) for one in (hour["from"], hour["hour"]) if one]
     shown = _ELSEWHERE.sub(lambda one: " " * len(one[0]), low)
+    shown = _LABEL.sub(lambda one: " " * len(one[0]), shown)
     shown = _ANATOMY.sub(lambda one: " " * len(one[0]), shown)
     for first, last in clauses(shown):
         found += _with_extents(shown, _in_clause(shown, first, last))

@@ -65,6 +65,10 @@ _SHORT = re.compile(
 )
 """Abbreviations, whose point ends no sentence."""
 _POINT = re.compile(r"(?m)^[ ]*[-+*\u2022][ ]+(?=\S)")
+_HEADING = re.compile(
+    r"(?mi)^ {0,3}#{1,6} (?![^\n]*(?:\d|:[ \t]*\w|\b(?:yes|no|none|not|un\w+)\b))(?:[^\s#]+[ \t]*){1,5}$(?=\s*\S)"
+)
+"""A heading of a few words, which names what follows."""
 _OPTION = re.compile(r"\A\s*\(?[a-f][).]\s+")
 
 
@@ -88,6 +92,7 @@ def plain(text: str, kind: Kind) -> str:
     shown = _ticked(shown)
     if kind == Kind.COUNT:
         shown = _POINT.sub(lambda found: LISTED.ljust(len(found[0])), shown)
+    shown = _HEADING.sub(lambda found: " " * len(found[0]), shown)
     shown = answering(shown, kind)
     shown = shown.translate(_SAME)
     shown = _SHORT.sub(lambda found: found[0][:-1].replace(".", " ") + " ", shown)

@@ -81,6 +81,7 @@ _ABOUT = re.compile(
     r"|estimated(?: \w+)? (?:at|of)"
     r"|an estimated|or so)|\u7ea6|\u5927\u6982)\s*(?:a\s+)?\Z"
 )
+_MARGIN = re.compile(r"(?:\+\s*/?\s*-|\u00b1)\s*\Z")
 _NOT = re.compile(r"(?:\b(?:not|no|never|hardly|nicht|no es)|n't)(?: (?:any|much|be|\w+ly))*\s*\Z")
 """Before "larger than" and "smaller than" it turns them about, and their end is in."""
 _LEAST_BEHIND = re.compile(
@@ -150,6 +151,8 @@ def _of_a_tool(low: str, start: int, end: int) -> bool:
 
 
 def _ranges_of(low: str, one: re.Match[str], unit: str | None) -> list[tuple[Range, int, int]]:
+    if _MARGIN.search(low, 0, one.start()):
+        return []
     first = _millimetres(one["first"], one["unit1"] or unit)
     start, end = one.span()
     begin, before = _words_before(low, start)
