@@ -50,6 +50,7 @@ _DECIDE = (
     *("verdict", "reason", "agreement", "self_agreement"),
 )
 """Columns of a record on which its judgement rests, and those that say whether it was judged at all."""
+_CUT = "…"
 ANSWERED = "answered"
 REFUSALS = frozenset({"refusal", "content_filter"})
 """States of a reply that are a refusal whatever its words."""
@@ -124,7 +125,7 @@ class Answers(Oracle):
     )
     measures: ClassVar[tuple[str, ...]] = ("prompt_tokens", "completion_tokens", "cost_usd", "seconds", "attempts")
     seed_factors: ClassVar[tuple[str, ...]] = ANSWER_FACTORS
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     def __init__(self, settings: AnswersSettings, *, primary: Any) -> None:
         super().__init__(settings, primary=primary)
@@ -221,6 +222,20 @@ class Answers(Oracle):
             if name not in there
         ]
 
+    def reread(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what is read from a record's words; nothing where they were cut to what a record keeps."""
+        kind, words = row["kind"], row["answer"]
+        if not kind or row["state"] is None or words is None or (len(words) >= MOST_WORDS and words.endswith(_CUT)):
+            return {}
+        known = by_name(str(row["item"]))
+        read = _reading(words, str(row["reply"]), str(kind), None if known is None else known.id)
+        start, end = read.span
+        return {"state": read.state.value, "said": said(read), "evidence": clean(words[start:end], MOST_EVIDENCE)}
+
+    def of_source(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the source's reading as its follow-ups hold it."""
+        return {} if row["state"] is None else {"source_state": row["state"], "source_said": row["said"]}
+
     def rejudged(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return a record's scores and texts under this matrix and tolerance, from its canonical values."""
         kind, relation = row["kind"], str(row["relation"])
@@ -288,7 +303,7 @@ def clean(text: str, most: int) -> str:
     """
     kept = text[: most + 1].encode("utf-8", "replace").decode("utf-8")
     kept = "".join(one if one.isprintable() or one == "\n" else " " for one in kept).strip()
-    return kept if len(text) <= most else f"{kept[: most - 1].rstrip()}…"
+    return kept if len(text) <= most else f"{kept[: most - 1].rstrip()}{_CUT}"
 
 
 def _ask(seed: PreparedSeed, answer: AnswerOutput) -> Ask:
@@ -315,11 +330,16 @@ def _parsed_all(texts: tuple[str, ...], kind: str, item: int | None) -> Answer:
 
 
 def _read(ask: Ask, answer: AnswerOutput) -> Answer:
-    if answer.state in REFUSALS:
-        return Answer(kind=Kind(ask.kind), state=State.REFUSAL)
-    if answer.state != ANSWERED:
-        return Answer(kind=Kind(ask.kind), state=State.UNPARSED)
-    return _parsed(answer.text, ask.kind, ask.id)
+    return _reading(answer.text, answer.state, ask.kind, ask.id)
+
+
+def _reading(words: str, reply: str, kind: str, item: int | None) -> Answer:
+    """Return what an answer says, whatever its words where the server itself refused or broke off."""
+    if reply in REFUSALS:
+        return Answer(kind=Kind(kind), state=State.REFUSAL)
+    if reply != ANSWERED:
+        return Answer(kind=Kind(kind), state=State.UNPARSED)
+    return _parsed(words, kind, item)
 
 
 def _truth(ask: Ask) -> Answer | None:

@@ -93,6 +93,19 @@ class Oracle(Part, ABC):
         """
         return {}
 
+    def reread(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the texts of a record that are read from its own words, as this revision of the oracle reads them.
+
+        Args:
+            row: A record of the same oracle: its texts and ``item``. Of a follow-up, ``source_`` texts are not among
+                what is returned: they are those of the source's record.
+        """
+        return {}
+
+    def of_source(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the texts that the follow-ups of a source take over from its record; none by default."""
+        return {}
+
     def rejudged(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return a record's scores (``source_`` and ``self_`` columns too) and texts under these settings.
 

@@ -6,6 +6,7 @@ import json
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,8 @@ import pyarrow as pa
 import yaml
 
 import medtest
-from medtest.cases import SERIES_KINDS
+from medtest.cases import SERIES_KINDS, SOURCE
+from medtest.oracles.base import Oracle
 from medtest.runner import samples as sampling
 from medtest.runner.folder import MONTAGE, output_problems, series_folder, utc_now, write_manifest, writing_text
 from medtest.runner.layout import Layout
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from medtest.runner.prepared import PreparedRun
 
 RUN_FILE = "run.json"
+_SEED = ("dataset", "seed_id", "item")
+"""Columns that a follow-up's record and its source's have in common."""
 SUITE_FILE = "suite.yaml"
 _LIBRARIES = (
     "numpy",
@@ -63,11 +67,12 @@ class Finisher:
     limits: Limits
     _counts: dict[int, np.ndarray[Any, np.dtype[np.int64]]] = field(default_factory=dict)
     _samples: dict[int, list[sampling.Sample]] = field(default_factory=dict)
+    _sources: dict[int, dict[tuple[Any, ...], dict[str, Any]]] = field(default_factory=dict)
 
     def merge(self) -> list[StripTask]:
         """Merge every system's records and return the sample strips that have to be drawn."""
         for number, ledger in enumerate(self.ledgers):
-            self._counts[number] = ledger.merge(self._judge)
+            self._counts[number] = ledger.merge(partial(self._judge, number))
         return self._strips()
 
     def close(self, *, device: str, layout: Layout) -> None:
@@ -114,12 +119,25 @@ class Finisher:
             notice=system.notice(),
         )
 
-    def _judge(self, table: pa.Table) -> pa.Table:
+    def _of_source(self, number: int, row: dict[str, Any], oracle: Oracle) -> dict[str, Any]:
+        """Return what a follow-up's record takes over from its source's, which may lie in another file."""
+        if not oracle.judging() or row["relation"] == SOURCE:
+            return {}
+        if number not in self._sources:
+            columns = [*oracle.texts, *_SEED, "relation"]
+            found = (one for one in self.ledgers[number].rows(columns) if one["relation"] == SOURCE)
+            self._sources[number] = {
+                tuple(one[name] for name in _SEED): oracle.of_source({**one, **oracle.reread(one)}) for one in found
+            }
+        return self._sources[number].get(tuple(row[name] for name in _SEED), {})
+
+    def _judge(self, number: int, table: pa.Table) -> pa.Table:
         """Make verdicts anew under the suite's criterion; what was not judged by scores stays as it is."""
         oracle = self.prepared.suite.build_oracle()
         names = [*oracle.scores, *(f"self_{s}" for s in oracle.self_scores), *(f"source_{s}" for s in oracle.scores)]
         made = ["verdict", "reason", *([*names, *oracle.texts] if oracle.judging() else [])]
-        rows = table.select([*names, *oracle.texts, "relation", "item", "verdict", "reason"]).to_pylist()
+        rows = table.select([*names, *oracle.texts, *_SEED, "relation", "verdict", "reason"]).to_pylist()
+        rows = [{**row, **oracle.reread(row), **self._of_source(number, row, oracle)} for row in rows]
         rows = [{**row, **oracle.judged_again(row)} for row in rows]
         for name in made:
             at, field = table.schema.get_field_index(name), table.schema.field(name)

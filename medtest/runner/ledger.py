@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from medtest.cases import SOURCE, SeedRef
@@ -189,6 +190,16 @@ class Ledger:
     def reused(self) -> int:
         """Records that earlier invocations made and that stand."""
         return int(np.count_nonzero((self._codes != Code.NONE) & ~self._executed))
+
+    def rows(self, columns: list[str]) -> Iterator[dict[str, Any]]:
+        """Yield all records, the newest of a case last.
+
+        Args:
+            columns: The columns that are read.
+        """
+        for part in self._old + self._writer.parts:
+            with pq.ParquetFile(part.path) as file:
+                yield from file.read_row_group(part.group, columns=columns, use_threads=False).to_pylist()
 
     def merge(self, judge: Callable[[pa.Table], pa.Table]) -> NDArray[np.int64]:
         """Write the merged records if there is anything new.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pandas as pd
 import pytest
@@ -11,6 +12,7 @@ from answer_parts import Instrument, answer_suite
 from runner_helpers import assert_equal_records, go, records
 from runner_parts import Dim
 
+from medtest.oracles.answers import Answers
 from medtest.report.finish import finish
 from medtest.suite.digest import oracle_digest
 from medtest.suite.model import Invocation, Suite
@@ -82,3 +84,29 @@ def test_odd_signs_of_a_system_reach_no_table_and_no_page(tmp_path: Path, odd: s
         if path.suffix in (".csv", ".html", ".json"):
             text = path.read_text(encoding="utf-8")
             assert not {"\x00", "\x1b", "\x9b", "\u202e"} & set(text) and "abc12345" not in text
+
+
+class Before(Answers):
+    """The oracle as it was when it read words another way: every answer was a refusal to it."""
+
+    revision: ClassVar[int] = Answers.revision - 1
+
+    def describe(self, **given: Any) -> dict[str, str | None]:
+        """Return the columns, all of them refusals."""
+        columns = super().describe(**given)
+        changed = {"state": "refusal", "said": "", "evidence": ""} if columns["state"] else {}
+        return columns | changed | ({"source_state": "refusal", "source_said": ""} if columns["source_state"] else {})
+
+
+def test_a_folder_of_an_older_reading_is_read_anew_from_its_words_and_nothing_is_asked(tmp_path: Path) -> None:
+    suite = make()
+    part = suite.oracle.part
+    before = replace(part, info=replace(part.info, target=f"{__name__}:{Before.__name__}"))
+    old = replace(suite, oracle=replace(suite.oracle, part=before))
+    first = records(go(old, tmp_path / "one"))
+    assert set(first.state.dropna()) == {"refusal"}
+    outcome = go(suite, tmp_path / "one")
+    assert outcome.systems[0].cases_executed == 0
+    fresh = records(go(suite, tmp_path / "two"))
+    assert {"value", "refusal", "unparsed"} <= set(fresh.state)
+    assert_equal_records(records(outcome), fresh)
