@@ -6,11 +6,15 @@ those that ask questions: light, sharpness, how much stands out, lesion size whe
 
 from __future__ import annotations
 
+import cmath
+import math
+
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from medtest.cases import SERIES_KINDS, Mask, PreparedSeed
+from medtest.portable import each
 
 MIN_LESION = 1e-4
 """Smallest part of the image that counts as a lesion of its own; less is noise of a JPEG mask's edge."""
@@ -104,9 +108,10 @@ def _salient_area(light: NDArray[np.uint8], field: Mask) -> float:
     filled = np.where(field, light, np.uint8(round(float(light[field].mean())))).astype(np.uint8)
     small = cv2.resize(filled, (SALIENCY_SIDE, SALIENCY_SIDE), interpolation=cv2.INTER_AREA).astype(np.float64)
     spectrum = np.fft.fft2(small)
-    amplitude = np.log(np.abs(spectrum) + 1e-9)
+    amplitude = each(math.log, np.abs(spectrum) + 1e-9)
     residual = amplitude - cv2.blur(amplitude, (3, 3), borderType=cv2.BORDER_REFLECT)
-    raw = np.abs(np.fft.ifft2(np.exp(residual + 1j * np.angle(spectrum)))) ** 2
+    turns = np.array([cmath.phase(value) for value in spectrum.ravel().tolist()]).reshape(spectrum.shape)
+    raw = np.abs(np.fft.ifft2(np.exp(residual + 1j * turns))) ** 2
     saliency = cv2.GaussianBlur(raw, (0, 0), SALIENCY_SIDE / 25)
     inside = cv2.resize(field.view(np.uint8), (SALIENCY_SIDE, SALIENCY_SIDE), interpolation=cv2.INTER_NEAREST) > 0
     if not inside.any():

@@ -5,10 +5,13 @@ Lengths are pixels of the small copy here; :class:`FieldShape` gets fractions.
 
 from __future__ import annotations
 
+import math
+
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.portable import each
 from medtest.preparation.evidence import DARK_VOTE, EDGE_SHIFT, Evidence, Floats, Votes, sharp_fraction, shrink
 from medtest.preparation.field_shape import Box, Cuts, Ellipse, FieldShape
 
@@ -235,7 +238,7 @@ def ellipse_is_sharp(votes: Votes, shape: FieldShape) -> bool:
         return False
     height, width = votes.shape
     angle = np.linspace(0, 2 * np.pi, 240, endpoint=False)
-    cosine, sine = np.cos(angle), np.sin(angle)
+    cosine, sine = each(math.cos, angle), each(math.sin, angle)
     x, y = ellipse.x + ellipse.across * cosine, ellipse.y + ellipse.down * sine
     bounds = (x > box.left) & (x < box.right) & (y > box.top) & (y < box.bottom)
     # The gradient of the ellipse's equation, in pixels, turned inward.

@@ -13,6 +13,7 @@ that brightness drives over 255 is still told from a brighter one by the contras
 from __future__ import annotations
 
 import hashlib
+import operator
 from typing import Any, ClassVar, Literal, Self
 
 import cv2
@@ -66,7 +67,7 @@ def gains_matrix(gains: tuple[float, float, float]) -> NDArray[np.float32]:
 
 def mean_luma(seed: PreparedSeed) -> float:
     """Mean luma of the whole image, frame included as torchvision does, in grey levels; once per seed."""
-    return seed.memo("lighting.mean_luma", lambda: float(np.asarray(cv2.mean(seed.image)[:3]) @ LUMA))
+    return seed.memo("lighting.mean_luma", lambda: sum(map(operator.mul, cv2.mean(seed.image)[:3], LUMA.tolist())))
 
 
 def recolour(seed: PreparedSeed, matrix: NDArray[np.float32]) -> Image:

@@ -206,7 +206,7 @@ def _shrunk(picture: NDArray[np.uint8], longest: int) -> NDArray[np.uint8]:
 def _measured(picture: NDArray[np.uint8], look: FieldLook) -> dict[str, Any]:
     solid = picture[..., 3] >= SOLID
     colours = picture[..., :3][solid].astype(np.float64)
-    luma = colours @ _LUMA / 255
+    luma = (colours * _LUMA).sum(axis=1) / 255
     return {
         "pixels": int(solid.sum()),
         "mean_brightness": _rounded(float(luma.mean())),
@@ -241,7 +241,7 @@ def _orientation(
     tip = points[np.argmax(np.square(points - middle).sum(axis=1))]
     along = on_border - middle
     main = np.linalg.eigh(along.T @ along)[1][:, 1]
-    order = np.argsort(along @ main)
+    order = np.argsort((along * main).sum(axis=1), kind="stable")
     chosen = on_border[order[np.linspace(0, len(order) - 1, CUT_POINTS).round().astype(int)]]
     direction = middle - tip
     return {

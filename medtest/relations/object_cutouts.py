@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.cases import Mask
+from medtest.portable import fused, product
 from medtest.relations.object_library import SOLID, BoundedCache, ObjectInfo, ObjectLibrary, Rgba
 
 SIZES_PER_OCTAVE = 8
@@ -73,7 +74,7 @@ class Pose:
 
     def place(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return N×2 points, given in fractions of the source picture, in pixels of the turned box."""
-        return np.asarray((points * self.source) @ self.linear.T - self.low, np.float64)
+        return product(points * self.source, self.linear.T) - self.low
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -219,8 +220,10 @@ def _warp(levels: list[NDArray[np.uint8]], where: Pose, factor: float, shrink: f
     stretch = np.array([where.source[0] / picture.shape[1], where.source[1] / picture.shape[0]])
     matrix = np.empty((2, 3))
     matrix[:, :2] = where.linear * stretch / shrink
+    half = 0.5 * stretch
+    middle = fused(where.linear[:, 0], half[0], where.linear[:, 1] * half[1])
     # Pixel centres lie at half-integers: shift to corners, transform, shift back.
-    matrix[:, 2] = (where.linear @ (0.5 * stretch) - where.low) / shrink - 0.5
+    matrix[:, 2] = (middle - where.low) / shrink - 0.5
     size = (math.ceil(where.size[0] / shrink), math.ceil(where.size[1] / shrink))
     return np.asarray(cv2.warpAffine(picture, matrix, size, flags=cv2.INTER_LINEAR), np.uint8)
 

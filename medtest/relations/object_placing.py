@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from medtest.cases import Mask, PreparedSeed
 from medtest.errors import NotApplicable
+from medtest.portable import exp
 from medtest.relations.object_cutouts import Variant, coarse, cutout, pose, size_factor, size_step, visible_box
 from medtest.relations.object_library import ObjectInfo, ObjectLibrary
 from medtest.relations.placement import Box, FreePlaces, draw_place, field_box, free_places, keep_out
@@ -102,7 +103,7 @@ def likeness(look: FieldLook, infos: Sequence[ObjectInfo]) -> NDArray[np.float64
     rows = np.array([[i.field_brightness, i.field_contrast, *i.field_colour] for i in infos])
     target = np.array([look.brightness, look.contrast, *look.colour])
     away = (((rows - target) / np.array([brightness, contrast, colour, colour, colour])) ** 2).sum(axis=1)
-    weights = np.exp((away.min() - away) / 2)
+    weights = exp((away.min() - away) / 2)
     return np.asarray(weights / weights.sum(), np.float64)
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from medtest.cases import Json, Mask, PreparedSeed
 from medtest.errors import NotApplicable
+from medtest.portable import exp
 
 CENTRAL_FRACTION = 0.6
 """Semi-axes of the ellipse kept free when nothing is known of the lesion, as fraction of the field's half extent."""
@@ -170,7 +171,7 @@ def draw_place(
         rows, columns = np.divmod(places, free.shape[1])
         squared = (rows * float(step) - near[0]) ** 2 + (columns * float(step) - near[1]) ** 2
         # Relative to the nearest place, so that the weights never all vanish.
-        weights = np.cumsum(np.exp((squared.min() - squared) / (2.0 * max(spread, 1e-6) ** 2)))
+        weights = np.cumsum(exp((squared.min() - squared) / (2.0 * max(spread, 1e-6) ** 2)))
         index = int(np.searchsorted(weights, rng.random() * weights[-1], side="right"))
         chosen = int(places[min(index, places.size - 1)])
     row, column = divmod(chosen, free.shape[1])

@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 from medtest.cases import FollowUp, Image, Mask, Params, PreparedSeed
 from medtest.errors import NotApplicable
 from medtest.plugins import PartSettings
+from medtest.portable import power
 from medtest.relations.base import PUBLISHED_SEVERITY, Relation
 from medtest.relations.levels import Level, LeveledSettings, number
 
@@ -243,7 +244,7 @@ def _draw_spots(
     centres = np.array([(clusters[i].x, clusters[i].y) for i in chosen])[which]
     spread = np.array([SPREAD * seed.height + 0.5 * clusters[i].extent for i in chosen])[which]
     centres = centres + rng.standard_normal((tries, 2)) * spread[:, None]
-    longer = bound * (SMALLEST_AXIS + (1.0 - SMALLEST_AXIS) * rng.random(tries) ** 1.5)
+    longer = bound * (SMALLEST_AXIS + (1.0 - SMALLEST_AXIS) * power(rng.random(tries), 1.5))
     axes = np.stack([longer, longer * rng.uniform(*SLENDER, size=tries)], axis=1)
     upright = rng.random(tries) < 0.5
     axes[upright] = axes[upright, ::-1]

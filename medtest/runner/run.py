@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from medtest.errors import SEVERITY_ORDER, ExitCode, MedtestError
+from medtest.portable import processor_notices
 from medtest.runner import finish
 from medtest.runner.dispatch import HALT_SECONDS, Callbacks, Dispatcher
 from medtest.runner.folder import FolderLock
@@ -53,8 +54,8 @@ def run_suite(
         limits: Bounds that tests tighten.
         hold: Takes the locks of the folders, so that a caller who writes tables and a report into them keeps them
             until it closes this stack; by default they are given back at the end of the run.
-        announce: Is told what each system says of itself (whom it asks, and where images go) before anything is run;
-            it stands among the outcome's notices too.
+        announce: Is told, before anything is run, what each system says of itself (whom it asks, and where images go)
+            and that this processor may make other bytes than most, where it may; the outcome's notices say so too.
 
     Returns:
         What became of each system. Interrupted runs return too, with ``interrupted`` set and their shards whole.
@@ -141,7 +142,8 @@ class _Run:
 
     def announce(self, announce: Callable[[str], None] | None) -> None:
         """Pass on what the systems say of themselves, before any of them is handed an image."""
-        for said in [system.notice() for system in self.prepared.systems if system.notice()]:
+        of_systems = [system.notice() for system in self.prepared.systems if system.notice()]
+        for said in [*processor_notices(), *of_systems]:
             self.notices.append(said)
             if announce is not None:
                 announce(said)

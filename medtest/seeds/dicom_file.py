@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from medtest.cases import Image, Mask
 from medtest.imagefile import BadFileError, opened_file
 from medtest.maskfile import MAX_LABEL
+from medtest.portable import exp
 from medtest.volumes.libraries import pydicom_library
 
 if TYPE_CHECKING:
@@ -295,7 +296,7 @@ def _window(values: NDArray[Any], centre: float, width: float, function: str) ->
     """Apply a window (DICOM PS3.3 C.11.2.1.2 and C.11.2.1.3) and return values of 0 to 1."""
     level = values.astype(np.float64)
     if function == "SIGMOID" and width > 0:
-        return 1.0 / (1.0 + np.exp(np.clip(-4.0 * (level - centre) / width, -700.0, 700.0)))
+        return 1.0 / (1.0 + exp(np.clip(-4.0 * (level - centre) / width, -700.0, 700.0)))
     if function == "LINEAR_EXACT" and width > 0:
         return np.clip((level - centre) / width + 0.5, 0.0, 1.0)
     if not width >= 1:

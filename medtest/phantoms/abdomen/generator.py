@@ -138,7 +138,7 @@ def _marks(
     found = []
     for name in _MARKS:
         depth = np.where(regions[name] & (liver < -6), liver, np.float32(0))
-        for flat in np.argsort(depth, axis=None)[:400]:
+        for flat in np.argsort(depth, axis=None, kind="stable")[:400]:
             place = np.unravel_index(int(flat), depth.shape)
             if depth[place] >= 0:
                 break

@@ -20,7 +20,7 @@ from medtest.phantoms.colon.placing import Placed, add_polyps, windows
 from medtest.phantoms.colon.polyps import Look
 from medtest.phantoms.colon.report import describe_lumen, describe_polyp
 from medtest.phantoms.colon.tissue import Tissue, make_tissue
-from medtest.phantoms.portable import portable_opencv
+from medtest.portable import portable_opencv
 
 REVISION = 1
 """Raised whenever the same numbers give other pixels."""

@@ -6,11 +6,14 @@ texture that enter from outside, cross the scene on straight lines and leave. Th
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
+
+from medtest.portable import each
 
 REVISION = 1
 """Raised whenever the same generator gives other bytes."""
@@ -67,7 +70,7 @@ def make_film(
     drawn = [_thing(rng, size, float(scene.mean()), frames, empty) for _ in range(things)]
     rows, columns = np.mgrid[: size[0], : size[1]].astype(np.float32)
     texture = _smooth(rng, size, 2.0) * 8.0
-    swell = 3.0 * np.sin(np.arange(frames) * 2 * np.pi / max(frames, 1) + rng.uniform(0, 2 * np.pi))
+    swell = 3.0 * each(math.sin, np.arange(frames) * 2 * np.pi / max(frames, 1) + rng.uniform(0, 2 * np.pi))
     shown = np.empty((frames, *size), np.uint8)
     moving = np.zeros((frames, *size), np.bool_)
     for number in range(frames):

@@ -15,6 +15,7 @@ from pydantic import Field, model_validator
 
 from medtest.cases import Effect, Image, Params, PreparedSeed
 from medtest.plugins import wrong_at
+from medtest.portable import product
 from medtest.relations.corruptions.base import FRAMES, Corruption, CorruptionSettings, FrameAt, Sweep
 from medtest.relations.corruptions.warp import Matrix, about_centre, image_matrix, shifted, warped, wide_picture
 from medtest.relations.levels import L, Level, number
@@ -214,11 +215,11 @@ def tilt_matrix(degrees: float, shape: tuple[int, ...], *, depth: float) -> Matr
     cosine, sine = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
     about_x = np.array([[1.0, 0.0, 0.0], [0.0, cosine, -sine], [0.0, sine, cosine]])
     about_y = np.array([[cosine, 0.0, -sine], [0.0, 1.0, 0.0], [sine, 0.0, cosine]])
-    turn = about_x @ about_y
+    turn = product(about_x, about_y)
     away = np.array([0.0, 0.0, focal]) + depth * turn[:, 2]
-    placed = np.column_stack([turn[:, :2], away]) @ shifted(-width / 2.0, -height / 2.0)
+    placed = product(np.column_stack([turn[:, :2], away]), shifted(-width / 2.0, -height / 2.0))
     camera = np.array([[focal, 0.0, width / 2.0], [0.0, focal, height / 2.0], [0.0, 0.0, 1.0]])
-    return np.asarray(camera @ placed)
+    return product(camera, placed)
 
 
 class Scale(Geometric):

@@ -17,6 +17,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.portable import exp
+
 _TAIL = 2e-4
 """Taps at the end that weigh less than this together are left out: they change no grey level by more than 0.1."""
 _BOX = 11
@@ -45,7 +47,7 @@ def line_taps(radius: float, sigma: float, degrees: float) -> tuple[NDArray[np.i
         int64 N×2 offsets (row, column) and float64 N weights that sum to 1.
     """
     index = np.arange(2 * math.ceil(radius) + 1)
-    weights = np.exp(-(index**2) / (2.0 * sigma**2))
+    weights = exp(-(index**2) / (2.0 * sigma**2))
     weights /= weights.sum()
     angle = math.radians(degrees)
     offsets = np.stack([_nearest(index * math.sin(angle)), _nearest(index * math.cos(angle))], axis=1)

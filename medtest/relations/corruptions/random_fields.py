@@ -13,6 +13,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.portable import exp
+
 _STEPS = 65536
 _GUIDE_BITS = 12
 _GUIDE = 1 << _GUIDE_BITS
@@ -66,9 +68,9 @@ class PhotonCounter:
         top = math.ceil(photons + 9.0 * math.sqrt(photons) + 12.0)
         counts = np.arange(top + 1)
         log_factorial = np.array([math.lgamma(k + 1.0) for k in counts])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            exponent = np.where(counts == 0, 0.0, counts * np.log(means)[:, None])
-        mass = np.exp(exponent - means[:, None] - log_factorial)
+        logs = np.array([math.log(mean) if mean > 0 else 0.0 for mean in means.tolist()])  # of 0 below
+        exponent = np.where(counts == 0, 0.0, counts[None] * logs[:, None])
+        mass = exp(exponent - means[:, None] - log_factorial)
         mass[0] = counts == 0
         below = np.minimum(np.cumsum(mass, axis=1), 1.0)
         below[:, -1] = 1.0

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.cases import Image, PreparedSeed
+from medtest.portable import product
 
 Matrix = NDArray[np.float64]
 """3×3, maps a point (x, y, 1) in pixels to its place; pixel centres lie on whole numbers."""
@@ -43,7 +44,7 @@ def about_centre(matrix: Matrix, shape: tuple[int, ...]) -> Matrix:
     height, width = shape[:2]
     centre = shifted((width - 1) / 2.0, (height - 1) / 2.0)
     back = shifted(-(width - 1) / 2.0, -(height - 1) / 2.0)
-    return np.asarray(centre @ matrix @ back)
+    return product(product(centre, matrix), back)
 
 
 def shifted(right: float, down: float) -> Matrix:
@@ -62,7 +63,7 @@ def warped(seed: PreparedSeed, matrix: Matrix) -> Image:
         uint8 of the image's shape, sampled bilinearly, black beyond the picture.
     """
     row, column = crop_corner(seed)
-    full = shifted(-column, -row) @ matrix
+    full = product(shifted(-column, -row), matrix)
     picture, size = wide_picture(seed), (seed.width, seed.height)
     if np.array_equal(full[2], [0.0, 0.0, 1.0]):
         return np.asarray(cv2.warpAffine(picture, full[:2], size, flags=cv2.INTER_LINEAR))
@@ -80,4 +81,4 @@ def image_matrix(seed: PreparedSeed, matrix: Matrix) -> Matrix:
         3×3, of points (x, y) of the image; the same matrix where there is no wide picture.
     """
     row, column = crop_corner(seed)
-    return np.asarray(shifted(-column, -row) @ matrix @ shifted(column, row))
+    return product(product(shifted(-column, -row), matrix), shifted(column, row))

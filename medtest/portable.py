@@ -1,0 +1,132 @@
+"""Arithmetic that gives the same bytes on every x86-64 processor with AVX2 and FMA, whatever it has beyond.
+
+NumPy takes other routines for ``exp``, ``log``, ``power`` and their kin where a processor has AVX-512, BLAS another
+order of adding for each processor, and OpenCV's IPP other code again; their last bits differ. What becomes pixels, or
+decides where pixels go, is computed here instead: by the C library's functions, value by value, and by sums in one
+order.
+"""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import cv2
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+_AT_ONCE = 1 << 16
+"""Values of an array that are Python numbers at one time, 2 MB of them."""
+_AVX2, _FMA3 = 11, 12
+"""OpenCV's numbers of these instruction sets (CV_CPU_AVX2, CV_CPU_FMA3), which its Python module does not name."""
+LESS_THAN_PROMISED = (
+    "This processor has no AVX2 and FMA, or they are switched off: follow-ups and made images may differ in some bytes"
+    " from those of other machines. The same run on this machine gives the same bytes again."
+)
+
+
+@contextmanager
+def portable_opencv() -> Iterator[None]:
+    """Keep OpenCV from Intel's IPP, which rounds differently on different processors of one architecture."""
+    before = cv2.ipp.useIPP()
+    cv2.ipp.setUseIPP(False)
+    try:
+        yield
+    finally:
+        cv2.ipp.setUseIPP(before)
+
+
+def each(function: Callable[[float], float], values: ArrayLike) -> NDArray[np.float64]:
+    """Return a function of :mod:`math` of every value.
+
+    Args:
+        function: Takes and returns a float.
+        values: Of any shape.
+
+    Returns:
+        float64 of that shape.
+
+    Raises:
+        ValueError: As the function does, outside of its domain.
+    """
+    given = np.asarray(values, np.float64)
+    flat, found = given.reshape(-1), np.empty(given.size)
+    for start in range(0, flat.size, _AT_ONCE):
+        part = flat[start : start + _AT_ONCE]
+        found[start : start + len(part)] = [function(value) for value in part.tolist()]
+    return found.reshape(given.shape)
+
+
+def exp(values: ArrayLike) -> NDArray[np.float64]:
+    """Return e to the power of every value, float64 of their shape; values above 709 raise OverflowError."""
+    return each(math.exp, values)
+
+
+def power(values: ArrayLike, exponent: float) -> NDArray[np.float64]:
+    """Return every value to the power of one number, float64 of their shape."""
+    given = np.asarray(values, np.float64)
+    return given * given if exponent == 2 else each(lambda value: math.pow(value, exponent), given)
+
+
+def product(one: ArrayLike, other: ArrayLike) -> NDArray[np.float64]:
+    """Return the product of two small matrices, float64 n×m: terms are added from first to last, each fused.
+
+    That is the order of BLAS where it multiplies matrices on processors with FMA.
+
+    Args:
+        one: n×k.
+        other: k×m.
+    """
+    left, right = np.asarray(one, np.float64), np.asarray(other, np.float64)
+    total = np.zeros((left.shape[0], right.shape[1]))
+    for index in range(len(right)):
+        total = fused(left[:, index, None], right[None, index], total)
+    return total
+
+
+def fused(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> NDArray[np.float64]:
+    """Return a b + c of float64 arrays, rounded once, as FMA instructions round it.
+
+    S. Boldo and G. Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using rounding to odd",
+    IEEE Transactions on Computers 57(4), 2008. Values between 10⁻¹⁰⁰ and 10¹⁰⁰, and 0.
+    """
+    first, second, third = (np.asarray(value, np.float64) for value in (a, b, c))
+    high, low = _exact_product(first, second)
+    upper, rest = _exact_sum(third, low)
+    top, middle = _exact_sum(high, upper)
+    odd, lost = _exact_sum(middle, rest)
+    # Rounded to odd: an inexact sum whose last bit is 0 goes one step towards what was lost.
+    step = np.nextafter(odd, np.where(lost > 0, np.inf, -np.inf))
+    found: NDArray[np.float64] = top + np.where((lost != 0) & (odd.view(np.int64) & 1 == 0), step, odd)
+    return found
+
+
+def _exact_sum(a: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the rounded sum and what rounding lost."""
+    total = np.asarray(a + b)
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def _exact_product(a: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the rounded product and what rounding lost."""
+    (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
+    found = np.asarray(a * b)
+    return found, ((a_high * b_high - found) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+def _halves(a: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return two numbers of at most 26 bits each whose sum is the number."""
+    scaled = a * 134217729.0  # 2²⁷ + 1
+    high = scaled - (scaled - a)
+    return high, a - high
+
+
+def processor_notices() -> tuple[str, ...]:
+    """Return what a user should know of this processor: that it has less than the promise of equal bytes asks for."""
+    if platform.machine().lower() not in {"x86_64", "amd64"}:
+        return ()
+    there = cv2.checkHardwareSupport(_AVX2) and cv2.checkHardwareSupport(_FMA3)
+    return () if there else (LESS_THAN_PROMISED,)

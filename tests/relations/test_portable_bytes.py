@@ -1,0 +1,99 @@
+"""The same bytes of every follow-up and phantom, whatever a processor has beyond AVX2 and FMA.
+
+What this processor has beyond them is switched off in processes of their own, library by library: NumPy's routines,
+OpenCV's and its IPP, the kernels of BLAS. Phantoms keep their bytes without AVX2 too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CASES = Path(__file__).with_name("byte_cases.py")
+GOLDEN = "bytes_are_those_of_the_revision or bytes_belong_to_the_revision or test_bytes_stay"
+PHANTOMS = ("colons", "labelled", "asked")
+
+
+def numpy_features(beyond: str) -> list[str]:
+    """Return NumPy's names of what this processor has, where they match."""
+    found = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])  # type: ignore[call-overload, index]
+    return [name for name in found if re.match(beyond, name)]
+
+
+def opencv_features(beyond: str) -> list[str]:
+    """Return OpenCV's names of what it dispatches by and this processor has, where they match."""
+    return [name for name in re.findall(r"\*(\S+?)(?=\s|$)", cv2.getCPUFeaturesLine()) if re.match(beyond, name)]
+
+
+def switched_off() -> dict[str, dict[str, str]]:
+    """Return environments in which a library sees no AVX-512."""
+    return {
+        "numpy": {"NPY_DISABLE_CPU_FEATURES": " ".join(numpy_features("AVX512|X86_V4"))},
+        "opencv": {"OPENCV_CPU_DISABLE": ",".join(opencv_features("AVX512")), "OPENCV_IPP": "avx2"},
+        "blas": {"OPENBLAS_CORETYPE": "Haswell"},
+    }
+
+
+needs_avx512 = pytest.mark.skipif(
+    not numpy_features("AVX512|X86_V4") or not opencv_features("AVX512"),
+    reason="this processor has no AVX-512 that could be switched off",
+)
+
+
+@cache
+def digests(switched: tuple[tuple[str, str], ...] = (), kinds: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return what ``byte_cases.py`` prints in an environment."""
+    ran = subprocess.run(
+        [sys.executable, str(CASES), *kinds],
+        capture_output=True, text=True, check=True, cwd=ROOT, env=os.environ | dict(switched),
+    )  # fmt: skip
+    found: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
+    return found
+
+
+@needs_avx512
+@pytest.mark.slow
+@pytest.mark.parametrize("library", ["numpy", "opencv", "blas"])
+def test_every_case_has_the_same_bytes_without_avx512(library: str) -> None:
+    here, there = digests(), digests(tuple(switched_off()[library].items()))
+    assert len(here["digests"]) > 4000
+    if library != "blas":
+        assert here[library] != there[library]  # it was switched off
+    names = here["digests"].keys() | there["digests"].keys()
+    other = sorted(name for name in names if here["digests"].get(name) != there["digests"].get(name))
+    assert not other, f"{len(other)} cases differ: {other[:20]}"
+
+
+@needs_avx512
+@pytest.mark.slow
+@pytest.mark.parametrize("library", ["numpy", "opencv", "blas"])
+def test_every_golden_hash_holds_without_avx512(library: str) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-k", GOLDEN,
+         *(f"tests/{room}" for room in ("relations", "phantoms"))],
+        capture_output=True, text=True, check=False, cwd=ROOT, env=os.environ | switched_off()[library],
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stdout[-3000:]
+    assert int(re.findall(r"(\d+) passed", ran.stdout)[-1]) >= 41
+
+
+@pytest.mark.slow
+def test_phantoms_have_the_same_bytes_without_avx2() -> None:
+    here = digests(kinds=PHANTOMS)["digests"]
+    for switched in (
+        {"OPENCV_IPP": "disabled", "OPENCV_CPU_DISABLE": ",".join(opencv_features("."))},
+        {"NPY_DISABLE_CPU_FEATURES": " ".join(numpy_features("."))},
+    ):
+        there = digests(tuple(switched.items()), PHANTOMS)["digests"]
+        assert sorted(name for name in here if here[name] != there[name]) == []
