@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import medtest
 from medtest.report import figures, sections
 from medtest.report.answer_heat import system_heats
+from medtest.report.conclusions import conclusions, rests_on
 from medtest.report.flip_heat import system_heat
 from medtest.report.heat import Rates, interval, percent
+from medtest.report.intervals import legend, short_words
 from medtest.report.material import Material
 from medtest.report.page import render
 from medtest.report.series import SeriesResult, sections_of, write_series
-from medtest.report.words import criterion_keys, criterion_words, phantom_words, score_words
+from medtest.report.words import cluster_word, criterion_keys, criterion_words, phantom_words, score_words
 from medtest.results import efr
-from medtest.runner.folder import OUTPUTS, writing_text
+from medtest.results.common import Common, common_cases
+from medtest.results.differences import LEVEL, difference_table
+from medtest.results.records_io import Records
+from medtest.results.tables import tables_of
+from medtest.runner.folder import OUTPUTS, output_problems, writing_text
+from medtest.runner.spreadsheets import frame_for_csv
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 REPORT = "report.html"
 
@@ -32,14 +41,33 @@ class Compared:
     Attributes:
         page: The page; None for a single system that is no algorithm of a series.
         series: Curves over scales.
+        tables: ``comparison.csv`` with the paired differences, ``comparison_left_out.csv`` where cases were left out.
     """
 
     page: Path | None = None
     series: tuple[SeriesResult, ...] = ()
+    tables: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Group:
+    """Systems that may share a table (all simulated, or none) on the cases that all of them finished.
+
+    Attributes:
+        materials: One for each system, with tables of the common cases.
+        own: The same with each system's own tables.
+        common: What they have in common; None of a single system.
+        differences: Paired differences of every two of them.
+    """
+
+    materials: tuple[Material, ...]
+    own: tuple[Material, ...]
+    common: Common | None
+    differences: pd.DataFrame | None
 
 
 def write_comparison(materials: Sequence[Material], targets: Sequence[Path], home: Path, view: str = "") -> Compared:
-    """Write ``outputs/<suite>/comparison.html`` and, for series, the files of ``alpha_sigma/``.
+    """Write ``outputs/<suite>/comparison.html`` with its tables and, for series, the files of ``alpha_sigma/``.
 
     Args:
         materials: One for each system.
@@ -53,31 +81,101 @@ def write_comparison(materials: Sequence[Material], targets: Sequence[Path], hom
     if not materials:
         return Compared()
     wanted = materials[0].wanted
-    series = write_series(materials, home, view) if wanted.series else []
+    if len(materials) < 2 and not wanted.series:
+        return Compared()
+    records = [material.records() for material in materials]
+    series = _series(materials, records, home, view) if wanted.series else []
     if len(materials) < 2 and not series:
         return Compared()
     folder = home / OUTPUTS / wanted.suite
-    page = folder / (f"comparison-{view}.html" if view else "comparison.html")
-    links = [quote(Path(os.path.relpath(target / REPORT, folder)).as_posix(), safe="/") for target in targets]
+    stem = f"comparison-{view}" if view else "comparison"
+    links = {
+        material.system: quote(Path(os.path.relpath(target / REPORT, folder)).as_posix(), safe="/")
+        for material, target in zip(materials, targets, strict=True)
+    }
+    groups = grouped(materials, records)
+    page = folder / f"{stem}.html"
     with writing_text(page) as file:
-        file.write(comparison_html(materials, links, sections_of(series)))
-    return Compared(page=page, series=tuple(series))
+        file.write(comparison_html(groups, links, sections_of(series)))
+    return Compared(page=page, series=tuple(series), tables=_write_tables(groups, folder, stem))
 
 
-def comparison_html(
-    materials: Sequence[Material], links: Sequence[str], series: Sequence[Mapping[str, Any]] = ()
-) -> str:
-    """Return the page that sets several systems of one run side by side.
+def grouped(materials: Sequence[Material], records: Sequence[Records]) -> list[Group]:
+    """Return the systems that may share a table, on the cases that all of them finished.
 
     Args:
         materials: One for each system.
-        links: Address of each system's report, relative to the page.
+        records: Their records, with hashes.
+    """
+    found = []
+    for simulated in (False, True):
+        chosen = [number for number, one in enumerate(materials) if one.simulated == simulated]
+        if chosen:
+            found.append(_group([materials[number] for number in chosen], [records[number] for number in chosen]))
+    return found
+
+
+def _group(materials: Sequence[Material], records: Sequence[Records]) -> Group:
+    own = tuple(materials)
+    if len(own) < 2:
+        return Group(materials=own, own=own, common=None, differences=None)
+    common = common_cases(records)
+    wanted = own[0].wanted
+    shown = own
+    if not common.whole and common.cases:
+        shown = tuple(
+            replace(one, tables=tables_of(kept, replace(one.wanted, exclude=None)))
+            for one, kept in zip(own, common.records, strict=True)
+        )
+    names = [one.system for one in own]
+    order = list(wanted.relations)
+    differences = difference_table(dict(zip(names, common.records, strict=True)), wanted.primary, order)
+    return Group(materials=shown, own=own, common=common, differences=differences)
+
+
+def _series(materials: Sequence[Material], records: Sequence[Records], home: Path, view: str) -> list[SeriesResult]:
+    """Write the curves of all systems over the source cases that all of them finished."""
+    kept = common_cases(records).records if len(records) > 1 else records
+    names = [material.system for material in materials]
+    return write_series(materials[0].wanted, dict(zip(names, kept, strict=True)), home, view)
+
+
+def _write_tables(groups: Sequence[Group], folder: Path, stem: str) -> tuple[Path, ...]:
+    """Write paired differences and what was left out; tables that no longer exist are removed."""
+    import pandas as pd
+
+    made = {
+        f"{stem}.csv": [group.differences for group in groups if group.differences is not None],
+        f"{stem}_left_out.csv": [
+            one.table.assign(system=material.system)[["system", *one.table.columns]]
+            for group in groups
+            if group.common is not None
+            for material, one in zip(group.own, group.common.left_out, strict=True)
+            if one.cases
+        ],
+    }
+    written = []
+    for name, frames in made.items():
+        path = folder / name
+        if not frames:
+            with output_problems(path):
+                path.unlink(missing_ok=True)
+            continue
+        with writing_text(path) as file:
+            file.write(frame_for_csv(pd.concat(frames, ignore_index=True)).to_csv(index=False, lineterminator="\n"))
+        written.append(path)
+    return tuple(written)
+
+
+def comparison_html(groups: Sequence[Group], links: Mapping[str, str], series: Sequence[Mapping[str, Any]] = ()) -> str:
+    """Return the page that sets several systems of one run side by side.
+
+    Args:
+        groups: What :func:`grouped` gave.
+        links: Address of each system's report by its name, relative to the page.
         series: What :func:`medtest.report.series.sections_of` gave, for suites of series.
     """
-    first = materials[0]
-    groups = [
-        [number for number, one in enumerate(materials) if one.simulated == simulated] for simulated in (False, True)
-    ]
+    first = groups[0].own[0]
     return render(
         "comparison.html.j2",
         {
@@ -85,15 +183,11 @@ def comparison_html(
             "version": first.wanted.version,
             "description": first.wanted.description,
             "phantom": phantom_words(first),
-            "same": len({_inputs(material) for material in materials}) == 1,
             "criterion_words": criterion_words(first),
             "mean_name": _mean_name(sections.curve_score(first)),
-            "count": len(materials),
-            "groups": [
-                _group([materials[number] for number in group], [links[number] for number in group])
-                for group in groups
-                if group
-            ],
+            "count": sum(len(group.own) for group in groups),
+            "level": f"{LEVEL:g}",
+            "groups": [_shown(group, links) for group in groups],
             "series": series,
             "medtest": medtest.__version__,
         },
@@ -105,37 +199,41 @@ def _mean_name(score: str) -> str:
     return "accuracy" if score == "agreement" else f"mean {score_words(score)}"
 
 
-def _group(materials: Sequence[Material], links: Sequence[str]) -> dict[str, Any]:
-    """Return what is shown of systems that may share a table: all simulated, or none."""
+def _shown(group: Group, links: Mapping[str, str]) -> dict[str, Any]:
+    materials = group.materials
     rates = [Rates(material.tables.efr) for material in materials]
     primary = criterion_keys(materials[0])
+    clusters = cluster_word(materials[0])
+    rests = None if group.common is None else rests_on([one.system for one in group.own], group.common)
+    side_by_side = rests is None or not rests["none"]
+    lines = [
+        _system_line(material, own, rate, links[own.system])
+        for material, own, rate in zip(materials, group.own, rates, strict=True)
+    ]
     return {
         "simulated": materials[0].simulated,
-        "systems": [
-            _system_line(material, rate, link) for material, rate, link in zip(materials, rates, links, strict=True)
-        ],
+        "rests": rests,
+        "conclusions": [] if group.differences is None else conclusions(group.differences, clusters),
+        "systems": lines,
+        "side_by_side": side_by_side,
+        "intervals": legend((line["method"] for line in lines), clusters),
         "heats": [
-            *sections.comparison_heats(materials, rates, primary),
+            *sections.comparison_heats(materials, rates, primary, clusters),
             *system_heat(materials),
             *system_heats(materials),
-        ],
-        "curves": sections.comparison_curves(materials),
+        ]
+        if side_by_side
+        else [],
+        "curves": sections.comparison_curves(materials) if side_by_side else [],
         "curve_legend": [
             (material.system, figures.SERIES[number % len(figures.SERIES)]) for number, material in enumerate(materials)
         ],
     }
 
 
-def _inputs(material: Material) -> str:
-    """Return what the follow-ups of a run hang on: all that its digest covers but the system."""
-    covers = material.run.get("covers")
-    kept = {key: value for key, value in covers.items() if key != "system"} if isinstance(covers, dict) else {}
-    return json.dumps(kept, sort_keys=True)
-
-
-def _system_line(material: Material, rates: Rates, link: str) -> dict[str, Any]:
+def _system_line(material: Material, own: Material, rates: Rates, link: str) -> dict[str, Any]:
     row = rates.get(relation=efr.OVERALL, **criterion_keys(material))
-    results = material.tables.gates
+    results = own.tables.gates
     held = sum(result.held for result in results)
     return {
         "name": material.system,
@@ -143,6 +241,8 @@ def _system_line(material: Material, rates: Rates, link: str) -> dict[str, Any]:
         "partial": f"partial: {material.partial}" if material.partial else "",
         "efr": percent(row["efr_percent"]) if row is not None else "none",
         "range": interval(row) if row is not None else "",
+        "method": str(row["ci_method"]) if row is not None else "",
+        "method_words": short_words(str(row["ci_method"])) if row is not None else "",
         "counts": f"{row['violations']:,} of {row['cases']:,}" if row is not None else "",
         "errors": f"{row['errors']:,}" if row is not None else "",
         "skipped": f"{row['skipped']:,}" if row is not None else "",

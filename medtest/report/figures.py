@@ -89,6 +89,7 @@ def curve_panel(
     title: str,
     curves: Sequence[Curve],
     *,
+    y_name: str,
     low: float = 0.0,
     high: float = 1.0,
     unit: str = "",
@@ -101,6 +102,7 @@ def curve_panel(
     Args:
         title: Its heading.
         curves: What is drawn.
+        y_name: Name of the y axis.
         low: Lower end of the y axis.
         high: Upper end.
         unit: Stands behind the numbers of the y axis.
@@ -108,7 +110,7 @@ def curve_panel(
         width: In user units.
         height: In user units.
     """
-    left, right, top, bottom = 44, 10, 26, 36
+    left, right, top, bottom = 58, 10, 26, 36
     points = [point for curve in curves for point in curve.points]
     if not points:
         return Markup("")
@@ -133,6 +135,7 @@ def curve_panel(
         across, _ = at(x, low)
         parts.append(_text(across, height - bottom + 14, label, anchor="middle", size=10, colour=_FAINT))
     parts.append(_text((left + width - right) / 2, height - 6, x_name, anchor="middle", size=10, colour=_FAINT))
+    parts.append(_upright(13, (top + height - bottom) / 2, y_name))
     for curve in curves:
         parts += _curve(curve, at)
     parts.append("</svg>")
@@ -183,18 +186,21 @@ class Bar:
     note: str = ""
 
 
-def interval_panel(title: str, bars: Sequence[Bar], *, high: float, unit: str = "", width: int = 330) -> Markup:
+def interval_panel(
+    title: str, bars: Sequence[Bar], *, high: float, x_name: str, unit: str = "", width: int = 330
+) -> Markup:
     """Return rates one below another, a dot with its interval each.
 
     Args:
         title: Its heading.
         bars: What is drawn.
         high: Right end of the axis, in percent.
+        x_name: Name of that axis.
         unit: Stands small behind the heading.
         width: In user units.
     """
-    left, right, top, row = 118, 62, 44, 22
-    height = top + row * len(bars) + 22
+    left, right, top, row, foot = 118, 62, 44, 22, 34
+    height = top + row * len(bars) + foot
 
     def across(value: float) -> float:
         return left + (width - left - right) * min(max(value, 0.0), high) / (high or 1.0)
@@ -203,8 +209,9 @@ def interval_panel(title: str, bars: Sequence[Bar], *, high: float, unit: str = 
     for step in range(3):
         value = high * step / 2
         x = across(value)
-        parts.append(_line(x, top - 6, x, height - 18, _GRID))
-        parts.append(_text(x, height - 5, f"{value:.3g} %", anchor="middle", size=10, colour=_FAINT))
+        parts.append(_line(x, top - 6, x, height - foot + 4, _GRID))
+        parts.append(_text(x, height - foot + 17, f"{value:.3g} %", anchor="middle", size=10, colour=_FAINT))
+    parts.append(_text((left + width - right) / 2, height - 4, x_name, anchor="middle", size=10, colour=_FAINT))
     for number, bar in enumerate(bars):
         y = top + row * number + row / 2 - 4
         parts.append(_text(left - 8, y + 4, bar.label, anchor="end", size=10.5))
@@ -242,8 +249,8 @@ def odds_panel(title: str, odds: Sequence[Odds], *, width: int = 520) -> Markup:
 
     if not odds:
         return Markup("")
-    left, right, top, row = 170, 128, 34, 24
-    height = top + row * len(odds) + 26
+    left, right, top, row, foot = 170, 128, 34, 24, 38
+    height = top + row * len(odds) + foot
     finite = [value for each in odds for value in (each.low, each.high) if 0 < value < 1e6]
     least = max(-6, min(-1, floor(log2(min(finite, default=0.5)))))
     most = min(6, max(1, ceil(log2(max(finite, default=2.0)))))
@@ -255,9 +262,11 @@ def odds_panel(title: str, odds: Sequence[Odds], *, width: int = 520) -> Markup:
     parts = [_open(width, height, title), _text(4, 16, title, bold=True)]
     for power in range(least, most + 1):
         x = across(2.0**power)
-        parts.append(_line(x, top - 6, x, height - 20, _INK if power == 0 else _GRID))
+        parts.append(_line(x, top - 6, x, height - foot + 6, _INK if power == 0 else _GRID))
         if most - least <= 6 or power % 2 == 0:
-            parts.append(_text(x, height - 6, f"{2.0**power:g}", anchor="middle", size=10, colour=_FAINT))
+            parts.append(_text(x, height - foot + 19, f"{2.0**power:g}", anchor="middle", size=10, colour=_FAINT))
+    words = "odds ratio (each step doubles); right of 1: more violations"
+    parts.append(_text((left + width - right) / 2, height - 5, words, anchor="middle", size=10, colour=_FAINT))
     for number, each in enumerate(odds):
         y = top + row * number + row / 2 - 4
         clear = each.low > 1 or each.high < 1
@@ -280,8 +289,8 @@ def difference_panel(title: str, bars: Sequence[Bar], *, unit: str = "points", w
         unit: Of the values.
         width: In user units.
     """
-    left, right, top, row = 160, 150, 34, 24
-    height = top + row * len(bars) + 26
+    left, right, top, row, foot = 160, 150, 34, 24, 38
+    height = top + row * len(bars) + foot
     ends = [0.0, *(end for bar in bars for end in (bar.low, bar.high))]
     step = next(s for s in (0.5, 1, 2, 5, 10, 20, 50, 100, 1e9) if max(ends) - min(ends) <= 8 * s)
     least, most = step * floor(min(ends) / step), step * ceil(max(ends) / step)
@@ -293,9 +302,12 @@ def difference_panel(title: str, bars: Sequence[Bar], *, unit: str = "points", w
     parts = [_open(width, height, title), _text(4, 16, title, bold=True)]
     for number in range(round((most - least) / step) + 1):
         value = least + number * step
-        parts.append(_line(across(value), top - 6, across(value), height - 20, _INK if abs(value) < 1e-9 else _GRID))
+        zero = abs(value) < 1e-9
+        parts.append(_line(across(value), top - 6, across(value), height - foot + 6, _INK if zero else _GRID))
         mark = f"{value:+g}" if value else "0"
-        parts.append(_text(across(value), height - 6, mark, anchor="middle", size=10, colour=_FAINT))
+        parts.append(_text(across(value), height - foot + 19, mark, anchor="middle", size=10, colour=_FAINT))
+    words = f"difference, {unit}"
+    parts.append(_text((left + width - right) / 2, height - 5, words, anchor="middle", size=10, colour=_FAINT))
     for number, bar in enumerate(bars):
         y = top + row * number + row / 2 - 4
         colour = GREEN if bar.low > 0 else VERMILION if bar.high < 0 else _FAINT
@@ -366,6 +378,14 @@ def _open(width: float, height: float, title: str) -> str:
 
 def _line(x1: float, y1: float, x2: float, y2: float, colour: str, width: float = 1.0) -> str:
     return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}" stroke-width="{width:g}"/>'
+
+
+def _upright(x: float, y: float, words: str) -> str:
+    """Return a name of a y axis, read from below, with its middle at a point."""
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle" font-size="10" fill="{_FAINT}" '
+        f'transform="rotate(-90 {x:.1f} {y:.1f})">{escape(words)}</text>'
+    )
 
 
 def _text(

@@ -7,6 +7,7 @@ import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from medtest.report.material import Material, read_run
 from medtest.report.page import report_html
 from medtest.report.reference_system import find_reference, read_reference
 from medtest.report.tracked import Results, track, track_failure, write_run
+from medtest.results.judged import compared_records
 from medtest.results.records_io import RECORDS
 from medtest.results.tables import make_tables
 from medtest.results.wanted import SUITE_FILE, Wanted
@@ -185,11 +187,12 @@ def _system(
         target.mkdir(parents=True, exist_ok=True)
     if suite.exclude is not None:
         _write_text(target / EXCLUDED, suite.exclude.text())
+    oracle = suite.build_oracle() if view else None
     tables = make_tables(
         one.folder,
         wanted,
         reference=None if reference is None else read_reference(reference),
-        oracle=suite.build_oracle() if view else None,
+        oracle=oracle,
         readings=readings,
     )
     tables.write(target)
@@ -213,6 +216,7 @@ def _system(
         notices=[*(line for line in outcome.notices if not _of_a_system(line, outcome, but=one)), *undrawn],
         command=invocation.command,
         view=view,
+        read=partial(compared_records, one.folder, wanted, oracle, readings),
     )
     _write_text(target / REPORT, report_html(material))
     return material, target

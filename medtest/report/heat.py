@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from medtest.cases import UNCHANGED
 from medtest.oracles.criteria import threshold_of
 from medtest.report.figures import shade
+from medtest.report.intervals import MARKS, legend
 from medtest.results import efr
 
 if TYPE_CHECKING:
@@ -92,7 +93,8 @@ def cell(row: Mapping[str, Any] | None, *, empty: str = "") -> dict[str, Any]:
         "colour": colour,
         "value": percent(row["efr_percent"]),
         "lines": [f"{row['violations']:,} of {row['cases']:,}", interval(row)],
-        "title": f"{row['ci_method'].replace('_', ' ')}; {beside(row)}",
+        "method": str(row["ci_method"]),
+        "title": beside(row),
         "empty": "",
     }
 
@@ -117,6 +119,7 @@ def heat(
     side: Mapping[str, Any] | None = None,
     lead: str = "",
     relations: Iterable[str] | None = None,
+    clusters: str = "source cases",
 ) -> dict[str, Any]:
     """Return a heat map of relations down and ``columns`` across.
 
@@ -127,6 +130,7 @@ def heat(
         side: Keys of the column whose left-out cases stand at the side; None for no such column.
         lead: One line below the heading.
         relations: Which relations; None for all with the sums below them.
+        clusters: What intervals resample, in words.
     """
     names = (
         [*rates.plain_relations, *(s for s in SUMS if s in rates.relations)] if relations is None else list(relations)
@@ -139,6 +143,7 @@ def heat(
         columns=[name for name, _ in columns],
         cells=lambda relation: [cell(rates.get(relation=relation, **keys)) for _, keys in columns],
         side=None if side is None else lambda relation: _side(rates.get(relation=relation, **side)),
+        clusters=clusters,
     )
 
 
@@ -155,8 +160,12 @@ def rows_of(
     cells: Callable[[str], list[dict[str, Any]]],
     side: Callable[[str], str] | None = None,
     lead: str = "",
+    clusters: str = "source cases",
 ) -> dict[str, Any]:
-    """Return a heat map whose cells a function gives, with a heading wherever the group changes."""
+    """Return a heat map whose cells a function gives, with a heading wherever the group changes.
+
+    Intervals of several kinds carry letters, and a line below says what those mean.
+    """
     rows: list[dict[str, Any]] = []
     before = ""
     for name in names:
@@ -171,10 +180,21 @@ def rows_of(
             }
         )
         before = group
+    methods = _marked(rows)
     return {
         "title": title,
         "lead": lead,
+        "intervals": legend(methods, clusters),
         "columns": list(columns),
         "rows": rows,
         "side": "left out of the denominator" if side is not None else "",
     }
+
+
+def _marked(rows: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Return the kinds of intervals in a heat map; where there are several, every interval gains its letter."""
+    cells = [cell for row in rows for cell in row["cells"] if cell.get("method")]
+    methods = {cell["method"] for cell in cells}
+    for cell in cells if len(methods) > 1 else ():
+        cell["lines"][-1] += f" {MARKS.get(cell['method'], cell['method'])}"
+    return methods

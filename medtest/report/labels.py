@@ -241,7 +241,9 @@ def _flip_curves(found: LabelTables) -> list[Any]:
         if right:
             curves.append(figures.Curve(name="accuracy", points=tuple(right), colour=figures.BLUE))
         if flips:
-            panels.append(figures.curve_panel(relation.replace("_", " "), curves, x_name="frame"))
+            panels.append(
+                figures.curve_panel(relation.replace("_", " "), curves, x_name="frame", y_name="share of sequences")
+            )
     return panels
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from medtest.records import is_simulated
+from medtest.results.judged import compared_records
+from medtest.results.records_io import Records
 from medtest.results.tables import Tables
 from medtest.results.wanted import RUN_FILE, Wanted
 
@@ -51,6 +53,7 @@ class Material:
         notices: Lines for the reader.
         command: The command line as typed.
         view: Digest of the oracle, where it is not the suite's own, else "".
+        read: Reads the records that the tables were made of once more, for a comparison; None reads the folder's.
     """
 
     folder: Path
@@ -60,11 +63,20 @@ class Material:
     notices: Sequence[str] = ()
     command: str = ""
     view: str = ""
+    read: Callable[[], Records] | None = None
 
     @property
     def system(self) -> str:
         """The system's name in records."""
         return str(self.run.get("system") or self.tables.system)
+
+    def records(self) -> Records:
+        """Return the records that the tables were made of, with images' hashes.
+
+        Raises:
+            OutputProblem: The folder holds no readable records.
+        """
+        return compared_records(self.folder, self.wanted) if self.read is None else self.read()
 
     @property
     def simulated(self) -> bool:

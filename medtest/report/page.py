@@ -14,6 +14,7 @@ from medtest.report import sections
 from medtest.report.answers import answer_cards, answers
 from medtest.report.cases import cases
 from medtest.report.heat import Rates, beside, heat, interval, percent
+from medtest.report.intervals import short_words
 from medtest.report.labels import flip_cards, labels
 from medtest.report.material import Material
 from medtest.report.paper import paper
@@ -240,7 +241,7 @@ def _cards(material: Material, row: Mapping[str, Any] | None, rates: Rates) -> l
                 "name": f"EFR overall, {criterion_name(primary.score, primary.threshold)}",
                 "value": percent(row["efr_percent"]) or "none",
                 "lines": [
-                    f"95 % interval {interval(row)} %",
+                    f"95 % interval {interval(row)} % ({short_words(row['ci_method'])})",
                     f"{row['violations']:,} violations of {row['cases']:,} cases",
                     beside(row),
                 ],
@@ -281,7 +282,10 @@ def _weakest(material: Material, rates: Rates) -> dict[str, Any] | None:
     return {
         "name": f"Weakest against {name.replace('_', ' ')}",
         "value": percent(row["efr_percent"]),
-        "lines": [f"95 % interval {interval(row)} %", f"{row['violations']:,} of {row['cases']:,} cases"],
+        "lines": [
+            f"95 % interval {interval(row)} % ({short_words(row['ci_method'])})",
+            f"{row['violations']:,} of {row['cases']:,} cases",
+        ],
     }
 
 
@@ -302,6 +306,7 @@ def _heats(material: Material, rates: Rates) -> list[dict[str, Any]]:
             + (", all data sets" if len(rates.datasets) > 2 else ""),
             columns=across,
             side=primary,
+            clusters=cluster_word(material),
         )
     ]
     if len(rates.datasets) > 2:
@@ -309,7 +314,7 @@ def _heats(material: Material, rates: Rates) -> list[dict[str, Any]]:
             (pivot.marked(name, wanted.trained_on) if name != efr.ALL else "all", {**primary, "dataset": name})
             for name in rates.datasets
         ]
-        found.append(heat(rates, title="By data set, all severities", columns=columns))
+        found.append(heat(rates, title="By data set, all severities", columns=columns, clusters=cluster_word(material)))
     for against in wanted.criteria.against:
         columns = [
             (criterion_name(score, threshold), {"score": score, "threshold": threshold, "against": against})
@@ -321,7 +326,7 @@ def _heats(material: Material, rates: Rates) -> list[dict[str, Any]]:
             title = _AGAINST[against].format(expected=expected_words(material))
             if answers and against == primary["against"]:
                 title = title.replace("Every score and threshold", "Further criteria")
-            found.append(heat(rates, title=title, columns=columns))
+            found.append(heat(rates, title=title, columns=columns, clusters=cluster_word(material)))
     return found
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from medtest.errors import Mistake, UserMistakes, nearest_name
+from medtest.results.judged import make_columns
 from medtest.results.label_tables import Reference, reference_of
 from medtest.results.records_io import RECORDS, Records
-from medtest.results.tables import make_columns
 from medtest.suite.model import Suite
 
 KEY = "reference"

@@ -93,6 +93,7 @@ def severity(material: Material, rates: Rates) -> dict[str, Any]:
                     figures.Curve(name=curve_score(material), points=tuple(points), colour=_SCORE),
                     figures.Curve(name="EFR", points=tuple(shares), colour=_RATE),
                 ],
+                y_name=f"{curve_words(curve_score(material), material.wanted.curve_against)}; EFR, share",
             )
         )
     legend = [
@@ -154,7 +155,9 @@ def factors(material: Material) -> dict[str, Any]:
             )
             for row in rows
         ]
-        panels.append(figures.interval_panel(label.get(str(name), str(name)), bars, high=top, unit=rows[0]["unit"]))
+        panels.append(
+            figures.interval_panel(label.get(str(name), str(name)), bars, high=top, x_name="EFR", unit=rows[0]["unit"])
+        )
     return {"factor_panels": panels, **_model(material.tables.model, label)}
 
 
@@ -184,7 +187,7 @@ def _model(model: pd.DataFrame, label: Mapping[str, str]) -> dict[str, Any]:
         f"violations, {int(first['clusters']):,} clusters, cluster-robust intervals). An interval that leaves 1 out "
         "stands for an effect that chance alone would rarely give; it does not say why."
     )
-    return {"odds": figures.odds_panel("odds ratio of one standard deviation", odds), "odds_words": words}
+    return {"odds": figures.odds_panel("One standard deviation more of each factor", odds), "odds_words": words}
 
 
 def robustness(material: Material) -> dict[str, Any]:
@@ -309,7 +312,7 @@ def _own(rates: Rates, relation: str, keys: Mapping[str, Any]) -> str:
 
 
 def comparison_heats(
-    materials: Sequence[Material], rates: Sequence[Rates], primary: Mapping[str, Any]
+    materials: Sequence[Material], rates: Sequence[Rates], primary: Mapping[str, Any], clusters: str
 ) -> list[dict[str, Any]]:
     """Return a heat map of relations down and systems across, all severities and, of several, the highest one."""
     names = list(dict.fromkeys(name for rate in rates for name in rate.plain_relations))
@@ -329,6 +332,7 @@ def comparison_heats(
                 cells=lambda relation, keys=keys: [  # type: ignore[misc]
                     cell(rate.get(relation=relation, **keys)) for rate in rates
                 ],
+                clusters=clusters,
             )
         )
     return found
@@ -354,5 +358,6 @@ def comparison_curves(materials: Sequence[Material]) -> list[Any]:
         ]
         kept = [curve for curve in curves if len(curve.points) > 1]
         if kept:
-            panels.append(figures.curve_panel(name.replace("_", " "), kept))
+            y_name = f"mean {curve_words(curve_score(materials[0]), materials[0].wanted.curve_against)}"
+            panels.append(figures.curve_panel(name.replace("_", " "), kept, y_name=y_name))
     return panels

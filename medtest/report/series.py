@@ -15,13 +15,13 @@ from medtest.report.alpha_sigma_figure import FILE as FIGURE
 from medtest.report.alpha_sigma_figure import draw_figure
 from medtest.report.alpha_sigma_table import FILE as TABLE
 from medtest.report.alpha_sigma_table import latex_table
-from medtest.report.material import Material
 from medtest.report.words import scale_words, score_words
 from medtest.results.paired import paired_table
 from medtest.results.records_io import Records
 from medtest.results.robustness import Robustness, agreement, ranked, robustness_of, robustness_table
 from medtest.results.series import SeriesSet
 from medtest.results.series_records import Shape, series_sets
+from medtest.results.wanted import Wanted
 from medtest.runner.folder import MONTAGE, VOLUME_PICTURES, output_problems, series_folder
 
 TABLES = ("alpha_sigma.csv", "agreement.csv", "paired.csv")
@@ -49,20 +49,19 @@ class SeriesResult:
     pictures: Path | None
 
 
-def write_series(materials: Sequence[Material], home: Path, view: str = "") -> list[SeriesResult]:
+def write_series(wanted: Wanted, records: Mapping[str, Records], home: Path, view: str = "") -> list[SeriesResult]:
     """Write ``outputs/<suite>/alpha_sigma/<relation>/``: figure, LaTeX and tables of every relation.
 
     Args:
-        materials: One for each system of the run.
+        wanted: What is wanted of the suite.
+        records: Of each system of the run, its records.
         home: Folder that holds ``outputs/``.
         view: Digest of the oracle where it is not the suite's own; files then go to ``alpha_sigma-<view>/``.
 
     Raises:
         OutputProblem: A file cannot be written.
     """
-    wanted = materials[0].wanted
     score = criteria.components(wanted.primary.score)[0]
-    records = {material.system: Records.read(material.folder, _columns(score)) for material in materials}
     shape = Shape(include_source=wanted.include_source, min_step=wanted.min_step)
     results = []
     for found in series_sets(records, score, shape=shape):
@@ -78,11 +77,6 @@ def write_series(materials: Sequence[Material], home: Path, view: str = "") -> l
         _write(result)
         results.append(result)
     return results
-
-
-def _columns(score: str) -> list[str]:
-    fixed = ("suite", "system", "dataset", "seed_id", "cluster", "relation", "group", "severity", "scale", "item")
-    return [*fixed, score, f"source_{score}"]
 
 
 def _write(result: SeriesResult) -> None:

@@ -82,7 +82,7 @@ def track(
 
 def _shared_files(compared: Compared) -> list[tuple[Path, str]]:
     """Return what belongs to all systems together, with the artifact folder of each file."""
-    page = [] if compared.page is None else [(compared.page, "")]
+    page = [] if compared.page is None else [(path, "") for path in (compared.page, *compared.tables)]
     return page + [(path, f"alpha_sigma/{one.found.scale}") for one in compared.series for path in files_of(one)]
 
 

@@ -8,6 +8,7 @@ clusters within each data set (A. C. Davison and D. V. Hinkley, Bootstrap Method
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator
 from typing import TypeAlias
 
@@ -48,6 +49,39 @@ def wilson(successes: ArrayLike, cases: ArrayLike) -> tuple[Floats, Floats]:
     high = np.where(k >= n, 1.0, np.minimum(centre + half, 1.0))
     empty = n <= 0
     return np.where(empty, np.nan, low), np.where(empty, np.nan, high)
+
+
+def paired_score(only_first: float, only_second: float, cases: float) -> tuple[float, float]:
+    """Return the ends of Tango's 95 % score interval for a difference of two paired proportions, first minus second.
+
+    They are the differences at which the score statistic, with the other proportion at its restricted maximum
+    likelihood, is the normal quantile (T. Tango, Statistics in Medicine 17, 1998, 891-908, equations 4 to 6).
+
+    Args:
+        only_first: Count, or expected count, of pairs where the first alone is a success, at least 0.
+        only_second: The same of the second; both together at most ``cases``.
+        cases: Number of independent pairs, above 0.
+
+    Returns:
+        Lower and upper end, in [-1, 1].
+    """
+    observed = (only_first - only_second) / cases
+
+    def statistic(difference: float) -> float:
+        b = -only_first - only_second + (2 * cases - only_first + only_second) * difference
+        c = -only_second * difference * (1 - difference)
+        second = (math.sqrt(max(b * b - 8 * cases * c, 0.0)) - b) / (4 * cases)
+        variance = cases * (2 * second + difference * (1 - difference))
+        gap = cases * (observed - difference)
+        return gap / math.sqrt(variance) if variance > 0 else math.copysign(math.inf, gap) if gap else 0.0
+
+    def end(inside: float, outside: float) -> float:
+        for _ in range(60):  # the statistic falls as the difference grows
+            middle = (inside + outside) / 2
+            inside, outside = (middle, outside) if abs(statistic(middle)) < Z95 else (inside, middle)
+        return inside
+
+    return end(observed, -1.0), end(observed, 1.0)
 
 
 def generator(*names: object) -> np.random.Generator:

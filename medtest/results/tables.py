@@ -13,17 +13,16 @@ from medtest.cases import UNCHANGED
 from medtest.errors import OutputProblem
 from medtest.oracles import criteria
 from medtest.oracles.base import Oracle
-from medtest.records import CASE_FACTORS, SEED_FACTORS
 from medtest.results import alpha_sigma, curves, efr, factors, gates, pivot
 from medtest.results.answer_tables import AnswerTables, answer_tables
 from medtest.results.cells import axes, status
 from medtest.results.exclusion import Excluded, leave_out
+from medtest.results.judged import judged_records, make_columns
 from medtest.results.label_tables import LabelTables, Reference, label_tables
 from medtest.results.measured import measured_rows
 from medtest.results.paper import Paper, paper_of
-from medtest.results.readings import judged_table, with_readings
-from medtest.results.records_io import Floats, Records, column_names
-from medtest.results.rejudging import rejudged_records
+from medtest.results.readings import judged_table
+from medtest.results.records_io import Floats, Records
 from medtest.results.series_records import Shape
 from medtest.results.wanted import Wanted
 from medtest.runner.spreadsheets import frame_for_csv
@@ -41,24 +40,6 @@ NO_QUALITY = (*COUNTED, "confidence")
 """Scores whose curves over severities say nothing of quality."""
 SEED_FACTS = ("dataset", "seed_id", "cluster", "source_sha256", "verdict")
 """Columns of ``seeds.csv`` before the scores."""
-
-_KEYS = (
-    "suite",
-    "suite_version",
-    "system",
-    "dataset",
-    "seed_id",
-    "cluster",
-    "item",
-    "relation",
-    "group",
-    "severity",
-    "scale",
-    "repeat",
-    "frame",
-    "verdict",
-    "reason",
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,18 +178,13 @@ def make_tables(
         wanted = Wanted.of(suite, system_id) if isinstance(suite, Suite) else suite
     extra = ["followup_sha256"] if wanted.exclude is not None else []
     records = Records.read(folder, [*make_columns(folder), *extra])
-    if oracle is None:
-        return tables_of(records, wanted, reference=reference)
-    if readings is None:
-        return tables_of(rejudged_records(records, oracle), wanted, reference=reference)
-    made = tables_of(with_readings(records, readings.found, oracle), wanted, reference=reference)
-    answers = made.answers
-    if answers is None:
+    made = tables_of(judged_records(records, oracle, readings), wanted, reference=reference)
+    if oracle is None or readings is None or made.answers is None:
         return made
     return replace(
         made,
         answers=replace(
-            answers,
+            made.answers,
             judge=readings.judge,
             judged=judged_table(records, readings.found),
             judge_cost_usd=readings.cost_usd,
@@ -287,14 +263,6 @@ def _across(scores: tuple[str, ...]) -> list[str]:
     """Return the scores of a pivot: the report's two, then the rest."""
     first = [score for score in ("dice", "iou") if score in scores]
     return first + [score for score in scores if score not in first]
-
-
-def make_columns(folder: Path) -> list[str]:
-    """Return the columns that tables need; parameters, hashes and times are not read."""
-    there = column_names(folder)
-    unread = {"params", "followup_sha256", "elapsed_ms", *_KEYS, *SEED_FACTORS, *CASE_FACTORS}
-    rest = [name for name in there if name not in unread]
-    return [*_KEYS, *SEED_FACTORS, *CASE_FACTORS, *rest]
 
 
 def worst_table(records: Records, primary: Criterion, most: int = 30) -> pd.DataFrame:

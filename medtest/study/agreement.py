@@ -20,6 +20,8 @@ from medtest.results import statistics
 
 Counts = NDArray[np.int64]
 
+_SAME = 1e-6
+"""Draws that lie within this are one value, summed in another order."""
 _WORDS = ((0.2, "slight"), (0.4, "fair"), (0.6, "moderate"), (0.8, "substantial"))
 
 
@@ -29,7 +31,7 @@ class Kappa:
 
     Attributes:
         value: κ; NaN where there is no item with two raters.
-        low: Lower end of the 95 % interval.
+        low: Lower end of the 95 % interval; NaN where there is nothing to resample.
         high: Upper end.
         items: Items with the full number of ratings, which it rests on.
         left_out: Items with fewer.
@@ -86,11 +88,11 @@ def randolph(counts: Counts, name: str = "", seeds: Sequence[str] | None = None)
     chance = 1 / counts.shape[1]
     groups = None if seeds is None else [seed for seed, chosen in zip(seeds, judged, strict=True) if chosen]
     drawn = resampled_means(item_agreement(whole), np.ones(len(whole)), name, groups)
-    low, high = statistics.percentile_interval((drawn - chance) / (1 - chance))
+    low, high = _ends((drawn - chance) / (1 - chance))
     return Kappa(
         value=value,
-        low=float(low),
-        high=float(high),
+        low=low,
+        high=high,
         items=len(whole),
         left_out=len(counts) - len(whole),
         raters=full,
@@ -116,7 +118,7 @@ def resampled_means(
 
 
 def mean_interval(counts: Counts, name: str, seeds: Sequence[str] | None = None) -> tuple[float, float, float]:
-    """Return the mean level over all ratings and its 95 % bootstrap interval.
+    """Return the mean level over all ratings and its 95 % bootstrap interval; no ends (NaN) of one seed or one answer.
 
     Args:
         counts: int64 items × 5.
@@ -128,5 +130,16 @@ def mean_interval(counts: Counts, name: str, seeds: Sequence[str] | None = None)
     total = float(weights.sum())
     if total == 0:
         return float("nan"), float("nan"), float("nan")
-    low, high = statistics.percentile_interval(resampled_means(sums, weights, name, seeds))
-    return float(sums.sum()) / total, float(low), float(high)
+    return float(sums.sum()) / total, *_ends(resampled_means(sums, weights, name, seeds))
+
+
+def _ends(drawn: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the ends of an interval; NaN where every draw is the same (one seed, or one answer to all items).
+
+    Resampling says nothing there, and a point that calls itself an interval would say that all is known.
+    """
+    known = drawn[~np.isnan(drawn)]
+    if not known.size or np.ptp(known) < _SAME:
+        return float("nan"), float("nan")
+    low, high = statistics.percentile_interval(drawn)
+    return float(low), float(high)

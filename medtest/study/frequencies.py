@@ -70,7 +70,7 @@ def frequency_table(ratings: Ratings) -> pd.DataFrame:
         if name == ANY:  # a frame shows an artefact when the annotators agree on one of the nine
             labels = [_any(group) for group in groups]
         found = sum(label is True for label in labels)
-        low, high = wilson(found, len(groups))
+        low, high = _interval(found, len(groups))
         counts = np.array([[len(g) - v, v] for v, g in zip(votes, groups, strict=True)], dtype=np.int64).reshape(-1, 2)
         kappa = randolph(counts, f"marked {name}")
         published = name == ANY
@@ -80,8 +80,8 @@ def frequency_table(ratings: Ratings) -> pd.DataFrame:
                 "frames": len(groups),
                 "found": found,
                 "percent": round(100 * found / len(groups), 2) if groups else None,
-                "ci_low": round(100 * float(low), 2) if groups else None,
-                "ci_high": round(100 * float(high), 2) if groups else None,
+                "ci_low": low,
+                "ci_high": high,
                 "open": sum(label is None for label in labels),
                 "marked_by_any": sum(count > 0 for count in votes),
                 "kappa": None if kappa.items == 0 else round(kappa.value, 4),
@@ -90,6 +90,14 @@ def frequency_table(ratings: Ratings) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
+
+
+def _interval(found: int, frames: int) -> tuple[float | None, float | None]:
+    """Return Wilson's interval in percent; none of fewer than two frames, which hold no more than one answer."""
+    if frames < 2:
+        return None, None
+    low, high = wilson(found, frames)
+    return round(100 * float(low), 2), round(100 * float(high), 2)
 
 
 def _marked(group: Sequence[Rating], name: str) -> int:
@@ -116,7 +124,7 @@ def recognised_table(ratings: Ratings) -> pd.DataFrame:
                 cells.setdefault((item.relation, severity), []).append(found)
     rows = []
     for (relation, severity), seen in sorted(cells.items()):
-        low, high = wilson(sum(seen), len(seen))
+        low, high = _interval(sum(seen), len(seen))
         rows.append(
             {
                 "relation": relation,
@@ -124,8 +132,8 @@ def recognised_table(ratings: Ratings) -> pd.DataFrame:
                 "followups": len(seen),
                 "recognised": sum(seen),
                 "percent": round(100 * sum(seen) / len(seen), 2),
-                "ci_low": round(100 * float(low), 2),
-                "ci_high": round(100 * float(high), 2),
+                "ci_low": low,
+                "ci_high": high,
             }
         )
     columns = ("relation", "severity", "followups", "recognised", "percent", "ci_low", "ci_high")

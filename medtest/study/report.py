@@ -191,6 +191,9 @@ def _thumbnails(folder: Path, item: Item) -> tuple[str, str]:
 # --- the terminal ---------------------------------------------------------------------------------------------------
 
 
+_EMPTY = dict.fromkeys(("ci_low", "ci_high"), "\N{EN DASH}")
+
+
 def _terminal(kind: Kind, tables: Mapping[str, pd.DataFrame]) -> list[RenderableType]:
     from rich.table import Table
 
@@ -212,7 +215,7 @@ def _terminal(kind: Kind, tables: Mapping[str, pd.DataFrame]) -> list[Renderable
         for name in columns:
             view.add_column(name)
         for row in _rows(table):
-            view.add_row(*("" if row[name] is None else _number(row[name]) for name in columns))
+            view.add_row(*(_number(row[name]) if row[name] is not None else _EMPTY.get(name, "") for name in columns))
         found.append(view)
     return found
 

@@ -65,7 +65,7 @@ def test_no_agreement_without_two_raters(levels: list[list[int]]) -> None:
 
 def test_perfect_agreement() -> None:
     kappa = randolph(level_counts([[5] * 3] * 8))
-    assert (kappa.value, kappa.low, kappa.high, kappa.words) == (1.0, 1.0, 1.0, "almost perfect")
+    assert (kappa.value, kappa.words) == (1.0, "almost perfect")
 
 
 @pytest.mark.parametrize(
@@ -109,3 +109,15 @@ def test_interval_against_the_textbook() -> None:
     half = 1.96 * levels.std() / np.sqrt(len(levels))
     assert mean == pytest.approx(levels.mean())
     assert (high - low) / 2 == pytest.approx(half, rel=0.08)
+
+
+def test_an_interval_of_one_item_or_of_one_answer_is_none() -> None:
+    """Resampling one thing gives that thing: 5 to 5 would read as certainty."""
+    one, all_alike = level_counts([[5, 4, 5]]), level_counts([[5, 5, 5]] * 12)
+    for counts in (one, all_alike):
+        mean, low, high = mean_interval(counts, "x")
+        assert mean > 4 and np.isnan([low, high]).all()
+        kappa = randolph(counts, "x")
+        assert not np.isnan(kappa.value) and np.isnan([kappa.low, kappa.high]).all()
+    several_of_one_seed = level_counts([[5], [2], [4]])
+    assert np.isnan(mean_interval(several_of_one_seed, "x", ["s", "s", "s"])[1:]).all()

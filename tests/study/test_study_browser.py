@@ -199,6 +199,29 @@ def test_looking_closer_going_back_and_what_is_not_whole(chromium: Any, folder: 
         assert "Open the link" in page.inner_text("main")
 
 
+def test_enter_begins_starts_and_saves_after_a_tool_was_clicked(chromium: Any, folder: Path) -> None:
+    with serving(folder) as served:
+        one = Annotator(chromium, served.links[1], DESKTOP)
+        one.shown("welcome")
+        one.page.keyboard.press("Enter")
+        for position in range(1, 5):
+            one.at("Training", position, 4)
+            one.page.click("label:has([name=diagnosis][value='5'])")
+            one.page.click("label:has([name=realism][value='4'])")
+            one.page.click("#zoom-in")
+            assert one.page.inner_text("#zoom-level") == "150 %"
+            one.page.keyboard.press("Enter")
+            one.page.wait_for_selector("#feedback:not([hidden])")
+            one.page.keyboard.press("Enter")
+        one.shown("turn")
+        one.page.keyboard.press("Enter")
+        one.shown("judge")
+        assert one.page.inner_text("#phase") == "Item"
+        one.page.focus("#zoom-in")  # reached by Tab a tool keeps its own keys
+        one.page.keyboard.press("Enter")
+        assert one.page.inner_text("#zoom-level") == "150 %"
+
+
 def test_an_answer_waits_for_the_server(chromium: Any, folder: Path) -> None:
     """While nothing answers, the page says so and keeps the answer; it arrives once, when the line is back."""
     with serving(folder) as served:

@@ -317,6 +317,10 @@ const tools = {
   ...(pairs ? { outline: panes.toggleOutline, single: panes.toggleSingle } : {}),
 };
 for (const [id, act] of Object.entries(tools)) $(id).addEventListener("click", act);
+// A tool that was clicked gives the keys back to the item: Enter saves and does not zoom again. (Reached by Tab it keeps them.)
+document.querySelector(".tools").addEventListener("click", (event) => {
+  if (event.detail > 0 && state.item) $("main").focus({ preventScroll: true });
+});
 if (pairs) {
   const button = $("flicker");
   let held = false;
@@ -373,6 +377,12 @@ const keys = {
 };
 
 document.addEventListener("keydown", (event) => {
+  const go = ["welcome", "turn"].find((id) => !$(id).hidden);
+  if (go && event.key === "Enter" && !event.repeat && !document.querySelector("dialog[open]") && !event.target.closest("button, a")) {
+    event.preventDefault();
+    $(go).querySelector("button").click();
+    return;
+  }
   if (!state.item || document.querySelector("dialog[open]") || event.ctrlKey || event.metaKey || event.altKey) return;
   const typing = event.target.id === "comment";
   if (typing) {

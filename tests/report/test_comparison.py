@@ -1,0 +1,82 @@
+"""The page that sets systems side by side: on common cases alone, with conclusions, and intervals named."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from report_parts import invocation, leave_run, make_suite, write_records
+
+from medtest.report.finish import finish
+from medtest.report.intervals import ORDER, interval_words
+
+
+def _compare(home: Path, *, seeds: int = 30, kept: int | None = None, other_images: int = 0) -> tuple[str, Path]:
+    """Run two systems, the second bad at blur; keep its first ``kept`` seeds without text; return the page's words."""
+    suite = make_suite()
+    outcome = leave_run(home, suite, ("alpha", "beta"), seeds=seeds)
+    folder = outcome.systems[1].folder
+    frame = pq.read_table(folder / "records.parquet").to_pandas()
+    frame.loc[frame.relation == "blur", "dice"] *= 0.3
+    if kept is not None:
+        frame = frame[frame.seed_id.isin([f"seed{number:05d}" for number in range(kept)]) & (frame.relation != "text")]
+    changed = frame.index[(frame.relation == "contrast") & (frame.severity == 5)][:other_images]
+    frame.loc[changed, "followup_sha256"] = "2" * 64
+    write_records(frame, folder)
+    page = finish(suite, invocation(home), outcome).comparison
+    assert page is not None
+    text = re.sub(r"<style>.*?</style>|<[^>]+>", " ", page.read_text(encoding="utf-8"), flags=re.S)
+    return " ".join(unescape(text).split()), page
+
+
+def test_systems_with_the_same_cases_are_compared_on_all(tmp_path: Path) -> None:
+    text, page = _compare(tmp_path)
+    assert "Both systems finished the same 930 cases, on the same follow-ups." in text
+    assert "alpha is better on blur." in text and "No difference shown on " in text
+    table = pd.read_csv(page.with_name("comparison.csv"))
+    blur = table.query("name == 'blur'").iloc[0]
+    assert blur.better == "alpha" and blur.ci_high < 0 and blur.p_holm < 0.05
+    assert not page.with_name("comparison_left_out.csv").exists()
+    assert "p: McNemar's exact test" in text and "Holm's correction for all 6 rows" in text
+
+
+def test_what_not_all_finished_is_counted_and_left_out(tmp_path: Path) -> None:
+    text, page = _compare(tmp_path, kept=18, other_images=2)
+    assert "Compared on the 466 cases that both systems finished on the same follow-ups." in text
+    assert "Finished in all: alpha 930 and beta 468." in text
+    assert "2 cases of the same address have other images or questions" in text
+    assert "alpha: 464 cases left out: all of 12 source cases (phantoms/seed00018, " in text
+    assert "all of 1 relation (text)" in text
+    assert "All systems saw the same follow-ups" not in text
+    left = pd.read_csv(page.with_name("comparison_left_out.csv"))
+    assert left.groupby("system").cases.sum().to_dict() == {"alpha": 464, "beta": 2}
+    glance = text[text.index("At a glance") :]
+    counted = [int(number) for number in re.findall(r"\d+ of (\d+)", glance[: glance.index("All severities")])]
+    assert counted and max(counted) <= 450  # figures of the common cases, not of each system's own 900
+    own = pd.read_csv(next(tmp_path.glob("outputs/synthetic/alpha/*/tables/efr.csv")))
+    assert own.query("relation == 'overall' and dataset == 'all' and severity == 'all'").generated.max() == 900
+
+
+def test_systems_without_a_common_case_are_not_compared(tmp_path: Path) -> None:
+    text, page = _compare(tmp_path, kept=0)
+    assert "nothing is compared" in text and "Conclusions" not in text
+    assert "do not compare them" in text
+
+
+@pytest.mark.parametrize("method", ORDER)
+def test_every_kind_of_interval_is_in_the_docs(method: str) -> None:
+    docs = Path(__file__).parents[2] / "docs" / "read-the-results.md"
+    assert f"`{method}`" in docs.read_text(encoding="utf-8")
+    assert interval_words(method, "source cases") != method.replace("_", " ")
+
+
+def test_intervals_of_several_kinds_carry_letters_and_a_line_that_says_which(tmp_path: Path) -> None:
+    text, _ = _compare(tmp_path)
+    assert re.search(r"\d+\.\d–\d+\.\d [wbc]\b", text)
+    assert "w Wilson's score interval, every case by itself; b bootstrap over source cases" in text
+    report = next(tmp_path.glob("outputs/synthetic/alpha/*/report.html")).read_text(encoding="utf-8")
+    assert "% (bootstrap)" in report and "c Wilson&#39;s with source cases counted once each" in report
