@@ -137,6 +137,7 @@ def _heat(
     return {
         "title": title,
         "lead": lead,
+        "intervals": "",
         "columns": [name for name, _ in columns],
         "rows": [
             {
