@@ -1,8 +1,8 @@
 """Requests per second through the API room beside the bare openai client, and what limits and faults cost.
 
-``python -m benchmarks.api [--calls N] [--limited N] [--faulty N] [--flat N] [--in-flight N] [--only NAME …]``; each
-scenario runs against a fault server in a process of its own on the same machine, with 33 KB pictures, cache and ledger
-on:
+``python -m benchmarks.api [--calls N] [--limited N] [--slow N] [--faulty N] [--flat N] [--in-flight N] [--only NAME
+…]``; each scenario runs against a fault server in a process of its own on the same machine, with 33 KB pictures, cache
+and ledger on:
 
 - ``throughput``: 50 ms and 250 ms of latency, the bare client (``max_retries=0``, a semaphore) and a campaign by
   turns in one run, best of each; requests per second, their ratio, the share of the ideal (in flight / latency), and
@@ -10,6 +10,8 @@ on:
 - ``product``: the same with a whole suite run in the place of the campaign (follow-ups made, answers judged, records
   written); the rate counts from the loaded worker on, the processor time a call is the slope between two runs;
 - ``limits``: a server that allows 10/s (burst 10): with rate-limit headers, with Retry-After alone, with neither;
+- ``slow``: a server of one slot at 1.2 s a call that works on what was given up too (108 calls take 130 s one after
+  another; ``call_seconds`` of 2, 5 and 20), and one that states 60 a minute and allows 6 in 6 s; some minutes;
 - ``faults``: 5 % 429, 2 % 500, 1 % reset, 1 % truncated, 1 % slow: calls lost and doubled;
 - ``memory``: resident memory at the quarters of a long campaign.
 """
@@ -44,7 +46,7 @@ from medtest.api.retry import Retries
 
 PICTURE = Picture.of(np.random.default_rng(0).integers(0, 256, (100, 110, 3), dtype=np.uint8))
 PARAMETERS = Parameters(model="simulated")
-SCENARIOS = ("throughput", "product", "limits", "faults", "memory")
+SCENARIOS = ("throughput", "product", "limits", "slow", "faults", "memory")
 
 
 @contextlib.contextmanager
@@ -199,6 +201,32 @@ def limits(chosen: argparse.Namespace) -> None:
         )
 
 
+def slow(chosen: argparse.Namespace) -> None:
+    """Count what comes back late, and what is refused, of servers that are slower or stricter than they look."""
+    one = {"slots": 1, "latency": 1.2}
+    short = {"rate": 1.0, "burst": 60, "hidden": 6, "hidden_seconds": 6.0, "latency": 0.25}
+    for title, how, seconds in (
+        *((f"one slot, 1.2 s a call, call_seconds {limit:g}", one, limit) for limit in (2.0, 5.0, 20.0)),
+        ("60/min stated, 6 in 6 s, Retry-After", {**short, "retry_after": "seconds"}, 20.0),
+        ("60/min stated, 6 in 6 s, no word", {**short, "retry_after": "none"}, 20.0),
+    ):
+        with server(**how) as base_url:
+            with campaign(base_url, chosen.in_flight, Retries(call_seconds=seconds)) as made:
+                began = time.perf_counter()
+                got = list(made.iterate(questions(chosen.slow, "slow")))
+                wall = time.perf_counter() - began
+            counts = told(base_url)["counts"]
+        answered = [outcome for outcome in got if outcome.state == "answered"]
+        late = counts["received"] - counts.get("limited", 0) - len(answered)
+        print(
+            f"{title}: {len(answered)} of {chosen.slow} answered in {wall:.0f} s, {late} calls given up,"
+            f" {counts.get('limited', 0)} of {counts['received']} refused; most calls of a question"
+            f" {max(outcome.attempts for outcome in got)}; seconds of an answer, median"
+            f" {np.median([outcome.seconds for outcome in answered]) if answered else float('nan'):.1f}",
+            flush=True,
+        )
+
+
 def faults(chosen: argparse.Namespace) -> None:
     """Count what a mix of faults loses and doubles."""
     mix = {"too_many": 0.05, "error": 0.02, "reset": 0.01, "truncated": 0.01, "slow": 0.01, "retry_after": "none"}
@@ -235,15 +263,15 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=1500, help="calls of a throughput pass")
     parser.add_argument("--passes", type=int, default=3, help="throughput passes of each client")
     parser.add_argument("--limited", type=int, default=200, help="calls under a limit")
+    parser.add_argument("--slow", type=int, default=108, help="calls of slow and strict servers")
     parser.add_argument("--faulty", type=int, default=5000, help="calls under the fault mix")
     parser.add_argument("--flat", type=int, default=60000, help="calls of the memory scenario")
     parser.add_argument("--in-flight", type=int, default=32)
     parser.add_argument("--only", nargs="+", choices=SCENARIOS, default=SCENARIOS)
     chosen = parser.parse_args()
     for name in chosen.only:
-        {"throughput": throughput, "product": product, "limits": limits, "faults": faults, "memory": memory}[name](
-            chosen
-        )
+        scenarios = (throughput, product, limits, slow, faults, memory)
+        next(one for one in scenarios if one.__name__ == name)(chosen)
 
 
 if __name__ == "__main__":

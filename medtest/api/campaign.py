@@ -69,7 +69,7 @@ class Campaign:
         self._sources: Counter[str] = Counter()
         self._retried = self._pausing = 0
         self._prompt_factor = 1.0
-        self._door = Door(caller.endpoint.base_url)
+        self._door = Door(caller.endpoint.base_url, clock=_now)
         self._active = 0
         self._longest = 0
         self._scouting = asyncio.Lock()
@@ -225,9 +225,9 @@ class Campaign:
             try:
                 reservation, permit = await self._leave_to_send(tokens, usd, tally)
             except TimeoutError:
-                return self._failed(request, key, tally, tally.why(reply, self.retries, time.monotonic()))
+                return self._failed(request, key, tally, tally.why(reply, self.retries, _now()))
             if tally.sent == 0:
-                tally.began = time.monotonic()
+                tally.began = _now()
             else:
                 self._retried += 1
             tally.sent += 1
@@ -254,18 +254,20 @@ class Campaign:
     async def _leave_to_send(self, tokens: Tokens, usd: float, tally: Tally) -> tuple[Reservation, Permit]:
         """Wait until budget and gate let a call through.
 
-        The time that a question has begins with its first call: until then it only stands in the queue.
+        The time that a question has begins with its first call: until then it only stands in the queue; nor is what it
+        waits later for other calls to end counted against it.
 
         Raises:
             TimeoutError: The question was asked before, and its time is over.
         """
-        if not tally.sent:
-            return await self._through_the_gate(tokens, usd, tally)
-        left = tally.left(self.retries, time.monotonic())
-        if left <= 0:
-            raise TimeoutError
-        async with asyncio.timeout(left):
-            return await self._through_the_gate(tokens, usd, tally)
+        reservation, permit = await self._through_the_gate(tokens, usd, tally)
+        if tally.sent:
+            tally.queued += permit.queued
+            if tally.left(self.retries, _now()) <= 0:
+                self.gate.give_back(permit)
+                self.budget.settle(reservation, 0.0, billable=False)
+                raise TimeoutError
+        return reservation, permit
 
     async def _through_the_gate(self, tokens: Tokens, usd: float, tally: Tally) -> tuple[Reservation, Permit]:
         reservation = await self.budget.reserve(usd)
@@ -288,7 +290,7 @@ class Campaign:
         """
         if not tally.sent or tally.failures:
             return self.retries.total_seconds
-        return max(0.0, tally.left(self.retries, time.monotonic()))
+        return max(0.0, tally.left(self.retries, _now()))
 
     def _closed(self, seconds: float) -> ServerClosed:
         """Let what is under way end, and return what is raised to the reader then."""
@@ -319,13 +321,14 @@ class Campaign:
             self.budget.settle(reservation, cost, billable=billable)
             # An empty account is no limit of calls, whatever status says so.
             status = 402 if reply.trouble == Trouble.NO_CREDIT else reply.status
-            self.gate.leave(permit, status=status, headers=reply.headers)
+            late = reply.trouble == Trouble.TIMEOUT and not reply.unreached
+            self.gate.leave(permit, status=status, headers=reply.headers, late=late)
         self._learn_tokens(request, reply)
         return outcome, reply
 
     def _outcome(self, request: Request, key: str, tally: Tally, reply: Reply, cost: float | None) -> Outcome | None:
         if reply.state is None:
-            now = time.monotonic()
+            now = _now()
             if tally.again(reply, self.retries, now):
                 return None
             return self._failed(request, key, tally, tally.why(reply, self.retries, now))
@@ -373,8 +376,13 @@ class Campaign:
             seconds = max(self.retries.pause(tally.failures, self._draw), stated or 0.0)
         self._pausing += 1
         try:
-            left = max(0.0, tally.left(self.retries, time.monotonic()))
+            left = max(0.0, tally.left(self.retries, _now()))
             if await self.stopping.within(min(seconds, left)):
                 raise GivenUp
         finally:
             self._pausing -= 1
+
+
+def _now() -> float:
+    """Return the event loop's clock."""
+    return asyncio.get_running_loop().time()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 
 
@@ -17,6 +16,10 @@ class Faults:
         rate: Requests per second that it allows; None for no limit.
         burst: Requests that it allows at once under a limit.
         window: Seconds of a fixed window in which ``rate * window`` requests are allowed, instead of a steady refill.
+        hidden: Requests that it really allows in ``hidden_seconds``, whatever its headers say; None for no such limit.
+        hidden_seconds: Length of that window, which begins anew with the first request after its end.
+        slots: Requests that it works on at once; None for any number. Others wait in the order in which they came, and
+            one whose client has gone is worked on all the same, as many model servers do.
         headers: Whether every answer under a limit says what is left (``x-ratelimit-…-requests``).
         retry_after: ``seconds``, ``date`` or ``none``: what a 429 says about coming back.
         too_many: Share of 429 without any limit.
@@ -43,6 +46,9 @@ class Faults:
     rate: float | None = None
     burst: int = 10
     window: float = 0.0
+    hidden: int | None = None
+    hidden_seconds: float = 1.0
+    slots: int | None = None
     headers: bool = True
     retry_after: str = "seconds"
     too_many: float = 0.0
@@ -68,34 +74,48 @@ SHARES = ("too_many", "error", "reset", "truncated", "wrong_type", "slow", "refu
 
 
 class Limiter:
-    """The limit that the server keeps: a steady refill, or fixed windows."""
+    """The limits that the server keeps: a steady refill, or fixed windows, and a window that it says nothing of."""
 
     def __init__(self, faults: Faults) -> None:
         self.faults = faults
         self.full = float(faults.burst) if not faults.window else max(1.0, (faults.rate or 0) * faults.window)
         self.level = self.full
-        self.at = time.monotonic()
+        self._at = self._hidden_at = -math.inf
+        self._hidden = 0
 
-    def admit(self) -> tuple[bool, dict[str, str], float]:
-        """Return whether a request is allowed, the headers, and seconds until the next will be."""
-        faults, now = self.faults, time.monotonic()
+    def admit(self, now: float) -> tuple[bool, dict[str, str], float]:
+        """Return whether a request is allowed, the headers, and seconds until the next will be.
+
+        Args:
+            now: Seconds of one monotonic clock.
+        """
+        faults = self.faults
+        let_in, wait = self._admit_hidden(now)
         if faults.rate is None:
-            return True, {}, 0.0
+            return let_in, {}, wait
         if faults.window:
-            if now - self.at >= faults.window:
-                self.level, self.at = self.full, now
+            if now - self._at >= faults.window:
+                self.level, self._at = self.full, now
             allowed = self.level >= 1
-            self.level -= float(allowed)
-            reset = wait = self.at + faults.window - now
+            self.level -= float(let_in and allowed)
+            reset = full_in = self._at + faults.window - now
         else:
-            self.level = min(self.full, self.level + (now - self.at) * faults.rate)
-            self.at = now
+            self.level = min(self.full, self.level + max(0.0, now - self._at) * faults.rate)
+            self._at = now
             allowed = self.level >= 1
-            self.level -= float(allowed)
-            reset, wait = (self.full - self.level) / faults.rate, max(0.0, 1 - self.level) / faults.rate
+            self.level -= float(let_in and allowed)
+            reset, full_in = (self.full - self.level) / faults.rate, max(0.0, 1 - self.level) / faults.rate
         stated = {
             "x-ratelimit-limit-requests": str(int(self.full)),
             "x-ratelimit-remaining-requests": str(int(self.level)),
             "x-ratelimit-reset-requests": f"{math.ceil(reset * 1000)}ms",
         }
-        return allowed, stated if faults.headers else {}, wait
+        return let_in and allowed, stated if faults.headers else {}, wait if let_in is False else full_in
+
+    def _admit_hidden(self, now: float) -> tuple[bool, float]:
+        if self.faults.hidden is None:
+            return True, 0.0
+        if now - self._hidden_at >= self.faults.hidden_seconds:
+            self._hidden, self._hidden_at = 0, now
+        self._hidden += 1
+        return self._hidden <= self.faults.hidden, self._hidden_at + self.faults.hidden_seconds - now

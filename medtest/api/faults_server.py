@@ -29,6 +29,7 @@ from email.utils import formatdate
 from typing import Any
 
 from medtest.api.faults import SHARES, Faults, Limiter
+from medtest.api.faults_bodies import completion
 
 Answer = Callable[[Mapping[str, Any]], str]
 Door = Callable[[bytes], object]
@@ -90,7 +91,8 @@ class FaultServer:
 
     Attributes:
         counts: What happened: ``received``, ``answered``, ``limited`` and the names of faults.
-        answered: How often each content was answered in full, by SHA-256 of the body.
+        came: How often each content came, by SHA-256 of the body.
+        answered: How often each was answered in full.
     """
 
     def __init__(
@@ -107,6 +109,7 @@ class FaultServer:
         self.doors = dict(doors or {})
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="answers") if threads else None
         self.counts: Counter[str] = Counter()
+        self.came: Counter[str] = Counter()
         self.answered: Counter[str] = Counter()
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.Task[None]] = set()
@@ -117,6 +120,7 @@ class FaultServer:
         self.faults = faults
         self._draw = random.Random(faults.seed)  # noqa: S311 - faults, no secrets
         self._limiter = Limiter(faults)
+        self._slots = None if faults.slots is None else asyncio.Semaphore(faults.slots)
 
     @property
     def base_url(self) -> str:
@@ -199,6 +203,8 @@ class FaultServer:
 
     async def _model(self, writer: asyncio.StreamWriter, content: bytes, *, chat: bool) -> bool:
         self.counts["received"] += 1
+        digest = hashlib.sha256(content).hexdigest()
+        self.came[digest] += 1
         faults = self.faults
         if faults.valid_for is not None and self.counts["answered"] >= faults.valid_for:
             self.counts["revoked"] += 1
@@ -210,9 +216,9 @@ class FaultServer:
             code = "insufficient_quota" if faults.no_credit_status == 429 else "payment_required"
             said = "You exceeded your current quota, please check your plan and billing details."
             return await self._error(writer, faults.no_credit_status, code, said)
-        allowed, stated, wait = self._limiter.admit()
+        allowed, stated, wait = self._limiter.admit(asyncio.get_running_loop().time())
         fault = self._fault()
-        await asyncio.sleep(faults.latency + faults.jitter * self._draw.random())
+        await self._work(faults.latency + faults.jitter * self._draw.random(), queued=allowed)
         if not allowed or fault == "too_many":
             self.counts["too_many" if allowed else "limited"] += 1
             return await self._error(
@@ -244,8 +250,9 @@ class FaultServer:
         except Exception as error:  # noqa: BLE001 - a server says 500, whatever broke behind it
             self.counts["broken"] += 1
             return await self._error(writer, 500, "server_error", f"The model broke ({type(error).__name__}).", stated)
-        reply = json.dumps(self._completion(body, words, fault, chat=chat, size=len(content))).encode()
-        return await self._deliver(writer, reply, fault, stated, hashlib.sha256(content).hexdigest())
+        declined = str(words) if isinstance(words, Refused) else None
+        reply = json.dumps(completion(body, words, fault, declined=declined, chat=chat, size=len(content))).encode()
+        return await self._deliver(writer, reply, fault, stated, digest)
 
     async def _deliver(
         self, writer: asyncio.StreamWriter, reply: bytes, fault: str, stated: dict[str, str], digest: str
@@ -267,6 +274,13 @@ class FaultServer:
         await self._write(writer, 200, reply, stated)
         return True
 
+    async def _work(self, seconds: float, *, queued: bool) -> None:
+        if self._slots is None or not queued:
+            await asyncio.sleep(seconds)
+            return
+        async with self._slots:
+            await asyncio.sleep(seconds)
+
     def _fault(self) -> str:
         point = self._draw.random()
         for name in SHARES:
@@ -283,32 +297,6 @@ class FaultServer:
             # Dates have whole seconds: one more, or it would name a moment too early.
             return {"retry-after": formatdate(time.time() + seconds + 1, usegmt=True)}
         return {"retry-after": str(seconds)}
-
-    @staticmethod
-    def _completion(body: Mapping[str, Any], text: str, fault: str, *, chat: bool, size: int) -> dict[str, Any]:
-        declined = str(text) if isinstance(text, Refused) else None
-        refusal = "I'm sorry, I can't help with that." if fault == "refusal" else declined
-        text = "" if refusal or fault == "filtered" else text[: len(text) // 2] if fault == "length" else text
-        count = {"question": max(1, size // 400), "answer": max(1, len(text) // 4)}
-        model = str(body.get("model"))
-        if chat:
-            finish = {"length": "length", "filtered": "content_filter"}.get(fault, "stop")
-            message = {"role": "assistant", "content": None if refusal else text, "refusal": refusal}
-            usage = {
-                "prompt_tokens": count["question"],
-                "completion_tokens": count["answer"],
-                "total_tokens": sum(count.values()),
-            }
-            choice = {"index": 0, "message": message, "finish_reason": finish}
-            kind = {"id": "chatcmpl-simulated", "object": "chat.completion", "created": int(time.time())}
-            return {**kind, "model": model, "choices": [choice], "usage": usage}
-        part = {"type": "refusal", "refusal": refusal} if refusal else {"type": "output_text", "text": text}
-        why = {"length": "max_output_tokens", "filtered": "content_filter"}.get(fault)
-        output = {"type": "message", "role": "assistant", "content": [part]}
-        usage = {"input_tokens": count["question"], "output_tokens": count["answer"]}
-        kind = {"id": "resp_simulated", "object": "response", "status": "incomplete" if why else "completed"}
-        details = {"incomplete_details": {"reason": why} if why else None}
-        return {**kind, **details, "model": model, "output": [output], "usage": usage}
 
     async def _error(
         self, writer: asyncio.StreamWriter, status: int, code: str, message: str, more: dict[str, str] | None = None

@@ -65,6 +65,7 @@ class _Waiter:
     stop: Stop | None
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Permit]
+    crowded: float
     permit: Permit | None = None
 
 
@@ -83,12 +84,12 @@ class Gate:
         if max_in_flight < 1:
             raise ValueError("max_in_flight must be at least 1")
         self.limits = Limits(most=max_in_flight, start=start)
-        self.in_flight = 0
         self._clock = clock
         self._lock = threading.Lock()
         self._again: deque[_Waiter] = deque()
         self._first: deque[_Waiter] = deque()
         self._timer: tuple[asyncio.AbstractEventLoop, asyncio.TimerHandle] | None = None
+        self._crowded, self._crowded_since = 0.0, math.nan
 
     def at_most(self, max_in_flight: int) -> None:
         """Let no more calls than these be under way at once, nor more than before."""
@@ -112,8 +113,8 @@ class Gate:
             GivenUp: The stop is given.
         """
         loop = asyncio.get_running_loop()
-        waiter = _Waiter(tokens, patience, stop, loop, loop.create_future())
         with self._lock:
+            waiter = _Waiter(tokens, patience, stop, loop, loop.create_future(), self._crowding(self._clock()))
             if stop is not None and stop.given:
                 raise GivenUp
             (self._again if again else self._first).append(waiter)
@@ -123,7 +124,7 @@ class Gate:
         except asyncio.CancelledError:
             with self._lock:
                 if waiter.permit is not None:
-                    self.in_flight -= 1  # it was let through, and will never know
+                    self.limits.never_sent()  # it was let through, and will never know
                 else:
                     self._forget(waiter)
                 if waiter.future.done() and not waiter.future.cancelled():
@@ -131,11 +132,16 @@ class Gate:
                 self._pump(loop)
             raise
 
-    def leave(self, permit: Permit, *, status: int | None, headers: Mapping[str, str]) -> None:
-        """Give a permit back with what the server answered (None and {} where nothing came)."""
+    def leave(self, permit: Permit, *, status: int | None, headers: Mapping[str, str], late: bool = False) -> None:
+        """Give a permit back with what the server answered (None and {} where nothing came; late: not in time)."""
         with self._lock:
-            self.in_flight -= 1
-            self.limits.answered(permit, status=status, headers=headers, now=self._clock())
+            self.limits.answered(permit, status=status, headers=headers, now=self._clock(), late=late)
+            self._pump(_running_loop())
+
+    def give_back(self, permit: Permit) -> None:
+        """Take back a permit under which nothing was sent."""
+        with self._lock:
+            self.limits.never_sent()
             self._pump(_running_loop())
 
     def dismiss(self, stop: Stop) -> None:
@@ -151,7 +157,7 @@ class Gate:
         with self._lock:
             now = self._clock()
             return GateCounters(
-                in_flight=self.in_flight,
+                in_flight=self.limits.in_flight,
                 waiting=len(self._again) + len(self._first),
                 limit=int(self.limits.limit),
                 let_through=self.limits.let_through,
@@ -172,12 +178,14 @@ class Gate:
         """Let through whom the limits allow, the lock being held; ``here`` is the event loop of this thread."""
         self._stop_timer(here)
         now = self._clock()
+        self._crowded, self._crowded_since = self._crowding(now), math.nan
         while queue := self._again or self._first:
             waiter = queue[0]
             closed = self.limits.closed_for(waiter.tokens, now)
             if closed > 0 and self._send_away(closed):
                 continue
-            if self.in_flight >= int(self.limits.limit):
+            if self.limits.in_flight >= int(self.limits.limit):
+                self._crowded_since = now
                 return
             wait = self.limits.ready_in(waiter.tokens, now, patience=waiter.patience)
             if wait > 0:
@@ -186,8 +194,12 @@ class Gate:
                 continue
             queue.popleft()
             waiter.permit = self.limits.take(waiter.tokens, now)
-            self.in_flight += 1
+            waiter.permit.queued = self._crowded - waiter.crowded
             self._tell(waiter, None)
+
+    def _crowding(self, now: float) -> float:
+        """Return for how many seconds so far calls waited for nothing but the end of others."""
+        return self._crowded + (0.0 if math.isnan(self._crowded_since) else now - self._crowded_since)
 
     def _send_away(self, closed: float) -> bool:
         """Send away everybody who will not wait so long, and say whether there was anybody."""
@@ -215,7 +227,7 @@ class Gate:
             waiter.loop.call_soon_threadsafe(settle)
         except RuntimeError:  # its loop is closed: nobody is there any more
             if waiter.permit is not None:
-                self.in_flight -= 1
+                self.limits.never_sent()
 
     def _start_timer(self, waiter: _Waiter, seconds: float, here: asyncio.AbstractEventLoop | None) -> bool:
         """Look again after so many seconds, in the event loop of who is next; False where that loop is closed."""

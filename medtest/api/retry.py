@@ -82,8 +82,9 @@ class Retries:
         first_pause: Seconds before the second call; doubles with each further one.
         longest_pause: Seconds; no pause of ours is longer.
         call_seconds: Longest duration of one call, first byte to last.
-        total_seconds: Longest time for one request from its first sending on, retries, pauses and queues included: no
-            further call is begun after it. A call that has left then ends as usual, within its own limit.
+        total_seconds: Longest time for one request from its first sending on, retries and pauses included, but not its
+            waiting for other calls of ours to end: no further call is begun after it. A call that has left then ends as
+            usual, within its own limit.
     """
 
     attempts: int = 6
@@ -113,10 +114,11 @@ class Tally:
     failures: int = 0
     throttled: int = 0
     began: float = 0.0
+    queued: float = 0.0
 
     def left(self, rules: Retries, now: float) -> float:
         """Return how many seconds another call may still be begun in; all before the first."""
-        return rules.total_seconds - (now - self.began if self.sent else 0.0)
+        return rules.total_seconds - (now - self.began - self.queued if self.sent else 0.0)
 
     def again(self, reply: Reply, rules: Retries, now: float) -> bool:
         """Count a reply with trouble and say whether another call may follow."""

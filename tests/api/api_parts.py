@@ -45,6 +45,8 @@ def campaign(
     **more: Any,
 ) -> Iterator[Campaign]:
     """A campaign with its ledger and cache in a folder."""
+    import openai  # noqa: F401 - loading it takes seconds, which are no time of the first question
+
     endpoint = Endpoint(base_url=base_url, key_variable=key_variable)
     caller = Caller(
         endpoint,

@@ -120,8 +120,8 @@ def test_pauses_as_people_say_them() -> None:
 # --- a question's own time ----------------------------------------------------------------------------------------
 
 
-def test_waiting_at_the_gate_counts_once_a_question_was_asked(tmp_path: Path) -> None:
-    """Question 0 fails, and question 1 then holds the only place for 2.5 s: longer than question 0 has."""
+def test_waiting_for_other_calls_is_no_time_of_the_question(tmp_path: Path) -> None:
+    """Question 0 fails, and question 1 then holds the only place for 1.5 s: longer than question 0 has."""
     tried: list[str] = []
 
     def answer(body: Mapping[str, Any]) -> str:
@@ -130,25 +130,14 @@ def test_waiting_at_the_gate_counts_once_a_question_was_asked(tmp_path: Path) ->
         if tried == ["question 0"]:
             raise RuntimeError("at first it breaks")
         if prompt == "question 1":
-            time.sleep(2.5)
+            time.sleep(1.5)
         return "Yes."
 
     rules = Retries(first_pause=0.01, total_seconds=1.0, call_seconds=10.0)
     with serving_server(FaultServer(answer=answer, threads=4)) as server:
-        began = time.monotonic()
-        ready: dict[str, float] = {}
-        with campaign(tmp_path, server.base_url, max_in_flight=1, retries=rules) as made:
-            got = {}
-            for outcome in made.iterate(questions(3)):
-                ready[outcome.address] = time.monotonic() - began
-                got[outcome.address] = outcome
-    assert got["case/0"].state == State.ERROR
-    assert re.search(r"no answer within 1 s \(1 call\); the last: HTTP 500", got["case/0"].reason)
-    assert ready["case/0"] < 2.0
-    # What stood in the queue before its first call had all its time left.
-    assert ready["case/2"] > 2.0
-    assert got["case/1"].state == got["case/2"].state == State.ANSWERED
-    assert tried.count("question 0") == 1
+        got = asked(tmp_path, server.base_url, questions(3), max_in_flight=1, retries=rules)
+    assert {one.state for one in got} == {State.ANSWERED}
+    assert tried.count("question 0") == 2
 
 
 def test_a_pause_of_ours_does_not_outlast_the_question(tmp_path: Path) -> None:

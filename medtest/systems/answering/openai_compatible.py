@@ -103,10 +103,11 @@ class ApiSettings(PromptSettings):
         extra: Further fields of the request's body, e.g. ``{reasoning_effort: low}``.
         prices: Prices by name of the model.
         max_in_flight: Most calls under way at once; of systems that ask one server with one key the smallest holds for
-            all of them together.
+            all of them together. Fewer leave where more would only wait for one another at the server.
         call_seconds: Longest duration of one call.
-        total_seconds: Longest time for one question from its first call on, retries, pauses and queues included: no
-            call is begun after it. A server that asks for a longer pause ends the run.
+        total_seconds: Longest time for one question from its first call on, retries and pauses included, but not what
+            it waits for other calls to end: no call is begun after it. A server that asks for a longer pause ends the
+            run.
         attempts: Most calls for one question.
     """
 

@@ -186,7 +186,8 @@ class Simlab(OpenAICompatible):
     def _content(self) -> str:
         config = asdict(self.config())
         kept = {name: config[name] for name in ("seed", "defects", "styles", "reader", "ocr", "faults")}
-        kept["faults"].pop("key")
+        for name in ("key", "hidden", "hidden_seconds", "slots"):  # a product's server has no such settings
+            kept["faults"].pop(name)
         text = json.dumps({**kept, "product": REVISION}, sort_keys=True)
         return f"simlab:{hashlib.sha256(text.encode()).hexdigest()}"
 
