@@ -128,7 +128,8 @@ class Dispatcher:
         """Run every task.
 
         Raises:
-            MedtestError: The systems cannot be loaded.
+            MedtestError: The systems cannot be loaded, or one cannot answer at all; rows already received were handed
+                on.
             KeyboardInterrupt: The user stopped it; rows already received were handed on.
         """
         try:
@@ -141,7 +142,7 @@ class Dispatcher:
                     self._halt()
             if self.halting:
                 raise KeyboardInterrupt
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, MedtestError):
             self._drain_rows()
             raise
         finally:

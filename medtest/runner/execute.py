@@ -13,12 +13,14 @@ from dataclasses import replace
 from typing import Any
 
 from medtest.cases import Address, Image, PreparedSeed, Verdict
+from medtest.errors import UserMistakes
 from medtest.preparation import seed_factors
 from medtest.records import SOURCE_FAILED
 from medtest.runner.judging import SourceAnswer, finish
 from medtest.runner.messages import SHARED, Begin, Message, Place, Rows, UnitTask
 from medtest.runner.parts import Answer, Made, Parts, answers, describe
 from medtest.runner.rows import Finished, RowMaker
+from medtest.suite.fitting import other_classes
 from medtest.suite.plan import Unit
 from medtest.systems.base import System
 
@@ -70,16 +72,28 @@ class UnitRunner:
         self._systems = systems
         self._maker = maker
         self._outbox = outbox
+        self._answering: set[int] = set()
 
     def run(self, task: UnitTask) -> None:
-        """Run one unit and send its rows."""
-        _UnitRun(self._parts, self._systems, self._maker, self._outbox, task).run()
+        """Run one unit and send its rows.
+
+        Raises:
+            UserMistakes: A classifier's first batch is all of scores of another number of classes than the seeds have.
+        """
+        _UnitRun(self._parts, self._systems, self._maker, self._outbox, task, self._answering).run()
 
 
 class _UnitRun:
     def __init__(
-        self, parts: Parts, systems: Sequence[System], maker: RowMaker, outbox: Outbox, task: UnitTask
+        self,
+        parts: Parts,
+        systems: Sequence[System],
+        maker: RowMaker,
+        outbox: Outbox,
+        task: UnitTask,
+        answering: set[int],
     ) -> None:
+        self.answering = answering
         self.parts = parts
         self.systems = systems
         self.maker = maker
@@ -145,6 +159,7 @@ class _UnitRun:
         start, _ = self.unit.batches[batch]
         source = self.sources[system]
         answered = self._answers(batch, system, cases)
+        self._check_first(seed, system, answered)
         if batch == 0:
             source.take(self.parts.oracle, seed, answered[0], lost=(system, 0) in self.task.given_up)
         todo = self.task.todo[system]
@@ -152,6 +167,21 @@ class _UnitRun:
             if todo[start + offset]:
                 finished = finish(self.parts.oracle, seed, source, case, answer)
                 self._row(system, start + offset, finished, case.address)
+
+    def _check_first(self, seed: PreparedSeed, system: int, answered: list[Answer]) -> None:
+        """End the run where a classifier's first answers are all of another number of classes: so will the others be.
+
+        Raises:
+            UserMistakes: They are.
+        """
+        asked = [answer for answer in answered if answer.elapsed_ms is not None]
+        if system in self.answering or not asked:
+            return
+        counts = {answer.classes for answer in asked}
+        if len(counts) == 1 and 0 not in counts and seed.classes is not None:
+            self.outbox.flush(now=True)
+            raise UserMistakes([other_classes(self.systems[system], counts.pop(), seed.classes)])
+        self.answering.add(system)
 
     def _answers(self, batch: int, system: int, cases: list[Made]) -> list[Answer]:
         place: Place = (system, batch)

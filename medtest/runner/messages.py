@@ -181,7 +181,7 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The worker could not start; ``error`` is a MedtestError to raise in the parent."""
+    """The worker could not start, or a system cannot answer at all; ``error``, a MedtestError, ends the run."""
 
     error: Exception
 

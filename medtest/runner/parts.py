@@ -35,7 +35,7 @@ from medtest.suite.model import KeptFollowUps, Suite
 from medtest.suite.plan import Plan, Unit
 from medtest.systems.base import Missing, RawAnswer, System
 from medtest.systems.border import check_mask
-from medtest.systems.label_border import check_label
+from medtest.systems.label_border import OtherClasses, check_label
 from medtest.systems.series_border import check_image, check_region
 
 _MOST_REASON = 1000
@@ -76,12 +76,14 @@ class Answer:
         verdict: SKIP or ERROR where there is none, else PASS.
         reason: Why there is none.
         elapsed_ms: The image's share of the time of its batch.
+        classes: How many classes a classifier scored, where that is another number than was asked for.
     """
 
     output: Output | None
     verdict: Verdict = Verdict.PASS
     reason: str = ""
     elapsed_ms: float | None = None
+    classes: int = 0
 
 
 class Parts:
@@ -212,7 +214,8 @@ def _checked(system: System, answer: RawAnswer, case: Made, elapsed_ms: float) -
     try:
         output = _output(system, answer, case)
     except BadOutput as error:
-        return Answer(output=None, verdict=Verdict.ERROR, reason=str(error), elapsed_ms=elapsed_ms)
+        count = error.count if isinstance(error, OtherClasses) else 0
+        return Answer(output=None, verdict=Verdict.ERROR, reason=str(error), elapsed_ms=elapsed_ms, classes=count)
     return Answer(output=output, elapsed_ms=elapsed_ms)
 
 

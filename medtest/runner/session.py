@@ -11,7 +11,7 @@ from pathlib import Path
 import cv2
 import psutil
 
-from medtest.errors import MedtestError
+from medtest.errors import MedtestError, UserMistakes
 from medtest.runner.asking import AskingRunner
 from medtest.runner.execute import Outbox, UnitRunner
 from medtest.runner.layout import resolve_device
@@ -89,7 +89,11 @@ class Session:
             self._asking.run(task)
             return
         if isinstance(task, UnitTask):
-            self._units.run(task)
+            try:
+                self._units.run(task)
+            except UserMistakes as error:  # seen in the first answers; no further case would have one
+                self._send(Failed(error))
+                return
         else:
             from medtest.runner.strips import draw_strips
 

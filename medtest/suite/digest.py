@@ -78,7 +78,7 @@ def run_digest(
         "system": {
             "class": plan.info.target,
             "revision": type(system).revision,
-            "settings": _that_count(plan, suite.kind),
+            "settings": {**_that_count(plan, suite.kind), **system.resolved()},
             "fingerprint": system.fingerprint(),
         },
     }

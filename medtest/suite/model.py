@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from medtest.cases import Address, FollowUp, PreparedSeed
+from medtest.cases import SERIES_KINDS, Address, FollowUp, PreparedSeed
 from medtest.oracles.base import Oracle
 from medtest.plugins import PartInfo
 from medtest.relations.base import Relation
@@ -137,6 +137,7 @@ class Suite:
         systems: dict[str, System] = {p.id: p.info.load()(p.id, p.settings) for p in self.systems}
         for system in systems.values():
             system.kind = self.kind
+            system.squared = self.prepare.size is not None and self.kind not in SERIES_KINDS
         return systems
 
     @property

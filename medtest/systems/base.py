@@ -73,6 +73,7 @@ class System(Part, ABC):
         output_kind: What it answers ("mask", "image", "region", "label").
         other_kinds: What else it can answer, where the answer's form is the user's to choose (a function, a folder).
         kind: What this one is asked for: ``output_kind``, or one of ``other_kinds`` as the suite's seeds need it.
+        squared: Whether the suite has prepared images to a square, which is then what every system sees.
         needs_device: Whether ``device=`` matters to it.
         classes: Of kind ``label``: what its scores stand for, in their order; None where they are the seeds' classes in
             the seeds' order.
@@ -90,6 +91,7 @@ class System(Part, ABC):
         self.name = name
         self.settings = settings
         self.kind: str = type(self).output_kind
+        self.squared = False
 
     @property
     def record_name(self) -> str:
@@ -99,6 +101,10 @@ class System(Part, ABC):
     def notice(self) -> str:
         """Return one line the user reads before the run ("the compact network runs …"), or an empty string."""
         return ""
+
+    def resolved(self) -> dict[str, Json]:
+        """Return settings whose value follows from the suite, as digests cover them."""
+        return {}
 
     def check(self) -> Sequence[Mistake]:
         """Return the user's mistakes that can be seen without loading (a missing file, a wrong suffix)."""

@@ -29,6 +29,19 @@ from medtest.errors import BadOutput, nearest_name
 from medtest.systems.base import LabelAnswer
 from medtest.systems.border import CUT, SLACK, as_array, check_mask
 
+
+class OtherClasses(BadOutput):
+    """A classifier gave scores of another number of classes than were asked for.
+
+    Attributes:
+        count: How many.
+    """
+
+    def __init__(self, reason: str, count: int) -> None:
+        super().__init__(reason)
+        self.count = count
+
+
 SUM_SLACK = 1e-3
 """How far the probabilities of exclusive classes may sum from 1."""
 
@@ -49,9 +62,9 @@ def check_label(
         BadOutput: It is not an answer; the message says why.
     """
     scores, given_mask = (raw.scores, raw.mask) if isinstance(raw, LabelAnswer) else (raw, None)
-    classes = own or asked
+    classes = asked if own is None else in_words_of(own, asked)
     if isinstance(scores, Mapping):
-        classes = Classes(names=tuple(str(name) for name in scores), multi=asked.multi)
+        classes = in_words_of(Classes(names=tuple(str(name) for name in scores), multi=asked.multi), asked)
         scores = [float(v) if isinstance(v, int | float) and not isinstance(v, bool) else v for v in scores.values()]
     misfit = classes_misfit(classes, asked)
     if misfit:
@@ -65,13 +78,21 @@ def check_label(
     return LabelOutput(classes=asked, labels=labels, probabilities=probabilities, mask=mask)
 
 
+def in_words_of(own: Classes, asked: Classes) -> Classes:
+    """Return a system's classes with the seeds' spelling where names differ in case alone."""
+    spelt = {name.casefold(): name for name in asked.names}
+    names = tuple(name if name in asked.names else spelt.get(name.casefold(), name) for name in own.names)
+    return Classes(names=names, multi=own.multi) if len(set(names)) == len(names) else own
+
+
 def classes_misfit(own: Classes | None, asked: Classes) -> str:
-    """Return why a system's classes cannot answer for the seeds', or "".
+    """Return why a system's classes cannot answer for the seeds', or "". Case does not count.
 
     Of exclusive classes both must have the same; where several may be true, the system may know more.
     """
     if own is None:
         return ""
+    own = in_words_of(own, asked)
     if own.multi != asked.multi:
         one, several = "exactly one is true", "several may be true"
         return f"has classes of which {several if own.multi else one}; of the seeds' {several if asked.multi else one}"
@@ -96,7 +117,8 @@ def _scores(raw: Any, count: int) -> NDArray[np.float64]:
     flat = np.squeeze(found)
     flat = flat.reshape(1) if flat.ndim == 0 else flat
     if flat.shape != (count,):
-        raise BadOutput(f"gave shape {found.shape}; one score for each of {count} classes is expected")
+        reason = f"gave shape {found.shape}; one score for each of {count} classes is expected"
+        raise OtherClasses(reason, flat.size) if flat.ndim == 1 and flat.size else BadOutput(reason)
     if not np.issubdtype(flat.dtype, np.floating):
         raise BadOutput(f"gave dtype {found.dtype}; floats are expected (labels are another form of answer)")
     values = flat.astype(np.float64)
@@ -187,6 +209,9 @@ def _items(raw: Any) -> Sequence[Any]:
 
 def _name(item: Any, classes: Classes) -> str:
     if isinstance(item, str):  # numpy.str_ is one too
+        found = [name for name in classes.names if name.casefold() == item.casefold()]
+        if item not in classes.names and len(found) == 1:
+            return found[0]
         if item not in classes.names:
             near = nearest_name(item, classes.names)
             hint = f"; did it mean {near}?" if near else ""

@@ -104,7 +104,7 @@ class MeterSettings(SystemSettings):
         turned: Its classes stand in another order.
         unfit: It knows other classes.
         mask: It gives a mask too.
-        fault: nan, tie, sum, missing, raise; "" for none.
+        fault: nan, tie, sum, count (of scores), missing, raise; "" for none.
         when: Part of an address on which the fault shows.
     """
 
@@ -149,6 +149,8 @@ class Meter(System):
         if self.settings.turned:
             logits = logits[::-1]
         given = np.exp(logits) / np.exp(logits).sum()
+        if fault == "count":
+            return given[:2] / given[:2].sum()
         given = {"nan": given * np.nan, "tie": np.array([0.4, 0.4, 0.2]), "sum": given * 1.1}.get(fault, given)
         if self.settings.form == "logits":
             given = logits

@@ -60,6 +60,25 @@ def test_every_frame_has_a_record(whole: Any) -> None:
     assert (shared.nunique() == 1).all()
 
 
+def test_another_number_of_classes_ends_the_run_after_the_first_batch_and_loses_nothing(tmp_path: Path) -> None:
+    suite = label_suite(systems={"meter": {}, "short": {"fault": "count"}})
+    with pytest.raises(UserMistakes) as caught:
+        go(suite, tmp_path)
+    (mistake,) = caught.value.mistakes
+    assert mistake.found == "scores for 2 classes"
+    assert mistake.allowed == "3 classes: dark, middle, bright"
+    assert "systems.short.classes=[" in mistake.fix
+    again = go(label_suite(systems={"meter": {}}), tmp_path)
+    kept = again.systems[0]
+    assert 0 < kept.cases_reused < len(records(again)), "what the other system had answered is found again"
+
+
+def test_one_wrong_answer_is_an_error_and_no_end(tmp_path: Path) -> None:
+    outcome = go(label_suite(systems={"meter": {"fault": "count", "when": "dim_s3"}}), tmp_path)
+    frame = records(outcome)
+    assert set(frame[frame.verdict == "ERROR"].severity) == {3}
+
+
 def test_a_record_says_what_a_hand_computation_says(whole: Any) -> None:
     source = Shades(dataset="shades", settings=ShadeSettings(), root=None, suite_seed=7)
     seed = prepare(source.load(source.refs()[2]), size=None)

@@ -181,6 +181,12 @@ def test_transformers_crops_as_its_processor_and_not_at_all_as_is(tmp_path: Path
     assert np.abs(got - wanted).max() < 1e-5
     _, seen = both_of(system_of("huggingface", path=str(tmp_path), input="as_is"), image)
     assert torch.allclose(seen, whole, atol=1e-5)
+    in_suite = system_of("huggingface", path=str(tmp_path))
+    in_suite.squared = True
+    assert torch.allclose(both_of(in_suite, image)[1], whole, atol=1e-5), (
+        "what a suite has prepared is not cropped again"
+    )
+    assert in_suite.resolved() == {"input": "as_is"}
 
 
 def test_settings_of_the_other_kind_of_answer_are_mistakes(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -17,10 +17,12 @@ from scipy.special import expit, softmax
 from medtest.cases import Classes
 from medtest.errors import MedtestError
 from medtest.plugins import part
-from medtest.systems.adapters.label_names import LabelSettings, naming, real_names
+from medtest.suite.compose import load
+from medtest.systems.adapters.label_names import LabelSettings, naming, naming_mistakes, real_names
+from medtest.systems.label_border import check_label, classes_misfit
 
 sys.path.insert(0, str(Path(__file__).parent / "classification"))
-from classifier_parts import noise  # noqa: E402
+from classifier_parts import asked, noise  # noqa: E402
 from library_parts import NAMES, answers_of, both_of, system_of
 
 # --- names of classes ------------------------------------------------------------------------------------------------
@@ -197,3 +199,77 @@ def test_wrong_names_and_wrong_checkpoints_of_torchvision_are_said(squeezed: tup
     with pytest.raises(MedtestError, match="missing"):
         opened(architecture="squeezenet1_1", checkpoint=str(tmp_path / "few.pth"))
     assert "architecture" in str(system_of("torchvision", checkpoint=str(file)).check()[0])
+
+
+# --- the field of view -----------------------------------------------------------------------------------------------
+
+
+def framed(side: int = 224) -> np.ndarray:
+    """Return a black square with a white border, as a suite has prepared it."""
+    image = np.full((side, side, 3), 255, np.uint8)
+    image[12:-12, 12:-12] = 0
+    return image
+
+
+def border_is_seen(seen: torch.Tensor) -> bool:
+    """Say whether a network got all four sides of the border."""
+    channel = seen.reshape(-1, *seen.shape[-2:])[0]
+    sides = channel[0], channel[-1], channel[:, 0], channel[:, -1]
+    middle = channel[channel.shape[0] // 2, channel.shape[1] // 2]
+    return all(bool((side > middle + 1e-3).all()) for side in sides)
+
+
+@pytest.mark.parametrize("name", ["agdn", "dsinet", "attnmel", "inceptionv3_dr", "chexnet", "torchvision"])
+def test_every_system_of_a_suite_sees_the_same_field(name: str, squeezed: tuple[Path, Any]) -> None:
+    given = {"architecture": "squeezenet1_1", "checkpoint": str(squeezed[0])} if name == "torchvision" else {}
+    assert part("systems", name).defaults["input"] == "auto"
+    system = system_of(name, **given)
+    system.squared = True
+    _, seen = asked(system, framed())
+    assert border_is_seen(seen)
+    assert "input" not in system.notice()
+    crops = name in ("attnmel", "chexnet", "torchvision")
+    assert system.resolved() == {"input": "as_is" if crops else "official"}
+    if crops:
+        again = system_of(name, **given, input="official")
+        again.squared = True
+        assert not border_is_seen(asked(again, framed())[1])
+        assert f"systems.{name}.input=auto shows it the whole" in again.notice()
+
+
+def test_images_as_they_are_go_in_as_the_networks_authors_say(squeezed: tuple[Path, Any]) -> None:
+    system = system_of("torchvision", architecture="squeezenet1_1", checkpoint=str(squeezed[0]))
+    assert system.resolved() == {"input": "official"}
+    assert not border_is_seen(both_of(system, framed())[1])
+    sized = system_of("torchvision", architecture="squeezenet1_1", checkpoint=str(squeezed[0]), resize=256)
+    sized.squared = True
+    assert sized.resolved() == {"input": "official"}, "who names the side before the crop wants the crop"
+    assert "less than other systems" in sized.notice()
+
+
+def test_systems_know_what_their_suite_prepares() -> None:
+    for name, squared in (("skin_folder", True), ("wce", True)):
+        suite = load(name, []).suite
+        assert all(system.squared is squared for system in suite.build_systems().values())
+        plan = suite.systems[0]
+        system = suite.build_systems()[plan.id]
+        assert system.resolved()["input"] in ("official", "as_is")
+
+
+def test_names_match_without_case() -> None:
+    class Settings:
+        classes: ClassVar = ["Melanoma", "NEVUS", "Keratosis"]
+        labels: ClassVar = {"nevus": "benign", "keratosis": "Benign"}
+        multi = None
+
+    found = naming(Settings(), None)
+    assert found is not None and found.classes.names == ("Melanoma", "benign")
+    assert not naming_mistakes(Settings(), None, where="x")
+    asked_for = Classes(names=("benign", "melanoma"))
+    assert classes_misfit(found.classes, asked_for) == ""
+    answer = check_label([0.2, 0.8], asked=asked_for, own=found.classes, form="probabilities")
+    assert answer.labels == ("benign",)
+    assert check_label({"BENIGN": 0.1, "Melanoma": 0.9}, asked=asked_for, own=None, form="probabilities").labels == (
+        "melanoma",
+    )
+    assert check_label("MELANOMA", asked=asked_for, own=None, form="labels").labels == ("melanoma",)

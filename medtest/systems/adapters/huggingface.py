@@ -17,7 +17,7 @@ from medtest.systems.adapters.huggingface_folder import (
     offline,
     weights_of,
 )
-from medtest.systems.adapters.huggingface_labels import kind_mistakes, label_inputs, names_in
+from medtest.systems.adapters.huggingface_labels import crops_images, kind_mistakes, label_inputs, names_in
 from medtest.systems.adapters.image_classifier import checked
 from medtest.systems.adapters.label_names import LabelSettings, Naming, naming
 from medtest.systems.adapters.lesion import NetworkSettings, checked_scores
@@ -25,6 +25,7 @@ from medtest.systems.adapters.tensors import GraphSettings, encode
 from medtest.systems.adapters.torch_network import TorchNetwork, groups
 from medtest.systems.adapters.weights import pointer_mistakes
 from medtest.systems.base import RawAnswer
+from medtest.systems.field import Input, crop_notice, resolved_input
 from medtest.systems.files import file_sha256, folder_mistakes, user_path
 
 if TYPE_CHECKING:
@@ -43,10 +44,10 @@ class HuggingFaceSettings(NetworkSettings, LabelSettings):
 
     Attributes:
         input: Of labels: ``official`` leaves images to the folder's image processor; ``as_is`` resizes them to its size
-            where they have another, and crops nothing.
+            where they have another, and crops nothing; ``auto`` is as :mod:`medtest.systems.field` says.
     """
 
-    input: Literal["official", "as_is"] = "official"
+    input: Input = "auto"
 
 
 class HuggingFace(TorchNetwork):
@@ -96,6 +97,22 @@ class HuggingFace(TorchNetwork):
         found = self.naming
         return "probabilities" if found is not None and found.merges else "logits"
 
+    @property
+    def _crops(self) -> bool:
+        """Whether the folder's image processor crops images of which labels are asked."""
+        wanted = self.settings
+        return self.kind == "label" and wanted.size is None and crops_images(user_path(wanted.path))
+
+    @property
+    def input(self) -> Literal["official", "as_is"]:
+        """How images become inputs of a classifier."""
+        asked: Input = self.settings.input
+        return resolved_input(asked, squared=self.squared, crops=self._crops)
+
+    def resolved(self) -> dict[str, Json]:
+        """Return how images become inputs."""
+        return {"input": self.input}
+
     def check(self) -> Sequence[Mistake]:
         """Return what is wrong with the folder and with settings of the other kind of answer."""
         return [*self._folder_mistakes(), *kind_mistakes(self.settings, self.kind, where=self.name)]
@@ -142,8 +159,11 @@ class HuggingFace(TorchNetwork):
         return print_
 
     def notice(self) -> str:
-        """Return that there is no image processor, if there is none."""
+        """Return that there is no image processor, or that prepared images are cropped again, where it is so."""
         folder = user_path(self.settings.path)
+        crop = crop_notice(self.name, self.settings.input, squared=self.squared, crops=self._crops)
+        if crop:
+            return crop
         if not folder.is_dir() or any((folder / name).is_file() for name in PROCESSORS):
             return ""
         return (
@@ -273,7 +293,7 @@ class HuggingFace(TorchNetwork):
         count = None if found is None else len(found.own)
         for group in groups(images, self.settings.batch):
             with torch.inference_mode():
-                inputs = label_inputs(group, self._processor, self.settings)
+                inputs = label_inputs(group, self._processor, self.settings, self.input)
                 given = self._network(pixel_values=inputs.to(self._device))
             scores = checked(getattr(given, "logits", None), len(group), count)
             answers += [found.merged(one, "logits") if found and found.merges else one for one in scores]

@@ -27,18 +27,27 @@ def config_of(folder: Path) -> dict[str, Any]:
     Raises:
         MedtestError: It cannot be read, or is none of transformers.
     """
-    path = folder / "config.json"
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise MedtestError("config.json is too large to be one")
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise MedtestError(f"{folder.name} has no config.json") from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise MedtestError(f"config.json cannot be read: {str(error)[:200]}") from error
-    if not isinstance(found, dict) or not isinstance(found.get("model_type"), str):
+    found = read_json(folder / "config.json")
+    if not isinstance(found.get("model_type"), str):
         raise MedtestError("config.json names no model_type: it is not one of transformers")
     return found
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the object that a file of a folder holds.
+
+    Raises:
+        MedtestError: It is not there, too large, or holds something else.
+    """
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise MedtestError(f"{path.name} is too large to be one")
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise MedtestError(f"{path.parent.name} has no {path.name}") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise MedtestError(f"{path.name} cannot be read: {str(error)[:200]}") from error
+    return found if isinstance(found, dict) else {}
 
 
 def weights_of(folder: Path) -> list[Path]:

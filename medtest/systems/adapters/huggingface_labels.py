@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtest.cases import Image
 from medtest.errors import MedtestError, Mistake
-from medtest.systems.adapters.huggingface_folder import config_of
+from medtest.systems.adapters.huggingface_folder import PROCESSORS, config_of, read_json
 from medtest.systems.adapters.label_names import naming_mistakes, real_names
 from medtest.systems.adapters.tensors import GraphSettings, encode
 from medtest.systems.classification.crops import stretched
@@ -17,6 +17,7 @@ from medtest.systems.files import user_path
 if TYPE_CHECKING:
     from torch import Tensor
 
+_CONVNEXT_WHOLE = 384
 MANY = "multi_label_classification"
 
 
@@ -46,13 +47,31 @@ def kind_mistakes(settings: Any, kind: str, *, where: str) -> list[Mistake]:
     return [*found, *(Mistake(where=where, key=key, found=what, fix="leave it out") for key in other)]
 
 
-def label_inputs(images: Sequence[Image], processor: Any, settings: Any) -> Tensor:
+def crops_images(folder: Path) -> bool:
+    """Say whether a folder's image processor cuts the middle out of images, as its file says."""
+    for name in PROCESSORS:
+        try:
+            told = read_json(folder / name)
+        except MedtestError:
+            continue
+        inner = told.get("image_processor")
+        told = {**told, **(inner if isinstance(inner, dict) else {})}
+        size = told.get("size")
+        edge = size.get("shortest_edge") if isinstance(size, dict) else size
+        # ConvNeXt's resizes below 384 pixels to the side divided by that share, and cuts out the middle.
+        shrinks = bool(told.get("crop_pct")) and isinstance(edge, int) and edge < _CONVNEXT_WHOLE
+        return bool(told.get("do_center_crop")) or shrinks
+    return False
+
+
+def label_inputs(images: Sequence[Image], processor: Any, settings: Any, how: str) -> Tensor:
     """Return images of one size as a classification network takes them, float32 B×3×H×W.
 
     Args:
         images: uint8 RGB.
         processor: The folder's image processor, None where there is none.
         settings: The user's.
+        how: ``official`` or ``as_is``.
     """  # noqa: RUF002
     import torch
 
@@ -64,9 +83,9 @@ def label_inputs(images: Sequence[Image], processor: Any, settings: Any) -> Tens
     changes: dict[str, Any] = {f"image_{key}": value for key, value in changed.items()}
     if changes:
         changes["do_normalize"] = True
-    if size is None and settings.input == "as_is":
+    if size is None and how == "as_is":
         size = _side_of(processor)
-    if size is not None or settings.input == "as_is":
+    if size is not None or how == "as_is":
         images = [image if size is None else stretched(image, *size) for image in images]
         changes |= {"do_resize": False, "do_center_crop": False}
     made = processor(images=list(images), return_tensors="pt", input_data_format="channels_last", **changes)

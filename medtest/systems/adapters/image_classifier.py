@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from medtest.cases import Address, Classes, Image
+from medtest.cases import Address, Classes, Image, Json
 from medtest.errors import BadOutput, MedtestError, Mistake
 from medtest.plugins import TRUSTED
 from medtest.systems.adapters.label_names import LabelSettings, Naming, naming, naming_mistakes
@@ -20,6 +20,7 @@ from medtest.systems.adapters.torch_network import groups
 from medtest.systems.base import RawAnswer, System
 from medtest.systems.checkpoints.inputs import InputKind
 from medtest.systems.classification.crops import Interpolation, middle, shorter_side, stretched
+from medtest.systems.field import Input, crop_notice, resolved_input
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -35,7 +36,8 @@ class ImageClassifierSettings(LabelSettings):
         architecture: The library's name of the network.
         gives: Whether its scores are ``logits`` or ``probabilities``.
         input: ``official`` resizes and crops as the network's own configuration says; ``as_is`` takes the image as it
-            comes, resized only where it has another size than the network's.
+            comes, resized only where it has another size than the network's; ``auto`` chooses
+            (:mod:`medtest.systems.field`).
         size: Side in pixels that the network takes; null for its own configuration's.
         resize: Pixels of the shorter side before the middle is cut; null for its own configuration's.
         interpolation: Filter of that; null for its own configuration's.
@@ -47,7 +49,7 @@ class ImageClassifierSettings(LabelSettings):
     checkpoint: str = Field(default="", json_schema_extra=TRUSTED)
     architecture: str = ""
     gives: Literal["logits", "probabilities"] = "logits"
-    input: Literal["official", "as_is"] = "official"
+    input: Input = "auto"
     size: int | None = Field(default=None, ge=16, le=2048)
     resize: int | None = Field(default=None, ge=16, le=4096)
     interpolation: Interpolation | None = None
@@ -117,6 +119,22 @@ class ImageClassifier(System):
         found = self.naming
         return "probabilities" if found is not None and found.merges else str(self.settings.gives)
 
+    @property
+    def input(self) -> Literal["official", "as_is"]:
+        """How images become inputs. A side before the crop is asked for by those who want the crop."""
+        asked: Input = self.settings.input
+        return resolved_input(asked, squared=self.squared, crops=self.settings.resize is None)
+
+    def resolved(self) -> dict[str, Json]:
+        """Return how images become inputs."""
+        return {"input": self.input}
+
+    def notice(self) -> str:
+        """Return that prepared images are cropped again, if they are."""
+        crops = self.input == "official"
+        asked: Input = "official" if self.settings.resize is not None else self.settings.input
+        return crop_notice(self.name, asked, squared=self.squared, crops=crops)
+
     def common_mistakes(self) -> list[Mistake]:
         """Return that the library is missing, and what is wrong with names and sizes."""
         module, extra = self.library
@@ -175,7 +193,7 @@ class ImageClassifier(System):
         if self._network is None or self._recipe is None:
             raise MedtestError(f"{self.name} was asked before it was opened")
         found, answers = self.naming, list[RawAnswer]()
-        for group in groups([cut(image, self._recipe, self.settings.input) for image in images], self.settings.batch):
+        for group in groups([cut(image, self._recipe, self.input) for image in images], self.settings.batch):
             with torch.inference_mode():
                 batch = torch.from_numpy(self._recipe.kind.tensor(np.stack(group))).to(self._device)
                 scores = checked(self._network(batch), len(group), None if found is None else len(found.own))

@@ -25,8 +25,8 @@ class LabelSettings(SystemSettings):
     Attributes:
         classes: Names of its classes in the order of its scores; null for those in its own files, and where there are
             none, for the seeds' classes in the seeds' order.
-        labels: For names of its classes, the seeds' class that each stands for. Several may stand for one: their
-            probabilities are summed (the largest is taken where several classes may be true).
+        labels: For names of its classes, the seeds' class that each stands for; case does not count in either. Several
+            may stand for one: their probabilities are summed (the largest is taken where several classes may be true).
         multi: Whether several classes may be true at once; null for what its files say, else for one.
     """
 
@@ -79,7 +79,10 @@ def naming(settings: LabelSettings, files: Sequence[str] | None, *, multi: bool 
     own = settings.classes or files
     if not own:
         return None
-    targets = tuple(settings.labels.get(name, name) for name in own)
+    meant = {key.casefold(): target for key, target in settings.labels.items()}
+    given = [settings.labels.get(name, meant.get(name.casefold(), name)) for name in own]
+    spelt: dict[str, str] = {}
+    targets = tuple(spelt.setdefault(target.casefold(), target) for target in given)
     several = multi if settings.multi is None else settings.multi
     return Naming(own=tuple(own), targets=targets, classes=Classes(names=tuple(dict.fromkeys(targets)), multi=several))
 
@@ -105,7 +108,7 @@ def naming_mistakes(settings: LabelSettings, files: Sequence[str] | None, *, whe
             nearest=nearest_name(name, own or ()),
         )
         for name in settings.labels
-        if name not in (own or ())
+        if name.casefold() not in {one.casefold() for one in own or ()}
     ]
 
 

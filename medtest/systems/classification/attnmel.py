@@ -53,6 +53,7 @@ class AttnMelSystem(ClassificationNetwork):
     family = "attnmel"
     published = ("attnmel",)
     own_classes = DERMOSCOPY
+    crops_image = True
 
     def _load(self) -> tuple[nn.Module, WeightsInfo | None]:
         network, info = super()._load()

@@ -46,6 +46,7 @@ class CheXNetSystem(ClassificationNetwork):
     family = "chexnet"
     published = ("chexnet",)
     own_classes = CHEST
+    crops_image = True
     answer_form = "probabilities"
 
     @property
@@ -53,7 +54,7 @@ class CheXNetSystem(ClassificationNetwork):
         """How many crops of an image are asked."""
         if self.settings.crops is not None:
             return int(self.settings.crops)
-        return TEN if self.is_published and self.settings.input == "official" else 1
+        return TEN if self.is_published and self.input == "official" else 1
 
     def _side_of(self, image: Image) -> NDArray[np.uint8]:
         # With ten crops an image stays whole until it is asked, which keeps one answer for each.

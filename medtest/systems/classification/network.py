@@ -1,6 +1,6 @@
 """What the classification networks of medtest share: how images become inputs, and outputs answers.
 
-Two ways say how an image becomes an input, ``input`` in the settings:
+Two ways say how an image becomes an input, ``input`` in the settings; ``auto`` chooses (:mod:`medtest.systems.field`):
 
 - ``official``: exactly as the network's authors test it, from the image as it comes. What that is stands in each class.
 - ``as_is``: the image is the input. It is not cropped, and resized only where the network cannot take its size; it is
@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Address, Classes, Image
+from medtest.cases import Address, Classes, Image, Json
 from medtest.errors import MedtestError
 from medtest.systems.base import LabelAnswer, RawAnswer
 from medtest.systems.checkpoints.inputs import InputKind, levels
 from medtest.systems.checkpoints.network import CheckpointNetwork, CheckpointSettings
 from medtest.systems.classification.crops import stretched
 from medtest.systems.classification.networks.inputs import INPUTS
+from medtest.systems.field import Input, crop_notice, resolved_input
 from medtest.systems.files import user_path
 
 if TYPE_CHECKING:
@@ -35,11 +36,11 @@ class ClassifierSettings(CheckpointSettings):
     """Settings of a classification network.
 
     Attributes:
-        input: ``official`` pre-processes as the network's authors test it, ``as_is`` takes the image as it comes (see
-            the module).
+        input: ``official`` pre-processes as the network's authors test it, ``as_is`` takes the image as it comes,
+            ``auto`` chooses (see the module).
     """
 
-    input: Literal["official", "as_is"] = "official"
+    input: Input = "auto"
 
 
 class ClassificationNetwork(CheckpointNetwork):
@@ -51,6 +52,7 @@ class ClassificationNetwork(CheckpointNetwork):
     Attributes:
         published_size: Side in pixels at which the published networks take images.
         takes_any_size: Whether the network takes images of other sizes too, so that ``as_is`` never resizes.
+        crops_image: Whether official input cuts something off.
         own_classes: What its scores stand for, in their order.
     """
 
@@ -59,6 +61,7 @@ class ClassificationNetwork(CheckpointNetwork):
     answer_form = "logits"
     published_size: ClassVar[int] = 224
     takes_any_size: ClassVar[bool] = False
+    crops_image: ClassVar[bool] = False
     own_classes: ClassVar[Classes]
 
     def __init__(self, name: str, settings: Any) -> None:
@@ -84,6 +87,21 @@ class ClassificationNetwork(CheckpointNetwork):
             names = ()  # the same mistake is reported, with its reason, when the network is opened
         return Classes(names=names, multi=self.own_classes.multi) if names else self.own_classes
 
+    @property
+    def input(self) -> Literal["official", "as_is"]:
+        """How images become inputs."""
+        asked: Input = self.settings.input
+        return resolved_input(asked, squared=self.squared, crops=self.crops_image)
+
+    def resolved(self) -> dict[str, Json]:
+        """Return how images become inputs."""
+        return {"input": self.input}
+
+    def notice(self) -> str:
+        """Say that the compact network runs, and that prepared images are cropped again, if they are."""
+        crop = crop_notice(self.name, self.settings.input, squared=self.squared, crops=self.crops_image)
+        return "; ".join(text for text in (super().notice(), crop) if text)
+
     def _take(self, info: WeightsInfo | None) -> None:
         self._size = self.published_size if info is None else info.size
 
@@ -102,7 +120,7 @@ class ClassificationNetwork(CheckpointNetwork):
 
     def _side_of(self, image: Image) -> NDArray[np.uint8]:
         """Return an image at the size at which the network gets it, uint8 RGB."""
-        return self._as_is(image) if self.settings.input == "as_is" else self._official(image)
+        return self._as_is(image) if self.input == "as_is" else self._official(image)
 
     def _official(self, image: Image) -> NDArray[np.uint8]:
         """Crop and resize one image as the authors do: here, to a square by PIL's antialiased bilinear filter."""
