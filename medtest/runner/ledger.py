@@ -18,7 +18,9 @@ from medtest.runner.folder import make_folder, utc_now
 from medtest.runner.outcome import Limits
 from medtest.runner.privacy import Names
 from medtest.runner.rows import COLUMN
-from medtest.runner.shards import RECORDS, RECORDS_CSV, Code, Part, ShardWriter, Stamp, code_of, merge, scan
+from medtest.runner.seals import file_sha256
+from medtest.runner.shard_scan import scan
+from medtest.runner.shards import RECORDS, RECORDS_CSV, Code, Part, ShardWriter, Stamp, code_of, merge
 from medtest.suite.model import Criterion
 from medtest.suite.plan import Plan
 
@@ -130,6 +132,7 @@ class Ledger:
         self._old: list[Part] = found.parts
         self.reused_from = found.written
         self.set_aside = found.set_aside
+        self._csv = found.csv
         self._codes = np.full(places.total, Code.NONE, dtype=np.uint8)
         for part in found.parts:
             self._codes[part.places] = part.codes
@@ -213,8 +216,9 @@ class Ledger:
         self._writer.flush()
         parts = self._old + self._writer.parts
         records = self.folder / RECORDS
-        whole = all(part.path == records and part.primary == self._primary for part in parts)
-        if records.exists() and (self.folder / RECORDS_CSV).exists() and whole:
+        whole = all(part.path == records and part.primary == self._primary and part.fits for part in parts)
+        text = self.folder / RECORDS_CSV
+        if records.exists() and whole and (file_sha256(text) == self._csv if self._csv else text.exists()):
             return self.counts()
         counts = merge(
             self.folder,

@@ -1,9 +1,9 @@
 """Records on disk: complete shards while a run lasts, one sorted file at its end.
 
-A shard is written under a draft name, synced, renamed into place, and its folder synced: it is whole or not there. A
-file that is not whole, or not of this run, is set aside and its cases are run again. At the end all shards are merged
-into ``records.parquet`` in the order of the plan, streaming; where a case has several rows (an ERROR that was run
-again) the newest counts.
+A shard is written under a draft name, synced, renamed into place, and its folder synced: it is whole or not there. What
+an earlier run left is read by :mod:`medtest.runner.shard_scan`. At the end all shards are merged into
+``records.parquet`` in the order of the plan, streaming; where a case has several rows (an ERROR that was run again) the
+newest counts.
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from medtest.records import KEY_COLUMNS, SOURCE_FAILED
+from medtest.records import SOURCE_FAILED
 from medtest.runner.folder import output_problems, sync_folder, utc_now, writing
+from medtest.runner.seals import CONTENT, CSV, SEALED, Seal, file_sha256, fitted, seal_of
 from medtest.runner.spreadsheets import table_for_csv
 
 RECORDS = "records.parquet"
 RECORDS_CSV = "records.csv"
 SHARDS = "records"
-_DIGEST, _PRIMARY, _WRITTEN = b"medtest.digest", b"medtest.primary", b"medtest.written"
+DIGEST, PRIMARY, WRITTEN = b"medtest.digest", b"medtest.primary", b"medtest.written"
 _CHUNK = 512
 _MERGED = 2048
 """Rows of a row group of the merged file: a writer keeps some 50 KiB of each until the end."""
 _OPEN_PARTS = 3
-_SHARD = re.compile(r"shard-(\d{8})\.parquet")
+SHARD = re.compile(r"shard-(\d{8})\.parquet")
 
 Key: TypeAlias = tuple[Any, ...]
 Find: TypeAlias = Callable[[Mapping[str, list[Any]]], NDArray[np.int64]]
@@ -72,10 +73,6 @@ def codes_of(table: pa.Table) -> NDArray[np.uint8]:
     return np.array([code_of(verdict, reason) for verdict, reason in pairs], dtype=np.uint8)
 
 
-class ForeignFile(Exception):  # noqa: N818 - control flow between reading and setting aside
-    """A file in the folder that is not a whole file of this run."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stamp:
     """What every file says of itself.
@@ -91,7 +88,7 @@ class Stamp:
     def on(self, schema: pa.Schema, written: str) -> pa.Schema:
         """Return the schema with the stamp in its metadata."""
         return schema.with_metadata(
-            {_DIGEST: self.digest.encode(), _PRIMARY: self.primary.encode(), _WRITTEN: written.encode()}
+            {DIGEST: self.digest.encode(), PRIMARY: self.primary.encode(), WRITTEN: written.encode(), SEALED: b"1"}
         )
 
 
@@ -105,6 +102,7 @@ class Part:
         places: int64 N, each row's place in the plan.
         codes: uint8 N, what became of each row's case.
         primary: The criterion of its verdicts.
+        fits: Whether the file has the columns that records have now.
     """
 
     path: Path
@@ -112,92 +110,7 @@ class Part:
     places: NDArray[np.int64]
     codes: NDArray[np.uint8]
     primary: str
-
-
-@dataclass(slots=True, kw_only=True)
-class Scan:
-    """What an earlier run left.
-
-    Attributes:
-        parts: Row groups from the oldest to the newest.
-        written: When the newest file was closed, "" where there is none.
-        set_aside: Files that could not be used.
-    """
-
-    parts: list[Part]
-    written: str
-    set_aside: list[str]
-
-
-def read_file(path: Path, schema: pa.Schema, digest: str) -> tuple[pq.ParquetFile, str, str]:
-    """Open a file of records.
-
-    Returns:
-        The file, its criterion, and when it was written.
-
-    Raises:
-        ForeignFile: It is torn, or not of this run.
-    """
-    try:
-        file = pq.ParquetFile(path, page_checksum_verification=True)
-        found = file.schema_arrow
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise ForeignFile("not a whole Parquet file") from error
-    metadata = found.metadata or {}
-    if metadata.get(_DIGEST, b"").decode(errors="replace") != digest:
-        file.close()
-        raise ForeignFile("of another run")
-    if not found.remove_metadata().equals(schema.remove_metadata()):
-        file.close()
-        raise ForeignFile("with other columns")
-    return file, metadata.get(_PRIMARY, b"").decode(), metadata.get(_WRITTEN, b"").decode()
-
-
-def scan(folder: Path, schema: pa.Schema, digest: str, find: Find) -> Scan:
-    """Read everything an earlier run left, verifying each page, and set aside what cannot be used.
-
-    Args:
-        folder: The system's folder.
-        schema: What records look like.
-        digest: The run's.
-        find: Places of rows in the plan.
-    """
-    result = Scan(parts=[], written="", set_aside=[])
-    for draft in (folder / SHARDS).glob(".*.tmp"):
-        draft.unlink(missing_ok=True)
-    shards = sorted(p for p in (folder / SHARDS).iterdir() if p.suffix == ".parquet")
-    records = folder / RECORDS
-    for path in ([records] if records.exists() else []) + shards:
-        try:
-            if path is not records and not _SHARD.fullmatch(path.name):
-                raise ForeignFile("with a foreign name")
-            parts, written = _read_parts(path, schema, digest, find)
-        except ForeignFile as reason:
-            aside = path.with_name(f"{path.name}.aside-{time.time_ns()}")
-            with output_problems(path):
-                path.rename(aside)
-            result.set_aside.append(f"{path.name}: {reason}")
-            continue
-        result.parts += parts
-        result.written = max(result.written, written)
-    return result
-
-
-def _read_parts(path: Path, schema: pa.Schema, digest: str, find: Find) -> tuple[list[Part], str]:
-    file, primary, written = read_file(path, schema, digest)
-    parts: list[Part] = []
-    with file:
-        for group in range(file.num_row_groups):
-            try:
-                table = file.read_row_group(group, use_threads=False)  # all columns: a torn page shows anywhere
-                codes = codes_of(table)
-            except (pa.ArrowException, OSError, ValueError, KeyError) as error:
-                raise ForeignFile("damaged") from error
-            places = find(table.select(KEY_COLUMNS).to_pydict())
-            if (places < 0).any():
-                raise ForeignFile("with cases that this suite does not have")
-            parts.append(Part(path=path, group=group, places=places, codes=codes, primary=primary))
-    return parts, written
+    fits: bool = True
 
 
 class ShardWriter:
@@ -224,7 +137,7 @@ class ShardWriter:
         self._places: list[int] = []
         self._codes: list[int] = []
         self._since = 0.0
-        taken = [int(m[1]) for p in self._folder.glob("shard-*") if (m := _SHARD.match(p.name))]
+        taken = [int(m[1]) for p in self._folder.glob("shard-*") if (m := SHARD.match(p.name))]
         self._number = max(taken, default=0)
         self.parts: list[Part] = []
 
@@ -251,7 +164,11 @@ class ShardWriter:
             return
         columns = zip(*self._rows, strict=True)
         arrays = [pa.array(column, type=field.type) for column, field in zip(columns, self._schema, strict=True)]
-        table = pa.Table.from_arrays(arrays, schema=self._stamp.on(self._schema, utc_now()))
+        written = utc_now()
+        table = pa.Table.from_arrays(arrays, schema=self._stamp.on(self._schema, written))
+        groups = (table.slice(start, _CHUNK) for start in range(0, table.num_rows, _CHUNK))
+        seal = seal_of(groups, self._stamp.digest, self._stamp.primary, written)
+        table = table.replace_schema_metadata({**table.schema.metadata, CONTENT: seal})
         path = self._folder / f"shard-{self._number + 1:08d}.parquet"
         with writing(path) as file:
             pq.write_table(table, file, compression="zstd", write_page_checksum=True, row_group_size=_CHUNK)
@@ -295,19 +212,22 @@ def merge(
     """
     order = _newest(parts)
     counts = np.zeros(len(Code), dtype=np.int64)
-    reader = _Reader(parts, stamp.primary, judge)
-    full = stamp.on(schema, written)
+    reader = _Reader(parts, stamp.primary, judge, schema)
+    full, seal = stamp.on(schema, written), Seal(stamp.digest, stamp.primary, written)
     with (
         writing(folder / RECORDS) as parquet_file,
         writing(folder / RECORDS_CSV) as csv_file,
         pq.ParquetWriter(parquet_file, full, compression="zstd", write_page_checksum=True) as parquet,
-        pa_csv.CSVWriter(csv_file, full) as text,
     ):
-        for table in reader.tables(order):
-            rows = table.replace_schema_metadata(full.metadata)
-            parquet.write_table(rows, row_group_size=_MERGED)
-            text.write_table(table_for_csv(rows))
-            counts += np.bincount(codes_of(rows), minlength=len(Code))
+        with pa_csv.CSVWriter(csv_file, full) as text:
+            for table in reader.tables(order):
+                rows = table.replace_schema_metadata(full.metadata)
+                parquet.write_table(rows, row_group_size=_MERGED)
+                seal.add(rows)
+                text.write_table(table_for_csv(rows))
+                counts += np.bincount(codes_of(rows), minlength=len(Code))
+        csv_file.flush()
+        parquet.add_key_value_metadata({CONTENT: seal.value(), CSV: file_sha256(Path(csv_file.name))})
     for path in sorted({part.path for part in parts} - {folder / RECORDS}):
         with output_problems(path):
             path.unlink(missing_ok=True)
@@ -331,8 +251,10 @@ def _newest(parts: list[Part]) -> NDArray[np.int64]:
 class _Reader:
     """Reads rows out of many row groups, keeping a few of these in memory."""
 
-    def __init__(self, parts: list[Part], primary: str, judge: Callable[[pa.Table], pa.Table]) -> None:
-        self._parts = parts
+    def __init__(
+        self, parts: list[Part], primary: str, judge: Callable[[pa.Table], pa.Table], schema: pa.Schema
+    ) -> None:
+        self._parts, self._schema = parts, schema
         self._primary = primary
         self._judge = judge
         self._kept: OrderedDict[int, pa.Table] = OrderedDict()
@@ -356,7 +278,7 @@ class _Reader:
             return self._kept[owner]
         part = self._parts[owner]
         with pq.ParquetFile(part.path, page_checksum_verification=True) as file:
-            table = file.read_row_group(part.group, use_threads=False).replace_schema_metadata(None)
+            table = fitted(file.read_row_group(part.group, use_threads=False), self._schema)
         if part.primary != self._primary:
             table = self._judge(table)
         self._kept[owner] = table

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from runner_helpers import QUICK, assert_equal_records, go, records, script, wait_for
@@ -21,6 +22,10 @@ from runner_parts import make_suite
 
 from medtest.errors import FolderInUse, OutputProblem
 from medtest.runner.folder import SWEEP_VARIABLE
+from medtest.runner.ledger import Places
+from medtest.runner.prepared import prepare_run
+from medtest.runner.shard_scan import scan
+from medtest.suite.model import Invocation
 
 SLOW_SYSTEM = {"bright": {"pause": 0.05}, "dark": {"level": 150}}
 RUN = (
@@ -282,3 +287,78 @@ def test_a_stopped_parent_does_not_take_its_workers_for_hung(tmp_path: Path) -> 
     process.send_signal(signal.SIGCONT)
     out, err = process.communicate(timeout=60)
     assert (out.strip(), err) == ("0", "")
+
+
+def _rewrite(path: Path, change: Any) -> None:
+    """Write a file of records anew, its metadata kept, after a change of the table."""
+    table = pq.read_table(path)
+    pq.write_table(change(table).replace_schema_metadata(table.schema.metadata), path, write_page_checksum=True)
+
+
+def _exchanged(table: pa.Table) -> pa.Table:
+    dice, iou = table["dice"], table["iou"]
+    at = table.schema.get_field_index
+    return table.set_column(at("dice"), "dice", iou).set_column(at("iou"), "iou", dice)
+
+
+def test_exchanged_columns_are_seen_in_shards_and_in_the_merged_file(tmp_path: Path) -> None:
+    suite = make_suite(seeds=2)
+    whole = records(go(suite, tmp_path / "whole"))
+    folder = go(suite, tmp_path, limit=1).systems[0].folder
+    for as_shard in (True, False):
+        path = folder / "records.parquet"
+        _rewrite(path, _exchanged)
+        if as_shard:
+            path = path.rename(folder / "records" / "shard-00000001.parquet")
+        outcome = go(suite, tmp_path)
+        assert any("not what was written" in notice for notice in outcome.notices)
+        assert_equal_records(whole, records(outcome))
+
+
+def test_a_damaged_csv_is_made_again(tmp_path: Path) -> None:
+    suite = make_suite(seeds=1)
+    folder = go(suite, tmp_path).systems[0].folder
+    path = folder / "records.csv"
+    before = path.read_bytes()
+    path.write_bytes(before.replace(b"0.9", b"0.8").replace(b"PASS", b"FAIL", 1))
+    assert go(suite, tmp_path).systems[0].cases_executed == 0
+    assert path.read_bytes() == before
+
+
+def test_a_folder_of_the_version_before_stays_usable(tmp_path: Path) -> None:
+    # It had no seal, and columns were added since.
+    suite = make_suite(seeds=2)
+    outcome = go(suite, tmp_path)
+    whole, folder = records(outcome), outcome.systems[0].folder
+    kept = {b"medtest.digest", b"medtest.primary", b"medtest.written"}
+    path = folder / "records.parquet"
+    table = pq.read_table(path).drop_columns(["self_iou", "factor_visible_area"])
+    metadata = {key: value for key, value in table.schema.metadata.items() if key in kept}
+    pq.write_table(table.replace_schema_metadata(metadata), path, write_page_checksum=True)
+    again = go(suite, tmp_path)
+    assert again.systems[0].cases_executed == 0 and not [n for n in again.notices if "set aside" in n]
+    now = records(again)
+    assert list(now.columns) == list(whole.columns) and now["self_iou"].isna().all()
+    rest = [name for name in whole.columns if name not in ("self_iou", "factor_visible_area")]
+    assert_equal_records(whole[rest], now[rest])
+
+
+def test_whatever_byte_is_hit_cases_are_run_again_or_unharmed(tmp_path: Path) -> None:
+    suite = make_suite(seeds=1)
+    outcome = go(suite, tmp_path)
+    folder, whole = outcome.systems[0].folder, records(outcome)
+    path = folder / "records.parquet"
+    content, seen = path.read_bytes(), 0
+    prepared = prepare_run(suite, Invocation(home=tmp_path, quiet=True))
+    places = Places(prepared.plan, prepared.names)
+    draw = random.Random(0)
+    footer = range(len(content) - 8 - int.from_bytes(content[-8:-4], "little"), len(content))
+    for at in [*draw.sample(range(len(content)), 80), *draw.sample(footer, 80)]:
+        path.write_bytes(content[:at] + bytes([content[at] ^ draw.randrange(1, 256)]) + content[at + 1 :])
+        found = scan(folder, prepared.schema, outcome.systems[0].digest, places.find)
+        if found.set_aside:
+            seen += 1
+            next(folder.glob("*.aside-*")).unlink()
+        else:
+            assert_equal_records(whole, pq.read_table(path).to_pandas())
+    assert seen > 80

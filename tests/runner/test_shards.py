@@ -20,7 +20,8 @@ from medtest.runner.folder import make_folder
 from medtest.runner.ledger import Ledger, Places
 from medtest.runner.privacy import Names
 from medtest.runner.rows import COLUMN, records_schema
-from medtest.runner.shards import Code, ShardWriter, Stamp, code_of, codes_of, merge, scan
+from medtest.runner.shard_scan import scan
+from medtest.runner.shards import Code, ShardWriter, Stamp, code_of, codes_of, merge
 from medtest.suite.model import Criterion
 from medtest.suite.plan import Plan
 
