@@ -15,8 +15,14 @@ from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
 
+from medtest.api.kept import is_whole, opened, outcome_sha256
 from medtest.api.request import Outcome, Source, State
 from medtest.errors import OutputProblem
+
+_TABLE = """
+CREATE TABLE IF NOT EXISTS answers (
+    key TEXT PRIMARY KEY, kept_at REAL NOT NULL, outcome TEXT NOT NULL, sha256 TEXT) WITHOUT ROWID;
+"""
 
 
 class CacheMode(StrEnum):
@@ -34,6 +40,9 @@ class Cache:
         path: The file; made with its folder where it does not exist and the mode needs it.
         mode: ``use``, ``refresh`` (ask anew and keep the new answer) or ``off``.
 
+    Attributes:
+        set_aside: What was wrong with the file that lay there and where it is now, one line; "" where nothing was.
+
     Raises:
         OutputProblem: The file cannot be used.
     """
@@ -42,17 +51,12 @@ class Cache:
         self.mode = CacheMode.OFF if path is None else CacheMode(mode)
         self._path = path
         self._db: sqlite3.Connection | None = None
+        self.set_aside = ""
         if path is None or self.mode == CacheMode.OFF:
             return
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(path, isolation_level=None, timeout=30.0, check_same_thread=False)
-            self._db.execute("PRAGMA journal_mode=WAL")
-            self._db.execute("PRAGMA synchronous=NORMAL")
-            self._db.execute(
-                "CREATE TABLE IF NOT EXISTS answers"
-                " (key TEXT PRIMARY KEY, kept_at REAL NOT NULL, outcome TEXT NOT NULL) WITHOUT ROWID"
-            )
+            self._db, self.set_aside = opened(path, _TABLE, ("answers",))
         except (OSError, sqlite3.Error) as error:
             raise OutputProblem(f"the cache {path} cannot be used ({error}); delete it, or say cache=off") from None
 
@@ -71,7 +75,7 @@ class Cache:
             self._db = None
 
     def get(self, key: str, address: str) -> Outcome | None:
-        """Return the answer kept for this content, as the outcome of this address; it costs nothing now.
+        """Return the answer kept whole for this content, as the outcome of this address; it costs nothing now.
 
         Raises:
             OutputProblem: The file cannot be read.
@@ -79,8 +83,10 @@ class Cache:
         if self._db is None or self.mode != CacheMode.USE:
             return None
         with self._used():
-            row = self._db.execute("SELECT outcome FROM answers WHERE key=?", (key,)).fetchone()
-        return None if row is None else Outcome.from_json(row[0], address=address, key=key, source=Source.CACHE)
+            row = self._db.execute("SELECT key, outcome, sha256 FROM answers WHERE key=?", (key,)).fetchone()
+        if row is None or not is_whole(row[2], *row[:2]):
+            return None
+        return Outcome.read(row[1], address=address, key=key, source=Source.CACHE)
 
     def put(self, outcome: Outcome) -> None:
         """Keep an answer; whatever is no answer is left out.
@@ -91,8 +97,10 @@ class Cache:
         if self._db is None or outcome.state != State.ANSWERED:
             return
         with self._used():
+            line = outcome.to_json()
             self._db.execute(
-                "INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", (outcome.key, time.time(), outcome.to_json())
+                "INSERT OR REPLACE INTO answers (key, kept_at, outcome, sha256) VALUES (?, ?, ?, ?)",
+                (outcome.key, time.time(), line, outcome_sha256(outcome.key, line)),
             )
 
     @contextmanager

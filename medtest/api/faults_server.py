@@ -169,6 +169,9 @@ class FaultServer:
             return False
         content = await reader.readexactly(size)
         path = path.split("?")[0].rstrip("/")
+        if headers.get("host", "").lower() not in self._own_names():
+            # DNS rebinding: a page whose name was made to point at this machine sends that name here.
+            return await self._error(writer, 421, "misdirected_request", "This server answers to loopback alone.")
         if path == "/faults":
             return await self._faults(writer, method, content)
         if self.faults.key and headers.get("authorization") != f"Bearer {self.faults.key}":
@@ -181,6 +184,10 @@ class FaultServer:
         if method != "POST" or not path.endswith(("/chat/completions", "/responses")):
             return await self._error(writer, 404, "not_found", f"no {method} {path}")
         return await self._model(writer, content, chat=path.endswith("/chat/completions"))
+
+    def _own_names(self) -> set[str]:
+        """Return what a client on this machine may call this server (RFC 9110 sections 7.2 and 15.5.20)."""
+        return {f"{name}:{self.port}" for name in ("127.0.0.1", "localhost", "[::1]")}
 
     async def _faults(self, writer: asyncio.StreamWriter, method: str, content: bytes) -> bool:
         if method == "PUT":

@@ -21,6 +21,7 @@ from types import TracebackType
 
 from filelock import FileLock, Timeout
 
+from medtest.api.kept import is_whole, opened, outcome_sha256
 from medtest.api.request import Outcome, Source, State
 from medtest.api.retry import Reply
 from medtest.errors import FolderInUse, OutputProblem
@@ -34,10 +35,12 @@ CREATE TABLE IF NOT EXISTS calls (
 CREATE INDEX IF NOT EXISTS calls_open ON calls (status) WHERE status = 'sent';
 CREATE TABLE IF NOT EXISTS outcomes (
     address TEXT NOT NULL, key TEXT NOT NULL, state TEXT NOT NULL, source TEXT NOT NULL, outcome TEXT NOT NULL,
-    PRIMARY KEY (address, key)) WITHOUT ROWID;
+    sha256 TEXT, PRIMARY KEY (address, key)) WITHOUT ROWID;
 """
+_NAMES = ("calls", "outcomes")
 _SETTLE = """UPDATE calls SET answered_at=?, status='answered', http=?, trouble=?, prompt_tokens=?, completion_tokens=?,
     cost_usd=?, maybe_billed=?, reason=? WHERE id=?"""
+_ROWS = "SELECT address, key, state, source, outcome, sha256 FROM outcomes"
 _LOSE = "UPDATE calls SET status='lost', maybe_billed=1, answered_at=? WHERE"
 
 
@@ -103,6 +106,7 @@ class Ledger:
 
     Attributes:
         lost_before: Calls that earlier processes left under way, found now.
+        set_aside: What was wrong with the file that lay there and where it is now, one line; "" where nothing was.
 
     Raises:
         FolderInUse: Another process holds it.
@@ -115,18 +119,15 @@ class Ledger:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._lock.acquire(timeout=wait)
-            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-            self._db.execute("PRAGMA journal_mode=WAL")
-            self._db.execute("PRAGMA synchronous=NORMAL")
-            self._db.executescript(_TABLES)
+            self._db, self.set_aside = opened(path, _TABLES, _NAMES)
+            row = self._db.execute("SELECT COALESCE(MAX(session), 0) + 1 FROM calls").fetchone()
+            self.session = int(row[0])
+            self.lost_before = self._db.execute(f"{_LOSE} status='sent'", (time.time(),)).rowcount
         except Timeout:
             raise FolderInUse(f"{path.name} is held by another process; let it end, or stop it") from None
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, ValueError, sqlite3.Error) as error:
             self._lock.release()
             raise OutputProblem(f"the ledger {path} cannot be used: {error}") from None
-        row = self._db.execute("SELECT COALESCE(MAX(session), 0) + 1 FROM calls").fetchone()
-        self.session = int(row[0])
-        self.lost_before = self._db.execute(f"{_LOSE} status='sent'", (time.time(),)).rowcount
 
     def __enter__(self) -> Ledger:
         return self
@@ -142,13 +143,13 @@ class Ledger:
         self._lock.release()
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _using(self) -> Iterator[None]:
         """Turn what the file or its disk refuses into one message: it is no fault of the system under test."""
         try:
             yield
         except sqlite3.Error as error:
             raise OutputProblem(
-                f"the ledger {self.path} cannot be written: {error}. What was answered is kept: mend it, and run the"
+                f"the ledger {self.path} cannot be used: {error}. What was answered is kept: mend it, and run the"
                 " same command to go on."
             ) from None
 
@@ -164,7 +165,7 @@ class Ledger:
         Raises:
             OutputProblem: It cannot be entered; the call must not be sent.
         """
-        with self._writing():
+        with self._using():
             entered = self._db.execute(
                 "INSERT INTO calls (session, address, key, attempt, sent_at, status, cost_usd, maybe_billed)"
                 " VALUES (?, ?, ?, ?, ?, 'sent', ?, 1)",
@@ -180,7 +181,7 @@ class Ledger:
         Raises:
             OutputProblem: It cannot be entered.
         """
-        with self._writing():
+        with self._using():
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 self._settle(call, reply, cost_usd)
@@ -218,35 +219,46 @@ class Ledger:
         Raises:
             OutputProblem: It cannot be kept.
         """
-        with self._writing():
+        with self._using():
             self._put(outcome)
 
     def _put(self, outcome: Outcome) -> None:
         if outcome.state == State.ERROR:
             return
+        kept = (outcome.address, outcome.key, str(outcome.state), str(outcome.source), outcome.to_json())
         self._db.execute(
-            "INSERT OR REPLACE INTO outcomes VALUES (?, ?, ?, ?, ?)",
-            (outcome.address, outcome.key, str(outcome.state), str(outcome.source), outcome.to_json()),
+            "INSERT OR REPLACE INTO outcomes (address, key, state, source, outcome, sha256) VALUES (?, ?, ?, ?, ?, ?)",
+            (*kept, outcome_sha256(*kept)),
         )
 
     def outcome(self, address: str, key: str) -> Outcome | None:
-        """Return the outcome kept for this address and content, None where there is none."""
-        row = self._db.execute("SELECT outcome FROM outcomes WHERE address=? AND key=?", (address, key)).fetchone()
-        return None if row is None else Outcome.from_json(row[0], address=address, key=key, source=Source.LEDGER)
+        """Return the outcome kept for this address and content, None where there is none, or none that is whole."""
+        with self._using():
+            row = self._db.execute(f"{_ROWS} WHERE address=? AND key=?", (address, key)).fetchone()
+        return None if row is None else _outcome(row)
 
     def outcomes(self) -> Iterator[Outcome]:
-        """Return every outcome kept, by address."""
-        for address, key, line in self._db.execute("SELECT address, key, outcome FROM outcomes ORDER BY address, key"):
-            yield Outcome.from_json(line, address=address, key=key, source=Source.LEDGER)
+        """Return every outcome kept whole, by address."""
+        with self._using():
+            rows = self._db.execute(f"{_ROWS} ORDER BY address, key").fetchall()
+        yield from filter(None, map(_outcome, rows))
 
     def totals(self) -> LedgerTotals:
         """Return the sums over all sessions."""
-        row = self._db.execute(
-            "SELECT COUNT(*), COALESCE(SUM(status='answered'), 0), COALESCE(SUM(status='lost'), 0),"
-            " COALESCE(SUM(status='sent'), 0), COALESCE(SUM(maybe_billed), 0),"
-            " COALESCE(SUM(maybe_billed AND status != 'sent' AND COALESCE(trouble, '') != 'none'), 0),"
-            " COALESCE(SUM(prompt_tokens), 0), COALESCE(SUM(completion_tokens), 0),"
-            " COALESCE(SUM(cost_usd), 0.0), (SELECT COUNT(*) FROM outcomes) FROM calls"
-        ).fetchone()
+        with self._using():
+            row = self._db.execute(
+                "SELECT COUNT(*), COALESCE(SUM(status='answered'), 0), COALESCE(SUM(status='lost'), 0),"
+                " COALESCE(SUM(status='sent'), 0), COALESCE(SUM(maybe_billed), 0),"
+                " COALESCE(SUM(maybe_billed AND status != 'sent' AND COALESCE(trouble, '') != 'none'), 0),"
+                " COALESCE(SUM(prompt_tokens), 0), COALESCE(SUM(completion_tokens), 0),"
+                " COALESCE(SUM(cost_usd), 0.0), (SELECT COUNT(*) FROM outcomes) FROM calls"
+            ).fetchone()
         calls, answered, lost, open_, billable, doubtful, prompt, completion, cost, outcomes = row
         return LedgerTotals(calls, answered, lost, open_, billable, doubtful, prompt, completion, float(cost), outcomes)
+
+
+def _outcome(row: tuple[str, str, str, str, str, str | None]) -> Outcome | None:
+    """Return the outcome of a row; None where it is not what was written."""
+    *kept, sha256 = row
+    address, key, _, _, line = kept
+    return Outcome.read(line, address=address, key=key, source=Source.LEDGER) if is_whole(sha256, *kept) else None

@@ -218,3 +218,11 @@ class Outcome:
         """Return what :meth:`to_json` wrote, for this address."""
         kept = json.loads(line)
         return cls(**{**kept, "state": State(kept["state"]), "address": address, "key": key, "source": source})
+
+    @classmethod
+    def read(cls, line: str, *, address: str, key: str, source: Source) -> Outcome | None:
+        """Return the same; None where the line is not what was written (a file of the version before has no seal)."""
+        try:
+            return cls.from_json(line, address=address, key=key, source=source)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -79,3 +80,18 @@ def test_fields_that_no_column_holds(usage: Any, tmp_path: Path) -> None:
         found = asked(tmp_path, server.base_url, questions(2))
     assert [outcome.text for outcome in found] == ["Two."] * 2
     assert all(outcome.prompt_tokens is None and 0 < len(outcome.model) <= 200 for outcome in found)
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [("127.0.0.1:{}", 200), ("localhost:{}", 200), ("evil.example:{}", 421), ("127.0.0.1", 421), ("", 421)],
+)
+def test_a_stranger_s_host_name_is_refused(host: str, status: int) -> None:
+    # A page in a browser can make its own name point at this machine; it cannot choose the Host header.
+    with serving() as server:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+        connection.putrequest("GET", "/v1/models", skip_host=True)
+        connection.putheader("Host", host.format(server.port))
+        connection.endheaders()
+        assert connection.getresponse().status == status
+        connection.close()

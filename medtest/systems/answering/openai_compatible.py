@@ -373,7 +373,13 @@ class OpenAICompatible(AskingSystem):
 
     def account(self, folder: Path) -> str:
         """Say how many calls of the run may be billed without an answer."""
-        return doubtful_words(folder / LEDGER, self.record_name)
+        said = [doubtful_words(folder / LEDGER, self.record_name)]
+        aside = sorted(one.name for one in folder.glob(f"{LEDGER}.aside-*") if one.name[-1].isdigit())
+        if aside:
+            said.append(
+                f"{self.record_name}: a damaged {LEDGER} was set aside as {aside[-1]}; no budget counts its calls."
+            )
+        return " ".join(filter(None, said))
 
     def close(self) -> None:
         """Close ledger and cache."""

@@ -1,0 +1,92 @@
+"""SQLite files that keep answers: opened, found whole or set aside, and each outcome beside its SHA-256.
+
+A file that SQLite cannot read, or whose tables are not ours, is renamed and a new one begun: what it kept is asked
+again. An outcome whose SHA-256 does not fit (a byte was hit, or rows were exchanged) counts as not kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+_WAIT_SECONDS = 30.0
+_SIDES = ("", "-wal", "-shm")
+_DAMAGED = {1: "is not what medtest keeps", 11: "is damaged", 24: "is damaged", 26: "is no SQLite file"}
+"""SQLite's primary result codes for what waiting does not mend: ERROR, CORRUPT, FORMAT, NOTADB."""
+
+
+def opened(path: Path, script: str, tables: Sequence[str]) -> tuple[sqlite3.Connection, str]:
+    """Open a file in write-ahead mode, and make it anew where what lies there cannot be used.
+
+    Args:
+        path: The file; its folder exists.
+        script: Makes the tables that are missing.
+        tables: Their names; those with outcomes have a column ``sha256``, which files of the version before lack.
+
+    Returns:
+        The connection, and what was set aside and why, one line; "" where nothing was.
+
+    Raises:
+        OSError: It cannot be renamed.
+        sqlite3.Error: It cannot be opened for another reason (a full disk, no leave to write).
+    """
+    try:
+        return _connected(path, script, tables), ""
+    except sqlite3.Error as error:
+        problem = damage(error)
+        if not problem:
+            raise
+    aside = f"{path.name}.aside-{time.time_ns()}"
+    for side in _SIDES:  # a log that is left behind would be played into the new file
+        with suppress(FileNotFoundError):
+            path.with_name(path.name + side).rename(path.with_name(aside + side))
+    return _connected(path, script, tables), f"{path.name} {problem}; it was set aside as {aside}"
+
+
+def _connected(path: Path, script: str, tables: Sequence[str]) -> sqlite3.Connection:
+    db = sqlite3.connect(path, isolation_level=None, timeout=_WAIT_SECONDS, check_same_thread=False)
+    try:
+        db.text_factory = lambda letters: letters.decode("utf-8", "replace")  # what is no UTF-8 fits no SHA-256
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute("PRAGMA synchronous=NORMAL")
+        said = db.execute("PRAGMA quick_check(1)").fetchone()
+        if said is None or said[0] != "ok":
+            raise Damaged("its own check fails")
+        db.executescript(script)
+        for table in tables:
+            columns = {row[1] for row in db.execute(f"PRAGMA table_info({table})")}
+            if "outcome" in columns and "sha256" not in columns:
+                with suppress(sqlite3.OperationalError):  # another process has just done so
+                    db.execute(f"ALTER TABLE {table} ADD COLUMN sha256 TEXT")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+class Damaged(sqlite3.DatabaseError):
+    """The file's own check fails."""
+
+    sqlite_errorcode = 11
+
+
+def damage(error: sqlite3.Error) -> str:
+    """Return what is wrong with a file that gave this error, "" where the file is not to blame."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return "" if code is None else _DAMAGED.get(int(code) & 0xFF, "")
+
+
+def outcome_sha256(*parts: str) -> str:
+    """Return the SHA-256 of a row: what it is kept under, and what is kept."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def is_whole(sha256: str | None, *parts: object) -> bool:
+    """Say whether a row is what was written; one of the version before, without SHA-256, is taken as it is."""
+    return sha256 is None or (
+        all(isinstance(part, str) for part in parts) and sha256 == outcome_sha256(*map(str, parts))
+    )
