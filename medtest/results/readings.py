@@ -1,4 +1,4 @@
-"""A judge's readings laid over records: answers in which the parser found nothing are judged by what a model read.
+"""A judge's readings laid over records: answers in which the parser found no value are judged by what a model read.
 
 Records themselves stay as they are. What was read so is marked in the column ``read_by``, which no record holds, and is
 counted apart in tables.
@@ -24,14 +24,16 @@ COLUMNS = ("item", "kind", "question", "answer", STATE, "reply", "source_state",
 JUDGED_COLUMNS = ("item", "question", "kind", "words", STATE, "said", "quote", "doubt", "cases")
 """Columns of the table of readings."""
 
+_OFFERED = (State.UNPARSED.value, State.REFUSAL.value)
+"""States of answers that a judge is asked about: a refusal may be a disclaimer that medtest does not know."""
 _ANSWERED = "answered"
 _SEED = ("dataset", "seed_id", "item")
 
 
 def unread_in(records: Records) -> tuple[Unread, ...]:
-    """Return the words in which the parser found nothing, each once, in a fixed order.
+    """Return the words in which the parser found no value, refusals among them, each once, in a fixed order.
 
-    Replies that were cut off or malformed, and empty ones, are left out: there is nothing to read in them.
+    Replies that the server itself refused or cut off, malformed and empty ones are left out: nothing is to be read.
 
     Args:
         records: Records of one system.
@@ -46,7 +48,7 @@ def with_readings(records: Records, readings: Mapping[Unread, Reading], oracle: 
 
     Args:
         records: Records of one system, as the runner wrote them.
-        readings: What was read; what the judge left unparsed changes nothing.
+        readings: What was read; what the judge left unparsed changes nothing, a refusal stays one.
         oracle: Judges them.
     """
     known = {one: reading for one, reading in readings.items() if reading.state != State.UNPARSED}
@@ -78,10 +80,10 @@ def judged_table(records: Records, readings: Mapping[Unread, Reading]) -> pd.Dat
 
 
 def _unread(frame: pd.DataFrame) -> Iterator[tuple[Any, Unread]]:
-    """Yield the index of every record in whose words nothing was found, and the words."""
+    """Yield the index of every record in whose words no value was found, and the words."""
     if frame.empty:
         return
-    chosen = frame[(frame[STATE] == State.UNPARSED.value) & (frame["reply"] == _ANSWERED)]
+    chosen = frame[frame[STATE].isin(_OFFERED) & (frame["reply"] == _ANSWERED)]
     columns = [chosen[name].astype(object) for name in ("item", "kind", "question", "answer")]
     for index, item, kind, question, words in zip(chosen.index, *columns, strict=True):
         if isinstance(words, str) and words.strip():

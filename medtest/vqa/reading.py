@@ -1,4 +1,4 @@
-"""Answers that the parser cannot read, put to a language model: what it is asked, and what of its reply is believed.
+"""Answers without a value for the parser, put to a language model: what it is asked, and what of its reply is believed.
 
 The model reads, it does not answer: it is given the question and the words, never the image, and says in a fixed form
 what the words mean. Three things are asked of it. Its form goes through the parser as any answer does; it must quote
@@ -23,7 +23,7 @@ from medtest.vqa.questions import by_name
 from medtest.vqa.values import Kind
 from medtest.vqa.wording import MOST_WORDS, plain_value
 
-REVISION = 2
+REVISION = 3
 """Raise it whenever the same words would be put to a model, or its replies be believed, in another way."""
 
 SYSTEM_PROMPT = (
@@ -80,7 +80,7 @@ class JudgeReply(BaseModel):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Unread:
-    """Words in which the parser found nothing, and what was asked.
+    """Words in which the parser found no value, or only a refusal, and what was asked.
 
     Attributes:
         item: Short name of the question.

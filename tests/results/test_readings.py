@@ -134,3 +134,17 @@ def test_nothing_to_read() -> None:
     assert unread_in(foreign) == ()
     laid = with_readings(foreign, {}, oracle())
     assert laid.followups["verdict"].tolist() == foreign.followups["verdict"].tolist()
+
+
+def test_a_refusal_in_words_is_put_to_the_judge_and_one_of_the_server_is_not() -> None:
+    disclaimed = "I'm unable to help, kolme polyyppia though."
+    foreign = records_of([(disclaimed, "Three polyps.")], english=False)
+    assert set(foreign.sources.state) == {"refusal"}
+    (one,) = unread_in(foreign)
+    laid = with_readings(foreign, {one: Reading(State.VALUE, "3", "kolme polyyppia")}, oracle())
+    assert set(laid.sources.said) == {"3"}
+    assert set(laid.followups.verdict) == {"PASS"}
+    left = with_readings(foreign, {one: Reading(State.UNPARSED)}, oracle())
+    assert set(left.sources.state) == {"refusal"}
+    foreign.sources["reply"] = foreign.followups["reply"] = "content_filter"
+    assert not unread_in(foreign)
