@@ -74,6 +74,19 @@ def submission(
     write_submission(run, out, console=Console(highlight=False, markup=False))
 
 
+@app.command("answers")
+def answers(
+    file: Annotated[Path, typer.Argument(help="CSV with the columns question, answer and, where known, expected.")],
+    out: Annotated[Path, typer.Option(help="CSV file to write.")] = Path("read.csv"),
+) -> None:
+    """Read answers given elsewhere as a run reads them: value, state and stage of each, and how many are right."""
+    from rich.console import Console
+
+    from medtest.cli.read_answers import write_readings
+
+    write_readings(file, out, console=Console(highlight=False, markup=False))
+
+
 @app.command("known")
 def list_known() -> None:
     """List the data sets that are recognised: images published, sizes, where they are to be had."""

@@ -37,11 +37,11 @@ from medtest.vqa.answers.answer import Answer, State
 from medtest.vqa.answers.parse import parse, parse_all
 from medtest.vqa.expectations import Inserted
 from medtest.vqa.inserted import inserted_of
-from medtest.vqa.judging import NOT_RELEVANT, Judged, judge, said, wanted_text
+from medtest.vqa.judging import Judged, judge, said, wanted_text
 from medtest.vqa.matrix import Expectation, Matrix, Rule, expectation, overridden, own_questions
 from medtest.vqa.questions import Question, by_name
 from medtest.vqa.values import Kind, read_value
-from medtest.vqa.wording import MOST_WORDS
+from medtest.vqa.wording import MOST_WORDS, NOT_RELEVANT
 
 MOST_EVIDENCE = 160
 _MOST_KEPT = 50_000
@@ -228,7 +228,7 @@ class Answers(Oracle):
         if not kind or row["state"] is None or words is None or (len(words) >= MOST_WORDS and words.endswith(_CUT)):
             return {}
         known = by_name(str(row["item"]))
-        read = _reading(words, str(row["reply"]), str(kind), None if known is None else known.id)
+        read = reading(words, str(row["reply"]), str(kind), None if known is None else known.id)
         start, end = read.span
         return {"state": read.state.value, "said": said(read), "evidence": clean(words[start:end], MOST_EVIDENCE)}
 
@@ -330,10 +330,10 @@ def _parsed_all(texts: tuple[str, ...], kind: str, item: int | None) -> Answer:
 
 
 def _read(ask: Ask, answer: AnswerOutput) -> Answer:
-    return _reading(answer.text, answer.state, ask.kind, ask.id)
+    return reading(answer.text, answer.state, ask.kind, ask.id)
 
 
-def _reading(words: str, reply: str, kind: str, item: int | None) -> Answer:
+def reading(words: str, reply: str, kind: str, item: int | None) -> Answer:
     """Return what an answer says, whatever its words where the server itself refused or broke off."""
     if reply in REFUSALS:
         return Answer(kind=Kind(kind), state=State.REFUSAL)

@@ -23,8 +23,8 @@ from medtest.results import statistics
 from medtest.results.answer_flips import Floats, Grid, joined
 from medtest.results.answer_rows import SOURCE, UNCHANGED
 from medtest.results.published_answers import IMAGES, PublishedAccuracy, published
-from medtest.vqa.judging import NOT_RELEVANT
 from medtest.vqa.questions import by_name, in_slide_order
+from medtest.vqa.wording import NOT_RELEVANT
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,7 +14,6 @@ column.
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from pathlib import Path
 
 from medtest.errors import Mistake, UserMistakes
 from medtest.results.series import SeriesSet, make_series
+from medtest.textfile import BOMS
 
 MAX_BYTES = 16 * 2**20
 """Larger files are no tables of qualities."""
@@ -29,13 +29,6 @@ MAX_SCALES = 100_000
 
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 _LINE = re.compile(r"\r\n|\r|\n")
-_BOMS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
 FORM = "a number with a decimal point, as 0.9131"
 
 
@@ -123,7 +116,7 @@ def _text(path: Path, reading: Reading) -> str:
         raise reading.wrong(None, None, f"it cannot be read: {error.strerror}", "a file that can be read") from error
     if path.stat().st_size > MAX_BYTES:
         raise reading.wrong(None, None, "more than 16 MiB", "a table of qualities")
-    for mark, name in _BOMS:
+    for mark, name in BOMS:
         if content.startswith(mark):
             return _decoded(content, name, reading)
     if b"\0" in content:

@@ -16,9 +16,7 @@ from medtest.vqa.expectations import (
 )
 from medtest.vqa.matrix import Expectation, Rule
 from medtest.vqa.values import YES, Kind, names
-
-NOT_RELEVANT = "not relevant"
-"""How the state ``not_relevant`` is written where canonical values stand."""
+from medtest.vqa.wording import NOT_RELEVANT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ from typing import Any
 
 from medtest.errors import Mistake, UserMistakes, nearest_name
 from medtest.imagefile import BadFileError, read_bytes
+from medtest.textfile import decoded
 from medtest.vqa.questions import Question, asks_for_mask, official, question_of, wording
 
 MOST_PIXELS_WORTH = 3_000_000
@@ -76,9 +77,9 @@ def read(path: Path, where: str = "") -> tuple[Asked, ...]:
     except BadFileError as error:
         raise _stop(name, str(error)) from error
     try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise _stop(name, f"is not UTF-8 (byte {error.start})", fix="save it as UTF-8") from error
+        text = decoded(content)
+    except ValueError as error:
+        raise _stop(name, str(error), fix="save it as UTF-8") from error
     head = text.lstrip()[:1]
     rows = list(_json_rows(text, name) if head in ("{", "[") else _csv_rows(text, name))
     _check(rows, name)

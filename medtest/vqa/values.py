@@ -148,6 +148,12 @@ def read_value(kind: Kind, text: str) -> Value:
     return ranges(*(_range(part) for part in parts))
 
 
+def is_canonical(text: str) -> bool:
+    """Say whether a text is an interval as :class:`Ranges` writes it: ``..5``, ``5..10``, ``~8``."""
+    parts = [part.strip() for part in text.split(";") if part.strip()]
+    return bool(parts) and all(_RANGE.fullmatch(part) and part.strip(".") for part in parts)
+
+
 def _range(text: str) -> Range:
     found = _RANGE.fullmatch(text)
     if found is None or (found["only"] is None and found["low"] is None and found["high"] is None):

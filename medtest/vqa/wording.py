@@ -12,6 +12,9 @@ from medtest.vqa.values import Kind
 MOST_WORDS = 600
 """Characters of a question and of an answer that a record keeps; what a judge reads is no longer."""
 
+NOT_RELEVANT = "not relevant"
+"""How the state ``not_relevant`` is written where canonical values stand."""
+
 _NUMBER = r"\d+(?:\.\d+)?"
 _RANGE = re.compile(rf"(?P<at_least>=)?(?P<low>{_NUMBER})?\.\.(?P<most>=)?(?P<high>{_NUMBER})?")
 _PARIS = {"ip": "Ip", "is": "Is", "iia": "IIa"}

@@ -1,0 +1,35 @@
+"""Bytes of a text file from anywhere as text: UTF-8, with or without its mark, UTF-16 and UTF-32 with theirs."""
+
+from __future__ import annotations
+
+import codecs
+
+BOMS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+"""Byte order marks and the encodings they stand for; the longer of two that begin alike comes first."""
+
+
+def encoding_of(content: bytes) -> str:
+    """Return the encoding that a byte order mark names, UTF-8 without one."""
+    return next((name for mark, name in BOMS if content.startswith(mark)), "utf-8")
+
+
+def decoded(content: bytes) -> str:
+    """Return a file's text.
+
+    Raises:
+        ValueError: It is none; the message goes on from the file's name ("is not UTF-8 (byte 17)").
+    """
+    name = encoding_of(content)
+    try:
+        text = content.decode(name)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"is not {name.removesuffix('-sig').upper()} (byte {error.start})") from error
+    if "\0" in text:
+        raise ValueError("holds zero bytes, as UTF-16 without its mark or a file that is no text")
+    return text
