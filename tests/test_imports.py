@@ -24,6 +24,7 @@ LAYERS: dict[str, int] = {
     "records": 1,
     "tiffheader": 1,
     "imagefile": 1,
+    "textfile": 0,
     "maskfile": 1,
     "vqa": 2,
     "api": 1,
