@@ -17,6 +17,7 @@ LAYERS: dict[str, int] = {
     "errors": 0,
     "paths": 0,
     "portable": 0,
+    "sqlitefile": 0,
     "address": 0,
     "cases": 0,
     "classes": 1,

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-_WAIT_SECONDS = 30.0
+from medtest import sqlitefile
+
 _SIDES = ("", "-wal", "-shm")
 _DAMAGED = {1: "is not what medtest keeps", 11: "is damaged", 24: "is damaged", 26: "is no SQLite file"}
 """SQLite's primary result codes for what waiting does not mend: ERROR, CORRUPT, FORMAT, NOTADB."""
@@ -48,11 +49,9 @@ def opened(path: Path, script: str, tables: Sequence[str]) -> tuple[sqlite3.Conn
 
 
 def _connected(path: Path, script: str, tables: Sequence[str]) -> sqlite3.Connection:
-    db = sqlite3.connect(path, isolation_level=None, timeout=_WAIT_SECONDS, check_same_thread=False)
+    db = sqlitefile.connect(path)
     try:
         db.text_factory = lambda letters: letters.decode("utf-8", "replace")  # what is no UTF-8 fits no SHA-256
-        db.execute("PRAGMA journal_mode=WAL")
-        db.execute("PRAGMA synchronous=NORMAL")
         said = db.execute("PRAGMA quick_check(1)").fetchone()
         if said is None or said[0] != "ok":
             raise Damaged("its own check fails")

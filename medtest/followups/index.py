@@ -16,13 +16,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from medtest import sqlitefile
 from medtest.errors import MedtestError, OutputProblem
 from medtest.followups.entry import Entry, SuiteEntry
 from medtest.followups.index_rows import ENTRY, INDEX, TABLES, add_followup, add_source, entry_of
 
 FORMAT = 1
 _APPLICATION = 0x4D544655  # "MTFU"
-_PATIENCE_SECONDS = 60.0
 _PAGE = 500
 
 
@@ -60,10 +60,7 @@ class Index:
         return connection
 
     def _open(self) -> sqlite3.Connection:
-        connection = self._connect(f"{self.path.resolve().as_uri()}?mode=rwc")
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
+        connection = sqlitefile.connect(self.path)
         if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
             connection.execute("BEGIN IMMEDIATE")
             if connection.execute("PRAGMA user_version").fetchone()[0] == 0:  # no other process was faster
@@ -80,22 +77,15 @@ class Index:
             raise MedtestError(
                 f"{self.path.parent.name} holds no follow-ups. Make some: medtest followups make suite=NAME"
             )
-        uri = self.path.resolve().as_uri()
         try:
-            connection = self._connect(f"{uri}?mode=ro")
-            self._check_format(connection)
-        except sqlite3.OperationalError:
+            connection = sqlitefile.connect_readonly(self.path)
+            sqlitefile.patiently(lambda: self._check_format(connection))
+        except sqlite3.OperationalError as error:
+            if sqlitefile.is_held(error):
+                raise
             # A folder that cannot be written takes no shared-memory file; nobody can be writing there either.
-            connection = self._connect(f"{uri}?mode=ro&immutable=1")
+            connection = sqlitefile.connect_readonly(self.path, immutable=True)
             self._check_format(connection)
-        return connection
-
-    @staticmethod
-    def _connect(uri: str) -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            uri, uri=True, timeout=_PATIENCE_SECONDS, isolation_level=None, check_same_thread=False
-        )
-        connection.execute("PRAGMA trusted_schema = OFF")
         return connection
 
     def _check_format(self, connection: sqlite3.Connection) -> None:

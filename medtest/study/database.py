@@ -1,4 +1,4 @@
-"""The tables of ``study.db``, a connection to it, and rows turned into items and answers."""
+"""The tables of ``study.db``, and rows turned into items and answers."""
 
 from __future__ import annotations
 
@@ -58,15 +58,6 @@ def database_problems(folder: Path) -> Iterator[None]:
         yield
     except (sqlite3.Error, OSError) as error:
         raise OutputProblem(f"the study in {folder.name} cannot be read or written: {error}") from error
-
-
-def connect(path: Path) -> sqlite3.Connection:
-    """Return a connection that several threads may use in turn; a commit is on disk when it returns."""
-    connection = sqlite3.connect(path, timeout=30.0, check_same_thread=False)
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA foreign_keys = ON")
-    return connection
 
 
 def now() -> str:

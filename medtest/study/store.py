@@ -17,6 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from medtest import sqlitefile
 from medtest.errors import Mistake, UserMistakes
 from medtest.study.database import (
     ANSWER_COLUMNS,
@@ -25,7 +26,6 @@ from medtest.study.database import (
     PLACE_COLUMNS,
     SCHEMA,
     answer_of,
-    connect,
     database_problems,
     item_of,
     now,
@@ -60,7 +60,7 @@ class StudyStore:
             )
         self._lock = threading.RLock()
         with self._problems():
-            self._connection = connect(folder / DATABASE)
+            self._connection = sqlitefile.connect(folder / DATABASE, durable=True, implicit=True)
             self.meta: dict[str, Any] = {k: json.loads(v) for k, v in self._rows("SELECT key, value FROM meta")}
         if self.meta.get("format") != FORMAT:
             self.close()
@@ -71,7 +71,7 @@ class StudyStore:
     def create(cls, folder: Path, meta: Mapping[str, Any], annotators: int) -> StudyStore:
         """Write an empty study into a folder that exists; only its owner may read it."""
         with database_problems(folder):
-            connection = connect(folder / DATABASE)
+            connection = sqlitefile.connect(folder / DATABASE, durable=True, implicit=True)
             with connection:
                 connection.executescript(SCHEMA)
                 full = {"format": FORMAT, "secret": secrets.token_hex(32), **meta}

@@ -13,6 +13,7 @@ import re
 import sqlite3
 from pathlib import Path
 
+from medtest import sqlitefile
 from medtest.errors import NotTracked
 
 
@@ -39,7 +40,8 @@ def publish(draft: Path, database: Path) -> None:
 
 def copy(database: Path, draft: Path) -> None:
     """Copy a database through SQLite, which takes a journal that a dead process left into account."""
-    with contextlib.closing(sqlite3.connect(database)) as source, contextlib.closing(sqlite3.connect(draft)) as target:
+    opened = sqlite3.connect(database, timeout=sqlitefile.WAIT_SECONDS)
+    with contextlib.closing(opened) as source, contextlib.closing(sqlite3.connect(draft)) as target:
         source.backup(target)
 
 
@@ -50,11 +52,16 @@ def drop_journals(database: Path) -> None:
 
 
 def is_current(database: Path) -> bool:
-    """Whether the database has the newest schema, without importing mlflow's stores."""
+    """Whether the database has the newest schema, without importing mlflow's stores.
+
+    Raises:
+        sqlite3.OperationalError: Others held it all the while, so that it cannot be told.
+    """
     try:
-        with contextlib.closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True)) as connection:
-            rows = connection.execute("SELECT version_num FROM alembic_version").fetchall()
-    except sqlite3.Error:
+        rows = sqlitefile.read(database, lambda it: it.execute("SELECT version_num FROM alembic_version").fetchall())
+    except sqlite3.Error as error:
+        if sqlitefile.is_held(error):
+            raise
         return False
     return {row[0] for row in rows} == heads()
 
@@ -77,9 +84,8 @@ def heads() -> set[str]:
 def has_runs(database: Path) -> bool:
     """Whether anything was ever tracked in a database; True where that cannot be told."""
     try:
-        with contextlib.closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True)) as connection:
-            return connection.execute("SELECT 1 FROM runs LIMIT 1").fetchone() is not None
-    except sqlite3.OperationalError:
-        return False  # there is not even a table of runs
+        return sqlitefile.read(database, lambda it: it.execute("SELECT 1 FROM runs LIMIT 1").fetchone()) is not None
+    except sqlite3.OperationalError as error:
+        return sqlitefile.is_held(error)  # else there is not even a table of runs
     except sqlite3.Error:
         return True  # not a database, or a damaged one: never replace what may hold somebody's runs
