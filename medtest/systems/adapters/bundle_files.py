@@ -14,6 +14,7 @@ from typing import IO, Any
 import yaml
 
 from medtest.errors import MedtestError
+from medtest.systems.archives import check_archive
 from medtest.systems.files import file_sha256
 
 CONFIGS = ("configs/inference.json", "configs/inference.yaml", "configs/inference.yml")
@@ -40,6 +41,7 @@ class BundleFiles:
         self._zip: dict[str, zipfile.ZipInfo] | None = None
         if path.is_dir():
             return
+        check_archive(path)
         try:
             with zipfile.ZipFile(path) as archive:
                 members = [one for one in archive.infolist() if not one.is_dir()]

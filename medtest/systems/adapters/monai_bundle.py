@@ -22,6 +22,7 @@ from medtest.systems.adapters.lesion import NetworkSettings, checked_scores
 from medtest.systems.adapters.tensors import GraphSettings, encode
 from medtest.systems.adapters.torch_network import TorchNetwork
 from medtest.systems.adapters.weights import fill, fill_built, pointer_mistakes, read_weights
+from medtest.systems.archives import check_archive
 from medtest.systems.files import file_mistakes, user_path
 
 if TYPE_CHECKING:
@@ -265,6 +266,7 @@ class MonaiBundle(TorchNetwork):
 def _script(file: Any, name: str) -> nn.Module:
     import torch
 
+    check_archive(file, name)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch announces that TorchScript will go; archives are still about

@@ -14,6 +14,7 @@ from medtest.errors import BadOutput, MedtestError, Mistake
 from medtest.systems.adapters.graph_images import processed
 from medtest.systems.adapters.label_answers import classes_of
 from medtest.systems.adapters.tensors import GraphSettings, answer_form, answers_of, encode
+from medtest.systems.archives import check_graph
 from medtest.systems.base import RawAnswer, System
 from medtest.systems.files import file_mistakes, file_sha256, user_path
 
@@ -79,6 +80,7 @@ class Onnx(System):
         # Without this its threads spin between calls and take the cores from the workers beside it.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         path = user_path(self.settings.path)
+        check_graph(path)
         try:
             self._session = onnxruntime.InferenceSession(str(path), options, providers=_providers(device))
         except Exception as error:  # noqa: BLE001 - onnxruntime raises many classes of its own for a bad file

@@ -14,6 +14,7 @@ from medtest.errors import BadOutput, MedtestError, Mistake
 from medtest.systems.adapters.graph_images import processed
 from medtest.systems.adapters.label_answers import classes_of
 from medtest.systems.adapters.tensors import GraphSettings, answer_form, answers_of, encode
+from medtest.systems.archives import check_archive
 from medtest.systems.base import RawAnswer, System
 from medtest.systems.files import file_mistakes, file_sha256, user_path
 
@@ -60,6 +61,7 @@ class TorchScript(System):
 
         torch.set_num_threads(max(1, threads))
         path = user_path(self.settings.path)
+        check_archive(path)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # torch announces that TorchScript will go; archives are still about

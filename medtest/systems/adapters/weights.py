@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from medtest.errors import MedtestError, Mistake
+from medtest.systems.archives import check_archive
 from medtest.systems.checkpoints.checkpoint import COUNTER, PREFIXES, load_strictly, unwrapped, what_instead
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def read_weights(file: Path | IO[bytes], *, name: str) -> dict[str, Tensor]:
 
     import torch
 
+    check_archive(file, name)
     try:
         found = torch.load(file, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:

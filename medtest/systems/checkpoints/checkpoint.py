@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from medtest.errors import MedtestError
+from medtest.systems.archives import check_archive
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -53,6 +54,7 @@ def read_state(path: Path) -> dict[str, Tensor]:
     other = what_instead(path)
     if other:
         raise MedtestError(f"{path.name}: {other}")
+    check_archive(path)
     if path.suffix.lower() == ".safetensors":
         return clean_state(_read_safetensors(path), path)
     if path.suffix.lower() == ".npz":

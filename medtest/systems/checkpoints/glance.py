@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from medtest.errors import MedtestError
+from medtest.systems.archives import check_archive
 from medtest.systems.checkpoints.checkpoint import COUNTER, entries_of, without_prefixes
 
 MOST_BYTES = 64 << 20
@@ -75,6 +76,7 @@ def names_in(path: Path) -> frozenset[str]:
     Raises:
         MedtestError: It cannot be read, or holds no weights.
     """
+    check_archive(path)
     try:
         found = _named(path)
     except Exception as error:  # noqa: BLE001 - a stranger's pickle may make unpickling raise anything

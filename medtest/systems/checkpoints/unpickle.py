@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from medtest.errors import MedtestError
+from medtest.systems.archives import check_archive
 
 DEPTH = 4
 MARK = "medtest-answer: "
@@ -75,6 +76,7 @@ def read_whole(path: Path) -> Any:
     """Return what a checkpoint holds, running whatever it asks for."""
     import torch
 
+    check_archive(path)
     try:
         return torch.load(path, map_location="cpu", weights_only=False, pickle_module=pickle_module())
     except (RuntimeError, pickle.UnpicklingError, EOFError):
