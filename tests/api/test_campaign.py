@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 import urllib.request
 from pathlib import Path
 
@@ -135,12 +134,10 @@ def test_a_mix_of_faults_loses_and_doubles_nothing(tmp_path: Path) -> None:
 
 def test_a_dripping_body_ends_at_the_time_limit(tmp_path: Path) -> None:
     rules = Retries(attempts=2, first_pause=0.01, call_seconds=0.4)
-    with serving(Faults(slow=1, slow_seconds=6)) as server:
-        began = time.monotonic()
+    with serving(Faults(slow=1, slow_seconds=3600)) as server:
         (got,) = asked(tmp_path, server.base_url, questions(1), retries=rules)
         assert got.state == State.ERROR
         assert "0.4 s" in got.reason
-        assert time.monotonic() - began < 5
 
 
 def test_structured_answers_and_servers_that_take_no_schema(tmp_path: Path) -> None:
@@ -251,11 +248,15 @@ def test_one_process_at_a_time_holds_a_ledger(tmp_path: Path) -> None:
     Ledger(tmp_path / "l.sqlite", wait=20.0).close()
 
 
-def test_a_limit_with_headers_is_kept(tmp_path: Path) -> None:
-    with serving(Faults(latency=0.01, rate=40, burst=10)) as server:
-        got = asked(tmp_path, server.base_url, questions(80), max_in_flight=32, retries=QUICK)
-        assert {o.state for o in got} == {State.ANSWERED}
-        assert server.counts["limited"] <= 2
+def test_a_limit_with_headers_is_learned(tmp_path: Path) -> None:
+    """How well it is kept is a matter of times: ``test_gate.py`` shows it on a clock of its own."""
+    with (
+        serving(Faults(latency=0.01, rate=40, burst=10)) as server,
+        campaign(tmp_path, server.base_url, max_in_flight=32, retries=QUICK) as made,
+    ):
+        assert {one.state for one in made.iterate(questions(80))} == {State.ANSWERED}
+        assert made.gate.limits.buckets["requests"].known
+        assert made.gate.limits.buckets["requests"].capacity == 10
 
 
 def test_the_server_tells_and_takes_its_faults() -> None:

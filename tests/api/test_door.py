@@ -38,9 +38,7 @@ def until_it_stops(folder: Path, base_url: str, count: int, **more: Any) -> tupl
 @pytest.mark.parametrize("status", [429, 402])
 def test_an_empty_account_ends_the_campaign_and_is_no_error(tmp_path: Path, status: int) -> None:
     with serving(Faults(credit=30, no_credit_status=status, latency=0.02)) as server:
-        began = time.monotonic()
         got, stopped, line = until_it_stops(tmp_path, server.base_url, 400)
-        assert time.monotonic() - began < 10
         assert isinstance(stopped, NoCredit)
         assert stopped.exit_code is ExitCode.BUDGET
         assert "the account has no credit" in str(stopped)
@@ -164,9 +162,7 @@ def test_an_answer_that_left_before_a_refusal_ends_no_row() -> None:
 def test_no_server_at_the_address_ends_after_a_few_calls(tmp_path: Path) -> None:
     with serving() as server:
         pass
-    began = time.monotonic()
     got, stopped, line = until_it_stops(tmp_path, server.base_url, 300, retries=Retries(first_pause=0.2))
-    assert time.monotonic() - began < 10
     assert isinstance(stopped, ServerMissing)
     assert stopped.exit_code is ExitCode.MISTAKE
     assert "is the server running?" in str(stopped)

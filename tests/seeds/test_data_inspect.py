@@ -219,10 +219,10 @@ def test_many_folders_take_no_longer_than_their_number(tmp_path):
     with zipfile.ZipFile(tmp_path / "studies.zip", "w") as packed:
         for number in range(12_000):
             packed.writestr(f"studies/{number // 100}/{number}/image.png", b"")
-    began = time.monotonic()
+    began = time.process_time()  # the clock of this process, which no other one delays
     found = inspect_path(tmp_path / "studies.zip")
     assert sum(one.found.count for one in found.archives["."]) == 12_000
-    assert time.monotonic() - began < 20
+    assert time.process_time() - began < 20
 
 
 def test_a_header_that_claims_a_lot_is_not_read(tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -156,7 +155,7 @@ if mode == "half":
 elif mode == "fail":
     sys.stderr.write("no licence found in " + given + "\\n"); sys.exit(3)
 elif mode == "sleep":
-    time.sleep(60)
+    time.sleep(3600)
 elif mode == "flood":
     with open(wanted, "wb") as file:
         while True:
@@ -200,11 +199,9 @@ def test_a_tool_answers(tool: str) -> None:
     ],
 )
 def test_a_tool_that_misbehaves_is_an_error_of_its_case(tool: str, mode: str, settings: Any, words: str) -> None:
-    started = time.monotonic()
     with pytest.raises(BadOutput) as caught:
         ask(command(tool, mode, **settings), np.zeros((6, 7), np.float32), GREY)
     assert words in str(caught.value)
-    assert time.monotonic() - started < 40
 
 
 def test_no_shell_reads_the_command(tmp_path: Path) -> None:
