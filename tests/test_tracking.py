@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -13,8 +14,10 @@ import subprocess
 import sys
 import time
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent / "report"))
@@ -23,9 +26,10 @@ from report_parts import invocation, leave_run, make_suite  # noqa: E402
 from medtest import tracking  # noqa: E402
 from medtest.errors import ExitCode, NotTracked  # noqa: E402
 from medtest.report.finish import finish  # noqa: E402
+from medtest.report.metrics import child_of  # noqa: E402
 from medtest.report.tracked import close_parents, track_failure  # noqa: E402
 from medtest.suite.model import Gate  # noqa: E402
-from medtest.tracking import store_files  # noqa: E402
+from medtest.tracking import store_files, window  # noqa: E402
 
 ROOT = Path(__file__).parents[1]
 
@@ -69,14 +73,6 @@ def test_the_newest_revision_is_the_one_that_mlflow_says(made):
     assert not list(made.parent.glob(".mlflow.db.draft*"))
 
 
-def test_the_stores_experiments_are_listed_without_mlflows_own(home):
-    suite = make_suite()
-    finish(suite, invocation(home, track=True), leave_run(home, suite, ("alpha",), seeds=2))
-    number = client(home).get_experiment_by_name("synthetic").experiment_id
-    assert tracking.experiments(tracking.store_uri(home)) == [(number, "synthetic")]
-    assert tracking.experiments("https://mlflow.example.org") == []
-
-
 def test_a_run_holds_what_the_contract_says(home):
     suite = make_suite(gates=(Gate(max_percent=99),))
     outcome = leave_run(home, suite, ("alpha", "beta"), seeds=8)
@@ -93,13 +89,26 @@ def test_a_run_holds_what_the_contract_says(home):
         table = material.tables.efr
         row = table[(table.dataset == "all") & (table.relation == "blur") & (table.severity == "3")]
         row = row[(row.score == "dice") & (row.threshold == 0.25) & (row.against == "truth")].iloc[0]
-        assert run.data.metrics["efr/dice/t0.25/s3/blur"] == row.efr_percent
-        assert {"efr/iou/t0.5/all/overall", "efr/dice/t0.25/s1/overall_cells", "gates/held"} <= set(run.data.metrics)
+        history = client(home).get_metric_history(run.info.run_id, "efr/blur")
+        assert {point.step: point.value for point in history}[3] == row.efr_percent
+        assert len(run.data.metrics) <= 40
+        assert set(run.data.metrics) - {name for name in run.data.metrics if name.startswith("efr/")} == {
+            "efr", "efr_low", "efr_high", "floor", "source_score",
+        }  # fmt: skip
+        head = table[(table.dataset == "all") & (table.relation == "overall") & (table.severity == "all")]
+        head = head[(head.score == "dice") & (head.threshold == 0.25) & (head.against == "truth")].iloc[0]
+        shown = [run.data.metrics[name] for name in ("efr", "efr_low", "efr_high")]
+        assert shown == [head.efr_percent, head.ci_low, head.ci_high]
+        assert run.data.tags["gate"] == "held"
+        assert run.data.tags["weakest_relation"].split(",")[0] in set(table.relation)
         assert (
             run.data.params["system.fingerprint.weights_sha256"]
             == json.loads((one.folder / "run.json").read_text())["covers"]["system"]["fingerprint"]["weights_sha256"]
         )
-        assert "suite" not in run.data.params  # params hold what the digest covers, nothing else
+        # beside what the digest covers only what MLflow is to sort by: it sorts by no tag
+        assert run.data.params["suite"] == "synthetic"
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d", run.data.params["date"])
+        assert "suite_version" not in run.data.params
         assert run.data.tags["suite_version"] == "1"
         assert json.loads((one.folder / "run.json").read_text())["mlflow_run_id"] == run.info.run_id
         (dataset,) = run.inputs.dataset_inputs
@@ -116,6 +125,13 @@ def test_a_run_holds_what_the_contract_says(home):
         } <= names
         assert len(client(home).list_artifacts(run.info.run_id, "samples")) == 3
         assert any(e["path"] == "tables/efr.json" for e in json.loads(run.data.tags["mlflow.loggedArtifacts"]))
+    worst = max(children, key=lambda run: run.data.metrics["efr"])  # the parent carries its children's headline
+    assert {name: parent.data.metrics[name] for name in ("efr", "efr_low", "efr_high", "floor", "source_score")} == {
+        name: worst.data.metrics[name] for name in ("efr", "efr_low", "efr_high", "floor", "source_score")
+    }
+    assert parent.data.tags["weakest_relation"] == f"{worst.info.run_name}: {worst.data.tags['weakest_relation']}"
+    assert parent.data.tags["gate"] == "held"
+    assert all(f"| {run.info.run_name} |" in parent.data.tags["mlflow.note.content"] for run in children)
     assert "comparison.html" in {item.path for item in client(home).list_artifacts(parent.info.run_id)}
     one, other = (run.inputs.dataset_inputs[0].dataset.digest for run in children)
     assert one == other  # both systems saw the same seeds: the UI shows it
@@ -141,6 +157,63 @@ def test_a_second_invocation_goes_on_with_the_child_under_a_new_parent(home):
 
 def result_rows(outcome):
     return (outcome.systems[0].folder / "tables" / "efr.csv").read_text().splitlines()[1:]
+
+
+def test_the_page_of_runs_has_its_columns_from_the_experiment(home):
+    suite = make_suite()
+    tracker = tracking.Tracker(home)
+    parents = tracker.parent(suite.name, "above", {})
+    for name in ("alpha", "beta"):
+        tracker.child(suite.name, parents, tracking.Child(name=name, tags={"system": name}, metrics={"efr": 1.0}))
+    tracker.close(parents)
+    store = client(home)
+    experiment = store.get_experiment_by_name("synthetic")
+    assert tracking.experiments(tracking.store_uri(home)) == [(experiment.experiment_id, "synthetic")]  # not MLflow's
+    view = json.loads(experiment.tags[window.TAG])
+    columns = view["selectedColumns"]
+    assert columns[:5] == [
+        "params.`suite`",
+        "params.`date`",
+        "metrics.`efr`",
+        "metrics.`efr_low`",
+        "metrics.`efr_high`",
+    ]
+    assert columns[5:] == ["metrics.`floor`", "metrics.`source_score`", "tags.`weakest_relation`", "tags.`gate`"]
+    rows = store.search_runs([experiment.experiment_id], view["searchFilter"], order_by=[f"{view['orderByKey']} DESC"])
+    assert {run.info.run_name for run in rows} == {"alpha", "beta"}  # its systems, not the invocation above them
+    assert window.link("http://h:1", ["7"]).startswith("http://h:1/#/experiments/7/runs?viewStateShareKey=medtest&")
+    assert "/#/compare-experiments/s?experiments=%5B%227%22%2C%228%22%5D&" in window.link("http://h:1", ["7", "8"])
+
+
+def test_a_figure_that_stays_is_logged_once_and_one_that_goes_ends_the_run(home):
+    suite = make_suite()
+    tracker = tracking.Tracker(home)
+    parents = tracker.parent(suite.name, "above", {})
+    first = tracking.Child(name="net", tags={"system": "net"}, metrics={"efr": 1.0, "efr/blur": {1: 0.0, 2: 5.0}})
+    run = tracker.child(suite.name, parents, first)
+    again = replace(first, run_id=run, metrics={"efr": 2.0, "efr/blur": {1: 0.0, 2: 5.0, 3: 7.0}})
+    assert tracker.child(suite.name, parents, again) == run
+    steps = [(point.step, point.value) for point in client(home).get_metric_history(run, "efr/blur")]
+    assert sorted(steps) == [(1, 0.0), (2, 5.0), (3, 7.0)]
+    assert client(home).get_run(run).data.metrics["efr"] == 2.0
+    other = tracker.child(suite.name, parents, replace(again, metrics={"efr": 2.0}))
+    assert other != run
+    retired = client(home).get_run(run).data.tags
+    assert (retired["replaced_by"], "system" in retired) == (other, False)
+    tracker.close(parents)
+
+
+def test_more_relations_than_there_is_room_for_leave_the_worst(home):
+    suite = make_suite()
+    material = finish(suite, invocation(home), leave_run(home, suite, seeds=2)).materials[0]
+    table = material.tables.efr
+    plain = table[table.relation == "blur"]
+    many = [plain.assign(relation=f"r{number:02}", efr_percent=float(number)) for number in range(60)]
+    wide = replace(material, tables=replace(material.tables, efr=pd.concat([table, *many], ignore_index=True)))
+    found = child_of(wide, material.folder, run_id=None, ended_well=True)
+    assert len(found.metrics) == 40
+    assert {"efr", "efr/r59", "efr/r40"} <= set(found.metrics)
+    assert "efr/r01" not in found.metrics
 
 
 @pytest.mark.slow
@@ -350,6 +423,59 @@ def test_addresses_are_shown_without_passwords_or_paths(tmp_path):
     assert tracking.where(tmp_path, tracking.store_uri(tmp_path, None)) == "mlruns/mlflow.db"
     assert tracking.where(tmp_path, "https://me:secret@lab.example:5000/x") == "https://lab.example:5000"
     assert tracking.where(tmp_path, f"sqlite:///{tmp_path}/other.db") == "sqlite store"
+
+
+def test_a_store_that_was_moved_takes_its_artifacts_along(home, tmp_path):
+    suite = make_suite()
+    (tmp_path / "report.html").write_text("a page")
+    tracker = tracking.Tracker(home)
+    parents = tracker.parent(suite.name, "above", {})
+    pages = [(tmp_path / "report.html", "")]
+    tracker.child(suite.name, parents, tracking.Child(name="net", tags={"system": "net"}, artifacts=pages))
+    tracker.close(parents)
+    other = tmp_path / "elsewhere"
+    other.mkdir()
+    shutil.move(home / "mlruns", other / "mlruns")
+    tracking.ensure_store(tracking.local_uri(other), other)
+    store = client(other)
+    (child,) = [run for run in store.search_runs(["1"]) if "system" in run.data.tags]
+    assert child.info.artifact_uri.startswith((other / "mlruns").resolve().as_uri() + "/")
+    assert "report.html" in {item.path for item in store.list_artifacts(child.info.run_id)}
+    assert store.get_experiment("1").artifact_location == (other / "mlruns" / "synthetic").resolve().as_uri()
+
+
+def test_artifacts_of_a_store_elsewhere_lie_under_home_and_not_in_the_working_directory(made, tmp_path, monkeypatch):
+    (tmp_path / "cwd").mkdir()
+    monkeypatch.chdir(tmp_path / "cwd")
+    shutil.copy2(made, tmp_path / "other.db")
+    tracker = tracking.Tracker(tmp_path / "home", f"sqlite:///{tmp_path}/other.db")
+    tracker.close(tracker.parent("synthetic", "run", {}))
+    location = tracker.client.get_experiment_by_name("synthetic").artifact_location
+    assert location == (tmp_path / "home" / "mlruns" / "synthetic").resolve().as_uri()
+    assert list((tmp_path / "cwd").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("uri", "shown"),
+    [
+        ("sqlite:////nowhere/at/all/other.db", "sqlite:///…/other.db"),
+        ("http://me:s@ecret@127.0.0.1:9/x?token=abc", "127.0.0.1:9"),
+        ("nosuch://me:secret@lab.example/x", "nosuch://lab.example"),
+    ],
+)
+def test_a_variable_that_names_a_store_which_fails_is_named(tmp_path, monkeypatch, uri, shown):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    if "nowhere" in uri:
+        blocked = tmp_path / "file"
+        blocked.touch()
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{blocked}/at/other.db")
+    with pytest.raises(NotTracked) as caught:
+        tracking.Tracker(tmp_path)
+    said = str(caught.value)
+    assert "MLFLOW_TRACKING_URI" in said
+    assert shown in said
+    assert not any(secret in said for secret in ("cret", "abc", "me:", str(tmp_path)))
 
 
 def test_metric_names_are_those_every_store_takes():

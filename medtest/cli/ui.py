@@ -2,35 +2,115 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 import os
+import socket
 import subprocess
 import sys
+import time
 
 from rich.console import Console
 
 from medtest.cli.bootstrap import quiet_libraries
+from medtest.errors import MedtestError, Mistake, UserMistakes
+from medtest.paths import home
+
+_VIEWER = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+"""MLflow's server would start a dozen processes for jobs; looking at runs needs none."""
+_START_SECONDS = 180.0
+_ASK_SECONDS = 0.5
 
 
 def serve_ui(*, host: str, port: int, console: Console) -> int:
-    """Serve until Ctrl-C and return the server's exit code."""
-    from medtest.tracking import ensure_store, experiments, store_uri
+    """Serve until Ctrl-C and return the server's exit code; links are printed when it answers.
+
+    Where runs go to a server, that is where they are seen: its links are printed, and nothing is started.
+
+    Raises:
+        UserMistakes: The port is taken.
+        NotTracked: The store cannot be made or reached.
+        MedtestError: The server does not answer in three minutes.
+    """
+    from medtest.tracking import ensure_store, experiments, is_remote, store_uri, where
 
     quiet_libraries()
     uri = store_uri()
+    if is_remote(uri):
+        _tell(console, where(home(), uri), experiments(uri))
+        return 0
+    _check_free(host, port)
     ensure_store(uri)
-    console.print(f"MLflow UI: http://{host}:{port}  (Ctrl-C stops it)", markup=False, soft_wrap=True)
-    # MLflow's own front page takes every experiment for a chat application until one switches: these links do not
-    for number, name in experiments(uri):
-        link = f"http://{host}:{port}/#/experiments/{number}/runs?workflowType=machine_learning"
-        console.print(f"  {name}: {link}", markup=False, soft_wrap=True)
+    found = experiments(uri)
+    console.print("MLflow's server starts …", markup=False)
     command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", uri]
-    command += ["--host", host, "--port", str(port)]
+    command += ["--artifacts-destination", str(home() / "mlruns"), "--host", host, "--port", str(port)]
     if host in ("127.0.0.1", "localhost"):
         command += ["--workers", "1"]
-    process = subprocess.Popen(command, env=dict(os.environ))  # noqa: S603 - our own interpreter, fixed arguments
+    process = subprocess.Popen(command, env={**os.environ, **_VIEWER})  # noqa: S603 - our own interpreter
     try:
+        if _answers(process, host, port):
+            _tell(console, f"http://{_reached_at(host)}:{port}", found, "  (Ctrl-C stops it)")
         return process.wait()
     except KeyboardInterrupt:
-        process.terminate()
-        process.wait(timeout=20)
         return 0
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=20)
+
+
+def _tell(console: Console, base: str, found: list[tuple[str, str]], how_to_stop: str = "") -> None:
+    """Print the page of all systems, then each suite's alone."""
+    from medtest.tracking.window import link
+
+    if not found:
+        console.print(f"MLflow UI: {base}{how_to_stop}; no run yet.", markup=False, soft_wrap=True)
+        return
+    every = link(base, [number for number, _ in found])
+    console.print(f"MLflow, every system's run: {every}{how_to_stop}", markup=False, soft_wrap=True)
+    for number, name in found if len(found) > 1 else []:
+        console.print(f"  {name}: {link(base, [number])}", markup=False, soft_wrap=True)
+
+
+def _reached_at(host: str) -> str:
+    """Return where this machine reaches a server that listens on ``host``."""
+    if host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not listened on
+        return "127.0.0.1"
+    return f"[{host}]" if ":" in host else host
+
+
+def _check_free(host: str, port: int) -> None:
+    try:
+        with socket.create_connection((_reached_at(host).strip("[]"), port), timeout=2):
+            pass
+    except OSError:
+        return  # nobody listens
+    raise UserMistakes(
+        [
+            Mistake(
+                where="command line",
+                key="--port",
+                found=f"{port}, where a server listens already",
+                allowed="a free port",
+                fix=f"stop that server, or type medtest ui --port {port + 1 if port < 65535 else port - 1}",
+            )
+        ]
+    )
+
+
+def _answers(process: subprocess.Popen[bytes], host: str, port: int) -> bool:
+    """Wait until the server answers; False when it ended before."""
+    end = time.monotonic() + _START_SECONDS
+    while process.poll() is None:
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            connection = http.client.HTTPConnection(_reached_at(host).strip("[]"), port, timeout=5)
+            with contextlib.closing(connection):
+                connection.request("GET", "/health")
+                if connection.getresponse().status == http.client.OK:
+                    return True
+        if time.monotonic() > end:
+            raise MedtestError(f"MLflow's server does not answer on port {port} after {_START_SECONDS:.0f} s.")
+        time.sleep(_ASK_SECONDS)
+    return False

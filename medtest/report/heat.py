@@ -46,6 +46,17 @@ class Rates:
         found = self._rows.get((dataset, relation, severity, score, against, threshold_of(score, threshold)))
         return {str(key): value for key, value in found.items()} if found is not None else None
 
+    def weakest(self, criterion: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]] | None:
+        """Return the relation with the highest rate under a criterion, and its row; None where nothing was violated."""
+        rows = [
+            (name, row)
+            for name in self.plain_relations
+            if name != UNCHANGED
+            and (row := self.get(relation=name, **criterion)) is not None
+            and int(row["violations"])
+        ]
+        return max(rows, key=lambda pair: float(pair[1]["efr_percent"]), default=None)
+
     @property
     def plain_relations(self) -> list[str]:
         """The suite's relations by group, ``unchanged`` last."""

@@ -7,150 +7,72 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import medtest
+from medtest.cases import UNCHANGED
 from medtest.oracles import criteria
-from medtest.report.heat import limit_of
+from medtest.report.headline import Headline, headline_of
+from medtest.report.heat import Rates
 from medtest.report.material import SAMPLES, Material, picture_of, sample_index
-from medtest.report.words import robustness_against
-from medtest.results import answer_flips, efr
-from medtest.results.flips import AUTO
-from medtest.results.tables import FOLDER, SEED_FACTS, overall_row
+from medtest.report.words import criterion_keys
+from medtest.results import efr
+from medtest.results.tables import FOLDER, overall_row
 from medtest.tracking import Child, Picture, flat_params
+from medtest.tracking.window import GATE, HEADLINE, SUITE
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _SHORT = 12
+MOST = 40
+"""Metrics of a run: more than that nobody finds anything among."""
 
 
-def metrics(material: Material) -> dict[str, float]:
-    """Return the metrics of one system.
+def metrics(material: Material, head: Headline) -> dict[str, float | dict[int, float]]:
+    """Return the metrics of one system, 40 at most: all other figures stand in its tables.
 
-    ``efr/<score>/t<t>/<s1 … s5|all>/<relation|overall|overall_cells>`` in percent (``efr/label/…``, which has no
-    threshold), over all data sets and against the primary reference (rules like ``both`` over all severities only); for
-    the primary criterion also ``ci_low/…`` and ``ci_high/…`` of the pools, then counts, mean scores, gates, (α,σ).
+    The headline; ``efr/<relation>`` under the primary criterion over all data sets, in percent, a value for each
+    severity (its step; 0 where a relation has none), the worst relations first where there are more than there is room
+    for; what a model over an API cost.
     """
-    table, primary = material.tables.efr, material.wanted.primary
-    found: dict[str, float] = {}
-    for row in table.to_dict("records"):
-        if row["dataset"] != efr.ALL or row["against"] != primary.against or not row["cases"]:
+    cost = _cost(material)
+    curves = _curves(material)
+    worst = sorted(curves, key=lambda name: -max(curves[name].values()))[: MOST - len(HEADLINE) - len(cost)]
+    kept = {f"efr/{name}": values for name, values in curves.items() if name in set(worst)}
+    return {**head.metrics, **kept, **cost}
+
+
+def _curves(material: Material) -> dict[str, dict[int, float]]:
+    """Return the rate of each relation by severity."""
+    rates, primary = Rates(material.tables.efr), criterion_keys(material)
+    found: dict[str, dict[int, float]] = {}
+    for name in rates.plain_relations:
+        if name == UNCHANGED:
             continue
-        rule = row["score"] in criteria.RULES and row["score"] != primary.score
-        if row["severity"] == "0" or (rule and row["severity"] != efr.ALL):
-            continue
-        own = row["score"] == primary.score and limit_of(row) == primary.threshold
-        name = f"{metric_name(row['score'], limit_of(row))}/{level_name(str(row['severity']))}/{row['relation']}"
-        found[f"efr/{name}"] = float(row["efr_percent"])
-        if own and row["relation"] in {efr.OVERALL, efr.OVERALL_CELLS} and row["severity"] == efr.ALL:
-            found[f"ci_low/{name}"] = float(row["ci_low"])
-            found[f"ci_high/{name}"] = float(row["ci_high"])
-    # the UI opens comparisons with the first metric: let it be the headline
-    head = f"efr/{metric_name(primary.score, primary.threshold)}/{efr.ALL}/{efr.OVERALL}"
-    found = {**({head: found[head]} if head in found else {}), **found}
-    found |= _counts(material) | _scores(material) | _robustness(material)
-    return found | _labels(material) | _answers(material)
-
-
-def metric_name(score: str, threshold: float) -> str:
-    """Return score and threshold as metrics name them: ``dice/t0.25``, ``label``."""
-    return score if score in criteria.NO_THRESHOLD else f"{score}/t{threshold:g}"
-
-
-def level_name(severity: str) -> str:
-    """Return a severity as metrics name it: ``s3`` or ``all``."""
-    return severity if severity == efr.ALL else f"s{severity}"
-
-
-def _counts(material: Material) -> dict[str, float]:
-    primary = material.wanted.primary
-    row = overall_row(material.tables.efr, score=primary.score, threshold=primary.threshold, against=primary.against)
-    found: dict[str, float] = {}
-    if row is not None:
-        for name in ("generated", "cases", "violations", "errors", "skipped", "source_failed"):
-            found[f"count/{name}"] = float(row[name])
-    if material.tables.excluded is not None:
-        found["count/excluded"] = float(material.tables.excluded.cases)
-    gates = material.tables.gates
-    if gates:
-        found["gates/set"] = float(len(gates))
-        found["gates/held"] = float(sum(result.held for result in gates))
+        rows = {level: rates.get(relation=name, severity=level, **primary) for level in rates.severities}
+        known = {
+            int(level): float(row["efr_percent"]) for level, row in rows.items() if row is not None and row["cases"]
+        }
+        if known:
+            found[name] = known
     return found
 
 
-def _scores(material: Material) -> dict[str, float]:
-    seeds = material.tables.seeds
-    names = [name for name in seeds.columns if name not in SEED_FACTS and seeds[name].notna().any()]
-    return {f"source/{name}": float(seeds[name].mean()) for name in names}
-
-
-def _robustness(material: Material) -> dict[str, float]:
-    score = criteria.components(material.wanted.primary.score)[0]
-    against = robustness_against(material)
-    found: dict[str, float] = {}
-    for row in material.tables.alpha_sigma.to_dict("records"):
-        chosen = (row["dataset"], row["score"], row["against"]) == (efr.ALL, score, against)
-        if chosen and row["seeds"]:
-            found[f"alpha/{score}/{row['relation']}"] = float(row["alpha"])
-            found[f"sigma/{score}/{row['relation']}"] = float(row["sigma"])
-    return found
-
-
-def _labels(material: Material) -> dict[str, float]:
-    """Return accuracy and its kin by relation and flip probabilities by difficulty, fractions, for classifiers."""
-    labels = material.tables.labels
-    found: dict[str, float] = {}
-    if labels is None:
-        return found
-    for row in labels.classification.to_dict("records"):
-        if (row["dataset"], row["severity"]) == (efr.ALL, efr.ALL):
-            for name in ("accuracy", "kappa", "f1", "auroc"):
-                if row[name] == row[name]:
-                    found[f"{name}/{row['relation']}"] = float(row[name])
-    for row in labels.flips.to_dict("records"):
-        if (row["dataset"], row["rule"]) == (efr.ALL, AUTO) and row["fp"] == row["fp"]:
-            found[f"flip_probability/{level_name(str(row['severity']))}/{row['relation']}"] = float(row["fp"])
-    return found
-
-
-def _answers(material: Material) -> dict[str, float]:
-    """Return accuracy by question, flips net of asking again, refusals and cost, of systems that answer questions."""
+def _cost(material: Material) -> dict[str, float]:
+    """Return what the calls of a model over an API took."""
     answers = material.tables.answers
-    found: dict[str, float] = {}
     if answers is None:
-        return found
-    for row in answers.accuracy.to_dict("records"):
-        for metric, column in (("accuracy", "source"), ("accuracy_perturbed", "perturbed")):
-            if row[column] == row[column]:
-                found[f"{metric}/{_plain(str(row['item']))}"] = float(row[column])
-    for row in answers.flips.to_dict("records"):
-        pool = row["item"] == answer_flips.ALL or row["relation"] == answer_flips.OVERALL
-        if pool and row["cases"]:
-            name = f"{row['item']}/{row['relation']}"
-            found[f"flips/{name}"] = float(row["rate"])
-            if row["net"] == row["net"]:
-                found[f"flips_net/{name}"] = float(row["net"])
-    for row in answers.states.to_dict("records"):
-        if row["item"] == answer_flips.ALL and row["refusal_rate"] == row["refusal_rate"]:
-            found[f"refusals/{row['relation']}"] = float(row["refusal_rate"])
-            found[f"unparsed/{row['relation']}"] = float(row["unparsed"])
-            if answers.judge:
-                found[f"read_by_judge/{row['relation']}"] = float(row["by_judge"])
+        return {}
+    names = ("cost_usd", "prompt_tokens", "completion_tokens", "seconds_median", "seconds_p95", "attempts")
+    found: dict[str, float] = {}
     for row in answers.costs.to_dict("records")[:1]:
-        names = ("cost_usd", "prompt_tokens", "completion_tokens", "seconds_median", "seconds_p95", "attempts")
         found |= {f"cost/{name}": float(row[name]) for name in names if row[name] == row[name]}
     if answers.judge_cost_usd is not None:
         found["cost/judge_usd"] = answers.judge_cost_usd
     return found
 
 
-def _plain(item: str) -> str:
-    """Return a question, or an average over questions, as metrics name it."""
-    return item.replace(" ", "_")
-
-
-def tags(material: Material) -> dict[str, str]:
+def tags(material: Material, head: Headline) -> dict[str, str]:
     """Return the tags of one system's run."""
-    wanted, results = material.wanted, material.tables.gates
-    gates = "none" if not results else "held" if all(result.held for result in results) else "not held"
+    wanted, gates = material.wanted, head.tags[GATE]
     finished, planned = material.run.get("cases_finished", ""), material.run.get("cases_planned", "")
     primary = wanted.primary
     found = {
@@ -165,7 +87,8 @@ def tags(material: Material) -> dict[str, str]:
         "seeds": "phantoms" if wanted.phantom else "images",
         "simulated": str(material.simulated).lower(),
         "trained_on": ", ".join(wanted.trained_on),
-        "gates": gates,
+        **head.tags,
+        "finished": str(material.run.get("finished_at", "")),
         "cases": f"partial, {finished} of {planned}" if material.partial else "whole",
         "device": str(material.run.get("device", "")),
         "code_version": medtest.__version__,
@@ -192,16 +115,17 @@ def child_of(material: Material, target: Path, *, run_id: str | None, ended_well
         run_id: The run that an earlier invocation wrote.
         ended_well: Whether the run ended well.
     """
+    name = f"{material.system} [{material.view[:_SHORT]}]" if material.view else material.system
+    head = headline_of(material, name)
     covers: Mapping[str, Any] = material.run.get("covers") or {}
     digest = str(material.run.get("digest", ""))
-    suffix = f" [{material.view[:_SHORT]}]" if material.view else ""
     seeds = material.tables.seeds
     return Child(
-        name=f"{material.system}{suffix}",
+        name=name,
         run_id=run_id,
-        params={"digest": digest, **flat_params(covers)},
-        tags=tags(material),
-        metrics=metrics(material),
+        params={SUITE: material.wanted.suite, "digest": digest, **flat_params(covers)},
+        tags=tags(material, head),
+        metrics=metrics(material, head),
         tables={f"tables/{Path(name).stem}.json": frame for name, frame in _shown(material).items()},
         seeds=_identity(seeds) if not seeds.empty else None,
         seeds_name=f"{material.wanted.suite}-seeds",

@@ -267,18 +267,10 @@ def _cards(material: Material, row: Mapping[str, Any] | None, rates: Rates) -> l
 
 
 def _weakest(material: Material, rates: Rates) -> dict[str, Any] | None:
-    rows = [
-        (name, row)
-        for name in rates.plain_relations
-        if name != UNCHANGED
-        and (row := rates.get(relation=name, **criterion_keys(material))) is not None
-        and int(row["cases"])
-    ]
-    if not rows:
+    worst = rates.weakest(criterion_keys(material))
+    if worst is None:
         return None
-    name, row = max(rows, key=lambda pair: float(pair[1]["efr_percent"]))
-    if not int(row["violations"]):
-        return None
+    name, row = worst
     return {
         "name": f"Weakest against {name.replace('_', ' ')}",
         "value": percent(row["efr_percent"]),

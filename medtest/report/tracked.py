@@ -10,6 +10,7 @@ from typing import Any
 
 from medtest.errors import NotTracked
 from medtest.report.comparison import Compared
+from medtest.report.headline import headline_of, summary
 from medtest.report.material import Material, read_run
 from medtest.report.metrics import child_of
 from medtest.report.series import files_of
@@ -72,12 +73,22 @@ def track(
             _keep_id(target, one.folder, run_id)
             write_manifest(one.folder)
             tracker.attach(run_id, [(target / RUN_FILE, ""), (one.folder / "manifest.sha256", "")])
+            tracked.rows.setdefault(suite.name, {})[child.name] = headline_of(material, child.name)
+        _say_above(tracker, tracked, suite)
         tracker.attach(tracked.runs[suite.name], _shared_files(results.compared))
         failed = False
     finally:
         if failed or not sweep:
             _close_quietly(tracker, tracked, failed=failed) if failed else tracker.close(tracked)
     return tracked
+
+
+def _say_above(tracker: Tracker, parents: Parents, suite: Suite) -> None:
+    """Let the parent run carry what its children found, those of earlier jobs of a sweep among them."""
+    rows = list(parents.rows.get(suite.name, {}).values())
+    if rows:
+        above = summary(rows, suite.description)
+        tracker.headline(parents, suite.name, above.metrics, above.tags)
 
 
 def _shared_files(compared: Compared) -> list[tuple[Path, str]]:

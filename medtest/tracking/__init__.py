@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from medtest.tracking.runs import FAILED, FINISHED, Child, Parents, Picture, Tracker, flat_params, metric_name
-from medtest.tracking.store import ensure_store, experiments, prepare_store, store_uri, where
+from medtest.tracking.store import ensure_store, experiments, is_remote, local_uri, prepare_store, store_uri, where
 
 __all__ = [
     "FAILED",
@@ -15,6 +15,8 @@ __all__ = [
     "ensure_store",
     "experiments",
     "flat_params",
+    "is_remote",
+    "local_uri",
     "metric_name",
     "prepare_store",
     "store_uri",

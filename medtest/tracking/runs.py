@@ -12,23 +12,33 @@ import json
 import re
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtest.errors import NotTracked
-from medtest.tracking.store import STORE, configure, ensure_store, local_uri, quiet, store_uri, where
+from medtest.tracking import window
+from medtest.tracking.store import (
+    STORE,
+    configure,
+    ensure_store,
+    is_remote,
+    named,
+    quiet,
+    store_uri,
+    without_credentials,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
     from mlflow import MlflowClient
+    from mlflow.entities import Metric
 
 FINISHED, FAILED = "FINISHED", "FAILED"
 
 _VALUE_LENGTH = 5900
 _KEY_LENGTH = 240
-_CREDENTIALS = re.compile(r"//[^/@\s]+@")
 _NOT_ALLOWED = re.compile(r"[^A-Za-z0-9_\-./ ]")
 
 
@@ -56,7 +66,7 @@ class Child:
         run_id: The run of an earlier invocation, or None.
         params: What the digest covers, flat.
         tags: Words to search and compare by.
-        metrics: Numbers.
+        metrics: Numbers, each alone or by step.
         tables: Tables by artifact name (``tables/efr.json``).
         seeds: The seeds that were used, logged as a data set.
         seeds_name: Name of that data set.
@@ -70,7 +80,7 @@ class Child:
     run_id: str | None = None
     params: Mapping[str, str] = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)
-    metrics: Mapping[str, float] = field(default_factory=dict)
+    metrics: Mapping[str, float | Mapping[int, float]] = field(default_factory=dict)
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     seeds: pd.DataFrame | None = None
     seeds_name: str = "seeds"
@@ -88,11 +98,13 @@ class Parents:
         uri: The store they lie in.
         runs: Run ids by suite.
         failed: Suites of which a job ended badly.
+        rows: Whatever whoever tracks wants to keep of each child from job to job, by suite and the child's name.
     """
 
     uri: str
     runs: dict[str, str] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
+    rows: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 class Tracker:
@@ -109,9 +121,8 @@ class Tracker:
     def __init__(self, home: Path, uri: str | None = None) -> None:
         self.home = home
         self.uri = store_uri(home, uri)
-        self._local = self.uri == local_uri(home)
         configure()
-        ensure_store(self.uri)
+        ensure_store(self.uri, home)
         with self._problems(), quiet():
             from mlflow import MlflowClient
 
@@ -161,6 +172,15 @@ class Tracker:
                 parents.failed.add(suite)
             return run_id
 
+    def headline(self, parents: Parents, suite: str, metrics: Mapping[str, float], tags: Mapping[str, str]) -> None:
+        """Let a suite's parent run say what its children found.
+
+        Raises:
+            NotTracked: The store failed.
+        """
+        with self._problems(), quiet():
+            self._log(parents.runs[suite], metrics, tags)
+
     def attach(self, run_id: str, files: Sequence[tuple[Path, str]]) -> None:
         """Add files to a run.
 
@@ -190,11 +210,15 @@ class Tracker:
         if found is not None and found.lifecycle_stage == "deleted":
             self._client.restore_experiment(found.experiment_id)
         if found is not None:
+            window.offer(self._client, found)
             return str(found.experiment_id)
-        location = (self.home / STORE / suite).resolve().as_uri() if self._local else None
+        # a store that is no server takes the working directory for artifacts, unless it is told a folder
+        location = None if is_remote(self.uri) else (self.home / STORE / suite).resolve().as_uri()
         try:
             kind = {"mlflow.experimentKind": "custom_model_development"}  # else the UI takes it for a chat application
-            return str(self._client.create_experiment(suite, artifact_location=location, tags=kind))
+            made = str(self._client.create_experiment(suite, artifact_location=location, tags=kind))
+            window.offer(self._client, self._client.get_experiment(made))
+            return made
         except MlflowException:
             again = self._client.get_experiment_by_name(suite)  # another process made it meanwhile
             if again is None:
@@ -203,15 +227,20 @@ class Tracker:
 
     def _run_of(self, suite: str, child: Child, parent: str) -> str:
         experiment = self._experiment(suite)
-        if child.run_id is not None and self._fits(child.run_id, experiment, child.params):
-            self._client.update_run(child.run_id, status="RUNNING", name=child.name)
-            self._client.set_tag(child.run_id, "mlflow.parentRunId", parent)
-            return child.run_id
+        earlier = None if child.run_id is None else self._alive(child.run_id, experiment)
+        if earlier is not None and _goes_on(earlier, child):
+            self._client.update_run(earlier.info.run_id, status="RUNNING", name=child.name)
+            self._client.set_tag(earlier.info.run_id, "mlflow.parentRunId", parent)
+            return str(earlier.info.run_id)
         run = self._client.create_run(experiment, run_name=child.name, tags={"mlflow.parentRunId": parent})
+        self._client.log_param(run.info.run_id, window.DATE, time.strftime("%Y-%m-%d %H:%M", time.gmtime()))
+        if earlier is not None and window.SYSTEM in earlier.data.tags:  # it is kept, and no row of its own any more
+            self._client.set_tag(earlier.info.run_id, "replaced_by", run.info.run_id)
+            self._client.delete_tag(earlier.info.run_id, window.SYSTEM)
         return str(run.info.run_id)
 
-    def _fits(self, run_id: str, experiment: str, params: Mapping[str, str]) -> bool:
-        """Whether the store holds the run, alive and with no other params: params can never be changed."""
+    def _alive(self, run_id: str, experiment: str) -> Any:
+        """Return the run, or None where the store does not hold it alive in this experiment."""
         from mlflow.exceptions import MlflowException, RestException
 
         try:
@@ -219,28 +248,20 @@ class Tracker:
         except RestException as error:
             if error.error_code != "RESOURCE_DOES_NOT_EXIST":
                 raise
-            return False
+            return None
         except MlflowException as error:
             if error.error_code not in {"RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"}:
                 raise
-            return False
-        alive = run.info.lifecycle_stage == "active" and str(run.info.experiment_id) == experiment
-        kept: Mapping[str, str] = run.data.params
-        return alive and all(kept.get(key, value) == value for key, value in _clean_params(params).items())
+            return None
+        return run if run.info.lifecycle_stage == "active" and str(run.info.experiment_id) == experiment else None
 
     def _write(self, run_id: str, child: Child) -> None:
-        from mlflow.entities import Metric, Param, RunTag
+        from mlflow.entities import Param
 
-        now = int(time.time() * 1000)
-        metrics = [Metric(metric_name(key), value, now, 0) for key, value in child.metrics.items() if value == value]
         params = [Param(key, value) for key, value in _clean_params(child.params).items()]
-        tags = [RunTag(key, value[:_VALUE_LENGTH]) for key, value in child.tags.items()]
-        for start in range(0, len(metrics), 900):
-            self._client.log_batch(run_id, metrics=metrics[start : start + 900])
         for start in range(0, len(params), 90):
             self._client.log_batch(run_id, params=params[start : start + 90])
-        for start in range(0, len(tags), 90):
-            self._client.log_batch(run_id, tags=tags[start : start + 90])
+        self._log(run_id, child.metrics, child.tags)
         self._seeds(run_id, child)
         logged = json.loads(self._client.get_run(run_id).data.tags.get("mlflow.loggedArtifacts", "[]"))
         there = {entry.get("path") for entry in logged}
@@ -251,6 +272,35 @@ class Tracker:
         for path, place in child.artifacts:
             if path.is_file():
                 self._client.log_artifact(run_id, str(path), place or None)
+
+    def _log(self, run_id: str, metrics: Mapping[str, float | Mapping[int, float]], tags: Mapping[str, str]) -> None:
+        from mlflow.entities import RunTag
+
+        new = self._new_metrics(run_id, metrics)
+        labels = [RunTag(key, value[:_VALUE_LENGTH]) for key, value in tags.items()]
+        for start in range(0, len(new), 900):
+            self._client.log_batch(run_id, metrics=new[start : start + 900])
+        for start in range(0, len(labels), 90):
+            self._client.log_batch(run_id, tags=labels[start : start + 90])
+
+    def _new_metrics(self, run_id: str, metrics: Mapping[str, float | Mapping[int, float]]) -> list[Metric]:
+        """Return the points that the run does not show yet: a point logged twice is drawn twice."""
+        from mlflow.entities import Metric
+
+        now, latest = int(time.time() * 1000), self._client.get_run(run_id).data.metrics
+        found: list[Metric] = []
+        for key, given in metrics.items():
+            name, steps = metric_name(key), given if isinstance(given, Mapping) else {0: given}
+            shown: dict[int, float] = {}
+            if name in latest:
+                history = sorted(self._client.get_metric_history(run_id, name), key=lambda point: point.timestamp)
+                shown = {point.step: point.value for point in history}
+            found += [
+                Metric(name, value, now, step)
+                for step, value in steps.items()
+                if value == value and shown.get(step) != value
+            ]
+        return found
 
     def _seeds(self, run_id: str, child: Child) -> None:
         if child.seeds is None or child.seeds.empty:
@@ -297,13 +347,22 @@ class Tracker:
         except NotTracked:
             raise
         except Exception as error:  # noqa: BLE001 - MLflow, SQLAlchemy, requests and servers raise anything
-            place = where(self.home, self.uri)
-            text = " ".join(str(error).replace(self.uri, place).split())
-            text = _CREDENTIALS.sub("//", text).replace(str(self.home), "HOME")[:300]
+            place = named(self.home, self.uri)
+            text = " ".join(without_credentials(str(error).replace(self.uri, place)).split())
+            text = text.replace(str(self.home), "HOME")[:300]
             raise NotTracked(
                 f"Results are whole on disk, but MLflow at {place} could not take them: "
                 f"{type(error).__name__}: {text}. The same command tracks them later; no case is run again."
             ) from error
+
+
+def _goes_on(run: Any, child: Child) -> bool:
+    """Whether a run can hold what a child holds: params can never be changed, and metrics never be taken back."""
+    kept: Mapping[str, str] = run.data.params
+    names: Set[str] = {metric_name(key) for key in child.metrics}
+    return set(run.data.metrics) <= names and all(
+        kept.get(key, value) == value for key, value in _clean_params(child.params).items()
+    )
 
 
 def metric_name(name: str) -> str:

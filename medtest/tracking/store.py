@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -18,7 +19,7 @@ from urllib.parse import urlsplit
 
 from medtest.errors import NotTracked
 from medtest.paths import home as medtest_home
-from medtest.tracking import store_files
+from medtest.tracking import store_files, window
 
 T = TypeVar("T")
 
@@ -28,6 +29,8 @@ _SQLITE = "sqlite:///"
 URI_VARIABLE = "MLFLOW_TRACKING_URI"
 
 _LOCK_SECONDS = 600.0
+_ADDRESS = re.compile(r"(\w+:)//([^\s'\"<>)]+)")
+_QUERY = re.compile(r"\?\S*=[^\s'\"<>)]*")
 _ENVIRONMENT = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "DO_NOT_TRACK": "true",
@@ -60,34 +63,50 @@ def local_uri(home: Path) -> str:
     return f"{_SQLITE}{home / STORE / DATABASE}"
 
 
-def ensure_store(uri: str) -> None:
+def ensure_store(uri: str, home: Path | None = None) -> None:
     """Make the store of a ``sqlite:///`` address, or bring it up to date; other stores are their servers' matter.
+
+    Args:
+        uri: The store's address.
+        home: Folder that holds ``mlruns/``; None for :func:`medtest.paths.home`.
 
     Raises:
         NotTracked: It cannot be made or upgraded.
     """
     if uri.startswith(_SQLITE) and "?" not in uri and not uri.endswith(":memory:"):
-        prepare_store(Path(uri.removeprefix(_SQLITE)))
+        prepare_store(Path(uri.removeprefix(_SQLITE)), named(home if home is not None else medtest_home(), uri))
 
 
-def experiments(uri: str, most: int = 30) -> list[tuple[str, str]]:
-    """Return the ids and names of a store's experiments, the newest change first; those without a suite are left out.
+def experiments(uri: str, most: int = 60) -> list[tuple[str, str]]:
+    """Return the ids and names of a store's experiments, the newest change first, each with the page's state.
 
     Args:
         uri: The store's address.
         most: How many.
 
-    Returns:
-        Pairs; none of a store that is no file of this machine, which may be slow to answer or gone.
+    Raises:
+        NotTracked: The store cannot be reached.
     """
-    if not uri.startswith(_SQLITE):
-        return []
     configure()
     from mlflow import MlflowClient
 
-    with quiet():
-        found = MlflowClient(tracking_uri=uri).search_experiments(max_results=most, order_by=["last_update_time DESC"])
-    return [(str(one.experiment_id), str(one.name)) for one in found if one.name != "Default"]
+    try:
+        with quiet():
+            client = MlflowClient(tracking_uri=uri)
+            found = client.search_experiments(max_results=most + 1, order_by=["last_update_time DESC"])
+            found = [one for one in found if one.name != "Default"][:most]
+            for one in found:
+                window.offer(client, one)
+    except Exception as error:  # noqa: BLE001 - MLflow, requests and servers raise anything
+        text = " ".join(without_credentials(str(error).replace(uri, "")).split())[:300]
+        place = named(medtest_home(), uri)
+        raise NotTracked(f"MLflow at {place} cannot be reached: {type(error).__name__}: {text}") from error
+    return [(str(one.experiment_id), str(one.name)) for one in found]
+
+
+def is_remote(uri: str) -> bool:
+    """Whether a store is a server's, which keeps artifacts itself, and no file or database that is opened here."""
+    return urlsplit(uri).scheme in {"http", "https", "databricks"} or uri.startswith("databricks")
 
 
 def where(home: Path, uri: str) -> str:
@@ -98,6 +117,25 @@ def where(home: Path, uri: str) -> str:
     if parts.hostname:
         return f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
     return f"{parts.scheme or 'a'} store"
+
+
+def named(home: Path, uri: str) -> str:
+    """Return the store's place as :func:`where`, and where it was named: a variable is easily forgotten.
+
+    Of a file the last part of its path is shown.
+    """
+    try:
+        place, path = where(home, uri), urlsplit(uri).path
+    except ValueError:  # a port that is no number
+        place, path = "an address that cannot be read", ""
+    if place.endswith(" store") and path.strip("/"):
+        place = f"{urlsplit(uri).scheme or 'file'}:///…/{Path(path).name}"
+    return f"{place} (named by {URI_VARIABLE})" if uri == os.environ.get(URI_VARIABLE) else place
+
+
+def without_credentials(text: str) -> str:
+    """Return a text whose addresses show neither users nor what stands after a question mark."""
+    return _QUERY.sub("", _ADDRESS.sub(lambda found: f"{found[1]}//{found[2].rpartition('@')[2]}", text))
 
 
 def configure() -> None:
@@ -117,11 +155,14 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def prepare_store(database: Path) -> None:
+def prepare_store(database: Path, shown: str = "") -> None:
     """Make a store, or bring it up to date; many processes may do so at once, and any may die meanwhile.
+
+    Where its folder was moved, the addresses of artifacts in it follow.
 
     Args:
         database: The SQLite file; artifacts of experiments that others make lie beside it.
+        shown: What messages call it.
 
     Raises:
         NotTracked: It cannot be made or upgraded.
@@ -137,14 +178,17 @@ def prepare_store(database: Path) -> None:
                 _make(database)
             elif not store_files.is_current(database):
                 _upgrade(database)
+            if database.parent.name == STORE:
+                store_files.follow(database)
     except Timeout as error:
         words = "Results are whole on disk, but another process has been making the MLflow store for ten minutes."
         raise NotTracked(words) from error
     except NotTracked:
         raise
     except Exception as error:  # noqa: BLE001 - alembic, SQLAlchemy and SQLite raise anything
-        text = " ".join(str(error).split())[:300].replace(str(database.parent), STORE)
-        words = f"the MLflow store {STORE}/{database.name} cannot be made: {type(error).__name__}: {text}"
+        text = " ".join(str(error).split()).replace(str(database.parent), database.parent.name)[:300]
+        place = shown or f"{database.parent.name}/{database.name}"
+        words = f"the MLflow store {place} cannot be made: {type(error).__name__}: {text}"
         raise NotTracked(f"Results are whole on disk, but {words}") from error
 
 

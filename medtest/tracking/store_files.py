@@ -66,6 +66,26 @@ def is_current(database: Path) -> bool:
     return {row[0] for row in rows} == heads()
 
 
+def follow(database: Path) -> None:
+    """Let the artifacts of a store that was moved be found, and new ones be written, where it lies now.
+
+    MLflow notes whole addresses. That of its first experiment says where the store was made; what lay below that folder
+    lies below this one.
+    """
+    here = database.parent.resolve().as_uri()
+    with contextlib.closing(sqlite3.connect(database, timeout=30)) as connection:
+        row = connection.execute("SELECT artifact_location FROM experiments WHERE experiment_id = 0").fetchone()
+        there = str(row[0] or "").removesuffix("/0") if row else ""
+        if there == here or not re.fullmatch(rf"file:///.*/{re.escape(database.parent.name)}", there):
+            return
+        for table, column in (("experiments", "artifact_location"), ("runs", "artifact_uri")):
+            connection.execute(
+                f"UPDATE {table} SET {column} = ? || substr({column}, ?) WHERE substr({column}, 1, ?) = ?",  # noqa: S608
+                (here, len(there) + 1, len(there) + 1, f"{there}/"),
+            )
+        connection.commit()
+
+
 def heads() -> set[str]:
     """Return the newest revisions of MLflow's migrations, read from the scripts that it ships."""
     spec = importlib.util.find_spec("mlflow")

@@ -25,6 +25,7 @@ from medtest.report.answer_images import illustration
 from medtest.report.answers import floor_words, judge_words
 from medtest.report.console import on_sources
 from medtest.report.finish import Finished, finish, remake
+from medtest.report.headline import headline_of
 from medtest.report.metrics import metrics, tags
 from medtest.report.page import report_page
 from medtest.results.answer_accuracy import AVERAGE_18
@@ -183,9 +184,9 @@ def test_a_simulation_says_so_wherever_it_is_shown(ran: Any) -> None:
     assert not [name for name in accuracy if name.startswith("published")]
     assert "<b>Simulated.</b>" in text
     assert "Simulated: " in text
-    assert tags(done.materials[1])["simulated"] == "true"
-    assert tags(done.materials[0])["simulated"] == "false"
-    assert "Simulated" in tags(done.materials[1])["mlflow.note.content"]
+    assert tags(done.materials[1], headline_of(done.materials[1], ""))["simulated"] == "true"
+    assert tags(done.materials[0], headline_of(done.materials[0], ""))["simulated"] == "false"
+    assert "Simulated" in tags(done.materials[1], headline_of(done.materials[1], ""))["mlflow.note.content"]
     assert "(simulated)" in done.note
     page = (home / "outputs" / "runner_suite" / "comparison.html").read_text(encoding="utf-8")
     tables = re.findall(r"<table.*?</table>", page, flags=re.DOTALL)
@@ -206,13 +207,14 @@ def test_a_simulation_says_so_wherever_it_is_shown(ran: Any) -> None:
 
 def test_metrics_have_fixed_names(ran: Any) -> None:
     _, _, _, done = ran
-    found = metrics(done.materials[0])
-    wanted = {"efr/answer/s3/overall", "efr/answer/all/overall", "efr/answer/s3/dim", "accuracy/text", "cost/cost_usd"}
-    wanted |= {"accuracy_perturbed/text", "flips/all/overall", "flips_net/all/overall", "flips/text/overall"}
-    wanted |= {"refusals/overall", "refusals/source", "unparsed/overall", "cost/seconds_median", "gates/set"}
-    assert wanted <= set(found)
-    assert found["efr/answer/s3/overall"] == pytest.approx(100 * found["flips/all/overall"], abs=1e-3)
-    assert all(value == value for value in found.values())  # noqa: PLR0124 - no NaN reaches a store
+    head = headline_of(done.materials[0], "teller")
+    found = metrics(done.materials[0], head)
+    assert {"efr", "efr_low", "efr_high", "floor", "efr/dim", "cost/cost_usd", "cost/seconds_median"} <= set(found)
+    assert len(found) <= 40
+    flips = done.materials[0].tables.answers.flips
+    pooled = flips[(flips.item == "all") & (flips.relation == "overall")]
+    assert found["efr"] == pytest.approx(100 * pooled.rate.iloc[0], abs=1e-3)
+    assert all(value == value for value in head.metrics.values())  # noqa: PLR0124 - no NaN reaches a store
 
 
 def test_strips_have_their_words_beside_them(ran: Any) -> None:

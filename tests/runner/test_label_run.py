@@ -26,6 +26,7 @@ from medtest.preparation import prepare, seed_factors
 from medtest.records import LABEL_FACTORS
 from medtest.report.console import flips
 from medtest.report.finish import finish
+from medtest.report.headline import headline_of
 from medtest.report.material import Material
 from medtest.report.metrics import metrics, tags
 from medtest.report.sections import robustness
@@ -149,12 +150,13 @@ def test_gates_report_and_metrics(whole: Any, tmp_path: Path) -> None:
     tables = make_tables(folder, gated)
     assert not tables.gates[0].held and str(tables.gates[0]).startswith("not held: label against source")
     material = Material(folder=folder, wanted=Wanted.of(gated), tables=tables, run={}, notices=[], command="", view="")
-    found = metrics(material)
-    assert next(iter(found)) == "efr/label/all/overall"
-    assert {"efr/label/s3/overall", "efr/label/s3/fade", "efr/probability/t0.25/all/overall"} <= set(found)
-    assert found["source/agreement"] == 1.0 and found["gates/set"] == 1
-    assert not [name for name in found if "nan" in name or "/t0/" in name]
-    assert tags(material)["criterion"] == "label against source"
+    head = headline_of(material, "net")
+    found = metrics(material, head)
+    assert list(found)[:3] == ["efr", "efr_low", "efr_high"]
+    assert set(found["efr/fade"]) == {1, 2, 3, 4, 5}
+    assert found["source_score"] == 1.0 and len(found) <= 40
+    assert head.tags["gate"] == "not held"
+    assert tags(material, head)["criterion"] == "label against source"
     result = finish(suite, Invocation(home=home, track=False, quiet=True), outcome)
     page = result.reports[0].read_text()
     assert "the label is another one than on the source image" in page

@@ -1,0 +1,96 @@
+"""What MLflow's page of runs shows of a system in one row, and of an invocation in the row above its systems."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from medtest.cases import UNCHANGED
+from medtest.report import sections
+from medtest.report.heat import Rates, percent
+from medtest.report.material import Material
+from medtest.report.words import criterion_keys
+from medtest.results import efr
+from medtest.tracking.window import GATE, HEADLINE, WEAKEST
+
+_GATES = ("not held", "held", "none")
+"""The gravest first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Headline:
+    """One row.
+
+    Attributes:
+        name: The run's name.
+        simulated: Whether the system simulates a product.
+        metrics: What of ``efr``, ``efr_low``, ``efr_high``, ``floor`` (percent) and ``source_score`` there is.
+        tags: ``weakest_relation`` and ``gate``.
+    """
+
+    name: str
+    simulated: bool = False
+    metrics: dict[str, float] = field(default_factory=dict)
+    tags: dict[str, str] = field(default_factory=dict)
+
+
+def headline_of(material: Material, name: str) -> Headline:
+    """Return a system's row: the primary criterion over all its cases."""
+    rates, primary = Rates(material.tables.efr), criterion_keys(material)
+    row = rates.get(relation=efr.OVERALL, **primary)
+    floor = rates.get(relation=UNCHANGED, **primary)
+    found: dict[str, float] = {}
+    if row is not None and int(row["cases"]):
+        ends = (row["efr_percent"], row["ci_low"], row["ci_high"])
+        found |= {key: float(value) for key, value in zip(HEADLINE, ends, strict=False)}
+    if floor is not None and int(floor["cases"]):
+        found["floor"] = float(floor["efr_percent"])
+    seeds, score = material.tables.seeds, sections.curve_score(material)
+    if not seeds.empty and score in seeds.columns and seeds[score].notna().any():
+        found["source_score"] = float(seeds[score].mean())
+    results = material.tables.gates
+    gate = "none" if not results else "held" if all(result.held for result in results) else "not held"
+    worst = rates.weakest(primary)
+    weakest = "none" if worst is None else f"{worst[0]}, {percent(worst[1]['efr_percent'])}"
+    return Headline(
+        name=name,
+        simulated=material.simulated,
+        metrics={key: value for key, value in found.items() if value == value},
+        tags={WEAKEST: weakest, GATE: gate},
+    )
+
+
+def summary(rows: Sequence[Headline], description: str = "") -> Headline:
+    """Return the row above several systems: the one with the highest rate speaks, and its tags name it.
+
+    What simulates a product speaks only where nothing else does. ``tags`` hold a table of all of them, which MLflow
+    shows on the run's own page.
+
+    Args:
+        rows: One for each system, at least one.
+        description: What stands above the table.
+    """
+    real = [row for row in rows if not row.simulated] or list(rows)
+    worst = max(real, key=lambda row: row.metrics.get("efr", -1.0))
+    tags = {**worst.tags, GATE: min((row.tags[GATE] for row in rows), key=_GATES.index)}
+    if len(rows) > 1:
+        tags[WEAKEST] = f"{worst.name}: {worst.tags[WEAKEST]}"
+    tables = [_table([row for row in rows if row.simulated == simulated]) for simulated in (False, True)]
+    tags["mlflow.note.content"] = "\n\n".join(text for text in (description, *tables) if text)
+    return Headline(name=worst.name, simulated=worst.simulated, metrics=worst.metrics, tags=tags)
+
+
+def _table(rows: Sequence[Headline]) -> str:
+    """Return rows as a table in Markdown; names and relations are ids, which need no escapes."""
+    if not rows:
+        return ""
+    head = ["system", "EFR %", "95 % interval", "floor %", "source score", "weakest relation", "gate"]
+    lines = [head, ["---"] * len(head)]
+    for row in sorted(rows, key=lambda one: -one.metrics.get("efr", -1.0)):
+        shown = {
+            name: f"{value:.3f}" if name == "source_score" else f"{value:.1f}" for name, value in row.metrics.items()
+        }
+        ends = f"{shown['efr_low']} to {shown['efr_high']}" if {"efr_low", "efr_high"} <= set(shown) else ""
+        cells = [row.name, shown.get("efr", ""), ends, shown.get("floor", ""), shown.get("source_score", "")]
+        lines.append([*cells, row.tags[WEAKEST], row.tags[GATE]])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,0 +1,75 @@
+"""MLflow's page of runs as medtest opens it: one row a system, the figures that matter as columns, newest first.
+
+The state of that page lies in a tag of the experiment, and a link names the tag's key. MLflow's own format of a shared
+view; of several experiments on one page it reads the first one's tag, so that all of them have it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Experiment
+
+HEADLINE = ("efr", "efr_low", "efr_high", "floor", "source_score")
+"""Metrics that every system's run has, as far as it has any such figure: rates in percent, a mean score."""
+SUITE, DATE = "suite", "date"
+"""Params of a system's run: MLflow sorts by params and metrics, not by tags."""
+WEAKEST, GATE, SYSTEM = "weakest_relation", "gate", "system"
+"""Tags of a system's run; parents lack the last one, by which systems are told from them."""
+
+KEY = "medtest"
+TAG = f"mlflow.sharedViewState.{KEY}"
+_WIDTHS = {SUITE: 105, DATE: 125, "efr": 68, "efr_low": 68, "efr_high": 72, "floor": 62, "source_score": 92}
+_WIDTHS |= {WEAKEST: 132, GATE: 72}
+_MOST = 60
+"""Experiments in one link: an address has an end."""
+
+
+def _columns() -> dict[str, int]:
+    """Return the columns' names as MLflow writes them, in order, with their widths in pixels."""
+    kinds = [("params", (SUITE, DATE)), ("metrics", HEADLINE), ("tags", (WEAKEST, GATE))]
+    return {f"{kind}.`{name}`": _WIDTHS[name] for kind, names in kinds for name in names}
+
+
+def state() -> dict[str, Any]:
+    """Return what the page shows: its rows, their order and its columns."""
+    columns = _columns()
+    narrow = {"attributes.`Run Name`": 170, "runDateAndNestInfo": 118, "duration": 70}
+    return {
+        "searchFilter": f"tags.{SYSTEM} != ''",
+        "orderByKey": f"params.`{DATE}`",
+        "orderByAsc": False,
+        "startTime": "ALL",
+        "lifecycleFilter": "Active",
+        "datasetsFilter": [],
+        "modelVersionFilter": "All Runs",
+        "selectedColumns": list(columns),
+        "columnOrder": [*narrow, *columns],
+        "columnWidths": {**narrow, **columns},
+    }
+
+
+def offer(client: MlflowClient, experiment: Experiment) -> None:
+    """Give an experiment the page's state, where it has none or that of another version."""
+    text = json.dumps(state(), separators=(",", ":"))
+    if experiment.tags.get(TAG) != text:
+        client.set_experiment_tag(experiment.experiment_id, TAG, text)
+
+
+def link(base: str, numbers: Sequence[str]) -> str:
+    """Return the address of the page that shows the runs of one experiment or of several.
+
+    Args:
+        base: Address of the server.
+        numbers: Ids of experiments, the newest first; what is beyond 60 is left out.
+    """
+    view = f"viewStateShareKey={KEY}&workflowType=machine_learning"
+    if len(numbers) == 1:
+        return f"{base}/#/experiments/{numbers[0]}/runs?{view}"
+    listed = quote(json.dumps(list(numbers[:_MOST]), separators=(",", ":")))
+    return f"{base}/#/compare-experiments/s?experiments={listed}&{view}"
