@@ -155,10 +155,11 @@ class Job:
         return _result(label, int(ended.code), ended.note)
 
     def _invocation(self, loaded: Loaded, hydra: Any) -> Invocation:
-        whole = typed_command(self.called, self.typed)
+        hide = loaded.suite.privacy.seed_ids == "hashed"
+        whole = typed_command(self.called, self.typed, hide_paths=hide)
         if self.alone:
             return invocation_of(loaded, whole)
-        own = typed_command(self.called, job_tokens(self.typed, task_overrides(hydra)))
+        own = typed_command(self.called, job_tokens(self.typed, task_overrides(hydra)), hide_paths=hide)
         return invocation_of(loaded, own, sweep_command=whole)
 
 
@@ -248,7 +249,10 @@ def show_summary(results: list[JobResult]) -> None:
 
 
 def _label(overrides: Iterable[str]) -> str:
-    plain = [re.sub(r"^\+\+(chosen\.)?|(?<=\.)_id_(?=\d)", "", without_keys(str(override))) for override in overrides]
+    plain = [
+        re.sub(r"^\+\+(chosen\.|system_(?=name=))?|(?<=\.)_id_(?=\d)", "", without_keys(str(override)))
+        for override in overrides
+    ]
     shown = [re.sub(r"='([\w.-]+)'$", r"=\1", override) for override in plain]
     return " ".join(shown) or "(no overrides)"
 

@@ -1,17 +1,28 @@
-"""What was typed, as reports and MLflow show it: without paths of this machine, and for each job of a sweep its own."""
+"""What was typed, as reports and MLflow show it: without keys and home folders, and for each job of a sweep its own."""
 
 from __future__ import annotations
 
 import re
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 
 _CREDENTIALS = re.compile(r"//[^@\s]+@")
+_HOMES = re.compile(r"(/home/|/Users/|[A-Za-z]:[\\/]Users[\\/])[^/\\\s,;:'\"\]})]+")
 _MULTIRUN = ("-m", "--multirun")
 
 
-def typed_command(called: str, typed: Sequence[str]) -> str:
-    """Return the command as typed, for reports: paths of this machine and addresses of servers taken out."""
+def typed_command(called: str, typed: Sequence[str], *, hide_paths: bool = False) -> str:
+    """Return the command as typed, for "to do this again" in reports: keys and home folders taken out.
+
+    What lies in the user's home begins with ``~``, which medtest reads as well, and what lies below the working folder
+    is relative to it; other people's homes have no name.
+
+    Args:
+        called: How the command is called.
+        typed: What was typed after it.
+        hide_paths: Take every path and address out: ids of seeds are hashed, and folders may be called as patients are.
+    """
     from medtest.suite.overrides import PATH_KEYS, unquoted
 
     shown: list[str] = []
@@ -23,13 +34,29 @@ def typed_command(called: str, typed: Sequence[str]) -> str:
         local = plain.startswith(("/", "~", "\\")) or ":" in plain[:3] or ".." in plain
         if equals and last == "uri":
             shown.append(f"{key}=URI")
+        elif not hide_paths:
+            shown.append(_without_home(token))
         elif equals and (last in PATH_KEYS or key == "--config-dir") and last != "target" and local:
             shown.append(f"{key}=PATH")
         elif "://" in token or (local and equals) or token.startswith(("/", "~")) or "{" in token and "/" in token:
             shown.append(f"{key}=…" if equals else "PATH")
         else:
             shown.append(token)
-    return " ".join([called, *(token if token.endswith(("=PATH", "=URI")) else shlex.quote(token) for token in shown)])
+    return " ".join([called, *(_quoted(token) for token in shown)])
+
+
+def _without_home(token: str) -> str:
+    here, own = str(Path.cwd()).rstrip("/\\"), str(Path.home()).rstrip("/\\")
+    if here and here != own:
+        token = re.sub(rf"(?<![\w./~-]){re.escape(here)}/(?=[^/\s])", "", token)
+    if own:
+        token = re.sub(rf"(?<![\w./~-]){re.escape(own)}(?=[/\\\s,;:'\"\]}})]|$)", "~", token)
+    return _HOMES.sub(r"\1…", token)
+
+
+def _quoted(token: str) -> str:
+    """Return a token as a shell takes it; ``~`` and ``…`` need no quotes inside of one."""
+    return token if re.fullmatch(r"[\w@%+=:,./~…-]+", token) and not token.startswith("~") else shlex.quote(token)
 
 
 def without_keys(token: str) -> str:

@@ -19,7 +19,14 @@ from medtest.report.intervals import legend, short_words
 from medtest.report.material import Material
 from medtest.report.page import render
 from medtest.report.series import SeriesResult, sections_of, write_series
-from medtest.report.words import cluster_word, criterion_keys, criterion_words, phantom_words, score_words
+from medtest.report.words import (
+    cluster_word,
+    criterion_keys,
+    criterion_words,
+    model_words,
+    phantom_words,
+    score_words,
+)
 from medtest.results import efr
 from medtest.results.common import Common, common_cases
 from medtest.results.differences import LEVEL, difference_table
@@ -237,6 +244,7 @@ def _system_line(material: Material, own: Material, rates: Rates, link: str) -> 
     held = sum(result.held for result in results)
     return {
         "name": material.system,
+        "model": model_words(material, digits=12),
         "trained_on": ", ".join(material.wanted.trained_on),
         "partial": f"partial: {material.partial}" if material.partial else "",
         "efr": percent(row["efr_percent"]) if row is not None else "none",

@@ -88,6 +88,7 @@ def tags(material: Material, head: Headline) -> dict[str, str]:
         "simulated": str(material.simulated).lower(),
         "trained_on": ", ".join(wanted.trained_on),
         **head.tags,
+        **{f"model_{key}": str(value) for key, value in (material.run.get("model") or {}).items()},
         "finished": str(material.run.get("finished_at", "")),
         "cases": f"partial, {finished} of {planned}" if material.partial else "whole",
         "device": str(material.run.get("device", "")),

@@ -24,6 +24,7 @@ from medtest.report.words import (
     criterion_words,
     expected_words,
     limit_words,
+    model_words,
     phantom_words,
     simulated_words,
     view_words,
@@ -180,6 +181,7 @@ def _facts(material: Material, rates: Rates) -> list[tuple[str, str]]:
     versions: Mapping[str, Any] = run.get("versions") or {}
     facts = [
         ("System", material.system + (f" - {run['notice']}" if run.get("notice") else "")),
+        ("Model", model_words(material)),
         ("Suite", f"{wanted.suite} {wanted.version}"),
         ("Trained on", ", ".join(wanted.trained_on)),
         ("Source cases", f"{seeds} ({sum(counts.seeds.values()):,})" if answers is None else _asked(material)),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from medtest.errors import Mistake, UserMistakes, nearest_name
+from medtest.report.material import read_run
 from medtest.results.judged import make_columns
 from medtest.results.label_tables import Reference, reference_of
 from medtest.results.records_io import RECORDS, Records
@@ -38,8 +39,12 @@ def find_reference(name: str, *, suite: Suite, home: Path, folders: Mapping[str,
             return runs[0]
         allowed = f"a folder that holds one run, as {runs[0]}" if runs else "a folder with records of a run"
         raise _mistake(name, allowed)
-    if "/" not in name and "\\" not in name and earlier.is_dir() and _runs(earlier):
-        return max(_runs(earlier), key=lambda run: (run / RECORDS).stat().st_mtime)
+    if "/" not in name and "\\" not in name:
+        below = _runs(earlier) if earlier.is_dir() else []
+        # a run that goes on under another name lies where it was begun
+        below += [run for run in _runs(earlier.parent) if read_run(run).get("system") == name]
+        if below:
+            return max(below, key=lambda run: (run / RECORDS).stat().st_mtime)
     known = list(folders)
     raise UserMistakes(
         [

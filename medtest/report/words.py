@@ -124,6 +124,21 @@ def cluster_word(material: Material) -> str:
     return "source cases" if alone else "clusters of source cases (patients, videos)"
 
 
+def model_words(material: Material, *, digits: int = 64) -> str:
+    """Return which model it was: its file and SHA-256, or the model and its host; "" where a run does not say.
+
+    Args:
+        material: The system's.
+        digits: Of the SHA-256 that are shown.
+    """
+    given = material.run.get("model")
+    model: dict[str, Any] = given if isinstance(given, dict) else {}
+    if model.get("model"):
+        return f"{model['model']} at {model['host']}" if model.get("host") else str(model["model"])
+    sha256 = f"SHA-256 {str(model['sha256'])[:digits]}" if model.get("sha256") else ""
+    return ", ".join(part for part in (str(model.get("file", "")), sha256) if part)
+
+
 def view_words(material: Material) -> str:
     """Return that the oracle is not the suite's own, or ""."""
     if not material.view:

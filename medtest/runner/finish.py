@@ -27,6 +27,8 @@ from medtest.runner.outcome import Limits, SystemOutcome
 from medtest.runner.shards import Code
 from medtest.runner.volume_cases import extreme_cases
 from medtest.suite.model import Invocation
+from medtest.systems.base import System
+from medtest.systems.naming import identity
 
 if TYPE_CHECKING:
     from medtest.runner.prepared import PreparedRun
@@ -72,7 +74,9 @@ class Finisher:
     def merge(self) -> list[StripTask]:
         """Merge every system's records and return the sample strips that have to be drawn."""
         for number, ledger in enumerate(self.ledgers):
-            self._counts[number] = ledger.merge(partial(self._judge, number))
+            name = self.prepared.systems[number].record_name
+            before = _read_json(ledger.folder / RUN_FILE).get("system", name)
+            self._counts[number] = ledger.merge(partial(self._judge, number), anew=before != name)
         return self._strips()
 
     def close(self, *, device: str, layout: Layout) -> None:
@@ -89,6 +93,9 @@ class Finisher:
                 json.dump(content, file, indent=2, ensure_ascii=False)
                 file.write("\n")
             write_manifest(folder)
+
+    def _system(self, name: str) -> System:
+        return next(system for system in self.prepared.systems if system.name == name)
 
     def outcomes(self) -> tuple[SystemOutcome, ...]:
         """Return what became of each system."""
@@ -132,7 +139,12 @@ class Finisher:
         return self._sources[number].get(tuple(row[name] for name in _SEED), {})
 
     def _judge(self, number: int, table: pa.Table) -> pa.Table:
-        """Make verdicts anew under the suite's criterion; what was not judged by scores stays as it is."""
+        """Make verdicts anew under the suite's criterion; what was not judged by scores stays as it is.
+
+        Every record has the system's name as it is now.
+        """
+        name, place = self.prepared.systems[number].record_name, table.schema.get_field_index("system")
+        table = table.set_column(place, table.schema.field(place), pa.array([name] * len(table), pa.string()))
         oracle = self.prepared.suite.build_oracle()
         names = [*oracle.scores, *(f"self_{s}" for s in oracle.self_scores), *(f"source_{s}" for s in oracle.scores)]
         made = ["verdict", "reason", *([*names, *oracle.texts] if oracle.judging() else [])]
@@ -232,6 +244,7 @@ class Finisher:
             "suite_version": suite.version,
             "system": outcome.record_name,
             "system_id": outcome.system,
+            "model": identity(self._system(outcome.system)),
             "digest": outcome.digest,
             "covers": covers,
             "finished_at": utc_now(),

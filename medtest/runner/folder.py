@@ -8,7 +8,7 @@ import io
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +30,33 @@ _POLL = 0.2
 def system_folder(home: Path, suite: str, record_name: str, digest: str) -> Path:
     """Return ``outputs/<suite>/<system>/<digest>`` under ``home``."""
     return home / OUTPUTS / suite / record_name / digest
+
+
+def earlier_folder(home: Path, suite: str, system: str, digest: str, names: Sequence[str]) -> Path | None:
+    """Return the folder of this very run under another name: names are in no digest, and finished cases stay.
+
+    Args:
+        home: Folder that holds ``outputs/``.
+        suite: Name of the suite.
+        system: The system's id in it.
+        digest: The run's.
+        names: What systems of this call are called: their folders are not taken.
+
+    Returns:
+        The newest of a system of this id; None where there is none.
+    """
+    found: list[tuple[str, Path]] = []
+    for folder in sorted((home / OUTPUTS / suite).glob(f"*/{digest}")):
+        if folder.parent.name in names or not folder.is_dir():
+            continue
+        try:
+            content = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            content = {}  # a run that was stopped before its first tables
+        content = content if isinstance(content, dict) else {}
+        if content.get("system_id", folder.parent.name) == system:
+            found.append((str(content.get("finished_at", "")), folder))
+    return max(found)[1] if found else None
 
 
 MONTAGE = "montage.png"

@@ -204,11 +204,12 @@ class Ledger:
             with pq.ParquetFile(part.path) as file:
                 yield from file.read_row_group(part.group, columns=columns, use_threads=False).to_pylist()
 
-    def merge(self, judge: Callable[[pa.Table], pa.Table]) -> NDArray[np.int64]:
+    def merge(self, judge: Callable[[pa.Table], pa.Table], *, anew: bool = False) -> NDArray[np.int64]:
         """Write the merged records if there is anything new.
 
         Args:
             judge: Makes the verdicts of a table anew under the suite's criterion.
+            anew: Write them in any case.
 
         Returns:
             As :meth:`counts`.
@@ -218,7 +219,7 @@ class Ledger:
         records = self.folder / RECORDS
         whole = all(part.path == records and part.primary == self._primary and part.fits for part in parts)
         text = self.folder / RECORDS_CSV
-        if records.exists() and whole and (file_sha256(text) == self._csv if self._csv else text.exists()):
+        if records.exists() and whole and not anew and (file_sha256(text) == self._csv if self._csv else text.exists()):
             return self.counts()
         counts = merge(
             self.folder,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from medtest.cases import Classes, SeedRef
 from medtest.errors import Mistake, UserMistakes
-from medtest.runner.folder import system_folder
+from medtest.runner.folder import earlier_folder, system_folder
 from medtest.runner.ledger import seeds_twice
 from medtest.runner.privacy import Names, key_fingerprint, load_key
 from medtest.runner.rows import records_schema, strata_of
@@ -41,6 +41,7 @@ class PreparedRun:
         systems: The systems, in order, not opened.
         digests: Theirs.
         folders: Theirs.
+        aside: Folders of the same runs under other names, which ``fresh=true`` moves aside too.
         schema: What records look like.
         strata: Columns that stratify tables.
         notices: Lines for the user.
@@ -55,6 +56,7 @@ class PreparedRun:
     systems: tuple[System, ...]
     digests: tuple[Digest, ...]
     folders: tuple[Path, ...]
+    aside: tuple[Path, ...]
     schema: pa.Schema
     strata: tuple[str, ...]
     notices: tuple[str, ...]
@@ -99,10 +101,8 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
         _with_privacy(run_digest(suite, name, seeds=sources, relations=relations, system=system), key)
         for name, system in systems.items()
     )
-    folders = tuple(
-        system_folder(invocation.home, suite.name, system.record_name, digest.value)
-        for system, digest in zip(systems.values(), digests, strict=True)
-    )
+    folders, aside, said = _folders(invocation, suite, systems, digests)
+    notices += said
     _check_folders(list(systems), folders)
     strata = strata_of(refs)
     plan, names = Plan(refs, relations, invocation.batch_size), Names(key)
@@ -115,11 +115,36 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
         systems=tuple(systems.values()),
         digests=digests,
         folders=folders,
+        aside=aside,
         schema=records_schema(suite.build_oracle(), strata),
         strata=strata,
         notices=tuple(notices),
         classes={source.dataset: known for source in sources if (known := source.classes()) is not None},
     )
+
+
+def _folders(
+    invocation: Invocation, suite: Suite, systems: Mapping[str, System], digests: Sequence[Digest]
+) -> tuple[tuple[Path, ...], tuple[Path, ...], list[str]]:
+    """Return every system's folder, those that are to be moved aside beside them, and what is to be said.
+
+    Where only a folder of another name holds this run, that one is gone on with: no name is in a digest.
+    """
+    names = [system.record_name for system in systems.values()]
+    folders: list[Path] = []
+    aside: list[Path] = []
+    said: list[str] = []
+    for (key, system), digest in zip(systems.items(), digests, strict=True):
+        own = system_folder(invocation.home, suite.name, system.record_name, digest.value)
+        other = None if own.exists() else earlier_folder(invocation.home, suite.name, key, digest.value, names)
+        if other is not None and not invocation.fresh:
+            place = f"outputs/{suite.name}/{other.parent.name}/{other.name}"
+            said.append(f"{system.record_name}: this run was begun as {other.parent.name} and goes on in {place}.")
+            own = other
+        elif other is not None:
+            aside.append(other)
+        folders.append(own)
+    return tuple(folders), tuple(aside), said
 
 
 def _check_seeds(refs: Sequence[SeedRef]) -> None:

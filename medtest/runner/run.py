@@ -108,7 +108,7 @@ class _Run:
 
     def lock(self, stack: ExitStack) -> None:
         """Lock every folder, in one order for all processes, and move old ones aside if asked."""
-        for folder in sorted(self.prepared.folders):
+        for folder in sorted({*self.prepared.folders, *self.prepared.aside}):
             lock = FolderLock(folder)
             lock.acquire()
             stack.callback(lock.release)

@@ -25,6 +25,7 @@ from medtest.suite.hydra_words import rephrase
 from medtest.suite.judging import gates_of, oracle_of
 from medtest.suite.library import COMMAND_LINE, MAPS, SuiteTree, load_tree
 from medtest.suite.model import Selection, Suite
+from medtest.suite.naming import named
 from medtest.suite.overrides import as_typed, prepare
 from medtest.suite.safety import short
 from medtest.suite.schema import JudgeBlock, RunBlock, validate
@@ -185,6 +186,7 @@ def settle(cfg: DictConfig, hydra: DictConfig, places: Places, *, for_run: bool 
     needed = _taken_out(draft.mistakes) if options is not None and options.plan else ()
     if draft.mistakes or suite is None or options is None:
         raise UserMistakes(_in_order(draft.mistakes))
+    suite = named(suite, options.system_name)
     own, view = _view(suite, draft, source)
     if judge is not None:
         from medtest.suite.judge import judge_view

@@ -27,11 +27,13 @@ class PartPlan:
         id: Its name in this suite.
         info: The plug-in.
         settings: Validated settings: defaults from YAML, the suite's, the command line's, in that order.
+        shown: Of a system: its name in records where that is not its own; in no digest.
     """
 
     id: str
     info: PartInfo
     settings: Any
+    shown: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,8 +137,9 @@ class Suite:
     def build_systems(self) -> dict[str, System]:
         """Make the systems by id, in the suite's order, without loading them."""
         systems: dict[str, System] = {p.id: p.info.load()(p.id, p.settings) for p in self.systems}
-        for system in systems.values():
-            system.kind = self.kind
+        for plan in self.systems:
+            system = systems[plan.id]
+            system.kind, system.shown = self.kind, plan.shown
             system.squared = self.prepare.size is not None and self.kind not in SERIES_KINDS
         return systems
 

@@ -41,6 +41,7 @@ PATH_KEYS: frozenset[str] = frozenset(
         "base_url",
         "key_variable",
         "model_name",
+        "system_name",
     }
 )
 """Last part of the keys whose values are taken as typed."""
@@ -48,6 +49,9 @@ PATH_ENDINGS: tuple[str, ...] = ("_folder", "_file", "_path")
 """… and endings of such parts: settings of parts that hold paths (``relations.instrument.library_folder``)."""
 WHOLE_KEYS: frozenset[str] = frozenset({"only"})
 """Keys whose commas do not sweep outside a multirun."""
+
+NAME, SYSTEM_NAME = "name", "system_name"
+"""``name=v2`` names the system; the suite's own name is its file's, and nobody types it."""
 
 _TOKEN = re.compile(r"(?P<sign>\+\+|\+|~)?(?P<key>[^\s=+~][^=]*?)(?:=(?P<value>.*))?", re.DOTALL)
 _KEEP = re.compile(r"null|\$\{.*\}", re.DOTALL)
@@ -122,6 +126,7 @@ def _one(token: str, ready: Prepared, without: list[str], *, multirun: bool) -> 
         )
         return
     sign, key, value = match["sign"] or "", match["key"].strip(), match["value"]
+    key = SYSTEM_NAME if key == NAME and sign != "~" else key
     if key.partition(".")[0].partition("/")[0] == "hydra":
         _accept(token, token, ready)
     elif sign == "~":
@@ -208,6 +213,7 @@ def is_sweep(override: str) -> bool:
 def typed_key(token: str) -> tuple[str, ...]:
     """Return the parts of the key that a typed token sets, as :func:`set_value` returns them of its override."""
     key = token.partition("=")[0].lstrip("+").strip()
+    key = SYSTEM_NAME if key == NAME else key
     return ("chosen", key) if key in MAPS else tuple(part for part in re.split(r"[.\[\]]", key) if part)
 
 

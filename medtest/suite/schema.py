@@ -142,6 +142,7 @@ class RunBlock(Block):
     base_url: str | None = None
     model_name: str | None = None
     send_images: bool | None = None
+    system_name: str | None = None
     data: str | None = None
     limit: Annotated[int, Field(ge=1)] | None = None
     only: str | list[str] | None = None

@@ -11,7 +11,7 @@ from medtest.cases import UNCHANGED
 from medtest.errors import Mistake, nearest_name
 from medtest.suite.checks import USES
 from medtest.suite.library import COMMAND_LINE, Origin, SuiteTree
-from medtest.suite.overrides import set_key
+from medtest.suite.overrides import SYSTEM_NAME, set_key
 from medtest.suite.safety import Key, dotted, short
 from medtest.suite.schema import SUITE_KEYS, RunBlock
 
@@ -206,10 +206,11 @@ def to_only_system(
 def check_keys(values: dict[str, Any], source: Sources, mistakes: list[Mistake]) -> None:
     """Note every top-level key that is neither a suite's nor an option, and options written into a suite."""
     options = list(RunBlock.model_fields)
+    typed = [option for option in options if option != SYSTEM_NAME]  # which is typed as name=
     known = {*SUITE_KEYS, *options, *_INTERNAL}
     for key in [key for key in values if key not in known]:
         from_suite = not source.on_command_line((key,))
-        names = list(SUITE_KEYS) if from_suite else sorted({*SUITE_KEYS, *options, "suite", "model", "suite_dir"})
+        names = list(SUITE_KEYS) if from_suite else sorted({*SUITE_KEYS, *typed, "suite", "model", "suite_dir"})
         place = source.origin((key,))
         mistakes.append(
             Mistake(

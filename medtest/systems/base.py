@@ -66,7 +66,7 @@ class System(Part, ABC):
     """A system under test.
 
     Args:
-        name: Its id in the suite or on the command line; the record's name derives from it.
+        name: Its id in the suite or on the command line.
         settings: An instance of the class's ``Settings``.
 
     Attributes:
@@ -75,6 +75,7 @@ class System(Part, ABC):
         kind: What this one is asked for: ``output_kind``, or one of ``other_kinds`` as the suite's seeds need it.
         squared: Whether the suite has prepared images to a square, which is then what every system sees.
         needs_device: Whether ``device=`` matters to it.
+        shown: What it is called in records where the user named it, or brought it; "" for its own name.
         classes: Of kind ``label``: what its scores stand for, in their order; None where they are the seeds' classes in
             the seeds' order.
         answer_form: Of kind ``label``: one of :data:`ANSWER_FORMS`.
@@ -92,10 +93,15 @@ class System(Part, ABC):
         self.settings = settings
         self.kind: str = type(self).output_kind
         self.squared = False
+        self.shown = ""
 
     @property
     def record_name(self) -> str:
         """Name in records, folders, tables and MLflow, e.g. ``pranet-compact``."""
+        return self.shown or self.own_name()
+
+    def own_name(self) -> str:
+        """Return what it is called where nobody names it."""
         return self.name
 
     def notice(self) -> str:

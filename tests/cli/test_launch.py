@@ -266,21 +266,36 @@ def test_the_gravest_exit_code() -> None:
     ("typed", "shown"),
     [
         (["suite=polyp_seg", "limit=2"], "python run.py suite=polyp_seg limit=2"),
-        (["data=/home/me/patients"], "python run.py data=PATH"),
-        (["data='/home/me/patients'"], "python run.py data=PATH"),
-        (["data=~/patients"], "python run.py data=PATH"),
-        (["data=../patients"], "python run.py data=PATH"),
+        (["data=/mine/patients", "limit=2"], "python run.py data=~/patients limit=2"),
+        (["data='/mine/my images'"], "python run.py 'data='\"'\"'~/my images'\"'\"''"),
+        (["data=/minerals/x"], "python run.py data=/minerals/x"),
+        (["data=/home/me/patients"], "python run.py data=/home/…/patients"),
+        (["data=/Users/me"], "python run.py data=/Users/…"),
+        (["data=../patients"], "python run.py data=../patients"),
         (["data=my images"], "python run.py 'data=my images'"),
-        (["systems.v2.checkpoint=C:\\nets\\a.pth"], "python run.py systems.v2.checkpoint=PATH"),
+        (["systems.v2.checkpoint=C:\\Users\\me\\a.pth"], "python run.py 'systems.v2.checkpoint=C:\\Users\\…\\a.pth'"),
         (["tracking.uri=https://me:secret@host"], "python run.py tracking.uri=URI"),
-        (["+systems.v2={use: ssformer, checkpoint: /home/me/a.pth}"], "python run.py '+systems.v2=…'"),
-        (["target=my.net:predict"], "python run.py target=my.net:predict"),
-        (["--config-dir", "/home/me/conf"], "python run.py --config-dir PATH"),
-        (["--config-dir=/home/me/conf"], "python run.py --config-dir=PATH"),
+        (["base_url=https://me:pw@host/v1"], "python run.py base_url=https://…@host/v1"),
+        (["api_key=abc"], "python run.py api_key=…"),
+        (
+            ["+systems.v2={use: ssformer, checkpoint: /mine/a.pth}"],
+            "python run.py '+systems.v2={use: ssformer, checkpoint: ~/a.pth}'",
+        ),
+        (["target=/mine/nets/my_net.py:segment", "name=v2"], "python run.py target=~/nets/my_net.py:segment name=v2"),
+        (["--config-dir", "/mine/conf"], "python run.py --config-dir '~/conf'"),
     ],
 )
-def test_the_command_in_reports_holds_no_path_of_this_machine(typed: list[str], shown: str) -> None:
+def test_the_command_in_reports_is_what_was_typed_without_keys_and_homes(
+    typed: list[str], shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/mine")
     assert typed_command("python run.py", typed) == shown
+
+
+def test_the_command_holds_no_path_where_ids_are_hashed() -> None:
+    typed = ["data=/srv/Doe_Jane", "data='~/Doe'", "--config-dir=/srv/Doe", "+systems.v2={use: a, path: /srv/Doe}"]
+    shown = typed_command("run", [*typed, "/srv/Doe", "base_url=https://doe.example"], hide_paths=True)
+    assert shown == "run data=PATH data=PATH --config-dir=PATH +systems.v2=… PATH base_url=…"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -80,7 +81,7 @@ def test_a_run_leaves_what_the_contract_says_and_is_found_again(work: Path, caps
     assert run() == 0
     shown = capsys.readouterr().out
     (folder,) = folders(work)
-    assert folder.parts[-4:-1] == ("outputs", "tiny", "callable")
+    assert folder.parts[-4:-1] == ("outputs", "tiny", "net-all_of_it")
     assert re.fullmatch(r"[0-9a-f]{24}", folder.name)
     for name in ("records.parquet", "records.csv", "suite.yaml", "manifest.sha256", "report.html", "tables/efr.csv"):
         assert (folder / name).is_file()
@@ -145,6 +146,36 @@ def kept(folder: Path) -> dict[str, bytes]:
     """Everything in a run's folder that follows the suite's own oracle."""
     files = [folder / "records.parquet", folder / "suite.yaml", *folder.glob("samples/*"), *folder.glob("tables/*")]
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def test_a_run_says_which_model_it_was_and_name_says_what_it_is_called(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    digest = hashlib.sha256((work / "net.py").read_bytes()).hexdigest()
+    assert run("limit=1") == 0
+    (folder,) = folders(work)
+    assert json.loads((folder / "run.json").read_text())["model"] == {"file": "net.py:all_of_it", "sha256": digest}
+    assert f"net.py:all_of_it, SHA-256 {digest}" in (folder / "report.html").read_text()
+    # a folder of the version before, which called every function by the name of its adapter
+    (work / "outputs/tiny/callable").mkdir()
+    old = folder.rename(work / "outputs/tiny/callable" / folder.name)
+    before = json.loads((old / "run.json").read_text())
+    (old / "run.json").write_text(json.dumps({**before, "system": "callable"}))
+    capsys.readouterr()
+    assert run("limit=1") == 0
+    shown = capsys.readouterr().out
+    assert "No case had to be run" in shown
+    place = f"outputs/tiny/callable/{old.name}"
+    assert f"net-all_of_it: this run was begun as callable and goes on in {place}." in " ".join(shown.split())
+    assert folders(work) == [old]
+    assert run("limit=1", "name=v2") == 0  # no name is in the digest
+    assert folders(work) == [old]
+    assert json.loads((old / "run.json").read_text())["system"] == "v2"
+    assert set(pq.read_table(old / "records.parquet")["system"].to_pylist()) == {"v2"}
+    assert run("limit=1", "name=v2", "fresh=true") == 0
+    (fresh,) = [found for found in folders(work) if ".old-" not in found.name]
+    assert fresh == work / "outputs/tiny/v2" / old.name
+    assert not old.exists()
 
 
 def test_another_oracle_leaves_the_folder_as_the_suites_own_made_it(work: Path) -> None:

@@ -108,8 +108,9 @@ def _look(link: str) -> None:
         page = browser.new_page(viewport={"width": 1900, "height": 900})
         page.goto(link)
         page.get_by_text("net-c").first.wait_for(timeout=60_000)
-        read = "[...document.querySelectorAll('[role=columnheader]')].map(e => e.getAttribute('col-id'))"
-        heads = page.evaluate(read)
+        place = "e => [e.getBoundingClientRect().left, e.getAttribute('col-id')]"
+        heads = page.evaluate(f"[...document.querySelectorAll('[role=columnheader]')].map({place})")
+        heads = [name for _, name in sorted(heads, key=lambda head: head[0])]
         wanted = ["params.`suite`", "params.`date`", "metrics.`efr`", "metrics.`efr_low`", "metrics.`efr_high`"]
         wanted += ["metrics.`floor`", "metrics.`source_score`", "tags.`weakest_relation`", "tags.`gate`"]
         assert [head for head in heads if head in wanted] == wanted

@@ -92,9 +92,8 @@ class CheckpointNetwork(System):
             self._ours = is_ours(user_path(self.settings.checkpoint))
         return not self._ours
 
-    @property
-    def record_name(self) -> str:
-        """Name of what runs; a name of the user's stays.
+    def own_name(self) -> str:
+        """Return the name of what runs; a name of the user's stays.
 
         The published network's; ``<family>-compact`` without a checkpoint; ``<family>-compact-trained`` with weights of
         ``medtest train``.

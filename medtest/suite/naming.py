@@ -1,0 +1,51 @@
+"""What the systems of a call are called: ``name=``, else what the user brought, else their own names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from medtest.errors import Mistake, UserMistakes
+from medtest.suite.model import Suite
+from medtest.suite.overrides import NAME
+from medtest.suite.safety import short
+from medtest.systems.naming import distinct, given_name, refused
+
+
+def named(suite: Suite, typed: str | None) -> Suite:
+    """Return the suite with the names of its systems; an id that the user chose is a name already.
+
+    Args:
+        suite: The suite.
+        typed: ``name=``, or None.
+
+    Raises:
+        UserMistakes: The name cannot be one, or several systems would have it.
+    """
+    systems = suite.build_systems()
+    if typed is not None:
+        _check(typed, list(systems))
+        return replace(suite, systems=tuple(replace(plan, shown=typed) for plan in suite.systems))
+    names = {
+        plan.id: given_name(systems[plan.id], plan.info.defaults) if plan.id == plan.info.name else ""
+        for plan in suite.systems
+    }
+    found = distinct(names, systems)
+    return replace(suite, systems=tuple(replace(plan, shown=found[plan.id]) for plan in suite.systems))
+
+
+def _check(name: str, systems: list[str]) -> None:
+    allowed = refused(name)
+    if allowed:
+        raise UserMistakes([Mistake(where="command line", key=NAME, found=short(name), allowed=allowed)])
+    if len(systems) > 1:
+        raise UserMistakes(
+            [
+                Mistake(
+                    where="command line",
+                    key=NAME,
+                    found=f"{len(systems)} systems ({', '.join(systems)})",
+                    allowed="one system",
+                    fix=f'choose one with model=NAME, or name each: "+systems.{name}={{use: {systems[0]}}}"',
+                )
+            ]
+        )

@@ -1,0 +1,199 @@
+"""Which model was it? What a system is called where the user gave it no name, and what says which file or model it was.
+
+The name comes of what the user brought: a function, a file, a folder, a model behind an API. What ships with medtest
+keeps its own. No name enters a digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+import unicodedata
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import urlsplit
+
+from medtest.address import ID_PATTERN
+from medtest.errors import MedtestError
+from medtest.records import is_simulated
+from medtest.systems.base import System
+
+BROUGHT = ("target", "path", "folder", "command", "model", "checkpoint")
+"""Settings that hold what the user brings."""
+ALLOWED = "small letters, digits, _ and -, 64 at most; the first a letter or digit"
+_LONGEST = 64
+_DIGITS = 4
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_RUNS_OTHERS = re.compile(r"python[0-9.]*|pypy[0-9.]*|ba?sh|zsh|perl|ruby|node|java|octave|matlab|Rscript|julia|uv|env")
+_DEVICES = re.compile(r"con|prn|aux|nul|com[0-9]|lpt[0-9]")
+"""What Windows takes for devices, whatever the folder."""
+
+
+def given_name(system: System, defaults: Mapping[str, Any]) -> str:
+    """Return a name from what the user brought, or "" where all of the system ships with medtest.
+
+    Args:
+        system: The system, not opened.
+        defaults: Its settings where nobody says otherwise.
+    """
+    for key in BROUGHT:
+        field = type(system.settings).model_fields.get(key)
+        value = getattr(system.settings, key, None)
+        if isinstance(value, str) and value.strip() and value != defaults.get(key, field and field.default):
+            name = clean(_stem(key, value), value)
+            return _of_family(system, name) if key == "checkpoint" else name
+    return ""
+
+
+def distinct(names: Mapping[str, str], systems: Mapping[str, System]) -> dict[str, str]:
+    """Return the names of one call's systems, no two of them equal: digits of the SHA-256 tell equal ones apart.
+
+    Args:
+        names: By the system's id; "" for one that keeps its own.
+        systems: The systems by id.
+    """
+    shown = {key: name or systems[key].record_name for key, name in names.items()}
+    found = dict(names)
+    for key, name in names.items():
+        if name and list(shown.values()).count(shown[key]) > 1:
+            found[key] = _with_digits(name, _content(systems[key]))
+    again = [name for name in found.values() if name]
+    return {key: _with_digits(name, key) if again.count(name) > 1 and name else name for key, name in found.items()}
+
+
+def refused(name: str) -> str:
+    """Return what is wrong with a name that a user typed, or ""."""
+    if not ID_PATTERN.fullmatch(name):
+        return ALLOWED
+    if is_simulated(name):
+        return f"{ALLOWED}; not one that ends as simulated systems' do"
+    return "" if name == _harmless(name) else f"{ALLOWED}; no name that Windows or medtest's own folders take"
+
+
+def clean(text: str, whole: str = "") -> str:
+    """Return a name that fits everywhere: ``Mein Netz.v2`` becomes ``mein-netz-v2``.
+
+    Letters of other scripts have no place in it; where some are left out, or it was cut, four digits of the text's
+    SHA-256 keep it apart from others that look alike.
+
+    Args:
+        text: What it comes of.
+        whole: What the digits are of; by default the text.
+    """
+    plain = unicodedata.normalize("NFKD", text.casefold())
+    kept = plain.encode("ascii", "ignore").decode()
+    lost = any(letter.isalnum() and not letter.isascii() for letter in plain)
+    name = re.sub(r"[^a-z0-9_]+", "-", kept).strip("-_")
+    if lost or not name or len(name) > _LONGEST:
+        name = _with_digits(name or "model", whole or text)
+    return _harmless(name)
+
+
+def identity(system: System) -> dict[str, str]:
+    """Return what says which model a system is: ``file`` and ``sha256``, or ``model`` and ``host``; "" is left out.
+
+    Files are named without their folders. What cannot be read has no SHA-256.
+    """
+    settings = system.settings
+    endpoint = getattr(system, "endpoint", None)
+    if callable(endpoint):
+        host = urlsplit(str(endpoint().base_url))
+        shown = (host.hostname or "") + (f":{host.port}" if host.port else "")
+        found = {"model": str(getattr(settings, "model", "")), "host": shown}
+    else:
+        found = {"file": _file_of(system), "sha256": _sha256(system)}
+    return {key: value for key, value in found.items() if value}
+
+
+def _file_of(system: System) -> str:
+    for key in ("target", "path", "folder", "checkpoint"):
+        value = getattr(system.settings, key, None)
+        if isinstance(value, str) and value.strip():
+            return _last(value) if key != "target" or not _is_file(value) else PurePosixPath(value).name
+    weights = getattr(system, "compact_weights", None)
+    return weights.name if isinstance(weights, Path) and weights.is_file() else ""
+
+
+def _sha256(system: System) -> str:
+    """Return the SHA-256 of the model's file; of several files over theirs, in their order."""
+    try:
+        printed = system.fingerprint()
+    except (MedtestError, OSError):
+        return ""
+    for value in printed.values():
+        if isinstance(value, str) and (found := _SHA256.search(value)):
+            return found[0]
+        if isinstance(value, list):
+            sums = [found[0] for one in value if isinstance(one, str) and (found := _SHA256.search(one))]
+            if sums:
+                return sums[0] if len(sums) == 1 else hashlib.sha256("".join(sums).encode()).hexdigest()
+    return ""
+
+
+def _content(system: System) -> str:
+    """Return what tells a system from one of the same name: its SHA-256, else what was typed."""
+    typed = [str(getattr(system.settings, key, "")) for key in BROUGHT]
+    return _sha256(system) or "\n".join(typed)
+
+
+def _with_digits(name: str, text: str) -> str:
+    digits = text[:_DIGITS] if _SHA256.fullmatch(text) else hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+    return f"{name[: _LONGEST - _DIGITS - 1].rstrip('-_')}-{digits[:_DIGITS]}"
+
+
+def _harmless(name: str) -> str:
+    """Return a name that is no device of Windows, no folder of a series and no simulation's."""
+    if is_simulated(name):
+        name = "_simulated".join(name.rsplit("-simulated", 1))
+    if _DEVICES.fullmatch(name) or name == "alpha_sigma" or name.startswith("alpha_sigma-"):
+        name = f"model-{name}"
+    return name[:_LONGEST].rstrip("-_") or name
+
+
+def _of_family(system: System, name: str) -> str:
+    """Return the name of a checkpoint, with that of the network which it is for where it does not say so itself."""
+    family = str(getattr(system, "family", ""))
+    return name if not family or family in name else _harmless(f"{family}-{name}")
+
+
+def _stem(key: str, value: str) -> str:
+    if key == "target":
+        place, _, function = value.rpartition(":")
+        return f"{_stem_of_file(place) if _is_file(value) else place.rpartition('.')[2]}-{function}"
+    if key == "command":
+        return _stem_of_file(_program(value))
+    if key == "folder":
+        return _last(value)
+    if key == "model":
+        return value.rstrip("/").rpartition("/")[2] or value
+    return _stem_of_file(value)
+
+
+def _is_file(target: str) -> bool:
+    place = target.rpartition(":")[0]
+    return place.endswith(".py") or "/" in place
+
+
+def _last(text: str) -> str:
+    """Return the last part of a path; ``.`` and ``..`` are the folders that they stand for."""
+    return os.path.basename(os.path.abspath(os.path.expanduser(text)))  # noqa: PTH100, PTH111, PTH119 - links stay
+
+
+def _stem_of_file(text: str) -> str:
+    name = _last(text)
+    return name if Path(text).expanduser().is_dir() else PurePosixPath(name).stem
+
+
+def _program(command: str) -> str:
+    """Return the program of a command, or the script that it runs."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        words = command.split()
+    if words and _RUNS_OTHERS.fullmatch(_last(words[0])):
+        later = [word for word in words[1:] if not word.startswith("-") and "{" not in word]
+        return next((word for word in later if "." in word or "/" in word), words[0])
+    return words[0] if words else ""

@@ -1,0 +1,109 @@
+"""What systems are called: by the user, by what the user brought, or by their own names."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from medtest.address import ID_PATTERN
+from medtest.errors import UserMistakes
+from medtest.suite.compose import load
+from medtest.systems.naming import clean, identity, refused
+
+
+def names(*typed: str) -> list[str]:
+    """Return the record names of a call's systems."""
+    suite = load("polyp_seg", ["seeds.phantoms.count=1", *typed]).suite
+    return [system.record_name for system in suite.build_systems().values()]
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        (["model=callable", "target=/some/where/my_net.py:segment"], "my_net-segment"),
+        (["model=callable", "target=package.networks:predict"], "networks-predict"),
+        (["model=onnx", "path=/nets/Release 3 (final).v2.onnx"], "release-3-final-v2"),
+        (["model=torchscript", "path=net.pt"], "net"),
+        (["model=predictions", "folder=/maps/of_pranet/"], "of_pranet"),
+        (["model=smp", "checkpoint=/nets/unet.pth"], "unet"),
+        (["model=sanet", "checkpoint=/nets/best.pth"], "sanet-best"),
+        (["model=sanet", "checkpoint=/nets/SANet-128.pth"], "sanet-128"),
+        (["model=sanet"], "sanet-compact"),
+        (["model=sanet", "name=v2"], "v2"),
+        (["model=callable", "target=a.py:f", "name=2024"], "2024"),
+        (["+systems.mine={use: onnx, path: /nets/net.onnx}", "~systems.pranet", "~systems.ssformer"], "mine"),
+        (["model=onnx", "path=/nets/x-simulated.onnx"], "x_simulated"),
+        (["model=onnx", "path=/nets/CON.onnx"], "model-con"),
+        (["model=onnx", "path=/nets/alpha_sigma.onnx"], "model-alpha_sigma"),
+    ],
+)
+def test_a_name_comes_of_what_was_given(typed: list[str], name: str) -> None:
+    assert names(*typed) == [name]
+
+
+def test_the_name_changes_no_digest_and_no_suite_yaml() -> None:
+    plain = load("polyp_seg", ["model=sanet"]).suite
+    called = load("polyp_seg", ["model=sanet", "name=v2"]).suite
+    assert called.composed == plain.composed
+    assert [plan.settings for plan in called.systems] == [plan.settings for plan in plain.systems]
+
+
+def test_equal_stems_in_one_call_get_digits_of_the_sha256(tmp_path: Path) -> None:
+    for folder, content in (("a", b"one"), ("b", b"two")):
+        (tmp_path / folder).mkdir()
+        for suffix in ("onnx", "pt"):
+            (tmp_path / folder / f"net.{suffix}").write_bytes(content)
+    typed = [f"systems.onnx.path={tmp_path}/a/net.onnx", f"systems.torchscript.path={tmp_path}/b/net.pt"]
+    digits = [hashlib.sha256(content).hexdigest()[:4] for content in (b"one", b"two")]
+    assert names("model=[onnx,torchscript]", *typed) == [f"net-{digits[0]}", f"net-{digits[1]}"]
+    same = [f"systems.onnx.path={tmp_path}/a/net.onnx", f"systems.torchscript.path={tmp_path}/a/net.pt"]
+    assert len(set(names("model=[onnx,torchscript]", *same))) == 2
+
+
+@pytest.mark.parametrize(
+    "text", ["сеть", "сеть-2", "模型", "ß", "é" * 90, "a" * 300, "...", "-_-", "Ünet_3", "a\x00b", "\N{GRINNING FACE}"]
+)
+def test_every_name_fits_the_pattern_and_others_stay_apart(text: str) -> None:
+    assert ID_PATTERN.fullmatch(clean(text))
+    assert clean(text) != clean(f"{text}я")
+    assert len({clean("сеть"), clean("сетка"), clean("модель"), clean("")}) == 4
+    assert clean("Modèle.v2") == "modele-v2"
+
+
+@pytest.mark.parametrize("name", ["V2", "", "my net", "-x", "a" * 65, "net-simulated", "nul", "alpha_sigma-1", "a/b"])
+def test_a_name_that_cannot_be_one_is_one_mistake(name: str) -> None:
+    assert refused(name)
+    with pytest.raises(UserMistakes) as caught:
+        names("model=sanet", f"name={name}")
+    (mistake,) = caught.value.mistakes
+    assert (mistake.key, mistake.where) == ("name", "command line")
+    assert "small letters, digits, _ and -" in mistake.allowed
+
+
+def test_one_name_for_several_systems_is_one_mistake() -> None:
+    with pytest.raises(UserMistakes) as caught:
+        names("model=[sanet,pranet]", "name=v2")
+    (mistake,) = caught.value.mistakes
+    assert (mistake.key, mistake.found) == ("name", "2 systems (sanet, pranet)")
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        (["model=openai_compatible", "model_name=qwen/Qwen2.5-VL-7B"], "qwen2-5-vl-7b"),
+        (["model=vllm", "model_name=/srv/models/llava-1.6/"], "llava-1-6"),
+        (["model=gpt_4o"], "gpt_4o"),
+        (["model=gpt_4o", "model_name=gpt-4o-mini"], "gpt-4o-mini"),
+        (["model=simlab"], "simlab-simulated"),
+        (["model=simlab", "name=mine"], "mine-simulated"),
+    ],
+)
+def test_a_model_over_an_api_has_the_name_that_its_server_knows(typed: list[str], name: str) -> None:
+    remote = "openai" in typed[0]
+    where = ["base_url=https://me:secret@host.example:8443/v1"] if remote else []
+    (system,) = load("medvqa", [*where, *typed]).suite.build_systems().values()
+    assert system.record_name == name
+    if remote:
+        assert identity(system) == {"model": "qwen/Qwen2.5-VL-7B", "host": "host.example:8443"}
