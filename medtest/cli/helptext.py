@@ -28,6 +28,7 @@ Your network:
   systems.ssformer.checkpoint=FILE                 with several systems
   model=openai_compatible base_url=URL model_name=NAME send_images=true   a model over an API
   "+systems.v2={{use: ssformer, checkpoint: FILE}}"  a second checkpoint of one network
+  name=v2                                          what your system is called; without it, as its file
   --config-dir DIR                                 your own DIR/model/*.yaml
 
 What to run:

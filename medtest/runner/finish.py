@@ -76,7 +76,7 @@ class Finisher:
         for number, ledger in enumerate(self.ledgers):
             name = self.prepared.systems[number].record_name
             before = _read_json(ledger.folder / RUN_FILE).get("system", name)
-            self._counts[number] = ledger.merge(partial(self._judge, number), anew=before != name)
+            self._counts[number] = ledger.merge(partial(self._judge, number), system=name, anew=before != name)
         return self._strips()
 
     def close(self, *, device: str, layout: Layout) -> None:
@@ -139,12 +139,7 @@ class Finisher:
         return self._sources[number].get(tuple(row[name] for name in _SEED), {})
 
     def _judge(self, number: int, table: pa.Table) -> pa.Table:
-        """Make verdicts anew under the suite's criterion; what was not judged by scores stays as it is.
-
-        Every record has the system's name as it is now.
-        """
-        name, place = self.prepared.systems[number].record_name, table.schema.get_field_index("system")
-        table = table.set_column(place, table.schema.field(place), pa.array([name] * len(table), pa.string()))
+        """Make verdicts anew under the suite's criterion; what was not judged by scores stays as it is."""
         oracle = self.prepared.suite.build_oracle()
         names = [*oracle.scores, *(f"self_{s}" for s in oracle.self_scores), *(f"source_{s}" for s in oracle.scores)]
         made = ["verdict", "reason", *([*names, *oracle.texts] if oracle.judging() else [])]

@@ -204,12 +204,15 @@ class Ledger:
             with pq.ParquetFile(part.path) as file:
                 yield from file.read_row_group(part.group, columns=columns, use_threads=False).to_pylist()
 
-    def merge(self, judge: Callable[[pa.Table], pa.Table], *, anew: bool = False) -> NDArray[np.int64]:
+    def merge(
+        self, judge: Callable[[pa.Table], pa.Table], *, system: str = "", anew: bool = False
+    ) -> NDArray[np.int64]:
         """Write the merged records if there is anything new.
 
         Args:
             judge: Makes the verdicts of a table anew under the suite's criterion.
-            anew: Write them in any case.
+            system: What every record is to call the system; "" leaves names as they are.
+            anew: Write them in any case: they call it otherwise.
 
         Returns:
             As :meth:`counts`.
@@ -228,6 +231,7 @@ class Ledger:
             parts,
             written=utc_now() if self._writer.parts else self.reused_from,
             judge=judge,
+            system=system,
         )
         counts[Code.NONE] = self._codes.size - int(counts.sum())
         return counts

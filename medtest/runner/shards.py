@@ -191,6 +191,7 @@ def merge(
     *,
     written: str,
     judge: Callable[[pa.Table], pa.Table],
+    system: str = "",
 ) -> NDArray[np.int64]:
     """Write ``records.parquet`` and ``records.csv`` from all parts, sorted by plan, and remove the shards.
 
@@ -203,6 +204,7 @@ def merge(
         parts: Row groups from the oldest to the newest; the newest row of a case counts.
         written: When its newest row was written.
         judge: Makes the verdicts of a table anew, for parts under another criterion.
+        system: What every record calls the system, whatever it was called before; "" leaves names as they are.
 
     Returns:
         How many records have each :class:`Code`.
@@ -221,7 +223,7 @@ def merge(
     ):
         with pa_csv.CSVWriter(csv_file, full) as text:
             for table in reader.tables(order):
-                rows = table.replace_schema_metadata(full.metadata)
+                rows = (_called(table, system) if system else table).replace_schema_metadata(full.metadata)
                 parquet.write_table(rows, row_group_size=_MERGED)
                 seal.add(rows)
                 text.write_table(table_for_csv(rows))
@@ -233,6 +235,11 @@ def merge(
             path.unlink(missing_ok=True)
     sync_folder(folder / SHARDS)
     return counts
+
+
+def _called(table: pa.Table, system: str) -> pa.Table:
+    place = table.schema.get_field_index("system")
+    return table.set_column(place, table.schema.field(place), pa.array([system] * len(table), pa.string()))
 
 
 def _newest(parts: list[Part]) -> NDArray[np.int64]:

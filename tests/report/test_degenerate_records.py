@@ -36,6 +36,7 @@ from medtest.errors import OutputProblem  # noqa: E402
 from medtest.report.before_after import Page, before_after_html  # noqa: E402
 from medtest.report.comparison import write_comparison  # noqa: E402
 from medtest.report.console import efr_view, gates_view, one_line  # noqa: E402
+from medtest.report.headline import headline_of
 from medtest.report.material import Material  # noqa: E402
 from medtest.report.metrics import metrics, tags  # noqa: E402
 from medtest.report.page import report_html  # noqa: E402
@@ -208,8 +209,10 @@ def made(kind: str, records: Records, other: Records, folder: Path) -> list[Mate
         tables.write(target)
         named = {**run, "system": f"system-{number}"}
         materials.append(Material(folder=target, wanted=wanted, tables=tables, run=named))
-        assert all(isinstance(value, float) for value in metrics(materials[-1]).values())
-        tags(materials[-1])
+        head = headline_of(materials[-1], "one")
+        assert all(isinstance(value, float) for value in head.metrics.values())
+        assert all(isinstance(value, float | dict) for value in metrics(materials[-1], head).values())
+        tags(materials[-1], head)
         one_line(materials[-1])
     console = Console(file=io.StringIO(), width=120)
     console.print(efr_view(materials), gates_view(materials))

@@ -21,7 +21,6 @@ from medtest.cli.tables import remake_tables  # noqa: E402
 from medtest.errors import UserMistakes  # noqa: E402
 from medtest.report.film_strips import film_index  # noqa: E402
 from medtest.report.finish import finish, remake  # noqa: E402
-from medtest.report.metrics import metrics  # noqa: E402
 from medtest.report.reference_system import find_reference  # noqa: E402
 from medtest.results.columns import FLIPS  # noqa: E402
 from medtest.suite.model import Invocation  # noqa: E402
@@ -106,16 +105,6 @@ def test_medtest_tables_takes_a_reference(ran):
     assert row.rfp == pytest.approx(row.fp / divisor.fp, abs=1e-5)
     with pytest.raises(UserMistakes, match="--reference"):
         remake_tables(own, reference=home, console=console)
-
-
-def test_metrics_for_the_store(ran):
-    *_, finished = ran
-    told = metrics(finished.materials[0])
-    flips = finished.materials[0].tables.labels.flips.query("dataset == 'all' and rule == 'auto'")
-    for row in flips.itertuples():
-        level = "all" if row.severity == "all" else f"s{row.severity}"
-        assert told[f"flip_probability/{level}/{row.relation}"] == row.fp
-    assert {"accuracy/original", "kappa/dim", "f1/average_without_original", "auroc/fade"} <= set(told)
 
 
 def test_a_reference_by_folder_and_by_an_earlier_run(ran):
