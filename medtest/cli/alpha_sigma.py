@@ -178,9 +178,9 @@ def _show(found: SeriesSet, measured: Sequence[Robustness], written: Sequence[Pa
         table.add_column(name, justify="right", no_wrap=True)
     for one in ranked(measured):
         low, high = one.intervals.get("alpha", (0.0, 0.0))
-        end = f"{low:.3g} to {high:.3g}" if one.intervals else "" if one.p is None else f"{one.p:.2g}"
+        end = f"{low:z.3g} to {high:z.3g}" if one.intervals else "" if one.p is None else f"{one.p:.2g}"
         numbers = (one.mean_quality, one.area, one.sum_of_falls, one.worst_loss)
-        cells = [f"{one.alpha:.3f}", one.sigma_label, *(f"{value:.4g}" for value in numbers), end]
+        cells = [f"{one.alpha:z.3f}", one.sigma_label, *(f"{value:z.4g}" for value in numbers), end]
         table.add_row(Text(one.name), *(Text(cell) for cell in cells))
     console.print(table)
     for note in _notes(found, measured):

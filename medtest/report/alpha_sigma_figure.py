@@ -121,4 +121,4 @@ def _legend(axes: Axes, measured: Sequence[Robustness]) -> None:
 
 
 def _numbers(one: Robustness) -> str:
-    return f"α {one.alpha:.3f}, σ {plain(one.sigma_label)}" if one.alpha > 0 else f"α {one.alpha:.3f}, never falls"
+    return f"α {one.alpha:z.3f}, σ {plain(one.sigma_label)}" if one.alpha > 0 else f"α {one.alpha:z.3f}, never falls"

@@ -82,7 +82,7 @@ def latex_table(found: Sequence[Robustness]) -> str:
         r"\hline",
         r" & $\alpha$ & $\sigma$ \\",
         r"\hline",
-        *(rf"{escaped(one.name)} & {one.alpha:.3f} & {escaped(one.sigma_label)} \\" for one in ranked(found)),
+        *(rf"{escaped(one.name)} & {one.alpha:z.3f} & {escaped(one.sigma_label)} \\" for one in ranked(found)),
         r"\hline",
         r"\end{tabular}",
     ]

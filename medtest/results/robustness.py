@@ -219,7 +219,7 @@ def robustness_table(found: SeriesSet, *, name: str = "images") -> pd.DataFrame:
 
 
 def _round(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.9g}")
+    return None if value is None else float(f"{value:z.9g}")
 
 
 def ranked(found: Sequence[Robustness]) -> list[Robustness]:

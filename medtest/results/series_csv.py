@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
@@ -17,33 +19,44 @@ _SCALE = ("scale", "sigma")
 _IMAGE = ("image", "seed_id", "case")
 _CLUSTER = ("cluster", "patient")
 _QUALITY = "quality"
+_LINES_LOOKED_AT, _LOOKED_AT = 5, 1 << 20
 
 
 def read_csv(reading: Reading, text: str, *, title: str) -> SeriesSet:
-    """Read a CSV file's text; commas, semicolons and tabs separate cells, whichever its first line holds most of.
+    """Read a CSV file's text; tabs, semicolons or commas separate cells. Where commas do not, they may be decimal.
 
     Raises:
         UserMistakes: It is neither of the two tables.
     """
-    rows = _rows(text)
-    if len(rows) < 2:
+    delimiter = _delimiter(text)
+    reading.commas = delimiter != ","
+    rows = _rows(text, delimiter)
+    first, second = next(rows, None), next(rows, None)
+    if first is None or second is None:
         raise reading.wrong(None, None, "no line of qualities", "a head and one line or more")
-    head = [cell.lower() for cell in rows[0].cells]
+    head = [cell.lower() for cell in first.cells]
     if _place(head, _ALGORITHM) is not None and _place(head, _SCALE) is not None:
-        return _long(reading, rows, head, title=title)
-    return _wide(reading, rows, title=title)
+        return _long(reading, first, chain([second], rows), head, title=title)
+    return _wide(reading, [first, second, *rows], title=title)
 
 
-def _rows(text: str) -> list[Row]:
-    first = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")
-    delimiter = max(",;\t", key=first.count)
+def _delimiter(text: str) -> str:
+    """Return what separates cells: what stands equally often, and at all, in each of the first lines."""
+    start = text[:_LOOKED_AT].splitlines()[: _LINES_LOOKED_AT + 1]
+    lines = [line for line in start if line.strip() and not line.startswith("#")][:_LINES_LOOKED_AT]
+    for sign in "\t;,":
+        counts = {line.count(sign) for line in lines}
+        if len(counts) == 1 and counts != {0}:
+            return sign
+    return max(",;\t", key=(lines or [""])[0].count)
+
+
+def _rows(text: str, delimiter: str) -> Iterator[Row]:
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    rows = []
     for cells in reader:
         kept = tuple(cell.strip() for cell in cells)
         if any(kept) and not kept[0].startswith("#"):
-            rows.append(Row(reader.line_num, kept))
-    return rows
+            yield Row(reader.line_num, kept)
 
 
 def _place(head: Sequence[str], names: Sequence[str]) -> int | None:
@@ -60,17 +73,17 @@ def _wide(reading: Reading, rows: Sequence[Row], *, title: str) -> SeriesSet:
     return assemble(reading, title=title, quality=_QUALITY, head=head, scales=scales, rows=rows[1:])
 
 
-def _long(reading: Reading, rows: Sequence[Row], head: Sequence[str], *, title: str) -> SeriesSet:
-    line = rows[0].line
+def _long(reading: Reading, first: Row, rows: Iterable[Row], head: Sequence[str], *, title: str) -> SeriesSet:
+    line = first.line
     algorithm, scale = _place(head, _ALGORITHM), _place(head, _SCALE)
     image, cluster = _place(head, _IMAGE), _place(head, _CLUSTER)
     rest = [n for n in range(len(head)) if n not in (algorithm, scale, image, cluster)]
     if algorithm is None or scale is None or len(rest) != 1:
-        names = ", ".join(rows[0].cells[n] for n in rest) or "none"
+        names = ", ".join(first.cells[n] for n in rest) or "none"
         allowed = "one column of qualities beside algorithm, scale, image and cluster"
         raise reading.wrong(line, None, f"columns of qualities: {names}", allowed)
     found: dict[str, _Measured] = {}
-    for row in rows[1:]:
+    for row in rows:
         check_width(reading, row.line, row.cells, len(head))
         name = row.cells[algorithm]
         if not name:
@@ -86,36 +99,54 @@ def _long(reading: Reading, rows: Sequence[Row], head: Sequence[str], *, title: 
             raise reading.wrong(None, None, f"{one.name} at one scale", "two different scales or more")
     if any(one.left_out for one in found.values()):
         reading.note("images that lack a scale were left out of an algorithm's curve")
-    return SeriesSet(title=title, quality=rows[0].cells[rest[0]], scale=rows[0].cells[scale], series=series)
+    return SeriesSet(title=title, quality=first.cells[rest[0]], scale=first.cells[scale], series=series)
 
 
 class _Measured:
     """The measurements of one algorithm: mean of repeats, then of the images that have every scale."""
 
     def __init__(self) -> None:
-        self._values: dict[tuple[str, float], list[float]] = {}
-        self._labels: dict[float, str] = {}
-        self._groups: dict[str, str] = {}
+        self._images: dict[str, int] = {}
+        self._scales: dict[float, int] = {}
+        self._labels: list[str] = []
+        self._groups: list[str] = []
+        # A million measurements as numbers: three arrays of them instead of a million objects.
+        self._at = (array("q"), array("q"))
+        self._values = array("d")
         self.left_out = 0
 
     def add(self, image: str, cluster: str, scale: float, label: str, value: float) -> None:
         """Take one measurement."""
-        self._values.setdefault((image, scale), []).append(value)
-        self._labels.setdefault(scale, label)
-        self._groups.setdefault(image, cluster)
+        if image not in self._images:
+            self._images[image] = len(self._groups)
+            self._groups.append(cluster)
+        if scale not in self._scales:
+            self._scales[scale] = len(self._labels)
+            self._labels.append(label)
+        self._at[0].append(self._images[image])
+        self._at[1].append(self._scales[scale])
+        self._values.append(value)
 
     def series(self, name: str) -> Series:
         """Return the curve."""
-        scales = sorted(self._labels)
-        labels = [self._labels[scale] for scale in scales]
+        scales = sorted(self._scales)
+        labels = [self._labels[self._scales[scale]] for scale in scales]
+        order = np.empty(len(scales), np.int64)
+        order[[self._scales[scale] for scale in scales]] = np.arange(len(scales))
+        place = order[np.array(self._at[1])]
+        image, values = np.array(self._at[0]), np.array(self._values)
+        cells, cell = np.unique(image * len(scales) + place, return_inverse=True)
+        means = np.bincount(cell, weights=values) / np.bincount(cell)
+        # np.unique is sorted: the cells of an image that has every scale stand together, scale by scale.
+        complete = np.bincount(cells // len(scales), minlength=len(self._groups)) == len(scales)
+        if not complete.any():  # every image stands at a scale of its own
+            return make_series(name, scales, np.bincount(place, weights=values) / np.bincount(place), labels=labels)
+        self.left_out = int(np.count_nonzero(~complete))
         # Sorted, so that algorithms are compared image by image in whatever order their lines stand.
-        whole = sorted(image for image in self._groups if all((image, scale) in self._values for scale in scales))
-        if not whole:  # every image stands at a scale of its own
-            means = [float(np.mean([v for (_, s), v in self._values.items() if s == scale])) for scale in scales]
-            return make_series(name, scales, means, labels=labels)
-        self.left_out = len(self._groups) - len(whole)
-        images = np.array([[float(np.mean(self._values[image, scale])) for scale in scales] for image in whole])
-        _, clusters = np.unique([self._groups[image] for image in whole], return_inverse=True)
+        whole = sorted(image for image, number in self._images.items() if complete[number])
+        numbers = np.array([self._images[image] for image in whole])
+        images = means[np.searchsorted(cells, numbers[:, None] * len(scales) + np.arange(len(scales)))]
+        _, clusters = np.unique([self._groups[number] for number in numbers], return_inverse=True)
         several = len(whole) > 1
         made = make_series(
             name,

@@ -8,7 +8,8 @@ CSV is wide (a head of the uncertainty's name and the scales, a line an algorith
 ``scale``, one of qualities under its name, and, where there are several images, ``image`` and perhaps ``cluster``).
 
 What is plain is read and said: columns out of order are sorted, equal scales become their mean, spaces in place of
-tabs, Windows line ends, byte order marks, UTF-16 and Windows-1252. Everything else is one mistake with its line and
+tabs, decimal commas where no comma separates cells, Windows line ends, byte order marks, UTF-16 and Windows-1252.
+Everything else is one mistake with its line and
 column.
 """
 
@@ -24,7 +25,10 @@ from medtest.results.series import SeriesSet, make_series
 from medtest.textfile import BOMS
 
 MAX_BYTES = 16 * 2**20
-"""Larger files are no tables of qualities."""
+MAX_CSV_BYTES = 512 * 2**20
+"""Larger files are no tables of qualities; a CSV may have a line a measurement."""
+MAX_SIZE = 1e100
+"""Numbers beyond cannot be squared, and measure nothing."""
 MAX_SCALES = 100_000
 
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
@@ -39,9 +43,11 @@ class Reading:
     Attributes:
         where: Its name, for messages.
         notes: What was read with a grain of salt.
+        commas: Whether a comma may stand for the decimal point, since none separates cells.
     """
 
     where: str
+    commas: bool = False
     notes: list[str] = field(default_factory=list)
 
     def wrong(self, line: int | None, column: int | None, found: str, allowed: str, fix: str = "") -> UserMistakes:
@@ -58,13 +64,16 @@ class Reading:
         """Return a cell's number."""
         if not text:
             raise self.wrong(line, column, "nothing", FORM, "every algorithm needs a quality at every scale")
+        if self.commas and "," in text and _NUMBER.fullmatch(text.replace(",", ".")):
+            self.note("decimal commas were read as points")
+            text = text.replace(",", ".")
         if _NUMBER.fullmatch(text) is None:
             comma = text.count(",") == 1 and _NUMBER.fullmatch(text.replace(",", ".")) is not None
             fix = "write a point and no comma" if comma else ""
             raise self.wrong(line, column, repr(text[:40]), FORM, fix)
         value = float(text)
-        if abs(value) == float("inf"):
-            raise self.wrong(line, column, repr(text[:40]), "a finite number")
+        if abs(value) > MAX_SIZE:
+            raise self.wrong(line, column, repr(text[:40]), f"a number from {-MAX_SIZE:g} to {MAX_SIZE:g}")
         return value
 
 
@@ -89,11 +98,13 @@ def read_series_file(path: Path, *, lower_is_better: bool = False) -> SeriesSet:
     from medtest.results.series_csv import read_csv
 
     reading = Reading(where=path.name)
-    text = _text(path, reading)
-    lines = [(number, line) for number, line in enumerate(_LINE.split(text), start=1) if line.strip()]
-    if path.suffix.lower() == ".csv":
+    is_csv = path.suffix.lower() == ".csv"
+    text = _text(path, reading, MAX_CSV_BYTES if is_csv else MAX_BYTES)
+    if is_csv:
         found = read_csv(reading, text, title=path.stem)
     else:
+        reading.commas = True
+        lines = [(number, line) for number, line in enumerate(_LINE.split(text), start=1) if line.strip()]
         kept = [(number, line) for number, line in lines if not line.lstrip().startswith("#")]
         found = _read_published(reading, kept, title=path.stem)
     return SeriesSet(
@@ -106,16 +117,16 @@ def read_series_file(path: Path, *, lower_is_better: bool = False) -> SeriesSet:
     )
 
 
-def _text(path: Path, reading: Reading) -> str:
+def _text(path: Path, reading: Reading, most: int) -> str:
     if not path.is_file():
         found = "a folder" if path.is_dir() else "no such file"
         raise reading.wrong(None, None, found, "a file of qualities: .dat, .csv or records.parquet")
     try:
-        content = path.read_bytes() if path.stat().st_size <= MAX_BYTES else b""
+        content = path.read_bytes() if path.stat().st_size <= most else b""
     except OSError as error:
         raise reading.wrong(None, None, f"it cannot be read: {error.strerror}", "a file that can be read") from error
-    if path.stat().st_size > MAX_BYTES:
-        raise reading.wrong(None, None, "more than 16 MiB", "a table of qualities")
+    if path.stat().st_size > most:
+        raise reading.wrong(None, None, f"more than {most >> 20} MiB", "a table of qualities")
     for mark, name in BOMS:
         if content.startswith(mark):
             return _decoded(content, name, reading)

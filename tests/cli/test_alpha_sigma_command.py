@@ -124,3 +124,13 @@ def test_the_figure_takes_any_name_and_is_the_same_twice(form: str) -> None:
 
 def test_plain_keeps_dollars_from_mathematics() -> None:
     assert plain("a$b\n") == r"a\$b "
+
+
+def test_nothing_is_minus_zero(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "rising.dat"
+    path.write_text("Q\nnoise\t1\t2\t3\nA\t0.5\t0.50001\t0.50002\nB\t0.5\t0.5\t0.5\n")
+    assert run_app(["alpha-sigma", str(path), "--out", str(tmp_path), "--csv"]) == 0
+    shown = (
+        capsys.readouterr().out + (tmp_path / "tab_rob.tex").read_text() + (tmp_path / "alpha_sigma.csv").read_text()
+    )
+    assert not re.search(r"-0(\.0*)?(?![.\d])", shown)

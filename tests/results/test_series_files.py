@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -132,9 +134,11 @@ def test_equal_scales_become_their_mean(tmp_path: Path) -> None:
         ("Q\nn\t1\t2\nA\t0.9\thigh\n", 3, 3, "'high'"),
         ("Q\nn\t1\t2\nA\t0.9\tNaN\n", 3, 3, "'NaN'"),
         ("Q\nn\t1\t2\nA\t0.9\tinf\n", 3, 3, "'inf'"),
-        ("Q\nn\t1\t2\nA\t0.9\t1e999\n", 3, 3, "finite"),
+        ("Q\nn\t1\t2\nA\t0.9\t1e999\n", 3, 3, "to 1e+100"),
+        ("Q\nn\t1\t1e308\nA\t0.9\t0.8\n", 2, 3, "to 1e+100"),
+        ("Q\nn\t1\t2\nA\t0.9\t-1e308\n", 3, 3, "to 1e+100"),
         ("Q\nn\t1\t2\nA\t0.9\t1_0\n", 3, 3, "'1_0'"),
-        ("Q\nn\t1\t2\nA\t0.9\t0,8\n", 3, 3, "a point and no comma"),
+        ("Q\nn\t1\t2\nA\t0.9\t1.000,8\n", 3, 3, "'1.000,8'"),
         ("Q\nn\t1\t2\nA\t0.9\t80%\n", 3, 3, "'80%'"),
         ("Q\nn\tlow\t2\nA\t0.9\t0.8\n", 2, 2, "'low'"),
         ("Q\nn\t1\nA\t0.9\n", 2, 2, "one scale"),
@@ -241,3 +245,55 @@ def test_long_csv_keeps_images_and_clusters(tmp_path: Path) -> None:
     assert one.clustered
     with pytest.raises(UserMistakes, match="columns of qualities"):
         read_series_file(write(tmp_path, "algorithm,scale,a,b\nA,1,2,3\n", "two.csv"))
+
+
+@pytest.mark.parametrize("name", ["wide.csv", "published.dat"])
+@pytest.mark.parametrize("sign", [";", "\t"])
+def test_decimal_commas_are_read_and_said(tmp_path: Path, name: str, sign: str) -> None:
+    if name.endswith(".dat") and sign == ";":
+        pytest.skip("the published format has tabs")
+    text = sign.join(["noise", "0,5", "1,0", "1,5"]) + "\n" + sign.join(["A", "0,9", "0,8", "5,0e-1"]) + "\n"
+    found = read_series_file(write(tmp_path, text if name.endswith(".csv") else f"Q\n{text}", name))
+    assert found.series[0].scales.tolist() == [0.5, 1, 1.5]
+    assert found.series[0].qualities.tolist() == [0.9, 0.8, 0.5]
+    assert "decimal commas were read as points" in found.notes
+
+
+def test_decimal_commas_of_a_long_csv(tmp_path: Path) -> None:
+    text = "algorithm;scale;q\nA, with a comma;0,5;0,9\nA, with a comma;1;0,8\n"
+    one = read_series_file(write(tmp_path, text, "long.csv")).series[0]
+    assert (one.name, one.scales.tolist(), one.qualities.tolist()) == ("A, with a comma", [0.5, 1], [0.9, 0.8])
+    with pytest.raises(UserMistakes, match="a point and no comma"):
+        read_series_file(write(tmp_path, 'algorithm,scale,q\nA,1,"0,9"\nA,2,0.8\n', "long.csv"))
+
+
+def test_images_at_scales_of_their_own_and_images_that_lack_one(tmp_path: Path) -> None:
+    own = "algorithm,image,scale,q\n" + "".join(f"A,i{n},{n},{1 / n}\n" for n in range(1, 6))
+    one = read_series_file(write(tmp_path, own, "own.csv")).series[0]
+    assert one.images is None and one.qualities.tolist() == [1 / n for n in range(1, 6)]
+    lacking = "algorithm,image,scale,q\nA,c,1,1\nA,b,2,0.2\nA,b,1,0.4\nA,a,1,0.6\nA,a,2,0.4\nA,a,2,0.5\n"
+    found = read_series_file(write(tmp_path, lacking, "lacking.csv"))
+    assert found.series[0].seeds == ("a", "b")
+    assert found.series[0].images is not None
+    assert found.series[0].images.tolist() == [[0.6, 0.45], [0.4, 0.2]]
+    assert any("left out" in note for note in found.notes)
+
+
+@pytest.mark.slow
+def test_a_million_rows_are_read_in_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "million.csv"
+    with path.open("w") as file:
+        file.write("algorithm;image;scale;q\n")
+        for algorithm in "AB":
+            for image in range(50_000):
+                file.writelines(f"{algorithm};image-{image:05d};{s};0,{s * 7 % 10}{image % 10}\n" for s in range(1, 11))
+    code = (
+        "import resource, sys\nfrom pathlib import Path\n"
+        "from medtest.results.series_file import read_series_file\n"
+        "found = read_series_file(Path(sys.argv[1]))\n"
+        "print([one.images.shape for one in found.series], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+    shapes, memory = done.stdout.rsplit(" ", 1)
+    assert shapes == "[(50000, 10), (50000, 10)]"
+    assert int(memory) < 600_000  # KiB
