@@ -70,6 +70,7 @@ def run_and_finish(
     from medtest.cli.judging import judged
     from medtest.report.finish import finish
     from medtest.runner import run_suite
+    from medtest.runner.progress import choose_progress
 
     out, suite = console(), loaded.suite
     said: list[str] = []
@@ -81,15 +82,24 @@ def run_and_finish(
     check_reference(suite, invocation)
     if loaded.view:
         _check_items(suite, invocation)
+    progress = choose_progress(quiet=invocation.quiet)
     with ExitStack() as locks:
+        locks.callback(progress.close)
         try:
-            outcome = run_suite(loaded.own, invocation, hold=locks, announce=announced)
+            outcome = run_suite(loaded.own, invocation, progress=progress, hold=locks, announce=announced)
             _keep_timing(invocation, outcome)
             readings: dict[str, Readings] = {}
             if loaded.judge is not None and not outcome.interrupted:
                 readings, outcome = judged(loaded.judge, invocation, outcome, out)
             ended = finish(
-                suite, invocation, outcome, view=loaded.view, readings=readings, parents=parents, sweep=sweep
+                suite,
+                invocation,
+                outcome,
+                view=loaded.view,
+                readings=readings,
+                parents=parents,
+                sweep=sweep,
+                phase=progress.phase,
             )
         except (UserMistakes, FolderInUse):
             raise  # nothing was run

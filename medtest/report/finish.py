@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -71,6 +71,7 @@ def finish(
     readings: Mapping[str, Readings] | None = None,
     parents: Parents | None = None,
     sweep: bool = False,
+    phase: Callable[[str], None] = lambda name: None,
 ) -> Finished:
     """Finish every system's folder: tables, gates, report, MLflow, manifest.
 
@@ -85,6 +86,7 @@ def finish(
         parents: Parent runs that an earlier job of the sweep made.
         sweep: Whether more jobs follow, so that the parents stay open; end them with
             :func:`medtest.report.tracked.close_parents`.
+        phase: Is told what is done: "tables", "report", "tracking".
 
     Returns:
         What came out. An MLflow that cannot be reached is a problem told and exit code 4, never lost results.
@@ -98,7 +100,7 @@ def finish(
     reference = _reference(suite, invocation, outcome)
     for one in outcome.systems:
         read = (readings or {}).get(one.record_name)
-        material, target = _system(suite, invocation, outcome, one, view, reference, read)
+        material, target = _system(suite, invocation, outcome, one, view, reference, read, phase)
         results.materials.append(material)
         results.targets.append(target)
     results.compared = write_comparison(results.materials, results.targets, invocation.home, view)
@@ -111,6 +113,7 @@ def finish(
     tracked = parents
     try:
         if invocation.track:
+            phase("tracking")
             tracked = track(suite, invocation, outcome, results, parents=parents, sweep=sweep)
     except NotTracked as error:
         problems.append(str(error))
@@ -180,6 +183,7 @@ def _system(
     view: str,
     reference: Path | None,
     readings: Readings | None,
+    phase: Callable[[str], None],
 ) -> tuple[Material, Path]:
     target = one.folder / VIEWS / view if view else one.folder
     wanted = Wanted.of(suite, one.system)
@@ -188,6 +192,8 @@ def _system(
     if suite.exclude is not None:
         _write_text(target / EXCLUDED, suite.exclude.text())
     oracle = suite.build_oracle() if view else None
+    of_whom = f" of {one.record_name}" if len(outcome.systems) > 1 else ""
+    phase(f"tables{of_whom}")
     tables = make_tables(
         one.folder,
         wanted,
@@ -196,6 +202,7 @@ def _system(
         readings=readings,
     )
     tables.write(target)
+    phase(f"report{of_whom}")
     films = () if tables.labels is None else tables.labels.films
     undrawn = write_films(suite, invocation, one.folder, films, one.record_name)
     if tables.answers is not None:

@@ -60,6 +60,9 @@ class Progress(Protocol):
     def update(self, count: Count) -> None:
         """Take notice; called a few times a second at most."""
 
+    def phase(self, name: str) -> None:
+        """Take notice of what is done when all cases are run: "tables", "report", "tracking"."""
+
     def close(self) -> None:
         """The run is over."""
 

@@ -1,8 +1,9 @@
-"""One line on a terminal that says how far a run is."""
+"""How far a run is: one line that moves on a terminal, a line every half minute in a log."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from medtest.runner.outcome import Count, Progress
@@ -10,18 +11,107 @@ from medtest.runner.outcome import Count, Progress
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
+    from rich.status import Status
 
 _WARM_UP = 2.0
+_EVERY = 30.0
+"""Seconds between two lines of a log."""
 
 
 class Silence:
-    """No progress line: there is no terminal, or the user wants quiet."""
+    """No progress: the user wants quiet."""
 
     def update(self, count: Count) -> None:
         """Do nothing."""
 
+    def phase(self, name: str) -> None:
+        """Do nothing."""
+
     def close(self) -> None:
         """Do nothing."""
+
+
+class Pace:
+    """How long what is left will take; the pace is measured from the first finished case on, for loading is no work.
+
+    Args:
+        now: A clock, in seconds.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._first: tuple[float, int] | None = None
+
+    def rate(self, count: Count) -> float:
+        """Return cases in a second; 0 where that cannot be told yet."""
+        executed = count.done - count.reused
+        if executed == 0:
+            return 0.0
+        now = self._now()
+        if self._first is None:
+            self._first = (now, executed)
+        since, before = self._first
+        return 0.0 if now - since < _WARM_UP else (executed - before) / (now - since)
+
+    def left(self, count: Count) -> str:
+        """Return the time left, in words."""
+        if count.done >= count.total:
+            return "finishing"
+        rate = self.rate(count)
+        if not rate:
+            return "running" if count.done > count.reused else "loading the systems"
+        seconds = (count.total - count.done) / rate
+        if seconds < 90:
+            return f"{seconds:.0f} s left"
+        if seconds < 5400:
+            return f"{seconds / 60:.0f} min left"
+        return f"{seconds / 3600:.1f} h left"
+
+
+class LogLines:
+    """A line every half minute, for what is no terminal: the log of a job, of a build server.
+
+    The first comes after half a minute too: of a short run only its phases are named.
+
+    Args:
+        write: Takes a line.
+        now: A clock, in seconds.
+    """
+
+    def __init__(self, write: Callable[[str], None], now: Callable[[], float] = time.monotonic) -> None:
+        self._write = write
+        self._now = now
+        self._pace = Pace(now)
+        self._started = self._last = now()
+
+    def update(self, count: Count) -> None:
+        """Write where the run stands, where half a minute has passed."""
+        rate = self._pace.rate(count)
+        now = self._now()
+        if now - self._last < _EVERY:
+            return
+        self._last = now
+        parts = [f"{count.done:,} of {count.total:,} cases"]
+        if rate:
+            parts.append(f"{rate:.1f} a second" if rate >= 0.95 else f"{60 * rate:.1f} a minute")
+        parts.append(self._pace.left(count))
+        parts.append(f"{count.violations:,} violation{'' if count.violations == 1 else 's'}")
+        parts += [f"{count.errors:,} error{'' if count.errors == 1 else 's'}"] if count.errors else []
+        parts += [count.calls] if count.calls else []
+        self._write(f"{self._since(now)}  {', '.join(parts)}")
+
+    def phase(self, name: str) -> None:
+        """Write what is done now."""
+        self._last = self._now()
+        self._write(f"{self._since(self._last)}  {name}")
+
+    def close(self) -> None:
+        """Do nothing: what came out is printed by whoever started the run."""
+
+    def _since(self, now: float) -> str:
+        minutes, seconds = divmod(int(now - self._started), 60)
+        hours, minutes = divmod(minutes, 60)
+        return f"{hours}:{minutes:02}:{seconds:02}"
 
 
 class TerminalLine:
@@ -30,7 +120,8 @@ class TerminalLine:
     def __init__(self) -> None:
         self._bar: RichProgress | None = None
         self._task: TaskID | None = None
-        self._first: tuple[float, int] | None = None
+        self._pace = Pace(lambda: time.monotonic())
+        self._phase: Status | None = None
 
     def update(self, count: Count) -> None:
         """Show where the run stands."""
@@ -45,15 +136,26 @@ class TerminalLine:
                 total=count.total,
                 violations=count.violations,
                 errors=f" · [red]{count.errors:,} errors[/]" if count.errors else "",
-                left=self._left(count),
+                left=self._pace.left(count),
                 calls=f" · {escape(count.calls)}" if count.calls else "",
             )
+
+    def phase(self, name: str) -> None:
+        """Show what is done now, below the last line, until it is done."""
+        from rich.console import Console
+
+        self.close()
+        self._phase = Console(stderr=True).status(name)
+        self._phase.start()
 
     def close(self) -> None:
         """Leave the last line standing."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
+        if self._phase is not None:
+            self._phase.stop()
+            self._phase = None
 
     def _start(self, count: Count) -> None:
         from rich.console import Console
@@ -72,32 +174,14 @@ class TerminalLine:
             "", total=count.total, violations=0, errors="", left="loading the systems", calls=""
         )
 
-    def _left(self, count: Count) -> str:
-        """Return the time left; the pace is measured from the first finished case on, for loading is no work."""
-        now = time.monotonic()
-        if count.done >= count.total:
-            return "finishing"
-        executed = count.done - count.reused
-        if executed == 0:
-            return "loading the systems"
-        if self._first is None:
-            self._first = (now, executed)
-        since, before = self._first
-        if now - since < _WARM_UP or executed == before:
-            return "running"
-        seconds = (count.total - count.done) * (now - since) / (executed - before)
-        if seconds < 90:
-            return f"{seconds:.0f} s left"
-        if seconds < 5400:
-            return f"{seconds / 60:.0f} min left"
-        return f"{seconds / 3600:.1f} h left"
-
 
 def choose_progress(*, quiet: bool) -> Progress:
-    """Return a line for a terminal, silence elsewhere."""
+    """Return a line that moves for a terminal, a line every half minute elsewhere."""
     if quiet:
         return Silence()
     from rich.console import Console
 
     console = Console(stderr=True)
-    return TerminalLine() if console.is_terminal and not console.is_dumb_terminal else Silence()
+    if console.is_terminal and not console.is_dumb_terminal:
+        return TerminalLine()
+    return LogLines(lambda line: console.print(line, markup=False, highlight=False, soft_wrap=True))

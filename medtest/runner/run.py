@@ -50,7 +50,7 @@ def run_suite(
     Args:
         suite: A checked suite.
         invocation: How this call runs it.
-        progress: Who wants to know how far it is; by default a line on a terminal, nothing elsewhere.
+        progress: Who wants to know how far it is; by default a line on a terminal, elsewhere one every half minute.
         limits: Bounds that tests tighten.
         hold: Takes the locks of the folders, so that a caller who writes tables and a report into them keeps them
             until it closes this stack; by default they are given back at the end of the run.

@@ -65,6 +65,49 @@ def test_the_line_says_cases_violations_errors_and_time_left(monkeypatch: pytest
         assert words in shown
 
 
-def test_there_is_no_line_without_a_terminal() -> None:
-    assert isinstance(progress.choose_progress(quiet=False), progress.Silence)
+def test_a_log_gets_a_line_every_half_minute_and_the_phases() -> None:
+    now, written = [50.0], []
+    log = progress.LogLines(written.append, lambda: now[0])
+    for second in range(0, 100, 5):
+        now[0] = 50.0 + second
+        done = 0 if second < 10 else 10 * (second - 10)  # ten cases a second, after ten seconds of loading
+        log.update(Count(done=100 + done, total=8100, reused=100, violations=second, errors=second // 60))
+    now[0] = 950.0
+    log.update(Count(done=8100, total=8100, reused=100, violations=99, errors=1, calls="$0.31"))
+    now[0] = 951.0
+    for phase in ("tables", "report", "tracking"):
+        log.phase(phase)
+    log.close()
+    assert written == [
+        "0:00:30  300 of 8,100 cases, 10.0 a second, 13 min left, 30 violations",
+        "0:01:00  600 of 8,100 cases, 10.0 a second, 12 min left, 60 violations, 1 error",
+        "0:01:30  900 of 8,100 cases, 10.0 a second, 12 min left, 90 violations, 1 error",
+        "0:15:00  8,100 of 8,100 cases, 9.0 a second, finishing, 99 violations, 1 error, $0.31",
+        "0:15:01  tables",
+        "0:15:01  report",
+        "0:15:01  tracking",
+    ]
+
+
+def test_a_slow_run_is_counted_by_the_minute_and_loading_is_said() -> None:
+    now, written = [0.0], []
+    log = progress.LogLines(written.append, lambda: now[0])
+    now[0] = 31.0
+    log.update(Count(done=0, total=9, reused=0, violations=0, errors=0))
+    now[0] = 60.0
+    log.update(Count(done=1, total=9, reused=0, violations=0, errors=0))
+    now[0] = 180.0
+    log.update(Count(done=3, total=9, reused=0, violations=0, errors=0))
+    assert written == [
+        "0:00:31  0 of 9 cases, loading the systems, 0 violations",
+        "0:03:00  3 of 9 cases, 1.0 a minute, 6 min left, 0 violations",
+    ]
+
+
+def test_where_there_is_no_terminal_lines_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert isinstance(progress.choose_progress(quiet=True), progress.Silence)
+    log = progress.choose_progress(quiet=False)
+    assert isinstance(log, progress.LogLines)
+    log.phase("tables of [net]")
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("", "0:00:00  tables of [net]\n")
