@@ -111,7 +111,8 @@ def _tell(console: Console, typed: str, found: Inspection) -> None:
     for looked in found.looked:
         _tell_set(console, looked)
         if looked.line is not None:
-            console.print(f"  run:     {_command(looked.line, typed)}", soft_wrap=True)
+            without = " (without the refused files)" if looked.problems else ""
+            console.print(f"  run{without}:     {_command(looked.line, typed)}", soft_wrap=True)
         for what, line in looked.also:
             console.print(f"  or:      {_command(line, typed)}  ({what})", soft_wrap=True)
         console.print()
@@ -119,6 +120,14 @@ def _tell(console: Console, typed: str, found: Inspection) -> None:
         _tell_archive(console, typed, name, inside)
     for line, counts in found.suites:
         _tell_suite(console, typed, line, counts)
+    if found.together is not None:
+        sets = found.together.sets
+        console.print(f"{len(sets)} data sets in one run: {', '.join(sets)}", style="bold", soft_wrap=True)
+        console.print(f"  run:     {_command(found.together, typed)}\n", soft_wrap=True)
+    if found.rest:
+        console.print("No data set takes these files, and no run reads them:")
+        for line in found.rest:
+            console.print(f"  {line}", soft_wrap=True)
     if found.ignored:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.ignored.items()))
         console.print(shown(f"Passed over: {kinds}."), soft_wrap=True)
@@ -141,6 +150,7 @@ def _tell_set(console: Console, looked: Looked) -> None:
         "images": "image files, no masks",
         "labels": "image files with labels",
         "questions": "image files with questions",
+        "maps": "prediction maps",
     }[found.holds]
     console.print(shown(f"  images:  {images} ({what}; {found.layout})"), soft_wrap=True)
     if looked.pairs is not None and found.holds == "masks":

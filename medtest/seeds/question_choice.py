@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import os
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,6 +20,7 @@ from medtest.seeds.formats import is_ignored
 from medtest.seeds.label_entries import Entry, Laid
 from medtest.seeds.label_layouts.common import Images, entry_name, join_masks, list_images
 from medtest.seeds.question_settings import QuestionFolderSettings, among
+from medtest.seeds.question_truths import contradicts, truths_notice
 from medtest.vqa.question_files import Asked, read
 from medtest.vqa.questions import Question, official
 
@@ -32,6 +35,16 @@ HEAD_BYTES = 65_536
 """The start of a file in which the word "question" stands if it is one: a header, or the first entry."""
 
 MOST_LOOKED_AT = 200
+_HEAD_LINES = 5
+"""Spreadsheets put titles above the names of columns."""
+
+_NAMED = re.compile(r"(?:.*[_\- .])?(?:questions?|vqa|qa)(?:[_\- .].*)?\.(?:csv|tsv|xlsx?|ods)", re.I)
+"""Tables called like questions: one that cannot be read is a mistake, and no reason to ask others."""
+
+_ASKED = {"q", "query", "prompt", "frage", "pregunta", "answer", "answers"}
+_IMAGED = {"image", "img", "img_id", "image_id", "imageid", "image_name", "filename", "file", "image_path", "picture"}
+"""Names of columns that look like questions of images, read or not."""
+
 _LOOK = "medtest data inspect PATH says what is there"
 
 
@@ -132,8 +145,12 @@ def question_file(root: Path, settings: QuestionFolderSettings, *, dataset: str)
 
 
 def files_of_questions(root: Path) -> list[PurePosixPath]:
-    """Return the JSON and CSV files in a folder, or two below it, whose beginning speaks of questions."""
+    """Return the JSON and CSV files in a folder, or two below it, whose beginning speaks of questions.
+
+    Where there is none, tables that are called like questions, for reading them says what is wrong with them.
+    """
     found: list[PurePosixPath] = []
+    named: list[PurePosixPath] = []
     looked = 0
     waiting = [(HERE, 0)]
     real = root.resolve()
@@ -151,11 +168,14 @@ def files_of_questions(root: Path) -> list[PurePosixPath]:
             if entry.is_dir(follow_symlinks=False):
                 if depth < DEEPEST:
                     waiting.append((path, depth + 1))
-            elif entry.name.lower().endswith(SUFFIXES) and looked < MOST_LOOKED_AT:
+                continue
+            if _NAMED.fullmatch(entry.name) and _inside(real, root / path):
+                named.append(path)
+            if entry.name.lower().endswith(SUFFIXES) and looked < MOST_LOOKED_AT:
                 looked += 1
                 if _inside(real, root / path) and _speaks_of_questions(root / path):
                     found.append(path)
-    return found
+    return found or named
 
 
 def _inside(real_root: Path, path: Path) -> bool:
@@ -170,12 +190,17 @@ def _speaks_of_questions(path: Path) -> bool:
         if not path.is_file():
             return False
         with path.open("rb") as file:
-            head = file.read(HEAD_BYTES).lower()
+            head = file.read(HEAD_BYTES)
     except OSError:
         return False
-    if path.name.lower().endswith(".csv"):
-        head = head.split(b"\n", 1)[0]
-    return b"question" in head
+    wide = head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    text = head.decode("utf-16" if wide else "utf-8-sig", errors="replace").lower()
+    if not path.name.lower().endswith(".csv"):
+        return "question" in text
+    lines = text.splitlines()
+    cells = {cell.strip("\"' \t") for cell in re.split(r"[,;\t]", lines[0])} if lines else set()
+    asks = bool(cells & _ASKED) and bool(cells & _IMAGED)
+    return asks or any("question" in line for line in lines[:_HEAD_LINES])
 
 
 # ------------------------------------------------------------------------------------------------------------- images
@@ -250,6 +275,11 @@ def _matched(
     ]
 
 
+def _of_use(question: Question, answers: tuple[str, ...]) -> tuple[str, ...]:
+    """Return true answers; none where they say yes and no, which every answer would contradict."""
+    return () if contradicts(question, answers) else answers
+
+
 def _choose(
     rows: Sequence[tuple[Entry, list[Answered]]],
     wanted: str | list[str],
@@ -269,12 +299,18 @@ def _choose(
                 )
                 for name in gone
             )  # fmt: skip
+    useless = truths_notice((question, given) for _, asked in rows for question, given in asked)
+    if useless:
+        gathered.notices.append(useless)
     for entry, asked in rows:
         answers = {question.name: given for question, given in asked}
         chosen = among((question for question, _ in asked), wanted)
         if chosen:
             gathered.askings.append(
-                Asking(entry=entry, asked=tuple((question, answers[question.name]) for question in chosen))
+                Asking(
+                    entry=entry,
+                    asked=tuple((question, _of_use(question, answers[question.name])) for question in chosen),
+                )
             )
     without = len(rows) - len(gathered.askings)
     if without:

@@ -29,6 +29,9 @@ from medtest.vqa.questions import Question, asks_for_mask, official, question_of
 MOST_PIXELS_WORTH = 3_000_000
 """Bound on a file's size, in the units of :func:`medtest.imagefile.read_bytes` (64 MB)."""
 
+_SPREADSHEETS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
+"""How .xlsx and .ods begin, and .xls."""
+
 MOST_ROWS = 1_000_000
 LONGEST_QUESTION = 2_000
 LONGEST_ANSWER = 20_000
@@ -76,6 +79,8 @@ def read(path: Path, where: str = "") -> tuple[Asked, ...]:
         content = read_bytes(path, max_pixels=MOST_PIXELS_WORTH).content
     except BadFileError as error:
         raise _stop(name, str(error)) from error
+    if content.startswith(_SPREADSHEETS):
+        raise _stop(name, "is a spreadsheet", "CSV or JSON", fix="save it as CSV (UTF-8)")
     try:
         text = decoded(content)
     except ValueError as error:

@@ -50,6 +50,10 @@ class Question:
         return parse_all(list(answers), self.kind, self.id)
 
 
+_DOUBT = ("maybe", "possibly", "probably", "perhaps", "unclear", "unsure", "uncertain", "unknown", "n/a", "not sure")
+"""What some truths say in place of yes or no."""
+
+
 @cache
 def official() -> tuple[Question, ...]:
     """Return the 18 questions in the order of their ids."""
@@ -95,8 +99,8 @@ def asks_for_mask(text: str) -> bool:
 def question_of(text: str, answers: tuple[str, ...] = ()) -> Question:
     """Return the official question of a wording, or one made for any other text.
 
-    Another question is answered by yes or no where its true answers are yes or no, or where Kvasir-VQA asks it so; by
-    free text otherwise. Its name is ``q_`` and eight digits of its wording's SHA-256.
+    Another question is answered by yes or no where its true answers are yes or no (or in doubt: maybe), or where
+    Kvasir-VQA asks it so; by free text otherwise. Its name is ``q_`` and eight digits of its wording's SHA-256.
 
     Args:
         text: The question.
@@ -106,7 +110,7 @@ def question_of(text: str, answers: tuple[str, ...] = ()) -> Question:
     if known is not None:
         return known
     said = {answer.strip().lower().rstrip(".") for answer in answers}
-    closed = bool(said) and said <= {"yes", "no"}
+    closed = bool(said & {"yes", "no"}) and said <= {"yes", "no", *_DOUBT}
     kind = Kind.YES_NO if closed or _others().get(wording(text)) == Kind.YES_NO.value else Kind.TEXT
     digest = hashlib.sha256(wording(text).encode()).hexdigest()[:8]
     return Question(id=None, name=f"q_{digest}", text=text.strip(), kind=kind)

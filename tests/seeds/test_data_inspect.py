@@ -12,6 +12,8 @@ import time
 import zipfile
 from pathlib import Path
 
+import cv2
+import numpy as np
 import pytest
 from layout_files import (
     clinicdb_archive,
@@ -25,6 +27,7 @@ from layout_files import (
     pranet_test,
     pranet_train,
 )
+from PIL import Image as Pillow
 
 from medtest.cli.app import run_app
 from medtest.errors import UserMistakes
@@ -276,3 +279,85 @@ def test_a_plan_says_which_sets_of_the_paper_are_missing(tmp_path):
     assert found.datasets == {"kvasir": 3}
     assert "Partial: CVC-300 is not below data=PATH: its 60 images are missing." in found.notices
     assert "Partial: Kvasir-SEG: 3 of the 1,000 published images are here." in found.notices
+
+
+# ------------------------------------------------------------------------------------- what else lies in a folder
+
+
+def test_several_sets_under_one_root_run_together(tmp_path, capsys):
+    for name in ("Centre A", "Centre-B"):
+        picture(tmp_path / name / "images" / "1.png")
+        mask(tmp_path / name / "masks" / "1.png")
+    found = inspect_path(tmp_path)
+    assert found.together is not None and found.together.sets == ("centre-a", "centre-b")
+    suite, data, *settings = found.together.tokens(str(tmp_path))
+    (source,) = load_suite("polyp_seg_folder", settings).build_seeds(Path(data.removeprefix("data=")))
+    assert {ref.dataset for ref in source.refs()} == {"centre-a", "centre-b"}
+    assert run_app(["data", "inspect", str(tmp_path)]) == 0
+    assert "2 data sets in one run: centre-a, centre-b" in capsys.readouterr().out
+
+
+def test_sets_that_one_run_cannot_take_whole_are_named(tmp_path):
+    everything(tmp_path)
+    found = inspect_path(tmp_path)
+    assert found.together is not None
+    suite, data, *settings = found.together.tokens(str(tmp_path))
+    (source,) = load_suite("polyp_seg_folder", settings).build_seeds(Path(data.removeprefix("data=")))
+    assert {ref.dataset for ref in source.refs()} == set(found.together.sets)
+
+
+def _map(path, number, size=(60, 80)):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    soft = np.zeros(size, np.uint8)
+    soft[10:30, 10 + number : 40 + number] = 255
+    Pillow.fromarray(cv2.GaussianBlur(soft, (0, 0), 2)).save(path)
+
+
+def test_prediction_maps_are_told_with_the_images_that_they_are_of(tmp_path, capsys):
+    root = tmp_path / "my data"
+    for number in range(3):
+        picture(root / "set" / "images" / f"{number}.png", number, (60, 80))
+        _map(root / "set" / "masks" / f"{number}.png", number)
+        _map(root / "PraNet" / f"{number}.png", number)
+    (maps,) = [one for one in inspect_path(root).looked if one.found.holds == "maps"]
+    assert maps.found.count == 3
+    assert maps.line.tokens("R") == (
+        "suite=polyp_seg_folder", "data=R/set", "model=predictions", "folder=R/PraNet", "only=relation:unchanged"
+    )  # fmt: skip
+    shutil.rmtree(root / "set")
+    assert run_app(["data", "inspect", str(root)]) == 0
+    text = capsys.readouterr().out
+    assert "3 (prediction maps; maps of probability, or masks without images)" in text
+    assert "model=predictions folder=PraNet" in text
+    assert "run: " not in text
+
+
+def test_photographs_and_x_rays_are_no_maps(tmp_path):
+    grey = np.tile(np.linspace(20, 220, 80).astype(np.uint8), (60, 1))
+    for number in range(3):
+        path = tmp_path / "rays" / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Pillow.fromarray(grey).save(path)
+    assert [one.found.holds for one in inspect_path(tmp_path).looked] == ["images"]
+
+
+def test_everything_that_no_run_reads_is_printed(tmp_path, capsys):
+    kvasir_archive(tmp_path / "Kvasir-SEG")
+    for name in ("notes.docx", "clip.mp4", "LICENSE", "arrays.npz"):
+        (tmp_path / name).write_bytes(b"x")
+    run_app(["data", "inspect", str(tmp_path)])
+    text = capsys.readouterr().out
+    for line in ("1 .docx (notes.docx)", "1 .mp4 (clip.mp4)", "1 .npz (arrays.npz)", "1 LICENSE"):
+        assert line in text, line
+
+
+def test_no_line_under_a_refusal_takes_refused_files(tmp_path, capsys):
+    for number in range(2):
+        picture(tmp_path / "images" / f"{number}.png", number)
+        mask(tmp_path / "masks" / f"{number}.png", number)
+    mask(tmp_path / "masks" / "1.png", size=(9, 9))
+    assert run_app(["data", "inspect", str(tmp_path)]) == 2
+    assert "seeds.folder.on_bad_seed=skip" in capsys.readouterr().out
+    mask(tmp_path / "masks" / "0.png", size=(9, 9))
+    assert run_app(["data", "inspect", str(tmp_path)]) == 2
+    assert "run" not in capsys.readouterr().out.replace("a run would refuse", "")

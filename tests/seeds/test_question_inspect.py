@@ -10,6 +10,7 @@ from layout_files import picture
 from question_layouts import clef, kvasir_vqa, plain_csv, table, vqa_rad, write
 
 from medtest.cli.app import run_app
+from medtest.errors import UserMistakes
 from medtest.seeds.datasets.base import recognise
 from medtest.seeds.datasets.inspect import inspect_path
 from medtest.seeds.datasets.tree import tree_of_archive
@@ -128,3 +129,71 @@ def test_images_alone_may_be_asked_the_18_questions(
 def test_images_with_masks_or_questions_are_not_offered_again(tmp_path: Path) -> None:
     clef(tmp_path)
     assert all(looked.also == () for looked in inspect_path(tmp_path).looked)
+
+
+# --------------------------------------------------------------------------------------------------- by what they say
+
+
+def test_a_file_is_known_by_what_it_says_as_in_a_run(tmp_path: Path) -> None:
+    picture(tmp_path / "images" / "a.png")
+    (tmp_path / "export_7.csv").write_text("image,question,answer\na,Is there text in the image?,no\n")
+    (looked,) = inspect_path(tmp_path).looked
+    assert (looked.found.holds, looked.found.count, looked.problems) == ("questions", 1, ())
+    (source,) = load_suite("medvqa_clef", looked.line.settings).build_seeds(tmp_path)
+    assert [ref.items for ref in source.refs()] == [("text",)]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("questions.csv", b"bild;frage;antwort\na;Ist da ein Polyp?;ja\n", "columns.image"),
+        ("notes.csv", "image,question\na,Is there text?\n".encode("utf-16"), "is not UTF-8"),
+        ("list.csv", b"Our questions of 2026\n\nimage,question\na,x\n", "columns.image"),
+        ("list.csv", b"image,prompt,answer\na,Is there text in the image?,no\n", "columns.question"),
+        ("vqa.xlsx", b"PK\x03\x04 no text", "is a spreadsheet"),
+    ],
+)
+def test_a_file_that_looks_like_questions_and_cannot_be_read_is_refused(
+    tmp_path: Path, name: str, content: bytes, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    picture(tmp_path / "images" / "a.png")
+    (tmp_path / name).write_bytes(content)
+    (source,) = load_suite("medvqa_clef", ["model=openai_compatible"]).build_seeds(tmp_path)
+    with pytest.raises(UserMistakes) as caught:
+        source.refs()
+    assert name in str(caught.value) and told in str(caught.value)
+    assert run_app(["data", "inspect", str(tmp_path)]) == 2
+    text = capsys.readouterr().out
+    assert name in text and "medvqa_clef" not in text
+
+
+def test_images_alone_are_still_asked_the_18(tmp_path: Path) -> None:
+    picture(tmp_path / "images" / "a.png")
+    (tmp_path / "patients.csv").write_text("file,patient\na,1\n")
+    (source,) = load_suite("medvqa_clef", ["model=openai_compatible"]).build_seeds(tmp_path)
+    assert len(source.refs()[0].items) == 18
+
+
+def test_truths_of_no_use_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in "abcd":
+        picture(tmp_path / "images" / f"{name}.png")
+    rows = [
+        ("a", "Is the mucosa inflamed here?", "yes"),
+        ("b", "Is the mucosa inflamed here?", "maybe"),
+        ("c", "Is the mucosa inflamed here?", "no"),
+        ("c", "Is the mucosa inflamed here?", "yes"),
+        ("a", "How many polyps are in the image?", "5 mm"),
+        ("b", "How many polyps are in the image?", "2"),
+    ]
+    (tmp_path / "mine.csv").write_text("image,question,answer\n" + "".join(",".join(row) + "\n" for row in rows))
+    notice = (
+        "3 true answers are of no use and count as unknown: '5 mm' for a count (1), 'maybe' for yes or no (1), "
+        "both yes and no (1)"
+    )
+    run_app(["data", "inspect", str(tmp_path)])
+    assert notice in capsys.readouterr().out
+    (source,) = load_suite("medvqa_clef", ["model=openai_compatible"]).build_seeds(tmp_path)
+    seeds = {ref.seed_id: source.load(ref) for ref in source.refs()}
+    assert notice in " ".join(source.notices())
+    truths = {ask.kind: ask.truth for ask in seeds["c"].asks}
+    assert truths == {"yes_no": None}, "every answer would contradict one of the two"

@@ -19,7 +19,7 @@ from medtest.errors import MedtestError
 from medtest.seeds.datasets.facts import Facts, known
 from medtest.seeds.datasets.tree import Tree
 
-Holds: TypeAlias = Literal["masks", "images", "labels", "questions"]
+Holds: TypeAlias = Literal["masks", "images", "labels", "questions", "maps"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,20 +11,23 @@ from medtest.errors import Mistake, UserMistakes
 from medtest.imagefile import BadFileError
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found, recognise
-from medtest.seeds.datasets.facts import Facts, known, suites
+from medtest.seeds.datasets.facts import known, suites
 from medtest.seeds.datasets.inspect_labels import look_at_labels
-from medtest.seeds.datasets.inspect_questions import MODEL, look_at_questions
+from medtest.seeds.datasets.inspect_notes import count_notes, frame_notes, size_notes, sizes_of
+from medtest.seeds.datasets.inspect_questions import (
+    MODEL,
+    is_taken_for_questions,
+    look_at_questions,
+    questions_by_content,
+)
+from medtest.seeds.datasets.inspect_rest import in_words, look_like_maps, set_of_maps, together, unexplained
 from medtest.seeds.datasets.known import chosen
 from medtest.seeds.datasets.tree import UNREAD_ARCHIVES, Tree, is_archive, tree_of_archive, tree_of_folder
 from medtest.seeds.folder_layout import DataSet, LayoutError, shown
-from medtest.seeds.folder_pairing import Pairing, pair_images, pair_with_masks
-from medtest.seeds.frames import Reading, opened_frames
+from medtest.seeds.folder_pairing import pair_images, pair_with_masks
 
 MOST_ARCHIVES = 20
 """More archives in one folder are listed by name alone."""
-
-MOST_SIZES = 4
-"""More sizes that nobody published are not named one by one."""
 
 Progress = Callable[[int, int], None]
 
@@ -37,18 +40,24 @@ class SuiteLine:
         suite: Name of the suite.
         data: The folder for ``data=``, relative to the inspected path.
         settings: Further settings, as ``key=value``.
-        sets: The known data sets that it takes.
+        sets: The data sets that it takes.
+        maps: Folder of prediction maps that it reads, relative to the inspected path.
     """
 
     suite: str
     data: PurePosixPath = PurePosixPath(".")
     settings: tuple[str, ...] = ()
     sets: tuple[str, ...] = ()
+    maps: PurePosixPath | None = None
 
     def tokens(self, root: str) -> tuple[str, ...]:
         """Return the tokens of the command line, below a path as it was typed."""
-        where = root if self.data == PurePosixPath(".") else f"{root.rstrip('/')}/{self.data}"
-        return (f"suite={self.suite}", f"data={where}", *self.settings)
+
+        def below(folder: PurePosixPath) -> str:
+            return root if folder == PurePosixPath(".") else f"{root.rstrip('/')}/{folder}"
+
+        maps = () if self.maps is None else ("model=predictions", f"folder={below(self.maps)}")
+        return (f"suite={self.suite}", f"data={below(self.data)}", *maps, *self.settings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +99,8 @@ class Inspection:
         notes: What cannot be read or looked into.
         archives: What archives hold, by their path below the root; ``"."`` where the path itself is one.
         suites: Suites whose tables need several known sets, with what there is of them.
+        together: How one run takes several of the data sets, or None.
+        rest: Files that no data set takes and no run reads, in words.
     """
 
     looked: tuple[Looked, ...]
@@ -97,6 +108,8 @@ class Inspection:
     notes: tuple[str, ...] = ()
     archives: Mapping[str, tuple[Looked, ...]] | None = None
     suites: tuple[tuple[SuiteLine, Mapping[str, int]], ...] = ()
+    together: SuiteLine | None = None
+    rest: tuple[str, ...] = ()
 
     @property
     def empty(self) -> bool:
@@ -139,7 +152,7 @@ def _inspect_archive(path: Path) -> Inspection:
     if not is_archive(path.name):
         raise BadFileError("is a file, but no archive")
     tree = tree_of_archive(path)
-    inside = tuple(Looked(found=found, notes=_count_notes(found)) for found in recognise(tree))
+    inside = tuple(Looked(found=found, notes=count_notes(found)) for found in recognise(tree))
     notes = (*_sums([one.found for one in inside]), *tree.unreadable)
     return Inspection(looked=(), ignored=tree.ignored, notes=notes, archives={".": inside})
 
@@ -159,10 +172,13 @@ def _sums(found: Sequence[Found]) -> list[str]:
 def _inspect_folder(root: Path, progress: Progress) -> Inspection:
     tree = tree_of_folder(root)
     found = recognise(tree)
+    found = questions_by_content(root, tree, found)
     total = sum(one.count for one in found)
     looked, done = [], 0
     for one in found:
-        looked.append(_look(root, one, lambda number, before=done: progress(before + number, total)))  # type: ignore[misc]
+        maps = _look_maps(root, tree, one, found)
+        told = maps or _look(root, one, lambda number, before=done: progress(before + number, total))  # type: ignore[misc]
+        looked.append(_without_refused(told))
         done += one.count
     archives, notes = _archives_in(root, tree)
     return Inspection(
@@ -171,7 +187,46 @@ def _inspect_folder(root: Path, progress: Progress) -> Inspection:
         notes=(*_sums(found), *(f"{shown(text)} is not looked into" for text in tree.unreadable), *notes),
         archives=archives,
         suites=_suites_for(looked),
+        together=_together(root, looked),
+        rest=tuple(shown(text) for text in in_words(unexplained(tree, found))),
     )
+
+
+def _without_refused(looked: Looked) -> Looked:
+    """Return a look whose line runs: bad files are left out, and where nothing would be left there is no line."""
+    refused = len({problem.file for problem in looked.problems})
+    if not refused or looked.line is None:
+        return looked
+    if not looked.pairs or refused >= looked.pairs:
+        return replace(looked, line=None, also=())
+    line = replace(looked.line, settings=(*looked.line.settings, "seeds.folder.on_bad_seed=skip"))
+    return replace(looked, line=line)
+
+
+def _together(root: Path, looked: Sequence[Looked]) -> SuiteLine | None:
+    settings, taken = together(root, [one.found for one in looked])
+    if not taken:
+        return None
+    places = {one.images for one in taken}
+    if any(one.problems for one in looked if one.found.images in places):
+        settings = (*settings, "seeds.folder.on_bad_seed=skip")
+    return SuiteLine(suite="polyp_seg_folder", settings=settings, sets=tuple(one.name for one in taken))
+
+
+def _look_maps(root: Path, tree: Tree, found: Found, others: Sequence[Found]) -> Looked | None:
+    """Return what is to know of a folder of prediction maps; None where it is none."""
+    if not (found.holds == "images" or (found.holds == "labels" and found.reader == "class_folders")):
+        return None
+    pictures = [found.images / path for path in tree.files(found.images)]
+    if not look_like_maps(root, pictures):
+        return None
+    maps = replace(found, holds="maps", layout="maps of probability, or masks without images", count=len(pictures))
+    own = set_of_maps(tree, found, others)
+    if own is None:
+        note = f"run on the images that they are of with model=predictions folder={shown(found.images)}"
+        return Looked(found=maps, pairs=len(pictures), notes=(note,))
+    line = SuiteLine(suite="polyp_seg_folder", data=own.where, maps=found.images, settings=("only=relation:unchanged",))
+    return Looked(found=maps, pairs=len(pictures), line=line)
 
 
 def _archives_in(root: Path, tree: Tree) -> tuple[dict[str, tuple[Looked, ...]], list[str]]:
@@ -187,7 +242,7 @@ def _archives_in(root: Path, tree: Tree) -> tuple[dict[str, tuple[Looked, ...]],
             except (BadFileError, OSError):
                 notes.append(f"{shown(name)} is no archive that can be read, or is damaged")
                 continue
-            inside[str(name)] = tuple(Looked(found=one, notes=_count_notes(one)) for one in packed)
+            inside[str(name)] = tuple(Looked(found=one, notes=count_notes(one)) for one in packed)
     return inside, notes
 
 
@@ -210,7 +265,7 @@ def _look_labels(root: Path, found: Found, progress: Callable[[int], None]) -> L
         found=found,
         pairs=looked.count,
         sizes=tuple(looked.sizes.most_common()),
-        notes=(*_count_notes(found), *_size_notes(found, looked.sizes), *looked.notes, *unconfirmed),
+        notes=(*count_notes(found), *size_notes(found, looked.sizes), *looked.notes, *unconfirmed),
         problems=looked.problems,
         line=line,
         classes=looked.classes,
@@ -222,7 +277,7 @@ def _look_questions(root: Path, found: Found, progress: Callable[[int], None]) -
         looked = look_at_questions(root, found, progress)
     except (LayoutError, UserMistakes) as error:
         reason = f"{error.found}; {error.fix}" if isinstance(error, LayoutError) else _first_mistake(error)
-        if not found.dataset:  # called like a file of questions and something else: nobody asked for it
+        if not found.dataset and not is_taken_for_questions(root, found):  # called so, and something else
             return Looked(found=found, notes=(f"not taken for questions: {reason}",))
         return Looked(found=found, pairs=0, problems=(SeedProblem(file=shown(found.tables[0]), reason=reason),))
     found = replace(found, count=looked.count)
@@ -231,7 +286,7 @@ def _look_questions(root: Path, found: Found, progress: Callable[[int], None]) -
         found=found,
         pairs=looked.count,
         sizes=tuple(looked.sizes.most_common()),
-        notes=(*_count_notes(found), *looked.notes, *unconfirmed),
+        notes=(*count_notes(found), *looked.notes, *unconfirmed),
         problems=looked.problems,
         line=SuiteLine(suite="medvqa_clef", data=found.where, settings=looked.settings),
         questions=looked.questions,
@@ -260,15 +315,15 @@ def _look(root: Path, found: Found, progress: Callable[[int], None]) -> Looked:
         pairing = pair_images(root, dataset) if found.holds == "images" else pair_with_masks(root, dataset)
     except LayoutError as error:
         problem = SeedProblem(file=shown(found.where), reason=f"{error.found}; {error.fix}")
-        return Looked(found=found, pairs=0, notes=_count_notes(found), problems=(problem,), line=None)
-    sizes, problems = _sizes(root, pairing, progress)
+        return Looked(found=found, pairs=0, notes=count_notes(found), problems=(problem,), line=None)
+    sizes, problems = sizes_of(root, pairing, progress)
     frames = sum(sizes.values())
     return Looked(
         found=found,
         pairs=len(pairing.pairs),
         sizes=tuple(sizes.most_common()),
         rule=pairing.rule if pairing.rule != "<name>" else "",
-        notes=(*_count_notes(found), *_size_notes(found, sizes), *_frame_notes(frames, len(pairing.pairs))),
+        notes=(*count_notes(found), *size_notes(found, sizes), *frame_notes(frames, len(pairing.pairs))),
         problems=(*pairing.problems, *problems),
         line=line,
         also=_also(found),
@@ -292,71 +347,6 @@ def _also(found: Found) -> tuple[tuple[str, SuiteLine], ...]:
         return ()
     line = SuiteLine(suite="medvqa_clef", data=found.images, settings=(MODEL,))
     return (("to ask a model the 18 questions of MEDVQA-GI, endoscopy images only", line),)
-
-
-def _sizes(root: Path, pairing: Pairing, progress: Callable[[int], None]) -> tuple[Counter[str], list[SeedProblem]]:
-    """Return sizes of images and which files cannot be read or differ from their image, from headers alone."""
-    sizes: Counter[str] = Counter()
-    problems: list[SeedProblem] = []
-    reading = Reading()
-    for number, pair in enumerate(pairing.pairs, start=1):
-        now = pair.image
-        try:
-            with opened_frames(root / pair.image, reading) as image:
-                sizes[f"{image.width}x{image.height}"] += image.count
-                if pair.mask is not None:
-                    now = pair.mask
-                    with opened_frames(root / pair.mask, reading) as mask:
-                        reason = image.fits(mask)
-                    if reason:
-                        problems.append(SeedProblem(file=shown(pair.mask), reason=reason))
-        except BadFileError as error:
-            problems.append(SeedProblem(file=shown(now), reason=str(error)))
-        progress(number)
-    return sizes, problems
-
-
-def _count_notes(found: Found) -> tuple[str, ...]:
-    facts = found.facts
-    notes = []
-    if found.holds == "masks" and found.masks is not None and found.mask_count != found.count:
-        notes.append(f"{found.count:,} images, but {found.mask_count:,} masks")
-    if facts is None or found.count == facts.images:
-        return tuple(notes)
-    if found.count > facts.images:
-        notes.append(f"{found.count - facts.images:,} images more than published: other files among them, or a copy")
-    elif not found.part:
-        notes.append(f"{facts.images - found.count:,} of the published images are missing")
-    return tuple(notes)
-
-
-def _size_notes(found: Found, sizes: Counter[str]) -> tuple[str, ...]:
-    facts = found.facts
-    if facts is None or not sizes:
-        return ()
-    published = (*facts.sizes, *facts.other_sizes)
-    if facts.sizes:
-        other = [size for size in sizes if size not in published]
-        named = ", ".join(other[:MOST_SIZES]) + (" and others" if len(other) > MOST_SIZES else "")
-        notes = [f"{named} where {' or '.join(published)} is published: a resized copy"] if other else []
-        copies = sorted(size for size in sizes if size in published)
-        if len(copies) > 1:
-            notes.append(f"mixes copies of {' and '.join(copies)}: masks of one do not fit images of the other")
-        if facts.size_note and copies:
-            notes.append(facts.size_note)
-        return tuple(notes)
-    return _resized(facts, sizes)
-
-
-def _resized(facts: Facts, sizes: Counter[str]) -> tuple[str, ...]:
-    if facts.largest and len(sizes) == 1 and sum(sizes.values()) > 20:
-        return (f"all of one size, but {facts.smallest} to {facts.largest} are published: a resized copy",)
-    return ()
-
-
-def _frame_notes(frames: int, files: int) -> tuple[str, ...]:
-    words = "1 file" if files == 1 else f"{files:,} files"
-    return (f"{frames:,} frames or slices in {words}",) if frames > files else ()
 
 
 # ---------------------------------------------------------------------------------------------------------- suites

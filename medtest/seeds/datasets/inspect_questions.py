@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from medtest.imagefile import BadFileError
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found
+from medtest.seeds.datasets.recognisers.question_files import questions_at
+from medtest.seeds.datasets.tree import Tree
 from medtest.seeds.folder_layout import shown
 from medtest.seeds.frames import Reading, opened_frames
 from medtest.seeds.question_choice import Gathered, files_of_questions, gather
@@ -67,6 +69,21 @@ def look_at_questions(root: Path, found: Found, progress: Callable[[int], None])
         notes=tuple(notes),
         settings=_settings(here, file, settings),
     )
+
+
+def questions_by_content(root: Path, tree: Tree, found: Sequence[Found]) -> list[Found]:
+    """Return what was found, and files that a run takes for questions by what they say, whatever they are called."""
+    known = {table for one in found for table in one.tables}
+    new = [questions_at(tree, path, "") for path in files_of_questions(root) if path not in known]
+    added = [one for one in new if one is not None]
+    folders = {one.images for one in added}
+    kept = [one for one in found if not (one.holds == "images" and one.images in folders)]
+    return sorted([*kept, *added], key=lambda one: (one.where, one.rank, one.dataset))
+
+
+def is_taken_for_questions(root: Path, found: Found) -> bool:
+    """Say whether a run on the folder of a file would take it for questions, and refuse it if it cannot read it."""
+    return found.tables[0].relative_to(found.where) in files_of_questions(root / found.where)
 
 
 def _images_setting(found: Found) -> str:

@@ -27,6 +27,9 @@ MOST_MEMBERS = 2_000_000
 MOST_UNPACKED = 100 * 2**30
 """A packed tar is read to its end for its names; more than this (or a hundred times its size) is no data set."""
 
+_LONG = 40
+"""Longer names are not listed one by one."""
+
 MOST_HEADER = 2**20
 """Bound on one header of a tar; a path takes a few hundred bytes."""
 
@@ -136,6 +139,8 @@ def tree_of_folder(root: Path) -> Tree:
             elif entry.is_file():
                 if not has_no_suffix(entry.name) or is_unnamed_dicom(Path(entry.path)):  # LICENSE is no image
                     names.append(entry.name)
+                else:
+                    ignored[entry.name if len(entry.name) < _LONG else "files without suffix"] += 1
             elif entry.is_dir():
                 unreadable.append(f"{here / entry.name} (a linked folder)")
         if names:

@@ -32,26 +32,37 @@ class QuestionFiles(Recogniser):
         for where, names in sorted(tree.folders.items()):
             for name in sorted(names):
                 dataset = _dataset(tree, where, name)
-                images = None if dataset is None else _images(tree, where)
-                if dataset is None or images is None:
-                    continue
-                count = len(image_stems(tree, images))
-                if name.casefold() == _CONTEST and count == known()[_CONTEST_SET].images:
-                    dataset = _CONTEST_SET
-                beside = f"{images.name}/" if images != where else "images beside it"
-                found.append(
-                    Found(
-                        layout=f"{name} and {beside}",
-                        where=where,
-                        images=images,
-                        count=count,
-                        dataset=dataset,
-                        title=where.name or tree.name,
-                        holds="questions",
-                        tables=(where / name,),
-                    )
-                )
+                one = None if dataset is None else questions_at(tree, where / name, dataset)
+                if one is not None:
+                    found.append(one)
         return found
+
+
+def questions_at(tree: Tree, file: PurePosixPath, dataset: str) -> Found | None:
+    """Return a file of questions with its images; None where it has none.
+
+    Args:
+        tree: The files below the root.
+        file: The file.
+        dataset: Id of the known data set that it belongs to, or "".
+    """
+    where = file.parent
+    images = _images(tree, where)
+    if images is None:
+        return None
+    count = len(image_stems(tree, images))
+    if file.name.casefold() == _CONTEST and count == known()[_CONTEST_SET].images:
+        dataset = _CONTEST_SET
+    return Found(
+        layout=f"{file.name} and {f'{images.name}/' if images != where else 'images beside it'}",
+        where=where,
+        images=images,
+        count=count,
+        dataset=dataset,
+        title=where.name or tree.name,
+        holds="questions",
+        tables=(file,),
+    )
 
 
 def _dataset(tree: Tree, where: PurePosixPath, name: str) -> str | None:

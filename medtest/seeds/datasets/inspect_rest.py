@@ -1,0 +1,120 @@
+"""What an inspection says of files that no data set explains, of prediction maps, and of several sets together."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+
+from medtest.imagefile import BadFileError, read_rgb
+from medtest.maskfile import BLACK, WHITE
+from medtest.seeds.datasets.base import Found
+from medtest.seeds.datasets.known import known_datasets
+from medtest.seeds.datasets.tree import Tree, is_archive
+from medtest.seeds.folder_layout import DataSet, LayoutError, find_datasets
+from medtest.seeds.folder_pairing import composed
+from medtest.seeds.formats import has_no_suffix, kind_of_name, without_suffix
+
+_SAMPLE = 5
+_TINT = 8
+_EXTREME = 0.7
+"""Least part of a map that is nearly black or nearly white."""
+
+_MOST_NAMED = 3
+
+
+def unexplained(tree: Tree, found: Sequence[Found]) -> dict[str, list[str]]:
+    """Return files that no data set takes and no run reads, by suffix; archives are told elsewhere."""
+    tables = {table for one in found for table in one.tables}
+    rest: dict[str, list[str]] = defaultdict(list)
+    for folder, names in tree.folders.items():
+        for name in names:
+            path = folder / name
+            image = kind_of_name(name) is not None or has_no_suffix(name)
+            if image or path in tables or is_archive(name):
+                continue
+            rest[PurePosixPath(name).suffix.lower() or name].append(str(path))
+    return dict(sorted(rest.items()))
+
+
+def in_words(rest: dict[str, list[str]]) -> list[str]:
+    """Return unexplained files, one line a suffix."""
+    lines = []
+    for suffix, paths in rest.items():
+        named = ", ".join(paths[:_MOST_NAMED]) + (" and others" if len(paths) > _MOST_NAMED else "")
+        lines.append(f"{len(paths):,} {suffix} ({named})")
+    return lines
+
+
+# -------------------------------------------------------------------------------------------------- prediction maps
+
+
+def look_like_maps(root: Path, paths: Sequence[PurePosixPath]) -> bool:
+    """Say whether pictures are maps of a lesion's probability: grey, and mostly black or white.
+
+    Args:
+        root: The inspected folder.
+        paths: Pictures below it, of which a few are decoded.
+    """
+    step = max(1, len(paths) // _SAMPLE)
+    sample = [path for path in paths[::step][:_SAMPLE] if kind_of_name(path.name) == "picture"]
+    brightest = [_brightest_of_map(root / path) for path in sample]
+    return bool(brightest) and min(brightest) >= 0 and max(brightest) > 127
+
+
+def _brightest_of_map(path: Path) -> int:
+    """Return the brightest value of a map; -1 where a picture is none."""
+    try:
+        rgb = read_rgb(path).astype(np.int16)
+    except BadFileError:
+        return -1
+    tint = (rgb.max(axis=2) - rgb.min(axis=2)) > _TINT
+    light = rgb[..., 0]
+    extreme = ((light <= BLACK) | (light >= WHITE)).mean()
+    return int(light.max()) if tint.mean() < 0.001 and extreme >= _EXTREME and (light <= BLACK).any() else -1
+
+
+def set_of_maps(tree: Tree, maps: Found, others: Iterable[Found]) -> Found | None:
+    """Return the data set whose images have the names of the maps, the one with most; None where there is none."""
+    names = _names(tree, maps.images)
+    sets = [one for one in others if one.holds == "masks" and one.images != maps.images]
+    shared = [len(names & _names(tree, one.images)) for one in sets]
+    most = max(shared, default=0)
+    return sets[shared.index(most)] if most and 2 * most >= len(names) else None
+
+
+def _names(tree: Tree, folder: PurePosixPath) -> set[str]:
+    return {composed(without_suffix(path).name) for path in tree.files(folder) if kind_of_name(path.name) is not None}
+
+
+# ------------------------------------------------------------------------------------------------- several together
+
+
+def together(root: Path, found: Sequence[Found]) -> tuple[tuple[str, ...], list[DataSet]]:
+    """Return the settings with which one run takes most of the sets with masks, and those that it takes.
+
+    Returns:
+        Settings as ``key=value``, and the data sets; no data sets where a run takes one at most.
+    """
+    wanted = {one.images for one in found if one.holds == "masks"}
+    if len(wanted) < 2:
+        return (), []
+    ways: list[tuple[tuple[str, ...], Callable[[], list[DataSet]]]] = [
+        ((), lambda: find_datasets(root, name="folder", layout="auto", images="", masks="", known=known_datasets)),
+        (("seeds.folder.layout=sets",), lambda: find_datasets(root, name="folder", layout="sets", images="", masks="")),
+        (("seeds.folder.layout=known",), lambda: known_datasets(root)),
+    ]
+    best: tuple[tuple[str, ...], list[DataSet]] = ((), [])
+    for settings, way in ways:
+        try:
+            every = way()
+        except LayoutError:
+            continue
+        taken = [one for one in every if one.images in wanted and one.masks is not None]
+        if len(taken) > max(1, len(best[1])):
+            names = ",".join(one.name for one in taken)
+            chosen = () if len(taken) == len(every) else (f"seeds.folder.sets=[{names}]",)
+            best = (*settings, *chosen), taken
+    return best
