@@ -50,8 +50,7 @@ def hidden_words(found: AnswerTables) -> str:
         return ""
     words = (
         f"Original less average is {average['difference']:+.3f} ({average_words(average)}: {average['source']:.3f} to "
-        f"{average['perturbed']:.3f}). Behind it {_flipped(hidden)} (wrong to wrong, or between answers that share "
-        "something with the truth). A difference of averages cannot show this: flips in opposite directions cancel "
+        f"{average['perturbed']:.3f}). Behind it {_flipped(hidden)}. A difference of averages cannot show this: flips in opposite directions cancel "
         f"out. {_pooled(hidden)}"
     )
     if hidden.example is not None:
@@ -62,8 +61,8 @@ def hidden_words(found: AnswerTables) -> str:
 
 def _flipped(one: Hidden) -> str:
     return (
-        f"{100 * one.flips:.1f} % of {one.cases:,} answers flipped: {one.lost:,} from right to wrong, {one.won:,} from "
-        f"wrong to right, {one.sideways:,} otherwise"
+        f"{one.flipped:,} of {one.judged:,} answers with a known truth flipped ({100 * one.flips:.1f} %); {one.lost:,} "
+        f"went from right to wrong, {one.won:,} from wrong to right, {one.sideways:,} from one wrong answer to another"
     )
 
 

@@ -35,31 +35,41 @@ def illustration(one: Illustration, pictures: Sequence[str]) -> dict[str, Any]:
             "name": question_words(item),
             "words": words,
             "truth": plain_value(truth, kind),
-            "cells": [_cell(said, kind, first=number == 0) for number, said in enumerate(row)],
+            "cells": [_cell(said, kind, row[0], first=number == 0) for number, said in enumerate(row)],
         }
         for (item, words), kind, truth, row in zip(one.questions, one.kinds, one.truths, one.said, strict=True)
     ]
     flipped = [row for row in rows if any(cell["flipped"] for cell in row["cells"])]
     return {
         "address": f"{one.dataset}/{one.seed_id}",
-        "flips": f"{one.flips:,} of {one.judged:,} answers flipped",
+        "flips": _flips(one, sum(cell["flipped"] for row in rows for cell in row["cells"])),
         "heads": heads,
         "rows": flipped,
         "steady": ", ".join(row["name"] for row in rows if row not in flipped),
     }
 
 
-def _cell(said: Said | None, of: str, *, first: bool) -> dict[str, Any]:
+def _flips(one: Illustration, marked: int) -> str:
+    """Return how many answers flipped, and how many of them are in the table where it has no room for all."""
+    words = f"{one.flips:,} of {one.judged:,} answers flipped"
+    return words if marked == one.flips else f"{words}; {marked:,} of them under the follow-ups shown here"
+
+
+def _cell(said: Said | None, of: str, source: Said | None, *, first: bool) -> dict[str, Any]:
     if said is None:
         return {"value": "", "words": "", "kind": "none", "flipped": False, "mark": "", "title": "not asked"}
     value = _CUT.get(said.why) or _STATES.get(said.state) or plain_value(said.value, of)
     flipped = bool(said.flipped)
     kind = "flip" if flipped else "open" if said.flipped is None and not first else ""
     value = "" if flipped and said.state == "refusal" else value
-    mark = "refused" if flipped and said.state == "refusal" else "flip" if flipped else ""
+    wanted = plain_value(said.wanted, of)
+    mark = ""
+    if flipped:
+        before = "" if source is None else source.value or _STATES.get(source.state, "")
+        must_become = wanted and source is not None and said.wanted != before
+        mark = "refused" if said.state == "refusal" else f"should be {wanted}" if must_become else "flip"
     right = "" if said.right is None else "right" if said.right else "wrong"
     why = said.why if kind == "open" else ""
-    wanted = plain_value(said.wanted, of)
     title = "; ".join(part for part in (f"should say: {wanted}" if flipped and wanted else "", right, why) if part)
     words = said.words if len(said.words) <= _MOST_WORDS else f"{said.words[: _MOST_WORDS - 1].rstrip()}…"
     return {

@@ -20,25 +20,32 @@ class Hidden:
 
     Attributes:
         item: The question; ``all`` for all together.
-        cases: Cases that were judged by the truth, at the source too, and by the source's answer.
+        cases: Cases that were judged by the truth, at the source too: those of ``flip_directions.csv``.
+        judged: Those of them that were judged by the source's answer too.
         source: Accuracy on the sources of these cases.
         after: Accuracy on the follow-ups.
-        flips: Share of the answers that flipped.
-        lost: Flips from right to wrong.
-        won: Flips from wrong to right.
-        sideways: Flips from one wrong answer to another, or between answers that both share something with the truth.
+        flipped: Answers of the judged that flipped.
+        lost: Answers that went from right to wrong, as ``flip_directions.csv`` counts them, and likewise the next two.
+        won: Answers that went from wrong to right.
+        sideways: Answers that went from one wrong answer to another.
         example: The question whose difference hides most; None for a question, or where there is none.
     """
 
     item: str
     cases: int
+    judged: int
     source: float
     after: float
-    flips: float
+    flipped: int
     lost: int
     won: int
     sideways: int
     example: Hidden | None = None
+
+    @property
+    def flips(self) -> float:
+        """Share of the judged answers that flipped."""
+        return self.flipped / self.judged if self.judged else 0.0
 
     @property
     def difference(self) -> float:
@@ -53,7 +60,7 @@ def hidden_flips(rows: pd.DataFrame) -> Hidden | None:
         rows: Rows of one system, as :func:`medtest.results.answer_records.answer_rows` gives them.
     """
     chosen = ~rows["relation"].isin([SOURCE, UNCHANGED])
-    cases = rows[chosen & rows["flip"].notna() & rows["right"].notna() & rows["source_right"].notna()]
+    cases = rows[chosen & rows["right"].notna() & rows["source_right"].notna()]
     if cases.empty:
         return None
     each = [_count(str(item), own) for item, own in cases.groupby("item", sort=False) if len(own) >= FEWEST]
@@ -70,9 +77,10 @@ def _count(item: str, cases: pd.DataFrame, example: Hidden | None = None) -> Hid
         cases=len(cases),
         source=float(before.mean()),
         after=float(after.mean()),
-        flips=float(flip.mean()),
-        lost=int((flip & before & ~after).sum()),
-        won=int((flip & ~before & after).sum()),
-        sideways=int((flip & (before == after)).sum()),
+        judged=int(cases["flip"].notna().sum()),
+        flipped=int(flip.sum()),
+        lost=int((before & ~after).sum()),
+        won=int((~before & after).sum()),
+        sideways=int((flip & ~before & ~after).sum()),
         example=example,
     )

@@ -22,7 +22,7 @@ from medtest.cases import Address
 from medtest.errors import ExitCode, UserMistakes
 from medtest.report.answer_accuracy import hidden_words
 from medtest.report.answer_images import illustration
-from medtest.report.answers import floor_words, judge_words
+from medtest.report.answers import answers, floor_words, judge_words
 from medtest.report.console import on_sources
 from medtest.report.finish import Finished, finish, remake
 from medtest.report.headline import headline_of
@@ -302,7 +302,7 @@ def test_the_worst_sample_of_a_relation_is_a_violation_where_it_has_one(tmp_path
 
 
 def hand_made(accuracy: pd.DataFrame, ran: Any) -> AnswerTables:
-    hidden = Hidden(item="all", cases=40, source=0.9, after=0.8, flips=0.25, lost=6, won=2, sideways=2)
+    hidden = Hidden(item="all", cases=40, source=0.9, after=0.8, judged=36, flipped=9, lost=6, won=2, sideways=2)
     answers: AnswerTables = ran[3].materials[0].tables.answers
     return replace(answers, accuracy=accuracy, hidden=hidden)
 
@@ -315,6 +315,7 @@ def test_original_less_average_is_the_tables_own(ran: Any) -> None:
     )
     words = hidden_words(hand_made(table, ran))
     assert words.startswith("Original less average is +0.069 (average of 18 questions: 0.700 to 0.631).")
+    assert "9 of 36 answers with a known truth flipped (25.0 %); 6 went from right to wrong, 2 from wrong" in words
     assert "Pooled, these 40 are right in 90.0 % before and 80.0 % after." in words
     # without all 18 the plain mean over the questions with a truth rules, and one without is left out
     unknown = pd.DataFrame([{"item": "box", "question": "", "cases": 0}])
@@ -322,6 +323,45 @@ def test_original_less_average_is_the_tables_own(ran: Any) -> None:
     words = hidden_words(hand_made(some, ran))
     assert words.startswith("Original less average is +0.375 (average of 2 questions: 0.750 to 0.375).")
     assert hidden_words(hand_made(unknown.assign(difference=float("nan")), ran)) == ""
+
+
+def test_flips_are_counted_alike_in_the_sentence_and_in_the_table(ran: Any) -> None:
+    found = ran[3].materials[0].tables.answers
+    page = answers(ran[3].materials[0])
+    words = hidden_words(found)
+    row = next(row for row in page["relations"] if row["sum"])
+    assert f"{row['right_to_wrong']} went from right to wrong" in words
+    assert f"{row['wrong_to_right']} from wrong to right" in words
+    assert f"{row['wrong_to_wrong']} from one wrong answer to another" in words
+    for one in page["worst"]:
+        marked = sum(bool(cell["mark"]) for row in one["rows"] for cell in row["cells"])
+        stated = one["flips"].split(" answers flipped; ")
+        assert marked == int(stated[-1].split()[0].replace(",", ""))
+
+
+def test_what_changed_is_a_flip_and_what_had_to_become_another_value_says_which() -> None:
+    def said(value: str, wanted: str, *, flipped: bool | None, state: str = "value") -> Said:
+        return Said(words=value, value=value, state=state, flipped=flipped, right=None, wanted=wanted, why="")
+
+    pictures = tuple(Shown(relation=name, severity=0, repeat=0, frame=0) for name in ("source", "instrument", "dim"))
+    row = (said("3", "", flipped=None), said("3", "4", flipped=True), said("5", "3", flipped=True))
+    gone = said("", "not relevant", flipped=None, state="not_relevant")
+    other = (gone, said("2", "not relevant", flipped=True), said("", "3", flipped=True, state="refusal"))
+    one = Illustration(
+        dataset="d",
+        seed_id="s",
+        flips=7,
+        judged=9,
+        pictures=pictures,
+        questions=(("instrument_count", "How many?"), ("polyps", "How many?")),
+        kinds=("count", "count"),
+        truths=("3", ""),
+        said=(row, other),
+    )
+    shown = illustration(one, [])
+    assert [cell["mark"] for cell in shown["rows"][0]["cells"]] == ["", "should be 4", "flip"]
+    assert [cell["mark"] for cell in shown["rows"][1]["cells"]] == ["", "flip", "refused"]
+    assert shown["flips"] == "7 of 9 answers flipped; 4 of them under the follow-ups shown here"
 
 
 def test_accuracy_is_one_figure_on_the_whole_page(ran: Any) -> None:
@@ -390,4 +430,5 @@ def test_sizes_of_the_worst_images_are_in_millimetres() -> None:
     size, count = illustration(one, [])["rows"]
     assert (size["truth"], size["cells"][1]["value"]) == ("below 5 mm", "7 mm")
     assert "should say: below 5 mm" in size["cells"][1]["title"]
+    assert size["cells"][1]["mark"] == "should be below 5 mm"  # it did not change, and had to
     assert (count["truth"], count["cells"][1]["value"]) == ("1", "7")
