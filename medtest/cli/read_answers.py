@@ -110,9 +110,9 @@ def _tell(console: Console, rows: Sequence[_Read], out: Path, *, expecting: bool
         results = Counter(row.result for row in rows if row.result)
         total = sum(results.values())
         right, other = (_share(results[name], total) for name in (RIGHT, OTHER))
-        rest = f"{results[UNPARSED]:,} unparsed, {results[REFUSED]:,} read as a refusal"
+        others = f"{results[UNPARSED]:,} unparsed, {results[REFUSED]:,} read as a refusal"
         console.print(
-            f"Of {total:,} with an expected value {right} right, {rest}, {other} another value.", soft_wrap=True
+            f"Of {total:,} with an expected value {right} right, {others}, {other} another value.", soft_wrap=True
         )
 
 

@@ -50,7 +50,8 @@ def hidden_words(found: AnswerTables) -> str:
         return ""
     words = (
         f"Original less average is {average['difference']:+.3f} ({average_words(average)}: {average['source']:.3f} to "
-        f"{average['perturbed']:.3f}). Behind it {_flipped(hidden)}. A difference of averages cannot show this: flips in opposite directions cancel "
+        f"{average['perturbed']:.3f}). Behind it {_flipped(hidden)}. A "
+        "difference of averages cannot show this: flips in opposite directions cancel "
         f"out. {_pooled(hidden)}"
     )
     if hidden.example is not None:

@@ -213,7 +213,7 @@ def judge_words(found: AnswerTables) -> str:
         if left:
             why = "they are empty, or it was stopped or gave no reply"
             return f"In {left:,} answers medtest finds no value; {found.judge} read none of them: {why}."
-        return f'{found.judge} read nothing: medtest found a value or "not relevant" in all words, or it was stopped.'
+        return f'medtest found a value, a refusal or "not relevant" in every answer; {found.judge} read nothing.'
     read = found.judged[found.judged["state"] != "unparsed"]
     cases = int(read["cases"].sum())
     return (

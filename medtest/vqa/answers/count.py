@@ -7,8 +7,9 @@ import math
 import re
 
 from medtest.vqa.answers import lexicon
+from medtest.vqa.answers.fields import blanked
 from medtest.vqa.answers.found import Found
-from medtest.vqa.answers.plain import LISTED, blanked
+from medtest.vqa.answers.plain import LISTED
 from medtest.vqa.answers.scope import negated
 from medtest.vqa.answers.states import leading, nothing
 from medtest.vqa.values import Range, Ranges, ranges

@@ -12,8 +12,9 @@ import re
 from medtest.vqa.answers import colour, count, named, place, size, states, yes_no
 from medtest.vqa.answers.answer import Answer, State
 from medtest.vqa.answers.aside import opening, unsaid
+from medtest.vqa.answers.fields import blanked
 from medtest.vqa.answers.found import Found
-from medtest.vqa.answers.plain import blanked, lowered, plain
+from medtest.vqa.answers.plain import lowered, plain
 from medtest.vqa.answers.revised import excepted, hence, revised, verdict
 from medtest.vqa.answers.spelling import mended
 from medtest.vqa.values import NO, YES, Kind, Names, Ranges, Value, ranges, words
