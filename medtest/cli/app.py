@@ -11,10 +11,12 @@ import typer
 from rich.console import Console
 
 from medtest import __version__
+from medtest.cli.grouped import MAKE, MODELS, READ, RUN, GroupedCommands
 from medtest.plugins import Family
 
 app = typer.Typer(
     name="medtest",
+    cls=GroupedCommands,
     help="Metamorphic test suites for medical-imaging AI.",
     epilog="Start with: medtest list suites · medtest sheet suite=polyp_seg · medtest run suite=polyp_seg limit=2",
     no_args_is_help=True,
@@ -55,7 +57,7 @@ def _console() -> Console:
     return Console(highlight=False, soft_wrap=False)
 
 
-@app.command("run", context_settings=_PASS_ON, add_help_option=False)
+@app.command("run", context_settings=_PASS_ON, add_help_option=False, rich_help_panel=RUN)
 def run(context: typer.Context) -> None:
     """Run a suite: medtest run suite=polyp_seg model=ssformer (see medtest run --help)."""
     from medtest.cli.launch import main
@@ -63,7 +65,7 @@ def run(context: typer.Context) -> None:
     raise typer.Exit(main(list(context.args)))
 
 
-@app.command("list")
+@app.command("list", rich_help_panel=RUN)
 def list_parts(
     kind: Annotated[Kind, typer.Argument(help="What to list.")],
     suite_dir: Annotated[list[Path] | None, typer.Option(help="A team's folder of suites.")] = None,
@@ -78,7 +80,7 @@ def list_parts(
         _console().print(parts_table(_FAMILIES[kind], config_dir or []))
 
 
-@app.command("check")
+@app.command("check", rich_help_panel=RUN)
 def check(
     suites: Annotated[list[str], typer.Argument(help="Names of suites, or YAML files; key=value tokens apply to all.")],
     config_dir: ConfigDirs = None,
@@ -99,7 +101,7 @@ def _names_suite(token: str) -> bool:
     return "=" not in token or token.startswith("suite=") or Path(token).expanduser().is_file()
 
 
-@app.command("sheet")
+@app.command("sheet", rich_help_panel=RUN)
 def sheet(
     tokens: Tokens,
     seed: Annotated[str, typer.Option(help="The seed as dataset/seed_id; --index is used when it is not given.")] = "",
@@ -114,7 +116,7 @@ def sheet(
     write_sheet(tokens, seed=seed, index=index, out=out, cell=cell, config_dirs=config_dir or [], console=_console())
 
 
-@app.command("export")
+@app.command("export", rich_help_panel=MAKE)
 def export(tokens: Tokens, config_dir: ConfigDirs = None) -> None:
     """Write follow-ups for a pipeline of your own: medtest export suite=polyp_seg to=DIR (then model=predictions)."""
     from medtest.cli.images import export_images
@@ -122,7 +124,7 @@ def export(tokens: Tokens, config_dir: ConfigDirs = None) -> None:
     export_images(tokens, config_dirs=config_dir or [], console=_console())
 
 
-@app.command("replay")
+@app.command("replay", rich_help_panel=RUN)
 def replay(
     tokens: Tokens,
     out: Annotated[
@@ -136,7 +138,7 @@ def replay(
     replay_address(tokens, out=out, config_dirs=config_dir or [], console=_console())
 
 
-@app.command("tables")
+@app.command("tables", rich_help_panel=READ)
 def tables(
     folder: Annotated[Path, typer.Argument(help="A run's folder, or any folder above some.")],
     reference: Annotated[
@@ -149,7 +151,7 @@ def tables(
     raise typer.Exit(remake_tables(folder, reference=reference, console=_console()))
 
 
-@app.command("reference")
+@app.command("reference", rich_help_panel=READ)
 def reference(
     model: Annotated[str, typer.Option(help="As published, or a model= name: PraNet, TGANet, AGDN, chexnet …")] = "",
     dataset: Annotated[str, typer.Option(help="Polyps: CVC-300, CVC-ClinicDB, CVC-ColonDB or Kvasir.")] = "",
@@ -161,7 +163,7 @@ def reference(
     print_reference(model=model, dataset=dataset, threshold=threshold, console=_console())
 
 
-@app.command("alpha-sigma")
+@app.command("alpha-sigma", rich_help_panel=READ)
 def alpha_sigma(
     files: Annotated[list[Path], typer.Argument(help="FILE.dat, FILE.csv, records.parquet, or a folder of runs.")],
     out: Annotated[Path | None, typer.Option(help="Folder for the files; the working directory without.")] = None,
@@ -184,7 +186,7 @@ def alpha_sigma(
     run_alpha_sigma(files, options, console=console())
 
 
-@app.command("ui")
+@app.command("ui", rich_help_panel=READ)
 def ui(
     port: Annotated[int, typer.Option(min=1, max=65535)] = 5000,
     host: Annotated[str, typer.Option(help="Loopback by default: results may be patients'.")] = "127.0.0.1",
@@ -195,7 +197,7 @@ def ui(
     raise typer.Exit(serve_ui(host=host, port=port, console=_console()))
 
 
-@app.command("simlab")
+@app.command("simlab", rich_help_panel=MODELS)
 def simlab(
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: a free one.")] = 0,
     seed: Annotated[int, typer.Option(min=0, help="Of the product's draws.")] = 0,
@@ -241,12 +243,15 @@ def _mount() -> None:
     from medtest.training.app import app as train
 
     train.registered_commands += [one for one in further.registered_commands if one not in train.registered_commands]
-    app.add_typer(weights, name="weights", help="Checkpoints: what is in them, and old ones converted.")
-    app.add_typer(train, name="train", help="Train the bundled networks again, or others; evaluate them.")
-    app.add_typer(study, name="study", help="The human study: make, serve, report.")
-    app.add_typer(data, name="data", help="Data sets: what is there, is it whole, and how to run on it.")
-    app.add_typer(followups, name="followups", help="Keep follow-ups: make, verify, export.")
-    app.add_typer(objects, name="objects", help="Libraries of cut-outs: build one from images and masks.")
+    for name, room, heading, words in (
+        ("weights", weights, MODELS, "Checkpoints: what is in them, and old ones converted."),
+        ("train", train, MODELS, "Train the bundled networks again, or others; evaluate them."),
+        ("study", study, MAKE, "The human study: make, serve, report."),
+        ("data", data, MAKE, "Data sets: what is there, is it whole, and how to run on it."),
+        ("followups", followups, MAKE, "Keep follow-ups: make, verify, export."),
+        ("objects", objects, MAKE, "Libraries of cut-outs: build one from images and masks."),
+    ):
+        app.add_typer(room, name=name, help=words, rich_help_panel=heading)
 
 
 def run_app(arguments: Sequence[str]) -> int:

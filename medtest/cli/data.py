@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from medtest.cli.grouped import GroupedCommands
 from medtest.errors import ExitCode
 from medtest.seeds.folder_layout import shown
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from medtest.seeds.datasets.inspect import Inspection, Looked, SuiteLine
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(cls=GroupedCommands, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 _MOST_LINES = 12
 _BAR = 24

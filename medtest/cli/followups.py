@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from medtest.cli.grouped import GroupedCommands
 from medtest.errors import ExitCode, Mistake, UserMistakes, nearest_name
 
 if TYPE_CHECKING:
     from medtest.followups import FollowUpStore, StoreReport
     from medtest.suite.model import Suite
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(cls=GroupedCommands, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 _MOST_LINES = 50
 Tokens = Annotated[

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from medtest.cli.further_folder import device_of, flat, folder_of, load_suite_of, locked_folder, tracked
 from medtest.cli.further_tokens import Request, command_of, parse
+from medtest.cli.grouped import GroupedCommands
 from medtest.errors import ExitCode, Mistake, UserMistakes
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from medtest.training.further.recipe import Recipe
     from medtest.training.further.train import Point, Trained
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+app = typer.Typer(cls=GroupedCommands, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
 @app.command("further")

@@ -8,7 +8,9 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+from medtest.cli.grouped import GroupedCommands
+
+app = typer.Typer(cls=GroupedCommands, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
 class Layout(StrEnum):
@@ -66,10 +68,9 @@ def build(
         console.print(f"  skipped {name}: {reason}", markup=False)
     if len(report.skipped) > 20:
         console.print(f"  and {len(report.skipped) - 20} more")
-    if out.parent.name == "objects":
-        console.print(f"Use it: relations.instrument.library={out.name}", markup=False)
-    else:
-        console.print("Use it: relations.instrument.library_folder=PATH on the command line", markup=False)
+    where = f"library={out.name}" if out.parent.name == "objects" else "library_folder=PATH"
+    for name in sorted(report.written):  # a kind of object is pasted by the relation of its name
+        console.print(f"Use it: relations.{name}.{where}", markup=False)
 
 
 @app.command("list")

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from medtest.cli.grouped import GroupedCommands
+
 if TYPE_CHECKING:
     from rich.console import Console
 
     from medtest.study.make import MadeStudy
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(cls=GroupedCommands, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 Folder = Annotated[Path, typer.Argument(help="The study's folder, as study make wrote it.")]
 Url = Annotated[str, typer.Option(help="What annotators type, where a proxy stands between: https://study.example.org")]

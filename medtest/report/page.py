@@ -13,6 +13,7 @@ from medtest.oracles.criteria import NO_THRESHOLD, criterion_name
 from medtest.report import sections
 from medtest.report.answers import answer_cards, answers
 from medtest.report.cases import cases
+from medtest.report.front import front
 from medtest.report.heat import Rates, beside, heat, interval, percent
 from medtest.report.intervals import short_words
 from medtest.report.labels import flip_cards, labels
@@ -140,6 +141,7 @@ def report_page(material: Material) -> dict[str, Any]:
         "paper": page["paper"],
         "published": page["published"],
     }
+    page["front"] = front(page, next((card for card in page["cards"] if card.get("weakest")), None))
     page["sections"] = [(name, title) for name, title in _ordered(page) if shown.get(name, True)]
     return page
 
@@ -274,6 +276,7 @@ def _weakest(material: Material, rates: Rates) -> dict[str, Any] | None:
         return None
     name, row = worst
     return {
+        "weakest": name,
         "name": f"Weakest against {name.replace('_', ' ')}",
         "value": percent(row["efr_percent"]),
         "lines": [

@@ -8,7 +8,9 @@ from medtest.cases import ID_PATTERN
 from medtest.errors import Mistake, UserMistakes, nearest_name
 from medtest.suite.hydra_source import Places
 from medtest.suite.library import suite_names
+from medtest.suite.meant import whole_key
 from medtest.suite.safety import short
+from medtest.suite.schema import RunBlock
 from medtest.suite.systems import system_infos
 
 
@@ -58,7 +60,7 @@ def _rephrased(text: str, places: Places) -> Mistake:
             key=key,
             found=short(sweep[2]),
             allowed="one value, or a list in brackets",
-            fix=f"type {key}=[{sweep[2]}] for all in one run, or add -m to run one after the other",
+            fix=_for_commas(key, sweep[2]),
         )
     lines = [line.strip() for line in text.splitlines() if line.strip() and "hydra.cc" not in line]
     group = re.search(r"[Cc]ould not override '([^']*)'", text)
@@ -68,6 +70,19 @@ def _rephrased(text: str, places: Places) -> Mistake:
         found=short(lines[0] if lines else "something that Hydra cannot compose", 200),
         allowed="what python run.py --help lists",
     )
+
+
+def _for_commas(key: str, value: str) -> str:
+    """Return how to mend a value with commas: a point where a decimal comma is meant, else a list or a sweep."""
+    whole = whole_key(key)
+    field = RunBlock.model_fields.get(key)
+    fraction = whole.endswith(("threshold", "percent", "usd")) or (
+        field is not None and "float" in str(field.annotation)
+    )
+    if not re.fullmatch(r"[+-]?\d+,\d+", value) or not (fraction or value.startswith("0,")):
+        return f"type {whole}=[{value}] for all in one run, or add -m to run one after the other"
+    point = value.replace(",", ".")
+    return f"type {whole}={point}, with a point; for {' and '.join(value.split(','))} one after the other add -m"
 
 
 def _group_names(group: str, places: Places, text: str) -> list[str]:

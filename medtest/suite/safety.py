@@ -159,10 +159,15 @@ def _parse(text: str, document: Document) -> yaml.Node | None:
         return yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "a YAML error"
-        document.refuse(
-            line=None if mark is None else mark.line + 1, key="", found=str(problem), allowed="well-formed YAML"
-        )
+        problem = str(getattr(error, "problem", None) or getattr(error, "reason", None) or "a YAML error")
+        line = None if mark is None else mark.line + 1
+        if r"'\t'" in problem:
+            fix = "put spaces in the place of every tab; an editor can convert them"
+            document.refuse(
+                line=line, key="", found="a tab", allowed="spaces: YAML takes no tab as indentation", fix=fix
+            )
+        else:
+            document.refuse(line=line, key="", found=problem, allowed="well-formed YAML")
         return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import types
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
@@ -129,6 +130,9 @@ class JudgeBlock(BudgetBlock):
     model_name: str | None = None
 
 
+_DEVICE = r"^(auto|cpu|cuda(:\d{1,3})?)$"
+
+
 class RunBlock(Block):
     """The options of a run: ``conf/config.yaml`` and the command line."""
 
@@ -148,7 +152,7 @@ class RunBlock(Block):
     only: str | list[str] | None = None
     plan: bool = False
     fresh: bool = False
-    device: str = Field(default="auto", pattern=r"^(auto|cpu|cuda(:\d{1,3})?)$")
+    device: str = Field(default="auto", pattern=_DEVICE)
     workers: Annotated[int, Field(ge=0, le=512)] | None = None
     threads: Annotated[int, Field(ge=1, le=512)] | None = None
     batch_size: int = Field(default=8, ge=1, le=4096)
@@ -196,7 +200,7 @@ _BOUNDS: Mapping[str, tuple[str, str]] = {
 }
 _PLAIN_PATTERNS: Mapping[str, str] = {
     r"^[a-z0-9][a-z0-9_-]{0,63}$": "small letters, digits, _ and -, 64 at most",
-    r"^(auto|cpu|cuda(:\d{1,3})?)$": "auto, cpu, cuda or cuda:N",
+    _DEVICE: "auto, cpu, cuda or cuda:N",
 }
 
 
@@ -250,7 +254,7 @@ def _mistakes(
         else:
             found = "nothing" if missing else short(_found(_blamed(first, location, given)))
             allowed = " or ".join(dict.fromkeys(_allowed(detail) for detail in details))
-            nearest = _nearest_literal(details)
+            nearest = _nearest_literal(details) or _nearest_device(details)
         yield Mistake(
             where=place.where, line=place.line, key=dotted(key), found=found, allowed=allowed, nearest=nearest
         )
@@ -292,6 +296,16 @@ def _nearest_literal(details: list[ErrorDetails]) -> str | None:
         if detail["type"] == "literal_error" and isinstance(detail["input"], str):
             names = [name.strip() for name in _allowed(detail).split(",")]
             return nearest_name(detail["input"], names)
+    return None
+
+
+def _nearest_device(details: list[ErrorDetails]) -> str | None:
+    """Return the device that is meant by ``gpu``, ``GPU:1``, ``nvidia`` or ``cuda1``."""
+    for detail in details:
+        if detail.get("ctx", {}).get("pattern") == _DEVICE:
+            meant = re.fullmatch(r"(?:gpu|nvidia|cuda)[ :]?(\d{0,3})|(auto|cpu)", str(detail["input"]).strip().lower())
+            if meant is not None:
+                return meant[2] or (f"cuda:{meant[1]}" if meant[1] else "cuda")
     return None
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from medtest.cases import UNCHANGED, SeedRef
@@ -17,6 +18,7 @@ _ONLY: Mapping[str, str] = {
     "seed": "seeds",
     "question": "questions",
 }
+_HIGHEST = 5
 
 
 def selection_of(only: Any, values: Mapping[str, Any], mistakes: list[Mistake]) -> Selection:
@@ -30,22 +32,27 @@ def selection_of(only: Any, values: Mapping[str, Any], mistakes: list[Mistake]) 
     if not isinstance(only, (str, list)):
         return Selection()
     given = [str(item) for item in only] if isinstance(only, list) else only.split(",")
+    block = values.get("relations")
+    ids = [UNCHANGED, *(name for name, item in block.items() if item is not False)] if isinstance(block, dict) else []
+    sets = [str(name) for name in values["seeds"]] if isinstance(values.get("seeds"), dict) else []
     found: dict[str, set[Any]] = {name: set() for name in _ONLY.values()}
     for item in given:
         kind, colon, value = item.strip().partition(":")
         kind, value = kind.strip(), value.strip()
         if kind not in _ONLY or not colon or not value:
+            near = _meant(item.strip(), ids, sets)
             mistakes.append(
                 Mistake(
                     where="command line",
                     key="only",
                     found=short(item),
                     allowed="relation:ID, severity:N, dataset:ID, seed:ID, question:ID, several joined by commas",
-                    nearest=nearest_name(kind, _ONLY),
+                    nearest=near,
+                    fix="" if near else f"an image is chosen with seed:{short(item, 40)}",
                 )
             )
         elif kind == "severity":
-            if value.isdecimal() and int(value) <= 5:
+            if value.isdecimal() and int(value) <= _HIGHEST:
                 found["severities"].add(int(value))
             else:
                 mistakes.append(
@@ -53,8 +60,6 @@ def selection_of(only: Any, values: Mapping[str, Any], mistakes: list[Mistake]) 
                 )
         else:
             found[_ONLY[kind]].add(value)
-    block = values.get("relations")
-    ids = [UNCHANGED, *(name for name, item in block.items() if item is not False)] if isinstance(block, dict) else []
     for name in sorted(found["relations"] - set(ids)):
         mistakes.append(
             Mistake(
@@ -66,6 +71,21 @@ def selection_of(only: Any, values: Mapping[str, Any], mistakes: list[Mistake]) 
             )
         )
     return Selection(**{name: frozenset(chosen) for name, chosen in found.items()})
+
+
+def _meant(item: str, relations: Sequence[str], datasets: Sequence[str]) -> str | None:
+    """Return what a part without a kind, or with another word for it, means: ``blur`` is ``relation:blur``."""
+    for name, there in (("relation", relations), ("dataset", datasets)):
+        if item in there:
+            return f"{name}:{item}"
+    if item.isdecimal():
+        return f"severity:{item}" if int(item) <= _HIGHEST else None
+    named = re.fullmatch(r"([A-Za-z]+)(?:\s*[:= ]\s*(.+)|(\d))", item)
+    kind = nearest_name(named[1], _ONLY) if named else None
+    if named is not None and kind is not None:
+        return f"{kind}:{named[2] or named[3]}"
+    near = nearest_name(item, relations)
+    return None if near is None else f"relation:{near}"
 
 
 def check_selection(

@@ -40,6 +40,7 @@ def test_a_kind_that_must_be_named_is_a_mistake(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, [*words, "--kind", "feces"])
     assert result.exit_code == 0
     assert "1 feces" in result.output
+    assert "Use it: relations.feces.library_folder=PATH" in result.output and "instrument" not in result.output
 
 
 def test_a_licence_must_be_given(tmp_path: Path) -> None:

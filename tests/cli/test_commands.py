@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
+from typer.main import get_command
+from typer.testing import CliRunner
 
 from medtest.cli.app import run_app
 from medtest.errors import UserMistakes
@@ -144,3 +146,22 @@ def test_tables_are_made_again_of_runs_and_of_no_copy(tmp_path: Path, capsys: py
     assert {path: path.read_bytes() for path in (folder / "tables").glob("*.csv")} == before
     assert sorted(path.name for path in copy.iterdir()) == ["records.parquet", "run.json", "suite.yaml"]
     assert capsys.readouterr().out.count("report.html") == 2
+
+
+def test_help_groups_its_commands_and_cuts_no_summary(monkeypatch: pytest.MonkeyPatch) -> None:
+    from medtest.cli.app import _mount, app
+    from medtest.cli.grouped import HEADINGS
+
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERMINAL_WIDTH", "80")
+    _mount()
+    result = CliRunner().invoke(app, ["--help"])
+    places = [result.output.index(f"{heading}:") for heading in HEADINGS]
+    assert places == sorted(places) and "Commands:" not in result.output
+    listed = result.output[places[0] :]
+    assert "..." not in listed and max(map(len, result.output.splitlines())) <= 80
+    commands = get_command(app).commands
+    assert len(commands) >= 17
+    whole = " ".join(result.output.split())
+    for name, one in commands.items():
+        assert f"{name} {' '.join((one.short_help or one.help or '').split())}" in whole

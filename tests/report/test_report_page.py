@@ -17,9 +17,10 @@ from rich.console import Console
 from medtest.errors import ExitCode
 from medtest.report.cases import replay_command
 from medtest.report.console import efr_view, on_sources
-from medtest.report.figures import shade
+from medtest.report.figures import Bar, Odds, difference_panel, odds_panel, shade
 from medtest.report.finish import finish, remake
 from medtest.report.heat import percent
+from medtest.report.page import report_page
 from medtest.suite.model import Gate
 
 COMMAND = "python run.py suite=synthetic"
@@ -273,3 +274,33 @@ def test_a_report_holds_no_notice_of_another_system(tmp_path):
     shown = finish(suite, invocation(tmp_path), replace(outcome, notices=(*words, "for all")))
     for own, material in enumerate(shown.materials):
         assert list(material.notices) == [words[own], "for all"]
+
+
+def test_the_first_printed_page_says_what_matters_and_is_for_paper_alone(finished) -> None:
+    result, _ = finished
+    page = result.reports[0].read_text(encoding="utf-8")
+    front = page[page.index('<section class="front"') : page.index('<header class="top">')]
+    weakest = next(card for card in report_page(result.materials[0])["cards"] if card.get("weakest"))
+    for words in (result.materials[0].system, "EFR overall", weakest["name"], "On source images", "data:image/jpeg"):
+        assert words in front
+    assert front.count('class="card"') == 3 and "banner" in front
+    style = page[page.index("<style>") : page.index("</style>")]
+    assert ".front { display: none; }" in style
+    assert "break-after: page" in style[style.index("@media print") :]
+    phone = style[style.index("@media (max-width: 640px)") : style.index("@media print")]
+    assert "mask-image" in phone and "::-webkit-scrollbar" in phone  # a table that is cut off shows that it scrolls
+
+
+def test_every_chart_names_its_axes(finished) -> None:
+    result, _ = finished
+    shown = report_page(result.materials[0])
+    assert shown["curves"] and shown["factor_panels"]
+    for svg in shown["curves"]:
+        assert ">severity</text>" in svg and re.search(r'transform="rotate[^>]*>Dice; EFR, share</text>', svg)
+    for svg in shown["factor_panels"]:
+        assert ">EFR</text>" in svg
+    odds = odds_panel("odds", [Odds(label="size", value=2, low=1, high=4)])
+    bars = difference_panel("gain", [Bar(label="blur", value=2, low=1, high=4)])
+    assert ">odds ratio (each step doubles)" in odds and ">difference, points</text>" in bars
+    compared = result.comparison.read_text(encoding="utf-8")
+    assert re.search(r'transform="rotate[^>]*>mean Dice</text>', compared)

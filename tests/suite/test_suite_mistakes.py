@@ -184,3 +184,37 @@ def test_ids_may_begin_with_a_digit_on_the_command_line() -> None:
 def test_what_a_typed_block_lacks_is_missing_on_the_command_line() -> None:
     (mistake,) = refused("polyp_seg", ["relations.blur.levels.9.sigma=4"]).mistakes
     assert (mistake.where, mistake.key) == ("command line", "relations.blur.levels.9.noise")
+
+
+@pytest.mark.parametrize(
+    ("typed", "key", "mend"),
+    [
+        ("oracles.primary.threshold=0,5", "oracles.primary.threshold", "type oracles.primary.threshold=0.5,"),
+        ("threshold=0,5", "threshold", "type oracles.primary.threshold=0.5,"),
+        ("threshold=0.5", "threshold", "type oracles.primary.threshold="),
+        ("limit=2,5", "limit", "type limit=[2,5] "),
+        ("seed=1,2", "seed", "type seed=[1,2] "),
+        ("max_error_percent=2,5", "max_error_percent", "type max_error_percent=2.5,"),
+        ("severity=3", "severity", "type only=severity:N"),
+        ("device=gpu", "device", "did you mean: cuda"),
+        ("device=GPU:1", "device", "did you mean: cuda:1"),
+        ("only=blur", "only", "did you mean: relation:blur"),
+        ("only=blurr", "only", "did you mean: relation:blur"),
+        ("only=relation=blur", "only", "did you mean: relation:blur"),
+        ("only=severity3", "only", "did you mean: severity:3"),
+        ("only=3", "only", "did you mean: severity:3"),
+        ("only=phantoms", "only", "did you mean: dataset:phantoms"),
+        ("only=phantom-0003", "only", "seed:phantom-0003"),
+    ],
+)
+def test_what_is_meant_is_what_is_offered(typed: str, key: str, mend: str, team: Path) -> None:
+    (mistake,) = refused(add(team, "right", BASE), [typed]).mistakes
+    assert mistake.key == key
+    assert mend in str(mistake)
+
+
+def test_a_tab_is_called_a_tab(team: Path) -> None:
+    text = BASE + "gates:\n\t- {max_percent: 5}\n"
+    (mistake,) = refused(add(team, "tabbed", text)).mistakes
+    assert (mistake.line, mistake.found) == (11, "a tab")
+    assert "spaces" in mistake.allowed and "every tab" in mistake.fix

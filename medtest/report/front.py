@@ -1,0 +1,46 @@
+"""The first printed page: what was tested, how it came out, three figures, the weakest relation, one picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_FIGURES = 3
+_FACTS = ("System", "Suite", "Source cases", "Follow-ups", "Finished")
+
+
+def front(page: Mapping[str, Any], weakest: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what somebody reads who reads one page.
+
+    Args:
+        page: What the report's template shows.
+        weakest: The card of the weakest relation; None where no relation was violated.
+    """
+    named = [(name, value) for name, value in page["facts"] if name in _FACTS]
+    cards: Sequence[Mapping[str, Any]] = [card for card in page["cards"] if card is not weakest]
+    return {
+        "facts": named,
+        "verdict": _verdict(page),
+        "held": None if not page["gates"] else bool(page["gates_held"]),
+        "figures": list(cards[:_FIGURES]),
+        "weakest": weakest,
+        "picture": _picture(page["strips"], weakest),
+        "curve": next(iter(page["curves"]), None),
+    }
+
+
+def _picture(strips: Sequence[Mapping[str, Any]], weakest: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return the worst case of the weakest relation, or of any where that has no strip."""
+    name = "" if weakest is None else str(weakest["weakest"])
+    shown = {str(strip["relation"]).replace("_", " "): strip for strip in reversed(strips)}
+    return shown.get(name.replace("_", " ")) or next(iter(strips), None)
+
+
+def _verdict(page: Mapping[str, Any]) -> str:
+    """Return how it came out, as a sentence."""
+    if not page["gates"]:
+        return "The suite sets no gate: the figures tell what was found, and nobody has said what would be enough."
+    number = len(page["gates"])
+    if page["gates_held"]:
+        return "The gate is held." if number == 1 else f"All {number} gates are held."
+    return str(page["gates_line"])
