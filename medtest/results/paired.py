@@ -8,6 +8,7 @@ correction makes the p values of all pairs hold together.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 DRAWS = 9_999
 _ALL_SIGNS = 13
 """Up to this many clusters every exchange is counted (8,192)."""
+_AT_A_TIME = 4_000_000
+"""Signs in memory."""
 
 COLUMNS = ("first", "second", "images", "clusters", "alpha_difference", "mean_difference", "p", "p_holm", "p_mean")
 
@@ -54,9 +57,8 @@ def _pair(first: Series, second: Series, *, lower_is_better: bool) -> dict[str, 
     numbers, count = statistics.group_numbers(first.clusters)
     halves = [_sums(sign * one.images, numbers, count) for one in (first, second) if one.images is not None]
     middle, half = (halves[0] + halves[1]) / 2, (halves[0] - halves[1]) / 2
-    signs = _signs(count)
     images = len(first.images)
-    swapped = signs @ half
+    swapped = np.concatenate([signs @ half for signs in _signs(count)])
     one, other = (middle.sum(0) + swapped) / images, (middle.sum(0) - swapped) / images
     alphas = steepest(first.scales, one)[0] - steepest(first.scales, other)[0]
     means = (one - other).mean(1)
@@ -78,14 +80,17 @@ def _sums(images: Floats, numbers: NDArray[np.int64], count: int) -> Floats:
     return sums
 
 
-def _signs(count: int) -> Floats:
-    """Return exchanges of clusters, the observed order first: all of them, or as many as are drawn."""
+def _signs(count: int) -> Iterator[Floats]:
+    """Yield exchanges of clusters, some at a time, the observed order first: all of them, or as many as are drawn."""
     if count <= _ALL_SIGNS:
         bits = (np.arange(2**count)[:, None] >> np.arange(count)) & 1
-        return np.asarray(1.0 - 2.0 * bits, np.float64)
+        yield np.asarray(1.0 - 2.0 * bits, np.float64)
+        return
     rng = statistics.generator("paired", count)
-    drawn = 1.0 - 2.0 * rng.integers(2, size=(DRAWS, count))
-    return np.concatenate([np.ones((1, count)), drawn])
+    yield np.ones((1, count))
+    step = max(1, _AT_A_TIME // count)  # the draws are the same however many are made at a time
+    for start in range(0, DRAWS, step):
+        yield 1.0 - 2.0 * rng.integers(2, size=(min(step, DRAWS - start), count))
 
 
 def _p(values: Floats) -> float:

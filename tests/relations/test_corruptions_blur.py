@@ -55,6 +55,16 @@ def test_gaussian_blur_of_the_paper_begins_where_nothing_changes() -> None:
     assert frame_params(relation, large, 6, 2)["scale"] == pytest.approx(0.035 * 12)
 
 
+def test_frames_of_difficulty_1_that_are_the_clean_image_are_those_the_docs_count() -> None:
+    seed = seed_of(smooth_picture(224, 224))
+    same = {
+        name: [n for n in range(1, 10) if np.array_equal(frame_of(sequence_of(name), seed, n).image, seed.image)]
+        for name in ("gaussian_blur", "motion_blur", "zoom_blur")
+    }
+    assert same["motion_blur"] == [1] and same["zoom_blur"] == []
+    assert same["gaussian_blur"] == [1, 2, 3]  # of a smooth picture; of a textured one fewer
+
+
 def taps_by_hand(radius: float, sigma: float, degrees: float) -> dict[tuple[int, int], float]:
     """Weights by (row, column) offset, from ImageMagick's formulas."""
     width = 2 * math.ceil(radius) + 1
