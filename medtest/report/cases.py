@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from math import isnan
 from typing import Any
 
 from medtest.report.heat import percent
 from medtest.report.material import Material, sample_index, strips
 from medtest.report.words import score_words
+from medtest.results.images import VIOLATIONS
+
+WORST_IMAGES = 10
+"""How many images the report lists, those with most violations first."""
 
 _MAKES_THE_CASE = ("suite", "suite_dir", "data", "seed", "seeds", "relations", "prepare", "privacy")
 """First parts of the keys that change an address or what is made at it."""
@@ -45,9 +50,25 @@ def cases(material: Material) -> dict[str, Any]:
         }
         for row in material.tables.worst.to_dict("records")
     ]
+    images = [
+        {
+            "image": f"{row['dataset']}/{row['seed_id']}",
+            "source": "–" if isnan(row["source_score"]) else f"{row['source_score']:.3f}",
+            "violations": f"{row['violations']} of {row['cases']}",
+            "by": ", ".join(
+                f"{name.removeprefix(VIOLATIONS)} {int(count)}"
+                for name, count in row.items()
+                if str(name).startswith(VIOLATIONS) and not isnan(count) and count > 0
+            ),
+            "loss": percent(row["worst_loss_percent"]),
+            "address": row["worst_address"],
+        }
+        for row in material.tables.images.head(WORST_IMAGES).to_dict("records")
+        if row["violations"]
+    ]
     if material.wanted.images == "none":
         words = "The suite's privacy settings keep images out of reports."
-        return {"strips": [], "worst": worst, "no_strips": words, "strip_words": ""}
+        return {"strips": [], "worst": worst, "worst_images": images, "no_strips": words, "strip_words": ""}
     found = strips(material.folder, sample_index(material.folder))
     return {
         "strips": [
@@ -61,6 +82,7 @@ def cases(material: Material) -> dict[str, Any]:
             for strip in found
         ],
         "worst": worst,
+        "worst_images": images,
         "no_strips": "No sample strips lie beside this report.",
         "strip_words": _BY_KIND.get(material.wanted.kind, _OUTLINES),
     }

@@ -62,8 +62,14 @@ def _one_view(materials: Sequence[Material]) -> RenderableType:
         for material in materials
         for line in (what_broke(material), flips(material), *answer_lines(material), on_sources(material))
     ]
+    warned = [f"{material.system}: {line}" for material in materials for line in material.tables.warnings]
     # not the table's own title: that would be wrapped to the table's width
-    return Group(Text(title, style="bold"), table, *[Text(line, style="dim") for line in lines if line])
+    return Group(
+        Text(title, style="bold"),
+        table,
+        *[Text(line, style="yellow") for line in warned],
+        *[Text(line, style="dim") for line in lines if line],
+    )
 
 
 def _pairs(rates: Sequence[Rates], materials: Sequence[Material]) -> list[tuple[Rates, Material]]:

@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from medtest.cases import UNCHANGED
 from medtest.errors import OutputProblem
 from medtest.oracles import criteria
 from medtest.oracles.base import Oracle
 from medtest.results import alpha_sigma, curves, efr, factors, gates, pivot
 from medtest.results.answer_tables import AnswerTables, answer_tables
-from medtest.results.cells import axes, status
+from medtest.results.cells import axes
 from medtest.results.exclusion import Excluded, leave_out
+from medtest.results.images import COUNTED, images_table, source_warnings, violations_table, worst_table
 from medtest.results.judged import judged_records, make_columns
 from medtest.results.label_tables import LabelTables, Reference, label_tables
 from medtest.results.measured import measured_rows
 from medtest.results.paper import Paper, paper_of
 from medtest.results.readings import judged_table
-from medtest.results.records_io import Floats, Records
+from medtest.results.records_io import Records
 from medtest.results.series_records import Shape
 from medtest.results.wanted import Wanted
 from medtest.runner.spreadsheets import frame_for_csv
-from medtest.suite.model import Criterion, Suite
+from medtest.suite.model import Suite
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from medtest.systems.answering.judge import Readings
 
 FOLDER = "tables"
-COUNTED = ("missed_lesions", "false_regions")
-"""Scores that count what went wrong; of the others, higher is better."""
 NO_QUALITY = (*COUNTED, "confidence")
 """Scores whose curves over severities say nothing of quality."""
 SEED_FACTS = ("dataset", "seed_id", "cluster", "source_sha256", "verdict")
@@ -76,6 +74,9 @@ class Tables:
         model: The logistic model of all factors.
         strata: Rates by metadata column.
         worst: The largest losses under the primary criterion, with their addresses.
+        violations: Every violation under it, likewise.
+        images: An image a row, the one with most violations first.
+        warnings: Data sets whose source cases score low, a line each.
         gates: What became of the suite's gates.
         seeds: The seeds that were used, one row each.
         counts: Verdicts and seeds.
@@ -95,9 +96,12 @@ class Tables:
     model: pd.DataFrame
     strata: pd.DataFrame
     worst: pd.DataFrame
+    violations: pd.DataFrame
+    images: pd.DataFrame
     seeds: pd.DataFrame
     counts: Counts
     gates: tuple[gates.GateResult, ...] = field(default=())
+    warnings: tuple[str, ...] = ()
     paper: Paper | None = None
     excluded: Excluded | None = None
     labels: LabelTables | None = None
@@ -114,6 +118,8 @@ class Tables:
             "factors_model.csv": self.model,
             "strata.csv": self.strata,
             "worst.csv": self.worst,
+            "violations.csv": self.violations,
+            "images.csv": self.images,
             "gates.csv": gates.gates_table(self.gates),
             "seeds.csv": self.seeds,
             **(self.paper.frames() if self.paper is not None else {}),
@@ -229,6 +235,9 @@ def tables_of(records: Records, wanted: Wanted, *, reference: Reference | None =
         model=factors.factor_model(records, primary, place),
         strata=curves.strata_table(records, primary, order),
         worst=worst_table(records, primary),
+        violations=violations_table(records, primary),
+        images=images_table(records, primary, place),
+        warnings=source_warnings(records, primary),
         seeds=seeds_table(records),
         counts=counts,
         gates=gates.evaluate(wanted.gates, rates),
@@ -263,54 +272,6 @@ def _across(scores: tuple[str, ...]) -> list[str]:
     """Return the scores of a pivot: the report's two, then the rest."""
     first = [score for score in ("dice", "iou") if score in scores]
     return first + [score for score in scores if score not in first]
-
-
-def worst_table(records: Records, primary: Criterion, most: int = 30) -> pd.DataFrame:
-    """Return the cases that lost most under a criterion, the worst first, ``unchanged`` left out.
-
-    Args:
-        records: Records of one system.
-        primary: The criterion; a rule over several scores ranks by its first one, and labels that changed (or did
-            not) rank among themselves by the fall of their probability.
-        most: How many.
-    """
-    import pandas as pd
-
-    found = status(records, score=primary.score, threshold=primary.threshold, against=primary.against)
-    before, after, loss = _losses(records, criteria.components(primary.score)[0], primary.against)
-    chosen = np.flatnonzero(found.case & (records.followups["relation"] != UNCHANGED).to_numpy(dtype=bool))
-    keys = [-loss[chosen]]
-    second = criteria.TIE_BREAKERS.get(primary.score)
-    if second is not None:
-        tied = _losses(records, second, primary.against)[2][chosen]
-        keys.insert(0, -np.nan_to_num(tied, nan=-np.inf))
-    chosen = chosen[np.lexsort(keys)][:most]  # stable: what still ties stays in the order of the records
-    rows = records.followups.iloc[chosen]
-    return pd.DataFrame(
-        [
-            {
-                "address": f"{r.dataset!s}/{r.seed_id!s}/{r.relation!s}_s{r.severity!s}_f{r.frame!s}_r{r.repeat!s}"
-                + (f"/{r.item!s}" if r.item else ""),
-                "relation": str(r.relation),
-                "severity": int(str(r.severity)),
-                "score": primary.score,
-                "source_score": round(float(before[row]), 6),
-                "score_after": round(float(after[row]), 6),
-                "loss_percent": round(100 * float(loss[row]), 4),
-                "violated": bool(found.violated[row]),
-            }
-            for row, r in zip(chosen, rows.itertuples(index=False), strict=True)
-        ]
-    )
-
-
-def _losses(records: Records, score: str, against: str) -> tuple[Floats, Floats, Floats]:
-    """Return a score before, after, and the fall relative to what it was."""
-    name, origin = criteria.compared_columns(score, against)
-    after = records.floats(name)
-    before = np.ones_like(after) if origin is None else records.floats(origin)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return before, after, (before - after) / before
 
 
 def seeds_table(records: Records) -> pd.DataFrame:

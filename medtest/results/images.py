@@ -1,0 +1,213 @@
+"""Which cases and which images fail: violations with their addresses, an image a row, and data sets that prove little.
+
+One engine for masks, labels, answers and series: what a case lost, and whether that is a violation, is the primary
+criterion's matter. Addresses hold what records hold, hashed ids where the suite hashes them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import UNCHANGED, Address
+from medtest.oracles import criteria
+from medtest.results.cells import Axes, axes, status
+from medtest.results.records_io import Floats, Records
+from medtest.suite.model import Criterion
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COUNTED = ("missed_lesions", "false_regions")
+"""Scores that count what went wrong; of the others, higher is better."""
+CASE_COLUMNS = (
+    "address", "relation", "severity", "score", "source_score", "score_after", "loss_percent", "violated",
+)  # fmt: skip
+VIOLATIONS = "violations_"
+"""How the column of an image's violations under a relation begins."""
+LOW_SOURCE = 0.5
+"""A data set whose source cases score less on average is warned of: what a system cannot do it cannot lose."""
+
+
+def worst_table(records: Records, primary: Criterion, most: int = 30) -> pd.DataFrame:
+    """Return the cases that lost most under a criterion, the worst first, ``unchanged`` left out.
+
+    Args:
+        records: Records of one system.
+        primary: The criterion; a rule over several scores ranks by its first one, and labels that changed (or did
+            not) rank among themselves by the fall of their probability.
+        most: How many.
+    """
+    return _Cases(records, primary).table(changed_only=True, most=most)
+
+
+def violations_table(records: Records, primary: Criterion) -> pd.DataFrame:
+    """Return every violation under a criterion, those of ``unchanged`` too, columns as ``worst.csv``, the worst first.
+
+    Args:
+        records: Records of one system.
+        primary: As in :func:`worst_table`.
+    """
+    return _Cases(records, primary).table(violated_only=True)
+
+
+def images_table(records: Records, primary: Criterion, place: Axes | None = None) -> pd.DataFrame:
+    """Return one row for each source image, the worst first: most violations by its cases, then the largest loss.
+
+    Args:
+        records: Records of one system.
+        primary: As in :func:`worst_table`.
+        place: The cells of the records; relations follow its order.
+
+    Returns:
+        ``dataset``, ``seed_id``, ``source_score`` (mean over its questions), ``cases``, ``violations`` and
+        ``violation_percent`` without ``unchanged``, ``worst_loss_percent`` and the ``worst_address`` it is of, then
+        ``violations_<relation>`` for each relation, empty where the image has no case of it.
+    """
+    import pandas as pd
+
+    return pd.DataFrame(_Cases(records, primary).images(axes(records) if place is None else place))
+
+
+def source_warnings(records: Records, primary: Criterion) -> tuple[str, ...]:
+    """Return a line for each data set whose source cases score below 0.5 on average under a criterion.
+
+    Args:
+        records: Records of one system.
+        primary: Its first score, against the truth, is looked at; scores that count mistakes, and data without truth,
+            have no warning.
+    """
+    score = criteria.components(primary.score)[0]
+    frame = records.sources
+    if score in COUNTED or score not in frame.columns or frame.empty:
+        return ()
+    cases = _Cases(records, primary)
+    judged = set(zip(cases.texts("dataset")[cases.counted], cases.texts("seed_id")[cases.counted], strict=True))
+    known = frame.assign(dataset=frame["dataset"].astype(str), seed_id=frame["seed_id"].astype(str))
+    lines = []
+    for name, rows in known.groupby("dataset", sort=False):
+        mean = float(np.nanmean(values)) if not np.isnan(values := rows[score].to_numpy(np.float64)).all() else np.nan
+        if mean < LOW_SOURCE:
+            images = set(rows["seed_id"])
+            rest = sum((name, one) in judged for one in images)
+            lines.append(
+                f"{name}: the mean {score} of unchanged images is {mean:.2f}; "
+                f"these figures rest on {rest:,} of {len(images):,} images."
+            )
+    return tuple(lines)
+
+
+class _Cases:
+    """The follow-ups of one system's records under one criterion."""
+
+    def __init__(self, records: Records, primary: Criterion) -> None:
+        self.records, self.primary = records, primary
+        found = status(records, score=primary.score, threshold=primary.threshold, against=primary.against)
+        self.case, self.violated = found.case, found.violated
+        self.counted: NDArray[np.bool_] = found.case & (records.texts("relation") != UNCHANGED)
+        self.before, self.after, self.loss = _losses(records, criteria.components(primary.score)[0], primary.against)
+
+    def texts(self, name: str) -> NDArray[np.object_]:
+        return self.records.texts(name)
+
+    def ranked(self, chosen: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """Return the places of chosen follow-ups, the largest loss first; what ties stays in the records' order."""
+        places = np.flatnonzero(chosen)
+        keys = [-self.loss[places]]
+        second = criteria.TIE_BREAKERS.get(self.primary.score)
+        if second is not None:
+            tied = _losses(self.records, second, self.primary.against)[2][places]
+            keys.insert(0, -np.nan_to_num(tied, nan=-np.inf))
+        return places[np.lexsort(keys)]
+
+    def addresses(self, rows: NDArray[np.intp]) -> list[str]:
+        """Return the addresses of follow-ups, by their places."""
+        frame = self.records.followups.iloc[rows]
+        texts = (frame[name].astype(str) for name in ("dataset", "seed_id", "relation", "item"))
+        numbers = (frame[name].astype(int) for name in ("severity", "frame", "repeat"))
+        return [
+            str(Address(dataset=d, seed_id=i, relation=r, item=q, severity=s, frame=f, repeat=n))
+            for d, i, r, q, s, f, n in zip(*texts, *numbers, strict=True)
+        ]
+
+    def table(
+        self, *, changed_only: bool = False, violated_only: bool = False, most: int | None = None
+    ) -> pd.DataFrame:
+        import pandas as pd
+
+        chosen = self.counted if changed_only else self.case
+        places = self.ranked(chosen & self.violated if violated_only else chosen)[:most]
+        if not places.size:
+            return pd.DataFrame()
+        columns = (
+            self.addresses(places),
+            self.texts("relation")[places].tolist(),
+            self.records.followups["severity"].to_numpy()[places].astype(int),
+            self.primary.score,
+            np.round(self.before[places], 6),
+            np.round(self.after[places], 6),
+            np.round(100 * self.loss[places], 4),
+            self.violated[places],
+        )
+        return pd.DataFrame(dict(zip(CASE_COLUMNS, columns, strict=True)))
+
+    def images(self, place: Axes) -> list[dict[str, object]]:
+        import pandas as pd
+
+        scores = self._source_scores()
+        pairs = pd.MultiIndex.from_arrays([self.texts("dataset"), self.texts("seed_id")])
+        codes, unique = pd.factorize(pairs)
+        failed = self.violated & self.counted
+        cases = np.bincount(codes[self.counted], minlength=len(unique))
+        violations = np.bincount(codes[failed], minlength=len(unique))
+        cell = np.zeros((2, len(unique), len(place.relations)), np.int64)
+        np.add.at(cell[0], (codes[self.case], place.relation[self.case]), 1)
+        np.add.at(cell[1], (codes[self.violated], place.relation[self.violated]), 1)
+        worst: dict[int, int] = {}
+        for row in self.ranked(self.counted):
+            worst.setdefault(int(codes[row]), int(row))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.where(cases > 0, 100.0 * violations / cases, np.nan)
+        shown = dict(zip(worst, self.addresses(np.array(list(worst.values()), np.intp)), strict=True))
+        largest = np.array([self.loss[worst[n]] if n in worst else -np.inf for n in range(len(unique))])
+        order = np.lexsort([-np.nan_to_num(largest, nan=-np.inf), -np.nan_to_num(share, nan=-1.0)])
+        return [
+            {
+                "dataset": unique[n][0],
+                "seed_id": unique[n][1],
+                "source_score": scores.get(unique[n], np.nan),
+                "cases": int(cases[n]),
+                "violations": int(violations[n]),
+                "violation_percent": round(float(share[n]), 4),
+                "worst_loss_percent": round(100 * float(largest[n]), 4) if n in worst else np.nan,
+                "worst_address": shown.get(n, ""),
+                **{
+                    f"{VIOLATIONS}{name}": int(cell[1, n, number]) if cell[0, n, number] else np.nan
+                    for number, name in enumerate(place.relations)
+                },
+            }
+            for n in order
+        ]
+
+    def _source_scores(self) -> dict[tuple[str, str], float]:
+        """Return each image's mean score on the source case, over its questions; none where there is no such score."""
+        score, frame = criteria.components(self.primary.score)[0], self.records.sources
+        if score not in frame.columns:
+            return {}
+        names = (frame[name].astype(str) for name in ("dataset", "seed_id"))
+        sums: dict[tuple[str, str], list[float]] = {}
+        for dataset, seed, value in zip(*names, frame[score].to_numpy(np.float64).tolist(), strict=True):
+            if not np.isnan(value):
+                sums.setdefault((dataset, seed), []).append(value)
+        return {key: round(float(np.mean(values)), 6) for key, values in sums.items()}
+
+
+def _losses(records: Records, score: str, against: str) -> tuple[Floats, Floats, Floats]:
+    """Return a score before, after, and the fall relative to what it was."""
+    name, origin = criteria.compared_columns(score, against)
+    after = records.floats(name)
+    before = np.ones_like(after) if origin is None else records.floats(origin)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return before, after, (before - after) / before

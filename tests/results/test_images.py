@@ -1,0 +1,103 @@
+"""Which images fail: an image a row, every violation with its address, and data sets that prove little."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from label_records import label_row
+from records_maker import make_records
+
+from medtest.results.images import images_table, source_warnings, violations_table
+from medtest.results.records_io import Records
+from medtest.suite.model import Criterion
+
+PRIMARY = Criterion(score="dice", threshold=0.25, against="truth")
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    return make_records(seeds={"kvasir": 20, "colon": 6}, random=4)
+
+
+def violated(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the violations by the definition: a loss of at least a quarter of the source's score."""
+    cases = frame[~frame.relation.isin(["source"]) & (frame.source_dice > 0) & frame.verdict.isin(["PASS", "FAIL"])]
+    return cases[cases.verdict == "FAIL"]
+
+
+def test_every_violation_is_listed_with_its_address(frame: pd.DataFrame) -> None:
+    found = violations_table(Records.of(frame), PRIMARY)
+    expected = {
+        f"{r.dataset}/{r.seed_id}/{r.relation}_s{r.severity}_f{r.frame}_r{r.repeat}"
+        for r in violated(frame).itertuples()
+    }
+    assert len(expected) > 30
+    assert set(found.address) == expected
+    assert len(found) == len(expected)
+    assert found.violated.all()
+    assert found.loss_percent.is_monotonic_decreasing
+
+
+def test_an_image_a_row_the_worst_first(frame: pd.DataFrame) -> None:
+    found = images_table(Records.of(frame), PRIMARY)
+    assert len(found) == 26
+    assert found.violation_percent.dropna().is_monotonic_decreasing
+    assert found.violation_percent.isna().tolist() == [False] * 25 + [True]  # nothing of it could be judged
+    bad = violated(frame)
+    for row in found.to_dict("records"):
+        own = bad[(bad.dataset == row["dataset"]) & (bad.seed_id == row["seed_id"])]
+        assert row["violations"] == (own.relation != "unchanged").sum()
+        for relation, count in own.relation.value_counts().items():
+            assert row[f"violations_{relation}"] == count
+        here = frame[(frame.dataset == row["dataset"]) & (frame.seed_id == row["seed_id"])]
+        assert row["source_score"] == pytest.approx(here[here.relation == "source"].dice.iloc[0], abs=1e-6)
+        if row["worst_address"]:
+            loss = (here.source_dice - here.dice) / here.source_dice
+            rest = loss[~here.relation.isin(["source", "unchanged"]) & here.verdict.isin(["PASS", "FAIL"])]
+            assert row["worst_loss_percent"] == pytest.approx(100 * rest.max(), abs=1e-3)
+            assert row["worst_address"].startswith(f"{row['dataset']}/{row['seed_id']}/")
+
+
+def test_a_data_set_on_which_the_system_fails_is_warned_of(frame: pd.DataFrame) -> None:
+    assert source_warnings(Records.of(frame), PRIMARY) == ()
+    weak = frame.copy()
+    here = (weak.dataset == "kvasir") & (weak.seed_id >= "seed00008")
+    weak.loc[here, ["dice", "source_dice"]] = 0.0
+    weak.loc[here & (weak.relation != "source"), "verdict"] = "SKIP"
+    (line,) = source_warnings(Records.of(weak), PRIMARY)
+    assert line.startswith("kvasir: the mean dice of unchanged images is 0.")
+    assert line.endswith("these figures rest on 8 of 20 images.")
+
+
+def test_labels_have_the_same_tables() -> None:
+    common = {"label": ("normal",), "expected": ("normal",), "source_label": ("normal",), "source_confidence": 0.8}
+    changed = {**common, "label": ("vascular",)}
+    rows = [
+        label_row("d", "a", "source", **common),
+        label_row("d", "b", "source", **common),
+        label_row("d", "a", "brightness", **common),
+        label_row("d", "b", "brightness", **changed),
+        label_row("d", "b", "scale", **changed),
+    ]
+    primary = Criterion(score="label", threshold=0.0, against="source")
+    records = Records.of(pd.DataFrame(rows))
+    found = images_table(records, primary)
+    assert list(found.seed_id) == ["b", "a"]
+    assert list(found.violations) == [2, 0]
+    assert found.violations_scale.iloc[0] == 1
+    assert np.isnan(found.violations_scale.iloc[1])  # no such case
+    assert list(violations_table(records, primary).relation) == ["brightness", "scale"]
+
+
+def test_no_case_at_all_gives_empty_tables(frame: pd.DataFrame) -> None:
+    sources = Records.of(frame[frame.relation == "source"])
+    assert violations_table(sources, PRIMARY).empty
+    assert images_table(sources, PRIMARY).empty
+    broken = frame.copy()
+    broken.loc[:, ["dice", "source_dice"]] = np.nan
+    broken["verdict"] = "ERROR"
+    found = images_table(Records.of(broken), PRIMARY)
+    assert set(found.violations) == {0}
+    assert found.violation_percent.isna().all()
+    assert source_warnings(Records.of(broken), PRIMARY) == ()
