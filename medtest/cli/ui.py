@@ -18,7 +18,7 @@ from medtest.paths import home
 
 _VIEWER = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
 """MLflow's server would start a dozen processes for jobs; looking at runs needs none."""
-_START_SECONDS = 180.0
+_START_SECONDS = 600.0
 _ASK_SECONDS = 0.5
 
 
@@ -30,7 +30,7 @@ def serve_ui(*, host: str, port: int, console: Console) -> int:
     Raises:
         UserMistakes: The port is taken.
         NotTracked: The store cannot be made or reached.
-        MedtestError: The server does not answer in three minutes.
+        MedtestError: The server does not answer in ten minutes.
     """
     from medtest.tracking import ensure_store, experiments, is_remote, store_uri, where
 

@@ -93,8 +93,8 @@ def experiments(uri: str, most: int = 60) -> list[tuple[str, str]]:
     try:
         with quiet():
             client = MlflowClient(tracking_uri=uri)
-            found = client.search_experiments(max_results=most + 1, order_by=["last_update_time DESC"])
-            found = [one for one in found if one.name != "Default"][:most]
+            held = client.search_experiments(max_results=most + 1, order_by=["last_update_time DESC"])
+            found = [one for one in held if one.name != "Default"][:most]
             for one in found:
                 window.offer(client, one)
     except Exception as error:  # noqa: BLE001 - MLflow, requests and servers raise anything
