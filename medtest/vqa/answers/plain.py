@@ -66,9 +66,11 @@ _SHORT = re.compile(
 """Abbreviations, whose point ends no sentence."""
 _POINT = re.compile(r"(?m)^[ ]*[-+*\u2022][ ]+(?=\S)")
 _HEADING = re.compile(
-    r"(?mi)^ {0,3}#{1,6} (?![^\n]*(?:\d|:[ \t]*\w|\b(?:yes|no|none|not|un\w+)\b))(?:[^\s#]+[ \t]*){1,5}$(?=\s*\S)"
+    r"(?mi)^ {0,3}#{1,6} (?![^\n]*(?:\d|:[ \t]*\w|\b(?:yes|no|none|not|un\w+)\b))(?:[^\s#]+[ \t]+){0,4}"
+    r"(?:landmarks?|findings?|abnormalit\w+|instruments?|polyps?|count|text|box\w*|art[ei]facts?|tools?"
+    r"|devices?)[ \t]*$(?=\s*\S)"
 )
-"""A heading of a few words, which names what follows."""
+"""A heading that names what is asked about, and says nothing of it."""
 _OPTION = re.compile(r"\A\s*\(?[a-f][).]\s+")
 
 
