@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 import pandas as pd
 import pytest
 import yaml
-from report_parts import invocation, leave_run, make_suite
+from report_parts import invocation, leave_run, make_suite, write_records
 from rich.console import Console
 
 from medtest.errors import ExitCode
@@ -304,3 +304,23 @@ def test_every_chart_names_its_axes(finished) -> None:
     assert ">odds ratio (each step doubles)" in odds and ">difference, points</text>" in bars
     compared = result.comparison.read_text(encoding="utf-8")
     assert re.search(r'transform="rotate[^>]*>mean Dice</text>', compared)
+
+
+def test_images_that_fail_and_data_sets_that_prove_little_are_named(tmp_path):
+    outcome = leave_run(tmp_path, suite := make_suite(), ("alpha",), seeds=20)
+    folder = outcome.systems[0].folder
+    frame = pd.read_parquet(folder / "records.parquet")
+    lost = frame.seed_id >= "seed00008"
+    frame.loc[lost, ["dice", "source_dice"]] = 0.0
+    write_records(frame, folder)
+    result = finish(suite, invocation(tmp_path), outcome)
+    warning = "phantoms: the mean dice of unchanged images is 0."
+    page = result.reports[0].read_text(encoding="utf-8")
+    assert warning in page
+    assert "these figures rest on 8 of 20 images." in page
+    worst = pd.read_csv(folder / "tables" / "images.csv").query("violations > 0")
+    assert f"The {min(10, len(worst))} images with most violations" in page
+    assert worst.worst_address.iloc[0] in page
+    console = Console(file=io.StringIO(), width=200)
+    console.print(efr_view(result.materials))
+    assert warning in console.file.getvalue()
