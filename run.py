@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+if __name__ == "__main__":  # before the imports, which take seconds; a worker imports this file under another name
+    from medtest import signals
+
+    signals.at_start()
+
 import sys
 
 from medtest.cli.launch import main
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except KeyboardInterrupt:  # in the moment before main looks after it
-        sys.exit(130)
+    sys.exit(main(sys.argv[1:]))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 
+from medtest import signals
+
 
 def main() -> None:
     """Run the command line and end the process with its exit code; the user's mistakes show no traceback."""
+    signals.at_start()
     from medtest.cli.bootstrap import quiet_libraries, require_opencv, tell_defect
     from medtest.errors import ExitCode, MedtestError
 
@@ -14,6 +17,7 @@ def main() -> None:
     try:
         from medtest.cli.app import run_app
 
+        signals.as_usual()
         try:
             code = run_app(sys.argv[1:])
         except ImportError:

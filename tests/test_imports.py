@@ -16,6 +16,7 @@ PACKAGE = Path(__file__).parents[1] / "medtest"
 LAYERS: dict[str, int] = {
     "errors": 0,
     "paths": 0,
+    "signals": 0,
     "portable": 0,
     "sqlitefile": 0,
     "address": 0,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from medtest import signals
 from medtest.cli.plan_view import console, duration
 from medtest.errors import ExitCode, FolderInUse, MedtestError, NotTracked, UserMistakes
 from medtest.suite.model import Invocation, Suite
@@ -82,13 +83,18 @@ def run_and_finish(
     check_reference(suite, invocation)
     if loaded.view:
         _check_items(suite, invocation)
+    signals.phase("run")
     progress = choose_progress(quiet=invocation.quiet)
     with ExitStack() as locks:
         locks.callback(progress.close)
         try:
-            outcome = run_suite(loaded.own, invocation, progress=progress, hold=locks, announce=announced)
+            outcome = run_suite(
+                loaded.own, invocation, progress=progress, hold=locks, announce=announced, judged=loaded.view
+            )
             _keep_timing(invocation, outcome)
             readings: dict[str, Readings] = {}
+            if not outcome.interrupted:
+                signals.phase("tables")
             if loaded.judge is not None and not outcome.interrupted:
                 readings, outcome = judged(loaded.judge, invocation, outcome, out)
             ended = finish(
@@ -96,6 +102,7 @@ def run_and_finish(
                 invocation,
                 outcome,
                 view=loaded.view,
+                own=loaded.own,
                 readings=readings,
                 parents=parents,
                 sweep=sweep,

@@ -128,6 +128,7 @@ def compare(
         "relations": [plan.id for plan in suite.relations if plan.id != "unchanged"],
         "before": folders[0],
         "after": folders[1],
+        "view": outcome.view,
         "command": invocation.command,
     }
     _write(out / FILE, json.dumps(facts, indent=1) + "\n")
@@ -152,11 +153,16 @@ def make(out: Path) -> pd.DataFrame:
     from medtest.results.exclusion import leave_out
     from medtest.results.records_io import Records
     from medtest.results.wanted import Wanted
+    from medtest.runner.asked import Asked
+    from medtest.runner.folder import view_folder
 
     facts = _facts(out)
     before, after = (out / facts["before"], out / facts["after"])
-    records = [Records.read(folder) for folder in (before, after)]
-    wanted = Wanted.from_folder(after)
+    view = str(facts.get("view") or "")
+    shown = view_folder(after, view)
+    asked = Asked.read(shown) if view else None
+    records = [Records.read(folder, asked=asked) for folder in (before, after)]
+    wanted = Wanted.from_folder(shown)
     left_out = ""
     if wanted.exclude is not None:
         parted = [leave_out(one, wanted.exclude) for one in records]
@@ -170,7 +176,10 @@ def make(out: Path) -> pd.DataFrame:
         table=table,
         training=training,
         command=str(facts.get("command", "")),
-        links=[(name, quote(f"{facts[name]}/report.html", safe="/.")) for name in ("before", "after")],
+        links=[
+            (name, quote(view_folder(Path(facts[name]), view).as_posix() + "/report.html", safe="/."))
+            for name in ("before", "after")
+        ],
         phantom=wanted.phantom,
         unpaired=unpaired,
         excluded=left_out,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 from rich.table import Table
 
+from medtest import signals
 from medtest.cli.bootstrap import DEFECT, tell_defect
 from medtest.cli.plan_view import console, plan_view
 from medtest.cli.typed import job_tokens, typed_command, without_keys
@@ -85,6 +86,7 @@ class Job:
 
         hydra: Any = HydraConfig.get()
         label = _label(task_overrides(hydra))
+        signals.check()
         if any(result.code == ExitCode.INTERRUPTED for result in self.results):
             stopped = JobResult(
                 label=label, code=int(ExitCode.INTERRUPTED), status="not run", note="interrupted before"
@@ -122,6 +124,8 @@ class Job:
             sys.stderr.write(f"{said}\n")
             return _result(label, int(error.exit_code), said.splitlines()[0])
         except Exception as error:  # noqa: BLE001 - a defect of ours must not take the other jobs of a sweep with it
+            if signals.given():
+                raise KeyboardInterrupt from error
             return _result(label, tell_defect(), type(error).__name__)
 
     def _do(self, cfg: DictConfig, hydra: Any, label: str) -> JobResult:

@@ -41,7 +41,7 @@ def judged(
     notices, stopped = list(outcome.notices), outcome.stopped
     shared = invocation.home / "outputs" / SHARED_ANSWERS
     for system in outcome.systems:
-        unread = unread_in(Records.read(system.folder, _RECORD_COLUMNS))
+        unread = unread_in(Records.read(system.folder, _RECORD_COLUMNS, outcome.asked))
         if unread and stopped is ExitCode.INTERRUPTED:
             found[system.record_name] = Readings(judge=judge.name)
             notices.append(f"{system.record_name}: {judge.name} was stopped before it.")

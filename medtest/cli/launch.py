@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from medtest import signals
 from medtest.cli.bootstrap import quiet_libraries, require_opencv, tell_defect
 from medtest.errors import ExitCode, MedtestError, Mistake, UserMistakes, nearest_name
 
@@ -37,6 +38,14 @@ def main(argv: Sequence[str] | None = None, *, command: str = "") -> int:
         argv: What was typed after the command; ``sys.argv`` by default.
         command: How the command is called, for the help; guessed by default.
     """
+    with signals.handled():
+        try:
+            return _guarded(argv, command)
+        except KeyboardInterrupt:
+            return signals.tell()
+
+
+def _guarded(argv: Sequence[str] | None, command: str) -> int:
     typed = list(sys.argv[1:] if argv is None else argv)
     called = command or _called_as()
     if {"-h", "--help"} & set(typed):
@@ -53,9 +62,6 @@ def main(argv: Sequence[str] | None = None, *, command: str = "") -> int:
     try:
         require_opencv()
         return _main(typed, called)
-    except KeyboardInterrupt:
-        sys.stderr.write("\nInterrupted. What was finished is kept; the same command goes on from there.\n")
-        return ExitCode.INTERRUPTED
     except MedtestError as error:
         from medtest.api.redact import redact
 
@@ -65,7 +71,7 @@ def main(argv: Sequence[str] | None = None, *, command: str = "") -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
     except Exception:  # noqa: BLE001 - Python's own exit code for it is 1, which says that a gate was not held
-        return tell_defect()
+        return signals.tell() if signals.given() else tell_defect()
 
 
 def _called_as() -> str:
@@ -97,6 +103,7 @@ def _main(typed: list[str], called: str) -> int:
         listed=any(token.startswith("suite=glob(") for token in args.overrides) and sweep,
         alone=not sweep,
     )
+    signals.phase("compose")
     results = _sweep(job, ready, places) if sweep else [_single(job, ready, places)]
     return gravest(result.code for result in results)
 
@@ -211,6 +218,7 @@ def _sweep(job: Job, ready: Prepared, places: Places) -> list[JobResult]:
         except UserMistakes as error:  # what Hydra refuses before the first job
             raise UserMistakes(error.mistakes, f"{error.heading}, no job was run") from error
         except KeyboardInterrupt:
+            signals.tell()
             results = job.interrupted()
         finally:
             results = results or job.results

@@ -10,15 +10,15 @@ from rich.console import Console
 from medtest.errors import ExitCode, Mistake, UserMistakes
 from medtest.report.comparison import write_comparison
 from medtest.report.console import efr_view, gates_view
-from medtest.report.finish import VIEWS, remake
 from medtest.report.material import Material
+from medtest.report.views import remake, views_of
 from medtest.results.records_io import RECORDS, SHARDS
 from medtest.results.wanted import RUN_FILE
-from medtest.runner.folder import OUTPUTS
+from medtest.runner.folder import OUTPUTS, VIEWS, write_manifest
 
 
 def remake_tables(folder: Path, *, console: Console, reference: Path | None = None) -> ExitCode:
-    """Make the tables and reports of every run's folder at or below ``folder`` anew, and print them.
+    """Make the tables and reports of every run's folder at or below ``folder`` anew, with their views, and print them.
 
     Where ``folder`` holds a whole suite (``outputs/<suite>`` or above), the page that sets its systems side by side is
     made anew too, of each system's newest run, and for series the curves and tables of ``alpha_sigma/``.
@@ -49,11 +49,21 @@ def remake_tables(folder: Path, *, console: Console, reference: Path | None = No
             ]
         )
     beside = None if reference is None else _one_run(reference)
-    materials = []
+    materials: list[Material] = []
+    views: list[Material] = []
     for run in folders:
         materials.append(remake(run, reference=beside))
-        console.print(f"{run}/report.html", markup=False, soft_wrap=True)
-    for page in _compare(folder, materials):
+        known, lost = views_of(run)
+        views += [remake(run, view=view, reference=beside) for view in known]
+        write_manifest(run)
+        for made in (materials[-1], *(one for one in views if one.folder == run)):
+            console.print(f"{made.target}/report.html", markup=False, soft_wrap=True)
+        for view in lost:
+            said = (
+                f"view {view[:12]} stays as it is: its judge's readings were not kept; the same command makes it anew."
+            )
+            console.print(f"{run}: {said}", markup=False, soft_wrap=True)
+    for page in _compare(folder, materials, views):
         console.print(f"{page}", markup=False, soft_wrap=True)
     for shown in (efr_view(materials), gates_view(materials)):
         if shown is not None:
@@ -72,8 +82,8 @@ def _one_run(reference: Path) -> Path:
     )
 
 
-def _compare(folder: Path, materials: Sequence[Material]) -> list[Path]:
-    """Make the comparison of every suite whose folder lies at or below ``folder``; return the pages."""
+def _compare(folder: Path, materials: Sequence[Material], views: Sequence[Material]) -> list[Path]:
+    """Make the comparisons of every suite at or below ``folder``, one for each view; return the pages."""
     suites: dict[Path, list[Material]] = {}
     above = folder.resolve()
     for material in materials:
@@ -83,9 +93,15 @@ def _compare(folder: Path, materials: Sequence[Material]) -> list[Path]:
     pages = []
     for suite, found in suites.items():
         newest = _newest(found)
-        compared = write_comparison(newest, [material.folder for material in newest], suite.parent.parent)
-        if compared.page is not None:
-            pages.append(compared.page)
+        runs = {material.folder for material in newest}
+        by_view: dict[str, list[Material]] = {"": newest}
+        for material in views:
+            if material.folder in runs:
+                by_view.setdefault(material.view, []).append(material)
+        for view, shown in by_view.items():
+            ordered = _newest(shown)
+            compared = write_comparison(ordered, [one.target for one in ordered], suite.parent.parent, view)
+            pages += [] if compared.page is None else [compared.page]
     return pages
 
 

@@ -51,7 +51,7 @@ def answers(material: Material) -> dict[str, Any]:
             "cost_words": _cost_words(found.costs),
             "worst": [
                 illustration(one, pictures)
-                for one, pictures in zip(found.worst, sheets(material.folder, found.worst), strict=True)
+                for one, pictures in zip(found.worst, sheets(material.target, found.worst), strict=True)
             ],
         }
     }

@@ -69,11 +69,11 @@ def cases(material: Material) -> dict[str, Any]:
     if material.wanted.images == "none":
         words = "The suite's privacy settings keep images out of reports."
         return {"strips": [], "worst": worst, "worst_images": images, "no_strips": words, "strip_words": ""}
-    found = strips(material.folder, sample_index(material.folder))
+    found = strips(material.strips, sample_index(material.strips))
     return {
         "strips": [
             {
-                **_strip_words(strip.facts, judged=not material.view),
+                **_strip_words(strip.facts, judged=not material.rejudged),
                 "command": replay_command(material, str(strip.facts.get("address", ""))),
                 "data": strip.data,
                 "width": strip.width,

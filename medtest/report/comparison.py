@@ -80,7 +80,7 @@ def write_comparison(materials: Sequence[Material], targets: Sequence[Path], hom
         materials: One for each system.
         targets: Where each system's report lies.
         home: Folder that holds ``outputs/``.
-        view: Digest of the oracle where it is not the suite's own.
+        view: Digest of the view, "" for the folders' own.
 
     Raises:
         OutputProblem: A file cannot be written.
@@ -144,7 +144,8 @@ def _series(materials: Sequence[Material], records: Sequence[Records], home: Pat
     """Write the curves of all systems over the source cases that all of them finished."""
     kept = common_cases(records).records if len(records) > 1 else records
     names = [material.system for material in materials]
-    return write_series(materials[0].wanted, dict(zip(names, kept, strict=True)), home, view)
+    drawn = "" if materials[0].asked is None else view  # another oracle's view of all cases has the same pictures
+    return write_series(materials[0].wanted, dict(zip(names, kept, strict=True)), home, view, drawn=drawn)
 
 
 def _write_tables(groups: Sequence[Group], folder: Path, stem: str) -> tuple[Path, ...]:

@@ -168,4 +168,5 @@ def one_line(material: Material) -> str:
     """Return a system's result in one line, for the summary of a sweep."""
     row = Rates(material.tables.efr).get(relation=efr.OVERALL, **criterion_keys(material))
     rate = "no case judged" if row is None or not int(row["cases"]) else f"EFR {percent(row['efr_percent'])}"
-    return f"{material.system}{' (simulated)' if material.simulated else ''}: {rate}"
+    of = f" ({material.coverage})" if material.coverage else ""
+    return f"{material.system}{' (simulated)' if material.simulated else ''}: {rate}{of}"

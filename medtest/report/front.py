@@ -21,12 +21,19 @@ def front(page: Mapping[str, Any], weakest: Mapping[str, Any] | None) -> dict[st
     return {
         "facts": named,
         "verdict": _verdict(page),
-        "held": None if not page["gates"] else bool(page["gates_held"]),
+        "held": _held(page),
         "figures": list(cards[:_FIGURES]),
         "weakest": weakest,
         "picture": _picture(page["strips"], weakest),
         "curve": next(iter(page["curves"]), None),
     }
+
+
+def _held(page: Mapping[str, Any]) -> bool | None:
+    """Return whether the gates held, now or when they were judged last; None where none ever was."""
+    if page["gates"]:
+        return bool(page["gates_held"])
+    return None if page["gates_last"] is None else bool(page["gates_last"]["held"])
 
 
 def _picture(strips: Sequence[Mapping[str, Any]], weakest: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
@@ -38,6 +45,9 @@ def _picture(strips: Sequence[Mapping[str, Any]], weakest: Mapping[str, Any] | N
 
 def _verdict(page: Mapping[str, Any]) -> str:
     """Return how it came out, as a sentence."""
+    last = page["gates_last"]
+    if last is not None:
+        return f"No gate is set now. Judged last at {last['time']}, suite version {last['version']}: {last['line']}"
     if not page["gates"]:
         return "The suite sets no gate: the figures tell what was found, and nobody has said what would be enough."
     number = len(page["gates"])

@@ -32,8 +32,8 @@ def labels(material: Material) -> dict[str, Any]:
     found = material.tables.labels
     if found is None:
         return {"labels": None}
-    entries = film_index(material.folder)[:_MOST_FILMS]
-    return {"labels": label_page(found, relations=material.wanted.relations, films=strips(material.folder, entries))}
+    entries = film_index(material.target)[:_MOST_FILMS]
+    return {"labels": label_page(found, relations=material.wanted.relations, films=strips(material.target, entries))}
 
 
 def flip_cards(material: Material) -> list[dict[str, Any]]:

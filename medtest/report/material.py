@@ -15,6 +15,8 @@ from medtest.results.judged import compared_records
 from medtest.results.records_io import Records
 from medtest.results.tables import Tables
 from medtest.results.wanted import RUN_FILE, Wanted
+from medtest.runner.asked import Asked
+from medtest.runner.folder import view_folder
 
 SAMPLES = "samples"
 INDEX = "index.json"
@@ -52,7 +54,9 @@ class Material:
         run: ``run.json``.
         notices: Lines for the reader.
         command: The command line as typed.
-        view: Digest of the oracle, where it is not the suite's own, else "".
+        view: Digest of the view, "" for the folder's own tables and report.
+        rejudged: Whether an oracle judged the records that is not the suite's own, or a judge read answers.
+        asked: The cases that tables and report cover; None for all that the folder holds.
         read: Reads the records that the tables were made of once more, for a comparison; None reads the folder's.
     """
 
@@ -64,6 +68,8 @@ class Material:
     command: str = ""
     view: str = ""
     read: Callable[[], Records] | None = None
+    rejudged: bool = False
+    asked: Asked | None = None
 
     @property
     def system(self) -> str:
@@ -84,10 +90,40 @@ class Material:
         return is_simulated(self.system)
 
     @property
-    def partial(self) -> str:
-        """``partial, n of m``, or "" for a whole run."""
+    def target(self) -> Path:
+        """Where tables and report lie, and pictures that are drawn for them."""
+        return view_folder(self.folder, self.view)
+
+    @property
+    def strips(self) -> Path:
+        """The folder whose ``samples/`` hold the strips; another oracle's view of all cases shows the folder's own."""
+        return self.folder if self.asked is None else self.target
+
+    @property
+    def coverage(self) -> str:
+        """How much of the suite is shown, as ``3 of 30 images``; "" for all of it, or where the run does not tell."""
+        seeds, images = int(self.run.get("seeds") or 0), self.tables.counts.images
+        word = "source cases" if self.wanted.kind == "region" else "images"
+        return f"{images:,} of {seeds:,} {word}" if seeds and self.partial_cases else ""
+
+    @property
+    def partial_cases(self) -> str:
+        """How many cases of the suite are shown, as ``63 of 630 cases``; "" for all of them."""
         finished, planned = int(self.run.get("cases_finished") or 0), int(self.run.get("cases_planned") or 0)
-        return f"{finished:,} of {planned:,} cases of the suite are finished." if finished < planned else ""
+        return f"{finished:,} of {planned:,} cases" if finished < planned else ""
+
+    @property
+    def partial(self) -> str:
+        """How much of the suite is shown and why, as one sentence; "" for all of it."""
+        cases, images = self.partial_cases, self.coverage
+        if not cases:
+            return ""
+        covered = f"{images}: " if images else ""
+        if self.asked is None:
+            return f"{covered}{cases} of the suite are finished."
+        asked, there = self.asked.count, int(self.run.get("cases_finished") or 0)
+        missing = f"; {asked - there:,} more were asked for and are not finished" if there < asked else ""
+        return f"{covered}{cases} of the suite, those that were asked for{missing}."
 
 
 def read_run(folder: Path) -> dict[str, Any]:

@@ -14,7 +14,9 @@ from medtest.report.heat import Rates
 from medtest.report.material import SAMPLES, Material, picture_of, sample_index
 from medtest.report.words import criterion_keys
 from medtest.results import efr
+from medtest.results.gate_log import FILE as GATES
 from medtest.results.tables import FOLDER, overall_row
+from medtest.runner.asked import FILE as CASES
 from medtest.tracking import Child, Picture, flat_params
 from medtest.tracking.window import GATE, HEADLINE, SUITE
 
@@ -90,7 +92,7 @@ def tags(material: Material, head: Headline) -> dict[str, str]:
         **head.tags,
         **{f"model_{key}": str(value) for key, value in (material.run.get("model") or {}).items()},
         "finished": str(material.run.get("finished_at", "")),
-        "cases": f"partial, {finished} of {planned}" if material.partial else "whole",
+        "cases": f"partial, {material.coverage or f'{finished} of {planned}'}" if material.partial else "whole",
         "device": str(material.run.get("device", "")),
         "code_version": medtest.__version__,
     }
@@ -130,9 +132,9 @@ def child_of(material: Material, target: Path, *, run_id: str | None, ended_well
         tables={f"tables/{Path(name).stem}.json": frame for name, frame in _shown(material).items()},
         seeds=_identity(seeds) if not seeds.empty else None,
         seeds_name=f"{material.wanted.suite}-seeds",
-        seeds_digest=_seeds_digest(covers),
+        seeds_digest=_seeds_digest(covers, material.view if material.asked is not None else ""),
         pictures=_pictures(material),
-        artifacts=_files(material.folder, target),
+        artifacts=_files(material),
         ended_well=ended_well,
     )
 
@@ -143,11 +145,16 @@ def _identity(seeds: pd.DataFrame) -> pd.DataFrame:
     return seeds[names]
 
 
-def _seeds_digest(covers: Mapping[str, Any]) -> str:
-    """Return one short digest over all seed sources, the same for every system that saw the same seeds."""
+def _seeds_digest(covers: Mapping[str, Any], view: str) -> str:
+    """Return one short digest over all seed sources, the same for every system that saw the same seeds.
+
+    Args:
+        covers: What the run's digest covers.
+        view: Digest of the view where it is of some of the cases, else "".
+    """
     from medtest.suite.digest import digest_of
 
-    return digest_of({"seed": covers.get("seed"), "seeds": covers.get("seeds")})
+    return digest_of({"seed": covers.get("seed"), "seeds": covers.get("seeds"), **({"view": view} if view else {})})
 
 
 def _shown(material: Material) -> dict[str, Any]:
@@ -168,8 +175,8 @@ def _pictures(material: Material) -> list[Picture]:
         return []
     numbers: dict[str, int] = {}
     pictures = []
-    for entry in sample_index(material.folder):
-        path = picture_of(material.folder, entry)
+    for entry in sample_index(material.strips):
+        path = picture_of(material.strips, entry)
         if path is None:
             continue
         kind = str(entry.get("kind", "sample"))
@@ -179,9 +186,15 @@ def _pictures(material: Material) -> list[Picture]:
     return pictures
 
 
-def _files(folder: Path, target: Path) -> list[tuple[Path, str]]:
-    """Return the files of the results contract and where each goes among the artifacts."""
-    files = [(target / "report.html", ""), (target / "suite.yaml", ""), (folder / "records.parquet", "")]
+def _files(material: Material) -> list[tuple[Path, str]]:
+    """Return the files of the results contract and where each goes among the artifacts.
+
+    A view of some of the cases names these; its records are those of the folder.
+    """
+    folder, target = material.folder, material.target
+    records = folder / "records.parquet" if material.asked is None else target / CASES
+    files = [(target / "report.html", ""), (target / "suite.yaml", ""), (records, ""), (folder / GATES, "")]
     files += [(path, FOLDER) for path in sorted((target / FOLDER).glob("*.csv"))]
-    files += [(path, SAMPLES) for path in sorted((folder / SAMPLES).glob("*")) if path.is_file()]
+    shown = dict.fromkeys((material.strips, target))
+    files += [(path, SAMPLES) for one in shown for path in sorted((one / SAMPLES).glob("*")) if path.is_file()]
     return files

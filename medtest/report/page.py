@@ -14,6 +14,7 @@ from medtest.report import sections
 from medtest.report.answers import answer_cards, answers
 from medtest.report.cases import cases
 from medtest.report.front import front
+from medtest.report.gates import gates
 from medtest.report.heat import Rates, beside, heat, interval, percent
 from medtest.report.intervals import short_words
 from medtest.report.labels import flip_cards, labels
@@ -104,6 +105,7 @@ def report_page(material: Material) -> dict[str, Any]:
         "partial": material.partial,
         "excluded": "" if tables.excluded is None else tables.excluded.words,
         "view": view_words(material),
+        "asked": material.asked is not None,
         "series": wanted.series,
         "trained_on": any(pivot.marked(name, wanted.trained_on) != name for name in rates.datasets),
         "criterion_words": criterion_words(material),
@@ -118,7 +120,7 @@ def report_page(material: Material) -> dict[str, Any]:
         "command": material.command,
         "origin": _origin(material),
         "medtest": medtest.__version__,
-        **_gates(material),
+        **gates(material),
         **labels(material),
         **answers(material),
         **sections.severity(material, rates),
@@ -153,28 +155,6 @@ def _ordered(page: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(name, titles[name]) for name in dict.fromkeys((*first, *titles))]
 
 
-def _gates(material: Material) -> dict[str, Any]:
-    from medtest.results.gates import describe
-
-    results = material.tables.gates
-    lost = [result for result in results if not result.held]
-    line = f"{len(results)} of {len(results)} held." if not lost else "; ".join(f"{r.reason}" for r in lost[:3])
-    return {
-        "gates": [
-            {
-                "words": describe(result.gate),
-                "held": result.held,
-                "percent": "" if result.percent is None else f"{result.percent:.2f} %",
-                "cases": f"{result.cases:,}",
-                "reason": result.reason,
-            }
-            for result in results
-        ],
-        "gates_held": not lost,
-        "gates_line": line,
-    }
-
-
 def _facts(material: Material, rates: Rates) -> list[tuple[str, str]]:
     wanted, counts, run, answers = material.wanted, material.tables.counts, material.run, material.tables.answers
     seeds = ", ".join(f"{pivot.marked(name, wanted.trained_on)} {count:,}" for name, count in counts.seeds.items())
@@ -190,6 +170,7 @@ def _facts(material: Material, rates: Rates) -> list[tuple[str, str]]:
         ("Relations", relations),
         ("Severities", levels or _without_levels(material)[0]),
         ("Follow-ups", _follow_ups(material, rates)),
+        ("Of the suite", ", ".join(part for part in (material.coverage, material.partial_cases) if part)),
         ("Finished", str(run.get("finished_at", ""))),
         ("Device", str(run.get("device", ""))),
         ("medtest", str(versions.get("medtest", medtest.__version__))),

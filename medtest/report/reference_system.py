@@ -10,6 +10,7 @@ from medtest.report.material import read_run
 from medtest.results.judged import make_columns
 from medtest.results.label_tables import Reference, reference_of
 from medtest.results.records_io import RECORDS, Records
+from medtest.runner.asked import Asked
 from medtest.suite.model import Suite
 
 KEY = "reference"
@@ -59,16 +60,17 @@ def find_reference(name: str, *, suite: Suite, home: Path, folders: Mapping[str,
     )
 
 
-def read_reference(folder: Path) -> Reference | None:
+def read_reference(folder: Path, asked: Asked | None = None) -> Reference | None:
     """Return the tables of the reference system, or None where its folder holds no answers of a classifier.
 
     Args:
         folder: What :func:`find_reference` gave.
+        asked: The cases that are compared; None for all.
 
     Raises:
         OutputProblem: Its records cannot be read.
     """
-    return reference_of(Records.read(folder, make_columns(folder)))
+    return reference_of(Records.read(folder, make_columns(folder), asked))
 
 
 def _runs(folder: Path) -> list[Path]:

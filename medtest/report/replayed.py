@@ -80,6 +80,8 @@ def write_pictures(
     wanted = [] if suite.privacy.images == "none" else list(pictures)
     if wanted and _already(folder, kind) == [dict(one.entry) for one in wanted]:
         return []
+    if not wanted and not (folder / SAMPLES).is_dir():
+        return []
     _clear(folder, kind)
     drawn: list[dict[str, Any]] = []
     problems: list[str] = []

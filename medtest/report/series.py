@@ -49,7 +49,9 @@ class SeriesResult:
     pictures: Path | None
 
 
-def write_series(wanted: Wanted, records: Mapping[str, Records], home: Path, view: str = "") -> list[SeriesResult]:
+def write_series(
+    wanted: Wanted, records: Mapping[str, Records], home: Path, view: str = "", *, drawn: str = ""
+) -> list[SeriesResult]:
     """Write ``outputs/<suite>/alpha_sigma/<relation>/``: figure, LaTeX and tables of every relation.
 
     Args:
@@ -57,6 +59,7 @@ def write_series(wanted: Wanted, records: Mapping[str, Records], home: Path, vie
         records: Of each system of the run, its records.
         home: Folder that holds ``outputs/``.
         view: Digest of the oracle where it is not the suite's own; files then go to ``alpha_sigma-<view>/``.
+        drawn: Digest of the view whose pictures the runner drew; "" for those of all cases.
 
     Raises:
         OutputProblem: A file cannot be written.
@@ -72,7 +75,7 @@ def write_series(wanted: Wanted, records: Mapping[str, Records], home: Path, vie
             shown=replace(found, quality=score_words(found.quality), scale=axis),
             measured=measured,
             folder=series_folder(home, wanted.suite, view) / found.scale,
-            pictures=None if wanted.images == "none" else series_folder(home, wanted.suite) / found.scale,
+            pictures=None if wanted.images == "none" else series_folder(home, wanted.suite, drawn) / found.scale,
         )
         _write(result)
         results.append(result)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from medtest import signals
 from medtest.errors import NotTracked
 from medtest.report.comparison import Compared
 from medtest.report.headline import headline_of, summary
@@ -15,7 +14,7 @@ from medtest.report.material import Material, read_run
 from medtest.report.metrics import child_of
 from medtest.report.series import files_of
 from medtest.results.wanted import RUN_FILE
-from medtest.runner.folder import write_manifest, writing_text
+from medtest.runner.folder import write_manifest, write_run
 from medtest.runner.outcome import RunOutcome
 from medtest.suite.model import Invocation, Suite
 from medtest.tracking import Parents, Tracker
@@ -40,7 +39,7 @@ def track(
     suite: Suite,
     invocation: Invocation,
     outcome: RunOutcome,
-    results: Results,
+    made: Sequence[Results],
     *,
     parents: Parents | None,
     sweep: bool,
@@ -51,7 +50,7 @@ def track(
         suite: The suite.
         invocation: How it was called.
         outcome: What the runner gave.
-        results: What is shown of it.
+        made: What was made of it: what the call asked for first, then the folders' own where a case ran.
         parents: Parent runs that an earlier job of the sweep made.
         sweep: Whether more jobs follow, so that the parents stay open.
 
@@ -62,23 +61,27 @@ def track(
         NotTracked: The store failed; the parent run is FAILED where it still takes that.
     """
     tracker = Tracker(invocation.home, invocation.tracking_uri)
-    tracked = tracker.parent(suite.name, _parent_name(suite, outcome, sweep), _parent_tags(suite, invocation), parents)
-    failed = True
+    name, tags = _parent_name(suite, outcome, sweep), _parent_tags(suite, invocation)
+    tracked, failed = parents, True
     try:
-        for one, material, target in zip(outcome.systems, results.materials, results.targets, strict=True):
-            good = one.error_percent <= suite.max_error_percent
+        with signals.held():  # a run that is made and not known would stay RUNNING
+            tracked = tracker.parent(suite.name, name, tags, parents)
+        written = [found for each in made for found in zip(outcome.systems, each.materials, each.targets, strict=True)]
+        for one, material, target in written:
+            good = float(material.run.get("error_percent") or 0.0) <= suite.max_error_percent
             earlier = read_run(target).get("mlflow_run_id")
             child = child_of(material, target, run_id=str(earlier) if earlier else None, ended_well=good)
             run_id = tracker.child(suite.name, tracked, child)
-            _keep_id(target, one.folder, run_id)
+            write_run(target, {**read_run(target), "mlflow_run_id": run_id})
             write_manifest(one.folder)
             tracker.attach(run_id, [(target / RUN_FILE, ""), (one.folder / "manifest.sha256", "")])
-            tracked.rows.setdefault(suite.name, {})[child.name] = headline_of(material, child.name)
+            if material.view == made[0].materials[0].view:  # what the call asked for stands above
+                tracked.rows.setdefault(suite.name, {})[child.name] = headline_of(material, child.name)
         _say_above(tracker, tracked, suite)
-        tracker.attach(tracked.runs[suite.name], _shared_files(results.compared))
+        tracker.attach(tracked.runs[suite.name], _shared_files(made[0].compared))
         failed = False
     finally:
-        if failed or not sweep:
+        if tracked is not None and (failed or not sweep):
             _close_quietly(tracker, tracked, failed=failed) if failed else tracker.close(tracked)
     return tracked
 
@@ -103,23 +106,6 @@ def _close_quietly(tracker: Tracker, parents: Parents, *, failed: bool) -> None:
         tracker.close(parents, failed=failed)
     except NotTracked:
         return
-
-
-def _keep_id(target: Path, folder: Path, run_id: str) -> None:
-    """Note the run's id in ``run.json`` of the folder, or of the view."""
-    content: dict[str, Any] = read_run(folder) if target == folder else {"view": target.name}
-    content["mlflow_run_id"] = run_id
-    write_run(target, content)
-
-
-def write_run(folder: Path, content: Mapping[str, Any]) -> None:
-    """Write ``run.json`` of a folder or of a view.
-
-    Raises:
-        OutputProblem: It cannot be written.
-    """
-    with writing_text(folder / RUN_FILE) as file:
-        file.write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
 
 def _parent_name(suite: Suite, outcome: RunOutcome, sweep: bool) -> str:

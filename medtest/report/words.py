@@ -141,7 +141,7 @@ def model_words(material: Material, *, digits: int = 64) -> str:
 
 def view_words(material: Material) -> str:
     """Return that the oracle is not the suite's own, or ""."""
-    if not material.view:
+    if not material.rejudged:
         return ""
     answers = material.tables.answers
     if answers is not None and answers.judge:

@@ -25,28 +25,31 @@ class GateResult:
         held: Whether it held; a gate that too few cases speak to is not held.
         percent: The figure that was compared, or None where there is none.
         cases: Cases behind it.
-        reason: Why it was not held, or "".
+        reason: The figure beside its bound, in words.
     """
 
     gate: Gate
     held: bool
     percent: float | None
     cases: int
-    reason: str = ""
+    reason: str
+
+    @property
+    def sentence(self) -> str:
+        """What became of the gate: which gate, which figure, which bound, as one full sentence."""
+        return f"{describe(self.gate)}: {self.reason}"
 
     def __str__(self) -> str:
-        name = describe(self.gate)
-        if self.held:
-            return f"held: {name} ({self.percent:.2f} %, {self.cases} cases)"
-        return f"not held: {name} ({self.reason})"
+        return f"{'held' if self.held else 'not held'}: {self.sentence}"
 
 
 def describe(gate: Gate) -> str:
-    """Return a gate as one line of text."""
-    bound = "upper end of the interval" if gate.bound == "ci_high" else "rate"
-    where = f"{gate.relation}, severity {gate.severity}, data set {gate.dataset}"
+    """Return which gate it is, in words: ``dice>0.25 against truth, all relations, all severities, all data sets``."""
+    relation = {"overall": "all relations", "overall_cells": "mean of the cells"}.get(gate.relation, gate.relation)
+    severity = "all severities" if gate.severity == "all" else f"severity {gate.severity}"
+    dataset = "all data sets" if gate.dataset == "all" else gate.dataset
     criterion = criterion_name(gate.score, gate.threshold)
-    return f"{criterion} against {gate.against}, {where}: {bound} at most {gate.max_percent:g} %"
+    return f"EFR by {criterion} against {gate.against}, {relation}, {severity}, {dataset}"
 
 
 def evaluate(gates: Iterable[Gate], table: pd.DataFrame) -> tuple[GateResult, ...]:
@@ -70,20 +73,34 @@ def _one(gate: Gate, table: pd.DataFrame) -> GateResult:
         ).to_numpy()
     ]
     if rows.empty or int(rows["cases"].iloc[0]) == 0:
-        return GateResult(gate=gate, held=False, percent=None, cases=0, reason="no case speaks to it")
-    row = rows.iloc[0]
-    cases, percent = int(row["cases"]), float(row[gate.bound])
-    if percent <= gate.max_percent:
-        return GateResult(gate=gate, held=True, percent=percent, cases=cases)
-    reason = f"{percent:.2f} % is above {gate.max_percent:g} %, {cases} cases"
-    if gate.bound == "ci_high" and float(row["efr_percent"]) <= gate.max_percent:
-        reason = (
-            f"too few cases for its bound: the rate is {float(row['efr_percent']):.2f} %, "
-            f"but with {cases} cases its interval reaches {percent:.2f} %"
+        return GateResult(
+            gate=gate, held=False, percent=None, cases=0, reason="no case speaks to it, so it is not held"
         )
-        if row["efr_percent"] > 0 and statistics.smallest_upper_bound(cases) > gate.max_percent:
-            reason += f"; even without a violation it would reach {statistics.smallest_upper_bound(cases):.2f} %"
-    return GateResult(gate=gate, held=False, percent=percent, cases=cases, reason=reason)
+    row = rows.iloc[0]
+    cases, percent, rate = int(row["cases"]), float(row[gate.bound]), float(row["efr_percent"])
+    held = percent <= gate.max_percent
+    compared = f"is {'not ' if held else ''}above {gate.max_percent:g} %"
+    counted = f"{int(row['violations']):,} of {cases:,} cases"
+    if gate.bound == "efr_percent":
+        reason = f"the rate, {_beside(percent, gate.max_percent)} % ({counted}), {compared}"
+        return GateResult(gate=gate, held=held, percent=percent, cases=cases, reason=reason)
+    reason = f"the upper end of the 95 % interval, {_beside(percent, gate.max_percent)} %, {compared}"
+    reason += f"; the rate itself is {_beside(rate, gate.max_percent)} % ({counted})"
+    if not held and rate <= gate.max_percent:
+        reason += ", too few cases for this bound"
+        least = statistics.smallest_upper_bound(cases)
+        if rate > 0 and least > gate.max_percent:
+            reason += f": even without a violation the interval would reach {_beside(least, gate.max_percent)} %"
+    return GateResult(gate=gate, held=held, percent=percent, cases=cases, reason=reason)
+
+
+def _beside(percent: float, limit: float) -> str:
+    """Return a percentage with as many decimals as it takes to tell it from a limit that it differs from."""
+    for decimals in range(1, 7):
+        text = f"{percent:.{decimals}f}"
+        if percent == limit or float(text) != limit:
+            return text
+    return f"{percent:g}"
 
 
 def gates_table(results: Iterable[GateResult]) -> pd.DataFrame:

@@ -12,6 +12,7 @@ from medtest.results.readings import with_readings
 from medtest.results.records_io import Records, column_names
 from medtest.results.rejudging import rejudged_records
 from medtest.results.wanted import Wanted
+from medtest.runner.asked import Asked
 
 if TYPE_CHECKING:
     from medtest.systems.answering.judge import Readings
@@ -57,7 +58,11 @@ def judged_records(records: Records, oracle: Oracle | None = None, readings: Rea
 
 
 def compared_records(
-    folder: Path, wanted: Wanted, oracle: Oracle | None = None, readings: Readings | None = None
+    folder: Path,
+    wanted: Wanted,
+    oracle: Oracle | None = None,
+    readings: Readings | None = None,
+    asked: Asked | None = None,
 ) -> Records:
     """Read what a comparison of systems needs: the records that tables are made of, with what tells cases apart.
 
@@ -66,10 +71,11 @@ def compared_records(
         wanted: What is wanted of the suite; follow-ups that people judged unfit are left out.
         oracle: As in :func:`make_tables`.
         readings: As in :func:`make_tables`.
+        asked: The cases; None for all.
 
     Raises:
         OutputProblem: The folder holds no readable records.
     """
-    records = Records.read(folder, [*make_columns(folder), "source_sha256", "followup_sha256", "question"])
+    records = Records.read(folder, [*make_columns(folder), "source_sha256", "followup_sha256", "question"], asked)
     kept = records if wanted.exclude is None else leave_out(records, wanted.exclude)[0]
     return judged_records(kept, oracle, readings)

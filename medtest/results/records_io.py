@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from medtest.cases import SOURCE, Classes
 from medtest.errors import OutputProblem
 from medtest.records import KEY_COLUMNS
+from medtest.runner.asked import Asked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,18 +132,22 @@ class Records:
     classes: Mapping[str, Classes] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, folder: Path, columns: Iterable[str] | None = None) -> Records:
+    def read(cls, folder: Path, columns: Iterable[str] | None = None, asked: Asked | None = None) -> Records:
         """Read a folder's records; repeated texts become categories.
 
         Args:
             folder: A run's folder.
             columns: As :func:`read_table`; ``relation`` is always read.
+            asked: The cases that are read; None for all.
 
         Raises:
             OutputProblem: As :func:`read_table`.
         """
-        names = None if columns is None else ["relation", *columns]
+        keys = () if asked is None else KEY_COLUMNS
+        names = None if columns is None else ["relation", *columns, *keys]
         table = read_table(folder, names)
+        if asked is not None:
+            table = table.take(asked.rows(table))
         for position, name in enumerate(table.column_names):
             if name in _REPEATED or name.startswith("stratum_"):
                 encoded = table.column(position).combine_chunks().dictionary_encode()

@@ -2,13 +2,50 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import yaml
+
+from medtest.errors import OutputProblem
 from medtest.oracles.base import Oracle
+from medtest.plugins import parts
 from medtest.results.records_io import Records
+from medtest.suite.draft import deep_merge
+from medtest.suite.model import Criterion
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_SUITE_FILE = "suite.yaml"
+_SHOWN = ("oracle", "primary", "scores", "thresholds", "against")
+"""Keys of a suite's ``oracles`` that are no settings of the oracle."""
+
+
+def oracle_in(folder: Path) -> Oracle:
+    """Return the oracle that the ``suite.yaml`` of a run's folder, or of a view in it, describes.
+
+    Args:
+        folder: Where ``suite.yaml`` lies.
+
+    Raises:
+        OutputProblem: It cannot be read, or names an oracle that is not installed.
+    """
+    try:
+        content = yaml.safe_load((folder / _SUITE_FILE).read_text(encoding="utf-8"))
+        block = content["oracles"]
+        info = parts("oracles")[str(block["oracle"])]
+        given = {name: value for name, value in block.items() if name not in _SHOWN}
+        defaults = {name: value for name, value in dict(info.defaults).items() if name not in _SHOWN}
+        loaded = info.load()
+        oracle: Oracle = loaded(loaded.Settings(**deep_merge(defaults, given)), primary=Criterion(**block["primary"]))
+        oracle.relations = {name: str(one["relation"]) for name, one in content["relations"].items()}
+    except OSError as error:
+        raise OutputProblem(f"{folder.name}/{_SUITE_FILE} cannot be read: {error.strerror}") from error
+    except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise OutputProblem(f"{folder.name}/{_SUITE_FILE} describes no oracle that is installed: {error!r}") from error
+    return oracle
 
 
 def rejudged_records(records: Records, oracle: Oracle) -> Records:

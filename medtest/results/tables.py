@@ -25,6 +25,7 @@ from medtest.results.readings import judged_table
 from medtest.results.records_io import Records
 from medtest.results.series_records import Shape
 from medtest.results.wanted import Wanted
+from medtest.runner.asked import Asked
 from medtest.runner.spreadsheets import frame_for_csv
 from medtest.suite.model import Suite
 
@@ -50,6 +51,7 @@ class Counts:
         source_errors: Source cases that are ERROR.
         seeds: Source cases or, without those, seeds by data set.
         reasons: The most frequent reasons of ERROR and SKIP: (verdict, reason, count), most frequent first.
+        images: Seeds, whether or not several questions are asked of one.
     """
 
     verdicts: Mapping[str, int]
@@ -57,6 +59,12 @@ class Counts:
     source_errors: int
     seeds: Mapping[str, int]
     reasons: tuple[tuple[str, str, int], ...] = ()
+    images: int = 0
+
+    @property
+    def cases(self) -> int:
+        """All cases, sources among them."""
+        return sum(self.verdicts.values()) + self.sources
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -164,6 +172,7 @@ def make_tables(
     reference: Reference | None = None,
     oracle: Oracle | None = None,
     readings: Readings | None = None,
+    asked: Asked | None = None,
 ) -> Tables:
     """Make every table of one system's folder from its records; nothing is written and no system is run.
 
@@ -174,6 +183,7 @@ def make_tables(
         reference: What a classifier's flip probabilities and corruption errors are relative to.
         oracle: Judges the records anew, where it is not the one that judged them; None takes them as they are.
         readings: What a judge read of answers in which the parser found nothing; needs ``oracle``.
+        asked: The cases that the tables cover; None for all that the folder holds.
 
     Raises:
         OutputProblem: The folder holds no readable records, or no ``suite.yaml`` where it is needed.
@@ -183,7 +193,7 @@ def make_tables(
     else:
         wanted = Wanted.of(suite, system_id) if isinstance(suite, Suite) else suite
     extra = ["followup_sha256"] if wanted.exclude is not None else []
-    records = Records.read(folder, [*make_columns(folder), *extra])
+    records = Records.read(folder, [*make_columns(folder), *extra], asked)
     made = tables_of(judged_records(records, oracle, readings), wanted, reference=reference)
     if oracle is None or readings is None or made.answers is None:
         return made
@@ -304,6 +314,7 @@ def counts_of(records: Records, most: int = 12) -> Counts:
         source_errors=int(np.count_nonzero(sources["verdict"].astype(str) == "ERROR")),
         seeds=seeds,
         reasons=reasons,
+        images=len(owner[["dataset", "seed_id"]].drop_duplicates()),
     )
 
 

@@ -104,18 +104,19 @@ class Wanted:
         )
 
     @classmethod
-    def from_folder(cls, folder: Path) -> Wanted:
+    def from_folder(cls, folder: Path, system_id: str = "") -> Wanted:
         """Return what is wanted of the system whose results lie in a folder.
 
         Args:
-            folder: ``outputs/<suite>/<system>/<digest>``, with ``suite.yaml`` and ``run.json``.
+            folder: ``outputs/<suite>/<system>/<digest>``, with ``suite.yaml`` and ``run.json``, or a view in it.
+            system_id: The system's id in the suite; "" for the one that ``run.json`` names.
 
         Raises:
             OutputProblem: ``suite.yaml`` is missing or is not what a run writes.
         """
         try:
             content = yaml.safe_load((folder / SUITE_FILE).read_text(encoding="utf-8"))
-            wanted = cls._of_composed(content, _trained_on(content, folder))
+            wanted = cls._of_composed(content, _trained_on(content, folder, system_id))
             return replace(wanted, exclude=read_exclusion(folder / COPY)) if content.get("exclude") else wanted
         except BadListError as error:
             raise OutputProblem(f"{folder.name}/{COPY} {error}") from error
@@ -208,11 +209,11 @@ def _judged_kind(oracle: object) -> str:
         return "mask"
 
 
-def _trained_on(content: Mapping[str, Any], folder: Path) -> tuple[str, ...]:
+def _trained_on(content: Mapping[str, Any], folder: Path, system_id: str) -> tuple[str, ...]:
     """Return ``trained_on`` of the system of a folder, which its ``run.json`` names by its id in the suite."""
     systems: Mapping[str, Any] = content.get("systems") or {}
     try:
-        named = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))["system_id"]
+        named = system_id or json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))["system_id"]
     except (OSError, ValueError, KeyError, TypeError):
         named = next(iter(systems)) if len(systems) == 1 else None
     settings = systems.get(named) or {}

@@ -16,16 +16,16 @@ import pyarrow as pa
 import yaml
 
 import medtest
-from medtest.cases import SERIES_KINDS, SOURCE
+from medtest.cases import SOURCE
 from medtest.oracles.base import Oracle
-from medtest.runner import samples as sampling
-from medtest.runner.folder import MONTAGE, output_problems, series_folder, utc_now, write_manifest, writing_text
+from medtest.runner.asked import Asked
+from medtest.runner.folder import RUN_FILE, TABLES_OF, tables_are_stale, utc_now, write_manifest, writing_text
 from medtest.runner.layout import Layout
 from medtest.runner.ledger import Ledger, Places
-from medtest.runner.messages import Montage, Strip, StripTask, VolumePicture
+from medtest.runner.messages import StripTask
 from medtest.runner.outcome import Limits, SystemOutcome
+from medtest.runner.pictures import Pictures, drawing_tasks
 from medtest.runner.shards import Code
-from medtest.runner.volume_cases import extreme_cases
 from medtest.suite.model import Invocation
 from medtest.systems.base import System
 from medtest.systems.naming import identity
@@ -33,7 +33,6 @@ from medtest.systems.naming import identity
 if TYPE_CHECKING:
     from medtest.runner.prepared import PreparedRun
 
-RUN_FILE = "run.json"
 _SEED = ("dataset", "seed_id", "item")
 """Columns that a follow-up's record and its source's have in common."""
 SUITE_FILE = "suite.yaml"
@@ -60,6 +59,8 @@ class Finisher:
         ledgers: The systems' records.
         places: Where records stand in the plan.
         limits: How many samples.
+        asked: The cases asked for, where a folder holds others beside them.
+        view: Digest of their view.
     """
 
     prepared: PreparedRun
@@ -67,8 +68,10 @@ class Finisher:
     ledgers: Sequence[Ledger]
     places: Places
     limits: Limits
+    asked: Asked | None = None
+    view: str = ""
     _counts: dict[int, np.ndarray[Any, np.dtype[np.int64]]] = field(default_factory=dict)
-    _samples: dict[int, list[sampling.Sample]] = field(default_factory=dict)
+    _pictures: list[Pictures] = field(default_factory=list)
     _sources: dict[int, dict[tuple[Any, ...], dict[str, Any]]] = field(default_factory=dict)
 
     def merge(self) -> list[StripTask]:
@@ -77,18 +80,35 @@ class Finisher:
             name = self.prepared.systems[number].record_name
             before = _read_json(ledger.folder / RUN_FILE).get("system", name)
             self._counts[number] = ledger.merge(partial(self._judge, number), system=name, anew=before != name)
-        return self._strips()
+        self._pictures = [self._pictures_of(None, "")]
+        if self.asked is not None:
+            self._pictures.append(self._pictures_of(self.asked, self.view))
+        return list(drawing_tasks(self.prepared, self._pictures))
+
+    def _pictures_of(self, asked: Asked | None, view: str) -> Pictures:
+        return Pictures(
+            prepared=self.prepared,
+            ledgers=self.ledgers,
+            places=self.places,
+            home=self.invocation.home,
+            count=self.limits.samples,
+            asked=asked,
+            view=view,
+        )
 
     def close(self, *, device: str, layout: Layout) -> None:
         """Write the last files, the manifest last of all."""
+        for pictures in self._pictures:
+            pictures.write_indices()
         for number, (ledger, digest) in enumerate(zip(self.ledgers, self.prepared.digests, strict=True)):
             folder = ledger.folder
-            if number in self._samples:
-                sampling.write_index(folder, self._samples[number])
-            with writing_text(folder / SUITE_FILE) as file:
-                yaml.safe_dump(_plain(self.prepared.suite.composed), file, sort_keys=False, allow_unicode=True)
+            if self.asked is None or tables_are_stale(folder):  # else a view is written, and the folder stays
+                with writing_text(folder / SUITE_FILE) as file:
+                    yaml.safe_dump(_plain(self.prepared.suite.composed), file, sort_keys=False, allow_unicode=True)
             outcome = self.outcomes()[number]
             content = self._run_json(outcome, digest.covers, device=device, layout=layout)
+            if self.asked is not None:  # what it says of records is of all that the folder holds
+                content |= self._of_folder(number)
             with writing_text(folder / RUN_FILE) as file:
                 json.dump(content, file, indent=2, ensure_ascii=False)
                 file.write("\n")
@@ -105,7 +125,8 @@ class Finisher:
         ledger, system = self.ledgers[number], self.prepared.systems[number]
         counts = self._counts.get(number, ledger.counts())
         finished = int(counts.sum() - counts[Code.NONE])
-        failed = int(counts[Code.ERROR] + counts[Code.SOURCE_FAILED])
+        asked = ledger.chosen_counts()
+        asked_finished = int(asked.sum() - asked[Code.NONE])
         return SystemOutcome(
             system=self.prepared.suite.systems[number].id,
             record_name=system.record_name,
@@ -118,13 +139,24 @@ class Finisher:
                 "SKIP": int(counts[Code.SKIP] + counts[Code.SOURCE_FAILED]),
             },
             cases_executed=ledger.executed,
-            cases_reused=ledger.reused,
-            reused_from=ledger.reused_from if ledger.reused else "",
+            cases_reused=asked_finished - ledger.executed,
+            reused_from=ledger.reused_from if asked_finished > ledger.executed else "",
             finished=finished,
             planned=self.prepared.plan.total,
-            error_percent=100.0 * failed / finished if finished else 0.0,
+            error_percent=_error_percent(asked),
+            asked=ledger.chosen,
+            asked_finished=asked_finished,
             notice=system.notice(),
         )
+
+    def _of_folder(self, number: int) -> dict[str, Any]:
+        ledger = self.ledgers[number]
+        counts = self._counts.get(number, ledger.counts())
+        return {
+            "cases_reused": ledger.reused,
+            "reused_from": ledger.reused_from if ledger.reused else "",
+            "error_percent": _error_percent(counts),
+        }
 
     def _of_source(self, number: int, row: dict[str, Any], oracle: Oracle) -> dict[str, Any]:
         """Return what a follow-up's record takes over from its source's, which may lie in another file."""
@@ -150,83 +182,6 @@ class Finisher:
             at, field = table.schema.get_field_index(name), table.schema.field(name)
             table = table.set_column(at, field, pa.array([row[name] for row in rows], field.type))
         return table
-
-    def _strips(self) -> list[StripTask]:
-        by_seed: dict[int, list[Strip]] = {}
-        for number, ledger in enumerate(self.ledgers):
-            if self.prepared.suite.privacy.images == "none" or self.limits.samples == 0:
-                sampling.clear(ledger.folder)
-                continue
-            found = sampling.choose(
-                ledger.folder,
-                self.places,
-                oracle=self.prepared.suite.build_oracle(),
-                primary=self.prepared.suite.oracle.primary,
-                count=self.limits.samples,
-            )
-            if sampling.kept(ledger.folder, found):
-                continue
-            with output_problems(ledger.folder / sampling.FOLDER):
-                (ledger.folder / sampling.FOLDER).mkdir(exist_ok=True)
-            sampling.clear(ledger.folder)
-            self._samples[number] = found
-            name = self.prepared.systems[number].record_name
-            for sample in found:
-                unit, case = divmod(sample.place, self.places.width)
-                title, detail = sample.caption(name)
-                file = str((ledger.folder / sampling.FOLDER / sample.file).resolve())
-                by_seed.setdefault(unit, []).append(Strip(number, case, file, title, detail, sample.words))
-        plan, owners = self.prepared.plan, self.prepared.owners
-        montages, volumes = self._montages(), self._volumes()
-        units = sorted({*by_seed, *volumes, *((0,) if montages else ())})
-        return [
-            StripTask(
-                unit,
-                int(owners[unit]),
-                plan.refs[unit],
-                tuple(by_seed.get(unit, ())),
-                () if unit else montages,
-                tuple(volumes.get(unit, ())),
-            )
-            for unit in units
-        ]
-
-    def _montages(self) -> tuple[Montage, ...]:
-        """Return the montages of a series' first seed, where its records changed or there are none yet."""
-        suite = self.prepared.suite
-        if suite.kind not in SERIES_KINDS or suite.privacy.images == "none" or self.limits.samples == 0:
-            return ()
-        plan = self.prepared.plan
-        found: list[Montage] = []
-        for relation in dict.fromkeys(step.relation for step in plan.shape if step.severity > 0):
-            file = series_folder(self.invocation.home, suite.name) / relation / MONTAGE
-            cases = [
-                number
-                for number, step in enumerate(plan.shape, start=1)
-                if (step.relation, step.repeat, step.frame) == (relation, 0, 0)
-            ]
-            if self._samples or not file.is_file():
-                found.append(Montage(tuple(cases), str(file.resolve()), f"{self._title(0)}  ·  {relation}"))
-        return tuple(found)
-
-    def _volumes(self) -> dict[int, list[VolumePicture]]:
-        """Return by unit which volumes to draw, as :meth:`_montages`; whether they are volumes their seeds tell."""
-        suite = self.prepared.suite
-        if suite.kind != "region" or suite.privacy.images == "none" or self.limits.samples == 0:
-            return {}
-        found: dict[int, list[VolumePicture]] = {}
-        for relation, which, place in extreme_cases(self.ledgers[0].folder, self.places):
-            folder = series_folder(self.invocation.home, suite.name) / relation
-            if self._samples or not (folder / f"{which}-slices.png").is_file():
-                unit, case = divmod(place, self.places.width)
-                title = f"{self._title(unit)}  ·  {relation.replace('_', ' ')}"
-                found.setdefault(unit, []).append(VolumePicture(case, str(folder.resolve()), which, title))
-        return found
-
-    def _title(self, unit: int) -> str:
-        """Return suite and seed, the seed's name where names are shown."""
-        seed = self.prepared.plan.refs[unit].seed_id if self.prepared.names.key is None else "one seed"
-        return f"{self.prepared.suite.name}: {seed}"
 
     def _run_json(
         self, outcome: SystemOutcome, covers: Mapping[str, Any], *, device: str, layout: Layout
@@ -261,7 +216,15 @@ class Finisher:
             "batch_size": self.invocation.batch_size,
             "versions": versions(),
             "mlflow_run_id": earlier.get("mlflow_run_id"),
+            TABLES_OF: earlier.get(TABLES_OF, ""),
         }
+
+
+def _error_percent(counts: np.ndarray[Any, np.dtype[np.int64]]) -> float:
+    """Return ERROR records and follow-ups whose source failed, per hundred records."""
+    finished = int(counts.sum() - counts[Code.NONE])
+    failed = int(counts[Code.ERROR] + counts[Code.SOURCE_FAILED])
+    return 100.0 * failed / finished if finished else 0.0
 
 
 def versions() -> dict[str, str]:

@@ -8,11 +8,11 @@ import io
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from medtest.errors import FolderInUse, OutputProblem
 
@@ -20,6 +20,11 @@ MANIFEST = "manifest.sha256"
 PRIVATE = ("ledger.sqlite", "judge.sqlite")
 """How files begin that a system keeps for itself: no result, hence not in the manifest nor in MLflow."""
 OUTPUTS = "outputs"
+VIEWS = "views"
+RUN_FILE = "run.json"
+RECORDS = "records.parquet"
+TABLES_OF = "tables_of"
+"""Key of ``run.json``: SHA-256 of the records that the folder's own tables and report were made of."""
 SWEEP_VARIABLE = "MEDTEST_SWEEP_ID"
 """Environment variable that is the same in all jobs of one multirun: they wait for one another's folders."""
 
@@ -75,6 +80,50 @@ def series_folder(home: Path, suite: str, view: str = "") -> Path:
         view: Digest of the oracle where it is not the suite's own.
     """
     return home / OUTPUTS / suite / (f"alpha_sigma-{view}" if view else "alpha_sigma")
+
+
+def view_folder(folder: Path, view: str) -> Path:
+    """Return where the tables and report of a view of a system's folder lie; the folder itself for "", its own."""
+    return folder / VIEWS / view if view else folder
+
+
+def tables_are_stale(folder: Path) -> bool:
+    """Whether a folder's own tables were not made of the records that it holds now; see :func:`note_tables`."""
+    return _run_content(folder).get(TABLES_OF) != _records_sha256(folder)
+
+
+def note_tables(folder: Path) -> None:
+    """Note in ``run.json`` that a folder's own tables are those of its records; call it when they are written.
+
+    Raises:
+        OutputProblem: It cannot be written.
+    """
+    write_run(folder, {**_run_content(folder), TABLES_OF: _records_sha256(folder)})
+
+
+def write_run(folder: Path, content: Mapping[str, Any]) -> None:
+    """Write ``run.json`` of a folder or of a view.
+
+    Raises:
+        OutputProblem: It cannot be written.
+    """
+    with writing_text(folder / RUN_FILE) as file:
+        file.write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def _run_content(folder: Path) -> dict[str, Any]:
+    try:
+        content = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _records_sha256(folder: Path) -> str:
+    try:
+        return _file_sha256(folder / RECORDS)
+    except OSError:
+        return ""
 
 
 def utc_now() -> str:

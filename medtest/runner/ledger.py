@@ -14,13 +14,13 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from medtest.cases import SOURCE, SeedRef
-from medtest.runner.folder import make_folder, utc_now
+from medtest.runner.folder import RECORDS, make_folder, utc_now
 from medtest.runner.outcome import Limits
 from medtest.runner.privacy import Names
 from medtest.runner.rows import COLUMN
 from medtest.runner.seals import file_sha256
 from medtest.runner.shard_scan import scan
-from medtest.runner.shards import RECORDS, RECORDS_CSV, Code, Part, ShardWriter, Stamp, code_of, merge
+from medtest.runner.shards import RECORDS_CSV, Code, Part, ShardWriter, Stamp, code_of, merge
 from medtest.suite.model import Criterion
 from medtest.suite.plan import Plan
 
@@ -188,6 +188,15 @@ class Ledger:
         """Return the same of the cases that this invocation is to execute, those still to be run again left out."""
         settled = self._chosen & (self._todo == 0)
         return np.bincount(self._codes[settled], minlength=len(Code))
+
+    @property
+    def outside(self) -> bool:
+        """Whether the folder holds records of cases that this invocation did not ask for."""
+        return bool(np.any((self._codes != Code.NONE) & ~self._chosen))
+
+    def finished(self) -> NDArray[np.bool_]:
+        """Return the places whose case has a record."""
+        return np.asarray(self._codes != Code.NONE, dtype=np.bool_)
 
     @property
     def reused(self) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from medtest.errors import ExitCode
+from medtest.runner.asked import Asked
 
 GIB = 1024**3
 
@@ -78,11 +79,13 @@ class SystemOutcome:
         digest: Digest of what determines its records; the folder's name.
         counts: Records by verdict, of the whole folder, sources included.
         cases_executed: Cases this invocation ran.
-        cases_reused: Records that earlier invocations made.
+        cases_reused: Records of the cases asked for that earlier invocations made.
         reused_from: When the newest of those was written, ISO 8601 in UTC; "" where there is none.
         finished: Records in the folder (n of "n of m").
         planned: Cases of the whole suite (m).
-        error_percent: ERROR records and follow-ups whose source failed, per hundred records.
+        error_percent: ERROR records and follow-ups whose source failed, per hundred records of the cases asked for.
+        asked: Cases that this invocation asked for.
+        asked_finished: Records of those.
         notice: The system's own line for the user ("the compact network runs …"), or "".
     """
 
@@ -97,6 +100,8 @@ class SystemOutcome:
     finished: int
     planned: int
     error_percent: float
+    asked: int = 0
+    asked_finished: int = 0
     notice: str = ""
 
     @property
@@ -127,6 +132,9 @@ class RunOutcome:
         seconds: Wall time.
         running_seconds: Wall time from the first worker's systems being loaded to the last case; what more work costs.
         notices: Lines the user should read: seeds left out, workers replaced, results reused.
+        asked: The cases asked for, where a folder of any system holds others beside them; else None, and what the
+            folders hold is what was asked for.
+        view: Digest of the view of those cases; "" where ``asked`` is None.
         stopped: The gravest exit code of systems that stopped before their cases were done (a budget is reached);
             OK where none did.
     """
@@ -139,4 +147,6 @@ class RunOutcome:
     seconds: float = 0.0
     running_seconds: float = 0.0
     notices: tuple[str, ...] = field(default=())
+    asked: Asked | None = None
+    view: str = ""
     stopped: ExitCode = ExitCode.OK

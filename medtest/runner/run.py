@@ -17,6 +17,7 @@ import numpy as np
 from medtest.errors import SEVERITY_ORDER, ExitCode, MedtestError
 from medtest.portable import processor_notices
 from medtest.runner import finish
+from medtest.runner.asked import Asked
 from medtest.runner.dispatch import HALT_SECONDS, Callbacks, Dispatcher
 from medtest.runner.folder import FolderLock
 from medtest.runner.layout import Layout, choose_layout, device_is_certain
@@ -26,6 +27,7 @@ from medtest.runner.outcome import Count, Limits, Progress, RunOutcome, SystemOu
 from medtest.runner.prepared import PreparedRun, prepare_run
 from medtest.runner.progress import choose_progress
 from medtest.runner.shards import Code
+from medtest.suite.digest import oracle_digest
 from medtest.suite.model import Invocation, Suite
 from medtest.systems.asking import AskingSystem
 
@@ -44,6 +46,7 @@ def run_suite(
     limits: Limits | None = None,
     hold: ExitStack | None = None,
     announce: Callable[[str], None] | None = None,
+    judged: str = "",
 ) -> RunOutcome:
     """Run whatever of a suite is chosen and not finished yet, for all its systems at once.
 
@@ -56,6 +59,7 @@ def run_suite(
             until it closes this stack; by default they are given back at the end of the run.
         announce: Is told, before anything is run, what each system says of itself (whom it asks, and where images go)
             and that this processor may make other bytes than most, where it may; the outcome's notices say so too.
+        judged: Digest of how the call judges, where that is not the suite's own oracle; it enters the view's digest.
 
     Returns:
         What became of each system. Interrupted runs return too, with ``interrupted`` set and their shards whole.
@@ -72,7 +76,7 @@ def run_suite(
     shown = progress if progress is not None else choose_progress(quiet=invocation.quiet)
     try:
         with ExitStack() if hold is None else nullcontext(hold) as stack:
-            run = _Run(prepared, invocation, bounds, shown)
+            run = _Run(prepared, invocation, bounds, shown, judged or oracle_digest(suite).value)
             run.lock(stack)
             run.open()
             run.announce(announce)
@@ -90,6 +94,7 @@ class _Run:
     invocation: Invocation
     limits: Limits
     progress: Progress
+    judged: str
     ledgers: list[Ledger] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     interrupted: bool = False
@@ -136,8 +141,17 @@ class _Run:
             self.ledgers.append(ledger)
             for problem in ledger.set_aside:
                 self.notices.append(f"{system.record_name}: {problem}; it was set aside, its cases are run again.")
+        asked = None
+        if any(ledger.outside for ledger in self.ledgers):
+            asked = Asked.of(prepared.plan, prepared.chosen, prepared.names)
         self._finisher = finish.Finisher(
-            prepared=prepared, invocation=self.invocation, ledgers=self.ledgers, places=places, limits=self.limits
+            prepared=prepared,
+            invocation=self.invocation,
+            ledgers=self.ledgers,
+            places=places,
+            limits=self.limits,
+            asked=asked,
+            view="" if asked is None else asked.view(self.judged),
         )
 
     def announce(self, announce: Callable[[str], None] | None) -> None:
@@ -176,6 +190,8 @@ class _Run:
                     self._dispatcher.run()
                 else:
                     self._dispatcher.run_later_tasks()
+            if self._dispatcher.stop:  # after the last look at it
+                raise KeyboardInterrupt
         except KeyboardInterrupt:
             self.interrupted = True
         finally:
@@ -209,6 +225,8 @@ class _Run:
             seconds=seconds,
             running_seconds=0.0 if self._dispatcher is None else self._dispatcher.running_seconds,
             notices=tuple(dict.fromkeys([*(system.reuse for system in systems if system.reuse), *self.notices])),
+            asked=finisher.asked,
+            view=finisher.view,
             stopped=self.stopped,
         )
 

@@ -16,11 +16,12 @@ import pyarrow.parquet as pq
 from medtest.cases import SOURCE, UNCHANGED
 from medtest.oracles import criteria
 from medtest.oracles.base import Oracle
+from medtest.records import KEY_COLUMNS
 from medtest.runner import answer_words
 from medtest.runner.answer_words import Words, clipped
-from medtest.runner.folder import output_problems, writing_text
+from medtest.runner.asked import Asked
+from medtest.runner.folder import RECORDS, output_problems, writing_text
 from medtest.runner.ledger import Places
-from medtest.runner.shards import RECORDS
 from medtest.suite.model import Criterion
 
 FOLDER = "samples"
@@ -121,7 +122,9 @@ class Sample:
 _COLUMNS = ["dataset", "seed_id", "relation", "severity", "frame", "repeat", "item", "verdict", "reason", "scale"]
 
 
-def choose(folder: Path, places: Places, *, oracle: Oracle, primary: Criterion, count: int) -> list[Sample]:
+def choose(
+    folder: Path, places: Places, *, oracle: Oracle, primary: Criterion, count: int, asked: Asked | None = None
+) -> list[Sample]:
     """Choose about ``count`` cases from the records of a folder: worst, median and errors, spread over relations.
 
     Args:
@@ -130,11 +133,13 @@ def choose(folder: Path, places: Places, *, oracle: Oracle, primary: Criterion, 
         oracle: Whose scores there are.
         primary: The criterion whose score is looked at.
         count: How many, at most.
+        asked: The cases that are looked at; None for all.
     """
     names = score_columns(oracle, primary)
     tied = criteria.TIE_BREAKERS.get(primary.score)
-    asked = oracle.output_kind == "answer" and set(answer_words.COLUMNS) <= set(oracle.texts)
-    found = _Candidates(folder, names, None if tied is None else criteria.compared_columns(tied, primary.against))
+    answers = oracle.output_kind == "answer" and set(answer_words.COLUMNS) <= set(oracle.texts)
+    second = None if tied is None else criteria.compared_columns(tied, primary.against)
+    found = _Candidates(folder, names, second, asked)
     chosen: dict[int, str] = {}
     errors = found.errors(_ERRORS if count > 2 * _ERRORS else count // 4)
     rest = count - len(errors)
@@ -150,8 +155,8 @@ def choose(folder: Path, places: Places, *, oracle: Oracle, primary: Criterion, 
         chosen[row] = "error"
     order = {"worst": 0, "median": 1, "error": 2}
     rows = sorted(chosen, key=lambda row: (order[chosen[row]], *found.rank(row), row))
-    records = found.read(rows, answer_words.COLUMNS if asked else ())
-    words = [found.words(row, record) if asked else () for row, record in zip(rows, records, strict=True)]
+    records = found.read(rows, answer_words.COLUMNS if answers else ())
+    words = [found.words(row, record) if answers else () for row, record in zip(rows, records, strict=True)]
     located = places.find({name: [r[name] for r in records] for name in _COLUMNS})
     return [
         replace(_sample(number, chosen[row], int(place), record, names), words=said)
@@ -177,9 +182,16 @@ class _Candidates:
         names: Columns of the source's score (None where it is 1) and of the follow-up's.
         tied: Columns of the follow-up's and of the source's score by which cases of equal loss are ranked; None where
             they are ranked by their place alone.
+        asked: The cases that are looked at; None for all.
     """
 
-    def __init__(self, folder: Path, names: tuple[str | None, str], tied: tuple[str, str | None] | None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        names: tuple[str | None, str],
+        tied: tuple[str, str | None] | None,
+        asked: Asked | None = None,
+    ) -> None:
         self._path = folder / RECORDS
         self._before, self._after = names
         wanted = ["relation", "verdict", "seed_id", self._after, self._before, *(tied or ())]
@@ -187,6 +199,11 @@ class _Candidates:
         with pq.ParquetFile(self._path, read_dictionary=["relation", "verdict", "seed_id"]) as file:
             self._groups = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
             table = file.read(columns=columns, use_threads=False)
+            keys = None if asked is None else file.read(columns=list(KEY_COLUMNS), use_threads=False)
+        looked_at = np.ones(table.num_rows, dtype=np.bool_)
+        if asked is not None and keys is not None:
+            looked_at = np.zeros(table.num_rows, dtype=np.bool_)
+            looked_at[asked.rows(keys)] = True
         relation, self.relations = _codes(table["relation"])
         verdict, verdicts = _codes(table["verdict"])
         self._seed, _ = _codes(table["seed_id"])
@@ -194,11 +211,11 @@ class _Candidates:
         self._second = np.zeros_like(self.drop) if tied is None else _drop(table, *tied)
         of = {name: number for number, name in enumerate(verdicts)}
         self._relation = relation
-        self._error = verdict == of.get("ERROR", -1)
+        self._error = looked_at & (verdict == of.get("ERROR", -1))
         self._failed = verdict == of.get("FAIL", -1)
         judged = np.isin(verdict, [of.get("PASS", -1), of.get("FAIL", -1)]) & np.isfinite(self.drop)
         plain = [self.relations.index(name) for name in (SOURCE, UNCHANGED) if name in self.relations]
-        self._judged = judged & ~np.isin(relation, plain)
+        self._judged = looked_at & judged & ~np.isin(relation, plain)
         self.ranked = set(np.flatnonzero(self._judged).tolist())
 
     def rank(self, row: int) -> tuple[float, float]:

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from medtest.records import KEY_COLUMNS
-from medtest.runner.folder import output_problems
+from medtest.runner.folder import RECORDS, output_problems
 from medtest.runner.seals import CONTENT, CSV, SEALED, Seal
-from medtest.runner.shards import DIGEST, PRIMARY, RECORDS, SHARD, SHARDS, WRITTEN, Find, Part, codes_of
+from medtest.runner.shards import DIGEST, PRIMARY, SHARD, SHARDS, WRITTEN, Find, Part, codes_of
 
 _NEEDED = (*KEY_COLUMNS, "verdict", "reason")
 

@@ -24,11 +24,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from medtest.records import SOURCE_FAILED
-from medtest.runner.folder import output_problems, sync_folder, utc_now, writing
+from medtest.runner.folder import RECORDS, output_problems, sync_folder, utc_now, writing
 from medtest.runner.seals import CONTENT, CSV, SEALED, Seal, file_sha256, fitted, seal_of
 from medtest.runner.spreadsheets import table_for_csv
 
-RECORDS = "records.parquet"
 RECORDS_CSV = "records.csv"
 SHARDS = "records"
 DIGEST, PRIMARY, WRITTEN = b"medtest.digest", b"medtest.primary", b"medtest.written"

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from medtest.cases import SOURCE, UNCHANGED, MaskOutput, Output, PreparedSeed, RegionOutput
-from medtest.runner.folder import LEAST, MOST
+from medtest.runner.asked import Asked
+from medtest.runner.folder import LEAST, MOST, RECORDS
 from medtest.runner.ledger import Places
 from medtest.runner.messages import VolumePicture
 from medtest.runner.parts import Answer, Made
-from medtest.runner.shards import RECORDS
 from medtest.runner.volume_figures import MOST_ANSWERS, Mask3, draw_volume_figures
 from medtest.systems.base import System
 from medtest.systems.controls import Control
@@ -23,14 +23,17 @@ _MOST_RELATIONS = 3
 """Every picture asks every system once more, and a suite may have many relations."""
 
 
-def extreme_cases(folder: Path, places: Places) -> list[tuple[str, str, int]]:
+def extreme_cases(folder: Path, places: Places, asked: Asked | None = None) -> list[tuple[str, str, int]]:
     """Return (relation, ``least`` or ``greatest``, place in the plan) of the cases of extreme scale.
 
     Args:
         folder: A system's folder with merged records.
         places: Where records stand in the plan.
+        asked: The cases that are looked at; None for all.
     """
     table = pq.read_table(folder / RECORDS, columns=[*_KEYS, "scale"], use_threads=False)
+    if asked is not None:
+        table = table.take(asked.rows(table))
     columns = {name: table[name].to_pylist() for name in _KEYS}
     scale = table["scale"].to_numpy(zero_copy_only=False).astype(np.float64)
     place = places.find(columns)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from medtest import signals
 from medtest.errors import NotTracked
 from medtest.tracking import window
 from medtest.tracking.store import (
@@ -160,12 +161,15 @@ class Tracker:
             NotTracked: The store failed; the run is marked FAILED where that can still be done.
         """
         with self._problems(), quiet():
-            run_id = self._run_of(suite, child, parents.runs[suite])
+            run_id = ""
             try:
+                with signals.held():  # a run that is made and not known would stay RUNNING
+                    run_id = self._run_of(suite, child, parents.runs[suite])
                 self._write(run_id, child)
             except BaseException:
                 with contextlib.suppress(Exception):
-                    self._client.set_terminated(run_id, status=FAILED)
+                    if run_id:
+                        self._client.set_terminated(run_id, status=FAILED)
                 raise
             self._client.set_terminated(run_id, status=FINISHED if child.ended_well else FAILED)
             if not child.ended_well:

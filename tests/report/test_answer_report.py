@@ -24,10 +24,11 @@ from medtest.report.answer_accuracy import hidden_words
 from medtest.report.answer_images import illustration
 from medtest.report.answers import answers, floor_words, judge_words
 from medtest.report.console import on_sources
-from medtest.report.finish import Finished, finish, remake
+from medtest.report.finish import Finished, finish
 from medtest.report.headline import headline_of
 from medtest.report.metrics import metrics, tags
 from medtest.report.page import report_page
+from medtest.report.views import remake
 from medtest.results.answer_accuracy import AVERAGE_18
 from medtest.results.answer_flips import CONTRACT
 from medtest.results.answer_hidden import Hidden

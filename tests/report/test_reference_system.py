@@ -20,8 +20,9 @@ from runner_parts import Dim  # noqa: E402
 from medtest.cli.tables import remake_tables  # noqa: E402
 from medtest.errors import UserMistakes  # noqa: E402
 from medtest.report.film_strips import film_index  # noqa: E402
-from medtest.report.finish import finish, remake  # noqa: E402
+from medtest.report.finish import finish  # noqa: E402
 from medtest.report.reference_system import find_reference  # noqa: E402
+from medtest.report.views import remake  # noqa: E402
 from medtest.results.columns import FLIPS  # noqa: E402
 from medtest.suite.model import Invocation  # noqa: E402
 

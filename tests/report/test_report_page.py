@@ -18,9 +18,10 @@ from medtest.errors import ExitCode
 from medtest.report.cases import replay_command
 from medtest.report.console import efr_view, on_sources
 from medtest.report.figures import Bar, Odds, difference_panel, odds_panel, shade
-from medtest.report.finish import finish, remake
+from medtest.report.finish import finish
 from medtest.report.heat import percent
 from medtest.report.page import report_page
+from medtest.report.views import remake
 from medtest.suite.model import Gate
 
 COMMAND = "python run.py suite=synthetic"

@@ -148,7 +148,7 @@ def test_gates_report_and_metrics(whole: Any, tmp_path: Path) -> None:
     gated = replace(suite, gates=(Gate(score="label", threshold=0.0, against="source", max_percent=1.0),))
     folder = outcome.systems[0].folder
     tables = make_tables(folder, gated)
-    assert not tables.gates[0].held and str(tables.gates[0]).startswith("not held: label against source")
+    assert not tables.gates[0].held and str(tables.gates[0]).startswith("not held: EFR by label against source")
     material = Material(folder=folder, wanted=Wanted.of(gated), tables=tables, run={}, notices=[], command="", view="")
     head = headline_of(material, "net")
     found = metrics(material, head)

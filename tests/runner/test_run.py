@@ -148,7 +148,8 @@ def test_limit_and_only_choose_and_the_rest_follows_later(whole: Any, tmp_path: 
     assert list(zip(frame.relation, frame.severity, strict=True)) == [("source", 0), ("dim2", 2), ("dim2", 5)]
     assert (first.systems[0].finished, first.systems[0].planned, first.systems[0].partial) == (3, 44, True)
     second = go(suite, tmp_path, only=Selection(seeds=frozenset({"patient-0003"})))
-    assert second.systems[0].cases_executed == 11 and second.systems[0].cases_reused == 3
+    assert second.systems[0].cases_executed == 11 and second.systems[0].cases_reused == 0  # of those asked for
+    assert second.asked is not None and second.asked.count == 11
     third = go(suite, tmp_path)
     assert third.systems[0].cases_executed == 44 - 14 and not third.systems[0].partial
     for number in range(2):

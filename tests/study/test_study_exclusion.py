@@ -126,7 +126,7 @@ def test_what_is_no_list(tmp_path: Path, content: bytes, reason: str) -> None:
 def test_a_run_leaves_them_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A whole run on two seeds: one flagged follow-up leaves cases, records keep it, tables can be made again."""
     from medtest.cli.launch import main
-    from medtest.report.finish import remake
+    from medtest.report.views import remake
 
     monkeypatch.setenv("MEDTEST_HOME", str(tmp_path))
     command = ["suite=polyp_seg", "relations=[blur]", "model=pranet", "limit=2", "only=severity:5", "track=false"]

@@ -1,0 +1,336 @@
+"""Tables and report of each system under one view: all that its folder holds, or the cases and oracle of a call."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from medtest.report.answer_sheets import write_sheets
+from medtest.report.comparison import REPORT, write_comparison
+from medtest.report.film_strips import write_films
+from medtest.report.material import Material, read_run
+from medtest.report.page import report_html
+from medtest.report.reference_system import find_reference, read_reference
+from medtest.report.tracked import Results
+from medtest.results import gate_log
+from medtest.results.judged import compared_records
+from medtest.results.records_io import RECORDS
+from medtest.results.tables import Tables, make_tables
+from medtest.results.wanted import SUITE_FILE, Wanted
+from medtest.runner.asked import Asked
+from medtest.runner.folder import note_tables, output_problems, view_folder, write_run, writing_text
+from medtest.runner.outcome import RunOutcome, SystemOutcome
+from medtest.suite.exclusion import COPY as EXCLUDED
+from medtest.suite.model import Invocation, Suite
+from medtest.systems.answering.judge import Readings
+
+READINGS = "readings.json"
+"""What a judge read, in the folder of its view: with it tables are made again without asking."""
+_ONLY_A_VIEW = ("oracles", "judge.", "judge=", "limit=", "only=")
+"""How tokens begin that decide what is shown and not what a folder holds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """What tables and reports are to show.
+
+    Attributes:
+        suite: The suite, under the oracle that judges.
+        digest: Digest of the view; "" for the folders' own tables.
+        rejudged: Whether the records are judged anew, since the oracle is not the suite's own or a judge read answers.
+        asked: The cases; None for all that a folder holds.
+        readings: What a judge read of each system's answers, by the system's name.
+        beside: Whether the call asked for another view, and this one is the folders' own beside it.
+    """
+
+    suite: Suite
+    digest: str = ""
+    rejudged: bool = False
+    asked: Asked | None = None
+    readings: Mapping[str, Readings] = field(default_factory=dict)
+    beside: bool = False
+
+
+def make_results(
+    view: View, invocation: Invocation, outcome: RunOutcome, phase: Callable[[str], None] = lambda name: None
+) -> Results:
+    """Write tables and report of every system under a view, and the page that sets them side by side.
+
+    Args:
+        view: What is shown.
+        invocation: How the run was called.
+        outcome: What the runner gave.
+        phase: Is told what is made.
+
+    Raises:
+        OutputProblem: Something cannot be written.
+    """
+    reference = _reference(view.suite, invocation, outcome)
+    results = Results()
+    for one in outcome.systems:
+        results.materials.append(_system(view, invocation, outcome, one, reference, phase))
+        if not view.digest:
+            note_tables(one.folder)
+    results.targets = [material.target for material in results.materials]
+    results.compared = write_comparison(results.materials, results.targets, invocation.home, view.digest)
+    return results
+
+
+def remake(folder: Path, *, view: str = "", reference: Path | None = None) -> Material:
+    """Make tables and report of one finished folder again from its records alone, without MLflow or a system.
+
+    Args:
+        folder: ``outputs/<suite>/<system>/<digest>``.
+        view: Digest of one of its views; "" for its own tables.
+        reference: Folder of the system that a classifier's flips are relative to; None for the run's own, if any.
+
+    Returns:
+        What the report shows.
+
+    Raises:
+        OutputProblem: The folder holds no records or no ``suite.yaml``, or cannot be written.
+    """
+    from medtest.results.rejudging import oracle_in
+
+    target = view_folder(folder, view)
+    run = read_run(target)
+    if view:
+        run = {**read_run(folder), "command": "", **run}
+    wanted = Wanted.from_folder(target, str(run.get("system_id") or ""))
+    asked = Asked.read(target) if view else None
+    rejudged = bool(view) and bool(run.get("rejudged", True))  # views of the version before were all of other oracles
+    oracle = oracle_in(target) if rejudged else None
+    readings = _kept_readings(target) if rejudged else None
+    beside = reference or _kept_reference(folder, run)
+    tables = make_tables(
+        folder,
+        wanted,
+        reference=None if beside is None else read_reference(beside, asked),
+        oracle=oracle,
+        readings=readings,
+        asked=asked,
+    )
+    tables.write(target)
+    if view:
+        run |= {"cases_finished": tables.counts.cases}
+    material = Material(
+        folder=folder,
+        wanted=wanted,
+        tables=tables,
+        run=run,
+        command=str(run.get("command", "")),
+        view=view,
+        rejudged=rejudged,
+        asked=asked,
+        read=partial(compared_records, folder, wanted, oracle, readings, asked),
+    )
+    _keep_gates(material, "medtest tables")
+    _write_text(target / REPORT, report_html(material))
+    if not view:
+        note_tables(folder)
+    return material
+
+
+def views_of(folder: Path) -> tuple[list[str], list[str]]:
+    """Return the views of a folder that can be made again, and those whose readings were not kept: they cannot.
+
+    Args:
+        folder: ``outputs/<suite>/<system>/<digest>``.
+    """
+    found = sorted(path.parent for path in view_folder(folder, "x").parent.glob(f"*/{SUITE_FILE}"))
+    lost = [path.name for path in found if _judged(path) and not (path / READINGS).is_file()]
+    return [path.name for path in found if path.name not in lost], lost
+
+
+def _judged(target: Path) -> bool:
+    return (target / "tables" / "answers_judged.csv").is_file()
+
+
+def _system(
+    view: View,
+    invocation: Invocation,
+    outcome: RunOutcome,
+    one: SystemOutcome,
+    reference: Path | None,
+    phase: Callable[[str], None],
+) -> Material:
+    suite, target = view.suite, view_folder(one.folder, view.digest)
+    readings, wanted = view.readings.get(one.record_name), Wanted.of(suite, one.system)
+    oracle = suite.build_oracle() if view.rejudged else None
+    with output_problems(target / REPORT):
+        target.mkdir(parents=True, exist_ok=True)
+    if suite.exclude is not None:
+        _write_text(target / EXCLUDED, suite.exclude.text())
+    of_whom = f" of {one.record_name}" if len(outcome.systems) > 1 else ""
+    phase(f"tables{of_whom}")
+    tables = make_tables(
+        one.folder,
+        wanted,
+        reference=None if reference is None else read_reference(reference, view.asked),
+        oracle=oracle,
+        readings=readings,
+        asked=view.asked,
+    )
+    tables.write(target)
+    phase(f"report{of_whom}")
+    undrawn = _draw(suite, invocation, target, tables, one.record_name)
+    if view.digest:
+        _write_text(target / SUITE_FILE, yaml.safe_dump(json.loads(json.dumps(suite.composed)), sort_keys=False))
+        _keep_asked(view.asked, target)
+        if readings is not None:
+            _write_text(target / READINGS, _readings_text(readings))
+    material = Material(
+        folder=one.folder,
+        wanted=wanted,
+        tables=tables,
+        run=_account(view, invocation, one, tables, reference),
+        notices=[*(line for line in outcome.notices if not _of_a_system(line, outcome, but=one)), *undrawn],
+        command=_command(view, invocation, one),
+        view=view.digest,
+        rejudged=view.rejudged,
+        asked=view.asked,
+        read=partial(compared_records, one.folder, wanted, oracle, readings, view.asked),
+    )
+    _keep_gates(material, invocation.command)
+    _write_text(target / REPORT, report_html(material))
+    return material
+
+
+def _draw(suite: Suite, invocation: Invocation, target: Path, tables: Tables, system: str) -> list[str]:
+    """Draw what tables name: film strips and sheets of questions; return what could not be drawn."""
+    films = () if tables.labels is None else tables.labels.films
+    undrawn = write_films(suite, invocation, target, films, system)
+    if tables.answers is not None:
+        undrawn += write_sheets(suite, invocation, target, tables.answers.worst, system)
+    return undrawn
+
+
+def _keep_asked(asked: Asked | None, target: Path) -> None:
+    if asked is not None:
+        asked.write(target)
+
+
+def _keep_gates(material: Material, command: str) -> None:
+    """Append what became of the gates to the folder's evidence."""
+    gate_log.append(
+        material.folder,
+        material.tables.gates,
+        suite=material.wanted.suite,
+        version=material.wanted.version,
+        view=material.view,
+        shown=material.coverage,
+        cases=material.tables.counts.cases,
+        command=command,
+    )
+
+
+# --- what run.json says of a view ------------------------------------------------------------------------------------
+
+
+def _account(
+    view: View,
+    invocation: Invocation,
+    one: SystemOutcome,
+    tables: Tables,
+    reference: Path | None,
+) -> dict[str, Any]:
+    """Bring ``run.json`` of the folder up to date, and write that of a view; return the one that the report tells."""
+    own = read_run(one.folder)
+    beside = None if reference is None else Path(os.path.relpath(reference, one.folder)).as_posix()
+    if not view.digest:
+        own |= {"command": _command(view, invocation, one), "reference": beside}
+        if own.get("suite"):
+            write_run(one.folder, own)
+        return own if view.beside else {**own, "error_percent": one.error_percent}
+    target = view_folder(one.folder, view.digest)
+    content = {name: value for name, value in own.items() if name != "verdicts"} | {
+        "view": view.digest,
+        "rejudged": view.rejudged,
+        "command": invocation.command,
+        "reference": beside,
+        "error_percent": one.error_percent,
+        "mlflow_run_id": read_run(target).get("mlflow_run_id"),
+    }
+    if view.asked is not None:
+        content |= {
+            "cases_finished": tables.counts.cases,
+            "cases_asked": view.asked.count,
+            "cases_reused": one.cases_reused,
+            "reused_from": one.reused_from,
+        }
+    write_run(target, content)
+    if own and not own.get("command"):  # for the report that medtest tables makes of the folder alone
+        write_run(one.folder, {**own, "command": _without_view(invocation.command), "reference": beside})
+    return content
+
+
+def _command(view: View, invocation: Invocation, one: SystemOutcome) -> str:
+    """Return the command that gives what a view shows."""
+    if not view.beside:
+        return invocation.command
+    return str(read_run(one.folder).get("command") or _without_view(invocation.command))
+
+
+def _without_view(command: str) -> str:
+    """Return the command that gives what the folder holds, judged as the suite does."""
+    return shlex.join(token for token in shlex.split(command) if not token.lstrip("+~").startswith(_ONLY_A_VIEW))
+
+
+def _reference(suite: Suite, invocation: Invocation, outcome: RunOutcome) -> Path | None:
+    """Return the folder of the system that classifiers' flips are relative to, or None."""
+    if invocation.reference is None:
+        return None
+    folders = {one.record_name: one.folder for one in outcome.systems} | {
+        one.system: one.folder for one in outcome.systems
+    }
+    return find_reference(invocation.reference, suite=suite, home=invocation.home, folders=folders)
+
+
+def _kept_reference(folder: Path, run: Mapping[str, Any]) -> Path | None:
+    """Return the reference that a run noted, where it is still there."""
+    named = run.get("reference")
+    found = folder / str(named) if named else None
+    return found if found is not None and (found / RECORDS).is_file() else None
+
+
+def _readings_text(readings: Readings) -> str:
+    found = [[asdict(unread), asdict(reading)] for unread, reading in sorted(readings.found.items())]
+    content = {"judge": readings.judge, "cost_usd": readings.cost_usd, "found": found}
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def _kept_readings(target: Path) -> Readings | None:
+    """Return what a judge read for a view, or None where none read anything."""
+    from medtest.vqa.answers.answer import State
+    from medtest.vqa.reading import Reading, Unread
+
+    try:
+        content = json.loads((target / READINGS).read_text(encoding="utf-8"))
+        found = {
+            Unread(**unread): Reading(**{**reading, "state": State(reading["state"])})
+            for unread, reading in content["found"]
+        }
+        return Readings(judge=str(content["judge"]), found=found, cost_usd=content["cost_usd"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _of_a_system(line: str, outcome: RunOutcome, *, but: SystemOutcome) -> bool:
+    """Whether a notice is shown elsewhere in the report, or speaks of another system than ``but``."""
+    others = (other for other in outcome.systems if other is not but)
+    return line in {but.reuse, *(system.notice for system in outcome.systems)} or any(
+        line.startswith(f"{other.record_name}: ") for other in others
+    )
+
+
+def _write_text(path: Path, text: str) -> None:
+    with writing_text(path) as file:
+        file.write(text)

@@ -1,0 +1,166 @@
+"""Which pictures the workers draw once every case is run: strips of each system, montages and volumes of a series."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import SERIES_KINDS
+from medtest.runner import samples as sampling
+from medtest.runner.asked import Asked
+from medtest.runner.folder import MONTAGE, output_problems, series_folder, view_folder
+from medtest.runner.ledger import Ledger, Places
+from medtest.runner.messages import Montage, Strip, StripTask, VolumePicture
+from medtest.runner.volume_cases import extreme_cases
+
+if TYPE_CHECKING:
+    from medtest.runner.prepared import PreparedRun
+
+_T = TypeVar("_T")
+
+
+@dataclass(kw_only=True)
+class Pictures:
+    """The pictures of one view of a run: of all that its folders hold, or of the cases asked for.
+
+    Attributes:
+        prepared: What is run.
+        ledgers: The systems' records.
+        places: Where records stand in the plan.
+        home: Folder that holds ``outputs/``.
+        count: How many strips a system gets.
+        asked: The cases; None for all that a folder holds.
+        view: Digest of their view, "" for the folders' own.
+        new: Strips that have to be drawn, by the folder whose ``samples/`` they go to.
+    """
+
+    prepared: PreparedRun
+    ledgers: Sequence[Ledger]
+    places: Places
+    home: Path
+    count: int
+    asked: Asked | None = None
+    view: str = ""
+    new: dict[Path, list[sampling.Sample]] = field(default_factory=dict)
+
+    def write_indices(self) -> None:
+        """Write the index of the strips that were drawn; it says that they are whole.
+
+        Raises:
+            OutputProblem: It cannot be written.
+        """
+        for folder, samples in self.new.items():
+            sampling.write_index(folder, samples)
+
+    def strips(self) -> dict[int, list[Strip]]:
+        """Return by unit which strips have to be drawn, and take away those that no longer show the records."""
+        found: dict[int, list[Strip]] = {}
+        for number, ledger in enumerate(self.ledgers):
+            target = view_folder(ledger.folder, self.view)
+            if self._none:
+                sampling.clear(target)
+                continue
+            chosen = sampling.choose(
+                ledger.folder,
+                self.places,
+                oracle=self.prepared.suite.build_oracle(),
+                primary=self.prepared.suite.oracle.primary,
+                count=self.count,
+                asked=self.asked,
+            )
+            if sampling.kept(target, chosen):
+                continue
+            with output_problems(target / sampling.FOLDER):
+                (target / sampling.FOLDER).mkdir(parents=True, exist_ok=True)
+            sampling.clear(target)
+            self.new[target] = chosen
+            name = self.prepared.systems[number].record_name
+            for sample in chosen:
+                unit, case = divmod(sample.place, self.places.width)
+                title, detail = sample.caption(name)
+                file = str((target / sampling.FOLDER / sample.file).resolve())
+                found.setdefault(unit, []).append(Strip(number, case, file, title, detail, sample.words))
+        return found
+
+    def montages(self) -> dict[int, list[Montage]]:
+        """Return the montages of a series' first seed, where records changed or there are none yet; call strips first.
+
+        The first seed is the first that any of the cases is of.
+        """
+        if self.prepared.suite.kind not in SERIES_KINDS or self._none:
+            return {}
+        shown = self._shown()
+        plan = self.prepared.plan
+        units = np.flatnonzero(shown.any(axis=1))
+        if not units.size:
+            return {}
+        unit = int(units[0])
+        found: list[Montage] = []
+        for relation in dict.fromkeys(step.relation for step in plan.shape if step.severity > 0):
+            file = series_folder(self.home, self.prepared.suite.name, self.view) / relation / MONTAGE
+            cases = [
+                number
+                for number, step in enumerate(plan.shape, start=1)
+                if (step.relation, step.repeat, step.frame) == (relation, 0, 0) and shown[unit, number]
+            ]
+            if cases and (self.new or not file.is_file()):
+                found.append(Montage(tuple(cases), str(file.resolve()), f"{self._title(unit)}  ·  {relation}"))
+        return {unit: found}
+
+    def volumes(self) -> dict[int, list[VolumePicture]]:
+        """Return by unit which volumes to draw, as :meth:`montages`; whether they are volumes their seeds tell."""
+        if self.prepared.suite.kind != "region" or self._none:
+            return {}
+        found: dict[int, list[VolumePicture]] = {}
+        for relation, which, place in extreme_cases(self.ledgers[0].folder, self.places, self.asked):
+            folder = series_folder(self.home, self.prepared.suite.name, self.view) / relation
+            if self.new or not (folder / f"{which}-slices.png").is_file():
+                unit, case = divmod(place, self.places.width)
+                title = f"{self._title(unit)}  ·  {relation.replace('_', ' ')}"
+                found.setdefault(unit, []).append(VolumePicture(case, str(folder.resolve()), which, title))
+        return found
+
+    @property
+    def _none(self) -> bool:
+        return self.prepared.suite.privacy.images == "none" or self.count == 0
+
+    def _shown(self) -> NDArray[np.bool_]:
+        """Return which cases there are pictures of: units by cases of the longest unit."""
+        first = self.ledgers[0].finished()
+        chosen = first if self.asked is None else first & self.prepared.chosen
+        return chosen.reshape(-1, self.places.width)
+
+    def _title(self, unit: int) -> str:
+        """Return suite and seed, the seed's name where names are shown."""
+        seed = self.prepared.plan.refs[unit].seed_id if self.prepared.names.key is None else "one seed"
+        return f"{self.prepared.suite.name}: {seed}"
+
+
+def drawing_tasks(prepared: PreparedRun, views: Sequence[Pictures]) -> Iterator[StripTask]:
+    """Yield one task for each seed that any picture is of."""
+    strips: dict[int, list[Strip]] = {}
+    montages: dict[int, list[Montage]] = {}
+    volumes: dict[int, list[VolumePicture]] = {}
+    for one in views:
+        _add(strips, one.strips())
+        _add(montages, one.montages())
+        _add(volumes, one.volumes())
+    for unit in sorted({*strips, *montages, *volumes}):
+        yield StripTask(
+            unit,
+            int(prepared.owners[unit]),
+            prepared.plan.refs[unit],
+            tuple(strips.get(unit, ())),
+            tuple(montages.get(unit, ())),
+            tuple(volumes.get(unit, ())),
+        )
+
+
+def _add(to: dict[int, list[_T]], more: Mapping[int, list[_T]]) -> None:
+    for unit, found in more.items():
+        to.setdefault(unit, []).extend(found)

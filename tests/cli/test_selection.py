@@ -1,0 +1,199 @@
+"""What is shown is what was asked: ``limit`` and ``only`` in folders that hold more, and folders' own tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from medtest.cli.launch import main
+from medtest.cli.tables import remake_tables
+from medtest.report.material import read_run
+
+SUITE = """\
+name: tiny
+version: "1"
+seed: 1
+seeds: {phantoms: {count: 4}}
+relations: {contrast: {severities: [1, 5]}}
+systems: [pranet]
+"""
+NET = """\
+import numpy as np
+
+def all_of_it(image):
+    return np.ones(image.shape[:2], dtype=bool)
+
+def brittle(image):
+    return np.full(image.shape[:2], image.mean() > 60.0)
+
+def broken_on_some(image):
+    if image.mean() > 60.0:
+        raise RuntimeError("no answer today")
+    return np.ones(image.shape[:2], dtype=bool)
+"""
+ROW = 4
+"""Cases of a seed: the source, the unchanged image, two severities."""
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with a suite and systems in a file."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MEDTEST_HOME", raising=False)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "tiny.yaml").write_text(SUITE)
+    (tmp_path / "net.py").write_text(NET)
+    return tmp_path
+
+
+def run(*typed: str, function: str = "brittle", track: bool = False) -> int:
+    always = ["suite=tiny.yaml", "model=callable", f"target=net.py:{function}", "workers=1", "device=cpu"]
+    return main([*always, *([] if track else ["tracking=none"]), *typed], command="python run.py")
+
+
+def folder_of(work: Path) -> Path:
+    (found,) = (path.parent for path in work.glob("outputs/tiny/*/*/run.json"))
+    return found
+
+
+def generated(target: Path) -> int:
+    """Cases behind a folder's overall rate."""
+    table = pd.read_csv(target / "tables" / "efr.csv")
+    rows = table[(table.relation == "overall") & (table.dataset == "all") & (table.severity == "all")]
+    return int(rows.generated.iloc[0])
+
+
+def test_a_limit_in_a_full_folder_is_shown_in_a_view(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run() == 0
+    folder = folder_of(work)
+    before = {name: (folder / name).read_bytes() for name in ("report.html", "tables/efr.csv", "suite.yaml")}
+    capsys.readouterr()
+
+    assert run("limit=1", "oracles.primary.threshold=0.5") == 0
+    said = capsys.readouterr().out
+    assert "1 of 4 images" in said
+    assert f"No case had to be run; {ROW} were finished before." in said
+    (view,) = (folder / "views").iterdir()
+    assert f"Report:  {(view / 'report.html').relative_to(work)}" in said
+    assert (generated(folder), generated(view)) == (8, 2)
+    assert pq.read_table(view / "cases.parquet").num_rows == ROW
+    assert "1 of 4 images" in (view / "report.html").read_text()
+    samples = json.loads((view / "samples" / "index.json").read_text())
+    assert {entry["seed_id"] for entry in samples} == {"phantom-0000"}
+    assert {name: (folder / name).read_bytes() for name in before} == before
+
+
+@pytest.mark.slow
+def test_a_view_is_of_a_set_of_cases_and_of_an_oracle(work: Path) -> None:
+    assert run() == 0
+    folder = folder_of(work)
+    assert run("limit=1", "oracles.primary.threshold=0.5") == 0
+    (view,) = (folder / "views").iterdir()
+    # the same cases by another way to say so, and in another order
+    assert run("only=seed:phantom-0000", "oracles.primary.threshold=0.5") == 0
+    assert list((folder / "views").iterdir()) == [view]
+    # gates are in no digest; another oracle, or other cases, are another view
+    assert run("limit=1", "oracles.primary.threshold=0.5", "gates=[{max_percent: 100}]") == 0
+    assert list((folder / "views").iterdir()) == [view]
+    assert run("limit=1") == 0
+    assert run("limit=2") == 0
+    assert len(list((folder / "views").iterdir())) == 3
+
+
+@pytest.mark.slow
+def test_all_cases_under_another_oracle_keep_their_view(work: Path) -> None:
+    assert run("limit=2", "oracles.primary.threshold=0.5") == 0  # nothing lies outside: the oracle's own view
+    folder = folder_of(work)
+    (view,) = (folder / "views").iterdir()
+    assert not (view / "cases.parquet").exists()
+    assert generated(folder) == 4  # the folder's own tables are of the same cases
+    assert run("oracles.primary.threshold=0.5") == 0
+    assert list((folder / "views").iterdir()) == [view]
+    assert (generated(view), generated(folder)) == (8, 8)
+
+
+@pytest.mark.slow
+def test_a_case_that_ran_is_in_the_folders_own_tables_at_once(work: Path) -> None:
+    assert run("limit=1") == 0
+    folder = folder_of(work)
+    assert generated(folder) == 2
+    assert run("only=seed:phantom-0002") == 0  # the folder holds another image: a view, and the folder's own anew
+    (view,) = (folder / "views").iterdir()
+    assert (generated(folder), generated(view)) == (4, 2)
+    assert "2 of 4 images: 8 of 16 cases of the suite are finished." in (folder / "report.html").read_text()
+    assert read_run(folder)["cases_finished"] == 2 * ROW
+    assert "only=" not in read_run(folder)["command"]
+    assert read_run(view)["command"].endswith("only=seed:phantom-0002")
+
+
+@pytest.mark.slow
+def test_tables_that_were_not_made_are_made_by_the_next_call(work: Path) -> None:
+    assert run("limit=1") == 0
+    folder = folder_of(work)
+    run_file = folder / "run.json"
+    content = json.loads(run_file.read_text())
+    assert content.pop("tables_of")
+    run_file.write_text(json.dumps(content))  # as a run leaves it that was killed before its tables
+    (folder / "tables" / "efr.csv").unlink()
+    assert run("only=seed:phantom-0000,severity:5") == 0
+    assert generated(folder) == 2
+
+
+@pytest.mark.slow
+def test_one_full_and_one_partial_system_are_shown_alike(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (work / "conf" / "model").mkdir(parents=True)
+    known = "class: medtest.systems.adapters.callable:CallableSystem\nsummary: nothing\ntarget: net.py:all_of_it\n"
+    (work / "conf" / "model" / "nothing.yaml").write_text(known)
+    assert run() == 0
+    full = folder_of(work)
+    capsys.readouterr()
+    both = ["model=[callable,nothing]", "systems.callable.target=net.py:brittle"]
+    typed = ["--config-dir", "conf", "suite=tiny.yaml", *both, "workers=1", "device=cpu", "tracking=none", "limit=2"]
+    assert main(typed, command="python run.py") == 0
+    partial = next(path.parent for path in work.glob("outputs/tiny/nothing/*/run.json"))
+    names = [{path.name for path in (folder / "views").iterdir()} for folder in (full, partial)]
+    assert names[0] == names[1] and len(names[0]) == 1
+    (digest,) = names[0]
+    assert {generated(folder / "views" / digest) for folder in (full, partial)} == {4}
+    assert (generated(full), generated(partial)) == (8, 4)
+    assert (work / "outputs" / "tiny" / f"comparison-{digest}.html").is_file()
+    assert "2 of 4 images" in capsys.readouterr().out
+
+
+def test_errors_and_gates_of_other_cases_do_not_decide(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gate = "gates=[{relation: contrast, max_percent: 0, bound: efr_percent}]"
+    assert run(gate, function="broken_on_some") == 3
+    folder = folder_of(work)
+    frame = pq.read_table(folder / "records.parquet").to_pandas()
+    bad = set(frame.loc[frame.verdict == "ERROR", "relation"])
+    assert bad
+    capsys.readouterr()
+    lines = [json.loads(line) for line in (folder / "gates.jsonl").read_text().splitlines()]
+    assert [(line["view"], line["shown"]) for line in lines] == [("", "")]
+    # without gates: the report keeps what they found
+    assert run("max_error_percent=100", function="broken_on_some") == 0
+    report = (folder / "report.html").read_text()
+    assert "No gate is set now" in report and lines[0]["time"] in report
+
+
+@pytest.mark.slow
+def test_medtest_tables_makes_views_again(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from rich.console import Console
+
+    assert run() == 0
+    assert run("limit=1", "oracles.primary.threshold=0.01", "oracles.thresholds=[0.01]") == 0
+    folder = folder_of(work)
+    (view,) = (folder / "views").iterdir()
+    made = {path: path.read_bytes() for path in (view / "tables" / "efr.csv", folder / "tables" / "efr.csv")}
+    report = (view / "report.html").read_text()
+    for path in (*made, view / "report.html"):
+        path.unlink()
+    assert remake_tables(work / "outputs" / "tiny", console=Console()) == 0
+    assert {path: path.read_bytes() for path in made} == made
+    assert "1 of 4 images" in report and "1 of 4 images" in (view / "report.html").read_text()
+    assert str(view.name) in capsys.readouterr().out.replace("\n", "")

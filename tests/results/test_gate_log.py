@@ -1,0 +1,67 @@
+"""Evidence of gates: every evaluation is a line that nothing rewrites, and a torn line loses no other."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+from medtest.results import gate_log
+from medtest.results.gates import GateResult
+from medtest.suite.model import Gate
+
+STRICT, LOOSE = Gate(max_percent=5), Gate(max_percent=50, relation="blur")
+
+
+def result(gate: Gate, *, held: bool, percent: float | None = 12.5) -> GateResult:
+    return GateResult(gate=gate, held=held, percent=percent, cases=8, reason="the rate, 12.5 %, and so on")
+
+
+def keep(folder: Path, *results: GateResult, view: str = "", command: str = "python run.py suite=tiny") -> None:
+    gate_log.append(
+        folder, results, suite="tiny", version="3", view=view, shown="2 of 4 images", cases=8, command=command
+    )
+
+
+def test_every_evaluation_is_a_line_and_the_last_of_each_set_is_found(tmp_path: Path) -> None:
+    keep(tmp_path, result(STRICT, held=False), result(LOOSE, held=True))
+    keep(tmp_path)  # no gate: no evaluation
+    keep(tmp_path, result(LOOSE, held=True), result(STRICT, held=True), command="later")  # the same set, turned round
+    keep(tmp_path, result(STRICT, held=False, percent=float("nan")))
+    keep(tmp_path, result(STRICT, held=False), view="ab" * 12)
+    lines = [json.loads(line) for line in (tmp_path / gate_log.FILE).read_text().splitlines()]
+    assert len(lines) == 4
+    assert {"time", "suite_version", "view", "gates", "cases", "result", "command"} <= set(lines[0])
+    assert [line["result"] for line in lines] == ["not held", "held", "not held", "not held"]
+    assert lines[2]["gates"][0]["percent"] is None
+    last = gate_log.last_of_each(gate_log.read(tmp_path))
+    assert [(one["view"] != "", len(one["gates"])) for one in last] == [(True, 1), (False, 1), (False, 2)]
+    assert last[-1]["command"] == "later"
+    assert gate_log.is_set(last[-1], [result(STRICT, held=True), result(LOOSE, held=False)])
+    assert not gate_log.is_set(last[-1], [result(STRICT, held=True)])
+
+
+def test_a_torn_last_line_is_survived(tmp_path: Path) -> None:
+    keep(tmp_path, result(STRICT, held=False), command="first")
+    file = tmp_path / gate_log.FILE
+    file.write_bytes(file.read_bytes() + file.read_bytes()[:40])  # power went in the middle of a line
+    assert [one["command"] for one in gate_log.read(tmp_path)] == ["first"]
+    keep(tmp_path, result(STRICT, held=True), command="second")
+    assert [one["command"] for one in gate_log.read(tmp_path)] == ["first", "second"]
+    file.write_bytes(file.read_bytes() + b'\xff\n[1]\n{"result": "held", "gates": "none"}\n')
+    assert [one["command"] for one in gate_log.read(tmp_path)] == ["first", "second"]
+
+
+def test_lines_of_several_writers_do_not_mix(tmp_path: Path) -> None:
+    long = "x" * 5000
+    keep(tmp_path, result(STRICT, held=True), command=long)
+    writers = [
+        threading.Thread(target=lambda: [keep(tmp_path, result(LOOSE, held=True), command=long) for _ in range(20)])
+        for _ in range(4)
+    ]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert len(gate_log.read(tmp_path)) == 81
+    assert len((tmp_path / gate_log.FILE).read_bytes().splitlines()) == 81

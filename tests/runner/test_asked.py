@@ -1,0 +1,79 @@
+"""The cases that a call asked for: their digest, their file, and which records are theirs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from runner_helpers import go
+from runner_parts import make_suite
+
+from medtest.cases import SeedRef
+from medtest.errors import OutputProblem
+from medtest.records import KEY_COLUMNS
+from medtest.results.records_io import Records
+from medtest.runner import Limits
+from medtest.runner.asked import FILE, Asked
+from medtest.runner.privacy import Names
+from medtest.suite.model import Selection
+from medtest.suite.plan import Plan
+
+
+def plan_of(count: int, items: tuple[str, ...] = ("",)) -> Plan:
+    """Return a plan of eleven cases a seed and question."""
+    refs = [SeedRef(dataset="d", seed_id=f"patient-{n}", cluster="", locator="", items=items) for n in range(count)]
+    return Plan(refs, make_suite().build_relations(), 8)
+
+
+def test_the_digest_is_of_a_set() -> None:
+    plan, names = plan_of(3), Names(None)
+    chosen = np.zeros(33, bool)
+    chosen[[11, 12, 30]] = True
+    one = Asked.of(plan, chosen, names)
+    turned = Asked(cases=one.cases.take(pa.array([2, 0, 1])))
+    assert one.count == 3 and one.view("a") == turned.view("a") != one.view("b")
+    assert one.view("a") != Asked(cases=one.cases.slice(1)).view("a")
+    hashed = Asked.of(plan, chosen, Names(b"k" * 32))
+    assert hashed.view("a") != one.view("a")  # no one finds out a name by trying digests
+    assert "patient" not in str(hashed.cases.to_pydict())
+
+
+def test_it_is_kept_in_a_file_and_finds_its_records(tmp_path: Path) -> None:
+    plan = plan_of(2, items=("size", "place"))
+    chosen = np.zeros(2 * plan.cases_per_seed, bool)
+    chosen[[11, 12, 13]] = True  # the first image, its second question
+    asked = Asked.of(plan, chosen, Names(None))
+    assert set(asked.cases["item"].to_pylist()) == {"place"}
+    assert Asked.read(tmp_path) is None
+    asked.write(tmp_path)
+    again = Asked.read(tmp_path)
+    assert again is not None and again.cases.equals(asked.cases)
+    every = Asked.of(plan, np.ones_like(chosen), Names(None)).cases
+    mixed = every.take(pa.array(range(every.num_rows)[::-1])).append_column("dice", pa.array(range(every.num_rows)))
+    rows = asked.rows(mixed)
+    assert mixed.take(pa.array(rows)).num_rows == 3 and list(rows) == sorted(rows)
+    assert set(KEY_COLUMNS) <= set(mixed.column_names)
+    (tmp_path / FILE).write_bytes(b"no list")
+    with pytest.raises(OutputProblem, match=FILE):
+        Asked.read(tmp_path)
+
+
+def test_a_view_is_made_only_where_a_folder_holds_more(tmp_path: Path) -> None:
+    first = make_suite(seeds=3)
+    two = make_suite(seeds=3, systems={"bright": {}, "dark": {"level": 150}})
+    limits = Limits(samples=3)
+    assert go(first, tmp_path, limit=2).asked is None
+    assert go(first, tmp_path).asked is None
+    found = go(two, tmp_path, limit=1, limits=limits)  # one system's folder is full, the other's is new
+    assert found.asked is not None and found.view
+    assert [one.cases_executed for one in found.systems] == [0, 11]
+    assert [(one.asked, one.asked_finished) for one in found.systems] == [(11, 11), (11, 11)]
+    for one in found.systems:
+        shown = Records.read(one.folder, ["seed_id"], found.asked)
+        assert set(shown.sources["seed_id"].astype(str)) == {"patient-0000"} and len(shown.followups) == 10
+        drawn = [path.name for path in (one.folder / "views" / found.view / "samples").glob("*.png")]
+        assert len(drawn) == 3 and all("patient-0000" in name for name in drawn)
+    same = go(two, tmp_path, only=Selection(seeds=frozenset({"patient-0000"})))
+    assert same.view == found.view
