@@ -132,10 +132,19 @@ class Gate:
                 self._pump(loop)
             raise
 
-    def leave(self, permit: Permit, *, status: int | None, headers: Mapping[str, str], late: bool = False) -> None:
-        """Give a permit back with what the server answered (None and {} where nothing came; late: not in time)."""
+    def leave(
+        self,
+        permit: Permit,
+        *,
+        status: int | None,
+        headers: Mapping[str, str],
+        late: bool = False,
+        seconds: float | None = None,
+    ) -> None:
+        """Give a permit back with what came of the call; see :meth:`medtest.api.pacing.Limits.answered`."""
+        now = self._clock()
         with self._lock:
-            self.limits.answered(permit, status=status, headers=headers, now=self._clock(), late=late)
+            self.limits.answered(permit, status=status, headers=headers, now=now, late=late, seconds=seconds)
             self._pump(_running_loop())
 
     def give_back(self, permit: Permit) -> None:

@@ -73,19 +73,26 @@ class Load:
 
     def full(self) -> bool:
         """Say whether latency surely grows in step with the calls under way, or more than half so fast."""
+        slope, error = self._slope()
+        return slope - error > _SATURATED
+
+    def doubtful(self) -> bool:
+        """Say whether it seems to, which chance may explain."""
+        return self._slope()[0] > _SATURATED
+
+    def _slope(self) -> tuple[float, float]:
+        """Return the slope and what chance may make of it: two standard errors, more where answers are few."""
         if self._weight < 2.0:
-            return False
+            return 0.0, 0.0
         mean_x, mean_y = self._x / self._weight, self._y / self._weight
         var_x = self._xx / self._weight - mean_x**2
         if var_x < _LEAST_VARIANCE:
-            return False  # nothing was tried of late but one number
+            return 0.0, 0.0  # nothing was tried of late but one number
         covariance = self._xy / self._weight - mean_x * mean_y
         slope = covariance / var_x
         left = max(0.0, self._yy / self._weight - mean_y**2 - slope * covariance)
-        # Two degrees of freedom are the line's own; of few answers more than two standard errors are asked.
-        free = max(0.5, self._weight - 2.0)
-        error = math.sqrt(left / (var_x * free)) * (2.0 + 4.0 / free)
-        return slope - error > _SATURATED
+        free = max(0.5, self._weight - 2.0)  # two degrees of freedom are the line's own
+        return slope, math.sqrt(left / (var_x * free)) * (2.0 + 4.0 / free)
 
     def _add(self, beside: int, seconds: float) -> None:
         kept = 1.0 - 1.0 / (8.0 + 3.0 * beside)

@@ -247,7 +247,14 @@ class Limits:
         self.in_flight -= 1
 
     def answered(
-        self, permit: Permit, *, status: int | None, headers: Mapping[str, str], now: float, late: bool = False
+        self,
+        permit: Permit,
+        *,
+        status: int | None,
+        headers: Mapping[str, str],
+        now: float,
+        late: bool = False,
+        seconds: float | None = None,
     ) -> None:
         """Learn from an answer.
 
@@ -257,7 +264,9 @@ class Limits:
             headers: The answer's headers, names in lower case.
             now: The clock.
             late: Whether the call ended because no whole answer came in time.
+            seconds: How long the server had it; None for all the time since the permit was given.
         """
+        seconds = now - permit.sent_at if seconds is None else seconds
         self.in_flight -= 1
         wall = time.time()
         stated = quotas(headers, wall) if headers else {}
@@ -277,13 +286,13 @@ class Limits:
             )
             return
         if late or status in LATE_STATUSES:
-            self._late(permit, now)
+            self._late(permit, seconds, now)
             return
         self._accidents.add(refused=False, slow=self.pace.low(permit.sent_at))
         if status is not None and status < 400:
             self._in_a_row = self._late_in_a_row = 0
             self._heard_at = now
-            self._load.answered(permit.beside, now - permit.sent_at)
+            self._load.answered(permit.beside, seconds)
             self._grow()
 
     def _grow(self) -> None:
@@ -296,12 +305,14 @@ class Limits:
                 self._until_less = _ROUNDS * self.limit
             return
         self._until_less = 0.0
-        step = 1.0 / self.limit if not self._slow_start else 1.0 / math.sqrt(self.limit) if self._eased else 1.0
+        if not self._slow_start or self._load.doubtful():
+            step = 1.0 / self.limit
+        else:
+            step = 1.0 / math.sqrt(self.limit) if self._eased else 1.0
         self.limit = min(self.limit + step, self.most, self._load.ceiling)
 
-    def _late(self, permit: Permit, now: float) -> None:
+    def _late(self, permit: Permit, seconds: float, now: float) -> None:
         """Learn from a call that nothing came of in time, where that is the server's having too much to do."""
-        seconds = now - permit.sent_at
         silent = self._heard_at < permit.sent_at
         if permit.sent_at <= self._cut_at or not (silent or self._load.explains(permit.beside, seconds)):
             return  # one lesson, not two; or a call that was lost while others came back soon
