@@ -218,11 +218,16 @@ class AnswerOutput:
         cost_usd: What it cost, in US dollars, whenever it was paid for; None without a price or a count.
         seconds: Duration of the call that answered.
         attempts: Calls sent for it, the one that answered included; 0 where none was.
+        mode: How it was asked for: ``schema``, ``json`` (in words, with the schema among them: the server takes none),
+            or ``words``.
+        shaped: Whether it came in the shape of the schema; ``text`` then is its value in plain English.
     """
 
     address: Address
     text: str
     state: str = "answered"
+    mode: str = "words"
+    shaped: bool = False
     model: str = ""
     prompt_tokens: float | None = None
     completion_tokens: float | None = None

@@ -253,7 +253,12 @@ class Caller:
             return self._trouble(error, request, plain, clock() - began)
         seconds = clock() - began
         try:
-            found = read_body(decoded(content), api=self.parameters.api, answer_model=request.answer_model, plain=plain)
+            found = read_body(
+                decoded(content),
+                api=self.parameters.api,
+                answer_model=request.answer_model,
+                plain=plain or request.words_do,
+            )
         except (ValueError, NotAnAnswer, RecursionError) as error:
             kind = headers.get("content-type", "no content type")
             why = reason_of(error) if isinstance(error, NotAnAnswer) else f"the body is cut short or no JSON ({kind})"

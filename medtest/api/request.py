@@ -92,6 +92,8 @@ class Request:
         repeat: Number of the asking, from 0: part of the content key, so that repeats are asked, not remembered.
         seed: The generation's seed, or None for the parameters' own.
         answer_model: Shape of a structured answer, or None for text.
+        words_do: Whether an answer without the shape is an answer too, in words: some servers take a schema and heed
+            it not. It shapes no request.
     """
 
     address: str
@@ -101,6 +103,7 @@ class Request:
     repeat: int = 0
     seed: int | None = None
     answer_model: type[BaseModel] | None = None
+    words_do: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

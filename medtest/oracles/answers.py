@@ -117,6 +117,8 @@ class Answers(Oracle):
         "state",
         "source_state",
         "reply",
+        "mode",
+        "stage",
         "rule",
         "change",
         "distance",
@@ -169,6 +171,8 @@ class Answers(Oracle):
             "state": read.state.value,
             "source_state": None if of_source is None else of_source.state.value,
             "reply": answer.state,
+            "mode": answer.mode,
+            "stage": stage_of(answer),
             "rule": str(expected),
             "change": compared.change.value if compared is not None else "",
             "distance": "" if compared is None or compared.distance is None else str(compared.distance),
@@ -304,6 +308,16 @@ def clean(text: str, most: int) -> str:
     kept = text[: most + 1].encode("utf-8", "replace").decode("utf-8")
     kept = "".join(one if one.isprintable() or one == "\n" else " " for one in kept).strip()
     return kept if len(text) <= most else f"{kept[: most - 1].rstrip()}{_CUT}"
+
+
+def stage_of(answer: AnswerOutput) -> str:
+    """Return what a record says of who read an answer.
+
+    Returns:
+        ``schema`` where it came in the shape that was asked for, ``rules`` where its words were parsed, "" where there
+        was nothing to read: the server refused, broke off, or sent something else. A judge's reading is of a view.
+    """
+    return ("schema" if answer.shaped else "rules") if answer.state == ANSWERED else ""
 
 
 def _ask(seed: PreparedSeed, answer: AnswerOutput) -> Ask:

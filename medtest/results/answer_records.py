@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 STATE, WORDS, SAID = "state", "answer", "said"
-READ_BY, JUDGE = "read_by", "judge"
-"""A column that no record holds: who read the value, where a judge did (:mod:`medtest.results.readings`)."""
+READ_BY, SCHEMA, RULES, JUDGE = "read_by", "schema", "rules", "judge"
+"""Who read an answer, and a column that no record holds: it says where a judge did
+(:mod:`medtest.results.readings`)."""
+STAGE = "stage"
 _MARKS = (STATE, "rule", "reply", "source_state")
 """Columns that only records of answers have together."""
 
@@ -35,6 +37,19 @@ def answered(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the records that hold an answer."""
     there = frame[STATE].notna() & (frame["verdict"].astype(str) != Verdict.ERROR.value)
     return frame.loc[there.to_numpy(dtype=bool)]
+
+
+def read_by(frame: pd.DataFrame) -> pd.Series[str]:
+    """Return who read each record's answer: ``schema``, ``rules`` or ``judge``; "" where nobody found anything.
+
+    Records of versions before name no stage: their words were parsed.
+    """
+    read = frame[STATE].notna() & (frame[STATE].astype(object) != "unparsed") & (frame["reply"] == "answered")
+    known = frame[STAGE].astype(object) if STAGE in frame.columns else frame["reply"].map(lambda _: None)
+    found = known.where(known.notna() & (known != ""), RULES).where(read, "")
+    if READ_BY in frame.columns:
+        found = found.where(frame[READ_BY].astype(object) != JUDGE, JUDGE)
+    return found.astype(object)
 
 
 def answer_rows(records: Records) -> pd.DataFrame:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from medtest.cases import Verdict
 from medtest.results import statistics
-from medtest.results.answer_records import JUDGE, READ_BY, STATE, answered, independent
+from medtest.results.answer_records import JUDGE, READ_BY, RULES, SCHEMA, STATE, answered, independent, read_by
 from medtest.results.answer_rows import SOURCE, UNCHANGED
 from medtest.results.records_io import Records
 
@@ -34,6 +34,8 @@ COUNTS = (
     "unparsed",
     "cut_off",
     "malformed",
+    "by_schema",
+    "by_rules",
     "by_judge",
     "errors",
 )
@@ -66,8 +68,9 @@ def state_table(records: Records) -> pd.DataFrame:
 
     ``asked`` are cases with an image, ``errors`` those of them without an answer. ``refusal`` counts all refusals,
     ``by_filter`` those of the server's content filter, ``refused_after_answer`` those whose source was answered.
-    ``unparsed`` counts all that could not be read, ``cut_off`` and ``malformed`` among them; ``by_judge`` those of the
-    other states that the parser could not read and a judge did. Rates are of answers;
+    ``unparsed`` counts all that could not be read, ``cut_off`` and ``malformed`` among them; ``by_schema``,
+    ``by_rules`` and ``by_judge`` say who read the others: they came in the shape that was asked for, words were parsed,
+    or a judge read them. Rates are of answers;
     intervals are Wilson's with images counted as cases, of pools (``all``, ``overall``) bootstraps over images unless
     fewer than ten images were refused, or fewer than ten answered. ``overall`` is over relations but ``unchanged`` and
     the source.
@@ -109,7 +112,7 @@ def _cases(records: Records) -> pd.DataFrame:
     parts = []
     for frame in (records.sources, records.followups):
         kept = frame[["item", "relation", "verdict", STATE, "reply", "why"]].astype(object)
-        kept[READ_BY] = frame[READ_BY] if READ_BY in frame.columns else ""
+        kept[READ_BY] = read_by(frame)
         error = kept["verdict"] == Verdict.ERROR.value
         parts.append(kept.assign(image=independent(frame))[kept[STATE].notna() | error].fillna(""))
     return pd.concat(parts, ignore_index=True)
@@ -123,8 +126,8 @@ def _marks(texts: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
         for name, reply in (("by_filter", "content_filter"), ("cut_off", "length"), ("malformed", "malformed"))
     }
     refused = states["refusal"] & (texts["why"] == "refusal")
-    by_judge = (texts[READ_BY] == JUDGE) & ~error
-    return {"error": error, "marks": {**states, "refused_after_answer": refused, **replies, "by_judge": by_judge}}
+    by = {f"by_{name}": (texts[READ_BY] == name) & ~error for name in (SCHEMA, RULES, JUDGE)}
+    return {"error": error, "marks": {**states, "refused_after_answer": refused, **replies, **by}}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -1,5 +1,8 @@
 """A judge's readings laid over records: answers in which the parser found no value are judged by what a model read.
 
+So are those that deny one thing and name several, where the parser may have taken the wrong one. What was said by
+schema is not put to a judge.
+
 Records themselves stay as they are. What was read so is marked in the column ``read_by``, which no record holds, and is
 counted apart in tables.
 """
@@ -10,11 +13,11 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from medtest.oracles.base import Oracle
-from medtest.results.answer_records import JUDGE, READ_BY, STATE, has_answers
+from medtest.results.answer_records import JUDGE, READ_BY, SCHEMA, STAGE, STATE, has_answers
 from medtest.results.records_io import Records
 from medtest.results.rejudging import rejudged_records
 from medtest.vqa.answers.answer import State
-from medtest.vqa.reading import Reading, Unread
+from medtest.vqa.reading import Reading, Unread, contested
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,10 +86,13 @@ def _unread(frame: pd.DataFrame) -> Iterator[tuple[Any, Unread]]:
     """Yield the index of every record in whose words no value was found, and the words."""
     if frame.empty:
         return
-    chosen = frame[frame[STATE].isin(_OFFERED) & (frame["reply"] == _ANSWERED)]
+    chosen = frame[frame[STATE].notna() & (frame["reply"] == _ANSWERED)]
+    if STAGE in chosen.columns:  # what was said by schema is no matter of words
+        chosen = chosen[(chosen[STAGE].astype(object) != SCHEMA) | (chosen[STATE] == State.UNPARSED.value)]
+    offered = chosen[STATE].isin(_OFFERED).to_numpy()
     columns = [chosen[name].astype(object) for name in ("item", "kind", "question", "answer")]
-    for index, item, kind, question, words in zip(chosen.index, *columns, strict=True):
-        if isinstance(words, str) and words.strip():
+    for index, sure, item, kind, question, words in zip(chosen.index, offered, *columns, strict=True):
+        if isinstance(words, str) and words.strip() and (sure or contested(words, str(kind), str(item))):
             yield index, Unread(item=str(item), kind=str(kind), question=str(question or ""), words=words)
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from medtest.cases import Classes, SeedRef
 from medtest.errors import Mistake, UserMistakes
+from medtest.runner.begun import as_begun
 from medtest.runner.folder import earlier_folder, system_folder
 from medtest.runner.ledger import seeds_twice
 from medtest.runner.privacy import Names, key_fingerprint, load_key
@@ -97,10 +98,21 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
     if mistakes:
         raise UserMistakes(mistakes)
     key = load_key(invocation.home) if suite.privacy.seed_ids == "hashed" else None
-    digests = tuple(
-        _with_privacy(run_digest(suite, name, seeds=sources, relations=relations, system=system), key)
-        for name, system in systems.items()
-    )
+
+    def digests_of(suite: Suite, systems: Mapping[str, System]) -> tuple[Digest, ...]:
+        return tuple(
+            _with_privacy(run_digest(suite, name, seeds=sources, relations=relations, system=system), key)
+            for name, system in systems.items()
+        )
+
+    def where(suite: Suite, systems: Mapping[str, System]) -> tuple[Path, ...]:
+        return _folders(invocation, suite, systems, digests_of(suite, systems))[0]
+
+    if not invocation.fresh:
+        suite, begun = as_begun(suite, where)
+        if begun:
+            systems, notices = suite.build_systems(), [*notices, *begun]
+    digests = digests_of(suite, systems)
     folders, aside, said = _folders(invocation, suite, systems, digests)
     notices += said
     _check_folders(list(systems), folders)

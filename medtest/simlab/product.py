@@ -209,7 +209,8 @@ def _resolved(part: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
     for choices in (part.get("anyOf"), part.get("oneOf")):
         if isinstance(choices, list):
             kept = [one for one in choices if isinstance(one, Mapping) and one.get("type") != "null"]
-            more = {"description": part.get("description", ""), "nullable": len(kept) < len(choices)}
+            words = [word for one in kept[1:] for word in one.get("enum", ())]
+            more = {"description": part.get("description", ""), "nullable": len(kept) < len(choices), "words": words}
             return {**_resolved(kept[0], root), **more} if kept else {}
     return part
 
@@ -236,6 +237,9 @@ def _typed(part: Mapping[str, Any], text: str, said: Said, question: Question, r
     """Return an answer in a field's type; what does not apply is null or an empty list where that is allowed."""
     kind, choices = part.get("type"), part.get("enum")
     nothing = not said.refused and text.strip().lower() in ("none", "no", "not relevant")
+    instead = "refused" if said.refused else text.strip().lower()
+    if instead in part.get("words", ()):
+        return instead
     if isinstance(choices, list):
         return next((one for one in choices if str(one).lower() == text.lower()), choices[-1])
     if kind == "array":

@@ -8,7 +8,7 @@ It therefore pickles (its settings do), and torch, onnxruntime and their kin are
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
@@ -115,6 +115,14 @@ class System(Part, ABC):
     def check(self) -> Sequence[Mistake]:
         """Return the user's mistakes that can be seen without loading (a missing file, a wrong suffix)."""
         return ()
+
+    @classmethod
+    def settings_before(cls, settings: Any) -> Mapping[str, Json]:
+        """Return what of these settings had another default in an earlier version; nothing by default.
+
+        A folder that was begun with it is gone on with under it, unless there is one under the new default.
+        """
+        return {}
 
     @abstractmethod
     def fingerprint(self) -> dict[str, Json]:

@@ -12,6 +12,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -19,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from medtest.vqa.answers.answer import State
 from medtest.vqa.answers.parse import parse
 from medtest.vqa.answers.place import CELLS
+from medtest.vqa.answers.scope import clauses
 from medtest.vqa.questions import by_name
 from medtest.vqa.values import Kind
 from medtest.vqa.wording import MOST_WORDS, plain_value
@@ -62,6 +64,10 @@ _FORMS: Mapping[Kind, str] = {
     Kind.PROCEDURE: "the usual English name of the procedure",
     Kind.TEXT: "the answer in a few English words",
 }
+_SEVERAL = frozenset({Kind.FINDINGS, Kind.COUNT, Kind.SIZE, Kind.COLOUR, Kind.PLACE, Kind.POLYP_TYPE, Kind.PROCEDURE})
+_DENIES = re.compile(
+    r"n't\b|\b(?:no|not|never|neither|nor|without|cannot|rather than|instead of|except|nicht|kein\w*|pas|sin)\b"
+)
 _LINE = re.compile(r"^[^\S\n]*=+[^\S\n]*$", re.MULTILINE)
 _SPACED = ("LATIN", "GREEK", "CYRILLIC")
 """Scripts that set words apart, as their letters are named in Unicode; others join them, or hang particles on them."""
@@ -115,6 +121,25 @@ class Reading:
     said: str = ""
     quote: str = ""
     doubt: str = ""
+
+
+@lru_cache(maxsize=8192)
+def contested(words: str, kind: str, item: str) -> bool:
+    """Say whether words deny something and name several values, so that rules may have taken the wrong one.
+
+    Args:
+        words: The answer's.
+        kind: Type of the answer.
+        item: Short name of the question.
+    """
+    low = words.lower()
+    if kind not in _SEVERAL or _DENIES.search(low) is None:
+        return False
+    question = by_name(item)
+    number = None if question is None else question.id
+    named = _DENIES.sub(" ", low)  # what is denied is a candidate too
+    read = [parse(named[begin:end], Kind(kind), number) for begin, end in clauses(named)]
+    return len({str(one.value) for one in read if one.value is not None}) > 1
 
 
 def reading_of(reply: Mapping[str, Any], unread: Unread) -> Reading:

@@ -15,6 +15,7 @@ from medtest.oracles import criteria
 from medtest.oracles.answers import MOST_WORDS, WHY, Answers, clean
 from medtest.oracles.criteria import Against
 from medtest.suite.model import Criterion
+from medtest.systems.answering.shapes import said
 from medtest.vqa.questions import question_of
 
 
@@ -217,3 +218,50 @@ def test_expectations_of_questions_that_are_not_asked_are_mistakes() -> None:
     assert (wrong.key, wrong.nearest) == (f"oracles.expectations.blur.{own}", near)
     (wrong,) = judge.unknown_items(["text"])
     assert "ask no other" in wrong.allowed
+
+
+_ALIKE: tuple[tuple[str, Json, str], ...] = (
+    ("text", "yes", "Yes, there is text in the image."),
+    ("text", "no", "No, there is no text."),
+    ("text", "cannot tell", "I cannot tell whether there is any text."),
+    ("polyps", 0, "There are no polyps."),
+    ("polyps", 3, "There are three polyps."),
+    ("polyps", "refused", "I cannot answer this question."),
+    ("polyps", "not relevant", "This question is not relevant."),
+    ("size", "5-10 mm", "It measures 5 to 10 mm."),
+    ("abnormality_colour", ["pink", "red"], "It is pink and red."),
+    ("abnormality_colour", "not relevant", "Not relevant."),
+    ("abnormality_place", ["upper left"], "It lies in the upper left."),
+    ("abnormalities", ["polyp"], "A polyp is visible."),
+    ("abnormalities", [], "None."),
+    ("procedure", "colonoscopy", "The image was taken during a colonoscopy."),
+)
+
+
+@pytest.mark.parametrize("item", sorted({item for item, _, _ in _ALIKE}))
+def test_a_value_by_schema_is_judged_as_the_same_value_in_plain_english(item: str) -> None:
+    """Sources and follow-ups of every pair of values: verdicts, flips, states and scores are the same."""
+    told = [(said(value, ask_of(item).kind), words) for name, value, words in _ALIKE if name == item]
+    for before_shaped, before in told:
+        for after_shaped, after in told:
+            for truth in ((), ("Yes",) if item == "text" else ()):
+                ask = ask_of(item, *truth)
+                shaped, plain = case(ask, before_shaped, after_shaped), case(ask, before, after)
+                for name in ("answer", "evidence"):  # the words alone differ
+                    shaped.pop(name), plain.pop(name)
+                assert shaped == plain
+
+
+def test_a_record_says_how_it_was_asked_and_who_read_it() -> None:
+    judge, ask = oracle(), ask_of("polyps")
+    for shaped, mode, state, stage in (
+        (True, "schema", "answered", "schema"),
+        (False, "schema", "answered", "rules"),  # the server took the schema and heeded it not
+        (True, "json", "answered", "schema"),
+        (False, "words", "answered", "rules"),
+        (False, "schema", "refusal", ""),
+        (False, "words", "length", ""),
+    ):
+        given = output("polyps", "3", state=state, mode=mode, shaped=shaped)
+        row = judge.describe(answer=given, source=given, seed=seed_of(ask), effect=Effect())
+        assert (row["mode"], row["stage"]) == (mode, stage)

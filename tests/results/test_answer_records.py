@@ -201,8 +201,16 @@ def test_states_are_counted_apart() -> None:
     pool = cells.loc[(ALL, OVERALL)]
     assert (pool.asked, pool.refusal, pool.unparsed, pool.errors) == (7, 3, 3, 1)
     assert cells.loc[("text", "unchanged")].not_relevant == 1
+    assert (blur.by_schema, blur.by_rules, blur.by_judge) == (0, blur.value + blur.refusal - blur.by_filter, 0)
     flips = flip_table(answer_rows(records)).set_index(["item", "relation"]).loc[("text", "blur")]
     assert (flips.flips, flips.cases, flips.refusals, flips.not_judged) == (2, 2, 2, 2)
+
+
+def test_who_read_an_answer_is_counted_and_records_of_before_were_read_by_rules() -> None:
+    rows = [record(0, "text", "source", stage="schema"), record(1, "text", "source", stage="rules")]
+    rows += [record(2, "text", "source", stage=None), record(3, "text", "source", stage="schema", state="unparsed")]
+    source = state_table(records_of(rows)).set_index(["item", "relation"]).loc[("text", "source")]
+    assert (source.asked, source.by_schema, source.by_rules, source.by_judge) == (4, 1, 2, 0)
 
 
 def test_costs_are_sums_over_answers_and_seconds_of_calls() -> None:

@@ -69,7 +69,8 @@ def answering_suite(
         settings: The system's.
     """
     base = question_suite(seeds=seeds, relations=relations, **dict(questions or {}))
-    given = {"model": "simulated", **({"base_url": base_url} if base_url else {}), **settings}
+    # What most of these tests look at is the words that were sent.
+    given = {"model": "simulated", "structured": "together", **({"base_url": base_url} if base_url else {}), **settings}
     return replace(
         base,
         systems=(plan_of("systems", "model_under_test", system, **given),),

@@ -88,6 +88,52 @@ def test_all_questions_of_an_image_in_one_structured_call(tmp_path: Path, takes_
     assert frame.cost_usd.sum() == pytest.approx(totals(outcome.systems[0].folder).cost_usd)
 
 
+@pytest.mark.parametrize(
+    ("faults", "answer", "attempts"),
+    [
+        (Faults(), '{"answer": "7"}', 1),
+        (Faults(takes_schema=False), 'Here you are: {"answer": "7"}', 2),  # refuses the schema: asked in words
+        (Faults(), "7", 1),  # takes it and heeds it not
+        (Faults(takes_schema=False), "7", 2),
+    ],
+)
+def test_single_questions_are_asked_by_schema_first_and_words_will_do(
+    tmp_path: Path, faults: Faults, answer: str, attempts: int
+) -> None:
+    seen: list[bool] = []
+
+    def answered(body: Mapping[str, Any]) -> str:
+        seen.append("response_format" in body)
+        return answer
+
+    with serving(faults, answer=answered) as server:
+        suite = answering_suite(server.base_url, seeds=1, structured="first", max_in_flight=1)
+        frame = records(go(suite, tmp_path))
+        assert server.counts["received"] == QUESTIONS * ROW + attempts - 1
+    assert set(frame.said) == {"7"}
+    assert set(frame.state) == {"answered"}
+    assert set(seen) == {attempts == 1}
+
+
+def test_a_folder_begun_under_the_default_before_is_gone_on_with(tmp_path: Path) -> None:
+    with serving() as server:
+        then = go(answering_suite(server.base_url, structured="together"), tmp_path)
+        asked = server.counts["received"]
+        now = answering_suite(server.base_url, structured="first")
+        again = go(now, tmp_path)
+        assert again.systems[0].folder == then.systems[0].folder
+        assert server.counts["received"] == asked
+        assert any("begun with structured: together" in line for line in again.notices)
+        anew = go(now, tmp_path, fresh=True)
+        assert anew.systems[0].folder != then.systems[0].folder
+        assert server.counts["received"] > asked
+        asked = server.counts["received"]
+        assert go(now, tmp_path).systems[0].folder == anew.systems[0].folder
+        assert server.counts["received"] == asked
+        plain = go(answering_suite(server.base_url, structured="never"), tmp_path)
+        assert plain.systems[0].folder not in (then.systems[0].folder, anew.systems[0].folder)
+
+
 def test_a_structure_that_does_not_fit_is_cut_up(tmp_path: Path) -> None:
     with serving(answer=lambda body: "1. Yes\n3: about 12\n") as server:
         frame = records(go(answering_suite(server.base_url, seeds=1, questions={"together": True}), tmp_path))

@@ -10,7 +10,7 @@ from medtest.api.request import schema_of
 from medtest.vqa.answers.answer import State
 from medtest.vqa.answers.parse import parse
 from medtest.vqa.questions import official
-from medtest.vqa.reading import JudgeReply, Reading, Unread, reading_of
+from medtest.vqa.reading import JudgeReply, Reading, Unread, contested, reading_of
 from medtest.vqa.values import Kind, read_value
 
 
@@ -131,3 +131,19 @@ def test_the_schema_is_one_that_strict_servers_take() -> None:
     assert set(schema["required"]) == {"meaning", "answer", "quote"}
     # no bounds of lengths: strict structured output does not know them (OpenAI, "supported schemas")
     assert not {"maxLength", "default"} & set(str(schema).replace("'", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "item", "expected"),
+    [
+        ("It is not red. It is pink.", Kind.COLOUR, "abnormality_colour", True),
+        ("It is pink.", Kind.COLOUR, "abnormality_colour", False),
+        ("It is pink. It is red.", Kind.COLOUR, "abnormality_colour", False),
+        ("There are no instruments.", Kind.COUNT, "instruments_count", False),
+        ("No, there is no text. Yes.", Kind.YES_NO, "text", False),
+    ],
+)
+def test_words_that_deny_one_thing_and_name_several_are_contested(
+    words: str, kind: Kind, item: str, expected: bool
+) -> None:
+    assert contested(words, kind.value, item) is expected

@@ -24,7 +24,7 @@ from medtest.api.client import Caller, Endpoint
 from medtest.api.gate import Gate, shared_gate
 from medtest.api.ledger import Ledger, doubtful_words
 from medtest.api.redact import SECRET_NAMES, redact
-from medtest.api.request import Parameters, Picture, Request
+from medtest.api.request import Outcome, Parameters, Picture, Request
 from medtest.api.retry import Retries
 from medtest.cases import Json
 from medtest.errors import MedtestError, Mistake
@@ -98,8 +98,11 @@ class ApiSettings(PromptSettings):
         seed: ``case`` (drawn from the suite's seed and the case's address), a number, or null: not sent.
         max_tokens_name: What the server calls ``max_tokens``.
         detail: ``low``, ``high``, ``auto`` or ``original``; null is not sent.
-        structured: When answers are asked for by schema: ``together`` (all questions in one call), ``always``,
-            ``never``. A server that takes no schema is asked for the same JSON in words.
+        structured: When answers are asked for by schema. ``first``: always, with "cannot tell" and "refused" among the
+            values, and words are read where a server heeds no schema; a folder that was begun under ``together``, the
+            default before, is gone on with under it. ``always`` and ``together`` (all questions in one call): without
+            these values, and what is no JSON is malformed. ``never``: in words alone. A server that refuses schemas is
+            asked for the same JSON in words.
         extra: Further fields of the request's body, e.g. ``{reasoning_effort: low}``.
         prices: Prices by name of the model.
         max_in_flight: Most calls under way at once; of systems that ask one server with one key the smallest holds for
@@ -119,7 +122,7 @@ class ApiSettings(PromptSettings):
     seed: Literal["case"] | int | None = "case"
     max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     detail: Literal["low", "high", "auto", "original"] | None = "auto"
-    structured: Literal["together", "always", "never"] = "together"
+    structured: Literal["first", "always", "together", "never"] = "first"
     extra: dict[str, Any] = Field(default={}, json_schema_extra=TRUSTED)
     prices: dict[str, PriceSettings] = Field(default={}, json_schema_extra=TRUSTED)
     max_in_flight: int = Field(default=32, ge=1, le=1024, json_schema_extra=TRUSTED)
@@ -254,10 +257,10 @@ class OpenAICompatible(AskingSystem):
     def request(self, call: Asking) -> Request:
         """Return the request of a call."""
         own = self.settings
-        wanted = own.structured == "always" or (own.structured == "together" and call.together)
+        first = own.structured == "first"
         shape = None
-        if wanted:
-            shape = shape_of_all(call.asks) if call.together else shape_of(call.asks[0])
+        if first or own.structured == "always" or (own.structured == "together" and call.together):
+            shape = shape_of_all(call.asks, outs=first) if call.together else shape_of(call.asks[0], outs=first)
         return Request(
             address=call.label,
             prompt=prompt_of(own, call.asks, together=call.together),
@@ -266,7 +269,19 @@ class OpenAICompatible(AskingSystem):
             repeat=call.repeat,
             seed=call.seed if own.seed == "case" else None,
             answer_model=shape,
+            words_do=first,
         )
+
+    def _mode(self, call: Asking, outcome: Outcome) -> str:
+        """Return how an answer was asked for."""
+        if self.settings.structured == "never" or (self.settings.structured == "together" and not call.together):
+            return "words"
+        return "json" if outcome.plain else "schema"
+
+    @classmethod
+    def settings_before(cls, settings: Any) -> Mapping[str, Json]:
+        """Return ``structured: together`` for ``first``: that was the default."""
+        return {"structured": "together"} if settings.structured == "first" else {}
 
     def _picture(self, call: Asking) -> Picture:
         """Return the image as it is sent; all questions of an image share the file."""
@@ -354,7 +369,7 @@ class OpenAICompatible(AskingSystem):
                 call = same.popleft()
                 if not same:
                     del waiting[outcome.address]
-            yield asked_of(call, outcome)
+            yield asked_of(call, outcome, mode=self._mode(call, outcome))
 
     def stop(self) -> None:
         """Begin no further call; those under way end as usual."""

@@ -16,8 +16,10 @@ FIRST_NUMBER = 1
 """Questions of one call are numbered from here."""
 
 
-def asked_of(call: Asking, outcome: Outcome) -> Asked:
+def asked_of(call: Asking, outcome: Outcome, *, mode: str = "words") -> Asked:
     """Return what came of a call, question by question.
+
+    ``mode`` is how it was asked for (:class:`medtest.cases.AnswerOutput`).
 
     Tokens and cost are shared evenly among the questions of the call. Where a call has no answer at all, its questions
     have none; where a structure does not fit, each question whose own answer can be told apart has that, and the
@@ -33,6 +35,8 @@ def asked_of(call: Asking, outcome: Outcome) -> Asked:
             address=address,
             text=text,
             state=str(state),
+            mode=mode,
+            shaped=isinstance(outcome.parsed, Mapping) and state == State.ANSWERED,
             model=outcome.model,
             prompt_tokens=_share(outcome.prompt_tokens, share),
             completion_tokens=_share(outcome.completion_tokens, share),

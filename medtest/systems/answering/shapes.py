@@ -32,17 +32,44 @@ _FIELDS: dict[str, tuple[Any, str]] = {
     Kind.PROCEDURE: (str | None, f"name of the procedure; {_NULL}"),
     Kind.TEXT: (str | None, f"a few words; {_NULL}"),
 }
+CANNOT_TELL, REFUSED = "cannot tell", "refused"
+"""What a shape with ways out takes in the place of a value."""
+_OUT: Any = Literal["not relevant", "cannot tell", "refused"]
+_OUTS = (
+    f"or: {NOT_RELEVANT}, where the question does not apply to the image; {CANNOT_TELL}, where it cannot be seen;"
+    f" {REFUSED}, where you will not answer"
+)
+_OPEN: dict[str, tuple[Any, str]] = {
+    Kind.YES_NO: (Literal["yes", "no", "not relevant", "cannot tell", "refused"], f"yes or no; {_OUTS}"),
+    Kind.FINDINGS: (
+        list[str] | _OUT,
+        f"names of everything of this kind that is seen; an empty list where there is nothing; {_OUTS}",
+    ),
+    Kind.COUNT: (int | _OUT, f"how many; {_OUTS}"),
+    Kind.SIZE: (str, f"size in millimetres, one number or a range; {_OUTS}"),
+    Kind.COLOUR: (list[str] | _OUT, f"names of colours; {_OUTS}"),
+    Kind.PLACE: (list[str] | _OUT, f"upper, center or lower with left, center or right; {_OUTS}"),
+    Kind.POLYP_TYPE: (str, f"Paris classification; {_OUTS}"),
+    Kind.PROCEDURE: (str, f"name of the procedure; {_OUTS}"),
+    Kind.TEXT: (str, f"a few words; {_OUTS}"),
+}
+_SAID = {CANNOT_TELL: "I cannot tell.", REFUSED: "I cannot answer this question."}
 _EMPTY_IS_NONE = frozenset({Kind.FINDINGS.value})
 
 
-def shape_of(ask: Ask) -> type[BaseModel]:
-    """Return the shape of one question's answer; the same class for the same type of answer."""
-    return _single(ask.kind)
+def shape_of(ask: Ask, *, outs: bool = False) -> type[BaseModel]:
+    """Return the shape of one question's answer; the same class for the same type of answer.
+
+    Args:
+        ask: The question.
+        outs: Whether "cannot tell" and "refused" are among its values.
+    """
+    return _single(ask.kind, outs)
 
 
-def shape_of_all(asks: Sequence[Ask]) -> type[BaseModel]:
+def shape_of_all(asks: Sequence[Ask], *, outs: bool = False) -> type[BaseModel]:
     """Return the shape of the answers to several questions, a field for each; the same class for the same questions."""
-    return _several(tuple((ask.text, ask.kind) for ask in asks), tuple(field_names(asks)))
+    return _several(tuple((ask.text, ask.kind) for ask in asks), tuple(field_names(asks)), outs)
 
 
 def field_names(asks: Sequence[Ask]) -> list[str]:
@@ -56,18 +83,18 @@ def _can_be_field(name: str) -> bool:
 
 
 @lru_cache(maxsize=32)
-def _single(kind: str) -> type[BaseModel]:
-    annotation, description = _FIELDS[kind]
+def _single(kind: str, outs: bool) -> type[BaseModel]:
+    annotation, description = (_OPEN if outs else _FIELDS)[kind]
     fields: dict[str, Any] = {ANSWER: (annotation, Field(description=description))}
     made: type[BaseModel] = create_model("Answer", **fields)
     return made
 
 
 @lru_cache(maxsize=64)
-def _several(questions: tuple[tuple[str, str], ...], names: tuple[str, ...]) -> type[BaseModel]:
+def _several(questions: tuple[tuple[str, str], ...], names: tuple[str, ...], outs: bool) -> type[BaseModel]:
     fields: dict[str, Any] = {}
     for name, (text, kind) in zip(names, questions, strict=True):
-        annotation, description = _FIELDS[kind]
+        annotation, description = (_OPEN if outs else _FIELDS)[kind]
         fields[name] = (annotation, Field(description=f"{text} ({description})"))
     made: type[BaseModel] = create_model("Answers", **fields)
     return made
@@ -80,5 +107,5 @@ def said(value: Json, kind: str) -> str:
     if isinstance(value, list):
         if not value:
             return "none" if kind in _EMPTY_IS_NONE else NOT_RELEVANT
-        return "; ".join(str(item) for item in value)
-    return str(value)
+        value = "; ".join(str(item) for item in value)
+    return _SAID.get(str(value).strip().lower(), str(value))

@@ -110,6 +110,7 @@ class SimlabSettings(ApiSettings):
 
     Attributes:
         model: The server's only one.
+        structured: As for any model over an API, but in words for single questions by default: styles are of words.
         prices: It costs nothing; another price rehearses a budget.
         product_seed: Seed of the product's draws.
         reader: ``pixels``: it looks. ``truth``: it is told the source image's true answers, whatever a relation made
@@ -123,6 +124,7 @@ class SimlabSettings(ApiSettings):
     """
 
     model: str = Field(default=MODEL, pattern=f"^{MODEL}$")
+    structured: Literal["first", "always", "together", "never"] = "together"
     prices: dict[str, PriceSettings] = Field(
         default={MODEL: PriceSettings(input=0.0, output=0.0)}, json_schema_extra=TRUSTED
     )

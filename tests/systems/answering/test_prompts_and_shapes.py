@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import Any
 
@@ -90,6 +91,27 @@ def test_structured_answers_parse_as_what_they_say(item: str, value: Json, expec
     ((words, state),) = words_of([ask], outcome(parsed=parsed), together=False)
     assert state == State.ANSWERED
     assert str(question_of(ask).parse(words)) == expected
+
+
+@pytest.mark.parametrize("ask", ASKS, ids=[ask.item for ask in ASKS])
+@pytest.mark.parametrize(
+    ("value", "state"), [("not relevant", "not_relevant"), ("cannot tell", "refusal"), ("refused", "refusal")]
+)
+def test_every_shape_with_ways_out_takes_them_and_they_are_read_as_what_they_are(
+    ask: Ask, value: str, state: str
+) -> None:
+    parsed, wrong = parse_structured(json.dumps({"answer": value}), shape_of(ask, outs=True))
+    assert not wrong
+    ((words, reply),) = words_of([ask], outcome(parsed=parsed), together=False)
+    assert reply == State.ANSWERED
+    assert question_of(ask).parse(words).state.value == state
+
+
+def test_shapes_of_before_are_what_they_were() -> None:
+    """Content keys are made of them: another shape would ask finished folders again."""
+    shapes = [schema_of(shape_of(ask)) for ask in ASKS] + [schema_of(shape_of_all(ASKS))]
+    digest = hashlib.sha256(json.dumps(shapes, sort_keys=True).encode()).hexdigest()
+    assert digest == "90217439525b7856c6d167afdc24dd6cc26a456050374b06ff196bfdf393df7b"
 
 
 @given(st.integers(min_value=0, max_value=999))

@@ -194,6 +194,15 @@ def test_with_truth_it_says_what_it_is_told(tmp_path: Path) -> None:
         assert set(answered(system, asked)) == {"answered: 0"}
 
 
+def test_it_answers_by_schema_with_ways_out_as_a_real_server_would(tmp_path: Path) -> None:
+    told = Ask(item="polyps", text="How many polyps are in the image?", kind="count", id=8, truth=("Three",))
+    how = {"reader": "truth", "structured": "first"}
+    with opened(tmp_path, **how, **CLEAN) as system:
+        assert set(answered(system, calls(2, (told,), repeats=1))) == {"answered: 3"}
+    with opened(tmp_path / "refusing", **how, defects={"refusals": 1.0}) as system:
+        assert set(answered(system, calls(2, (told,), repeats=1))) == {"answered: I cannot answer this question."}
+
+
 def test_faults_of_the_server_change_no_answer(tmp_path: Path) -> None:
     asked = calls(2)
     with opened(tmp_path / "sound", **CLEAN) as system:
