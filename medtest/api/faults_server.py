@@ -185,9 +185,9 @@ class FaultServer:
             return await self._error(writer, 404, "not_found", f"no {method} {path}")
         return await self._model(writer, content, chat=path.endswith("/chat/completions"))
 
-    def _own_names(self) -> set[str]:
+    def _own_names(self) -> frozenset[str]:
         """Return what a client on this machine may call this server (RFC 9110 sections 7.2 and 15.5.20)."""
-        return {f"{name}:{self.port}" for name in ("127.0.0.1", "localhost", "[::1]")}
+        return frozenset(f"{name}:{self.port}" for name in ("127.0.0.1", "localhost", "[::1]"))
 
     async def _faults(self, writer: asyncio.StreamWriter, method: str, content: bytes) -> bool:
         if method == "PUT":

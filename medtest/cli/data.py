@@ -127,8 +127,8 @@ def _tell(console: Console, typed: str, found: Inspection) -> None:
         console.print(f"  run:     {_command(found.together, typed)}\n", soft_wrap=True)
     if found.rest:
         console.print("No data set takes these files, and no run reads them:")
-        for line in found.rest:
-            console.print(f"  {line}", soft_wrap=True)
+        for rest in found.rest:
+            console.print(f"  {rest}", soft_wrap=True)
     if found.ignored:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.ignored.items()))
         console.print(shown(f"Passed over: {kinds}."), soft_wrap=True)

@@ -67,7 +67,9 @@ def gains_matrix(gains: tuple[float, float, float]) -> NDArray[np.float32]:
 
 def mean_luma(seed: PreparedSeed) -> float:
     """Mean luma of the whole image, frame included as torchvision does, in grey levels; once per seed."""
-    return seed.memo("lighting.mean_luma", lambda: sum(map(operator.mul, cv2.mean(seed.image)[:3], LUMA.tolist())))
+    return seed.memo(
+        "lighting.mean_luma", lambda: float(sum(map(operator.mul, cv2.mean(seed.image)[:3], LUMA.tolist())))
+    )
 
 
 def recolour(seed: PreparedSeed, matrix: NDArray[np.float32]) -> Image:

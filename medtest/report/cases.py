@@ -56,7 +56,7 @@ def cases(material: Material) -> dict[str, Any]:
             "source": "–" if isnan(row["source_score"]) else f"{row['source_score']:.3f}",
             "violations": f"{row['violations']} of {row['cases']}",
             "by": ", ".join(
-                f"{name.removeprefix(VIOLATIONS)} {int(count)}"
+                f"{str(name).removeprefix(VIOLATIONS)} {int(count)}"
                 for name, count in row.items()
                 if str(name).startswith(VIOLATIONS) and not isnan(count) and count > 0
             ),

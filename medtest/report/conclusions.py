@@ -93,7 +93,7 @@ def conclusions(table: pd.DataFrame, clusters: str) -> list[dict[str, Any]]:
         table: What :func:`medtest.results.differences.difference_table` gave.
         clusters: What intervals resample, in words.
     """
-    rows: list[Mapping[Any, Any]] = table.to_dict("records")
+    rows: Sequence[Mapping[Any, Any]] = table.to_dict("records")
     found = []
     for key, (title, all_words) in _TITLES.items():
         mine = [row for row in rows if (row["measure"], row["by"]) == key]

@@ -21,7 +21,8 @@ from medtest.results import efr
 from medtest.results.answer_states import ALL as ALL_QUESTIONS
 from medtest.results.answer_states import OVERALL as EVERY_RELATION
 from medtest.results.flips import AUTO
-from medtest.results.tables import COUNTED, SEED_FACTS
+from medtest.results.images import COUNTED
+from medtest.results.tables import SEED_FACTS
 
 
 def efr_view(materials: Sequence[Material]) -> RenderableType:

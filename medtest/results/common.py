@@ -140,8 +140,9 @@ def _left_out(frame: pd.DataFrame, rows: NDArray[np.int64]) -> LeftOut:
 
     names = ["dataset", "seed_id", "relation"]
     places = pd.DataFrame({name: _texts(frame, name) for name in names})
-    places["left"] = 1
-    places.iloc[rows, places.columns.get_loc("left")] = 0
+    left = np.ones(len(frame), np.int64)
+    left[rows] = 0
+    places["left"] = left
     counted = places.groupby(names, sort=False, as_index=False)["left"].agg(["sum", "size"])
     counted.columns = [*names, "cases", "all"]
     table = counted.loc[(counted["cases"] > 0).to_numpy(dtype=bool), [*names, "cases"]].reset_index(drop=True)

@@ -90,7 +90,7 @@ def _signs(count: int) -> Iterator[Floats]:
     yield np.ones((1, count))
     step = max(1, _AT_A_TIME // count)  # the draws are the same however many are made at a time
     for start in range(0, DRAWS, step):
-        yield 1.0 - 2.0 * rng.integers(2, size=(min(step, DRAWS - start), count))
+        yield np.asarray(1.0 - 2.0 * rng.integers(2, size=(min(step, DRAWS - start), count)), np.float64)
 
 
 def _p(values: Floats) -> float:

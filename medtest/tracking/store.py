@@ -93,7 +93,7 @@ def experiments(uri: str, most: int = 60) -> list[tuple[str, str]]:
     try:
         with quiet():
             client = MlflowClient(tracking_uri=uri)
-            held = client.search_experiments(max_results=most + 1, order_by=["last_update_time DESC"])
+            held = list(client.search_experiments(max_results=most + 1, order_by=["last_update_time DESC"]))
             found = [one for one in held if one.name != "Default"][:most]
             for one in found:
                 window.offer(client, one)

@@ -62,7 +62,8 @@ def gaussian_weights(sigma: float) -> NDArray[np.float64]:
     """
     places = np.arange(-int(4.0 * sigma + 0.5), int(4.0 * sigma + 0.5) + 1)
     weights = exp(-0.5 / (sigma * sigma) * places**2)
-    return weights / weights.sum()
+    weights /= weights.sum()
+    return weights
 
 
 class JpegLevel(Level):
@@ -186,7 +187,7 @@ def smooth_field(shape: tuple[int, ...], order: int, rng: np.random.Generator) -
     field = np.zeros(shape, np.float32)
     for exponents in np.ndindex(*[order + 1] * len(shape)):
         if 1 <= sum(exponents) <= order:
-            term = np.float32(rng.standard_normal())
+            term: NDArray[np.float32] = np.asarray(rng.standard_normal(), np.float32)
             for number_, (axis, exponent) in enumerate(zip(axes, exponents, strict=True)):
                 along = [1] * len(shape)
                 along[number_] = -1
