@@ -67,9 +67,11 @@ def gains_matrix(gains: tuple[float, float, float]) -> NDArray[np.float32]:
 
 def mean_luma(seed: PreparedSeed) -> float:
     """Mean luma of the whole image, frame included as torchvision does, in grey levels; once per seed."""
-    return seed.memo(
-        "lighting.mean_luma", lambda: float(sum(map(operator.mul, cv2.mean(seed.image)[:3], LUMA.tolist())))
-    )
+
+    def measured() -> float:
+        return float(sum(map(operator.mul, cv2.mean(seed.image)[:3], LUMA.tolist())))
+
+    return seed.memo("lighting.mean_luma", measured)
 
 
 def recolour(seed: PreparedSeed, matrix: NDArray[np.float32]) -> Image:

@@ -165,9 +165,8 @@ def _flips(sides: Mapping[str, Records], place: Axes) -> Iterator[tuple[Layout, 
     for name, one in there.items():
         value, known = one.changes(AUTO)
         size = one.sizes[:, None] if one.multi else 1.0
-        flips.append(
-            Side(name=name, part=np.rint(value * size).ravel(), whole=(known * size).ravel().astype(np.float64))
-        )
+        whole = np.asarray(known * size, np.float64).ravel()
+        flips.append(Side(name=name, part=np.rint(value * size).ravel(), whole=whole))
     repeated = first.rows.shape[1] - 1
     relation = place.relation[first.first]
     yield (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from medtest.api.redact import redact
 from medtest.cases import Address, Ask, Verdict
@@ -214,8 +214,9 @@ class Asker:
                 answer = Answer(output=None, verdict=Verdict.ERROR, reason=output, elapsed_ms=each)
             else:
                 # Before anything is read from it: evidence must stand in the words as they are kept.
-                words = replace(output, **{name: redact(getattr(output, name)) for name in _WORDS})
-                answer = Answer(output=words, elapsed_ms=each)
+                words: Mapping[str, Any] = {name: redact(getattr(output, name)) for name in _WORDS}
+                output = replace(output, **words)
+                answer = Answer(output=output, elapsed_ms=each)
             self._answered(share, case, made, answer)
         share.under_way -= 1
         return share
