@@ -30,11 +30,11 @@ from pydantic import Field, field_validator
 from medtest.cases import SOURCE, AnswerOutput, Ask, Effect, Json, Output, PreparedSeed, Verdict
 from medtest.errors import Mistake, UserMistakes, nearest_name
 from medtest.oracles import criteria
+from medtest.oracles.answer_reading import ANSWERED, CUT, REFUSALS, clean, read_answer, reading, stage_of, truth_of
 from medtest.oracles.base import Oracle
 from medtest.plugins import PartSettings
 from medtest.records import ANSWER_FACTORS
 from medtest.vqa.answers.answer import Answer, State
-from medtest.vqa.answers.parse import parse, parse_all
 from medtest.vqa.expectations import Inserted
 from medtest.vqa.inserted import inserted_of
 from medtest.vqa.judging import Judged, judge, said, wanted_text
@@ -50,10 +50,6 @@ _DECIDE = (
     *("verdict", "reason", "agreement", "self_agreement"),
 )
 """Columns of a record on which its judgement rests, and those that say whether it was judged at all."""
-_CUT = "…"
-ANSWERED = "answered"
-REFUSALS = frozenset({"refusal", "content_filter"})
-"""States of a reply that are a refusal whatever its words."""
 
 WHY: dict[str, str] = {
     "may change": "the relation may rightly change this answer",
@@ -153,8 +149,8 @@ class Answers(Oracle):
             return columns
         ask = _ask(seed, answer)
         before = source if isinstance(source, AnswerOutput) and not answer.address.is_source else None
-        read, truth = _read(ask, answer), _truth(ask)
-        of_source = None if before is None else _read(ask, before)
+        read, truth = read_answer(ask, answer), truth_of(ask)
+        of_source = None if before is None else read_answer(ask, before)
         expected = self._expected(ask, answer)
         judged = self._judged(ask, answer, before, effect)
         compared = None if judged.by_source is None else judged.by_source.comparison
@@ -229,7 +225,7 @@ class Answers(Oracle):
     def reread(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return what is read from a record's words; nothing where they were cut to what a record keeps."""
         kind, words = row["kind"], row["answer"]
-        if not kind or row["state"] is None or words is None or (len(words) >= MOST_WORDS and words.endswith(_CUT)):
+        if not kind or row["state"] is None or words is None or (len(words) >= MOST_WORDS and words.endswith(CUT)):
             return {}
         known = by_name(str(row["item"]))
         read = reading(words, str(row["reply"]), str(kind), None if known is None else known.id)
@@ -290,34 +286,12 @@ class Answers(Oracle):
     def _judged(self, ask: Ask, answer: AnswerOutput, source: AnswerOutput | None, effect: Effect) -> Judged:
         return judge(
             self._expected(ask, answer),
-            _read(ask, answer),
-            source=None if source is None or answer.address.is_source else _read(ask, source),
-            truth=_truth(ask),
+            read_answer(ask, answer),
+            source=None if source is None or answer.address.is_source else read_answer(ask, source),
+            truth=truth_of(ask),
             inserted=inserted_of(effect),
             tolerance=self.settings.tolerance,
         )
-
-
-def clean(text: str, most: int) -> str:
-    """Return a text that any file takes, at most ``most`` characters long: no lone surrogates, no control characters.
-
-    Args:
-        text: From outside, of any length.
-        most: Characters that are kept.
-    """
-    kept = text[: most + 1].encode("utf-8", "replace").decode("utf-8")
-    kept = "".join(one if one.isprintable() or one == "\n" else " " for one in kept).strip()
-    return kept if len(text) <= most else f"{kept[: most - 1].rstrip()}{_CUT}"
-
-
-def stage_of(answer: AnswerOutput) -> str:
-    """Return what a record says of who read an answer.
-
-    Returns:
-        ``schema`` where it came in the shape that was asked for, ``rules`` where its words were parsed, "" where there
-        was nothing to read: the server refused, broke off, or sent something else. A judge's reading is of a view.
-    """
-    return ("schema" if answer.shaped else "rules") if answer.state == ANSWERED else ""
 
 
 def _ask(seed: PreparedSeed, answer: AnswerOutput) -> Ask:
@@ -331,33 +305,6 @@ def _ask(seed: PreparedSeed, answer: AnswerOutput) -> Ask:
 @lru_cache(maxsize=512)
 def _question(ask: Ask) -> Question:
     return Question(id=ask.id, name=ask.item, text=ask.text, kind=Kind(ask.kind))
-
-
-@lru_cache(maxsize=4096)
-def _parsed(text: str, kind: str, item: int | None) -> Answer:
-    return parse(text, Kind(kind), item)
-
-
-@lru_cache(maxsize=4096)
-def _parsed_all(texts: tuple[str, ...], kind: str, item: int | None) -> Answer:
-    return parse_all(list(texts), Kind(kind), item)
-
-
-def _read(ask: Ask, answer: AnswerOutput) -> Answer:
-    return reading(answer.text, answer.state, ask.kind, ask.id)
-
-
-def reading(words: str, reply: str, kind: str, item: int | None) -> Answer:
-    """Return what an answer says, whatever its words where the server itself refused or broke off."""
-    if reply in REFUSALS:
-        return Answer(kind=Kind(kind), state=State.REFUSAL)
-    if reply != ANSWERED:
-        return Answer(kind=Kind(kind), state=State.UNPARSED)
-    return _parsed(words, kind, item)
-
-
-def _truth(ask: Ask) -> Answer | None:
-    return _parsed_all(ask.truth, ask.kind, ask.id) if ask.truth else None
 
 
 def _against_truth(found: Judged) -> dict[str, float | None]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from medtest.tracking.runs import FAILED, FINISHED, Child, Parents, Picture, Tracker, flat_params, metric_name
+from medtest.tracking.params import flat_params, metric_name
+from medtest.tracking.runs import FAILED, FINISHED, Child, Parents, Picture, Tracker
 from medtest.tracking.store import ensure_store, experiments, is_remote, local_uri, prepare_store, store_uri, where
 
 __all__ = [

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from medtest import signals
 from medtest.errors import NotTracked
 from medtest.tracking import window
+from medtest.tracking.params import NOT_ALLOWED, VALUE_LENGTH, clean_params, metric_name
 from medtest.tracking.store import (
     STORE,
     configure,
@@ -37,10 +37,6 @@ if TYPE_CHECKING:
     from mlflow.entities import Metric
 
 FINISHED, FAILED = "FINISHED", "FAILED"
-
-_VALUE_LENGTH = 5900
-_KEY_LENGTH = 240
-_NOT_ALLOWED = re.compile(r"[^A-Za-z0-9_\-./ ]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -262,7 +258,7 @@ class Tracker:
     def _write(self, run_id: str, child: Child) -> None:
         from mlflow.entities import Param
 
-        params = [Param(key, value) for key, value in _clean_params(child.params).items()]
+        params = [Param(key, value) for key, value in clean_params(child.params).items()]
         for start in range(0, len(params), 90):
             self._client.log_batch(run_id, params=params[start : start + 90])
         self._log(run_id, child.metrics, child.tags)
@@ -281,7 +277,7 @@ class Tracker:
         from mlflow.entities import RunTag
 
         new = self._new_metrics(run_id, metrics)
-        labels = [RunTag(key, value[:_VALUE_LENGTH]) for key, value in tags.items()]
+        labels = [RunTag(key, value[:VALUE_LENGTH]) for key, value in tags.items()]
         for start in range(0, len(new), 900):
             self._client.log_batch(run_id, metrics=new[start : start + 900])
         for start in range(0, len(labels), 90):
@@ -340,7 +336,7 @@ class Tracker:
         with Image.open(picture.path) as image:
             shown = image.convert("RGB")
         shown.thumbnail((1100, 1100))
-        key = _NOT_ALLOWED.sub("_", picture.key)
+        key = NOT_ALLOWED.sub("_", picture.key)
         self._client.log_image(run_id, shown, key=key, step=picture.step, synchronous=True)
 
     @contextlib.contextmanager
@@ -365,41 +361,5 @@ def _goes_on(run: Any, child: Child) -> bool:
     kept: Mapping[str, str] = run.data.params
     names: Set[str] = {metric_name(key) for key in child.metrics}
     return set(run.data.metrics) <= names and all(
-        kept.get(key, value) == value for key, value in _clean_params(child.params).items()
+        kept.get(key, value) == value for key, value in clean_params(child.params).items()
     )
-
-
-def metric_name(name: str) -> str:
-    """Return a metric's name with nothing but the characters that every MLflow store takes."""
-    return _NOT_ALLOWED.sub("_", name)[:_KEY_LENGTH]
-
-
-def flat_params(covers: Mapping[str, Any]) -> dict[str, str]:
-    """Return what a digest covers as flat params: ``relations.blur``, ``system.fingerprint.weights``.
-
-    Relations' and other parts' settings stay JSON text, so that a run has tens of params and not hundreds.
-    """
-    found: dict[str, str] = {}
-    for key, value in covers.items():
-        if key in {"seeds", "relations"} and isinstance(value, Mapping):
-            for name, entry in value.items():
-                found[f"{key}.{name}"] = _text(entry)
-        elif key == "system" and isinstance(value, Mapping):
-            for name, entry in value.items():
-                if isinstance(entry, Mapping):
-                    found |= {f"system.{name}.{inner}": _text(deep) for inner, deep in entry.items()}
-                else:
-                    found[f"system.{name}"] = _text(entry)
-        elif isinstance(value, Mapping):
-            found |= {f"{key}.{name}": _text(entry) for name, entry in value.items()}
-        else:
-            found[key] = _text(value)
-    return found
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)
-
-
-def _clean_params(params: Mapping[str, str]) -> dict[str, str]:
-    return {_NOT_ALLOWED.sub("_", key)[:_KEY_LENGTH]: value[:_VALUE_LENGTH] for key, value in params.items()}

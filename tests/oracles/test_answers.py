@@ -12,7 +12,8 @@ from question_seeds import ask_of, seed_of
 
 from medtest.cases import Address, AnswerOutput, Ask, Effect, Json, Verdict
 from medtest.oracles import criteria
-from medtest.oracles.answers import MOST_WORDS, WHY, Answers, clean
+from medtest.oracles.answer_reading import clean
+from medtest.oracles.answers import MOST_WORDS, WHY, Answers
 from medtest.oracles.criteria import Against
 from medtest.suite.model import Criterion
 from medtest.systems.answering.shapes import said

@@ -28,7 +28,8 @@ from medtest.api.request import State as ReplyState
 from medtest.api.retry import Retries
 from medtest.cases import Json
 from medtest.errors import ExitCode, FolderInUse, MedtestError, Mistake, OutputProblem
-from medtest.systems.answering.openai_compatible import CACHE, OpenAICompatible, holds_secret, key_as_name
+from medtest.systems.answering.misplaced_keys import holds_secret, key_as_name
+from medtest.systems.answering.openai_compatible import CACHE, OpenAICompatible
 from medtest.systems.asking import BudgetLimits
 from medtest.vqa.reading import REVISION, SYSTEM_PROMPT, JudgeReply, Reading, Unread, reading_of
 from medtest.vqa.values import Kind

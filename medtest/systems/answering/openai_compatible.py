@@ -23,12 +23,12 @@ from medtest.api.campaign import Campaign
 from medtest.api.client import Caller, Endpoint
 from medtest.api.gate import Gate, shared_gate
 from medtest.api.ledger import Ledger, doubtful_words
-from medtest.api.redact import SECRET_NAMES, redact
 from medtest.api.request import Outcome, Parameters, Picture, Request
 from medtest.api.retry import Retries
 from medtest.cases import Json
 from medtest.errors import MedtestError, Mistake
 from medtest.plugins import TRUSTED
+from medtest.systems.answering.misplaced_keys import holds_secret, key_as_name
 from medtest.systems.answering.outputs import asked_of
 from medtest.systems.answering.prompts import PromptSettings, prompt_of
 from medtest.systems.answering.shapes import shape_of, shape_of_all
@@ -46,28 +46,6 @@ _OURS = frozenset(
     | {"response_format"}
 )
 """Fields of a body by which answers are read and budgets kept: they have settings of their own, or one value only."""
-
-
-def holds_secret(value: Any, name: str = "") -> bool:
-    """Whether further fields of a body hold what looks like a key, by its name or by itself."""
-    if isinstance(value, Mapping):
-        return any(holds_secret(item, str(key)) for key, item in value.items())
-    if isinstance(value, list | tuple):
-        return any(holds_secret(item, name) for item in value)
-    if not isinstance(value, str) or not value:
-        return False
-    return bool(SECRET_NAMES.search(name)) or redact(value) != value
-
-
-def key_as_name(where: str, key: str) -> Mistake:
-    """Return the mistake of typing what looks like a key as a model's name, which stands in records and reports."""
-    return Mistake(
-        where=where,
-        key=key,
-        found="what looks like a key (not shown)",
-        allowed="the model's name as the server knows it",
-        fix="name the environment variable that holds the key in key_variable",
-    )
 
 
 class PriceSettings(BaseModel):
