@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 _NO_KEY = "none"
+_BROKE = 3
+"""Statuses 500 to calls with a schema, before any answer to one, after which a server is asked in words."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FILTERED = ("content_filter", "content_policy", "moderation")
 _SCHEMA_WORDS = ("response_format", "json_schema", "structured", "text.format", "schema")
@@ -203,6 +205,7 @@ class Caller:
         self.endpoint, self.parameters = endpoint, parameters
         self.call_seconds = call_seconds
         self.takes_schema = True
+        self._schema_answered, self._schema_broke = False, 0
         self._connections = max_in_flight
         self._opened: AsyncOpenAI | None = None
 
@@ -270,6 +273,7 @@ class Caller:
                 reason=redact(why),
                 maybe_billed=True,
             )
+        self._schema_answered = self._schema_answered or (request.answer_model is not None and not plain)
         return Reply(
             status=status,
             headers=headers,
@@ -329,6 +333,14 @@ class Caller:
             reason=f"the request cannot be made ({type(error).__name__}: {reason_of(error, _MOST_SHOWN)})",
         )
 
+    def _breaks_on_schemas(self, status: int) -> bool:
+        """Say whether a server that has answered nothing by schema seems to break on it, without a word of why.
+
+        A lone 500 may be an accident, and is tried again as it is.
+        """
+        self._schema_broke += status == 500
+        return status in (400, 415, 422, 501) or self._schema_broke >= _BROKE
+
     def _status(self, error: Any, request: Request, plain: bool, seconds: float) -> Reply:
         status = int(error.status_code)
         headers = _lower(error.response.headers)
@@ -344,14 +356,19 @@ class Caller:
             return Reply(trouble=Trouble.NO_CREDIT, **common)
         if status == 429:
             return Reply(trouble=Trouble.THROTTLED, **common)
-        if status in AGAIN:
-            return Reply(trouble=Trouble.STATUS, **common)
         if status in (400, 403) and any(word in words for word in _FILTERED):
             return Reply(state=State.CONTENT_FILTER, text="", **common)
         structured = request.answer_model is not None and not plain
+        if structured and request.words_do and not self._schema_answered and self._breaks_on_schemas(status):
+            self.takes_schema = False
+            return Reply(trouble=Trouble.NO_SCHEMA, **common)
+        if status in AGAIN:
+            return Reply(trouble=Trouble.STATUS, **common)
         if structured and status in (400, 404, 415, 422, 501) and any(word in words for word in _SCHEMA_WORDS):
             self.takes_schema = False
             return Reply(trouble=Trouble.NO_SCHEMA, **common)
+        if plain and request.words_do and not self._schema_answered:
+            self.takes_schema = True  # it was not the schema
         return Reply(trouble=Trouble.REJECTED, **common)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 
 _LEAST_VARIANCE = 0.01
-_SATURATED = 0.5
+_SATURATED = 0.6
 _NEAR = 0.5
 _IN_TIME = 0.9
 _PATIENCE = 10
@@ -72,7 +72,7 @@ class Load:
             self.ceiling = max(1, min(self.ceiling, beside - 1))
 
     def full(self) -> bool:
-        """Say whether latency surely grows in step with the calls under way, or more than half so fast."""
+        """Say whether latency surely grows in step with the calls under way, or six tenths so fast."""
         slope, error = self._slope()
         return slope - error > _SATURATED
 

@@ -23,7 +23,8 @@ class Eyes(litserve.LitAPI):
     def predict(self, request: Any) -> Iterator[dict[str, Any]]:
         content = request.messages[-1].content
         (picture,) = (part.image_url for part in content if part.type == "image_url")
-        (question,) = (part.text for part in content if part.type == "text")
+        (text,) = (part.text for part in content if part.type == "text")
+        question = text.partition("\n\nAnswer with one JSON object")[0]
         head, _, coded = getattr(picture, "url", picture).partition(",")
         assert head == "data:image/png;base64"
         with Image.open(io.BytesIO(base64.b64decode(coded))) as opened:

@@ -16,7 +16,7 @@ from answering_parts import answering_suite
 from runner_helpers import assert_equal_records, go, records
 from runner_parts import Dim, plan_of
 
-from medtest.api.faults_server import Faults, FaultServer, serving, serving_server
+from medtest.api.faults_server import BadRequest, Faults, FaultServer, serving, serving_server
 from medtest.api.ledger import Ledger
 from medtest.api.redact import redact
 from medtest.errors import ExitCode, UserMistakes
@@ -113,6 +113,23 @@ def test_single_questions_are_asked_by_schema_first_and_words_will_do(
     assert set(frame.said) == {"7"}
     assert set(frame.state) == {"answered"}
     assert set(seen) == {attempts == 1}
+
+
+@pytest.mark.parametrize(("status", "more"), [(500, 3), (422, 1)])
+def test_a_server_that_breaks_on_schemas_without_a_word_is_asked_in_words(
+    tmp_path: Path, status: int, more: int
+) -> None:
+    def answer(body: Mapping[str, Any]) -> str:
+        if "response_format" in body:
+            raise BadRequest("broken", status=status) if status < 500 else RuntimeError("broken")
+        return "7"
+
+    with serving(answer=answer) as server:
+        suite = answering_suite(server.base_url, seeds=1, structured="first", max_in_flight=1)
+        frame = records(go(suite, tmp_path))
+        assert server.counts["received"] <= QUESTIONS * ROW + more
+    assert set(frame.said) == {"7"}
+    assert set(frame.state) == {"answered"}
 
 
 def test_a_folder_begun_under_the_default_before_is_gone_on_with(tmp_path: Path) -> None:

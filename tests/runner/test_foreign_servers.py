@@ -77,7 +77,11 @@ def test_litserve_sees_the_pixels_that_were_sent(tmp_path: Path) -> None:
         outcome = go(suite, tmp_path / "each")
         together = answering_suite(base_url, seeds=2, questions={"together": True})
         at_once = records(go(together, tmp_path / "together"))
+        by_schema = records(go(answering_suite(base_url, seeds=2, structured="first"), tmp_path / "first"))
     frame = records(outcome)
+    # It breaks (500) on a schema of a single question: asked in words it answers as it does without one.
+    assert set(by_schema.state) == {"answered"}, set(by_schema.reason)
+    assert list(by_schema.said) == list(frame.said[: len(by_schema)])
     assert len(frame) == 3 * QUESTIONS * ROW
     assert set(frame.state) == {"answered"}
     # The same cases, measured in this process on the arrays themselves.
@@ -111,7 +115,13 @@ def test_transformers_serve_and_this_process_answer_alike(tmp_path: Path) -> Non
             base_url, seeds=2, model="talker", max_tokens=12, max_in_flight=1, detail=None, structured="never"
         )
         outcome = go(suite, tmp_path / "served")
+        asked = {"model": "talker", "max_tokens": 12, "max_in_flight": 1, "detail": None}
+        first = answering_suite(base_url, seeds=1, structured="first", **asked)
+        by_schema = records(go(first, tmp_path / "first"))
     served = records(outcome)
+    # It takes a schema and heeds it not: the words are read as words.
+    assert list(by_schema.said) == list(served.said[: len(by_schema)])
+    assert list(by_schema.state) == list(served.state[: len(by_schema)])
     assert len(served) == 2 * QUESTIONS * ROW
     assert set(served.state) <= {"answered", "length"}
     assert served.said.nunique() > len(served) // 2, "answers depend on image and question"
