@@ -46,11 +46,13 @@ class _State:
     told: bool = False
     held: int = 0
     again: bool = False
+    due: bool = False
     process: bool = False
 
     def begin(self) -> None:
         """Forget what was before."""
-        self.phase, self.given, self.told, self.held, self.again = "start", False, False, 0, False
+        self.phase, self.given, self.told, self.held = "start", False, False, 0
+        self.again = self.due = False
 
 
 _STATE = _State()
@@ -73,11 +75,13 @@ def check() -> None:
         KeyboardInterrupt: One did.
     """
     if _STATE.given and not _STATE.held:
+        _STATE.due = False
         raise KeyboardInterrupt
 
 
 def tell() -> int:
     """Say what is kept, once, and return the exit code."""
+    _STATE.due = False
     if not _STATE.told:
         _STATE.told = True
         sys.stdout.flush()
@@ -142,7 +146,8 @@ def given() -> bool:
 def _stop(number: int, frame: FrameType | None) -> None:
     if _STATE.again:
         _STATE.again = False
-        _raise(frame)
+        if _STATE.due:  # else it was raised meanwhile, and would cut what says so
+            _raise(frame)
         return
     if _STATE.given or _STATE.phase == "start":
         _end(number, frame)
@@ -159,11 +164,13 @@ def _raise(frame: FrameType | None) -> None:
     """Raise KeyboardInterrupt, once no import is under way: extension modules print it and raise something else."""
     if _STATE.held:
         return
+    _STATE.due = True
     if _importing(frame):
         later = threading.Timer(_LATER_SECONDS, _again)
         later.daemon = True
         later.start()
         return
+    _STATE.due = False
     raise KeyboardInterrupt
 
 

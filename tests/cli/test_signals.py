@@ -162,3 +162,21 @@ def test_no_import_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
             time.sleep(10)
     assert "cut_short" in sys.modules
     del sys.modules["cut_short"]
+
+
+def test_a_signal_that_waited_for_an_import_is_raised_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "signalled.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with signals.handled():
+        signals.phase("tables")
+        with pytest.raises(KeyboardInterrupt):
+            import signalled
+
+            signals.phase("tracking")  # looks before the deferred one comes
+            assert signalled
+        time.sleep(4 * signals._LATER_SECONDS)  # it comes here, where the message is written
+        assert signals.tell() == 130
+    sys.modules.pop("signalled")
+    assert TRACKING in capsys.readouterr().err
