@@ -79,7 +79,7 @@ def append(
             size = os.fstat(file).st_size
             torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"
             text = json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n"
-            os.write(file, (b"\n" if torn else b"") + text.encode())
+            os.write(file, (b"\n" if torn else b"") + text.encode(errors="backslashreplace"))
             os.fsync(file)
         finally:
             os.close(file)

@@ -155,9 +155,12 @@ def writing(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def writing_text(path: Path) -> Iterator[IO[str]]:
-    """Open a UTF-8 file as :func:`writing` does; line feeds stay as they are."""
+    """Open a UTF-8 file as :func:`writing` does; line feeds stay as they are.
+
+    Bytes of a command line that are no UTF-8 (folders named under another encoding) are written out, by their number.
+    """
     with writing(path) as file:
-        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="")
         yield text
         text.flush()
         text.detach()

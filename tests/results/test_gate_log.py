@@ -8,6 +8,7 @@ from pathlib import Path
 
 from medtest.results import gate_log
 from medtest.results.gates import GateResult
+from medtest.runner.folder import write_run
 from medtest.suite.model import Gate
 
 STRICT, LOOSE = Gate(max_percent=5), Gate(max_percent=50, relation="blur")
@@ -65,3 +66,11 @@ def test_lines_of_several_writers_do_not_mix(tmp_path: Path) -> None:
         writer.join()
     assert len(gate_log.read(tmp_path)) == 81
     assert len((tmp_path / gate_log.FILE).read_bytes().splitlines()) == 81
+
+
+def test_a_command_with_bytes_that_are_no_utf_8_is_kept(tmp_path: Path) -> None:
+    command = "python run.py data=caf\udce9"  # how Python gives the argument b"data=caf\xe9"
+    keep(tmp_path, result(STRICT, held=False), command=command)
+    assert [one["command"] for one in gate_log.read(tmp_path)] == [command]
+    write_run(tmp_path, {"command": command})
+    assert json.loads((tmp_path / "run.json").read_text(encoding="utf-8")) == {"command": command}
