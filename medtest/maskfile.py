@@ -50,6 +50,9 @@ BLACK, WHITE = 16, 239
 _FEW = 24
 """So many levels or fewer are drawn, not measured: labels, with or without soft edges."""
 
+_MOST_LEVELS = 256
+"""Dark pictures of more levels than this are measured (depths, probabilities): no level of theirs is looked at."""
+
 _SHARE_FEW, _SHARE_MANY = 0.005, 0.05
 """Least part of what is not black that a level takes to count, in pictures of few levels and of many."""
 
@@ -187,6 +190,8 @@ def _of_levels(
     numbers, counts = np.unique(levels, return_counts=True)
     if not numbers.any():
         return np.zeros(light.shape, np.bool_), False
+    if len(numbers) > _MOST_LEVELS:
+        raise BadFileError(f"holds nothing above 127 (brightest value {_brightest(numbers)}); {_CURE}")
     coherent = [n for n, count in zip(numbers, counts, strict=True) if n != 0 and _holds_together(levels == n, count)]
     if not coherent:
         if int(light.max()) > MAX_LABEL or (lossless and float(numbers.max()) > MAX_LABEL):
@@ -240,7 +245,9 @@ def _nearest(levels: NDArray[np.generic], light: NDArray[np.uint8], values: Sequ
 
 
 def _holds_together(part: Mask, area: int) -> bool:
-    squares = cv2.erode(part.view(np.uint8), np.ones((2, 2), np.uint8))
+    if area < 4:  # no square
+        return False
+    squares = part[:-1, :-1] & part[1:, :-1] & part[:-1, 1:] & part[1:, 1:]  # all inside: beyond the border is nothing
     return int(np.count_nonzero(squares)) >= _COHERENT * area > 0
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image as Pillow
 
+from medtest import maskfile
 from medtest.imagefile import BadFileError
 from medtest.maskfile import decode_mask, read_bright
 
@@ -105,6 +106,26 @@ def test_specks_are_noise(share):
     read = decode_mask(encode(noise.astype(np.uint8)))
     assert not read.mask.any()
     assert read.specks and read.revised
+
+
+@pytest.mark.parametrize("corner", [(0, 0), (0, slice(0, 2)), (slice(0, 2), 0)])
+def test_specks_on_the_border_are_noise_too(corner):
+    noise = (RNG.random((120, 160)) < 0.01) * RNG.integers(1, 3, (120, 160))
+    noise[:2, :2] = 0
+    noise[corner] = 3
+    read = decode_mask(encode(noise.astype(np.uint8)))
+    assert not read.mask.any()
+    assert read.specks
+
+
+@pytest.mark.parametrize("top", [0.02, 0.4, 30_000])
+def test_a_dark_picture_of_thousands_of_levels_is_refused_without_a_look_at_each(monkeypatch, top):
+    looked = []
+    monkeypatch.setattr(maskfile, "_holds_together", lambda part, area: looked.append(area))
+    depths = RNG.random((64, 64)) * top
+    with pytest.raises(BadFileError, match=r"holds nothing above 127"):
+        decode_mask(encode(depths.astype(np.float32 if top < 1 else np.uint16), "TIFF"))
+    assert not looked
 
 
 def test_a_black_jpeg_with_noise_is_empty_and_one_of_labels_is_refused():
