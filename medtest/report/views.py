@@ -34,8 +34,10 @@ from medtest.systems.answering.judge import Readings
 
 READINGS = "readings.json"
 """What a judge read, in the folder of its view: with it tables are made again without asking."""
-_ONLY_A_VIEW = ("oracles", "judge.", "judge=", "limit=", "only=")
-"""How tokens begin that decide what is shown and not what a folder holds."""
+_JUDGING = ("oracles", "judge.", "judge=")
+"""How tokens begin that decide how records are judged and not what a folder holds."""
+_CHOOSING = ("limit=", "only=")
+"""How tokens begin that choose cases."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,6 +263,7 @@ def _account(
     }
     if view.asked is not None:
         content |= {
+            "partial": tables.counts.cases < one.planned,
             "cases_finished": tables.counts.cases,
             "cases_asked": view.asked.count,
             "cases_reused": one.cases_reused,
@@ -268,20 +271,22 @@ def _account(
         }
     write_run(target, content)
     if own and not own.get("command"):  # for the report that medtest tables makes of the folder alone
-        write_run(one.folder, {**own, "command": _without_view(invocation.command), "reference": beside})
+        write_run(one.folder, {**own, "command": _without_view(invocation.command, one), "reference": beside})
     return content
 
 
 def _command(view: View, invocation: Invocation, one: SystemOutcome) -> str:
     """Return the command that gives what a view shows."""
-    if not view.beside:
-        return invocation.command
-    return str(read_run(one.folder).get("command") or _without_view(invocation.command))
+    return _without_view(invocation.command, one) if view.beside else invocation.command
 
 
-def _without_view(command: str) -> str:
-    """Return the command that gives what the folder holds, judged as the suite does."""
-    return shlex.join(token for token in shlex.split(command) if not token.lstrip("+~").startswith(_ONLY_A_VIEW))
+def _without_view(command: str, one: SystemOutcome) -> str:
+    """Return the command that gives what the folder holds, judged as the suite does.
+
+    Where the folder holds more than the call asked for, no choice of cases that was typed gives all of it.
+    """
+    left_out = (*_JUDGING, *_CHOOSING) if one.finished > one.asked_finished else _JUDGING
+    return shlex.join(token for token in shlex.split(command) if not token.lstrip("+~").startswith(left_out))
 
 
 def _reference(suite: Suite, invocation: Invocation, outcome: RunOutcome) -> Path | None:

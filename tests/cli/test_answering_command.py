@@ -45,7 +45,7 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
 
 
 def ledger_of(home: Path) -> Path | None:
-    return next(iter(home.glob("outputs/medvqa/openai_compatible/*/ledger.sqlite")), None)
+    return next(iter(home.glob("outputs/medvqa/*/*/ledger.sqlite")), None)
 
 
 def kept(home: Path) -> int:
@@ -61,7 +61,7 @@ def kept(home: Path) -> int:
 
 
 def records(home: Path) -> pd.DataFrame:
-    (path,) = home.glob("outputs/medvqa/openai_compatible/*/records.parquet")
+    (path,) = home.glob("outputs/medvqa/*/*/records.parquet")
     table = pd.read_parquet(path).drop(columns=list(UNEQUAL_COLUMNS))
     return table.sort_values(["relation", "repeat", "item"]).reset_index(drop=True)
 

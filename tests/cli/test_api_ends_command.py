@@ -29,7 +29,7 @@ def typed(base_url: str, *more: str) -> list[str]:
 
 
 def records(home: Path) -> pd.DataFrame:
-    (path,) = home.glob("outputs/medvqa/openai_compatible/*/records.parquet")
+    (path,) = home.glob("outputs/medvqa/*/*/records.parquet")
     return pd.read_parquet(path)
 
 

@@ -143,7 +143,7 @@ def judge(server: Talking, *more: str) -> list[str]:
 
 
 def folder_of(home: Path) -> Path:
-    (path,) = home.glob("outputs/medvqa/openai_compatible/*/")
+    (path,) = home.glob("outputs/medvqa/*/*/")
     return path
 
 

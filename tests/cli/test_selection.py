@@ -31,9 +31,9 @@ def brittle(image):
     return np.full(image.shape[:2], image.mean() > 60.0)
 
 def broken_on_some(image):
-    if image.mean() > 60.0:
+    if image.mean() > 90.0:
         raise RuntimeError("no answer today")
-    return np.ones(image.shape[:2], dtype=bool)
+    return np.full(image.shape[:2], image.mean() > 60.0)
 """
 ROW = 4
 """Cases of a seed: the source, the unchanged image, two severities."""
@@ -82,6 +82,7 @@ def test_a_limit_in_a_full_folder_is_shown_in_a_view(work: Path, capsys: pytest.
     assert f"Report:  {(view / 'report.html').relative_to(work)}" in said
     assert (generated(folder), generated(view)) == (8, 2)
     assert pq.read_table(view / "cases.parquet").num_rows == ROW
+    assert (read_run(folder)["partial"], read_run(view)["partial"]) == (False, True)
     assert "1 of 4 images" in (view / "report.html").read_text()
     samples = json.loads((view / "samples" / "index.json").read_text())
     assert {entry["seed_id"] for entry in samples} == {"phantom-0000"}
@@ -112,6 +113,7 @@ def test_all_cases_under_another_oracle_keep_their_view(work: Path) -> None:
     (view,) = (folder / "views").iterdir()
     assert not (view / "cases.parquet").exists()
     assert generated(folder) == 4  # the folder's own tables are of the same cases
+    assert read_run(folder)["command"].endswith("tracking=none limit=2")
     assert run("oracles.primary.threshold=0.5") == 0
     assert list((folder / "views").iterdir()) == [view]
     assert (generated(view), generated(folder)) == (8, 8)
@@ -127,7 +129,7 @@ def test_a_case_that_ran_is_in_the_folders_own_tables_at_once(work: Path) -> Non
     assert (generated(folder), generated(view)) == (4, 2)
     assert "2 of 4 images: 8 of 16 cases of the suite are finished." in (folder / "report.html").read_text()
     assert read_run(folder)["cases_finished"] == 2 * ROW
-    assert "only=" not in read_run(folder)["command"]
+    assert read_run(folder)["command"].endswith("tracking=none")  # neither choice gives both images
     assert read_run(view)["command"].endswith("only=seed:phantom-0002")
 
 
@@ -161,6 +163,8 @@ def test_one_full_and_one_partial_system_are_shown_alike(work: Path, capsys: pyt
     (digest,) = names[0]
     assert {generated(folder / "views" / digest) for folder in (full, partial)} == {4}
     assert (generated(full), generated(partial)) == (8, 4)
+    assert read_run(partial)["command"].endswith("tracking=none limit=2")
+    assert read_run(full)["command"].endswith("tracking=none")
     assert (work / "outputs" / "tiny" / f"comparison-{digest}.html").is_file()
     assert "2 of 4 images" in capsys.readouterr().out
 
@@ -175,6 +179,8 @@ def test_errors_and_gates_of_other_cases_do_not_decide(work: Path, capsys: pytes
     capsys.readouterr()
     lines = [json.loads(line) for line in (folder / "gates.jsonl").read_text().splitlines()]
     assert [(line["view"], line["shown"]) for line in lines] == [("", "")]
+    # the first image breaks nothing, and turns dark enough to be a violation
+    assert run(gate, "only=seed:phantom-0000", function="broken_on_some") == 1
     # without gates: the report keeps what they found
     assert run("max_error_percent=100", function="broken_on_some") == 0
     report = (folder / "report.html").read_text()
