@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 _FIGURES = 3
-_FACTS = ("System", "Suite", "Source cases", "Follow-ups", "Finished")
+_FACTS = ("System", "Model", "Suite", "Source cases", "Follow-ups", "Finished")
 
 
 def front(page: Mapping[str, Any], weakest: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -24,6 +24,7 @@ def front(page: Mapping[str, Any], weakest: Mapping[str, Any] | None) -> dict[st
         "held": _held(page),
         "figures": list(cards[:_FIGURES]),
         "weakest": weakest,
+        "warnings": list(page["warnings"]),
         "picture": _picture(page["strips"], weakest),
         "curve": next(iter(page["curves"]), None),
     }
@@ -50,7 +51,4 @@ def _verdict(page: Mapping[str, Any]) -> str:
         return f"No gate is set now. Judged last at {last['time']}, suite version {last['version']}: {last['line']}"
     if not page["gates"]:
         return "The suite sets no gate: the figures tell what was found, and nobody has said what would be enough."
-    number = len(page["gates"])
-    if page["gates_held"]:
-        return "The gate is held." if number == 1 else f"All {number} gates are held."
     return str(page["gates_line"])

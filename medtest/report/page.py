@@ -116,6 +116,7 @@ def report_page(material: Material) -> dict[str, Any]:
         "not_judged": _not_judged(row),
         "too_many_errors": _too_many_errors(material),
         "reasons": tables.counts.reasons,
+        "warnings": tables.warnings,
         "notices": [*tables.warnings, *material.notices],
         "command": material.command,
         "origin": _origin(material),

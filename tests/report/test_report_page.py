@@ -19,6 +19,7 @@ from medtest.report.cases import replay_command
 from medtest.report.console import efr_view, on_sources
 from medtest.report.figures import Bar, Odds, difference_panel, odds_panel, shade
 from medtest.report.finish import finish
+from medtest.report.front import front
 from medtest.report.heat import percent
 from medtest.report.page import report_page
 from medtest.report.views import remake
@@ -277,14 +278,25 @@ def test_a_report_holds_no_notice_of_another_system(tmp_path):
         assert list(material.notices) == [words[own], "for all"]
 
 
+def test_the_first_printed_page_names_the_gate_that_held_and_the_model(tmp_path) -> None:
+    suite = make_suite(gates=(Gate(max_percent=95),))
+    page = report_page(finish(suite, invocation(tmp_path), leave_run(tmp_path, suite, ("alpha",))).materials[0])
+    assert page["front"]["held"]
+    assert page["front"]["verdict"] == page["gates_line"]
+    assert "is not above 95 %" in page["gates_line"]
+    assert front({**page, "facts": [("Model", "net.onnx"), ("Device", "cpu")]}, None)["facts"] == [
+        ("Model", "net.onnx")
+    ]
+
+
 def test_the_first_printed_page_says_what_matters_and_is_for_paper_alone(finished) -> None:
     result, _ = finished
     page = result.reports[0].read_text(encoding="utf-8")
-    front = page[page.index('<section class="front"') : page.index('<header class="top">')]
+    printed = page[page.index('<section class="front"') : page.index('<header class="top">')]
     weakest = next(card for card in report_page(result.materials[0])["cards"] if card.get("weakest"))
     for words in (result.materials[0].system, "EFR overall", weakest["name"], "On source images", "data:image/jpeg"):
-        assert words in front
-    assert front.count('class="card"') == 3 and "banner" in front
+        assert words in printed
+    assert printed.count('class="card"') == 3 and "banner" in printed
     style = page[page.index("<style>") : page.index("</style>")]
     assert ".front { display: none; }" in style
     assert "break-after: page" in style[style.index("@media print") :]
@@ -318,7 +330,8 @@ def test_images_that_fail_and_data_sets_that_prove_little_are_named(tmp_path):
     warning = "phantoms: the mean dice of unchanged images is 0."
     page = result.reports[0].read_text(encoding="utf-8")
     assert warning in page
-    assert "these figures rest on 8 of 20 images." in page
+    printed = page[page.index('<section class="front"') : page.index('<header class="top">')]
+    assert all("these figures rest on 8 of 20 images." in part for part in (printed, page.replace(printed, "")))
     worst = pd.read_csv(folder / "tables" / "images.csv").query("violations > 0")
     assert f"The {min(10, len(worst))} images with most violations" in page
     assert worst.worst_address.iloc[0] in page
