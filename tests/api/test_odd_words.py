@@ -12,7 +12,7 @@ import pytest
 from api_parts import asked, questions
 from pydantic import BaseModel
 
-from medtest.api.faults_server import BadRequest, FaultServer, Refused, serving, serving_server
+from medtest.api.faults_server import BadRequest, Refused, serving
 from medtest.api.ledger import Ledger
 from medtest.api.request import State
 
@@ -62,21 +62,16 @@ def test_odd_signs_are_kept_and_asked_about_once(name: str, tmp_path: Path) -> N
         assert ledger.totals().under_way == 0
 
 
-class OddServer(FaultServer):
-    """Completions whose every field but the words is what no server should send."""
-
-    usage: Any = None
-
-    def _completion(self, *_: Any, **__: Any) -> dict[str, Any]:  # type: ignore[override]
-        choice = {"message": {"content": "Two."}, "finish_reason": ["half \ud83d"]}
-        return {"choices": [choice], "usage": self.usage, "model": ["half", "\ud83d" * 5000]}
+def _odd_body(usage: Any) -> dict[str, Any]:
+    """Return a completion whose every field but the words is what no server should send."""
+    choice = {"message": {"content": "Two."}, "finish_reason": ["half \ud83d"]}
+    return {"choices": [choice], "usage": usage, "model": ["half", "\ud83d" * 5000]}
 
 
 @pytest.mark.parametrize("usage", [{"prompt_tokens": 10**30, "completion_tokens": 7}, {"prompt_tokens": True}, [], 7])
-def test_fields_that_no_column_holds(usage: Any, tmp_path: Path) -> None:
-    odd = OddServer()
-    odd.usage = usage
-    with serving_server(odd) as server:
+def test_fields_that_no_column_holds(usage: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("medtest.api.faults_server.completion", lambda *_, **__: _odd_body(usage))
+    with serving() as server:
         found = asked(tmp_path, server.base_url, questions(2))
     assert [outcome.text for outcome in found] == ["Two."] * 2
     assert all(outcome.prompt_tokens is None and 0 < len(outcome.model) <= 200 for outcome in found)

@@ -139,13 +139,14 @@ def test_tables_are_made_again_of_runs_and_of_no_copy(tmp_path: Path, capsys: py
         (copy / name).write_bytes((folder / name).read_bytes())
     (tmp_path / "outputs" / "a training").mkdir()
     (tmp_path / "outputs" / "a training" / "run.json").write_text("{}")
-    before = {path: path.read_bytes() for path in (folder / "tables").glob("*.csv")}
+    before = {path: path.read_bytes() for path in folder.rglob("tables/*.csv")}
+    assert {path.parents[1] for path in before} == {folder, folder / "views" / "0123456789abcdef"}
     for path in before:
         path.unlink()
     assert run_app(["tables", str(tmp_path)]) == 0
-    assert {path: path.read_bytes() for path in (folder / "tables").glob("*.csv")} == before
+    assert {path: path.read_bytes() for path in folder.rglob("tables/*.csv")} == before
     assert sorted(path.name for path in copy.iterdir()) == ["records.parquet", "run.json", "suite.yaml"]
-    assert capsys.readouterr().out.count("report.html") == 2
+    assert capsys.readouterr().out.count("report.html") == 4  # two systems and their views
 
 
 def test_help_groups_its_commands_and_cuts_no_summary(monkeypatch: pytest.MonkeyPatch) -> None:
