@@ -45,6 +45,7 @@ def serve_ui(*, host: str, port: int, console: Console) -> int:
     console.print("MLflow's server starts …", markup=False)
     command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", uri]
     command += ["--artifacts-destination", str(home() / "mlruns"), "--host", host, "--port", str(port)]
+    command += ["--uvicorn-opts", "--log-level warning"]  # else its log stands before our links, and a line a request
     if host in ("127.0.0.1", "localhost"):
         command += ["--workers", "1"]
     process = subprocess.Popen(command, env={**os.environ, **_VIEWER})  # noqa: S603 - our own interpreter

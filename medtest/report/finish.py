@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import RenderableType
@@ -93,7 +93,8 @@ def finish(
     codes, problems, tracked = [outcome.stopped], [], parents
     try:
         made = [make_results(asked_for, invocation, outcome, phase)]
-        alone = own or (None if view else suite)
+        # Gates are of what was asked: on the folders' own tables the last evaluation stands.
+        alone = None if view and own is None else replace(own or suite, gates=())
         if asked_for.digest and alone is not None and any(tables_are_stale(one.folder) for one in outcome.systems):
             made.append(make_results(View(suite=alone, beside=True), invocation, outcome, phase))
         if invocation.track:

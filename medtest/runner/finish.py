@@ -194,7 +194,7 @@ class Finisher:
             "suite_version": suite.version,
             "system": outcome.record_name,
             "system_id": outcome.system,
-            "model": identity(self._system(outcome.system)),
+            "model": identity(self._system(outcome.system), folders=suite.privacy.seed_ids == "plain"),
             "digest": outcome.digest,
             "covers": covers,
             "finished_at": utc_now(),

@@ -92,7 +92,7 @@ class LogLines:
             return
         self._last = now
         parts = [f"{count.done:,} of {count.total:,} cases"]
-        if rate:
+        if rate and count.done < count.total:  # while workers end, no case is added and the rate would only fall
             parts.append(f"{rate:.1f} a second" if rate >= 0.95 else f"{60 * rate:.1f} a minute")
         parts.append(self._pace.left(count))
         parts.append(f"{count.violations:,} violation{'' if count.violations == 1 else 's'}")

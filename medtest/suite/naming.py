@@ -25,8 +25,9 @@ def named(suite: Suite, typed: str | None) -> Suite:
     if typed is not None:
         _check(typed, list(systems))
         return replace(suite, systems=tuple(replace(plan, shown=typed) for plan in suite.systems))
+    plain = suite.privacy.seed_ids == "plain"
     names = {
-        plan.id: given_name(systems[plan.id], plan.info.defaults) if plan.id == plan.info.name else ""
+        plan.id: given_name(systems[plan.id], plan.info.defaults, folders=plain) if plan.id == plan.info.name else ""
         for plan in suite.systems
     }
     found = distinct(names, systems)

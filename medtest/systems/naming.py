@@ -32,17 +32,21 @@ _DEVICES = re.compile(r"con|prn|aux|nul|com[0-9]|lpt[0-9]")
 """What Windows takes for devices, whatever the folder."""
 
 
-def given_name(system: System, defaults: Mapping[str, Any]) -> str:
+def given_name(system: System, defaults: Mapping[str, Any], *, folders: bool = True) -> str:
     """Return a name from what the user brought, or "" where all of the system ships with medtest.
 
     Args:
         system: The system, not opened.
         defaults: Its settings where nobody says otherwise.
+        folders: Whether a folder may give its name; not where ids are hashed, for folders may be called as patients
+            are.
     """
     for key in BROUGHT:
         field = type(system.settings).model_fields.get(key)
         value = getattr(system.settings, key, None)
         if isinstance(value, str) and value.strip() and value != defaults.get(key, field and field.default):
+            if not folders and Path(value).expanduser().is_dir():
+                return ""
             name = clean(_stem(key, value), value)
             return _of_family(system, name) if key == "checkpoint" else name
     return ""
@@ -92,10 +96,14 @@ def clean(text: str, whole: str = "") -> str:
     return _harmless(name)
 
 
-def identity(system: System) -> dict[str, str]:
+def identity(system: System, *, folders: bool = True) -> dict[str, str]:
     """Return what says which model a system is: ``file`` and ``sha256``, or ``model`` and ``host``; "" is left out.
 
     Files are named without their folders. What cannot be read has no SHA-256.
+
+    Args:
+        system: The system.
+        folders: Whether a folder may be named, as in :func:`given_name`.
     """
     settings = system.settings
     endpoint = getattr(system, "endpoint", None)
@@ -104,14 +112,16 @@ def identity(system: System) -> dict[str, str]:
         shown = (host.hostname or "") + (f":{host.port}" if host.port else "")
         found = {"model": str(getattr(settings, "model", "")), "host": shown}
     else:
-        found = {"file": _file_of(system), "sha256": _sha256(system)}
+        found = {"file": _file_of(system, folders=folders), "sha256": _sha256(system)}
     return {key: value for key, value in found.items() if value}
 
 
-def _file_of(system: System) -> str:
+def _file_of(system: System, *, folders: bool) -> str:
     for key in ("target", "path", "folder", "checkpoint"):
         value = getattr(system.settings, key, None)
         if isinstance(value, str) and value.strip():
+            if not folders and Path(value).expanduser().is_dir():
+                return ""
             return _last(value) if key != "target" or not _is_file(value) else PurePosixPath(value).name
     weights = getattr(system, "compact_weights", None)
     return weights.name if isinstance(weights, Path) and weights.is_file() else ""

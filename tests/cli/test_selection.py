@@ -124,13 +124,17 @@ def test_a_case_that_ran_is_in_the_folders_own_tables_at_once(work: Path) -> Non
     assert run("limit=1") == 0
     folder = folder_of(work)
     assert generated(folder) == 2
-    assert run("only=seed:phantom-0002") == 0  # the folder holds another image: a view, and the folder's own anew
+    gate = "gates=[{relation: contrast, max_percent: 100, bound: efr_percent}]"
+    assert run("only=seed:phantom-0002", gate) == 0  # the folder holds another image: a view, the folder's own anew
     (view,) = (folder / "views").iterdir()
     assert (generated(folder), generated(view)) == (4, 2)
     assert "2 of 4 images: 8 of 16 cases of the suite are finished." in (folder / "report.html").read_text()
     assert read_run(folder)["cases_finished"] == 2 * ROW
-    assert read_run(folder)["command"].endswith("tracking=none")  # neither choice gives both images
-    assert read_run(view)["command"].endswith("only=seed:phantom-0002")
+    own = read_run(folder)["command"]
+    assert "only=" not in own and "limit=" not in own  # neither choice gives both images
+    assert "only=seed:phantom-0002" in read_run(view)["command"]
+    lines = [json.loads(line) for line in (folder / "gates.jsonl").read_text().splitlines()]
+    assert [line["view"] for line in lines] == [view.name]  # what was asked was judged, and nothing else
 
 
 @pytest.mark.slow

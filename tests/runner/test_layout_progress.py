@@ -82,7 +82,7 @@ def test_a_log_gets_a_line_every_half_minute_and_the_phases() -> None:
         "0:00:30  300 of 8,100 cases, 10.0 a second, 13 min left, 30 violations",
         "0:01:00  600 of 8,100 cases, 10.0 a second, 12 min left, 60 violations, 1 error",
         "0:01:30  900 of 8,100 cases, 10.0 a second, 12 min left, 90 violations, 1 error",
-        "0:15:00  8,100 of 8,100 cases, 9.0 a second, finishing, 99 violations, 1 error, $0.31",
+        "0:15:00  8,100 of 8,100 cases, finishing, 99 violations, 1 error, $0.31",
         "0:15:01  tables",
         "0:15:01  report",
         "0:15:01  tracking",

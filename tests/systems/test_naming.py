@@ -43,6 +43,18 @@ def test_a_name_comes_of_what_was_given(typed: list[str], name: str) -> None:
     assert names(*typed) == [name]
 
 
+def test_a_folder_names_nothing_where_ids_are_hashed(tmp_path: Path) -> None:
+    # folders may be called as patients are
+    maps = tmp_path / "doe_jane"
+    maps.mkdir()
+    typed = ["seeds.phantoms.count=1", "model=predictions", f"folder={maps}"]
+    for hashed, name, file in ((False, "doe_jane", {"file": "doe_jane"}), (True, "predictions", {})):
+        suite = load("polyp_seg", [*typed, *(["privacy={seed_ids: hashed}"] if hashed else [])]).suite
+        (system,) = suite.build_systems().values()
+        assert system.record_name == name
+        assert {key: value for key, value in identity(system, folders=not hashed).items() if key == "file"} == file
+
+
 def test_the_name_changes_no_digest_and_no_suite_yaml() -> None:
     plain = load("polyp_seg", ["model=sanet"]).suite
     called = load("polyp_seg", ["model=sanet", "name=v2"]).suite
