@@ -15,6 +15,29 @@ ID_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 """Names of suites, systems, relations and data sets, and their ids."""
 
 
+def stem_text(relation: str, severity: int, frame: int, repeat: int) -> str:
+    """Return what tells the cases of one image apart: ``<relation>_s<severity>_f<frame>_r<repeat>``."""
+    return f"{relation}_s{severity}_f{frame}_r{repeat}"
+
+
+def address_text(
+    dataset: str, seed_id: str, relation: str, severity: int, frame: int, repeat: int, item: str = ""
+) -> str:
+    """Return an address as records, reports and ``medtest replay`` write it, a question's name behind its image's.
+
+    Args:
+        dataset: Data set id; this and the following in the order of :data:`medtest.records.KEY_COLUMNS`.
+        seed_id: Id of the source case, the hashed one where it is to be shown so.
+        relation: The relation's id.
+        severity: 1–5, or 0.
+        frame: Index in a sequence.
+        repeat: Number of the draw.
+        item: A question, "" where there is none.
+    """
+    text = f"{dataset}/{seed_id}/{stem_text(relation, severity, frame, repeat)}"
+    return f"{text}/{item}" if item else text
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Address:
     """Where a case lives; its random numbers come from here and from the suite's seed alone.
@@ -62,8 +85,9 @@ class Address:
     @property
     def stem(self) -> str:
         """File name of an exported follow-up, without suffix: ``<relation>_s<severity>_f<frame>_r<repeat>``."""
-        return f"{self.relation}_s{self.severity}_f{self.frame}_r{self.repeat}"
+        return stem_text(self.relation, self.severity, self.frame, self.repeat)
 
     def __str__(self) -> str:
-        text = f"{self.dataset}/{self.seed_id}/{self.stem}"
-        return f"{text}/{self.item}" if self.item else text
+        return address_text(
+            self.dataset, self.seed_id, self.relation, self.severity, self.frame, self.repeat, self.item
+        )

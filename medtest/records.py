@@ -7,9 +7,12 @@ of these rows.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
 
 import pyarrow as pa
+
+from medtest.address import address_text
 
 Row: TypeAlias = dict[str, object]
 
@@ -27,6 +30,7 @@ FIXED_COLUMNS: tuple[tuple[str, pa.DataType], ...] = (
     ("scale", pa.float64()),
     ("frame", pa.int32()),
     ("repeat", pa.int32()),
+    ("address", pa.string()),
     ("params", pa.string()),
     ("source_sha256", pa.string()),
     ("followup_sha256", pa.string()),
@@ -38,6 +42,9 @@ FIXED_COLUMNS: tuple[tuple[str, pa.DataType], ...] = (
 
 KEY_COLUMNS: tuple[str, ...] = ("dataset", "seed_id", "relation", "severity", "frame", "repeat", "item")
 """What identifies a case within one system's folder."""
+
+ADDRESS = "address"
+"""The same in one text, as reports print it and ``medtest replay`` takes it; records of the version before lack it."""
 
 UNEQUAL_COLUMNS: tuple[str, ...] = ("elapsed_ms", "seconds", "attempts")
 """Columns that may differ between two runs whose records are called equal: how long a case and its call took, and how
@@ -85,6 +92,15 @@ ANSWER_FACTORS: tuple[str, ...] = LABEL_FACTORS
 CASE_FACTORS: tuple[str, ...] = ("factor_object_area", "factor_lesion_distance")
 """Factor columns that belong to the follow-up: object area as fraction of the field, distance from it to the nearest
 lesion pixel in pixels; null where there is no object or no lesion."""
+
+
+def addresses(columns: Mapping[str, Iterable[Any]]) -> list[str]:
+    """Return the addresses of records.
+
+    Args:
+        columns: The key columns, with ids as the records show them.
+    """
+    return [address_text(*key) for key in zip(*(columns[name] for name in KEY_COLUMNS), strict=True)]
 
 
 def is_simulated(system: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from medtest.address import address_text
 from medtest.results.answer_records import answered
 from medtest.results.answer_rows import SOURCE, UNCHANGED
 from medtest.results.records_io import Records
@@ -84,11 +85,9 @@ class Illustration:
 
     def address(self, picture: Shown) -> str:
         """Return a picture's address, as reports print it."""
-        return f"{self.dataset}/{self.seed_id}/{_stem(picture)}"
-
-
-def _stem(picture: Shown) -> str:
-    return f"{picture.relation}_s{picture.severity}_f{picture.frame}_r{picture.repeat}"
+        return address_text(
+            self.dataset, self.seed_id, picture.relation, picture.severity, picture.frame, picture.repeat
+        )
 
 
 def worst_images(records: Records, most: int = MOST_IMAGES) -> tuple[Illustration, ...]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from medtest.address import address_text
 from medtest.results.cells import Axes
 from medtest.results.decisions import EXPECTED, LABEL, Bools, Floats, probabilities_of
 from medtest.results.flips import AUTO, Sequences, sequences_of
@@ -62,7 +63,7 @@ class Film:
 
     def address(self, frame: int) -> str:
         """Return the address of a frame as the report and ``medtest replay`` write it."""
-        return f"{self.dataset}/{self.seed_id}/{self.relation}_s{self.severity}_f{frame}_r{self.repeat}"
+        return address_text(self.dataset, self.seed_id, self.relation, self.severity, frame, self.repeat)
 
 
 def worst_sequences(

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import UNCHANGED, Address
+from medtest.cases import UNCHANGED
 from medtest.oracles import criteria
+from medtest.records import ADDRESS, KEY_COLUMNS, addresses
 from medtest.results.cells import Axes, axes, status
 from medtest.results.records_io import Floats, Records
 from medtest.suite.model import Criterion
@@ -123,14 +124,11 @@ class _Cases:
         return places[np.lexsort(keys)]
 
     def addresses(self, rows: NDArray[np.intp]) -> list[str]:
-        """Return the addresses of follow-ups, by their places."""
+        """Return the addresses of follow-ups, by their places; made of the keys where the records lack them."""
         frame = self.records.followups.iloc[rows]
-        texts = (frame[name].astype(str) for name in ("dataset", "seed_id", "relation", "item"))
-        numbers = (frame[name].astype(int) for name in ("severity", "frame", "repeat"))
-        return [
-            str(Address(dataset=d, seed_id=i, relation=r, item=q, severity=s, frame=f, repeat=n))
-            for d, i, r, q, s, f, n in zip(*texts, *numbers, strict=True)
-        ]
+        if ADDRESS in frame.columns:
+            return [str(text) for text in frame[ADDRESS]]
+        return addresses({name: frame[name].tolist() for name in KEY_COLUMNS})
 
     def table(
         self, *, changed_only: bool = False, violated_only: bool = False, most: int | None = None

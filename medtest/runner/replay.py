@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from medtest.address import stem_text
 from medtest.cases import SOURCE, Address, Image, Mask, Params, PreparedSeed, SeedRef
 from medtest.errors import MedtestError, Mistake, UserMistakes, nearest_name
 from medtest.runner.parts import Parts
@@ -181,7 +182,7 @@ def _case(parts: Parts, ref: SeedRef, key: tuple[str, int, int, int]) -> int:
         if (case.relation, case.severity, case.frame, case.repeat) == key:
             return index
     stems = [case.stem for case in cases]
-    wanted = f"{key[0]}_s{key[1]}_f{key[2]}_r{key[3]}"
+    wanted = stem_text(*key)
     if key[0] == SOURCE or key[0] in parts.relations:
         same = [stem for stem in stems if stem.startswith(f"{key[0]}_s")]
         raise _no_such("case", wanted, f"{same[0]} … {same[-1]}", stems)

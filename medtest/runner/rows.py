@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from medtest.address import address_text
 from medtest.api.redact import visible
 from medtest.cases import Address, FollowUp, SeedRef, Verdict
 from medtest.oracles.base import Oracle
@@ -109,11 +110,13 @@ class RowMaker:
         follow = case.follow
         facts = follow.facts if follow is not None else {}
         strata = dict(ref.strata)
+        shown = self._names.seed_id(address.dataset, address.seed_id)
+        case_of = (address.relation, address.severity, address.frame, address.repeat, address.item)
         return (
             *self._suite,
             system,
             address.dataset,
-            self._names.seed_id(address.dataset, address.seed_id),
+            shown,
             self._names.cluster(ref),
             address.item,
             address.relation,
@@ -122,6 +125,7 @@ class RowMaker:
             None if follow is None else float(follow.scale),
             address.frame,
             address.repeat,
+            address_text(address.dataset, shown, *case_of),
             "" if follow is None else visible(params_text(self._scrub.params(follow.params, ref))),
             source_sha,
             case.sha256,

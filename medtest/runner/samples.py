@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from medtest.address import address_text
 from medtest.cases import SOURCE, UNCHANGED
 from medtest.oracles import criteria
 from medtest.oracles.base import Oracle
@@ -79,8 +80,9 @@ class Sample:
     @property
     def address(self) -> str:
         """The case's address as the report and ``medtest replay`` write it."""
-        text = f"{self.dataset}/{self.seed_id}/{self.relation}_s{self.severity}_f{self.frame}_r{self.repeat}"
-        return f"{text}/{self.item}" if self.item else text
+        return address_text(
+            self.dataset, self.seed_id, self.relation, self.severity, self.frame, self.repeat, self.item
+        )
 
     def caption(self, system: str) -> tuple[str, str]:
         """Return title and detail of the strip."""

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from medtest.records import ADDRESS, KEY_COLUMNS, addresses
+
 CONTENT, CSV, SEALED = b"medtest.content", b"medtest.csv", b"medtest.sealed"
 """Keys of a file's metadata: the seal of its content, the SHA-256 of the ``records.csv`` beside it, and that it has a
 seal, which stands with the schema and is kept by whoever writes the table anew."""
@@ -69,12 +71,19 @@ def _values(array: Any) -> Iterable[bytes]:
 
 
 def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return a table with the columns of a schema: those it lacks are empty, others of it are left out."""
-    columns = [
-        table.column(field.name) if field.name in table.column_names else pa.nulls(table.num_rows, field.type)
-        for field in schema
-    ]
+    """Return a table with the columns of a schema: those it lacks are empty, others of it are left out.
+
+    A lacking address is made of the key columns.
+    """
+    there = set(table.column_names)
+    columns = [table.column(field.name) if field.name in there else _made(table, field) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema.remove_metadata())
+
+
+def _made(table: pa.Table, field: pa.Field) -> pa.Array:
+    if field.name == ADDRESS:
+        return pa.array(addresses({name: table[name].to_pylist() for name in KEY_COLUMNS}), field.type)
+    return pa.nulls(table.num_rows, field.type)
 
 
 def file_sha256(path: Path) -> bytes:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from medtest.address import address_text
 from medtest.study.questions import Role
 
 Phase: TypeAlias = Literal["training", "main"]
@@ -63,7 +64,7 @@ class Item:
     @property
     def address(self) -> str:
         """The case's address, as records and reports write it."""
-        return f"{self.dataset}/{self.seed_id}/{self.relation}_s{self.severity}_f{self.frame}_r{self.repeat}"
+        return address_text(self.dataset, self.seed_id, self.relation, self.severity, self.frame, self.repeat)
 
     @property
     def source(self) -> str:

@@ -52,7 +52,9 @@ def make_records(
         for index in range(number):
             rows += _rows_of_seed(rng, dataset, index, severities, clusters, labelled, errors, skips)
     schema = contract.schema(Masks.scores, Masks.self_scores, ("sex",))
-    return pd.DataFrame(rows).reindex(columns=schema.names)
+    frame = pd.DataFrame(rows)
+    frame[contract.ADDRESS] = contract.addresses(frame)
+    return frame.reindex(columns=schema.names)
 
 
 def _rows_of_seed(rng, dataset, index, severities, clusters, labelled, errors, skips):

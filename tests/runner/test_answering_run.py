@@ -43,6 +43,7 @@ def test_every_question_is_asked_once_and_recorded(tmp_path: Path) -> None:
     frame = records(outcome)
     assert len(frame) == 3 * QUESTIONS * ROW == server.counts["received"]
     assert set(frame.state) == {"answered"}
+    assert frame.address.is_unique and all(a.endswith(f"/{q}") for a, q in zip(frame.address, frame.item, strict=True))
     assert frame.said.str.match(r".+ \([0-9a-f]{12}\)").all()
     assert frame.said.nunique() > len(frame) // 2
     assert (frame.prompt_tokens > 0).all()

@@ -53,6 +53,7 @@ def test_every_frame_has_a_record(whole: Any) -> None:
     assert len(frame) == 6 * CASES
     fade = frame[frame.relation == "fade"]
     assert list(fade["frame"][:8]) == [0, 1, 2, 3, 0, 1, 2, 3]
+    assert list(fade["address"][:2]) == [f"{fade.dataset.iloc[0]}/shade-000/fade_s1_f{n}_r0" for n in (0, 1)]
     assert list(fade["severity"][:8]) == [1] * 4 + [2] * 4
     assert (fade[fade.frame == 0].followup_sha256 == fade[fade.frame == 0].source_sha256).all()
     assert fade[fade.frame == 0].elapsed_ms.isna().all(), "the source itself is not asked about again"

@@ -42,9 +42,13 @@ def test_no_file_names_a_seed_and_numbers_are_the_same(tmp_path: Path) -> None:
         if path.is_file() and path.suffix != ".png":
             assert b"patient-" not in path.read_bytes() and b"jane-doe" not in path.read_bytes(), path
     assert "patient" not in "".join(outcome.notices)
-    same = [c for c in plain.columns if c not in ("seed_id", "cluster", "reason", "elapsed_ms")]
+    same = [c for c in plain.columns if c not in ("seed_id", "cluster", "address", "reason", "elapsed_ms")]
     assert plain[same].equals(hashed[same])
     assert hashed["seed_id"].nunique() == 2 and hashed["cluster"].nunique() == 1
+    row = hashed.relation.tolist().index("dim")
+    shown, address = hashed.address[row], plain.address[row]
+    assert shown == address.replace(plain.seed_id[row], hashed.seed_id[row]) != address
+    assert str(replay_case(_suite(privacy=HASHED), Invocation(home=tmp_path / "hashed"), shown).address) == address
     assert hashed.reason[4].startswith("relation: RuntimeError: broken on")
 
 

@@ -38,6 +38,7 @@ def test_every_case_has_one_record_in_the_order_of_the_plan(whole: Any) -> None:
     assert list(frame["seed_id"]) == [f"patient-{i:04d}" for i in range(4) for _ in range(CASES)]
     assert list(frame["relation"][:CASES]) == ["source"] + ["dim"] * 5 + ["dim2"] * 5
     assert list(frame["severity"][:CASES]) == [0, 1, 2, 3, 4, 5, 1, 2, 3, 4, 5]
+    assert list(frame["address"][:2]) == [f"blobs/patient-0000/{case}_f0_r0" for case in ("source_s0", "dim_s1")]
 
 
 def test_a_record_says_what_a_hand_computation_says(whole: Any) -> None:
