@@ -51,7 +51,9 @@ def judged(
             notices.append(f"{system.record_name}: medtest read every answer; {judge.name} was not asked.")
             continue
         out.print(
-            f"{system.record_name}: {len(unread):,} answers to be read by a judge. {judge.notice()}", markup=False
+            f"{system.record_name}: {len(unread):,} answers to be read by a judge. {judge.notice()}",
+            markup=False,
+            soft_wrap=True,
         )
         with _shown(out, quiet=invocation.quiet) as progress:
             readings = judge.read(

@@ -74,7 +74,12 @@ def read_answers(path: Path, where: str = "") -> tuple[Given, ...]:
     except BadFileError as error:
         raise _stop(name, str(error)) from error
     except ValueError as error:
-        raise _stop(name, str(error), "CSV in UTF-8", "save it as UTF-8 (in a spreadsheet: CSV UTF-8)") from error
+        raise _stop(
+            name,
+            str(error),
+            "CSV in UTF-8, or in UTF-16 with its mark",
+            "save it as UTF-8 (in a spreadsheet: CSV UTF-8)",
+        ) from error
     rows = list(islice(_rows(text, name), MOST_ROWS + 1))
     if len(rows) > MOST_ROWS:
         raise _stop(name, f"has more than {MOST_ROWS:,} answers", f"at most {MOST_ROWS:,}")
