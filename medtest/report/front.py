@@ -21,20 +21,13 @@ def front(page: Mapping[str, Any], weakest: Mapping[str, Any] | None) -> dict[st
     return {
         "facts": named,
         "verdict": _verdict(page),
-        "held": _held(page),
+        "held": page["gates_judged"],
         "figures": list(cards[:_FIGURES]),
         "weakest": weakest,
         "warnings": list(page["warnings"]),
         "picture": _picture(page["strips"], weakest),
         "curve": next(iter(page["curves"]), None),
     }
-
-
-def _held(page: Mapping[str, Any]) -> bool | None:
-    """Return whether the gates held, now or when they were judged last; None where none ever was."""
-    if page["gates"]:
-        return bool(page["gates_held"])
-    return None if page["gates_last"] is None else bool(page["gates_last"]["held"])
 
 
 def _picture(strips: Sequence[Mapping[str, Any]], weakest: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

@@ -16,7 +16,7 @@ def gates(material: Material) -> dict[str, Any]:
     """Return the gates of a system as the report's template shows them.
 
     Where the call set none, the banner is that of the last evaluation of the same view: a report that failed does not
-    become one without gates.
+    become one without gates. ``gates_judged`` says whether those held, None where none was ever judged.
     """
     results = material.tables.gates
     kept = gate_log.last_of_each(gate_log.read(material.folder))
@@ -40,6 +40,7 @@ def gates(material: Material) -> dict[str, Any]:
         "gates_line": _line(told),
         "gates_before": [_evaluation(entry) for entry in earlier],
         "gates_last": None if results or last is None else _evaluation(last),
+        "gates_judged": not lost if results else None if last is None else last["result"] == gate_log.HELD,
     }
 
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 
 from medtest.cases import UNCHANGED
 from medtest.report import sections
+from medtest.report.gates import gates
 from medtest.report.heat import Rates, percent
 from medtest.report.material import Material
 from medtest.report.words import criterion_keys
-from medtest.results import efr
+from medtest.results import efr, gate_log
 from medtest.tracking.window import GATE, HEADLINE, WEAKEST
 
-_GATES = ("not held", "held", "none")
+_GATES = (gate_log.NOT_HELD, gate_log.HELD, "none")
 """The gravest first."""
 
 
@@ -48,8 +49,8 @@ def headline_of(material: Material, name: str) -> Headline:
     seeds, score = material.tables.seeds, sections.curve_score(material)
     if not seeds.empty and score in seeds.columns and seeds[score].notna().any():
         found["source_score"] = float(seeds[score].mean())
-    results = material.tables.gates
-    gate = "none" if not results else "held" if all(result.held for result in results) else "not held"
+    judged = gates(material)["gates_judged"]
+    gate = "none" if judged is None else gate_log.HELD if judged else gate_log.NOT_HELD
     worst = rates.weakest(primary)
     weakest = "none" if worst is None else f"{worst[0]}, {percent(worst[1]['efr_percent'])}"
     return Headline(

@@ -93,10 +93,10 @@ def source_warnings(records: Records, primary: Criterion) -> tuple[str, ...]:
         if mean < LOW_SOURCE:
             images = set(rows["seed_id"])
             rest = sum((name, one) in judged for one in images)
-            lines.append(
-                f"{name}: the mean {score} of unchanged images is {mean:.2f}; "
-                f"these figures rest on {rest:,} of {len(images):,} images."
-            )
+            rests = f"these figures rest on {rest:,} of {len(images):,} images"
+            if rest == len(images):
+                rests = "all of them are judged, and what is that bad has little left to lose"
+            lines.append(f"{name}: the mean {score} of unchanged images is {mean:.2f}; {rests}.")
     return tuple(lines)
 
 

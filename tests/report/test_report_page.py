@@ -20,6 +20,7 @@ from medtest.report.console import efr_view, on_sources
 from medtest.report.figures import Bar, Odds, difference_panel, odds_panel, shade
 from medtest.report.finish import finish
 from medtest.report.front import front
+from medtest.report.headline import headline_of
 from medtest.report.heat import percent
 from medtest.report.page import report_page
 from medtest.report.views import remake
@@ -114,6 +115,14 @@ def test_exit_code_tables_and_manifest(finished):
     for one in outcome.systems:
         listed = {line.split("  ", 1)[1] for line in (one.folder / "manifest.sha256").read_text().splitlines()}
         assert {"report.html", "tables/efr.csv", "records.parquet", "run.json", "samples/worst.png"} <= listed
+
+
+def test_a_call_without_gates_leaves_what_the_last_ones_found_in_the_report_and_in_mlflow(tmp_path):
+    outcome = leave_run(tmp_path, make_suite(gates=(Gate(max_percent=0.5),)), ("alpha",), seeds=4)
+    (judged,) = finish(make_suite(gates=(Gate(max_percent=0.5),)), invocation(tmp_path), outcome).materials
+    (later,) = finish(make_suite(), invocation(tmp_path), outcome).materials
+    assert [headline_of(one, "alpha").tags["gate"] for one in (judged, later)] == ["not held", "not held"]
+    assert "No gate is set now" in (outcome.systems[0].folder / "report.html").read_text()
 
 
 def test_remaking_a_folder_gives_the_same_tables(finished):

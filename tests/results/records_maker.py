@@ -52,9 +52,8 @@ def make_records(
         for index in range(number):
             rows += _rows_of_seed(rng, dataset, index, severities, clusters, labelled, errors, skips)
     schema = contract.schema(Masks.scores, Masks.self_scores, ("sex",))
-    frame = pd.DataFrame(rows)
-    frame[contract.ADDRESS] = contract.addresses(frame)
-    return frame.reindex(columns=schema.names)
+    frame = pd.DataFrame(rows).reindex(columns=schema.names)
+    return frame.assign(**{contract.ADDRESS: contract.addresses(frame)})
 
 
 def _rows_of_seed(rng, dataset, index, severities, clusters, labelled, errors, skips):

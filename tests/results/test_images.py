@@ -68,6 +68,11 @@ def test_a_data_set_on_which_the_system_fails_is_warned_of(frame: pd.DataFrame) 
     (line,) = source_warnings(Records.of(weak), PRIMARY)
     assert line.startswith("kvasir: the mean dice of unchanged images is 0.")
     assert line.endswith("these figures rest on 8 of 20 images.")
+    poor = frame.copy()
+    scores = ["dice", "source_dice"]
+    poor.loc[poor.dataset == "kvasir", scores] = 0.05 + 0.2 * poor.loc[poor.dataset == "kvasir", scores]
+    (line,) = source_warnings(Records.of(poor), PRIMARY)
+    assert line.endswith("all of them are judged, and what is that bad has little left to lose.")
 
 
 def test_labels_have_the_same_tables() -> None:
