@@ -26,7 +26,7 @@ import numpy as np  # noqa: E402
 
 from medtest.cases import Address, PreparedSeed, image_sha256  # noqa: E402
 from medtest.errors import NotApplicable  # noqa: E402
-from medtest.plugins import part  # noqa: E402
+from medtest.plugins import part, parts  # noqa: E402
 from medtest.preparation.prepare import prepare  # noqa: E402
 from medtest.results.answer_flips import flip_table  # noqa: E402
 from medtest.results.answer_rows import SOURCE, UNCHANGED, frame_of, judged_row  # noqa: E402
@@ -285,6 +285,11 @@ def _cases(pair: Pair, relation: str, item: str) -> tuple[Case, ...]:
 
 
 @cache
+def _effects(relation: str) -> frozenset[str]:
+    return frozenset() if relation == SOURCE else parts("relations")[relation].load().effects or frozenset()
+
+
+@cache
 def _judged_words(
     name: str, relation: str, repeat: int, truth: tuple[str, ...], inserted: Inserted | None, text: str, source: str
 ) -> dict[str, Any]:
@@ -299,6 +304,7 @@ def _judged_words(
         source=_parsed(name, source),
         truth=question.parse_truth(truth),
         matrix=default_matrix(),
+        effects=_effects(relation),
         inserted=inserted,
     )
 

@@ -38,7 +38,7 @@ from medtest.vqa.answers.answer import Answer, State
 from medtest.vqa.expectations import Inserted
 from medtest.vqa.inserted import inserted_of
 from medtest.vqa.judging import Judged, judge, said, wanted_text
-from medtest.vqa.matrix import Expectation, Matrix, Rule, expectation, overridden, own_questions
+from medtest.vqa.matrix import Expectation, Matrix, Rule, expectation, overridden, own_questions, stated
 from medtest.vqa.questions import Question, by_name
 from medtest.vqa.values import Kind, read_value
 from medtest.vqa.wording import MOST_WORDS, NOT_RELEVANT
@@ -47,7 +47,7 @@ MOST_EVIDENCE = 160
 _MOST_KEPT = 50_000
 _DECIDE = (
     *("relation", "item", "kind", "state", "said", "reply", "truth", "source_state", "source_said", "inserted"),
-    *("verdict", "reason", "agreement", "self_agreement"),
+    *("rule", "verdict", "reason", "agreement", "self_agreement"),
 )
 """Columns of a record on which its judgement rests, and those that say whether it was judged at all."""
 
@@ -222,6 +222,23 @@ class Answers(Oracle):
             if name not in there
         ]
 
+    def notices(self) -> list[str]:
+        """Return a line for every relation whose effects on answers are not known."""
+        lines = []
+        for relation, effects in self.effects.items():
+            own = {relation, self.relations.get(relation, relation)} & set(self._matrix.stated)
+            unknown = sorted(set(effects or ()) - set(self._matrix.shipped))
+            if own or not (unknown or effects is None):
+                continue
+            lines.append(
+                f"Relation {relation} does not say what it does to the picture (`effects` of its class): "
+                "every answer is expected to stay."
+                if effects is None
+                else f"Relation {relation} has the effect {', '.join(unknown)}, of which no expectation speaks: "
+                f"its answers may change and are not judged; oracles.expectations.{relation} says what to expect."
+            )
+        return lines
+
     def reread(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return what is read from a record's words; nothing where they were cut to what a record keeps."""
         kind, words = row["kind"], row["answer"]
@@ -247,7 +264,7 @@ class Answers(Oracle):
         inserted = _inserted_of_text(str(row["inserted"] or ""))
         question = Question(id=None, name=str(row["item"]), text="", kind=Kind(kind))
         invariant = Expectation(rule=Rule.INVARIANT)
-        expected = invariant if relation == SOURCE else self._expectation(relation, question)
+        expected = invariant if relation == SOURCE else self._expectation(relation, question, str(row["rule"] or ""))
         tolerance = self.settings.tolerance
         found = judge(expected, read, source=source, truth=truth, inserted=inserted, tolerance=tolerance)
         before = found
@@ -280,8 +297,13 @@ class Answers(Oracle):
             return Expectation(rule=Rule.INVARIANT)
         return self._expectation(answer.address.relation, _question(ask))
 
-    def _expectation(self, relation: str, question: Question) -> Expectation:
-        return expectation(self._matrix, relation, question, relations=self.relations)
+    def _expectation(self, relation: str, question: Question, recorded: str = "") -> Expectation:
+        """Return what is expected; what was ``recorded`` of a relation that is not installed, if nothing is stated."""
+        if recorded and relation not in self.effects:
+            said = stated(self._matrix, relation, question, relations=self.relations)
+            return said or Expectation.read(recorded)
+        effects = self.effects.get(relation) or frozenset()
+        return expectation(self._matrix, relation, question, effects=effects, relations=self.relations)
 
     def _judged(self, ask: Ask, answer: AnswerOutput, source: AnswerOutput | None, effect: Effect) -> Judged:
         return judge(

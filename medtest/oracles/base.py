@@ -28,6 +28,8 @@ class Oracle(Part, ABC):
         measures: Names of number columns that :meth:`measure` fills: what an answer cost, which is no score.
         seed_factors: Factor columns that belong to seeds of this kind.
         relations: The suite's relation ids with the name of their part; empty until the suite says so.
+        effects: The same ids with what the relation says it does to the picture (``Relation.effects``), None where it
+            does not say; an id whose relation is not installed is missing.
     """
 
     Settings: ClassVar[type[PartSettings]] = PartSettings
@@ -43,6 +45,7 @@ class Oracle(Part, ABC):
         self.settings = settings
         self.primary = primary
         self.relations: Mapping[str, str] = {}
+        self.effects: Mapping[str, frozenset[str] | None] = {}
 
     @abstractmethod
     def score(
@@ -77,6 +80,10 @@ class Oracle(Part, ABC):
     def measure(self, answer: Output) -> dict[str, float | None]:
         """Return the number columns of an answer that are no scores: a value for every name in ``measures``."""
         return dict.fromkeys(self.measures)
+
+    def notices(self) -> list[str]:
+        """Return lines for the user about what is judged under this suite, before anything runs."""
+        return []
 
     def unknown_items(self, items: Collection[str]) -> list[Mistake]:
         """Return what the settings say of questions that are not asked, which is known once seeds are listed.

@@ -47,6 +47,10 @@ class Relation(Part, ABC):
         scale_unit: Unit of :attr:`FollowUp.scale`, for axes of figures.
         touches_frame: True when it may change pixels on the black frame (text alone).
         any_image: True when it takes images of every dtype, range and dimension (noise), not 8-bit RGB alone.
+        effects: What it does to the picture, where that bears on what can rightly be said of it: ``relight``,
+            ``recolour``, ``hide``, ``move``, ``resize``, ``insert_instrument``, ``insert_text``, ``insert_finding``
+            (``medtest/vqa/expectations.yaml`` says what each may do to an answer), or a name of its own, which may
+            change every answer. Empty: no answer may become another; None: it does not say, and is taken so.
         alters: Words of diagnoses that it would alter (``vascular``): classes named so are refused in a suite of
             labels, unless the suite says ``may_alter``.
         alters_why: Why, in a phrase.
@@ -59,6 +63,7 @@ class Relation(Part, ABC):
     scale_unit: ClassVar[str] = ""
     touches_frame: ClassVar[bool] = False
     any_image: ClassVar[bool] = False
+    effects: ClassVar[frozenset[str] | None] = None
     alters: ClassVar[frozenset[str]] = frozenset()
     alters_why: ClassVar[str] = ""
 

@@ -157,6 +157,7 @@ class ExposureSettings(LeveledSettings[ExposureLevel]):
 
 class _Exposure(Relation):
     group: ClassVar[str] = "lighting"
+    effects: ClassVar[frozenset[str]] = frozenset({"relight"})
     scale_unit: ClassVar[str] = "mean distance of brightness, contrast and saturation factors from 1"
     published_status: ClassVar[str] = "assumed"
     rises: ClassVar[bool]
@@ -300,6 +301,7 @@ class WhiteBalance(Relation):
 
     Settings = WhiteBalanceSettings
     group: ClassVar[str] = "lighting"
+    effects: ClassVar[frozenset[str]] = frozenset({"recolour"})
     scale_unit: ClassVar[str] = "fraction taken from the cut channels"
     published_status: ClassVar[str] = "report"
 

@@ -34,6 +34,7 @@ class Measured(Relation):
 
     Settings = MeasuredSettings
     group: ClassVar[str] = "measured"
+    effects: ClassVar[frozenset[str]] = frozenset()
     any_image: ClassVar[bool] = True
 
     def severities(self) -> tuple[int, ...]:

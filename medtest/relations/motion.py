@@ -75,6 +75,7 @@ class Blur(Relation):
 
     Settings = BlurSettings
     group: ClassVar[str] = "motion"
+    effects: ClassVar[frozenset[str]] = frozenset({"hide"})
     scale_unit: ClassVar[str] = "σ of the Gaussian in pixels"
     published_status: ClassVar[str] = "report"
 

@@ -307,6 +307,7 @@ class Instrument(_Objects):
 
     Settings = InstrumentSettings
     kind: ClassVar[str] = "instrument"
+    effects: ClassVar[frozenset[str]] = frozenset({"insert_instrument"})
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
         """Draw the instrument, its angle, size and place.
@@ -335,6 +336,7 @@ class _Pieces(_Objects):
     """Several objects anywhere off the lesion."""
 
     Settings = PiecesSettings
+    effects: ClassVar[frozenset[str]] = frozenset({"insert_finding"})
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
         """Draw the pieces, their angles, sizes and places.

@@ -98,6 +98,7 @@ class Text(Relation):
 
     Settings = TextSettings
     group: ClassVar[str] = "non_objects"
+    effects: ClassVar[frozenset[str]] = frozenset({"insert_text"})
     scale_unit: ClassVar[str] = "height of all lines together (image height = 1)"
     published_status: ClassVar[str] = "assumed"
     touches_frame: ClassVar[bool] = True

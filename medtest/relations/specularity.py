@@ -122,6 +122,7 @@ class Specularity(Relation):
 
     Settings = SpecularitySettings
     group: ClassVar[str] = "lighting"
+    effects: ClassVar[frozenset[str]] = frozenset()
     scale_unit: ClassVar[str] = "spots · π · λ² (fraction of a square of the image's height)"
     published_status: ClassVar[str] = "assumed"
 

@@ -14,6 +14,7 @@ class Unchanged(Relation):
     """Give the source image again; its verdicts are the floor under every other rate and enter no ``overall`` row."""
 
     group: ClassVar[str] = "floor"
+    effects: ClassVar[frozenset[str]] = frozenset()
     any_image: ClassVar[bool] = True
 
     def severities(self) -> tuple[int, ...]:

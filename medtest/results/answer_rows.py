@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from medtest.vqa.answers.answer import Answer
@@ -51,6 +51,7 @@ def judged_row(
     matrix: Matrix,
     severity: int = 0,
     repeat: int = 0,
+    effects: Collection[str] = (),
     inserted: Inserted | None = None,
     tolerance: int = 0,
 ) -> dict[str, Any]:
@@ -66,10 +67,11 @@ def judged_row(
         matrix: Expectations.
         severity: Severity.
         repeat: Number of the repetition.
+        effects: What the relation does to the image (``Relation.effects``).
         inserted: What the relation put into the image.
         tolerance: King moves within which places count as the same.
     """
-    expected = expectation(matrix, relation, question)
+    expected = expectation(matrix, relation, question, effects=effects)
     before = expectation(Matrix(), SOURCE, question)
     found = judge(
         expected,

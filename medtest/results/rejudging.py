@@ -41,6 +41,8 @@ def oracle_in(folder: Path) -> Oracle:
         loaded = info.load()
         oracle: Oracle = loaded(loaded.Settings(**deep_merge(defaults, given)), primary=Criterion(**block["primary"]))
         oracle.relations = {name: str(one["relation"]) for name, one in content["relations"].items()}
+        there = parts("relations")
+        oracle.effects = {name: there[part].load().effects for name, part in oracle.relations.items() if part in there}
     except OSError as error:
         raise OutputProblem(f"{folder.name}/{_SUITE_FILE} cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:

@@ -94,7 +94,9 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
     mistakes = [mistake for system in systems.values() for mistake in system.check()]
     mistakes += fitting_mistakes(sources, systems)
     mistakes += altering_mistakes(suite, {source.dataset: source.classes() for source in sources})
-    mistakes += suite.build_oracle().unknown_items({item for ref in refs for item in ref.items})
+    oracle = suite.build_oracle()
+    mistakes += oracle.unknown_items({item for ref in refs for item in ref.items})
+    notices += oracle.notices()
     if mistakes:
         raise UserMistakes(mistakes)
     key = load_key(invocation.home) if suite.privacy.seed_ids == "hashed" else None

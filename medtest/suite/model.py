@@ -152,6 +152,7 @@ class Suite:
         """Make the oracle."""
         oracle: Oracle = self.oracle.part.info.load()(self.oracle.part.settings, primary=self.oracle.primary)
         oracle.relations = {plan.id: plan.info.name for plan in self.relations}
+        oracle.effects = {plan.id: plan.info.load().effects for plan in self.relations}
         return oracle
 
 

@@ -124,7 +124,8 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
     if mistakes:
         raise UserMistakes(mistakes)
     plan = Plan(refs, relations, invocation.batch_size)
-    mistakes = suite.build_oracle().unknown_items({item for ref in refs for item in ref.items})
+    oracle = suite.build_oracle()
+    mistakes = oracle.unknown_items({item for ref in refs for item in ref.items})
     if mistakes:
         raise UserMistakes(mistakes)
     if suite.privacy.seed_ids == "plain":  # else seeds may be named as reports show them
@@ -187,7 +188,7 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
         follow_ups=follow_ups,
         planned=plan.total,
         seconds=sum(s.ms_per_case for s in systems) * (sources + follow_ups) / 1000.0,
-        notices=tuple(notice for source in sources_of_seeds for notice in source.notices()),
+        notices=(*(notice for source in sources_of_seeds for notice in source.notices()), *oracle.notices()),
         questions=len({item for _, item in asked if item}),
     )
 

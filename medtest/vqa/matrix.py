@@ -1,8 +1,8 @@
-"""The matrix question × relation: what a relation may do to an answer.
+"""The matrix question × effect: what a relation may do to an answer.
 
-It is data (``expectations.yaml``) that a suite overrides. medtest's own part of it goes by the name of a relation's
-part. A suite names a relation by its id, or several by the name of their part; an id that is also the name of another
-part means the relation of that id and nothing else.
+It is data: ``expectations.yaml`` by the effects that relations say they have, and what a suite states by the id of a
+relation, or for several by the name of their part; an id that is also the name of another part means the relation of
+that id and nothing else. What a suite states wins.
 
 Questions go by their short name (those of the user's own are ``q_`` and eight digits); ``all`` and ``all_<type>``
 (``all_count``) stand for every question, or for every question with answers of that type. What is named more closely
@@ -12,7 +12,7 @@ wins.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -58,9 +58,24 @@ class Expectation:
     def __str__(self) -> str:
         return f"{self.rule.value} {self.value}".strip()
 
+    @classmethod
+    def read(cls, text: str) -> Expectation:
+        """Return the expectation that ``str`` gave.
+
+        Raises:
+            ValueError: The text names no rule.
+        """
+        rule = next((one for one in Rule if text == one.value or text.startswith(f"{one.value} ")), None)
+        if rule is None:
+            raise ValueError(f"no rule: {text!r}")
+        return cls(rule=rule, value=text.removeprefix(rule.value).strip())
+
 
 Cells = Mapping[str, Mapping[str, Expectation]]
-"""Relation, then name of a question, ``all`` or ``all_<type>``."""
+"""Effect or relation, then name of a question, ``all`` or ``all_<type>``."""
+
+GRAVITY = (Rule.INVARIANT, Rule.MUST_BECOME, Rule.MAY_CHANGE, Rule.SKIP)
+"""Rules from the one that asks most of an answer to the one that asks nothing: of several effects the last counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +83,7 @@ class Matrix:
     """What is expected; what is in neither part is ``invariant``.
 
     Attributes:
-        shipped: medtest's own, by name of the relation's part.
+        shipped: medtest's own, by effect.
         stated: A suite's, by id of a relation or name of its part.
     """
 
@@ -76,11 +91,11 @@ class Matrix:
     stated: Cells = field(default_factory=dict)
 
     def cells(self) -> Iterator[tuple[str, str, str, str]]:
-        """Yield every cell: whose it is (``shipped`` or ``stated``), relation, question, expectation."""
+        """Yield every cell: whose it is (``shipped`` or ``stated``), effect or relation, question, expectation."""
         for whose, cells in (("shipped", self.shipped), ("stated", self.stated)):
-            for relation, own in cells.items():
+            for key, own in cells.items():
                 for name, one in own.items():
-                    yield whose, relation, name, str(one)
+                    yield whose, key, name, str(one)
 
 
 @cache
@@ -108,7 +123,12 @@ def overridden(overrides: Mapping[str, object], where: str = "suite") -> Matrix:
 
 
 def expectation(
-    matrix: Matrix, relation: str, question: Question, *, relations: Mapping[str, str] | None = None
+    matrix: Matrix,
+    relation: str,
+    question: Question,
+    *,
+    effects: Collection[str] = (),
+    relations: Mapping[str, str] | None = None,
 ) -> Expectation:
     """Return the expectation of a pair.
 
@@ -116,19 +136,39 @@ def expectation(
         matrix: The matrix.
         relation: The relation's id in the suite.
         question: The question.
-        relations: Ids of all of the suite's relations with the names of their parts. A part's cell holds where the id
-            has none of its own, unless another relation has the part's name for its id and is of another part: what is
-            stated under that name is meant for it. Without them, an id is the name of its part.
+        effects: What the relation says it does to the picture. One that the matrix does not know may change every
+            answer; of several the gravest rule counts (:data:`GRAVITY`).
+        relations: Ids of all of the suite's relations with the names of their parts. What is stated of a part holds
+            where the id has nothing of its own, unless another relation has the part's name for its id and is of
+            another part: then it is meant for that one. Without them, an id is the name of its part.
     """
+    found = stated(matrix, relation, question, relations=relations)
+    if found is not None:
+        return found
+    unknown = Expectation(rule=Rule.MAY_CHANGE)
+    rules = [
+        (_cell_of(matrix.shipped[effect], question) if effect in matrix.shipped else unknown)
+        for effect in sorted(effects)
+    ]
+    named = [one for one in rules if one is not None]
+    return max(named, key=lambda one: GRAVITY.index(one.rule), default=Expectation(rule=Rule.INVARIANT))
+
+
+def stated(
+    matrix: Matrix, relation: str, question: Question, *, relations: Mapping[str, str] | None = None
+) -> Expectation | None:
+    """Return what the suite states of a pair, None where it says nothing; arguments as of :func:`expectation`."""
     parts = relations or {}
     part = parts.get(relation, relation)
-    stated = [relation] if parts.get(part, part) != part else [relation, part]
-    for cells in (*(matrix.stated.get(name, {}) for name in stated), matrix.shipped.get(part, {})):
-        for key in (question.name, f"{ALL}_{question.kind.value}", ALL):
-            found = cells.get(key)
-            if found is not None:
-                return found
-    return Expectation(rule=Rule.INVARIANT)
+    named = [relation] if parts.get(part, part) != part else [relation, part]
+    cells = (_cell_of(matrix.stated.get(name, {}), question) for name in named)
+    return next((one for one in cells if one is not None), None)
+
+
+def _cell_of(cells: Mapping[str, Expectation], question: Question) -> Expectation | None:
+    """Return the cell that names a question most closely."""
+    names = (question.name, f"{ALL}_{question.kind.value}", ALL)
+    return next((cells[name] for name in names if name in cells), None)
 
 
 def own_questions(matrix: Matrix) -> list[tuple[str, str]]:

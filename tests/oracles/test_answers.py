@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from question_seeds import ask_of, seed_of
+from shipped_relations import effects_of
 
 from medtest.cases import Address, AnswerOutput, Ask, Effect, Json, Verdict
 from medtest.oracles import criteria
@@ -30,6 +31,8 @@ def oracle(
 ) -> Answers:
     made = Answers(Answers.Settings(**settings), primary=Criterion(score=score, threshold=0.0, against=against))
     made.relations = relations or {}
+    named = {**{name: name for name in ("instrument", "white_balance", "blood", "text", "blur")}, **made.relations}
+    made.effects = {name: effects_of(part) for name, part in named.items()}
     return made
 
 
@@ -266,3 +269,27 @@ def test_a_record_says_how_it_was_asked_and_who_read_it() -> None:
         given = output("polyps", "3", state=state, mode=mode, shaped=shaped)
         row = judge.describe(answer=given, source=given, seed=seed_of(ask), effect=Effect())
         assert (row["mode"], row["stage"]) == (mode, stage)
+
+
+def test_what_is_not_known_of_a_relation_is_said() -> None:
+    judge = oracle(
+        relations={"mine": "mine", "hue": "hue_shift", "sharp": "sharpen", "own": "sharpen"},
+        expectations={"own": {"all": "skip"}},
+    )
+    judge.effects = {"mine": None, "hue": frozenset({"recolour"}), "sharp": frozenset({"sharpen"}), "own": None}
+    silent, unknown = judge.notices()
+    assert silent.startswith("Relation mine does not say what it does")
+    assert "sharp has the effect sharpen" in unknown
+    assert "oracles.expectations.sharp" in unknown
+
+
+def test_a_relation_that_is_not_installed_keeps_the_rule_of_its_records() -> None:
+    ask = ask_of("abnormality_colour", "red")
+    row = case(ask, "Red", "Green", relation="white_balance")
+    full = {"relation": "white_balance", "item": ask.item, **row}
+    judge = oracle(relations={"white_balance": "hue_shift"})
+    judge.effects = {}
+    assert judge.rejudged(full)["rule"] == "skip"
+    stated = oracle(relations={"white_balance": "hue_shift"}, expectations={"hue_shift": {"all": "invariant"}})
+    stated.effects = {}
+    assert stated.rejudged(full)["change"] == "flip"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from shipped_relations import effects_of
 
 from medtest.results.answer_accuracy import (
     AVERAGE_14,
@@ -64,6 +65,7 @@ def rows_of(image: str, name: str, truth: str, source: str, **answers: str) -> l
                     source=question.parse(source),
                     truth=question.parse(truth),
                     matrix=default_matrix(),
+                    effects=effects_of(relation),
                     severity=0 if relation in (SOURCE, UNCHANGED) else 3,
                     repeat=repeat,
                 )

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from shipped_relations import effects_of
 
 from medtest.cases import Address, Effect, Json
 from medtest.plugins import part
@@ -84,7 +85,7 @@ def test_an_instrument_of_known_kind_is_asked_for_by_its_name(answer: str, verdi
     question = by_name("instruments")
     assert question is not None
     effect = Effect(kind="add", data={"count": 1, "places": [[0.5, 0.5]], "names": ["biopsy_forceps"]})
-    expected = expectation(default_matrix(), "instrument", question)
+    expected = expectation(default_matrix(), "instrument", question, effects=effects_of("instrument"))
     said, source = question.parse(answer), question.parse("A tube" if "tube" in answer else "No")
     named = "forceps" in answer or answer in ("Yes.", "An instrument is visible.")
     right = judge_against_truth(expected, said, source, inserted=inserted_of(effect)).verdict == "PASS"

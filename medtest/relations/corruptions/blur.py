@@ -58,6 +58,7 @@ class GaussianBlur(Corruption):
 
     Settings = GaussianBlurSettings
     group: ClassVar[str] = "blur"
+    effects: ClassVar[frozenset[str]] = frozenset({"hide"})
     scale_unit: ClassVar[str] = "σ of the Gaussian, pixels at 224"
 
     def at_level(self, level: GaussianBlurLevel, unit: float, rng: np.random.Generator) -> dict[str, Any]:
@@ -141,6 +142,7 @@ class MotionBlur(Corruption):
 
     Settings = MotionBlurSettings
     group: ClassVar[str] = "blur"
+    effects: ClassVar[frozenset[str]] = frozenset({"hide"})
     scale_unit: ClassVar[str] = "σ along the line, pixels at 224"
 
     def at_level(self, level: MotionBlurLevel, unit: float, rng: np.random.Generator) -> dict[str, Any]:
@@ -219,6 +221,7 @@ class ZoomBlur(Corruption):
 
     Settings = ZoomBlurSettings
     group: ClassVar[str] = "blur"
+    effects: ClassVar[frozenset[str]] = frozenset({"hide"})
     begins_clean: ClassVar[bool] = True
     scale_unit: ClassVar[str] = "largest enlargement minus 1"
 

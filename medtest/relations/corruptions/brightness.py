@@ -47,6 +47,7 @@ class Brightness(Corruption):
 
     Settings = BrightnessSettings
     group: ClassVar[str] = "weather"
+    effects: ClassVar[frozenset[str]] = frozenset({"relight"})
     scale_unit: ClassVar[str] = "change of V, white = 1"
 
     def at_level(self, level: BrightnessLevel, unit: float, rng: np.random.Generator) -> dict[str, Any]:

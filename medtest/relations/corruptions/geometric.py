@@ -109,6 +109,7 @@ class Geometric(Corruption):
     """Base of the geometric types; a subclass says what its parameter is and which matrix it makes."""
 
     group: ClassVar[str] = "geometric"
+    effects: ClassVar[frozenset[str]] = frozenset({"move"})
     parameter: ClassVar[str]
     identity: ClassVar[float] = 0.0
 
@@ -226,6 +227,7 @@ class Scale(Geometric):
     """Enlargement about the centre; released: 0.40 + 0.025 i, so that black surrounds the picture."""
 
     Settings = ScaleSettings
+    effects: ClassVar[frozenset[str]] = frozenset({"move", "resize"})
     scale_unit: ClassVar[str] = "departure of the factor from 1"
     parameter: ClassVar[str] = "factor"
     identity: ClassVar[float] = 1.0

@@ -56,6 +56,7 @@ class NoiseCorruption(Corruption):
     """Base of the noise types; subclasses give the noise unclipped (:meth:`field`) and as a picture."""
 
     group: ClassVar[str] = "noise"
+    effects: ClassVar[frozenset[str]] = frozenset({"hide"})
     begins_clean: ClassVar[bool] = True
     grain: ClassVar[bool] = True
 

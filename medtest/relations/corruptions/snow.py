@@ -86,6 +86,7 @@ class Snow(Corruption):
 
     Settings = SnowSettings
     group: ClassVar[str] = "weather"
+    effects: ClassVar[frozenset[str]] = frozenset({"hide"})
     scale_unit: ClassVar[str] = "white added: whitened share plus mean of the flakes"
 
     def at_level(self, level: SnowLevel, unit: float, rng: np.random.Generator) -> dict[str, Any]:

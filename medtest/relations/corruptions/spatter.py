@@ -83,6 +83,7 @@ class Spatter(Corruption):
 
     Settings = SpatterSettings
     group: ClassVar[str] = "weather"
+    effects: ClassVar[frozenset[str]] = frozenset({"hide"})
     scale_unit: ClassVar[str] = "share of the picture under drops times their strength"
 
     def at_level(self, level: SpatterLevel, unit: float, rng: np.random.Generator) -> dict[str, Any]:

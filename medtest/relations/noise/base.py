@@ -48,6 +48,7 @@ class Noise(Relation):
     """Base of the noise relations. Subclasses write :meth:`disturbed`, in floating point and unclipped."""
 
     group: ClassVar[str] = "noise"
+    effects: ClassVar[frozenset[str]] = frozenset({"hide"})
     any_image: ClassVar[bool] = True
     touches_frame: ClassVar[bool] = True
 

@@ -156,6 +156,7 @@ class BiasField(Noise):
     """
 
     Settings = BiasFieldSettings
+    effects: ClassVar[frozenset[str]] = frozenset({"relight"})
     scale_unit: ClassVar[str] = "largest deviation from 1 in per cent"
 
     def disturbed(
