@@ -24,6 +24,7 @@ ROWS = [
     ("Is there text?", "I'd rather not say.", "refusal", "", "refusal", "right"),
     ("Is there text?", "Kyllä on.", "yes", "", "unparsed", "unparsed"),
     ("Are there any instruments in the image?", "a snare", "forceps", "polyp_snare", "answered", "other value"),
+    ("What type of polyp is present?", "It is slightly raised (0-IIa).", "iia", "iia", "answered", "right"),
     ("Which organ is shown?", "Der Magen", "der magen", "der magen", "answered", "right"),
     ("Is it day?", "yes", "", "yes", "answered", ""),
 ]
@@ -62,9 +63,9 @@ def test_every_answer_gets_value_state_and_stage(tmp_path: Path, delimiter: str,
     assert [row["stage"] for row in rows] == ["" if row[4] == "unparsed" else "rules" for row in ROWS]
     assert rows[1]["answer"] == "'=2+0 instruments"  # no formula for whoever opens it
     assert rows[2]["answer"] == ROWS[2][1]
-    assert "11 answers: 8 answered, 2 refused, 1 unparsed." in said
-    assert "Of 10 with an expected value 6 (60.0 %; 95 % interval 31.3 to 83.2) right" in said
-    assert "1 unparsed, 1 read as a refusal, 2 (20.0 %; 95 % interval 5.7 to 51.0) another value." in said
+    assert "12 answers: 9 answered, 2 refused, 1 unparsed." in said
+    assert "Of 11 with an expected value 7 (63.6 %; 95 % interval 35.4 to 84.8) right" in said
+    assert "1 unparsed, 1 read as a refusal, 2 (18.2 %; 95 % interval 5.1 to 47.7) another value." in said
     assert "all 10 6 1 1 2" in said  # the table's last row says what the sentence says
 
 
@@ -90,7 +91,7 @@ def test_what_is_written_can_be_read_again_as_expected(tmp_path: Path) -> None:
         for row, given in zip(written(tmp_path / "read.csv"), ROWS, strict=True):
             writer.writerow((given[0], given[1], row["value"] or row["state"]))
     _, said = run(str(again), "--out", str(tmp_path / "again_read.csv"))
-    assert "11 (100.0 %" in said
+    assert "12 (100.0 %" in said
 
 
 def test_it_reads_as_a_run_does() -> None:
