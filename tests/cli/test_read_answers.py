@@ -66,7 +66,7 @@ def test_every_answer_gets_value_state_and_stage(tmp_path: Path, delimiter: str,
     assert "12 answers: 9 answered, 2 refused, 1 unparsed." in said
     assert "Of 11 with an expected value 7 (63.6 %; 95 % interval 35.4 to 84.8) right" in said
     assert "1 unparsed, 1 read as a refusal, 2 (18.2 %; 95 % interval 5.1 to 47.7) another value." in said
-    assert "all 10 6 1 1 2" in said  # the table's last row says what the sentence says
+    assert "all 11 7 1 1 2" in said  # the table's last row says what the sentence says
 
 
 def test_without_expected_values_states_are_counted(tmp_path: Path) -> None:
