@@ -20,6 +20,7 @@ LAYERS: dict[str, int] = {
     "portable": 0,
     "sqlitefile": 0,
     "address": 0,
+    "checksum": 0,
     "cases": 0,
     "classes": 1,
     "plugins": 1,

@@ -143,7 +143,7 @@ class _Job:
     def _train(self, material: LabelledMaterial, log: FurtherLog | None) -> Path:
         import torch
 
-        from medtest.systems.files import file_sha256
+        from medtest.systems.files import cached_sha256
         from medtest.training.classification.families import kind_of
         from medtest.training.classification.job import ClassifierJob, Work
         from medtest.training.further.networks import write_weights
@@ -185,7 +185,7 @@ class _Job:
         facts = {
             "network": self.start.name,
             "from_sha256": self.start.sha256,
-            "weights_sha256": file_sha256(weights),
+            "weights_sha256": cached_sha256(weights),
             "recipe": self.recipe.model_dump(mode="json"),
             "pairs": dict(material.counts),
             "data": material.cases.digest,

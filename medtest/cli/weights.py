@@ -57,7 +57,7 @@ def show_command(
     from medtest.errors import UserMistakes
     from medtest.systems.checkpoints.checkpoint import looks_like, read_state
     from medtest.systems.checkpoints.weights import is_ours, read_info
-    from medtest.systems.files import file_mistakes, file_sha256, user_path
+    from medtest.systems.files import cached_sha256, file_mistakes, user_path
 
     mistakes = file_mistakes(checkpoint, where="command line", key="FILE")
     if mistakes:
@@ -72,4 +72,4 @@ def show_command(
         console.print(f"network     {looks_like(state) or 'none that medtest knows'}", markup=False)
     numbers = sum(value.numel() for value in state.values())
     console.print(f"tensors     {len(state)}, {numbers:,} numbers", markup=False)
-    console.print(f"SHA-256     {file_sha256(path)}", markup=False)
+    console.print(f"SHA-256     {cached_sha256(path)}", markup=False)

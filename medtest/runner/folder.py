@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import io
 import json
 import os
@@ -14,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
+from medtest.checksum import file_sha256
 from medtest.errors import FolderInUse, OutputProblem
 
 MANIFEST = "manifest.sha256"
@@ -28,7 +28,6 @@ TABLES_OF = "tables_of"
 SWEEP_VARIABLE = "MEDTEST_SWEEP_ID"
 """Environment variable that is the same in all jobs of one multirun: they wait for one another's folders."""
 
-_BLOCK = 1 << 20
 _POLL = 0.2
 
 
@@ -121,7 +120,7 @@ def _run_content(folder: Path) -> dict[str, Any]:
 
 def _records_sha256(folder: Path) -> str:
     try:
-        return _file_sha256(folder / RECORDS)
+        return file_sha256(folder / RECORDS)
     except OSError:
         return ""
 
@@ -217,7 +216,7 @@ def write_manifest(folder: Path) -> Path:
         for path in sorted(p for p in folder.rglob("*") if p.is_file() and not p.is_symlink()):
             name = path.relative_to(folder).as_posix()
             if name != MANIFEST and not name.endswith(".tmp") and not name.startswith(PRIVATE):
-                file.write(_line(_file_sha256(path), name))
+                file.write(_line(file_sha256(path), name))
     return target
 
 
@@ -225,14 +224,6 @@ def _line(digest: str, name: str) -> str:
     # sha256sum marks lines whose name holds a backslash or a line feed, and escapes them
     escaped = name.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
     return f"{chr(92) if escaped != name else ''}{digest}  {escaped}\n"
-
-
-def _file_sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 class FolderLock:

@@ -18,7 +18,7 @@ from medtest.runner.folder import RECORDS, make_folder, utc_now
 from medtest.runner.outcome import Limits
 from medtest.runner.privacy import Names
 from medtest.runner.rows import COLUMN
-from medtest.runner.seals import file_sha256
+from medtest.runner.seals import text_mark
 from medtest.runner.shard_scan import scan
 from medtest.runner.shards import RECORDS_CSV, Code, Part, ShardWriter, Stamp, code_of, merge
 from medtest.suite.model import Criterion
@@ -231,7 +231,7 @@ class Ledger:
         records = self.folder / RECORDS
         whole = all(part.path == records and part.primary == self._primary and part.fits for part in parts)
         text = self.folder / RECORDS_CSV
-        if records.exists() and whole and not anew and (file_sha256(text) == self._csv if self._csv else text.exists()):
+        if records.exists() and whole and not anew and (text_mark(text) == self._csv if self._csv else text.exists()):
             return self.counts()
         counts = merge(
             self.folder,

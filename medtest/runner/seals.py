@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from medtest.checksum import file_sha256
 from medtest.records import ADDRESS, KEY_COLUMNS, addresses
 
 CONTENT, CSV, SEALED = b"medtest.content", b"medtest.csv", b"medtest.sealed"
 """Keys of a file's metadata: the seal of its content, the SHA-256 of the ``records.csv`` beside it, and that it has a
 seal, which stands with the schema and is kept by whoever writes the table anew."""
-_BLOCK = 1 << 20
 
 
 class Seal:
@@ -86,13 +86,9 @@ def _made(table: pa.Table, field: pa.Field) -> pa.Array:
     return pa.nulls(table.num_rows, field.type)
 
 
-def file_sha256(path: Path) -> bytes:
-    """Return a file's SHA-256 as hexadecimal digits, b"" where it cannot be read."""
-    digest = hashlib.sha256()
+def text_mark(path: Path) -> bytes:
+    """Return what a seal notes of the text file beside the records: its SHA-256, b"" where it cannot be read."""
     try:
-        with path.open("rb") as file:
-            while block := file.read(_BLOCK):
-                digest.update(block)
+        return file_sha256(path).encode()
     except OSError:
         return b""
-    return digest.hexdigest().encode()

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from medtest.records import SOURCE_FAILED
 from medtest.runner.folder import RECORDS, output_problems, sync_folder, utc_now, writing
-from medtest.runner.seals import CONTENT, CSV, SEALED, Seal, file_sha256, fitted, seal_of
+from medtest.runner.seals import CONTENT, CSV, SEALED, Seal, fitted, seal_of, text_mark
 from medtest.runner.spreadsheets import table_for_csv
 
 RECORDS_CSV = "records.csv"
@@ -228,7 +228,7 @@ def merge(
                 text.write_table(table_for_csv(rows))
                 counts += np.bincount(codes_of(rows), minlength=len(Code))
         csv_file.flush()
-        parquet.add_key_value_metadata({CONTENT: seal.value(), CSV: file_sha256(Path(csv_file.name))})
+        parquet.add_key_value_metadata({CONTENT: seal.value(), CSV: text_mark(Path(csv_file.name))})
     for path in sorted({part.path for part in parts} - {folder / RECORDS}):
         with output_problems(path):
             path.unlink(missing_ok=True)

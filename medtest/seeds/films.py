@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from medtest.cases import ImageSpec, Seed, SeedRef
+from medtest.checksum import file_sha256
 from medtest.errors import Mistake, UserMistakes
 from medtest.imagefile import BadFileError, read_bytes, read_size
 from medtest.maskfile import read_bright
@@ -202,8 +203,7 @@ class Films(SeedSource):
         frames, truths = ([path], []) if path.is_file() else self._files(path)
         total = hashlib.sha256()
         for file in (*frames, *truths):
-            with file.open("rb") as opened:
-                total.update(hashlib.file_digest(opened, "sha256").digest())
+            total.update(bytes.fromhex(file_sha256(file)))
         return total.hexdigest()
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from medtest.cases import ImageSpec, Seed, SeedRef
+from medtest.checksum import file_sha256
 from medtest.errors import Mistake, UserMistakes
 from medtest.imagefile import BadFileError
 from medtest.phantoms.abdomen.variability import Box, liver_variability, mean_box
@@ -140,8 +141,7 @@ class LiverVolumes(SeedSource):
             for name in json.loads(ref.locator):
                 for path in _contents(root / name):
                     total.update(_name(root, path).encode())
-                    with path.open("rb") as file:
-                        total.update(hashlib.file_digest(file, "sha256").digest())
+                    total.update(bytes.fromhex(file_sha256(path)))
         return total.hexdigest()
 
     def problems(self) -> Sequence[SeedProblem]:

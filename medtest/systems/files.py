@@ -6,6 +6,7 @@ import hashlib
 from functools import lru_cache
 from pathlib import Path
 
+from medtest.checksum import file_sha256
 from medtest.errors import MedtestError, Mistake, nearest_name
 
 
@@ -51,23 +52,22 @@ def _near(path: Path) -> str | None:
     return nearest_name(path.name, names)
 
 
-def file_sha256(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes, in hexadecimal.
+def cached_sha256(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes, in hexadecimal; of a file that has not changed since, read once.
 
     Raises:
         MedtestError: It cannot be read.
     """
     try:
         status = path.stat()
-        return _file_sha256(str(path.resolve()), status.st_mtime_ns, status.st_size)
+        return _sha256_at(str(path.resolve()), status.st_mtime_ns, status.st_size)
     except OSError as error:
         raise MedtestError(f"{path.name}: cannot be read: {error.strerror}") from error
 
 
 @lru_cache(maxsize=64)
-def _file_sha256(path: str, _modified: int, _size: int) -> str:
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _sha256_at(path: str, _modified: int, _size: int) -> str:
+    return file_sha256(Path(path))
 
 
 def folder_sha256(folder: Path, suffixes: frozenset[str]) -> str:
@@ -80,5 +80,5 @@ def folder_sha256(folder: Path, suffixes: frozenset[str]) -> str:
     files = [p for p in folder.rglob("*") if p.suffix.lower() in suffixes and p.is_file()]
     for path in sorted(files, key=lambda p: p.relative_to(folder).as_posix()):
         digest.update(path.relative_to(folder).as_posix().encode("utf-8", "surrogateescape"))
-        digest.update(bytes.fromhex(file_sha256(path)))
+        digest.update(bytes.fromhex(cached_sha256(path)))
     return digest.hexdigest()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from medtest.systems.files import file_sha256
+from medtest.systems.files import cached_sha256
 from medtest.training.evaluate import Evaluation
 
 DATA = """\
@@ -88,7 +88,7 @@ def card_text(facts: CardFacts) -> str:
         f"- {facts.parameters:,} parameters, half precision on disk ({facts.weights.stat().st_size / 1e6:.1f} MB), "
         "float32 at work",
         f"- input {facts.size}×{facts.size}; output a probability per pixel, cut at {facts.threshold:g}",  # noqa: RUF001
-        f"- SHA-256 `{file_sha256(facts.weights)}`",
+        f"- SHA-256 `{cached_sha256(facts.weights)}`",
         "- weights: CC BY 4.0, made from data under that licence (attribution below); code: Apache-2.0",
         "",
         "## Data",

@@ -15,7 +15,7 @@ import yaml
 
 from medtest.errors import MedtestError
 from medtest.systems.archives import check_archive
-from medtest.systems.files import file_sha256
+from medtest.systems.files import cached_sha256
 
 CONFIGS = ("configs/inference.json", "configs/inference.yaml", "configs/inference.yml")
 METADATA = ("configs/metadata.json",)
@@ -92,7 +92,7 @@ class BundleFiles:
     def sha256(self, name: str) -> str:
         """Return the SHA-256 of a file's bytes, in hexadecimal."""
         if self._zip is None:
-            return file_sha256(self.path / name)
+            return cached_sha256(self.path / name)
         with self.opened(name, MOST_WEIGHTS) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
 

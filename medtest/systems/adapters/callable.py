@@ -20,7 +20,7 @@ from medtest.errors import BadOutput, MedtestError, Mistake, nearest_name
 from medtest.plugins import TRUSTED
 from medtest.systems.adapters.label_answers import FORMS, LabelSettings, classes_of
 from medtest.systems.base import LABEL_ONLY, RawAnswer, System
-from medtest.systems.files import file_mistakes, file_sha256, user_path
+from medtest.systems.files import cached_sha256, file_mistakes, user_path
 
 FORM = "package.module:function or path/to/file.py:function"
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
@@ -86,7 +86,7 @@ class CallableSystem(System):
         """Return the target's name and the SHA-256 of its file."""
         left, _, function = self.settings.target.rpartition(":")
         path = user_path(left) if _is_file(left) else _module_file(left)
-        return {"function": function, "file_sha256": file_sha256(path)}
+        return {"function": function, "file_sha256": cached_sha256(path)}
 
     def open(self, *, device: str, threads: int) -> None:
         """Import the target; see :class:`medtest.systems.base.System`.
@@ -192,7 +192,7 @@ def _load_file(path: Path) -> ModuleType:
     folder = str(path.resolve().parent)
     if folder not in sys.path:
         sys.path.append(folder)
-    name = f"_medtest_user_{file_sha256(path)[:16]}"
+    name = f"_medtest_user_{cached_sha256(path)[:16]}"
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)

@@ -21,7 +21,7 @@ from medtest.errors import BadOutput, Mistake
 from medtest.plugins import TRUSTED
 from medtest.systems.adapters.image_files import SUFFIXES, read_image, write_image
 from medtest.systems.base import RawAnswer, System, SystemSettings
-from medtest.systems.files import file_sha256
+from medtest.systems.files import cached_sha256
 
 INPUT, OUTPUT = "{input}", "{output}"
 FORM = "a program and its arguments with {input} and {output}, as 'mytool --denoise {input} {output}'"
@@ -84,7 +84,7 @@ class Command(System):
             found = shutil.which(word) if number == 0 else word
             path = None if found is None else Path(found)
             is_file = path is not None and path.is_file()
-            words.append(f"sha256:{file_sha256(path)}" if is_file and path is not None else word)
+            words.append(f"sha256:{cached_sha256(path)}" if is_file and path is not None else word)
         return {"command": words}
 
     def open(self, *, device: str, threads: int) -> None:

@@ -26,7 +26,7 @@ from medtest.systems.adapters.torch_network import TorchNetwork, groups
 from medtest.systems.adapters.weights import pointer_mistakes
 from medtest.systems.base import RawAnswer
 from medtest.systems.field import Input, crop_notice, resolved_input
-from medtest.systems.files import file_sha256, folder_mistakes, user_path
+from medtest.systems.files import cached_sha256, folder_mistakes, user_path
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -151,11 +151,11 @@ class HuggingFace(TorchNetwork):
         folder = user_path(self.settings.path)
         files = ["config.json", *PROCESSORS]
         print_: dict[str, Json] = {
-            name.removesuffix(".json") + "_sha256": file_sha256(folder / name)
+            name.removesuffix(".json") + "_sha256": cached_sha256(folder / name)
             for name in files
             if (folder / name).is_file()
         }
-        print_["weights_sha256"] = [file_sha256(path) for path in weights_of(folder)]
+        print_["weights_sha256"] = [cached_sha256(path) for path in weights_of(folder)]
         return print_
 
     def notice(self) -> str:

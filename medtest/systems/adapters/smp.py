@@ -17,7 +17,7 @@ from medtest.systems.adapters.lesion import NetworkSettings, checked_scores, pla
 from medtest.systems.adapters.tensors import GraphSettings, encode
 from medtest.systems.adapters.torch_network import TorchNetwork
 from medtest.systems.adapters.weights import fill, pointer_mistakes, read_weights
-from medtest.systems.files import file_mistakes, file_sha256, folder_mistakes, user_path
+from medtest.systems.files import cached_sha256, file_mistakes, folder_mistakes, user_path
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -96,9 +96,9 @@ class Smp(TorchNetwork):
     def fingerprint(self) -> dict[str, Json]:
         """Return the SHA-256 of the weights and of the network's description."""
         if self.settings.checkpoint:
-            return {"weights_sha256": file_sha256(user_path(self.settings.checkpoint))}
+            return {"weights_sha256": cached_sha256(user_path(self.settings.checkpoint))}
         folder = user_path(self.settings.path)
-        return {"weights_sha256": file_sha256(weights_in(folder)), "config_sha256": file_sha256(folder / CONFIG)}
+        return {"weights_sha256": cached_sha256(weights_in(folder)), "config_sha256": cached_sha256(folder / CONFIG)}
 
     def load(self, device: str) -> nn.Module:
         """Return the network; see :class:`medtest.systems.adapters.torch_network.TorchNetwork`.

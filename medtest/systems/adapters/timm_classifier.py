@@ -19,7 +19,7 @@ from medtest.systems.adapters.image_classifier import SUFFIXES, ImageClassifier,
 from medtest.systems.adapters.label_names import real_names
 from medtest.systems.adapters.weights import fill, fitting_names, pointer_mistakes, read_weights
 from medtest.systems.checkpoints.inputs import InputKind
-from medtest.systems.files import file_mistakes, file_sha256, folder_mistakes, user_path
+from medtest.systems.files import cached_sha256, file_mistakes, folder_mistakes, user_path
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -93,9 +93,9 @@ class TimmClassifier(ImageClassifier):
     def fingerprint(self) -> dict[str, Json]:
         """Return the SHA-256 of the weights, and of the folder's configuration."""
         if not self.settings.path:
-            return {"weights_sha256": file_sha256(user_path(self.settings.checkpoint))}
+            return {"weights_sha256": cached_sha256(user_path(self.settings.checkpoint))}
         folder = user_path(self.settings.path)
-        return {"weights_sha256": file_sha256(weights_in(folder)), "config_sha256": file_sha256(folder / CONFIG)}
+        return {"weights_sha256": cached_sha256(weights_in(folder)), "config_sha256": cached_sha256(folder / CONFIG)}
 
     def load(self) -> tuple[nn.Module, Recipe, int]:
         """Return the network; see :class:`medtest.systems.adapters.image_classifier.ImageClassifier`.

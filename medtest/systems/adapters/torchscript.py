@@ -16,7 +16,7 @@ from medtest.systems.adapters.label_answers import classes_of
 from medtest.systems.adapters.tensors import GraphSettings, answer_form, answers_of, encode
 from medtest.systems.archives import check_archive
 from medtest.systems.base import RawAnswer, System
-from medtest.systems.files import file_mistakes, file_sha256, user_path
+from medtest.systems.files import cached_sha256, file_mistakes, user_path
 
 if TYPE_CHECKING:
     from torch.jit import ScriptModule
@@ -49,7 +49,7 @@ class TorchScript(System):
 
     def fingerprint(self) -> dict[str, Json]:
         """Return the SHA-256 of the archive."""
-        return {"file_sha256": file_sha256(user_path(self.settings.path))}
+        return {"file_sha256": cached_sha256(user_path(self.settings.path))}
 
     def open(self, *, device: str, threads: int) -> None:
         """Load the archive; see :class:`medtest.systems.base.System`.

@@ -10,7 +10,7 @@ from medtest.errors import MedtestError, Mistake, nearest_name
 from medtest.systems.adapters.image_classifier import SUFFIXES, ImageClassifier, ImageClassifierSettings, Recipe
 from medtest.systems.adapters.weights import fill, fitting_names, pointer_mistakes, read_weights
 from medtest.systems.checkpoints.inputs import InputKind
-from medtest.systems.files import file_mistakes, file_sha256, user_path
+from medtest.systems.files import cached_sha256, file_mistakes, user_path
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -54,7 +54,7 @@ class TorchvisionClassifier(ImageClassifier):
 
     def fingerprint(self) -> dict[str, Json]:
         """Return the SHA-256 of the weights."""
-        return {"weights_sha256": file_sha256(user_path(self.settings.checkpoint))}
+        return {"weights_sha256": cached_sha256(user_path(self.settings.checkpoint))}
 
     def load(self) -> tuple[nn.Module, Recipe, int]:
         """Return the network; see :class:`medtest.systems.adapters.image_classifier.ImageClassifier`.

@@ -23,7 +23,7 @@ from medtest.systems.adapters.weights import pointer_mistakes
 from medtest.systems.answering.outputs import asked_of
 from medtest.systems.answering.prompts import PromptSettings, prompt_of
 from medtest.systems.asking import Asked, Asking, AskingSystem
-from medtest.systems.files import file_sha256, folder_mistakes, user_path
+from medtest.systems.files import cached_sha256, folder_mistakes, user_path
 
 _PRINTED = frozenset({".json", ".safetensors", ".jinja", ".model", ".txt"})
 _MARK = "medtest-marks-this"
@@ -95,7 +95,7 @@ class LocalChat(AskingSystem):
         digest = hashlib.sha256()
         folder = user_path(self.settings.path)
         for path in sorted(p for p in folder.iterdir() if p.is_file() and p.suffix in _PRINTED):
-            digest.update(f"{path.name}\n{file_sha256(path)}\n".encode())
+            digest.update(f"{path.name}\n{cached_sha256(path)}\n".encode())
         return {"folder": digest.hexdigest()}
 
     # ------------------------------------------------------------------------------------------------------- the run

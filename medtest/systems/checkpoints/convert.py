@@ -13,7 +13,7 @@ from pathlib import Path
 from medtest.errors import MedtestError, Mistake, UserMistakes
 from medtest.systems.checkpoints.checkpoint import draft_of
 from medtest.systems.checkpoints.unpickle import MARK
-from medtest.systems.files import file_mistakes, file_sha256, user_path
+from medtest.systems.files import cached_sha256, file_mistakes, user_path
 
 TARGETS = (".safetensors", ".pth")
 SECONDS = 600
@@ -70,7 +70,7 @@ def convert(source: str, target: str, *, trusted: Callable[[], bool], overwrite:
         _in_process(old.resolve(), new.resolve())
     state = read_state(new)
     return Converted(
-        path=new, entries=len(state), network=looks_like(state), sha256=file_sha256(new), ran_code=ran_code
+        path=new, entries=len(state), network=looks_like(state), sha256=cached_sha256(new), ran_code=ran_code
     )
 
 

@@ -15,7 +15,7 @@ from medtest.paths import package_folder
 from medtest.plugins import TRUSTED
 from medtest.systems.base import System, SystemSettings
 from medtest.systems.checkpoints.checkpoint import what_instead
-from medtest.systems.files import file_mistakes, file_sha256, user_path
+from medtest.systems.files import cached_sha256, file_mistakes, user_path
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -137,7 +137,7 @@ class CheckpointNetwork(System):
         if self.is_compact and self.needs_checkpoint:
             return {}
         path = self.compact_weights if self.is_compact else user_path(self.settings.checkpoint)
-        return {"weights_sha256": file_sha256(path)}
+        return {"weights_sha256": cached_sha256(path)}
 
     def open(self, *, device: str, threads: int) -> None:
         """Load the weights; see :class:`medtest.systems.base.System`."""

@@ -14,7 +14,7 @@ from medtest.cases import Address
 from medtest.errors import MedtestError
 from medtest.paths import package_folder
 from medtest.systems.base import LabelAnswer, Missing, System
-from medtest.systems.files import file_sha256
+from medtest.systems.files import cached_sha256
 from medtest.training.classification.cases import maker, squared
 from medtest.training.classification.families import Kind, kind_of
 from medtest.training.classification.scores import areas
@@ -170,7 +170,7 @@ def card_text(
         f"- {parameters:,} parameters, half precision on disk ({weights.stat().st_size / 1e6:.1f} MB), float32 at work",
         f"- input {side}×{side}; answers {', '.join(kind.classes.names)}"  # noqa: RUF001
         + (", of which several may hold" if kind.classes.multi else ""),
-        f"- SHA-256 `{file_sha256(weights)}`",
+        f"- SHA-256 `{cached_sha256(weights)}`",
         "- weights: CC BY 4.0; code: Apache-2.0",
         "",
         "## Data",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtest.errors import MedtestError, Mistake, UserMistakes, nearest_name
 from medtest.plugins import part, parts
-from medtest.systems.files import file_mistakes, file_sha256, user_path
+from medtest.systems.files import cached_sha256, file_mistakes, user_path
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -115,7 +115,7 @@ def _compact(model: str, network: nn.Module, info: WeightsInfo, path: Path, *, c
         network=network,
         size=info.size,
         threshold=info.threshold,
-        sha256=file_sha256(path),
+        sha256=cached_sha256(path),
         checkpoint=checkpoint,
         info=info,
     )
@@ -134,7 +134,7 @@ def _published(model: str, kind: Any, path: Path, settings: dict[str, Any]) -> S
         network=network,
         size=int(kind.published_size),
         threshold=0.5,
-        sha256=file_sha256(path),
+        sha256=cached_sha256(path),
         checkpoint=str(path),
         info=None,
         labels=labels,

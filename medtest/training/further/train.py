@@ -234,7 +234,7 @@ class _Run:
 
     def finish(self) -> Trained:
         """Write the facts of the training and hand the weights over."""
-        from medtest.systems.files import file_sha256
+        from medtest.systems.files import cached_sha256
 
         reached = self._reached
         last = self._recipe.validation.keep == "last"
@@ -244,7 +244,7 @@ class _Run:
         facts = {
             "network": self._start.name,
             "from_sha256": self._start.sha256,
-            "weights_sha256": file_sha256(self.weights),
+            "weights_sha256": cached_sha256(self.weights),
             "recipe": self._recipe.model_dump(mode="json"),
             "pairs": dict(self._material.counts),
             "data": self._material.digest,
