@@ -8,7 +8,7 @@ from rich.table import Table
 
 from medtest.cases import UNCHANGED
 from medtest.oracles.criteria import NO_THRESHOLD
-from medtest.results.statistics import wilson
+from medtest.results.statistics import wilson_ends
 from medtest.suite.outline import DEFAULT_MS, Outline, RelationOutline
 from medtest.systems.asking import Quote
 
@@ -79,7 +79,7 @@ def interval_text(share: RelationOutline) -> str:
     n = share.independent
     if n == 0:
         return ""
-    (_, none_high), (half_low, half_high) = (tuple(float(v) for v in wilson(k, n)) for k in (0.0, n / 2))
+    (_, none_high), (half_low, half_high) = (wilson_ends(k, n) for k in (0.0, n / 2))
     width = 100 * (half_high - half_low)
     return (
         f"0 of {n}: 0–{100 * none_high:.0f} %;  half: {100 * half_low:.0f}–{100 * half_high:.0f} % (width {width:.0f})"

@@ -14,7 +14,7 @@ from rich.table import Table
 from medtest.errors import Mistake, UserMistakes
 from medtest.oracles.answer_reading import ANSWERED, clean, reading
 from medtest.oracles.answers import MOST_EVIDENCE
-from medtest.results.statistics import wilson
+from medtest.results.statistics import wilson_ends
 from medtest.runner.folder import writing_text
 from medtest.runner.spreadsheets import text_cell
 from medtest.vqa.answer_files import OTHER, REFUSED, RIGHT, RULES, UNPARSED, Given, beside, read_answers
@@ -118,7 +118,7 @@ def _tell(console: Console, rows: Sequence[_Read], out: Path, *, expecting: bool
 
 
 def _share(count: int, total: int) -> str:
-    low, high = (float(end) for end in wilson(count, total))
+    low, high = wilson_ends(count, total)
     return f"{count:,} ({100 * count / total:.1f} %; 95 % interval {100 * low:.1f} to {100 * high:.1f})"
 
 

@@ -83,7 +83,7 @@ def relation_table(frame: pd.DataFrame) -> pd.DataFrame:
                 continue
             judged = cases[~np.isnan(grid.right[cases])]
             rate = float(grid.right[judged].mean()) if judged.size else float("nan")
-            low, high = _wilson(rate, len(np.unique(grid.image[judged])))
+            low, high = statistics.wilson_of_rate(rate, len(np.unique(grid.image[judged])))
             beside = exact[judged][~np.isnan(exact[judged])]
             rows.append(
                 {
@@ -212,7 +212,8 @@ class Resampled:
             drawn = statistics.percentile_interval(self.perturbed[:, one])
             fall = statistics.percentile_interval(self.source[:, one] - self.perturbed[:, one])
             return _ends("perturbed", drawn) | _ends("difference", fall)
-        before, after = _wilson(source, self.at_source[0, one]), _wilson(perturbed, self.images[0, one])
+        before = statistics.wilson_of_rate(source, self.at_source[0, one])
+        after = statistics.wilson_of_rate(perturbed, self.images[0, one])
         return _ends("perturbed", after) | _ends("difference", joined(source, before, perturbed, after))
 
     def ends_of_mean(self, items: list[str]) -> dict[str, object]:
@@ -225,11 +226,6 @@ class Resampled:
         for name, draws in (("source", source), ("perturbed", perturbed), ("difference", source - perturbed)):
             found |= _ends(name, statistics.percentile_interval(draws))
         return found
-
-
-def _wilson(rate: float, images: float) -> tuple[float, float]:
-    low, high = statistics.wilson(np.nan_to_num(rate) * images, images)
-    return float(low), float(high)
 
 
 def _accuracies(sums: Floats) -> tuple[Floats, Floats]:

@@ -99,12 +99,7 @@ def newcombe(k: float, n: float, k0: float, n0: float) -> tuple[float, float]:
     """
     if n <= 0 or n0 <= 0:
         return float("nan"), float("nan")
-    return joined(k / n, _wilson(k, n), k0 / n0, _wilson(k0, n0))
-
-
-def _wilson(k: float, n: float) -> tuple[float, float]:
-    low, high = statistics.wilson(k, n)
-    return float(low), float(high)
+    return joined(k / n, statistics.wilson_ends(k, n), k0 / n0, statistics.wilson_ends(k0, n0))
 
 
 def joined(rate: float, ends: tuple[float, float], rate0: float, ends0: tuple[float, float]) -> tuple[float, float]:
@@ -262,8 +257,8 @@ def _cell(
     n, n0 = float((found[:, 1] > 0).sum()), float((again[:, 1] > 0).sum())
     rate, rate0 = _rate(found.sum(0)), _rate(again.sum(0))
     resampled = [pool and not _few(one) for one in (found, again)]
-    ends = _bootstrap(found, None, resampler) if resampled[0] else _wilson(np.nan_to_num(rate) * n, n)
-    ends0 = _bootstrap(again, None, resampler) if resampled[1] else _wilson(np.nan_to_num(rate0) * n0, n0)
+    ends = _bootstrap(found, None, resampler) if resampled[0] else statistics.wilson_of_rate(rate, n)
+    ends0 = _bootstrap(again, None, resampler) if resampled[1] else statistics.wilson_of_rate(rate0, n0)
     low, high = _bootstrap(found, again, resampler) if all(resampled) else joined(rate, ends, rate0, ends0)
     method = "bootstrap" if all(resampled) else "wilson and bootstrap" if any(resampled) else "newcombe"
     known = by_name(item)
@@ -311,8 +306,7 @@ def _bootstrap(found: Floats, again: Floats | None, resampler: statistics.Resamp
         rates = draws[:, 0] / draws[:, 1]
         if again is not None:
             rates = rates - draws[:, 2] / draws[:, 3]
-    low, high = statistics.percentile_interval(rates)
-    return float(low), float(high)
+    return statistics.percentile_ends(rates)
 
 
 def _against_unchanged(grid: Grid, rows: NDArray[np.int64], floor: NDArray[np.int64]) -> float:

@@ -152,16 +152,16 @@ class _Facts:
         if pool and not few:
             drawn = self.resampler.sums(np.stack([refused, asked], axis=1).astype(np.float32)).astype(np.float64)
             with np.errstate(invalid="ignore", divide="ignore"):
-                low, high = statistics.percentile_interval(drawn[:, 0] / drawn[:, 1])
+                low, high = statistics.percentile_ends(drawn[:, 0] / drawn[:, 1])
         else:
-            low, high = statistics.wilson(np.nan_to_num(rate) * images, images)
+            low, high = statistics.wilson_of_rate(rate, images)
         return {
             "asked": int(rows.size),
             **counts,
             "errors": int(rows.size - answered_rows.size),
             "refusal_rate": round(rate, 6),
-            "ci_low": round(float(low), 6),
-            "ci_high": round(float(high), 6),
+            "ci_low": round(low, 6),
+            "ci_high": round(high, 6),
         }
 
 

@@ -172,10 +172,10 @@ def _rate(cases: _Cases, inside: Bools) -> dict[str, object]:
     clusters, rate = len(n), float(v.sum() / n.sum())
     if n.max() == 1:
         method = efr.WILSON
-        low, high = (float(end) for end in statistics.wilson(v.sum(), n.sum()))
+        low, high = statistics.wilson_ends(float(v.sum()), float(n.sum()))
     elif min((v > 0).sum(), (v < n).sum()) < statistics.FEW_CLUSTERS:
         method = efr.WILSON_CLUSTERS
-        low, high = (float(end) for end in statistics.wilson(rate * clusters, clusters))
+        low, high = statistics.wilson_of_rate(rate, clusters)
     else:
         method = efr.BOOTSTRAP
         draws = [
@@ -184,7 +184,7 @@ def _rate(cases: _Cases, inside: Bools) -> dict[str, object]:
         ]
         drawn = np.stack(draws).sum(axis=0, dtype=np.float64)
         with np.errstate(invalid="ignore", divide="ignore"):
-            low, high = (float(end) for end in statistics.percentile_interval(drawn[:, 1] / drawn[:, 0]))
+            low, high = statistics.percentile_ends(drawn[:, 1] / drawn[:, 0])
     return {
         "cases": int(n.sum()),
         "clusters": clusters,

@@ -51,6 +51,17 @@ def wilson(successes: ArrayLike, cases: ArrayLike) -> tuple[Floats, Floats]:
     return np.where(empty, np.nan, low), np.where(empty, np.nan, high)
 
 
+def wilson_ends(successes: float, cases: float) -> tuple[float, float]:
+    """Return the ends of :func:`wilson` of one count, as fractions."""
+    low, high = wilson(successes, cases)
+    return float(low), float(high)
+
+
+def wilson_of_rate(rate: float, cases: float) -> tuple[float, float]:
+    """Return the ends of :func:`wilson` of one rate in [0, 1]; NaN, the rate of no case, counts as 0."""
+    return wilson_ends(float(np.nan_to_num(rate)) * cases, cases)
+
+
 def paired_score(only_first: float, only_second: float, cases: float) -> tuple[float, float]:
     """Return the ends of Tango's 95 % score interval for a difference of two paired proportions, first minus second.
 
@@ -176,6 +187,12 @@ def percentile_interval(draws: ArrayLike, axis: int = 0) -> tuple[Floats, Floats
         kept = flat[row, ~np.isnan(flat[row])]
         low[row], high[row] = (float(end[0]) for end in _ends(kept[None]))
     return low.reshape(values.shape[:-1]), high.reshape(values.shape[:-1])
+
+
+def percentile_ends(draws: ArrayLike) -> tuple[float, float]:
+    """Return the ends of :func:`percentile_interval` of one row of draws."""
+    low, high = percentile_interval(draws)
+    return float(low), float(high)
 
 
 def _ends(rows: Floats) -> tuple[Floats, Floats]:

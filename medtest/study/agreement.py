@@ -141,5 +141,4 @@ def _ends(drawn: NDArray[np.float64]) -> tuple[float, float]:
     known = drawn[~np.isnan(drawn)]
     if not known.size or np.ptp(known) < _SAME:
         return float("nan"), float("nan")
-    low, high = statistics.percentile_interval(drawn)
-    return float(low), float(high)
+    return statistics.percentile_ends(drawn)

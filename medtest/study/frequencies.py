@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from medtest.cases import SOURCE
-from medtest.results.statistics import wilson
+from medtest.results.statistics import wilson_ends
 from medtest.study.agreement import randolph
 from medtest.study.questions import ARTEFACTS, PUBLISHED_FRAMES, PUBLISHED_WITH_ARTEFACT
 from medtest.study.ratings import Rating, Ratings
@@ -96,8 +96,8 @@ def _interval(found: int, frames: int) -> tuple[float | None, float | None]:
     """Return Wilson's interval in percent; none of fewer than two frames, which hold no more than one answer."""
     if frames < 2:
         return None, None
-    low, high = wilson(found, frames)
-    return round(100 * float(low), 2), round(100 * float(high), 2)
+    low, high = wilson_ends(found, frames)
+    return round(100 * low, 2), round(100 * high, 2)
 
 
 def _marked(group: Sequence[Rating], name: str) -> int:

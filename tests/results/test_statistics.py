@@ -28,6 +28,15 @@ def test_wilson_by_hand_without_a_violation_and_without_a_case():
     assert np.isnan(statistics.wilson(0, 0)).all()
 
 
+def test_ends_of_one_count_of_one_rate_and_of_one_row_of_draws_are_those_of_the_arrays():
+    low, high = statistics.wilson([7], [24])
+    assert statistics.wilson_ends(7, 24) == (low[0], high[0]) == statistics.wilson_of_rate(7 / 24, 24)
+    assert statistics.wilson_of_rate(float("nan"), 24) == statistics.wilson_ends(0, 24)
+    assert np.isnan(statistics.wilson_of_rate(float("nan"), 0)).all()
+    draws = np.linspace(0, 1, 41)
+    assert statistics.percentile_ends(draws) == pytest.approx((0.025, 0.975))
+
+
 def test_resampled_sums_are_those_of_drawn_clusters():
     rng = np.random.default_rng(5)
     rows = rng.integers(0, 9, (17, 4)).astype(np.float32)
