@@ -39,6 +39,8 @@ _FIELD = re.compile(
 )
 _QUERY = re.compile(r"([?&](?:key|token|sig|signature|code)=)(?!\[hidden\])[^&#\s\"'<>)]+", re.IGNORECASE)
 _CREDENTIALS = re.compile(r"(://)[^/\s:@\"']*:[^/\s@\"']+@")
+_USERS = re.compile(r"//[^@\s]+@(?:[^@\s,]*@)*")
+"""Who an address names before its host; a password may hold an ``@`` or a stroke, a comma separates addresses."""
 _SHAPED = re.compile(
     r"(?<![A-Za-z0-9])(?:sk|pk|rk|key|gsk|hf|xai|nvapi|AIza|gh[pousr]_|github_pat_|glpat-|xox[a-z]-)[A-Za-z0-9*_-]{16,}"
 )
@@ -141,6 +143,18 @@ def redact(text: object) -> str:
     clean = _SHAPED.sub(_without_shape, clean)
     clean = _WEB_TOKEN.sub(HIDDEN, _AMAZON.sub(HIDDEN, clean))
     return visible(_BASE64.sub(HIDDEN, clean))
+
+
+def without_users(text: str, instead: str = "") -> str:
+    """Return a text whose addresses name no user before the host, with a password or without.
+
+    It hides more than :func:`redact`, which lets an ``@`` in a stranger's words be.
+
+    Args:
+        text: A command, or a message about an address that the user gave.
+        instead: What stands there.
+    """
+    return _USERS.sub(f"//{instead}", text)
 
 
 def redacted(value: Any) -> Any:

@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-_CREDENTIALS = re.compile(r"//[^@\s]+@")
 _HOMES = re.compile(r"(/home/|/Users/|[A-Za-z]:[\\/]Users[\\/])[^/\\\s,;:'\"\]})]+")
 _MULTIRUN = ("-m", "--multirun")
 
@@ -61,13 +60,13 @@ def _quoted(token: str) -> str:
 
 def without_keys(token: str) -> str:
     """Return what was typed without what is a key or may be one; the name of a key's variable stays."""
-    from medtest.api.redact import names_variable, redact
+    from medtest.api.redact import names_variable, redact, without_users
     from medtest.suite.overrides import holds_key, unquoted
 
     key, equals, value = token.partition("=")
     if equals and holds_key(token) and not names_variable(unquoted(value)):
         return f"{key}=…"
-    return redact(_CREDENTIALS.sub("//…@", token))
+    return redact(without_users(token, "…@"))
 
 
 def job_tokens(typed: Sequence[str], overrides: Sequence[str]) -> list[str]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from medtest.api.redact import without_users
 from medtest.errors import NotTracked
 from medtest.paths import home as medtest_home
 from medtest.tracking import store_files, window
@@ -29,7 +30,6 @@ _SQLITE = "sqlite:///"
 URI_VARIABLE = "MLFLOW_TRACKING_URI"
 
 _LOCK_SECONDS = 600.0
-_ADDRESS = re.compile(r"(\w+:)//([^\s'\"<>)]+)")
 _QUERY = re.compile(r"\?\S*=[^\s'\"<>)]*")
 _ENVIRONMENT = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -135,7 +135,7 @@ def named(home: Path, uri: str) -> str:
 
 def without_credentials(text: str) -> str:
     """Return a text whose addresses show neither users nor what stands after a question mark."""
-    return _QUERY.sub("", _ADDRESS.sub(lambda found: f"{found[1]}//{found[2].rpartition('@')[2]}", text))
+    return _QUERY.sub("", without_users(text))
 
 
 def configure() -> None:

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from medtest.api.client import Caller, Endpoint
 from medtest.api.faults_server import Faults, serving
-from medtest.api.redact import guard, guard_logs, reason_of, redact, visible
+from medtest.api.redact import guard, guard_logs, reason_of, redact, visible, without_users
 from medtest.api.request import Parameters, Request, State
 from medtest.api.retry import Retries
 from medtest.errors import UserMistakes
@@ -169,6 +169,21 @@ def test_lines_marks_of_direction_and_joined_signs_stay() -> None:
 class Nameless(Exception):
     def __str__(self) -> str:
         raise RuntimeError("not even this")
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ("postgresql://reader:open@db.example:5432/x is down", "postgresql://db.example:5432/x is down"),
+        ("postgresql://reader:op@en@db.example", "postgresql://db.example"),
+        ("postgresql://reader:op@e/n@db.example", "postgresql://db.example"),
+        ("[http://reader@a.example/v1,http://reader:open@b.example]", "[http://a.example/v1,http://b.example]"),
+        ("http://db.example/v1 of me@example.org", "http://db.example/v1 of me@example.org"),
+    ],
+)
+def test_users_of_addresses_go_whatever_their_passwords_hold(text: str, clean: str) -> None:
+    assert without_users(text) == clean
+    assert without_users(clean, "…@") == clean
 
 
 def test_any_exception_is_one_line() -> None:

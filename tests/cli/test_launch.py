@@ -278,6 +278,7 @@ def test_the_gravest_exit_code() -> None:
         (["systems.v2.checkpoint=C:\\Users\\me\\a.pth"], "python run.py 'systems.v2.checkpoint=C:\\Users\\…\\a.pth'"),
         (["tracking.uri=https://me:secret@host"], "python run.py tracking.uri=URI"),
         (["base_url=https://me:pw@host/v1"], "python run.py base_url=https://…@host/v1"),
+        (["base_url=https://me:p@w@host/v1"], "python run.py base_url=https://…@host/v1"),
         (["api_key=abc"], "python run.py api_key=…"),
         (
             ["+systems.v2={use: ssformer, checkpoint: /mine/a.pth}"],
