@@ -7,6 +7,8 @@ import importlib
 import importlib.util
 import subprocess
 import sys
+from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -77,12 +79,24 @@ def _modules() -> list[Path]:
     return [p for p in sorted(PACKAGE.rglob("*.py")) if p.name != "__init__.py" or p.parent != PACKAGE]
 
 
-def _imports(tree: ast.AST) -> list[str]:
+@cache
+def _statements(path: Path) -> tuple[list[ast.Import | ast.ImportFrom], list[ast.Import | ast.ImportFrom]]:
+    """Return what a file imports, and what of it only where types are checked."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    types = [one for one in tree.body if isinstance(one, ast.If) and "TYPE_CHECKING" in ast.dump(one.test)]
+    every, typed = (
+        [node for part in parts for node in ast.walk(part) if isinstance(node, ast.Import | ast.ImportFrom)]
+        for parts in (tree.body, types)
+    )
+    return every, typed
+
+
+def _imports(path: Path) -> list[str]:
     names: list[str] = []
-    for node in ast.walk(tree):
+    for node in _statements(path)[0]:
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+        elif node.level == 0 and node.module:
             names.append(node.module)
             names += [f"{node.module}.{alias.name}" for alias in node.names]
     return names
@@ -92,7 +106,7 @@ def _imports(tree: ast.AST) -> list[str]:
 def test_imports_run_one_way(path: Path) -> None:
     room = _room(path)
     assert room in LAYERS, f"{room} has no place in LAYERS"
-    for name in _imports(ast.parse(path.read_text(encoding="utf-8"))):
+    for name in _imports(path):
         parts = name.split(".")
         if parts[0] != "medtest" or len(parts) < 2 or parts[1] not in LAYERS:
             continue
@@ -104,12 +118,25 @@ def test_imports_run_one_way(path: Path) -> None:
             assert other not in FOUR_PARTS - {room}, f"{path} imports {name}: the four parts do not know one another"
 
 
+def test_no_modules_import_one_another_in_a_circle() -> None:
+    paths = {path.relative_to(PACKAGE.parent).with_suffix("").parts: path for path in _modules()}
+    modules = {".".join(name).removesuffix(".__init__"): path for name, path in paths.items()}
+    graph: TopologicalSorter[str] = TopologicalSorter()
+    for name, path in modules.items():
+        every, typed = _statements(path)
+        for node in (one for one in every if one not in typed):
+            if isinstance(node, ast.Import):
+                graph.add(name, *modules.keys() & {alias.name for alias in node.names})
+            elif node.level == 0:
+                inner = (f"{node.module}.{alias.name}" for alias in node.names)
+                graph.add(name, *modules.keys() & {one if one in modules else str(node.module) for one in inner})
+    graph.prepare()  # else a CycleError names them
+
+
 def test_only_tracking_imports_mlflow() -> None:
     for path in _modules():
         if _room(path) != "tracking":
-            assert not any(
-                n.split(".")[0] == "mlflow" for n in _imports(ast.parse(path.read_text(encoding="utf-8")))
-            ), path
+            assert not any(n.split(".")[0] == "mlflow" for n in _imports(path)), path
 
 
 def test_the_core_imports_nothing_heavy() -> None:

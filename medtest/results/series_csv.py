@@ -12,7 +12,7 @@ from itertools import chain
 import numpy as np
 
 from medtest.results.series import Series, SeriesSet, make_series
-from medtest.results.series_file import Reading, Row, assemble, check_width
+from medtest.results.series_lines import Line, SeriesReading, assemble, check_width
 
 _ALGORITHM = ("algorithm", "system", "method")
 _SCALE = ("scale", "sigma")
@@ -22,7 +22,7 @@ _QUALITY = "quality"
 _LINES_LOOKED_AT, _LOOKED_AT = 5, 1 << 20
 
 
-def read_csv(reading: Reading, text: str, *, title: str) -> SeriesSet:
+def read_csv(reading: SeriesReading, text: str, *, title: str) -> SeriesSet:
     """Read a CSV file's text; tabs, semicolons or commas separate cells. Where commas do not, they may be decimal.
 
     Raises:
@@ -51,19 +51,19 @@ def _delimiter(text: str) -> str:
     return max(",;\t", key=(lines or [""])[0].count)
 
 
-def _rows(text: str, delimiter: str) -> Iterator[Row]:
+def _rows(text: str, delimiter: str) -> Iterator[Line]:
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     for cells in reader:
         kept = tuple(cell.strip() for cell in cells)
         if any(kept) and not kept[0].startswith("#"):
-            yield Row(reader.line_num, kept)
+            yield Line(reader.line_num, kept)
 
 
 def _place(head: Sequence[str], names: Sequence[str]) -> int | None:
     return next((head.index(name) for name in names if name in head), None)
 
 
-def _wide(reading: Reading, rows: Sequence[Row], *, title: str) -> SeriesSet:
+def _wide(reading: SeriesReading, rows: Sequence[Line], *, title: str) -> SeriesSet:
     head = rows[0]
     if not head.cells[0]:
         raise reading.wrong(head.line, 1, "no name", "the uncertainty's name before its scales")
@@ -73,7 +73,7 @@ def _wide(reading: Reading, rows: Sequence[Row], *, title: str) -> SeriesSet:
     return assemble(reading, title=title, quality=_QUALITY, head=head, scales=scales, rows=rows[1:])
 
 
-def _long(reading: Reading, first: Row, rows: Iterable[Row], head: Sequence[str], *, title: str) -> SeriesSet:
+def _long(reading: SeriesReading, first: Line, rows: Iterable[Line], head: Sequence[str], *, title: str) -> SeriesSet:
     line = first.line
     algorithm, scale = _place(head, _ALGORITHM), _place(head, _SCALE)
     image, cluster = _place(head, _IMAGE), _place(head, _CLUSTER)
