@@ -23,15 +23,16 @@ T = TypeVar("T")
 
 
 def connect(
-    path: Path, *, durable: bool = False, wait: float = WAIT_SECONDS, implicit: bool = False
+    path: Path, *, durable: bool = False, wait: float = WAIT_SECONDS, implicit: bool = False, wal: bool = True
 ) -> sqlite3.Connection:
-    """Open a file to read and write, made where it does not exist, its folder not; WAL where the file system has it.
+    """Open a file to read and write, made where it does not exist, its folder not.
 
     Args:
         path: The file.
         durable: A commit is on disk when it returns; else a power cut may undo the last ones.
         wait: Seconds to wait for others, here and in every statement.
         implicit: Python's ``sqlite3`` begins transactions itself; else statements stand alone, or after a BEGIN.
+        wal: Switch the file to WAL where the file system has it; else its journal stays what its owner made it.
 
     Returns:
         A connection that several threads may use in turn; foreign keys are enforced.
@@ -42,17 +43,17 @@ def connect(
     begin: Literal["DEFERRED"] | None = "DEFERRED" if implicit else None
     connection = sqlite3.connect(path, isolation_level=begin, timeout=wait, check_same_thread=False)
     try:
-        patiently(lambda: _prepare(connection, durable), wait)
+        patiently(lambda: _prepare(connection, durable=durable, wal=wal), wait)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _prepare(connection: sqlite3.Connection, durable: bool) -> None:
+def _prepare(connection: sqlite3.Connection, *, durable: bool, wal: bool) -> None:
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA foreign_keys = ON")
-    if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+    if wal and connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
         connection.execute("PRAGMA journal_mode = WAL").fetchone()
     connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
 

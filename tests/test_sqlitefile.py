@@ -95,6 +95,30 @@ def test_a_store_of_runs_that_is_being_written_is_not_taken_for_an_old_one(
             store_files.is_current(path)
 
 
+def test_a_store_of_runs_keeps_its_journal_where_it_is_copied_and_followed(tmp_path: Path) -> None:
+    path = tmp_path / "mlruns" / "mlflow.db"
+    path.parent.mkdir()
+    with closing(sqlite3.connect(path)) as made:
+        made.executescript(
+            "CREATE TABLE experiments (experiment_id INTEGER, artifact_location TEXT);"
+            "CREATE TABLE runs (artifact_uri TEXT);"
+            "INSERT INTO experiments VALUES (0, 'file:///before/mlruns/0');"
+            "INSERT INTO runs VALUES ('file:///before/mlruns/0/a')"
+        )
+    store_files.follow(path)
+    store_files.copy(path, tmp_path / "copy.db")
+    for file in (path, tmp_path / "copy.db"):
+        with closing(sqlite3.connect(file)) as found:
+            assert found.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+            assert found.execute("SELECT artifact_uri FROM runs").fetchone() == (f"{path.parent.as_uri()}/0/a",)
+
+
+def test_one_module_opens_files_of_sqlite() -> None:
+    package = Path(sqlitefile.__file__).parent
+    found = [path for path in package.rglob("*.py") if "sqlite3.connect(" in path.read_text(encoding="utf-8")]
+    assert found == [package / "sqlitefile.py"]
+
+
 def meet(kind: str, folders: list[Path], barrier: Any, found: Any) -> None:
     """Open the same fresh stores as other processes do at the same moment, write and read them."""
     for folder in folders:

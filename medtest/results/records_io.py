@@ -27,7 +27,7 @@ Floats: TypeAlias = NDArray[np.float64]
 RECORDS = "records.parquet"
 _RUN_FILE = "run.json"
 SHARDS = "records"
-_REPEATED = (
+REPEATED = (
     "suite",
     "suite_version",
     "system",
@@ -149,7 +149,7 @@ class Records:
         if asked is not None:
             table = table.take(asked.rows(table))
         for position, name in enumerate(table.column_names):
-            if name in _REPEATED or name.startswith("stratum_"):
+            if name in REPEATED or name.startswith("stratum_"):
                 encoded = table.column(position).combine_chunks().dictionary_encode()
                 table = table.set_column(position, name, encoded)
         return cls.of(table.to_pandas(types_mapper=None), classes_in(folder))

@@ -40,9 +40,13 @@ def publish(draft: Path, database: Path) -> None:
 
 def copy(database: Path, draft: Path) -> None:
     """Copy a database through SQLite, which takes a journal that a dead process left into account."""
-    opened = sqlite3.connect(database, timeout=sqlitefile.WAIT_SECONDS)
-    with contextlib.closing(opened) as source, contextlib.closing(sqlite3.connect(draft)) as target:
+    with contextlib.closing(_opened(database)) as source, contextlib.closing(_opened(draft)) as target:
         source.backup(target)
+
+
+def _opened(database: Path) -> sqlite3.Connection:
+    """Open a store to write it; its journal is MLflow's matter."""
+    return sqlitefile.connect(database, durable=True, implicit=True, wal=False)
 
 
 def drop_journals(database: Path) -> None:
@@ -73,7 +77,7 @@ def follow(database: Path) -> None:
     lies below this one.
     """
     here = database.parent.resolve().as_uri()
-    with contextlib.closing(sqlite3.connect(database, timeout=30)) as connection:
+    with contextlib.closing(_opened(database)) as connection:
         row = connection.execute("SELECT artifact_location FROM experiments WHERE experiment_id = 0").fetchone()
         there = str(row[0] or "").removesuffix("/0") if row else ""
         if there == here or not re.fullmatch(rf"file:///.*/{re.escape(database.parent.name)}", there):
