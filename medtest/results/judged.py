@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtest.oracles.base import Oracle
-from medtest.records import CASE_FACTORS, SEED_FACTORS
+from medtest.records import CASE_FACTORS, FIXED_COLUMNS, KEY_COLUMNS, SEED_FACTORS
 from medtest.results.exclusion import leave_out
 from medtest.results.readings import with_readings
-from medtest.results.records_io import Records, column_names
+from medtest.results.records_io import REPEATED, Records, column_names
 from medtest.results.rejudging import rejudged_records
 from medtest.results.wanted import Wanted
 from medtest.runner.asked import Asked
@@ -17,23 +17,7 @@ from medtest.runner.asked import Asked
 if TYPE_CHECKING:
     from medtest.systems.answering.judge import Readings
 
-_KEYS = (
-    "suite",
-    "suite_version",
-    "system",
-    "dataset",
-    "seed_id",
-    "cluster",
-    "item",
-    "relation",
-    "group",
-    "severity",
-    "scale",
-    "repeat",
-    "frame",
-    "verdict",
-    "reason",
-)
+_KEYS = tuple(name for name, _ in FIXED_COLUMNS if name in {*REPEATED, *KEY_COLUMNS, "scale"})
 
 
 def make_columns(folder: Path) -> list[str]:

@@ -40,6 +40,7 @@ REPEATED = (
     "verdict",
     "reason",
 )
+"""Texts that many records share; kept once each while records are in memory."""
 
 
 def record_files(folder: Path) -> list[Path]:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from medtest.cases import SOURCE, UNCHANGED, MaskOutput, Output, PreparedSeed, RegionOutput
+from medtest.records import KEY_COLUMNS
 from medtest.runner.asked import Asked
 from medtest.runner.folder import LEAST, MOST, RECORDS
 from medtest.runner.ledger import Places
@@ -18,7 +19,6 @@ from medtest.runner.volume_figures import MOST_ANSWERS, Mask3, draw_volume_figur
 from medtest.systems.base import System
 from medtest.systems.controls import Control
 
-_KEYS = ["dataset", "seed_id", "relation", "severity", "frame", "repeat", "item"]
 _MOST_RELATIONS = 3
 """Every picture asks every system once more, and a suite may have many relations."""
 
@@ -31,10 +31,10 @@ def extreme_cases(folder: Path, places: Places, asked: Asked | None = None) -> l
         places: Where records stand in the plan.
         asked: The cases that are looked at; None for all.
     """
-    table = pq.read_table(folder / RECORDS, columns=[*_KEYS, "scale"], use_threads=False)
+    table = pq.read_table(folder / RECORDS, columns=[*KEY_COLUMNS, "scale"], use_threads=False)
     if asked is not None:
         table = table.take(asked.rows(table))
-    columns = {name: table[name].to_pylist() for name in _KEYS}
+    columns = {name: table[name].to_pylist() for name in KEY_COLUMNS}
     scale = table["scale"].to_numpy(zero_copy_only=False).astype(np.float64)
     place = places.find(columns)
     relation = np.array(columns["relation"], dtype=object)
