@@ -29,6 +29,30 @@ def package_folder() -> Path:
     return _PACKAGE
 
 
+def path_from_here(path: Path) -> str:
+    """Return a path as one would type it in the working directory: relative below it, else as it is."""
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("..") else relative
+
+
+def is_inside(root: Path, path: Path) -> bool:
+    """Whether a path, which may lead nowhere, stays in a folder when links are followed."""
+    return path.resolve().is_relative_to(root.resolve())
+
+
+def is_there_inside(real_root: Path, path: Path) -> bool:
+    """Whether a path leads to something in a folder; links that lead nowhere or in circles do not.
+
+    Args:
+        real_root: The folder, resolved.
+        path: The path.
+    """
+    try:
+        return path.resolve(strict=True).is_relative_to(real_root)
+    except (OSError, RuntimeError):
+        return False
+
+
 def home() -> Path:
     """Folder under which ``outputs/`` and ``mlruns/`` are written: ``MEDTEST_HOME``, else the working directory."""
     chosen = os.environ.get("MEDTEST_HOME")

@@ -23,6 +23,7 @@ LAYERS: dict[str, int] = {
     "sqlitefile": 0,
     "address": 0,
     "checksum": 0,
+    "jsonfile": 0,
     "cases": 0,
     "classes": 1,
     "plugins": 1,

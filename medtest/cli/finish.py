@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from rich.console import Console
 from medtest import signals
 from medtest.cli.plan_view import console, duration
 from medtest.errors import ExitCode, FolderInUse, MedtestError, NotTracked, UserMistakes
+from medtest.paths import path_from_here
 from medtest.suite.model import Invocation, Suite
 from medtest.suite.outline import write_timings
 
@@ -198,9 +198,9 @@ def _tell(
         if material.partial:
             out.print(f"{material.system}: partial, {material.partial}", markup=False)
     for path in ended.reports:
-        out.print(f"Report:  {_near(path)}", markup=False, soft_wrap=True)
+        out.print(f"Report:  {path_from_here(path)}", markup=False, soft_wrap=True)
     if ended.comparison is not None:
-        out.print(f"Side by side:  {_near(ended.comparison)}", markup=False, soft_wrap=True)
+        out.print(f"Side by side:  {path_from_here(ended.comparison)}", markup=False, soft_wrap=True)
     if invocation.track and ended.parents is not None:
         out.print(f"MLflow:  {_how_to_open(invocation)}", markup=False, soft_wrap=True)
     for problem in ended.problems:
@@ -214,12 +214,6 @@ def _verdict(suite: Suite, code: ExitCode) -> str:
         held = "no gate is set" if not gates else "the gate is held" if gates == 1 else f"all {gates} gates are held"
         return f"Exit code 0: {held}."
     return f"Exit code {int(code)}: {_VERDICT.get(code, 'see above')}."
-
-
-def _near(path: Path) -> str:
-    """Return a path as one would type it here."""
-    relative = os.path.relpath(path)
-    return str(path) if relative.startswith("..") else relative
 
 
 def _how_to_open(invocation: Invocation) -> str:

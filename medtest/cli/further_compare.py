@@ -15,6 +15,8 @@ from rich.console import Console
 from rich.table import Table
 
 from medtest.errors import ExitCode, Interrupted, Mistake, OutputProblem, UserMistakes
+from medtest.jsonfile import read_object
+from medtest.paths import path_from_here
 from medtest.suite.composed import with_composed
 from medtest.suite.model import Invocation, PartPlan, Suite
 
@@ -134,7 +136,7 @@ def compare(
     _write(out / FILE, json.dumps(facts, indent=1) + "\n")
     found = make(out)
     show(found, network=network, console=console)
-    console.print(f"Page:  {_near(out / PAGE)}", markup=False, soft_wrap=True)
+    console.print(f"Page:  {path_from_here(out / PAGE)}", markup=False, soft_wrap=True)
     if log is not None:
         columns = {str(name): _plain(found[name]) for name in found.columns}
         log.table("tables/before_after.json", columns, metrics_of(found))
@@ -168,7 +170,7 @@ def make(out: Path) -> pd.DataFrame:
         parted = [leave_out(one, wanted.exclude) for one in records]
         records, left_out = [kept for kept, _ in parted], parted[1][1].words
     table, unpaired = before_after_labels.compare(*records, order=list(facts["relations"]), family=str(facts["family"]))
-    training = _json(out / "training.json")
+    training = read_object(out / "training.json")
     page = Page(
         network=str(facts["network"]),
         family=str(facts["family"]),
@@ -213,7 +215,7 @@ def remake_tables(folder: Path, *, console: Console) -> None:
         )
     for out in found:
         show(make(out), network=str(_facts(out)["network"]), console=console)
-        console.print(f"Page:  {_near(out / PAGE)}", markup=False, soft_wrap=True)
+        console.print(f"Page:  {path_from_here(out / PAGE)}", markup=False, soft_wrap=True)
 
 
 def show(table: pd.DataFrame, *, network: str, console: Console) -> None:
@@ -259,27 +261,14 @@ def _plain(column: pd.Series) -> list[Any]:
 
 
 def _facts(out: Path) -> dict[str, Any]:
-    facts = _json(out / FILE)
+    facts = read_object(out / FILE)
     if not {"before", "after", "family", "network", "suite", "relations"} <= set(facts):
         raise OutputProblem(f"{out.name}/{FILE} is not what a further training writes")
     return facts
 
 
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
-
-
 def _relative(folder: Path, out: Path) -> str:
     return Path(os.path.relpath(folder, out)).as_posix()
-
-
-def _near(path: Path) -> str:
-    relative = os.path.relpath(path)
-    return str(path) if relative.startswith("..") else relative
 
 
 def _write(path: Path, text: str) -> None:

@@ -10,6 +10,7 @@ from rich.table import Table
 from medtest.cli.reference_labels import label_models, label_names, print_labels
 from medtest.errors import Mistake, UserMistakes, nearest_name
 from medtest.results import reference
+from medtest.seeds.datasets.facts import plain
 
 
 def print_reference(*, model: str, dataset: str, threshold: float | None, console: Console) -> None:
@@ -75,7 +76,7 @@ def _table(model: str, threshold: float, datasets: tuple[str, ...]) -> Table:
 def _chosen(option: str, asked: str, known: tuple[str, ...]) -> tuple[str, ...]:
     if not asked:
         return known
-    found = [name for name in known if reference.plain(name) == reference.plain(asked)]
+    found = [name for name in known if plain(name) == plain(asked)]
     if found:
         return (found[0],)
     raise _unknown(option, asked, known)
@@ -91,8 +92,8 @@ def _thresholds(asked: float | None, known: tuple[float, ...]) -> tuple[float, .
 
 def _unknown(option: str, found: str, known: Iterable[str]) -> UserMistakes:
     names = list(known)
-    by_plain = {reference.plain(name): name for name in names}
-    near = nearest_name(reference.plain(found), by_plain)
+    by_plain = {plain(name): name for name in names}
+    near = nearest_name(plain(found), by_plain)
     return UserMistakes(
         [
             Mistake(

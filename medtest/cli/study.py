@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from medtest.cli.grouped import GroupedCommands
+from medtest.paths import path_from_here
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -103,14 +104,14 @@ def _tell(made: MadeStudy, console: Console) -> None:
     counted = ", ".join(f"{name} {count}" for name, count in made.items.items())
     what = "pairs" if made.kind is Kind.PAIRS else "frames"
     console.print(
-        f"{_near(made.folder)}: {total:,} {what} ({counted}), {made.catches} catch items, {made.training} for "
+        f"{path_from_here(made.folder)}: {total:,} {what} ({counted}), {made.catches} catch items, {made.training} for "
         f"training; {made.annotators} annotators, up to {made.longest:,} items each with the repeated ones.",
         markup=False,
         soft_wrap=True,
     )
     for notice in made.notices:
         console.print(f"  {notice}", markup=False, soft_wrap=True)
-    console.print(f"Next:  medtest study serve {_near(made.folder)}", markup=False, soft_wrap=True)
+    console.print(f"Next:  medtest study serve {path_from_here(made.folder)}", markup=False, soft_wrap=True)
 
 
 @app.command("serve")
@@ -134,7 +135,7 @@ def serve(
         old = len(store.annotators()) - len(links)
         if old:
             console.print(
-                f"{old} annotators had their links before; new ones: medtest study links {_near(folder)}",
+                f"{old} annotators had their links before; new ones: medtest study links {path_from_here(folder)}",
                 markup=False,
                 soft_wrap=True,
             )
@@ -188,11 +189,11 @@ def report(
     made = report_study(folder, home=home(), leave_out=tuple(leave_out or ()), track=mlflow)
     for item in made.renderables:
         console.print(item)
-    console.print(f"Report:  {_near(made.page)}", markup=False, soft_wrap=True)
+    console.print(f"Report:  {path_from_here(made.page)}", markup=False, soft_wrap=True)
     if made.flagged:
         console.print(
-            f"Second look:  medtest study make --review {_near(folder)}   ·   leave them out of a suite: "
-            f"exclude.study={_near(made.flagged)}",
+            f"Second look:  medtest study make --review {path_from_here(folder)}   ·   leave them out of a suite: "
+            f"exclude.study={path_from_here(made.flagged)}",
             markup=False,
             soft_wrap=True,
         )
@@ -205,10 +206,3 @@ def _console() -> Console:
     from rich.console import Console
 
     return Console(highlight=False)
-
-
-def _near(path: Path) -> str:
-    import os
-
-    relative = os.path.relpath(path)
-    return str(path) if relative.startswith("..") else relative

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from medtest.cases import SOURCE, Effect, Json, Output, PreparedSeed, Verdict
 from medtest.errors import Mistake
+from medtest.oracles import criteria
 from medtest.plugins import Part, PartSettings
 from medtest.records import NO_PREDICTION, SEED_FACTORS, SOURCE_FAILED
 
@@ -137,10 +138,11 @@ class Oracle(Part, ABC):
             new["verdict"] = str(verdict)
         return new
 
-    @abstractmethod
     def verdict(self, row: Mapping[str, Any]) -> tuple[Verdict, str]:
         """Return PASS, FAIL or SKIP under the primary criterion, and the reason for SKIP, from the record alone.
 
         Args:
             row: The record's score columns, ``source_<score>`` and ``self_<score>`` among them, and its texts.
         """
+        wanted = self.primary
+        return criteria.verdict(row, score=wanted.score, threshold=wanted.threshold, against=wanted.against)

@@ -20,13 +20,12 @@ is wrong while it was right on the source image.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
-from medtest.cases import Classes, Effect, LabelOutput, Output, PreparedSeed, Probability, Verdict
-from medtest.oracles import criteria
+from medtest.cases import Classes, Effect, LabelOutput, Output, PreparedSeed, Probability
 from medtest.oracles.base import Oracle
 from medtest.oracles.masks import move_mask, overlap
 from medtest.records import LABEL_FACTORS
@@ -75,12 +74,6 @@ class Labels(Oracle):
             "expected": _text(seed.labels),
             "probabilities": _probabilities(answer) if isinstance(answer, LabelOutput) else None,
         }
-
-    def verdict(self, row: Mapping[str, Any]) -> tuple[Verdict, str]:
-        """Return the verdict under the suite's primary criterion."""
-        return criteria.verdict(
-            row, score=self.primary.score, threshold=self.primary.threshold, against=self.primary.against
-        )
 
 
 def given_to(probabilities: Probability | None, classes: Classes, labels: Sequence[str]) -> float | None:

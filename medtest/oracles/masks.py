@@ -18,15 +18,13 @@ Without an expected mask only the ``self_`` scores exist, which compare with the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, TypeAlias
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Effect, Mask, MaskOutput, Output, PreparedSeed, Probability, Verdict
-from medtest.oracles import criteria
+from medtest.cases import Effect, Mask, MaskOutput, Output, PreparedSeed, Probability
 from medtest.oracles.base import Oracle
 
 HIT_FRACTION = 0.1
@@ -190,12 +188,6 @@ class Masks(Oracle):
         if seed.mask is not None:
             columns |= self._against_truth(answer, seed, effect)
         return columns
-
-    def verdict(self, row: Mapping[str, Any]) -> tuple[Verdict, str]:
-        """Return the verdict under the suite's primary criterion."""
-        return criteria.verdict(
-            row, score=self.primary.score, threshold=self.primary.threshold, against=self.primary.against
-        )
 
     def _against_truth(self, answer: MaskOutput, seed: PreparedSeed, effect: Effect) -> dict[str, float | None]:
         truth = _truth(seed, effect)

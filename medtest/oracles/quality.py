@@ -15,7 +15,6 @@ Nothing is clipped before scoring: a filter that leaves the range pays for it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import cv2
@@ -23,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from medtest.cases import Effect, Image, ImageOutput, ImageSpec, Output, PreparedSeed, Verdict
-from medtest.oracles import criteria
+from medtest.cases import Effect, Image, ImageOutput, ImageSpec, Output, PreparedSeed
 from medtest.oracles.base import Oracle
 from medtest.plugins import PartSettings
 
@@ -79,12 +77,6 @@ class Quality(Oracle):
             columns["psnr"] = psnr(answer.image, seed.clean, spec)
             columns["input_ssim"], columns["input_psnr"] = _of_input(answer.given, seed.clean, seed)
         return columns
-
-    def verdict(self, row: Mapping[str, Any]) -> tuple[Verdict, str]:
-        """Return the verdict under the suite's primary criterion."""
-        return criteria.verdict(
-            row, score=self.primary.score, threshold=self.primary.threshold, against=self.primary.against
-        )
 
 
 def _of_input(given: Image, clean: Image, seed: PreparedSeed) -> tuple[float, float]:

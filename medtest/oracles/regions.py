@@ -12,14 +12,12 @@ Both empty: all are 1. One empty: dice and iou are 0; precision of an empty answ
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Effect, Output, PreparedSeed, RegionOutput, Verdict
-from medtest.oracles import criteria
+from medtest.cases import Effect, Output, PreparedSeed, RegionOutput
 from medtest.oracles.base import Oracle
 from medtest.oracles.quality import SeriesSettings
 from medtest.plugins import PartSettings
@@ -47,12 +45,6 @@ class Regions(Oracle):
         if seed.mask is not None:
             columns |= overlap(answer.region, seed.mask)
         return columns
-
-    def verdict(self, row: Mapping[str, Any]) -> tuple[Verdict, str]:
-        """Return the verdict under the suite's primary criterion."""
-        return criteria.verdict(
-            row, score=self.primary.score, threshold=self.primary.threshold, against=self.primary.against
-        )
 
 
 def overlap(answered: NDArray[np.bool_], expected: NDArray[np.bool_]) -> dict[str, float]:

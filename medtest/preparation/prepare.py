@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
-
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
 from medtest.cases import SERIES_KINDS, Image, Mask, PreparedSeed, Seed
 from medtest.preparation.frame import fit_field
 from medtest.preparation.grey import grey_mask
-from medtest.preparation.series import prepare_series
+from medtest.preparation.series import locked, prepare_series
 
 REVISION = 1
 """Raised whenever preparation gives other bytes for the same seed; enters a run's digest."""
-
-A = TypeVar("A", bound=NDArray[Any])
 
 
 def prepare(seed: Seed, *, size: int | None, resize: int | None = None) -> PreparedSeed:
@@ -42,12 +37,12 @@ def prepare(seed: Seed, *, size: int | None, resize: int | None = None) -> Prepa
     original = None if seed.expected is None else np.ascontiguousarray(seed.expected, dtype=np.bool_)
     return PreparedSeed(
         ref=seed.ref,
-        image=_locked(image),
-        mask=None if original is None else _locked(resize_mask(original, size)),
-        original_mask=None if original is None else _locked(original.copy()),
-        frame=_locked(frame),
-        grey=_locked(grey_mask(image, frame)),
-        avoid=None if seed.avoid is None else _locked(resize_mask(seed.avoid, size)),
+        image=locked(image),
+        mask=None if original is None else locked(resize_mask(original, size)),
+        original_mask=None if original is None else locked(original.copy()),
+        frame=locked(frame),
+        grey=locked(grey_mask(image, frame)),
+        avoid=None if seed.avoid is None else locked(resize_mask(seed.avoid, size)),
         spec=seed.spec,
         kind=seed.kind,
         properties=dict(seed.properties),
@@ -67,15 +62,15 @@ def _cropped(seed: Seed, size: int, resize: int) -> PreparedSeed:
     frame = fit_field(image).frame(size, size)
 
     def cut(mask: Mask | Image | None) -> Mask | None:
-        return None if mask is None else _locked(np.array(_mask_to_shape(mask, shape)[middle], order="C"))
+        return None if mask is None else locked(np.array(_mask_to_shape(mask, shape)[middle], order="C"))
 
     return PreparedSeed(
         ref=seed.ref,
-        image=_locked(image),
+        image=locked(image),
         mask=cut(seed.expected),
         original_mask=None,  # at the file's size it would show what the crop leaves out
-        frame=_locked(frame),
-        grey=_locked(grey_mask(image, frame)),
+        frame=locked(frame),
+        grey=locked(grey_mask(image, frame)),
         avoid=cut(seed.avoid),
         spec=seed.spec,
         kind=seed.kind,
@@ -84,7 +79,7 @@ def _cropped(seed: Seed, size: int, resize: int) -> PreparedSeed:
         labels=seed.labels,
         asks=seed.asks,
         together=seed.together,
-        wide=None if shape == (size, size) else _locked(wide),
+        wide=None if shape == (size, size) else locked(wide),
     )
 
 
@@ -151,8 +146,3 @@ def _mask_to_shape(mask: Mask | Image, shape: tuple[int, int]) -> Mask:
     source = np.ascontiguousarray(mask, dtype=np.bool_).view(np.uint8)
     small: Mask = cv2.resize(source, shape[::-1], interpolation=cv2.INTER_NEAREST_EXACT).view(np.bool_)
     return small
-
-
-def _locked(array: A) -> A:
-    array.setflags(write=False)
-    return array

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,16 +38,19 @@ def prepare_series(seed: Seed) -> PreparedSeed:
     clean = (image if truth is None else truth) if seed.kind == "image" else None
     return PreparedSeed(
         ref=seed.ref,
-        image=_locked(np.ascontiguousarray(image)),
-        mask=None if truth is None or seed.kind != "region" else _locked(truth),
+        image=locked(np.ascontiguousarray(image)),
+        mask=None if truth is None or seed.kind != "region" else locked(truth),
         original_mask=None,
-        frame=_locked(frame),
-        grey=_locked(grey),
+        frame=locked(frame),
+        grey=locked(grey),
         spec=spec,
         kind=seed.kind,
-        clean=None if clean is None else _locked(clean),
+        clean=None if clean is None else locked(clean),
         properties=dict(seed.properties),
     )
+
+
+A = TypeVar("A", bound=NDArray[Any])
 
 
 def is_flat_rgb(seed: Seed | PreparedSeed) -> bool:
@@ -76,6 +79,7 @@ def _check(seed: Seed) -> None:
         raise ValueError(f"the clean image is {seed.expected.dtype} {seed.expected.shape}; the image {image.shape}")
 
 
-def _locked(array: NDArray[Any]) -> NDArray[Any]:
+def locked(array: A) -> A:
+    """Return an array that nobody can write any more."""
     array.setflags(write=False)
     return array

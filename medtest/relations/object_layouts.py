@@ -27,6 +27,7 @@ from PIL import UnidentifiedImageError
 
 from medtest.cases import Image, Mask
 from medtest.errors import Mistake, UserMistakes, nearest_name
+from medtest.paths import is_inside
 from medtest.relations.object_library import KINDS
 from medtest.tiffheader import declared_rgb
 
@@ -117,13 +118,9 @@ def _folder(root: Path, names: Iterable[str], what: str) -> Path:
     children = sorted(path for path in root.iterdir() if path.is_dir())
     for place in (root, *children):
         for name in names:
-            if (place / name).is_dir() and _is_inside(root, place / name):
+            if (place / name).is_dir() and is_inside(root, place / name):
                 return place / name
     raise _mistake(root, f"no folder of {what}", ", ".join(names))
-
-
-def _is_inside(root: Path, path: Path) -> bool:
-    return path.resolve().is_relative_to(root.resolve())
 
 
 def _files(root: Path, folder: Path, suffixes: tuple[str, ...], skipped: Skipped) -> dict[str, Path]:
@@ -134,7 +131,7 @@ def _files(root: Path, folder: Path, suffixes: tuple[str, ...], skipped: Skipped
             raise _mistake(root, f"more than {MOST_FILES} files in {folder.name}", f"at most {MOST_FILES}")
         if path.suffix.lower() not in suffixes or path.name.startswith("."):
             continue
-        if not _is_inside(root, path) or not path.is_file():
+        if not is_inside(root, path) or not path.is_file():
             skipped.append((_relative(root, path), "a link that leads out of the folder, or no file"))
         elif path.stem in found:
             skipped.append((_relative(root, path), f"a second file called {path.stem}"))
@@ -223,7 +220,7 @@ def _has_page(path: Path, page: int) -> bool:
 
 def _class_list(root: Path) -> tuple[str, ...]:
     for path in (root / "class_list.txt", *sorted(root.glob("*/class_list.txt"))):
-        if path.is_file() and _is_inside(root, path) and path.stat().st_size < MOST_BOX_BYTES:
+        if path.is_file() and is_inside(root, path) and path.stat().st_size < MOST_BOX_BYTES:
             names = re.findall(r"[A-Za-z_]+", path.read_text(encoding="utf-8", errors="replace"))
             return tuple(name.lower() for name in names)
     return EAD_CLASSES

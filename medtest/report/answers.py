@@ -11,6 +11,7 @@ from medtest.report.answer_images import illustration
 from medtest.report.answer_sheets import sheets
 from medtest.report.heat import percent
 from medtest.report.label_words import p_words
+from medtest.report.table_rows import rows_of
 from medtest.results.answer_flips import ALL, OVERALL
 from medtest.results.answer_rows import SOURCE, UNCHANGED
 from medtest.results.answer_states import COUNTS
@@ -92,7 +93,7 @@ def answer_cards(material: Material) -> list[dict[str, Any]]:
 
 def floor_words(flips: pd.DataFrame) -> str:
     """Return the flip rate under all relations beside that of asking again, "" without one of them."""
-    row = next(iter(_rows(flips, item=ALL, relation=OVERALL)), None)
+    row = next(iter(rows_of(flips, item=ALL, relation=OVERALL)), None)
     if row is None or not row["cases"]:
         return ""
     words = (
@@ -108,16 +109,11 @@ def floor_words(flips: pd.DataFrame) -> str:
     return f"{words}: net {100 * row['net']:+.1f} points ({100 * row['ci_low']:+.1f} to {100 * row['ci_high']:+.1f})."
 
 
-def _rows(table: pd.DataFrame, **keys: str) -> list[dict[Any, Any]]:
-    rows: list[dict[Any, Any]] = table.to_dict("records")
-    return [row for row in rows if all(row[name] == value for name, value in keys.items())]
-
-
 def _by_relation(found: AnswerTables) -> list[dict[str, Any]]:
     """Return one row a relation: flips net of the floor, and directions summed over questions."""
     rows = []
     directions = found.directions
-    for row in _rows(found.flips, item=ALL):
+    for row in rows_of(found.flips, item=ALL):
         relation = str(row["relation"])
         kept = directions[directions["relation"] != UNCHANGED]
         own = kept if relation == OVERALL else kept[kept["relation"] == relation]
@@ -170,7 +166,7 @@ def _by_question(directions: pd.DataFrame) -> list[dict[str, Any]]:
 
 def _changes(changes: pd.DataFrame) -> list[dict[str, Any]]:
     rows = []
-    for row in _rows(changes, relation=OVERALL):
+    for row in rows_of(changes, relation=OVERALL):
         rows.append(
             {
                 "name": question_words(str(row["item"])),
@@ -189,7 +185,7 @@ def _share(value: float) -> str:
 
 def _states(states: pd.DataFrame) -> list[dict[str, Any]]:
     rows = []
-    for row in _rows(states, item=ALL):
+    for row in rows_of(states, item=ALL):
         relation = str(row["relation"])
         names = {SOURCE: "source images", OVERALL: "all relations"}
         ends = f"{100 * row['ci_low']:.1f} to {100 * row['ci_high']:.1f}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from medtest.report.answer_heat import question_words
 from medtest.report.heat import percent
 from medtest.report.intervals import MARKS, legend
+from medtest.report.words import counted
 from medtest.results.common import Common, LeftOut
 from medtest.results.differences import FLIPS, ITEM, RELATION
 from medtest.results.efr import OVERALL
@@ -62,9 +63,9 @@ def _unlike(common: Common) -> str:
 def _left(one: LeftOut) -> str:
     parts = []
     if one.seeds:
-        parts.append(f"all of {_counted(len(one.seeds), 'source case')} ({_named(one.seeds)})")
+        parts.append(f"all of {counted(len(one.seeds), 'source case')} ({_named(one.seeds)})")
     if one.relations:
-        parts.append(f"all of {_counted(len(one.relations), 'relation')} ({_named(one.relations)})")
+        parts.append(f"all of {counted(len(one.relations), 'relation')} ({_named(one.relations)})")
     where = f": {', '.join(parts)}" if parts else ", single cases of many"
     return f"{_cases(one.cases)} left out{where}"
 
@@ -74,12 +75,8 @@ def _named(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED]) + more
 
 
-def _counted(number: int, word: str) -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
-
-
 def _cases(number: int) -> str:
-    return _counted(number, "case")
+    return counted(number, "case")
 
 
 def _listed(names: Sequence[str]) -> str:

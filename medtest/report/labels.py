@@ -12,6 +12,7 @@ from medtest.report.flip_heat import severity_heat
 from medtest.report.heat import percent
 from medtest.report.label_words import average_words, p_words, with_interval
 from medtest.report.material import strips
+from medtest.report.table_rows import rows_of
 from medtest.results import published_labels
 from medtest.results.classification import AVERAGES, WITHOUT
 from medtest.results.efr import ALL, OVERALL
@@ -20,8 +21,6 @@ from medtest.results.label_tables import LabelTables
 from medtest.results.retraining import ORIGINAL
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from medtest.report.material import Material
 
 _MOST_FILMS = 8
@@ -39,9 +38,8 @@ def labels(material: Material) -> dict[str, Any]:
 def flip_cards(material: Material) -> list[dict[str, Any]]:
     """Return a card with the mean flip probability of the types, where there are sequences."""
     found = material.tables.labels
-    row = (
-        next(iter(_rows(found.flips, dataset=ALL, severity=ALL, rule=AUTO, relation=OVERALL)), None) if found else None
-    )
+    rows = rows_of(found.flips, dataset=ALL, severity=ALL, rule=AUTO, relation=OVERALL) if found else []
+    row = rows[0] if rows else None
     if row is None or row["fp"] != row["fp"]:
         return []
     lines = [f"95 % interval {100 * row['ci_low']:.1f}\N{EN DASH}{100 * row['ci_high']:.1f} %"]
@@ -74,11 +72,6 @@ def label_page(
     }
 
 
-def _rows(table: pd.DataFrame, **keys: str) -> list[dict[Any, Any]]:
-    rows: list[dict[Any, Any]] = table.to_dict("records")
-    return [row for row in rows if all(row[name] == value for name, value in keys.items())]
-
-
 def _accuracy(found: LabelTables, relations: Mapping[str, str]) -> dict[str, Any]:
     """Return accuracy and its kin by relation, over all data sets and severities, published figures beside."""
     models = published_labels.FAMILIES.values() if set(found.classes.names) == set(CAPSULE.names) else ()
@@ -86,7 +79,7 @@ def _accuracy(found: LabelTables, relations: Mapping[str, str]) -> dict[str, Any
     heads = {"accuracy": "accuracy", "kappa": "Cohen's κ", "f1": "weighted F1", "auroc": "mean AUROC"}
     heads |= {"label_share": "right decisions"} | ({"accuracy": "all labels right"} if found.classes.multi else {})
     rows = []
-    for row in _rows(found.classification, dataset=ALL, severity=ALL):
+    for row in rows_of(found.classification, dataset=ALL, severity=ALL):
         relation = str(row["relation"])
         part = relations.get(relation, relation)
         rows.append(
@@ -128,7 +121,7 @@ def _slides_words() -> str:
 
 def _confusions(found: LabelTables) -> list[Any]:
     """Return a confusion matrix for the sources and each relation."""
-    rows = _rows(found.confusion, dataset=ALL)
+    rows = rows_of(found.confusion, dataset=ALL)
     names = list(found.classes.names)
     panels = []
     for relation in dict.fromkeys(str(row["relation"]) for row in rows):
@@ -141,7 +134,7 @@ def _confusions(found: LabelTables) -> list[Any]:
 
 def _classes(found: LabelTables) -> list[dict[str, Any]]:
     """Return each class on the sources and where it suffers most."""
-    rows = _rows(found.per_class, dataset=ALL)
+    rows = rows_of(found.per_class, dataset=ALL)
     shown = []
     for name in found.classes.names:
         own = {str(row["relation"]): row for row in rows if row["class"] == name}
@@ -164,12 +157,12 @@ def _flips(found: LabelTables) -> dict[str, Any] | None:
     """Return flip probabilities by type, accuracy beside, and published ones."""
     if found.flips.empty:
         return None
-    right = {row["relation"]: row for row in _rows(found.classification, dataset=ALL, severity=ALL)}
+    right = {row["relation"]: row for row in rows_of(found.classification, dataset=ALL, severity=ALL)}
     right[OVERALL] = right.get(WITHOUT, {})
     rules = [rule for rule in (PREVIOUS, FIRST, RELEASED) if rule in set(found.flips["rule"])]
-    others = {(row["relation"], row["rule"]): row for row in _rows(found.flips, dataset=ALL, severity=ALL)}
+    others = {(row["relation"], row["rule"]): row for row in rows_of(found.flips, dataset=ALL, severity=ALL)}
     rows = []
-    for row in _rows(found.flips, dataset=ALL, severity=ALL, rule=AUTO):
+    for row in rows_of(found.flips, dataset=ALL, severity=ALL, rule=AUTO):
         relation = str(row["relation"])
         rows.append(
             {
@@ -227,7 +220,7 @@ def _benchmark(found: LabelTables) -> dict[str, Any]:
 
 def _flip_curves(found: LabelTables) -> list[Any]:
     """Return one panel a type: the share of sequences that flip at each frame, and accuracy."""
-    rows = _rows(found.flip_frames, dataset=ALL, severity=ALL)
+    rows = rows_of(found.flip_frames, dataset=ALL, severity=ALL)
     panels = []
     for relation in dict.fromkeys(str(row["relation"]) for row in rows):
         own = [row for row in rows if row["relation"] == relation]
@@ -249,7 +242,7 @@ def _flip_curves(found: LabelTables) -> list[Any]:
 
 def _corruption_errors(found: LabelTables) -> list[dict[str, Any]]:
     rows = []
-    for row in _rows(found.corruption_error, dataset=ALL):
+    for row in rows_of(found.corruption_error, dataset=ALL):
         relation = str(row["relation"])
         rows.append(
             {

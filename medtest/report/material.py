@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from medtest.jsonfile import read_object
 from medtest.records import is_simulated
 from medtest.results.judged import compared_records
 from medtest.results.records_io import Records
@@ -128,11 +129,7 @@ class Material:
 
 def read_run(folder: Path) -> dict[str, Any]:
     """Return ``run.json``, or an empty dict where there is none that can be read."""
-    try:
-        content = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
+    return read_object(folder / RUN_FILE)
 
 
 def sample_index(folder: Path, name: str = INDEX) -> list[dict[str, Any]]:

@@ -22,6 +22,7 @@ from medtest.report.material import Material
 from medtest.report.paper import paper
 from medtest.report.words import (
     cluster_word,
+    counted,
     criterion_keys,
     criterion_words,
     expected_words,
@@ -191,13 +192,9 @@ def _asked(material: Material) -> str:
     total, trained = int(images.sum()), material.wanted.trained_on
     named = ", ".join(f"{pivot.marked(str(name), trained)} {count:,}" for name, count in images.items())
     return (
-        f"{len(seeds):,}: {_counted(total, 'image')} ({named}), {_counted(asked, 'question')}; a case is an image with "
+        f"{len(seeds):,}: {counted(total, 'image')} ({named}), {counted(asked, 'question')}; a case is an image with "
         "a question"
     )
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 def _follow_ups(material: Material, rates: Rates) -> str:

@@ -10,6 +10,11 @@ from medtest.plugins import parts
 from medtest.report.material import Material
 
 
+def counted(number: int, word: str) -> str:
+    """Return a number with its noun, in the plural unless it is one."""
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
 def criterion_keys(material: Material) -> dict[str, Any]:
     """Return score, threshold and reference of the primary criterion."""
     primary = material.wanted.primary

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from medtest.results import efr
-from medtest.results.reference import ARTEFACTS, DATASET_SIZES, SOURCE, cells, models, plain
+from medtest.results.reference import ARTEFACTS, DATASET_SIZES, SOURCE, cells, models
+from medtest.seeds.datasets.facts import plain
 
 if TYPE_CHECKING:
     import pandas as pd

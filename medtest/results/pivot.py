@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from medtest.results import efr
-from medtest.results.reference import plain
+from medtest.seeds.datasets.facts import plain
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -122,8 +122,3 @@ def relation_rate(model: str, relation: str, *, score: str, threshold: float) ->
         return None
     weights = [DATASET_SIZES[cell.dataset] for cell in found]
     return sum(w * cell.efr_percent for w, cell in zip(weights, found, strict=True)) / sum(weights)
-
-
-def plain(name: str) -> str:
-    """Return a data set's name without case and punctuation, so that ``CVC-ClinicDB`` and ``cvc_clinicdb`` meet."""
-    return "".join(letter for letter in name.casefold() if letter.isalnum())

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from medtest.results.reference import ARTEFACTS, plain
+from medtest.results.reference import ARTEFACTS
+from medtest.seeds.datasets.facts import plain
 
 FILE = Path(__file__).parent / "published" / "medtest_retraining_segmentation.csv"
 LABEL_FILE = FILE.with_name("medtest_retraining_classification.csv")

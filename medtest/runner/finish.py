@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import yaml
 
 import medtest
 from medtest.cases import SOURCE
+from medtest.jsonfile import read_object
 from medtest.oracles.base import Oracle
 from medtest.runner.asked import Asked
 from medtest.runner.folder import RUN_FILE, TABLES_OF, tables_are_stale, utc_now, write_manifest, writing_text
@@ -78,7 +78,7 @@ class Finisher:
         """Merge every system's records and return the sample strips that have to be drawn."""
         for number, ledger in enumerate(self.ledgers):
             name = self.prepared.systems[number].record_name
-            before = _read_json(ledger.folder / RUN_FILE).get("system", name)
+            before = read_object(ledger.folder / RUN_FILE).get("system", name)
             self._counts[number] = ledger.merge(partial(self._judge, number), system=name, anew=before != name)
         self._pictures = [self._pictures_of(None, "")]
         if self.asked is not None:
@@ -187,7 +187,7 @@ class Finisher:
         self, outcome: SystemOutcome, covers: Mapping[str, Any], *, device: str, layout: Layout
     ) -> dict[str, Any]:
         suite = self.prepared.suite
-        earlier = _read_json(outcome.folder / RUN_FILE)
+        earlier = read_object(outcome.folder / RUN_FILE)
         ran = outcome.cases_executed > 0
         return {
             "suite": suite.name,
@@ -237,14 +237,6 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
 
 
 def _plain(value: Any) -> Any:

@@ -15,6 +15,7 @@ from typing import IO, Any
 
 from medtest.checksum import file_sha256
 from medtest.errors import FolderInUse, OutputProblem
+from medtest.jsonfile import read_object
 
 MANIFEST = "manifest.sha256"
 PRIVATE = ("ledger.sqlite", "judge.sqlite")
@@ -53,11 +54,7 @@ def earlier_folder(home: Path, suite: str, system: str, digest: str, names: Sequ
     for folder in sorted((home / OUTPUTS / suite).glob(f"*/{digest}")):
         if folder.parent.name in names or not folder.is_dir():
             continue
-        try:
-            content = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            content = {}  # a run that was stopped before its first tables
-        content = content if isinstance(content, dict) else {}
+        content = read_object(folder / "run.json")  # empty: a run that was stopped before its first tables
         if content.get("system_id", folder.parent.name) == system:
             found.append((str(content.get("finished_at", "")), folder))
     return max(found)[1] if found else None
@@ -88,7 +85,7 @@ def view_folder(folder: Path, view: str) -> Path:
 
 def tables_are_stale(folder: Path) -> bool:
     """Whether a folder's own tables were not made of the records that it holds now; see :func:`note_tables`."""
-    return _run_content(folder).get(TABLES_OF) != _records_sha256(folder)
+    return read_object(folder / RUN_FILE).get(TABLES_OF) != _records_sha256(folder)
 
 
 def note_tables(folder: Path) -> None:
@@ -97,7 +94,7 @@ def note_tables(folder: Path) -> None:
     Raises:
         OutputProblem: It cannot be written.
     """
-    write_run(folder, {**_run_content(folder), TABLES_OF: _records_sha256(folder)})
+    write_run(folder, {**read_object(folder / RUN_FILE), TABLES_OF: _records_sha256(folder)})
 
 
 def write_run(folder: Path, content: Mapping[str, Any]) -> None:
@@ -108,14 +105,6 @@ def write_run(folder: Path, content: Mapping[str, Any]) -> None:
     """
     with writing_text(folder / RUN_FILE) as file:
         file.write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
-
-
-def _run_content(folder: Path) -> dict[str, Any]:
-    try:
-        content = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
 
 
 def _records_sha256(folder: Path) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
+from medtest.paths import is_there_inside
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.folder_layout import DataSet, LayoutError, Pair, natural_key, shown
 from medtest.seeds.formats import UNREAD, is_ignored, is_unnamed_dicom, suffix_of, without_suffix
@@ -92,7 +93,7 @@ def list_files(root: Path, folder: PurePosixPath) -> Files:
     found: dict[str, list[PurePosixPath]] = defaultdict(list)
     problems: list[SeedProblem] = []
     real_root = root.resolve()
-    if not _inside(real_root, root / folder):
+    if not is_there_inside(real_root, root / folder):
         return Files({}, [SeedProblem(file=shown(folder), reason="is a link that leads out of the data folder")])
     waiting = [(folder, 0)]
     count = ignored = 0
@@ -111,7 +112,7 @@ def list_files(root: Path, folder: PurePosixPath) -> Files:
             raise LayoutError(f"folder {shown(folder)} holds more than {MOST_FILES} files", "give a smaller folder")
         for entry in listed:
             path = here / entry.name
-            if entry.is_symlink() and not _inside(real_root, root / path):
+            if entry.is_symlink() and not is_there_inside(real_root, root / path):
                 problems.append(SeedProblem(file=shown(path), reason="is a link that leads out of the data folder"))
             elif entry.is_dir():
                 if entry.is_symlink() or depth == DEEPEST:
@@ -130,13 +131,6 @@ def list_files(root: Path, folder: PurePosixPath) -> Files:
 def composed(name: str) -> str:
     """Return a name in Unicode's composed form, in which names are compared."""
     return unicodedata.normalize("NFC", name)
-
-
-def _inside(real_root: Path, path: Path) -> bool:
-    try:
-        return path.resolve(strict=True).is_relative_to(real_root)
-    except (OSError, RuntimeError):
-        return False
 
 
 def _order(pair: Pair) -> tuple[tuple[tuple[int, int, str], ...], str]:

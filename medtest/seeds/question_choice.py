@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
 from medtest.errors import Mistake, UserMistakes, nearest_name
+from medtest.paths import is_there_inside
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.folder_layout import IMAGE_FOLDERS, MASK_FOLDERS, LayoutError, natural_key, shown
 from medtest.seeds.folder_pairing import Files, mask_of
@@ -169,20 +170,13 @@ def files_of_questions(root: Path) -> list[PurePosixPath]:
                 if depth < DEEPEST:
                     waiting.append((path, depth + 1))
                 continue
-            if _NAMED.fullmatch(entry.name) and _inside(real, root / path):
+            if _NAMED.fullmatch(entry.name) and is_there_inside(real, root / path):
                 named.append(path)
             if entry.name.lower().endswith(SUFFIXES) and looked < MOST_LOOKED_AT:
                 looked += 1
-                if _inside(real, root / path) and _speaks_of_questions(root / path):
+                if is_there_inside(real, root / path) and _speaks_of_questions(root / path):
                     found.append(path)
     return found or named
-
-
-def _inside(real_root: Path, path: Path) -> bool:
-    try:
-        return path.resolve(strict=True).is_relative_to(real_root)
-    except (OSError, RuntimeError):
-        return False
 
 
 def _speaks_of_questions(path: Path) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from medtest.simlab.colours import Palette
 from medtest.simlab.sight import Thing
-from medtest.simlab.view import Bools, Floats, Region, View, cells_of, filled, hull_of, regions
+from medtest.simlab.view import Bools, Floats, Region, View, cells_of, closed, filled, hull_of, regions
 
 _ANGLES = 96
 _Z_LINE = 0.50
@@ -60,11 +60,6 @@ def _surrounded(hole: Bools, whole: Bools) -> bool:
     return bool(hole.any()) and float((hole & inner).sum()) > 0.6 * float(hole.sum())
 
 
-def _closed(mask: Bools, side: int) -> Bools:
-    kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (side, side))
-    return np.asarray(cv2.morphologyEx(mask.astype(np.uint8), cv2.MORPH_CLOSE, kernel), np.bool_)
-
-
 def ileum(view: View, palette: Palette) -> Place:
     """Return the ileum, which fills the picture."""
     colour = "pink" if palette.lining == "pink ileum" else "yellow"
@@ -86,7 +81,7 @@ def site_of_removal(view: View) -> Bools | None:
     for region in regions(pale, 300):
         around = cv2.dilate(region.mask.astype(np.uint8), np.ones((25, 25), np.uint8)).astype(np.bool_) & ~region.mask
         if float(dye[around].mean()) > 0.22:
-            whole = filled(_closed(around & (dye | pale) | region.mask, 9))
+            whole = filled(closed(around & (dye | pale) | region.mask, 9))
             return np.asarray(whole | around, np.bool_)
     return None
 
@@ -130,7 +125,7 @@ def oesophagus(view: View, palette: Palette, tools: Bools) -> tuple[Place | None
     radius, turn = _polar(view, middle)
     near = (radius > 0.26) & (radius < 0.42) & ~tools
     colour = "red" if float(red[near].mean()) > float(pink[near].mean()) else "pink"
-    coloured = _closed(red | faint | pink, 5) | _closed(red, 13) | (radius < 0.3)
+    coloured = closed(red | faint | pink, 5) | closed(red, 13) | (radius < 0.3)
     grown = coloured & ~(tools | (pink & (radius > 0.56)))
     reach = _reach(grown, radius, turn)
     seen = np.isfinite(reach)

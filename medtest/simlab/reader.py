@@ -22,7 +22,7 @@ from medtest.simlab.polyps import blobs, describe
 from medtest.simlab.sight import Sight, Thing
 from medtest.simlab.tools import find_tools
 from medtest.simlab.traits import traits_of
-from medtest.simlab.view import FINE, Bools, View, cells_of, view_of
+from medtest.simlab.view import FINE, Bools, View, cells_of, grown, view_of
 from medtest.simlab.writing import writing_of
 
 UPPER = frozenset({"oesophagus", "stomach", "pylorus"})
@@ -52,10 +52,10 @@ class Reader:
         tools = find_tools(view, covered, spotted=palette.lining not in PLAIN)
         for tool in tools:
             covered |= tool.mask
-        covered = _grown(covered, 7)
+        covered = grown(covered, 7)
         site = site_of_removal(view) if palette.lining in PLAIN else None
         if site is not None:
-            covered |= _grown(site, 17)
+            covered |= grown(site, 17)
         landmark, disease = _fixed(view, palette, covered)
         findings: list[Thing] = [] if disease is None else [disease.thing]
         if palette.lining in PLAIN:
@@ -74,10 +74,6 @@ class Reader:
         )
 
 
-def _grown(mask: Bools, side: int) -> Bools:
-    return np.asarray(cv2.dilate(mask.astype(np.uint8), np.ones((side, side), np.uint8)), np.bool_)
-
-
 def _fixed(view: View, palette: Palette, covered: Bools) -> tuple[Place | None, Place | None]:
     """Return landmark and disease of linings that have them."""
     if palette.lining == "oesophagus":
@@ -91,7 +87,7 @@ def _fixed(view: View, palette: Palette, covered: Bools) -> tuple[Place | None, 
 
 def _on_wall(view: View, fine: View, palette: Palette, covered: Bools, landmark: Place | None) -> list[Thing]:
     """Return polyps and cushions."""
-    taken = covered if landmark is None else covered | _grown(landmark.mask, 9)
+    taken = covered if landmark is None else covered | grown(landmark.mask, 9)
     found: list[Thing] = []
     for colour, region in blobs(view, palette, taken):
         if colour == "purple" and palette.lining == "colon" and is_cushions(region):

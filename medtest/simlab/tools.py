@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import cv2
 import numpy as np
 
 from medtest.simlab.colours import far
 from medtest.simlab.sight import Thing
-from medtest.simlab.view import Bools, Region, View, cells_of, regions
+from medtest.simlab.view import Bools, Region, View, cells_of, closed, grown, regions
 
 _METAL = (0.0, -0.03)
 _TUBE = (0.13, 0.75)
@@ -44,7 +43,7 @@ def find_tools(view: View, letters: Bools, *, spotted: bool = False) -> list[Too
     ]
     taken = np.zeros(view.shape, np.bool_)
     for tool in found:
-        taken |= _grown(tool.mask, 5)
+        taken |= grown(tool.mask, 5)
     found += _metal(view, metal & ~taken)
     return sorted(found, key=lambda one: -int(one.mask.sum()))
 
@@ -54,20 +53,11 @@ def _bands(view: View, lit: Bools) -> Bools:
     return lit & (view.light < 100) & (abs(view.warm - 0.07) < 0.16) & (abs(view.blue - 0.17) < 0.2)
 
 
-def _closed(mask: Bools, side: int) -> Bools:
-    kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (side, side))
-    return np.asarray(cv2.morphologyEx(mask.astype(np.uint8), cv2.MORPH_CLOSE, kernel), np.bool_)
-
-
-def _grown(mask: Bools, side: int) -> Bools:
-    return np.asarray(cv2.dilate(mask.astype(np.uint8), np.ones((side, side), np.uint8)), np.bool_)
-
-
 def _at_rim(view: View, region: Region) -> bool:
     """Say whether a part touches the edge of the field or of the picture."""
     outside = np.pad(~view.field, 1, constant_values=True)[1:-1, 1:-1].copy()
     outside[:4], outside[-4:], outside[:, :4], outside[:, -4:] = True, True, True, True
-    return bool((_grown(region.mask, 7) & outside).any())
+    return bool((grown(region.mask, 7) & outside).any())
 
 
 def _tool(name: str, region: Region) -> Tool:
@@ -76,7 +66,7 @@ def _tool(name: str, region: Region) -> Tool:
 
 def _tubes(view: View, mask: Bools, shortest: float) -> list[Tool]:
     found: list[Tool] = []
-    for region in regions(_closed(mask, 7), 250):
+    for region in regions(closed(mask, 7), 250):
         banded = float((view.light[region.mask] < 110).mean())
         uneven = float(view.light[region.mask].std())
         straight = region.solidity > 0.58 and 13 < region.short < 36 and region.long > shortest
@@ -87,7 +77,7 @@ def _tubes(view: View, mask: Bools, shortest: float) -> list[Tool]:
 
 def _needles(view: View, mask: Bools, plastic: Bools) -> list[Tool]:
     found: list[Tool] = []
-    for region in regions(_closed(mask, 5), _LEAST):
+    for region in regions(closed(mask, 5), _LEAST):
         blue = float(plastic[region.mask].mean())
         thin = region.short < 19 and (region.elongation > 1.7 or _at_rim(view, region))
         if blue > 0.35 and thin and region.solidity > 0.6:
@@ -97,7 +87,7 @@ def _needles(view: View, mask: Bools, plastic: Bools) -> list[Tool]:
 
 def _metal(view: View, mask: Bools) -> list[Tool]:
     found: list[Tool] = []
-    for region in regions(_closed(mask, 5), _LEAST):
+    for region in regions(closed(mask, 5), _LEAST):
         light = view.light[region.mask]
         uneven, glare = float(light.std()), float((view.rgb[region.mask].min(axis=1) > 240).mean())
         if glare > 0.35 or float(np.median(light)) > 236:

@@ -233,6 +233,17 @@ def filled(mask: Bools) -> Bools:
     return canvas.astype(np.bool_)
 
 
+def closed(mask: Bools, side: int) -> Bools:
+    """Return a mask whose gaps narrower than a disc of ``side`` pixels are filled."""
+    kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (side, side))
+    return np.asarray(cv2.morphologyEx(mask.astype(np.uint8), cv2.MORPH_CLOSE, kernel), np.bool_)
+
+
+def grown(mask: Bools, side: int) -> Bools:
+    """Return a mask grown by a square of ``side`` pixels."""
+    return np.asarray(cv2.dilate(mask.astype(np.uint8), np.ones((side, side), np.uint8)), np.bool_)
+
+
 def cells_of(mask: Bools) -> tuple[int, ...]:
     """Return the cells of the 3 × 3 grid that hold a fifth of a mask or are half covered, the fullest first."""
     height, width = mask.shape

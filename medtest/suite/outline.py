@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from medtest.errors import UserMistakes
+from medtest.jsonfile import read_object
 from medtest.preparation import prepare
 from medtest.seeds.base import SeedSource
 from medtest.suite.altering import altering_mistakes
@@ -240,12 +241,7 @@ def _example_calls(
 
 def read_timings(home: Path) -> dict[str, float]:
     """Return milliseconds a case by system as the last runs under ``home`` measured them."""
-    try:
-        content = json.loads((home / "outputs" / _TIMINGS).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    if not isinstance(content, dict):
-        return {}
+    content = read_object(home / "outputs" / _TIMINGS)
     return {str(k): float(v) for k, v in content.items() if isinstance(v, (int, float)) and 0 < v < 1e7}
 
 

@@ -11,7 +11,7 @@ import tarfile
 import zipfile
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
@@ -19,6 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from medtest.imagefile import BadFileError
+from medtest.paths import is_there_inside
 from medtest.seeds.formats import has_no_suffix, is_ignored, is_unnamed_dicom
 
 DEEPEST = 10
@@ -129,7 +130,7 @@ def tree_of_folder(root: Path) -> Tree:
         for entry in listed:
             if is_ignored(entry.name):
                 ignored[_junk(entry.name)] += 1
-            elif entry.is_symlink() and not _inside(Path(entry.path), real):
+            elif entry.is_symlink() and not is_there_inside(real, Path(entry.path)):
                 unreadable.append(f"{here / entry.name} (a link that leads out of the folder)")
             elif entry.is_dir(follow_symlinks=False):
                 if depth >= DEEPEST:
@@ -146,13 +147,6 @@ def tree_of_folder(root: Path) -> Tree:
         if names:
             folders[here] = tuple(sorted(names))
     return Tree(real.name, folders, dict(ignored), tuple(unreadable))
-
-
-def _inside(path: Path, real_root: Path) -> bool:
-    try:
-        return path.resolve(strict=True).is_relative_to(real_root)
-    except (OSError, RuntimeError):
-        return False
 
 
 def _junk(name: str) -> str:
@@ -242,3 +236,11 @@ def _tree_of_names(path: Path, names: Iterable[str]) -> Tree:
             stem = stem[: -len(suffix)]
             break
     return Tree(stem, {folder: tuple(sorted(found)) for folder, found in folders.items()}, dict(ignored))
+
+
+def common_folder(folders: Sequence[PurePosixPath]) -> PurePosixPath:
+    """Return the nearest folder that holds all of these."""
+    for folder in (folders[0], *folders[0].parents):
+        if all(other.is_relative_to(folder) for other in folders):
+            return folder
+    return PurePosixPath(".")

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from medtest.cases import Address, Image, Json
 from medtest.errors import Mistake
+from medtest.paths import is_inside
 from medtest.plugins import TRUSTED
 from medtest.systems.adapters import label_files
 from medtest.systems.adapters.label_answers import FORMS, LabelSettings, classes_of
@@ -143,8 +144,3 @@ def candidates(address: Address) -> Iterator[str]:
     name = address.seed_id if address.is_source else f"{address.seed_id}/{address.stem}"
     yield f"{address.dataset}/{name}"
     yield name
-
-
-def is_inside(root: Path, path: Path) -> bool:
-    """Say whether a path stays in the folder; seed ids come from file names and could climb."""
-    return path.resolve().is_relative_to(root.resolve())

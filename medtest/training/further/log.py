@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtest.errors import NotTracked
+from medtest.jsonfile import read_object
 
 if TYPE_CHECKING:
     from medtest.tracking import Parents, Tracker
@@ -56,11 +57,8 @@ class FurtherLog:
         self.run_id = run_id
 
     def _kept(self, path: Path) -> dict[str, str]:
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return {}
-        same = isinstance(content, dict) and content.get("uri") == self._tracker.uri
+        content = read_object(path)
+        same = content.get("uri") == self._tracker.uri
         return {str(key): str(value) for key, value in content.items()} if same else {}
 
     def _reopen(self, run_id: str) -> bool:

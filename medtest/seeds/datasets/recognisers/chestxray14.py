@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import PurePosixPath
 
 from medtest.seeds.datasets.base import Found, Recogniser
 from medtest.seeds.datasets.identify import stems_of
-from medtest.seeds.datasets.tree import Tree
+from medtest.seeds.datasets.tree import Tree, common_folder
 
 _ENTRIES = re.compile(r"Data_Entry_2017(?:_v20[0-9]{2})?(?:\s*\([0-9]+\))?\.csv", re.I)
 _LISTS = ("train_val_list.txt", "train_list.txt", "val_list.txt", "test_list.txt")
@@ -32,7 +31,7 @@ class ChestXray14(Recogniser):
         folders = [path for path, names in tree.folders.items() if any(map(_IMAGE.fullmatch, stems_of(names)))]
         if not folders:
             return []
-        images = _common([*folders, home])
+        images = common_folder([*folders, home])
         tables = (*sorted(entries)[:1], *listed.get(home, ()))
         count = sum(len([s for s in stems_of(tree.folders[path]) if _IMAGE.fullmatch(s)]) for path in folders)
         return [
@@ -49,10 +48,3 @@ class ChestXray14(Recogniser):
                 tables=tables,
             )
         ]
-
-
-def _common(folders: Sequence[PurePosixPath]) -> PurePosixPath:
-    for folder in (folders[0], *folders[0].parents):
-        if all(other.is_relative_to(folder) for other in folders):
-            return folder
-    return PurePosixPath(".")

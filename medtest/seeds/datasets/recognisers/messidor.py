@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import PurePosixPath
 
 from medtest.seeds.datasets.base import Found, Recogniser
 from medtest.seeds.datasets.identify import image_stems
-from medtest.seeds.datasets.tree import Tree
+from medtest.seeds.datasets.tree import Tree, common_folder
 
 _TABLE = re.compile(r"(?:Annotation[_ ]Base[0-9]{2}|messidor[\w\- ]*)(?:\s*\([0-9]+\))?\.(?:xls|csv)", re.I)
 
@@ -24,7 +23,7 @@ class Messidor(Recogniser):
         tables = sorted(w / name for w, names in tree.folders.items() for name in names if _TABLE.fullmatch(name))
         if not tables:
             return []
-        where = _common([table.parent for table in tables])
+        where = common_folder([table.parent for table in tables])
         if not image_stems(tree, where) and where.name:
             where = where.parent  # tables in a folder of their own
         stems = image_stems(tree, where)
@@ -45,11 +44,3 @@ class Messidor(Recogniser):
                 tables=tuple(tables),
             )
         ]
-
-
-def _common(folders: Sequence[PurePosixPath]) -> PurePosixPath:
-    """Return the nearest folder that holds all of these."""
-    for folder in (folders[0], *folders[0].parents):
-        if all(other.is_relative_to(folder) for other in folders):
-            return folder
-    return PurePosixPath(".")
