@@ -155,14 +155,14 @@ def make(out: Path) -> pd.DataFrame:
     from medtest.results.exclusion import leave_out
     from medtest.results.records_io import Records
     from medtest.results.wanted import Wanted
-    from medtest.runner.asked import Asked
+    from medtest.runner.case_set import CaseSet
     from medtest.runner.folder import view_folder
 
     facts = _facts(out)
     before, after = (out / facts["before"], out / facts["after"])
     view = str(facts.get("view") or "")
     shown = view_folder(after, view)
-    asked = Asked.read(shown) if view else None
+    asked = CaseSet.read(shown) if view else None
     records = [Records.read(folder, asked=asked) for folder in (before, after)]
     wanted = Wanted.from_folder(shown)
     left_out = ""

@@ -16,7 +16,7 @@ from medtest.results.judged import compared_records
 from medtest.results.records_io import Records
 from medtest.results.tables import Tables
 from medtest.results.wanted import RUN_FILE, Wanted
-from medtest.runner.asked import Asked
+from medtest.runner.case_set import CaseSet
 from medtest.runner.folder import view_folder
 
 SAMPLES = "samples"
@@ -70,7 +70,7 @@ class Material:
     view: str = ""
     read: Callable[[], Records] | None = None
     rejudged: bool = False
-    asked: Asked | None = None
+    asked: CaseSet | None = None
 
     @property
     def system(self) -> str:

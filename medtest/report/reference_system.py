@@ -10,7 +10,7 @@ from medtest.report.material import read_run
 from medtest.results.judged import make_columns
 from medtest.results.label_tables import Reference, reference_of
 from medtest.results.records_io import RECORDS, Records
-from medtest.runner.asked import Asked
+from medtest.runner.case_set import CaseSet
 from medtest.suite.model import Suite
 
 KEY = "reference"
@@ -60,7 +60,7 @@ def find_reference(name: str, *, suite: Suite, home: Path, folders: Mapping[str,
     )
 
 
-def read_reference(folder: Path, asked: Asked | None = None) -> Reference | None:
+def read_reference(folder: Path, asked: CaseSet | None = None) -> Reference | None:
     """Return the tables of the reference system, or None where its folder holds no answers of a classifier.
 
     Args:

@@ -25,7 +25,7 @@ from medtest.results.judged import compared_records
 from medtest.results.records_io import RECORDS
 from medtest.results.tables import Tables, make_tables
 from medtest.results.wanted import SUITE_FILE, Wanted
-from medtest.runner.asked import Asked
+from medtest.runner.case_set import CaseSet
 from medtest.runner.folder import note_tables, output_problems, view_folder, write_run, writing_text
 from medtest.runner.outcome import RunOutcome, SystemOutcome
 from medtest.suite.exclusion import COPY as EXCLUDED
@@ -56,7 +56,7 @@ class View:
     suite: Suite
     digest: str = ""
     rejudged: bool = False
-    asked: Asked | None = None
+    asked: CaseSet | None = None
     readings: Mapping[str, Readings] = field(default_factory=dict)
     beside: bool = False
 
@@ -107,7 +107,7 @@ def remake(folder: Path, *, view: str = "", reference: Path | None = None) -> Ma
     if view:
         run = {**read_run(folder), "command": "", **run}
     wanted = Wanted.from_folder(target, str(run.get("system_id") or ""))
-    asked = Asked.read(target) if view else None
+    asked = CaseSet.read(target) if view else None
     rejudged = bool(view) and bool(run.get("rejudged", True))  # views of the version before were all of other oracles
     oracle = oracle_in(target) if rejudged else None
     readings = _kept_readings(target) if rejudged else None
@@ -215,7 +215,7 @@ def _draw(suite: Suite, invocation: Invocation, target: Path, tables: Tables, sy
     return undrawn
 
 
-def _keep_asked(asked: Asked | None, target: Path) -> None:
+def _keep_asked(asked: CaseSet | None, target: Path) -> None:
     if asked is not None:
         asked.write(target)
 

@@ -12,7 +12,7 @@ from medtest.results.readings import with_readings
 from medtest.results.records_io import REPEATED, Records, column_names
 from medtest.results.rejudging import rejudged_records
 from medtest.results.wanted import Wanted
-from medtest.runner.asked import Asked
+from medtest.runner.case_set import CaseSet
 
 if TYPE_CHECKING:
     from medtest.systems.answering.judge import Readings
@@ -46,7 +46,7 @@ def compared_records(
     wanted: Wanted,
     oracle: Oracle | None = None,
     readings: Readings | None = None,
-    asked: Asked | None = None,
+    asked: CaseSet | None = None,
 ) -> Records:
     """Read what a comparison of systems needs: the records that tables are made of, with what tells cases apart.
 

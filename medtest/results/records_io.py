@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from medtest.cases import SOURCE, Classes
 from medtest.errors import OutputProblem
 from medtest.records import KEY_COLUMNS
-from medtest.runner.asked import Asked
+from medtest.runner.case_set import CaseSet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -133,7 +133,7 @@ class Records:
     classes: Mapping[str, Classes] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, folder: Path, columns: Iterable[str] | None = None, asked: Asked | None = None) -> Records:
+    def read(cls, folder: Path, columns: Iterable[str] | None = None, asked: CaseSet | None = None) -> Records:
         """Read a folder's records; repeated texts become categories.
 
         Args:

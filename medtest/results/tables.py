@@ -25,7 +25,7 @@ from medtest.results.readings import judged_table
 from medtest.results.records_io import Records
 from medtest.results.series_records import Shape
 from medtest.results.wanted import Wanted
-from medtest.runner.asked import Asked
+from medtest.runner.case_set import CaseSet
 from medtest.runner.spreadsheets import frame_for_csv
 from medtest.suite.model import Suite
 
@@ -172,7 +172,7 @@ def make_tables(
     reference: Reference | None = None,
     oracle: Oracle | None = None,
     readings: Readings | None = None,
-    asked: Asked | None = None,
+    asked: CaseSet | None = None,
 ) -> Tables:
     """Make every table of one system's folder from its records; nothing is written and no system is run.
 

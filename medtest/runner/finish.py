@@ -18,7 +18,7 @@ import medtest
 from medtest.cases import SOURCE
 from medtest.jsonfile import read_object
 from medtest.oracles.base import Oracle
-from medtest.runner.asked import Asked
+from medtest.runner.case_set import CaseSet
 from medtest.runner.folder import RUN_FILE, TABLES_OF, tables_are_stale, utc_now, write_manifest, writing_text
 from medtest.runner.layout import Layout
 from medtest.runner.ledger import Ledger, Places
@@ -68,7 +68,7 @@ class Finisher:
     ledgers: Sequence[Ledger]
     places: Places
     limits: Limits
-    asked: Asked | None = None
+    asked: CaseSet | None = None
     view: str = ""
     _counts: dict[int, np.ndarray[Any, np.dtype[np.int64]]] = field(default_factory=dict)
     _pictures: list[Pictures] = field(default_factory=list)
@@ -85,7 +85,7 @@ class Finisher:
             self._pictures.append(self._pictures_of(self.asked, self.view))
         return list(drawing_tasks(self.prepared, self._pictures))
 
-    def _pictures_of(self, asked: Asked | None, view: str) -> Pictures:
+    def _pictures_of(self, asked: CaseSet | None, view: str) -> Pictures:
         return Pictures(
             prepared=self.prepared,
             ledgers=self.ledgers,

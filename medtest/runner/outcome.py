@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from medtest.errors import ExitCode
-from medtest.runner.asked import Asked
+from medtest.runner.case_set import CaseSet
 
 GIB = 1024**3
 
@@ -147,6 +147,6 @@ class RunOutcome:
     seconds: float = 0.0
     running_seconds: float = 0.0
     notices: tuple[str, ...] = field(default=())
-    asked: Asked | None = None
+    asked: CaseSet | None = None
     view: str = ""
     stopped: ExitCode = ExitCode.OK

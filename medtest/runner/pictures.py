@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from medtest.cases import SERIES_KINDS
 from medtest.runner import samples as sampling
-from medtest.runner.asked import Asked
+from medtest.runner.case_set import CaseSet
 from medtest.runner.folder import MONTAGE, output_problems, series_folder, view_folder
 from medtest.runner.ledger import Ledger, Places
 from medtest.runner.messages import Montage, Strip, StripTask, VolumePicture
@@ -44,7 +44,7 @@ class Pictures:
     places: Places
     home: Path
     count: int
-    asked: Asked | None = None
+    asked: CaseSet | None = None
     view: str = ""
     new: dict[Path, list[sampling.Sample]] = field(default_factory=dict)
 

@@ -17,7 +17,7 @@ import numpy as np
 from medtest.errors import SEVERITY_ORDER, ExitCode, MedtestError
 from medtest.portable import processor_notices
 from medtest.runner import finish
-from medtest.runner.asked import Asked
+from medtest.runner.case_set import CaseSet
 from medtest.runner.dispatch import HALT_SECONDS, Callbacks, Dispatcher
 from medtest.runner.folder import FolderLock
 from medtest.runner.layout import Layout, choose_layout, device_is_certain
@@ -143,7 +143,7 @@ class _Run:
                 self.notices.append(f"{system.record_name}: {problem}; it was set aside, its cases are run again.")
         asked = None
         if any(ledger.outside for ledger in self.ledgers):
-            asked = Asked.of(prepared.plan, prepared.chosen, prepared.names)
+            asked = CaseSet.of(prepared.plan, prepared.chosen, prepared.names)
         self._finisher = finish.Finisher(
             prepared=prepared,
             invocation=self.invocation,

@@ -20,7 +20,7 @@ from medtest.oracles.base import Oracle
 from medtest.records import KEY_COLUMNS
 from medtest.runner import answer_words
 from medtest.runner.answer_words import Words, clipped
-from medtest.runner.asked import Asked
+from medtest.runner.case_set import CaseSet
 from medtest.runner.folder import RECORDS, output_problems, writing_text
 from medtest.runner.ledger import Places
 from medtest.suite.model import Criterion
@@ -125,7 +125,7 @@ _COLUMNS = ["dataset", "seed_id", "relation", "severity", "frame", "repeat", "it
 
 
 def choose(
-    folder: Path, places: Places, *, oracle: Oracle, primary: Criterion, count: int, asked: Asked | None = None
+    folder: Path, places: Places, *, oracle: Oracle, primary: Criterion, count: int, asked: CaseSet | None = None
 ) -> list[Sample]:
     """Choose about ``count`` cases from the records of a folder: worst, median and errors, spread over relations.
 
@@ -192,7 +192,7 @@ class _Candidates:
         folder: Path,
         names: tuple[str | None, str],
         tied: tuple[str, str | None] | None,
-        asked: Asked | None = None,
+        asked: CaseSet | None = None,
     ) -> None:
         self._path = folder / RECORDS
         self._before, self._after = names

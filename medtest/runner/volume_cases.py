@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from medtest.cases import SOURCE, UNCHANGED, MaskOutput, Output, PreparedSeed, RegionOutput
 from medtest.records import KEY_COLUMNS
-from medtest.runner.asked import Asked
+from medtest.runner.case_set import CaseSet
 from medtest.runner.folder import LEAST, MOST, RECORDS
 from medtest.runner.ledger import Places
 from medtest.runner.messages import VolumePicture
@@ -23,7 +23,7 @@ _MOST_RELATIONS = 3
 """Every picture asks every system once more, and a suite may have many relations."""
 
 
-def extreme_cases(folder: Path, places: Places, asked: Asked | None = None) -> list[tuple[str, str, int]]:
+def extreme_cases(folder: Path, places: Places, asked: CaseSet | None = None) -> list[tuple[str, str, int]]:
     """Return (relation, ``least`` or ``greatest``, place in the plan) of the cases of extreme scale.
 
     Args:

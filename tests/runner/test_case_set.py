@@ -15,7 +15,7 @@ from medtest.errors import OutputProblem
 from medtest.records import KEY_COLUMNS
 from medtest.results.records_io import Records
 from medtest.runner import Limits
-from medtest.runner.asked import FILE, Asked
+from medtest.runner.case_set import FILE, CaseSet
 from medtest.runner.privacy import Names
 from medtest.suite.model import Selection
 from medtest.suite.plan import Plan
@@ -31,11 +31,11 @@ def test_the_digest_is_of_a_set() -> None:
     plan, names = plan_of(3), Names(None)
     chosen = np.zeros(33, bool)
     chosen[[11, 12, 30]] = True
-    one = Asked.of(plan, chosen, names)
-    turned = Asked(cases=one.cases.take(pa.array([2, 0, 1])))
+    one = CaseSet.of(plan, chosen, names)
+    turned = CaseSet(cases=one.cases.take(pa.array([2, 0, 1])))
     assert one.count == 3 and one.view("a") == turned.view("a") != one.view("b")
-    assert one.view("a") != Asked(cases=one.cases.slice(1)).view("a")
-    hashed = Asked.of(plan, chosen, Names(b"k" * 32))
+    assert one.view("a") != CaseSet(cases=one.cases.slice(1)).view("a")
+    hashed = CaseSet.of(plan, chosen, Names(b"k" * 32))
     assert hashed.view("a") != one.view("a")  # no one finds out a name by trying digests
     assert "patient" not in str(hashed.cases.to_pydict())
 
@@ -44,20 +44,20 @@ def test_it_is_kept_in_a_file_and_finds_its_records(tmp_path: Path) -> None:
     plan = plan_of(2, items=("size", "place"))
     chosen = np.zeros(2 * plan.cases_per_seed, bool)
     chosen[[11, 12, 13]] = True  # the first image, its second question
-    asked = Asked.of(plan, chosen, Names(None))
+    asked = CaseSet.of(plan, chosen, Names(None))
     assert set(asked.cases["item"].to_pylist()) == {"place"}
-    assert Asked.read(tmp_path) is None
+    assert CaseSet.read(tmp_path) is None
     asked.write(tmp_path)
-    again = Asked.read(tmp_path)
+    again = CaseSet.read(tmp_path)
     assert again is not None and again.cases.equals(asked.cases)
-    every = Asked.of(plan, np.ones_like(chosen), Names(None)).cases
+    every = CaseSet.of(plan, np.ones_like(chosen), Names(None)).cases
     mixed = every.take(pa.array(range(every.num_rows)[::-1])).append_column("dice", pa.array(range(every.num_rows)))
     rows = asked.rows(mixed)
     assert mixed.take(pa.array(rows)).num_rows == 3 and list(rows) == sorted(rows)
     assert set(KEY_COLUMNS) <= set(mixed.column_names)
     (tmp_path / FILE).write_bytes(b"no list")
     with pytest.raises(OutputProblem, match=FILE):
-        Asked.read(tmp_path)
+        CaseSet.read(tmp_path)
 
 
 def test_a_view_is_made_only_where_a_folder_holds_more(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ _ROW = "_row"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Asked:
+class CaseSet:
     """A set of cases, sources among them.
 
     Attributes:
@@ -39,7 +39,7 @@ class Asked:
     cases: pa.Table
 
     @classmethod
-    def of(cls, plan: Plan, chosen: NDArray[np.bool_], names: Names) -> Asked:
+    def of(cls, plan: Plan, chosen: NDArray[np.bool_], names: Names) -> CaseSet:
         """Return the chosen cases of a plan.
 
         Args:
@@ -60,7 +60,7 @@ class Asked:
         return cls(cases=pa.Table.from_arrays(arrays, schema=_SCHEMA))
 
     @classmethod
-    def read(cls, folder: Path) -> Asked | None:
+    def read(cls, folder: Path) -> CaseSet | None:
         """Return the cases of the view in a folder; None for one of all cases.
 
         Raises:
