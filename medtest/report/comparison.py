@@ -28,7 +28,7 @@ from medtest.report.words import (
     score_words,
 )
 from medtest.results import efr
-from medtest.results.common import Common, common_cases
+from medtest.results.common_cases import Common, common_cases
 from medtest.results.differences import LEVEL, difference_table
 from medtest.results.records_io import Records
 from medtest.results.tables import tables_of

@@ -108,7 +108,8 @@ def difference_table(sides: Mapping[str, Records], primary: Criterion, order: Se
     """Return the differences of every pair of systems, with :data:`COLUMNS`.
 
     Args:
-        sides: Records of each system's common cases, row by row the same (:func:`medtest.results.common.common_cases`).
+        sides: Records of each system's common cases, row by row the same, as
+            :func:`medtest.results.common_cases.common_cases` returns them.
         primary: The criterion of a violation.
         order: Relation ids in the order wanted.
     """

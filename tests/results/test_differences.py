@@ -11,7 +11,7 @@ from scipy import optimize, stats
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
-from medtest.results.common import common_cases
+from medtest.results.common_cases import common_cases
 from medtest.results.differences import difference_table
 from medtest.results.flips import flip_table
 from medtest.results.records_io import Records
