@@ -67,7 +67,7 @@ cases that the first alone violates. ``better`` names a system, or is empty wher
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Side:
+class SystemCases:
     """One system's cases under one measure, in the order that all systems share.
 
     Attributes:
@@ -82,7 +82,7 @@ class Side:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Layout:
+class Grouping:
     """How the cases of a measure fall into rows and clusters.
 
     Attributes:
@@ -118,14 +118,14 @@ def difference_table(sides: Mapping[str, Records], primary: Criterion, order: Se
     rows: list[dict[str, object]] = []
     records = list(sides.values())
     if len(sides) > 1 and not records[0].followups.empty:
-        for layout, found in _measures(sides, axes(records[0], order), primary):
-            rows += _corrected([row for pair in combinations(found, 2) for row in _pair(layout, *pair)])
+        for grouping, found in _measures(sides, axes(records[0], order), primary):
+            rows += _corrected([row for pair in combinations(found, 2) for row in _pair(grouping, *pair)])
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def _measures(
     sides: Mapping[str, Records], place: Axes, primary: Criterion
-) -> Iterator[tuple[Layout, tuple[Side, ...]]]:
+) -> Iterator[tuple[Grouping, tuple[SystemCases, ...]]]:
     """Yield what is compared: violations by relation, and by question where several are asked; flips of sequences."""
     first = next(iter(sides.values()))
     judged = {
@@ -133,7 +133,7 @@ def _measures(
         for name, one in sides.items()
     }
     violations = tuple(
-        Side(name=name, part=one.violated.astype(np.float64), whole=one.case.astype(np.float64))
+        SystemCases(name=name, part=one.violated.astype(np.float64), whole=one.case.astype(np.float64))
         for name, one in judged.items()
     )
     pooled = place.pooled[place.relation]
@@ -142,7 +142,7 @@ def _measures(
     by += [(ITEM, tuple(str(name) for name in items), item.ravel())] if len(items) > 1 else []
     for name, names, row in by:
         yield (
-            Layout(
+            Grouping(
                 measure=VIOLATIONS,
                 by=name,
                 names=names,
@@ -156,7 +156,7 @@ def _measures(
     yield from _flips(sides, place)
 
 
-def _flips(sides: Mapping[str, Records], place: Axes) -> Iterator[tuple[Layout, tuple[Side, ...]]]:
+def _flips(sides: Mapping[str, Records], place: Axes) -> Iterator[tuple[Grouping, tuple[SystemCases, ...]]]:
     found = {name: sequences_of(one, place) for name, one in sides.items()}
     there = {name: one for name, one in found.items() if one is not None}
     if len(there) < len(sides):
@@ -167,11 +167,11 @@ def _flips(sides: Mapping[str, Records], place: Axes) -> Iterator[tuple[Layout, 
         value, known = one.changes(AUTO)
         size = one.sizes[:, None] if one.multi else 1.0
         whole = np.asarray(known * size, np.float64).ravel()
-        flips.append(Side(name=name, part=np.rint(value * size).ravel(), whole=whole))
+        flips.append(SystemCases(name=name, part=np.rint(value * size).ravel(), whole=whole))
     repeated = first.rows.shape[1] - 1
     relation = place.relation[first.first]
     yield (
-        Layout(
+        Grouping(
             measure=FLIPS,
             by=RELATION,
             names=place.relations,
@@ -184,24 +184,24 @@ def _flips(sides: Mapping[str, Records], place: Axes) -> Iterator[tuple[Layout, 
     )
 
 
-def _pair(layout: Layout, first: Side, second: Side) -> Iterator[dict[str, object]]:
+def _pair(grouping: Grouping, first: SystemCases, second: SystemCases) -> Iterator[dict[str, object]]:
     """Yield the rows of one pair: all together, then each name with cases."""
-    both = (first.whole > 0) & (second.whole > 0) & (layout.row >= 0)
-    counts = [_per_cluster(layout, number, first, second, both) for number in range(len(layout.place.datasets))]
+    both = (first.whole > 0) & (second.whole > 0) & (grouping.row >= 0)
+    counts = [_per_cluster(grouping, number, first, second, both) for number in range(len(grouping.place.datasets))]
     draws = [
         resampler.sums(one.reshape(len(one), -1).astype(np.float32)).astype(np.float64).reshape(-1, *one.shape[1:])
-        for resampler, one in zip(layout.place.resamplers, counts, strict=True)
+        for resampler, one in zip(grouping.place.resamplers, counts, strict=True)
     ]
     total, drawn = np.concatenate(counts), np.sum(draws, axis=0)
-    for number, name in enumerate((OVERALL, *layout.names)):
-        if number == 0 and layout.by != RELATION:
+    for number, name in enumerate((OVERALL, *grouping.names)):
+        if number == 0 and grouping.by != RELATION:
             continue  # it stands among the rows by relation
         column = slice(None) if number == 0 else slice(number - 1, number)
         per_cluster = total[:, :, column].sum(2)
         if per_cluster[:, 0].any():
             yield {
-                "measure": layout.measure,
-                "by": layout.by,
+                "measure": grouping.measure,
+                "by": grouping.by,
                 "name": name,
                 "first": first.name,
                 "second": second.name,
@@ -211,11 +211,13 @@ def _pair(layout: Layout, first: Side, second: Side) -> Iterator[dict[str, objec
             }
 
 
-def _per_cluster(layout: Layout, number: int, first: Side, second: Side, both: NDArray[np.bool_]) -> Floats:
+def _per_cluster(
+    grouping: Grouping, number: int, first: SystemCases, second: SystemCases, both: NDArray[np.bool_]
+) -> Floats:
     """Return clusters × (whole, first, second, only first, only second) × names of one data set."""  # noqa: RUF002
-    here = both & (layout.dataset == number)
-    size, rows = layout.place.clusters[number], len(layout.names)
-    flat = layout.cluster[here] * rows + layout.row[here]
+    here = both & (grouping.dataset == number)
+    size, rows = grouping.place.clusters[number], len(grouping.names)
+    flat = grouping.cluster[here] * rows + grouping.row[here]
     one, other = first.part[here], second.part[here]
     columns = (first.whole[here], one, other, np.maximum(one - other, 0), np.maximum(other - one, 0))
     counted = [np.bincount(flat, weights=weights, minlength=size * rows).reshape(size, rows) for weights in columns]
