@@ -29,7 +29,7 @@ from medtest.report.finish import finish  # noqa: E402
 from medtest.report.metrics import child_of  # noqa: E402
 from medtest.report.tracked import close_parents, track_failure  # noqa: E402
 from medtest.suite.model import Gate  # noqa: E402
-from medtest.tracking import store_files, window  # noqa: E402
+from medtest.tracking import runs_page, store_files  # noqa: E402
 
 ROOT = Path(__file__).parents[1]
 
@@ -169,7 +169,7 @@ def test_the_page_of_runs_has_its_columns_from_the_experiment(home):
     store = client(home)
     experiment = store.get_experiment_by_name("synthetic")
     assert tracking.experiments(tracking.store_uri(home)) == [(experiment.experiment_id, "synthetic")]  # not MLflow's
-    view = json.loads(experiment.tags[window.TAG])
+    view = json.loads(experiment.tags[runs_page.TAG])
     columns = view["selectedColumns"]
     assert columns[:5] == [
         "params.`suite`",
@@ -181,8 +181,8 @@ def test_the_page_of_runs_has_its_columns_from_the_experiment(home):
     assert columns[5:] == ["metrics.`floor`", "metrics.`source_score`", "tags.`weakest_relation`", "tags.`gate`"]
     rows = store.search_runs([experiment.experiment_id], view["searchFilter"], order_by=[f"{view['orderByKey']} DESC"])
     assert {run.info.run_name for run in rows} == {"alpha", "beta"}  # its systems, not the invocation above them
-    assert window.link("http://h:1", ["7"]).startswith("http://h:1/#/experiments/7/runs?viewStateShareKey=medtest&")
-    assert "/#/compare-experiments/s?experiments=%5B%227%22%2C%228%22%5D&" in window.link("http://h:1", ["7", "8"])
+    assert runs_page.link("http://h:1", ["7"]).startswith("http://h:1/#/experiments/7/runs?viewStateShareKey=medtest&")
+    assert "/#/compare-experiments/s?experiments=%5B%227%22%2C%228%22%5D&" in runs_page.link("http://h:1", ["7", "8"])
 
 
 def test_a_figure_that_stays_is_logged_once_and_one_that_goes_ends_the_run(home):

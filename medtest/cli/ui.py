@@ -64,7 +64,7 @@ def serve_ui(*, host: str, port: int, console: Console) -> int:
 
 def _tell(console: Console, base: str, found: list[tuple[str, str]], how_to_stop: str = "") -> None:
     """Print the page of all systems, then each suite's alone."""
-    from medtest.tracking.window import link
+    from medtest.tracking.runs_page import link
 
     if not found:
         console.print(f"MLflow UI: {base}{how_to_stop}; no run yet.", markup=False, soft_wrap=True)

@@ -12,7 +12,7 @@ from medtest.report.heat import Rates, percent
 from medtest.report.material import Material
 from medtest.report.words import criterion_keys
 from medtest.results import efr, gate_log
-from medtest.tracking.window import GATE, HEADLINE, WEAKEST
+from medtest.tracking.runs_page import GATE, HEADLINE, WEAKEST
 
 _GATES = (gate_log.NOT_HELD, gate_log.HELD, "none")
 """The gravest first."""

@@ -18,7 +18,7 @@ from medtest.results.gate_log import FILE as GATES
 from medtest.results.tables import FOLDER, overall_row
 from medtest.runner.case_set import FILE as CASES
 from medtest.tracking import Child, Picture, flat_params
-from medtest.tracking.window import GATE, HEADLINE, SUITE
+from medtest.tracking.runs_page import GATE, HEADLINE, SUITE
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtest import signals
 from medtest.errors import NotTracked
-from medtest.tracking import window
+from medtest.tracking import runs_page
 from medtest.tracking.params import NOT_ALLOWED, VALUE_LENGTH, clean_params, metric_name
 from medtest.tracking.store import (
     STORE,
@@ -210,14 +210,14 @@ class Tracker:
         if found is not None and found.lifecycle_stage == "deleted":
             self._client.restore_experiment(found.experiment_id)
         if found is not None:
-            window.offer(self._client, found)
+            runs_page.offer(self._client, found)
             return str(found.experiment_id)
         # a store that is no server takes the working directory for artifacts, unless it is told a folder
         location = None if is_remote(self.uri) else (self.home / STORE / suite).resolve().as_uri()
         try:
             kind = {"mlflow.experimentKind": "custom_model_development"}  # else the UI takes it for a chat application
             made = str(self._client.create_experiment(suite, artifact_location=location, tags=kind))
-            window.offer(self._client, self._client.get_experiment(made))
+            runs_page.offer(self._client, self._client.get_experiment(made))
             return made
         except MlflowException:
             again = self._client.get_experiment_by_name(suite)  # another process made it meanwhile
@@ -233,10 +233,10 @@ class Tracker:
             self._client.set_tag(earlier.info.run_id, "mlflow.parentRunId", parent)
             return str(earlier.info.run_id)
         run = self._client.create_run(experiment, run_name=child.name, tags={"mlflow.parentRunId": parent})
-        self._client.log_param(run.info.run_id, window.DATE, time.strftime("%Y-%m-%d %H:%M", time.gmtime()))
-        if earlier is not None and window.SYSTEM in earlier.data.tags:  # it is kept, and no row of its own any more
+        self._client.log_param(run.info.run_id, runs_page.DATE, time.strftime("%Y-%m-%d %H:%M", time.gmtime()))
+        if earlier is not None and runs_page.SYSTEM in earlier.data.tags:  # it is kept, and no row of its own any more
             self._client.set_tag(earlier.info.run_id, "replaced_by", run.info.run_id)
-            self._client.delete_tag(earlier.info.run_id, window.SYSTEM)
+            self._client.delete_tag(earlier.info.run_id, runs_page.SYSTEM)
         return str(run.info.run_id)
 
     def _alive(self, run_id: str, experiment: str) -> Any:

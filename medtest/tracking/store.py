@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from medtest.api.redact import without_users
 from medtest.errors import NotTracked
 from medtest.paths import home as medtest_home
-from medtest.tracking import store_files, window
+from medtest.tracking import runs_page, store_files
 
 T = TypeVar("T")
 
@@ -96,7 +96,7 @@ def experiments(uri: str, most: int = 60) -> list[tuple[str, str]]:
             held = list(client.search_experiments(max_results=most + 1, order_by=["last_update_time DESC"]))
             found = [one for one in held if one.name != "Default"][:most]
             for one in found:
-                window.offer(client, one)
+                runs_page.offer(client, one)
     except Exception as error:  # noqa: BLE001 - MLflow, requests and servers raise anything
         text = " ".join(without_credentials(str(error).replace(uri, "")).split())[:300]
         place = named(medtest_home(), uri)
