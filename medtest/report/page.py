@@ -13,7 +13,7 @@ from medtest.oracles.criteria import NO_THRESHOLD, criterion_name
 from medtest.report import sections
 from medtest.report.answers import answer_cards, answers
 from medtest.report.cases import cases
-from medtest.report.front import front
+from medtest.report.first_page import first_page
 from medtest.report.gates import gates
 from medtest.report.heat import Rates, beside, heat, interval, percent
 from medtest.report.intervals import short_words
@@ -145,7 +145,7 @@ def report_page(material: Material) -> dict[str, Any]:
         "paper": page["paper"],
         "published": page["published"],
     }
-    page["front"] = front(page, next((card for card in page["cards"] if card.get("weakest")), None))
+    page["first_page"] = first_page(page, next((card for card in page["cards"] if card.get("weakest")), None))
     page["sections"] = [(name, title) for name, title in _ordered(page) if shown.get(name, True)]
     return page
 

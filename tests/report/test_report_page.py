@@ -19,7 +19,7 @@ from medtest.report.cases import replay_command
 from medtest.report.console import efr_view, on_sources
 from medtest.report.figures import Bar, Odds, difference_panel, odds_panel, shade
 from medtest.report.finish import finish
-from medtest.report.front import front
+from medtest.report.first_page import first_page
 from medtest.report.headline import headline_of
 from medtest.report.heat import percent
 from medtest.report.page import report_page
@@ -290,10 +290,10 @@ def test_a_report_holds_no_notice_of_another_system(tmp_path):
 def test_the_first_printed_page_names_the_gate_that_held_and_the_model(tmp_path) -> None:
     suite = make_suite(gates=(Gate(max_percent=95),))
     page = report_page(finish(suite, invocation(tmp_path), leave_run(tmp_path, suite, ("alpha",))).materials[0])
-    assert page["front"]["held"]
-    assert page["front"]["verdict"] == page["gates_line"]
+    assert page["first_page"]["held"]
+    assert page["first_page"]["verdict"] == page["gates_line"]
     assert "is not above 95 %" in page["gates_line"]
-    assert front({**page, "facts": [("Model", "net.onnx"), ("Device", "cpu")]}, None)["facts"] == [
+    assert first_page({**page, "facts": [("Model", "net.onnx"), ("Device", "cpu")]}, None)["facts"] == [
         ("Model", "net.onnx")
     ]
 

@@ -9,7 +9,7 @@ _FIGURES = 3
 _FACTS = ("System", "Model", "Suite", "Source cases", "Follow-ups", "Finished")
 
 
-def front(page: Mapping[str, Any], weakest: Mapping[str, Any] | None) -> dict[str, Any]:
+def first_page(page: Mapping[str, Any], weakest: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return what somebody reads who reads one page.
 
     Args:
