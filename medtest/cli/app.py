@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from medtest import __version__
-from medtest.cli.grouped import MAKE, MODELS, READ, RUN, GroupedCommands
+from medtest.cli.help_groups import MAKE, MODELS, READ, RUN, GroupedCommands
 from medtest.plugins import Family
 
 app = typer.Typer(

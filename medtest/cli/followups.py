@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from medtest.cli.grouped import GroupedCommands
+from medtest.cli.help_groups import GroupedCommands
 from medtest.errors import ExitCode, Mistake, UserMistakes, nearest_name
 
 if TYPE_CHECKING:

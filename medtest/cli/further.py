@@ -12,7 +12,7 @@ from rich.console import Console
 
 from medtest.cli.further_folder import device_of, flat, folder_of, load_suite_of, locked_folder, tracked
 from medtest.cli.further_tokens import Request, command_of, parse
-from medtest.cli.grouped import GroupedCommands
+from medtest.cli.help_groups import GroupedCommands
 from medtest.errors import ExitCode, Mistake, UserMistakes
 
 if TYPE_CHECKING:

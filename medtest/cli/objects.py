@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from medtest.cli.grouped import GroupedCommands
+from medtest.cli.help_groups import GroupedCommands
 
 app = typer.Typer(cls=GroupedCommands, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtest.cli.grouped import GroupedCommands
+from medtest.cli.help_groups import GroupedCommands
 from medtest.paths import path_from_here
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from medtest.cli.grouped import GroupedCommands
+from medtest.cli.help_groups import GroupedCommands
 
 app = typer.Typer(cls=GroupedCommands, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
