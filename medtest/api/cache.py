@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
 
-from medtest.api.kept import is_whole, opened, outcome_sha256
+from medtest.api.answer_store import is_whole, opened, outcome_sha256
 from medtest.api.request import Outcome, Source, State
 from medtest.errors import OutputProblem
 

@@ -21,7 +21,7 @@ from types import TracebackType
 
 from filelock import FileLock, Timeout
 
-from medtest.api.kept import is_whole, opened, outcome_sha256
+from medtest.api.answer_store import is_whole, opened, outcome_sha256
 from medtest.api.request import Outcome, Source, State
 from medtest.api.retry import Reply
 from medtest.errors import FolderInUse, OutputProblem
