@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from medtest.cases import Classes, SeedRef
 from medtest.errors import Mistake, UserMistakes
-from medtest.runner.begun import as_begun
+from medtest.runner.earlier_defaults import as_begun
 from medtest.runner.folder import earlier_folder, system_folder
 from medtest.runner.ledger import seeds_twice
 from medtest.runner.privacy import Names, key_fingerprint, load_key
