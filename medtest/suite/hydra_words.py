@@ -8,9 +8,9 @@ from medtest.cases import ID_PATTERN
 from medtest.errors import Mistake, UserMistakes, nearest_name
 from medtest.suite.hydra_source import Places
 from medtest.suite.library import suite_names
-from medtest.suite.meant import whole_key
 from medtest.suite.safety import short
 from medtest.suite.schema import RunBlock
+from medtest.suite.short_keys import whole_key
 from medtest.suite.systems import system_infos
 
 

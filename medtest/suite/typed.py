@@ -11,10 +11,10 @@ from medtest.cases import UNCHANGED
 from medtest.errors import Mistake, nearest_name
 from medtest.suite.checks import USES
 from medtest.suite.library import COMMAND_LINE, Origin, SuiteTree
-from medtest.suite.meant import meant
 from medtest.suite.overrides import SYSTEM_NAME, set_key
 from medtest.suite.safety import Key, dotted, short
 from medtest.suite.schema import SUITE_KEYS, RunBlock
+from medtest.suite.short_keys import meaning_of
 
 SYSTEM_KEYS = (
     "checkpoint",
@@ -220,8 +220,8 @@ def check_keys(values: dict[str, Any], source: Sources, mistakes: list[Mistake])
                 key=key,
                 found=f"the key {key}",
                 allowed=", ".join(names),
-                nearest=None if meant(key) and not from_suite else nearest_name(key, names),
-                fix="" if from_suite else meant(key),
+                nearest=None if meaning_of(key) and not from_suite else nearest_name(key, names),
+                fix="" if from_suite else meaning_of(key),
             )
         )
     for key in [key for key in (*options, *_INTERNAL) if key in source.tree.values and key not in SUITE_KEYS]:

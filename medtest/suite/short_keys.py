@@ -27,7 +27,7 @@ def whole_key(key: str) -> str:
     return _WHOLE.get(key, key)
 
 
-def meant(key: str) -> str:
+def meaning_of(key: str) -> str:
     """Return what to type in the place of a key that no suite and no option has, or ""."""
     if key in _WHOLE:
         return f"type {_WHOLE[key]}=\N{HORIZONTAL ELLIPSIS}"
