@@ -119,7 +119,7 @@ def replay_sequence(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class CasePlace:
     """Where a case stands: the number of its seed source, its seed, and its index in the seed's unit."""
 
     source: int
@@ -127,7 +127,7 @@ class Found:
     case: int
 
 
-def find(suite: Suite, invocation: Invocation, parts: Parts, address: str | Address) -> Found:
+def find(suite: Suite, invocation: Invocation, parts: Parts, address: str | Address) -> CasePlace:
     """Return where the case of an address stands.
 
     Raises:
@@ -140,7 +140,7 @@ def find(suite: Suite, invocation: Invocation, parts: Parts, address: str | Addr
         for ref in source.refs():
             known = {ref.seed_id, names.seed_id(ref.dataset, ref.seed_id)}
             if ref.dataset == dataset and seed_id in known:
-                return Found(source=number, ref=ref, case=_case(parts, ref, key))
+                return CasePlace(source=number, ref=ref, case=_case(parts, ref, key))
             shown.append(f"{ref.dataset}/{names.seed_id(ref.dataset, ref.seed_id)}")
     wanted = f"{dataset}/{seed_id}"
     raise _no_such("seed", wanted, f"one of {len(shown)} seeds, the first: {shown[0] if shown else 'none'}", shown)

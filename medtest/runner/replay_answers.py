@@ -15,7 +15,7 @@ from medtest.runner.layout import Layout, device_is_certain
 from medtest.runner.messages import Job, Strip, StripTask, Task, UnitTask
 from medtest.runner.outcome import Limits
 from medtest.runner.parts import Parts
-from medtest.runner.replay import Found, find
+from medtest.runner.replay import CasePlace, find
 from medtest.runner.rows import records_schema
 from medtest.runner.samples import Sample, sample_of, score_columns
 from medtest.suite.model import Invocation, Suite
@@ -104,7 +104,7 @@ class _Again:
         folder: Where strips go.
     """
 
-    def __init__(self, suite: Suite, parts: Parts, found: Found, folder: Path) -> None:
+    def __init__(self, suite: Suite, parts: Parts, found: CasePlace, folder: Path) -> None:
         self._found = found
         self._cases = parts.unit(found.ref).cases
         self._silent = suite.kind == "answer"  # asking a question again would cost, and may give another answer
