@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from difflib import unified_diff
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
 
 # How long an example takes says nothing on machines that run other things too. Examples are the same in every run, so
@@ -9,3 +14,47 @@ from hypothesis import settings
 settings.register_profile("medtest", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None, max_examples=500)
 settings.load_profile("medtest")
+
+Expected = Callable[[Path, Mapping[str, str]], None]
+_SHOWN = 60
+"""Lines of a difference that are shown."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--remake``."""
+    text = "write the expected files of tests/data anew where results changed on purpose; such tests are then skipped"
+    parser.addoption("--remake", action="store_true", help=text)
+
+
+@pytest.fixture
+def expected(request: pytest.FixtureRequest) -> Expected:
+    """Return what compares a folder of expected texts with those that were made: names and every byte.
+
+    With ``--remake`` the folder is written anew and the test skipped, which says so.
+    """
+
+    def write(folder: Path, made: Mapping[str, str]) -> None:
+        there = _texts(folder)
+        for name in there.keys() - made.keys():
+            (folder / name).unlink()
+        for name, text in made.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(text.encode())
+        changed = sorted(name for name in there.keys() | made.keys() if there.get(name) != made.get(name))
+        pytest.skip(f"WRITTEN ANEW: {folder}: {', '.join(changed) or 'no change'}; the commit says why")
+
+    def compare(folder: Path, made: Mapping[str, str]) -> None:
+        there = _texts(folder)
+        assert sorted(made) == sorted(there), f"{folder}: other files; on purpose? pytest --remake"
+        lines: list[str] = []
+        for name in sorted(made):
+            lines += unified_diff(there[name].split("\n"), made[name].split("\n"), name, "made now", n=0, lineterm="")
+        text = "\n".join(line[:400] for line in lines[:_SHOWN])
+        assert not lines, f"{folder}: {len(lines)} lines of differences; on purpose? pytest --remake\n{text}"
+
+    return write if request.config.getoption("--remake") else compare
+
+
+def _texts(folder: Path) -> dict[str, str]:
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes().decode() for path in paths}

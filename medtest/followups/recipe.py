@@ -16,7 +16,7 @@ from medtest.preparation import REVISION as PREPARATION_REVISION
 from medtest.relations.base import Relation
 from medtest.runner.privacy import Names, key_fingerprint
 from medtest.seeds.base import SeedSource
-from medtest.suite.composed import plain_settings
+from medtest.suite.composed import counted_settings
 from medtest.suite.digest import digest_of
 from medtest.suite.model import Suite
 
@@ -41,7 +41,7 @@ class Recipe:
             plan.id: {
                 "relation": plan.info.name,
                 "revision": type(relations[plan.id]).revision,
-                "settings": plain_settings(plan),
+                "settings": counted_settings(plan),
                 "fingerprint": relations[plan.id].fingerprint(),
             }
             for plan in suite.relations

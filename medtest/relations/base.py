@@ -8,6 +8,7 @@ drawn from a ``noise_seed`` parameter.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -28,6 +29,9 @@ class RelationSettings(PartSettings):
         mode: ``levels`` (fixed severities from YAML) or ``published`` (parameters drawn from the report's ranges).
         repeats: Draws per seed and severity.
     """
+
+    # counts in the digests of all relations, of those without published ranges too
+    retired: ClassVar[Mapping[str, Any]] = {"mode": "levels"}
 
     severities: list[int] = Field(default=[1, 2, 3, 4, 5], min_length=1)
     mode: Literal["levels", "published"] = "levels"

@@ -97,8 +97,7 @@ def _identity(suite: Suite, parts: Parts) -> str:
             **suite.prepare.covers(),
             "seeds": [source.digest() for source in parts.sources],
             "relations": {
-                p.id: [p.info.name, type(parts.relations[p.id]).revision, p.settings.model_dump(mode="json")]
-                for p in suite.relations
+                p.id: [p.info.name, type(parts.relations[p.id]).revision, p.settings.counted()] for p in suite.relations
             },
         }
     )

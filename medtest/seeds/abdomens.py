@@ -132,7 +132,7 @@ class Abdomens(SeedSource):
         content: dict[str, Any] = {
             "generator": "abdomen",
             "revision": REVISION,
-            "settings": self.settings.model_dump(mode="json"),
+            "settings": self.settings.counted(),
             "dataset": self.dataset,
             "suite_seed": self.suite_seed,
         }

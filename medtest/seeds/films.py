@@ -104,7 +104,7 @@ class Films(SeedSource):
         """Return a SHA-256 over the generator and its settings, or over the user's files."""
         content: dict[str, Any] = {"source": "films", "revision": REVISION, "dataset": self.dataset}
         if self.root is None:
-            settings = self.settings.model_dump(mode="json", exclude={"count"})
+            settings = {name: value for name, value in self.settings.counted().items() if name != "count"}
             content |= {"settings": settings, "suite_seed": self.suite_seed}
         else:
             content |= {"frames": self.settings.frames, "films": [[name, self._sha256(name)] for name in self._found]}

@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 from medtest.cases import Classes, Image, Mask, SeedRef
 from medtest.errors import Mistake, UserMistakes
 from medtest.imagefile import BadFileError
+from medtest.plugins import digest_name
 from medtest.seeds.base import SeedProblem, SeedSource
 from medtest.seeds.folder_layout import LayoutError, shown
 from medtest.seeds.folder_metadata import Facts, Metadata
@@ -116,7 +117,7 @@ class FolderSource(SeedSource):
     def digest(self) -> str:
         """Return a SHA-256 over the seeds in order: ids, clusters, strata, what they expect, contents of files."""
         listing = self._listed()
-        head = [type(self).__name__, self.revision, *self._digest_head(listing)]
+        head = [digest_name(type(self)).rpartition(":")[2], self.revision, *self._digest_head(listing)]
         total = hashlib.sha256(json.dumps(head, ensure_ascii=True).encode())
         for ref, digests in zip(listing.refs, listing.digests, strict=True):
             line = [ref.dataset, ref.seed_id, ref.cluster, list(ref.strata), digests]

@@ -29,6 +29,7 @@ from medtest.seeds.volume_check import Choose, Slice
 class ImageMaskFolders(FolderSource):
     """Images with masks (or without) from folders, joined by name, every file looked at before a run."""
 
+    digest_name: ClassVar[str] = "medtest.seeds.image_mask_folders:ImageMaskFolders"
     Settings: ClassVar[type[PartSettings]] = ImageMaskFoldersSettings
     output_kind: ClassVar[str] = "mask"
     revision: ClassVar[int] = 1

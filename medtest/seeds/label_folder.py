@@ -43,6 +43,7 @@ class Chosen(NamedTuple):
 class LabelFolder(FolderSource):
     """Labelled images from folders, tables and array files, every file looked at before a run."""
 
+    digest_name: ClassVar[str] = "medtest.seeds.label_folder:LabelFolder"
     Settings: ClassVar[type[PartSettings]] = LabelFolderSettings
     output_kind: ClassVar[str] = "label"
     revision: ClassVar[int] = 1

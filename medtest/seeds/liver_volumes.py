@@ -136,7 +136,7 @@ class LiverVolumes(SeedSource):
     def digest(self) -> str:
         """Return a SHA-256 over names and contents of all files, and the settings."""
         root = self._root()
-        total = hashlib.sha256(json.dumps(self.settings.model_dump(mode="json"), sort_keys=True).encode())
+        total = hashlib.sha256(json.dumps(self.settings.counted(), sort_keys=True).encode())
         for ref in self.refs():
             for name in json.loads(ref.locator):
                 for path in _contents(root / name):

@@ -99,7 +99,7 @@ class Phantoms(SeedSource):
         content: dict[str, Any] = {
             "generator": "colon",
             "revision": REVISION,
-            "settings": self.settings.model_dump(mode="json"),
+            "settings": self.settings.counted(),
             "dataset": self.dataset,
             "suite_seed": self.suite_seed,
         }

@@ -24,6 +24,7 @@ from medtest.vqa.questions import by_name
 class QuestionFolder(FolderSource):
     """Images with questions from a folder, every file looked at before a run."""
 
+    digest_name: ClassVar[str] = "medtest.seeds.question_folder:QuestionFolder"
     Settings: ClassVar[type[PartSettings]] = QuestionFolderSettings
     output_kind: ClassVar[str] = "answer"
     revision: ClassVar[int] = 1

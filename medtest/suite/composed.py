@@ -14,7 +14,15 @@ from medtest.suite.schema import trusted_keys
 
 def plain_settings(plan: PartPlan) -> dict[str, Any]:
     """Return a part's validated settings as JSON data without the fields that only conf/ and the command line set."""
-    values: dict[str, Any] = plan.settings.model_dump(mode="json")
+    return _untrusted(plan, plan.settings.model_dump(mode="json"))
+
+
+def counted_settings(plan: PartPlan) -> dict[str, Any]:
+    """Return what digests cover of a part's settings: as :func:`plain_settings`, with what is gone at its default."""
+    return _untrusted(plan, plan.settings.counted())
+
+
+def _untrusted(plan: PartPlan, values: dict[str, Any]) -> dict[str, Any]:
     for key in trusted_keys(type(plan.settings)):
         values = without(values, key)
     return values

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from medtest.cases import Json
+from medtest.plugins import digest_name
 from medtest.relations.base import Relation
 from medtest.seeds.base import SeedSource
-from medtest.suite.composed import plain_settings
+from medtest.suite.composed import counted_settings
 from medtest.suite.model import PartPlan, Suite
 from medtest.systems.base import System
 
@@ -68,7 +69,7 @@ def run_digest(
             p.id: {
                 "source": p.info.name,
                 "revision": type(source).revision,
-                "settings": _stated(p),
+                "settings": counted_settings(p),
                 "digest": source.digest(),
             }
             for p, source in zip(suite.seeds, seeds, strict=True)
@@ -76,7 +77,7 @@ def run_digest(
         "relations": {p.id: _relation(p, relations[p.id]) for p in suite.relations},
         "preparation": {**suite.prepare.covers(), "revision": PREPARATION_REVISION},
         "system": {
-            "class": plan.info.target,
+            "class": digest_name(type(system), plan.info.target),
             "revision": type(system).revision,
             "settings": {**_that_count(plan, suite.kind), **system.resolved()},
             "fingerprint": system.fingerprint(),
@@ -91,7 +92,7 @@ def oracle_digest(suite: Suite) -> Digest:
     covers: dict[str, Json] = {
         "oracle": oracle.part.info.name,
         "revision": oracle.part.info.load().revision,
-        "settings": plain_settings(oracle.part),
+        "settings": counted_settings(oracle.part),
         "primary": {
             "score": oracle.primary.score,
             "threshold": oracle.primary.threshold,
@@ -114,23 +115,12 @@ def _relation(plan: PartPlan, relation: Relation) -> Json:
     entry: dict[str, Json] = {
         "relation": plan.info.name,
         "revision": type(relation).revision,
-        "settings": plain_settings(plan),
+        "settings": counted_settings(plan),
     }
     fingerprint = getattr(relation, "fingerprint", None)
     if callable(fingerprint):
         entry["fingerprint"] = fingerprint()
     return entry
-
-
-def _stated(plan: PartPlan) -> dict[str, Any]:
-    """Leave out settings that came later where they have their default."""
-    fields = type(plan.settings).model_fields
-    values = plain_settings(plan)
-    for name, field in fields.items():
-        later = isinstance(field.json_schema_extra, dict) and field.json_schema_extra.get("stated")
-        if later and values.get(name) == field.default:
-            del values[name]
-    return values
 
 
 def _that_count(plan: PartPlan, kind: str) -> dict[str, Any]:
@@ -139,4 +129,4 @@ def _that_count(plan: PartPlan, kind: str) -> dict[str, Any]:
     extras = {name: field.json_schema_extra for name, field in fields.items()}
     labels = {name for name, extra in extras.items() if isinstance(extra, dict) and extra.get("label_only")}
     left_out = {"trained_on"} | (labels if kind != "label" else set())
-    return {key: value for key, value in plain_settings(plan).items() if key not in left_out}
+    return {key: value for key, value in counted_settings(plan).items() if key not in left_out}

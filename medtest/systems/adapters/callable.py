@@ -54,6 +54,7 @@ class CallableSystem(System):
     files it imports do not.
     """
 
+    digest_name: ClassVar[str] = "medtest.systems.adapters.callable:CallableSystem"
     Settings = CallableSettings
     other_kinds: ClassVar[frozenset[str]] = frozenset({"image", "region", "label"})
     needs_device = True

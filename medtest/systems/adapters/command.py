@@ -55,6 +55,7 @@ class Command(System):
     digest of a run covers the command's words and the SHA-256 of the program and of every argument that is a file.
     """
 
+    digest_name: ClassVar[str] = "medtest.systems.adapters.command:Command"
     Settings: ClassVar[type[SystemSettings]] = CommandSettings
     output_kind: ClassVar[str] = "image"
     other_kinds: ClassVar[frozenset[str]] = frozenset({"region"})

@@ -68,6 +68,7 @@ class HuggingFace(TorchNetwork):
     processor as it is, crop included.
     """
 
+    digest_name: ClassVar[str] = "medtest.systems.adapters.huggingface:HuggingFace"
     other_kinds: ClassVar[frozenset[str]] = frozenset({"label"})
     Settings: ClassVar[type[HuggingFaceSettings]] = HuggingFaceSettings
 

@@ -38,6 +38,7 @@ class Onnx(System):
     taken from the graph unless ``size`` says otherwise.
     """
 
+    digest_name: ClassVar[str] = "medtest.systems.adapters.onnx:Onnx"
     Settings = OnnxSettings
     other_kinds: ClassVar[frozenset[str]] = frozenset({"image", "label"})
     needs_device = True

@@ -51,6 +51,7 @@ class Predictions(System):
     :mod:`medtest.systems.adapters.label_files` says.
     """
 
+    digest_name: ClassVar[str] = "medtest.systems.adapters.predictions:Predictions"
     Settings = PredictionsSettings
     other_kinds: ClassVar[frozenset[str]] = frozenset({"label"})
 

@@ -40,6 +40,7 @@ class Results(System):
     not there makes its case SKIP.
     """
 
+    digest_name: ClassVar[str] = "medtest.systems.adapters.results:Results"
     Settings: ClassVar[type[SystemSettings]] = ResultsSettings
     output_kind: ClassVar[str] = "image"
     other_kinds: ClassVar[frozenset[str]] = frozenset({"region"})

@@ -32,6 +32,7 @@ class TorchScriptSettings(GraphSettings):
 class TorchScript(System):
     """A network saved by ``torch.jit.save``. The archive is a program: only run one whose origin you trust."""
 
+    digest_name: ClassVar[str] = "medtest.systems.adapters.torchscript:TorchScript"
     Settings = TorchScriptSettings
     other_kinds: ClassVar[frozenset[str]] = frozenset({"image", "label"})
     needs_device = True

@@ -128,6 +128,7 @@ class ApiSettings(PromptSettings):
 class OpenAICompatible(AskingSystem):
     """A model over an API. A subclass may say elsewhere where its server is (:meth:`endpoint`)."""
 
+    digest_name: ClassVar[str] = "medtest.systems.answering.openai_compatible:OpenAICompatible"
     Settings: ClassVar[type[ApiSettings]] = ApiSettings
     settings: ApiSettings
     own_limits: ClassVar[bool] = True

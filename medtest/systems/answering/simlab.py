@@ -142,6 +142,7 @@ class SimlabSettings(ApiSettings):
 class Simlab(OpenAICompatible):
     """A simulated product behind a real server, which lives from :meth:`open` to :meth:`close` and no longer."""
 
+    digest_name: ClassVar[str] = "medtest.systems.answering.simlab:Simlab"
     Settings: ClassVar[type[ApiSettings]] = SimlabSettings
     settings: SimlabSettings
     simulated: ClassVar[bool] = True

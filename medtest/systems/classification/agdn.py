@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from medtest.classes import CAPSULE
 from medtest.systems.checkpoints.network import SUFFIXES
@@ -27,6 +27,7 @@ class AGDNSystem(ClassificationNetwork):
     does not: see :class:`~medtest.systems.classification.networks.aggregation.SpectralConv`.
     """  # noqa: RUF002
 
+    digest_name: ClassVar[str] = "medtest.systems.classification.agdn:AGDNSystem"
     family = "agdn"
     published = ("agdn",)
     published_size = 320

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,7 @@ class AttnMelSystem(ClassificationNetwork):
     Answer: the softmax of two logits, benign and melanoma. The two attention maps are not used.
     """  # noqa: RUF002
 
+    digest_name: ClassVar[str] = "medtest.systems.classification.attnmel:AttnMelSystem"
     Settings = AttnMelSettings
     family = "attnmel"
     published = ("attnmel",)

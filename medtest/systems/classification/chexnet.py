@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,7 @@ class CheXNetSystem(ClassificationNetwork):
     be true.
     """  # noqa: RUF002
 
+    digest_name: ClassVar[str] = "medtest.systems.classification.chexnet:CheXNetSystem"
     Settings = CheXNetSettings
     family = "chexnet"
     published = ("chexnet",)

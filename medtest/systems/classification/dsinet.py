@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ class DSINetSystem(ClassificationNetwork):
     used. The authors judge masks only of images that hold a lesion.
     """  # noqa: RUF002
 
+    digest_name: ClassVar[str] = "medtest.systems.classification.dsinet:DSINetSystem"
     family = "dsinet"
     published = ("dsinet",)
     published_size = 256

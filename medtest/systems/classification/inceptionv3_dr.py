@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ class InceptionDRSystem(ClassificationNetwork):
     each for its AUC; the order of classes, and so the decision, is the same.
     """  # noqa: RUF002
 
+    digest_name: ClassVar[str] = "medtest.systems.classification.inceptionv3_dr:InceptionDRSystem"
     family = "inceptionv3_dr"
     published = ("inceptionv3_dr",)
     published_size = 299

@@ -77,6 +77,7 @@ class EnhancedShockSettings(SystemSettings):
 class EnhancedShock(ImageFilter):
     """Alvarez and Mazorra's shock filter."""
 
+    digest_name: ClassVar[str] = "medtest.systems.restoration.alvarez_mazorra:EnhancedShock"
     Settings: ClassVar[type[SystemSettings]] = EnhancedShockSettings
 
     def filter(self, pixels: Field) -> Field:

@@ -43,6 +43,7 @@ class BilateralSettings(SystemSettings):
 class Bilateral(ImageFilter):
     """Tomasi and Manduchi's bilateral filter."""
 
+    digest_name: ClassVar[str] = "medtest.systems.restoration.bilateral:Bilateral"
     Settings: ClassVar[type[SystemSettings]] = BilateralSettings
 
     def filter(self, pixels: Field) -> Field:

@@ -45,6 +45,7 @@ class BlockMatchingSettings(SystemSettings):
 class BlockMatching(ImageFilter):
     """Dabov and others' BM3D."""
 
+    digest_name: ClassVar[str] = "medtest.systems.restoration.bm3d:BlockMatching"
     Settings: ClassVar[type[SystemSettings]] = BlockMatchingSettings
 
     def check(self) -> Sequence[Mistake]:

@@ -121,6 +121,7 @@ class CoherenceDiffusionSettings(SystemSettings):
 class CoherenceDiffusion(ImageFilter):
     """Weickert's coherence-enhancing diffusion of 1999."""
 
+    digest_name: ClassVar[str] = "medtest.systems.restoration.coherence_diffusion:CoherenceDiffusion"
     Settings: ClassVar[type[SystemSettings]] = CoherenceDiffusionSettings
 
     def filter(self, pixels: Field) -> Field:

@@ -81,6 +81,7 @@ class CoherenceShockSettings(SystemSettings):
 class CoherenceShock(ImageFilter):
     """Weickert's coherence-enhancing shock filter of 2003."""
 
+    digest_name: ClassVar[str] = "medtest.systems.restoration.coherence_shock:CoherenceShock"
     Settings: ClassVar[type[SystemSettings]] = CoherenceShockSettings
 
     def filter(self, pixels: Field) -> Field:

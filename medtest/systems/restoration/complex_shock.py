@@ -98,6 +98,7 @@ class ComplexShockSettings(SystemSettings):
 class ComplexShock(ImageFilter):
     """Gilboa, Sochen and Zeevi's shock filter."""
 
+    digest_name: ClassVar[str] = "medtest.systems.restoration.complex_shock:ComplexShock"
     Settings: ClassVar[type[SystemSettings]] = ComplexShockSettings
 
     def filter(self, pixels: Field) -> Field:

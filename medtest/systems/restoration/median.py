@@ -37,6 +37,7 @@ class MedianSettings(SystemSettings):
 class Median(ImageFilter):
     """The median of a square window."""
 
+    digest_name: ClassVar[str] = "medtest.systems.restoration.median:Median"
     Settings: ClassVar[type[SystemSettings]] = MedianSettings
 
     def filter(self, pixels: Field) -> Field:

@@ -57,6 +57,7 @@ class NonLocalMeansSettings(SystemSettings):
 class NonLocalMeans(ImageFilter):
     """Buades, Coll and Morel's non-local means."""
 
+    digest_name: ClassVar[str] = "medtest.systems.restoration.non_local_means:NonLocalMeans"
     Settings: ClassVar[type[SystemSettings]] = NonLocalMeansSettings
 
     def filter(self, pixels: Field) -> Field:

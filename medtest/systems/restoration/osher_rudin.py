@@ -58,6 +58,7 @@ class OriginalShockSettings(SystemSettings):
 class OriginalShock(ImageFilter):
     """Osher and Rudin's shock filter."""
 
+    digest_name: ClassVar[str] = "medtest.systems.restoration.osher_rudin:OriginalShock"
     Settings: ClassVar[type[SystemSettings]] = OriginalShockSettings
 
     def filter(self, pixels: Field) -> Field:

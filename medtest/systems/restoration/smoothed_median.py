@@ -45,6 +45,7 @@ class SmoothedMedianSettings(SystemSettings):
 class SmoothedMedian(ImageFilter):
     """Kass and Solomon's median of smoothed local histograms."""
 
+    digest_name: ClassVar[str] = "medtest.systems.restoration.smoothed_median:SmoothedMedian"
     revision: ClassVar[int] = 2
     Settings: ClassVar[type[SystemSettings]] = SmoothedMedianSettings
 

@@ -70,6 +70,7 @@ class SmoothedShockSettings(SystemSettings):
 class SmoothedShock(ImageFilter):
     """Shock filter with smoothed dilation and erosion, by Vacavant and others."""
 
+    digest_name: ClassVar[str] = "medtest.systems.restoration.smoothed_shock:SmoothedShock"
     revision: ClassVar[int] = 2
     Settings: ClassVar[type[SystemSettings]] = SmoothedShockSettings
 

@@ -43,6 +43,7 @@ class TotalVariationSettings(SystemSettings):
 class TotalVariation(ImageFilter):
     """Rudin, Osher and Fatemi's model."""
 
+    digest_name: ClassVar[str] = "medtest.systems.restoration.total_variation:TotalVariation"
     Settings: ClassVar[type[SystemSettings]] = TotalVariationSettings
 
     def filter(self, pixels: Field) -> Field:

@@ -57,6 +57,7 @@ class WaveletSettings(SystemSettings):
 class Wavelet(ImageFilter):
     """Chang, Yu and Vetterli's wavelet shrinkage."""
 
+    digest_name: ClassVar[str] = "medtest.systems.restoration.wavelet:Wavelet"
     Settings: ClassVar[type[SystemSettings]] = WaveletSettings
 
     def check(self) -> Sequence[Mistake]:

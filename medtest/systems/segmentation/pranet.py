@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ class PraNetSystem(SegmentationNetwork):
     Common protocol: the sigmoid's map resized.
     """  # noqa: RUF002
 
+    digest_name: ClassVar[str] = "medtest.systems.segmentation.pranet:PraNetSystem"
     family = "pranet"
     published = ("pranet",)
 

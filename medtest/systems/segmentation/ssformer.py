@@ -38,6 +38,7 @@ class SSFormerSystem(SegmentationNetwork):
     Common protocol: the sigmoid's map resized.
     """  # noqa: RUF002
 
+    digest_name: ClassVar[str] = "medtest.systems.segmentation.ssformer:SSFormerSystem"
     family = "ssformer"
     published: ClassVar[tuple[str, ...]] = ("ssformer_s", "ssformer_l")
 
@@ -65,6 +66,7 @@ class SSFormerSystem(SegmentationNetwork):
 class SSFormerSmall(SSFormerSystem):
     """SSFormer-S (MiT-B2) with published weights; see :class:`SSFormerSystem`."""
 
+    digest_name: ClassVar[str] = "medtest.systems.segmentation.ssformer:SSFormerSmall"
     published = ("ssformer_s",)
     needs_checkpoint = True
 
@@ -72,5 +74,6 @@ class SSFormerSmall(SSFormerSystem):
 class SSFormerLarge(SSFormerSystem):
     """SSFormer-L (MiT-B4) with published weights; see :class:`SSFormerSystem`."""
 
+    digest_name: ClassVar[str] = "medtest.systems.segmentation.ssformer:SSFormerLarge"
     published = ("ssformer_l",)
     needs_checkpoint = True

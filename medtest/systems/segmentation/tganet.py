@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -56,6 +56,7 @@ class TGANetSystem(SegmentationNetwork):
         labels: The word vectors, float32 5×300, after :meth:`open` with a published checkpoint; else None.
     """  # noqa: RUF002
 
+    digest_name: ClassVar[str] = "medtest.systems.segmentation.tganet:TGANetSystem"
     Settings = TGANetSettings
     family = "tganet"
     published = ("tganet",)

@@ -92,7 +92,7 @@ def prepare_material(
         raise MedtestError("there is no image to train on")
     chosen = drawn(parts, [ref for _, ref in refs], share=share, seed=seed)
     facts = {
-        "suite": digest_of({plan.id: plan.settings.model_dump(mode="json") for plan in parts.suite.relations}),
+        "suite": digest_of({plan.id: plan.settings.counted() for plan in parts.suite.relations}),
         "relations": [plan.id for plan in parts.suite.relations],
         "seeds": [source.digest() for source in parts.sources],
         "prepare": [parts.suite.prepare.size, parts.suite.prepare.resize],

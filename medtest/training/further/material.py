@@ -163,7 +163,7 @@ def _identity(
                 plan.id: [
                     plan.info.name,
                     type(parts.relations[plan.id]).revision,
-                    plan.settings.model_dump(mode="json"),
+                    plan.settings.counted(),
                 ]
                 for plan in parts.suite.relations
             },
