@@ -34,7 +34,7 @@ from medtest.runner.asking import answer_seed  # noqa: E402
 from medtest.simlab.defects import Defects  # noqa: E402
 from medtest.simlab.product import Product, Settings, picture_sha256  # noqa: E402
 from medtest.simlab.reader import Reader  # noqa: E402
-from medtest.simlab.sight import Sight, Traits  # noqa: E402
+from medtest.simlab.sight import PictureTraits, Sight  # noqa: E402
 from medtest.vqa.answers.answer import Answer  # noqa: E402
 from medtest.vqa.expectations import Inserted  # noqa: E402
 from medtest.vqa.matrix import default_matrix  # noqa: E402
@@ -63,7 +63,7 @@ class Shown:
 
     address: Address
     sha256: str
-    traits: Traits
+    traits: PictureTraits
     words: tuple[str, ...]
     number: int = 0
 
@@ -208,10 +208,10 @@ def _shown(address: Address, image: Any, words: tuple[str, ...], number: int) ->
     )
 
 
-_READ: dict[str, Traits] = {}
+_READ: dict[str, PictureTraits] = {}
 
 
-def _traits(key: str, image: Any) -> Traits:
+def _traits(key: str, image: Any) -> PictureTraits:
     if key not in _READ:
         _READ[key] = Reader("edges")(image).traits
     return _READ[key]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from PIL import Image as Pictures
 
 from medtest.phantoms import questions
-from medtest.phantoms.labelled import Made
+from medtest.phantoms.labelled import LabelledPhantom
 from medtest.seeds.phantoms import Phantoms, PhantomSettings
 
 SUITE_SEED = 20240
@@ -67,7 +67,7 @@ def _questions() -> Iterator[NDArray[np.uint8]]:
         yield _tile(made.image, made.mask if (index // COLUMNS) % 2 == 1 else None, words)
 
 
-def _captioned(made: Made, *, outlined: bool) -> NDArray[np.uint8]:
+def _captioned(made: LabelledPhantom, *, outlined: bool) -> NDArray[np.uint8]:
     words = ", ".join(made.labels).replace("_", " ") or "no finding"
     return _tile(made.image, made.mask if outlined else None, words)
 

@@ -17,7 +17,7 @@ from medtest.runner.export import check_privacy
 from medtest.runner.folder import output_problems, writing_text
 from medtest.suite.compose import Loaded, load
 from medtest.systems.adapters.image_files import write_image
-from medtest.vqa.question_files import Asked, to_development, to_submission
+from medtest.vqa.question_files import QuestionRow, to_development, to_submission
 from medtest.vqa.questions import Question, by_name, official
 from medtest.vqa.values import Kind
 
@@ -49,13 +49,13 @@ def write_development(tokens: Sequence[str], *, console: Console) -> None:
         )
     check_privacy(loaded.suite)
     folder = Path(own["to"]).expanduser()
-    asked: list[Asked] = []
+    asked: list[QuestionRow] = []
     images = 0
     with output_problems(folder / IMAGES):
         (folder / IMAGES).mkdir(parents=True, exist_ok=True)
         for image, seed in _seeds(loaded):
             write_image(folder / IMAGES / f"{image}.png", seed.image, seed.spec)
-            asked += [Asked(image=image, question=_question(ask), answers=ask.truth or ()) for ask in seed.asks]
+            asked += [QuestionRow(image=image, question=_question(ask), answers=ask.truth or ()) for ask in seed.asks]
             images += 1
     with writing_text(folder / QUESTIONS) as file:
         file.write(to_development(asked))
@@ -108,7 +108,9 @@ def write_submission(run: Path, out: Path, *, console: Console) -> None:
     rows = [row for row in table.to_pylist() if row["relation"] == SOURCE and by_name(row["item"] or "")]
     if not rows:
         raise _mistake("RUN", str(run), "answers to questions of MEDVQA-GI", "run suite=medvqa_clef first")
-    asked = [Asked(image=row["seed_id"], question=_known(row["item"]), answers=(row["answer"] or "",)) for row in rows]
+    asked = [
+        QuestionRow(image=row["seed_id"], question=_known(row["item"]), answers=(row["answer"] or "",)) for row in rows
+    ]
     with writing_text(out) as file:
         file.write(to_submission(asked))
     images = {row["seed_id"] for row in rows}

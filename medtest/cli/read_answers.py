@@ -17,7 +17,7 @@ from medtest.oracles.answers import MOST_EVIDENCE
 from medtest.results.statistics import wilson_ends
 from medtest.runner.folder import writing_text
 from medtest.runner.spreadsheets import text_cell
-from medtest.vqa.answer_files import OTHER, REFUSED, RIGHT, RULES, UNPARSED, Given, beside, read_answers
+from medtest.vqa.answer_files import OTHER, REFUSED, RIGHT, RULES, UNPARSED, TableAnswer, beside, read_answers
 from medtest.vqa.answers.answer import Answer, State
 from medtest.vqa.judging import said
 
@@ -28,7 +28,7 @@ _MOST_QUESTIONS = 30
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    given: Given
+    given: TableAnswer
     answer: Answer
 
     @property

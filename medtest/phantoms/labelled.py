@@ -21,7 +21,7 @@ MIN_SIZE, MAX_SIZE = 128, 1024
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Made:
+class LabelledPhantom:
     """A drawn image whose labels are known because they were drawn.
 
     Attributes:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from medtest.cases import Image, Mask
 from medtest.errors import Mistake, OutputProblem, UserMistakes
 from medtest.preparation.frame import fit_field
-from medtest.relations.object_layouts import Found, find_objects
+from medtest.relations.object_layouts import ObjectImage, find_objects
 from medtest.relations.object_library import KINDS, SOLID, ObjectLibrary
 from medtest.relations.object_placing import FieldLook, measure_field
 
@@ -120,7 +120,9 @@ def build_library(
     return report
 
 
-def cut_objects(item: Found, options: BuildOptions, layout: str) -> list[tuple[NDArray[np.uint8], dict[str, Any]]]:
+def cut_objects(
+    item: ObjectImage, options: BuildOptions, layout: str
+) -> list[tuple[NDArray[np.uint8], dict[str, Any]]]:
     """Return every object of one image as (RGBA, facts without a name): uint8 h×w×4, cut out and shrunk.
 
     Raises:

@@ -48,7 +48,7 @@ Skipped = list[tuple[str, str]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class ObjectImage:
     """An image with the mask of its objects, not read yet.
 
     Attributes:
@@ -64,7 +64,7 @@ class Found:
     load: Callable[[], tuple[Image, Mask]]
 
 
-def find_objects(layout: str, root: Path, kind: str | None, skipped: Skipped) -> list[Found]:
+def find_objects(layout: str, root: Path, kind: str | None, skipped: Skipped) -> list[ObjectImage]:
     """Return what a layout offers under ``root``; files that cannot be paired go to ``skipped``.
 
     Raises:
@@ -144,7 +144,7 @@ def _relative(root: Path, path: Path) -> str:
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
 
 
-def _pairs(root: Path, images: Path, masks: Path, kind: str, skipped: Skipped) -> list[Found]:
+def _pairs(root: Path, images: Path, masks: Path, kind: str, skipped: Skipped) -> list[ObjectImage]:
     pictures = _files(root, images, SUFFIXES, skipped)
     marks = _files(root, masks, SUFFIXES, skipped)
     marks |= {stem.removesuffix("_mask"): path for stem, path in marks.items() if stem.endswith("_mask")}
@@ -152,7 +152,9 @@ def _pairs(root: Path, images: Path, masks: Path, kind: str, skipped: Skipped) -
     for stem, path in pictures.items():
         if stem in marks:
             found.append(
-                Found(kind=kind, stem=stem, name=_relative(root, path), load=_reader(path, marks[stem], kind, page=0))
+                ObjectImage(
+                    kind=kind, stem=stem, name=_relative(root, path), load=_reader(path, marks[stem], kind, page=0)
+                )
             )
         else:
             skipped.append((_relative(root, path), "no mask"))
@@ -163,7 +165,7 @@ def _reader(image: Path, mask: Path, kind: str, *, page: int) -> Callable[[], tu
     return lambda: (read_image(image), read_mask(mask, page))
 
 
-def _ead(root: Path, kind: str | None, skipped: Skipped) -> list[Found]:
+def _ead(root: Path, kind: str | None, skipped: Skipped) -> list[ObjectImage]:
     images = _folder(root, IMAGE_FOLDERS, "images")
     pictures = _files(root, images, SUFFIXES, skipped)
     masks, boxes = _optional(root, MASK_FOLDERS), _optional(root, BOX_FOLDERS)
@@ -172,14 +174,14 @@ def _ead(root: Path, kind: str | None, skipped: Skipped) -> list[Found]:
     if not marks and not texts:
         raise _mistake(root, "neither masks nor boxes", f"{', '.join(MASK_FOLDERS)}; {', '.join(BOX_FOLDERS)}")
     classes = _class_list(root)
-    found: list[Found] = []
+    found: list[ObjectImage] = []
     for stem, path in pictures.items():
         before = len(found)
         for wanted in ("instrument", "blood"):
             if kind in (None, wanted):
                 load = _ead_reader(path, stem, wanted, marks, texts, classes)
                 if load is not None:
-                    found.append(Found(kind=wanted, stem=stem, name=_relative(root, path), load=load))
+                    found.append(ObjectImage(kind=wanted, stem=stem, name=_relative(root, path), load=load))
         if len(found) == before:
             skipped.append((_relative(root, path), f"no {kind or 'instrument or blood'} marked"))
     return found

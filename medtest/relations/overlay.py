@@ -35,7 +35,7 @@ INKS: tuple[tuple[int, int, int], ...] = ((236, 236, 236), (224, 230, 236), (214
 """White, bluish, greenish and yellowish white, as seen on colonoscopy images."""
 
 
-class Block(TypedDict):
+class TextBlock(TypedDict):
     """Lines that stand together: row and column of their top-left pixel, and the text."""
 
     row: int
@@ -131,7 +131,7 @@ class Text(Relation):
         height = int(number(params, "line_height"))
         ink = np.array(cast("list[int]", params["ink"]), dtype=np.float32)
         touched = np.zeros(image.shape[:2], np.uint8)
-        blocks = cast("list[Block]", params["blocks"])
+        blocks = cast("list[TextBlock]", params["blocks"])
         for block in blocks:
             _print_block(image, block, height, ink, touched)
         data: dict[str, Json] = {"what": "text", "count": len(blocks), "grid": grid_shares(touched)}
@@ -149,7 +149,7 @@ class _Printer:
         self.height = height
         self.margin = round(margin * seed.height)
         self.on_frame = on_frame
-        self.blocks: list[Block] = []
+        self.blocks: list[TextBlock] = []
         self._taken: list[Box] = []
 
     def put(self, lines: list[str]) -> None:
@@ -204,7 +204,7 @@ def _places(seed: PreparedSeed, margin: int, *, frame_only: bool) -> FreePlaces:
     return seed.memo(f"overlay.places.{margin}.{frame_only}", make)
 
 
-def _print_block(image: Image, block: Block, height: int, ink: Any, touched: NDArray[np.uint8]) -> None:
+def _print_block(image: Image, block: TextBlock, height: int, ink: Any, touched: NDArray[np.uint8]) -> None:
     """Print one block into ``image``, working on the box around it alone; letters are marked in ``touched``."""
     inner = set_block(block["lines"], height)
     cover = cv2.copyMakeBorder(inner, RIM, RIM, RIM, RIM, cv2.BORDER_CONSTANT, value=0)

@@ -14,7 +14,7 @@ from medtest.cases import ImageSpec, Seed, SeedRef
 from medtest.phantoms.abdomen import (
     REVISION,
     AbdomenPhantom,
-    Box,
+    StandardBox,
     abdomen_rng,
     box_of_training_livers,
     draw_liver,
@@ -108,10 +108,10 @@ class Abdomens(SeedSource):
             noise_hu=one.noise,
         )
 
-    def box(self) -> Box:
+    def box(self) -> StandardBox:
         """Return the standard box that variability is measured against."""
         given = self.settings.box
-        return Box(size=tuple(given)) if given is not None else box_of_training_livers()
+        return StandardBox(size=tuple(given)) if given is not None else box_of_training_livers()
 
     def load(self, ref: SeedRef) -> Seed:
         """Make one phantom and measure its liver."""

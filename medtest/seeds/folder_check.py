@@ -15,7 +15,7 @@ from medtest.seeds.base import SeedProblem
 from medtest.seeds.folder_layout import Pair, shown
 from medtest.seeds.folder_traits import LARGE, Trait
 from medtest.seeds.formats import kind_of
-from medtest.seeds.frames import Reading
+from medtest.seeds.frames import FrameReading
 from medtest.seeds.volume_check import Choose, Slice, check_volume
 
 THREADS = 4
@@ -36,7 +36,7 @@ class Rules:
         choose: Which images of a file with several are taken.
     """
 
-    reading: Reading
+    reading: FrameReading
     negatives: bool
     avoid_root: Path | None = None
     choose: Choose = Choose()

@@ -38,7 +38,7 @@ LONGEST_VALUE = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class ImageFacts:
     """What the CSV says about one image."""
 
     cluster: str
@@ -53,11 +53,11 @@ class Metadata:
         rows: (data set or "", image's name without suffix, lower case) → facts.
     """
 
-    def __init__(self, where: str, rows: Mapping[tuple[str, str], Facts]) -> None:
+    def __init__(self, where: str, rows: Mapping[tuple[str, str], ImageFacts]) -> None:
         self.where = where
         self._rows = rows
 
-    def of(self, dataset: str, names: Iterable[str]) -> Facts | None:
+    def of(self, dataset: str, names: Iterable[str]) -> ImageFacts | None:
         """Return the facts of an image known under several names."""
         for name in names:
             key = _plain(name)
@@ -112,7 +112,7 @@ def read_metadata(path: Path, where: str) -> Metadata:
     ]
     if len(strata) > MOST_STRATA:
         raise stop(f"{len(strata)} columns to stratify by", f"at most {MOST_STRATA}", line=1)
-    rows: dict[tuple[str, str], Facts] = {}
+    rows: dict[tuple[str, str], ImageFacts] = {}
     for number, values in enumerate(lines[1:], start=2):
         if not any(value.strip() for value in values):
             continue
@@ -128,7 +128,9 @@ def read_metadata(path: Path, where: str) -> Metadata:
                 Mistake(where=where, line=number, key=identifier, found=f"{row[identifier]!r} a second time")
             )
             continue
-        rows[key] = Facts(cluster=row[cluster] if cluster else "", strata=tuple((name, row[name]) for name in strata))
+        rows[key] = ImageFacts(
+            cluster=row[cluster] if cluster else "", strata=tuple((name, row[name]) for name in strata)
+        )
     if mistakes:
         raise UserMistakes(mistakes)
     return Metadata(where, rows)

@@ -14,7 +14,7 @@ from medtest.imagefile import BadFileError
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.folder_layout import shown
 from medtest.seeds.folder_metadata import Metadata, read_metadata
-from medtest.seeds.frames import Reading, opened_frames
+from medtest.seeds.frames import FrameReading, opened_frames
 
 LONGEST_ID = 120
 """Seed ids are cut to this many characters, with a hash at the end."""
@@ -81,7 +81,7 @@ def below(root: Path, relative: str) -> Path:
     return path
 
 
-def read_mask_of(path: Path, index: int, reading: Reading) -> Mask:
+def read_mask_of(path: Path, index: int, reading: FrameReading) -> Mask:
     """Return one mask of a file, bool H×W."""
     with opened_frames(path, reading) as frames:
         return frames.mask(index)

@@ -22,10 +22,10 @@ from medtest.imagefile import BadFileError
 from medtest.plugins import digest_name
 from medtest.seeds.base import SeedProblem, SeedSource
 from medtest.seeds.folder_layout import LayoutError, shown
-from medtest.seeds.folder_metadata import Facts, Metadata
+from medtest.seeds.folder_metadata import ImageFacts, Metadata
 from medtest.seeds.folder_seed import CHANGED, data_root, nothing_left, stop_at, without_row
-from medtest.seeds.folder_traits import Traits
-from medtest.seeds.frames import Reading
+from medtest.seeds.folder_traits import FolderTraits
+from medtest.seeds.frames import FrameReading
 from medtest.seeds.label_values import label_values
 
 
@@ -55,11 +55,11 @@ class Listing:
     contents: Counter[str] = field(default_factory=Counter)
     metadata: Metadata | None = None
     unmatched: list[str] = field(default_factory=list)
-    traits: Traits = field(default_factory=Traits)
+    traits: FolderTraits = field(default_factory=FolderTraits)
     classes: Classes = Classes(names=())
     nothing: str = "no images at all"
 
-    def facts(self, dataset: str, names: Sequence[str], image: str) -> Facts | None:
+    def facts(self, dataset: str, names: Sequence[str], image: str) -> ImageFacts | None:
         """Return what the metadata say of an image known under several names; an image without a row is noted.
 
         Args:
@@ -140,10 +140,10 @@ class FolderSource(SeedSource):
         """Return what determines all seeds alike, as JSON values."""
         return []
 
-    def _reading(self) -> Reading:
+    def _reading(self) -> FrameReading:
         """Return how files are opened."""
         values = label_values(getattr(self.settings, "label_values", ()))
-        return Reading(max_pixels=self.settings.max_pixels, label_values=values)
+        return FrameReading(max_pixels=self.settings.max_pixels, label_values=values)
 
     # --------------------------------------------------------------------------------------------------- listing
 

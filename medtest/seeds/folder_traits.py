@@ -30,7 +30,7 @@ _VERBS: dict[Trait, tuple[str, str]] = {
 }
 
 
-class Traits:
+class FolderTraits:
     """Collects traits of files while a folder is looked at; memory does not grow with the folder."""
 
     def __init__(self) -> None:

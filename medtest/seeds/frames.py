@@ -13,11 +13,11 @@ from medtest.imagefile import MAX_PIXELS, BadFileError, decode_size, read_bytes,
 from medtest.maskfile import LabelValue, read_mask
 from medtest.seeds.dicom_file import dicom_info, dicom_mask, dicom_rgb
 from medtest.seeds.formats import kind_of
-from medtest.seeds.nifti_file import LETTERS, Axis, NiftiInfo, Volume, opened_volume
+from medtest.seeds.nifti_file import LETTERS, Axis, NiftiInfo, NiftiVolume, opened_volume
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class FrameReading:
     """How files are read.
 
     Attributes:
@@ -82,7 +82,7 @@ class Frames(ABC):
 
 
 class _Picture(Frames):
-    def __init__(self, path: Path, reading: Reading) -> None:
+    def __init__(self, path: Path, reading: FrameReading) -> None:
         self._path, self._reading = path, reading
         content = read_bytes(path, max_pixels=reading.max_pixels).content
         self.height, self.width = decode_size(content, max_pixels=reading.max_pixels)
@@ -96,7 +96,7 @@ class _Picture(Frames):
 
 
 class _Dicom(Frames):
-    def __init__(self, path: Path, reading: Reading) -> None:
+    def __init__(self, path: Path, reading: FrameReading) -> None:
         self._path, self._reading = path, reading
         info = dicom_info(path, max_pixels=reading.max_pixels)
         self.count, self.height, self.width = info.frames, info.height, info.width
@@ -112,7 +112,7 @@ class _Dicom(Frames):
 
 
 class _Nifti(Frames):
-    def __init__(self, path: Path, volume: Volume, reading: Reading) -> None:
+    def __init__(self, path: Path, volume: NiftiVolume, reading: FrameReading) -> None:
         self._packed = path.name.lower().endswith(".gz")
         self._volume, self._reading = volume, reading
         self.info: NiftiInfo = volume.info
@@ -145,7 +145,7 @@ class _Nifti(Frames):
 
 
 @contextmanager
-def opened_frames(path: Path, reading: Reading) -> Iterator[Frames]:
+def opened_frames(path: Path, reading: FrameReading) -> Iterator[Frames]:
     """Open a file whatever it is, its size checked against the bound before anything is decoded.
 
     Raises:

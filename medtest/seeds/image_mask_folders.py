@@ -15,13 +15,13 @@ from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.known import coverage, known_datasets
 from medtest.seeds.folder_check import Rules, check_pairs
 from medtest.seeds.folder_layout import DataSet, LayoutError, Pair, find_datasets, natural_key, shown
-from medtest.seeds.folder_metadata import Facts
+from medtest.seeds.folder_metadata import ImageFacts
 from medtest.seeds.folder_pairing import list_files, pair_images, pair_with_masks
 from medtest.seeds.folder_seed import below, distinct_ids, frozen, metadata_of, read_mask_of
 from medtest.seeds.folder_settings import ImageMaskFoldersSettings
 from medtest.seeds.folder_source import FolderSource, Listing, check_size, still_there
 from medtest.seeds.formats import without_suffix
-from medtest.seeds.frames import Reading, opened_frames
+from medtest.seeds.frames import FrameReading, opened_frames
 from medtest.seeds.label_values import label_values
 from medtest.seeds.volume_check import Choose, Slice
 
@@ -57,9 +57,9 @@ class ImageMaskFolders(FolderSource):
         check_size(avoid, rough, pixels)
         return Seed(ref=ref, image=pixels, expected=frozen(expected), avoid=frozen(rough))
 
-    def _reading(self) -> Reading:
+    def _reading(self) -> FrameReading:
         settings = self.settings
-        return Reading(
+        return FrameReading(
             max_pixels=settings.max_pixels,
             axis=settings.axis,
             window=tuple(settings.window),
@@ -192,7 +192,7 @@ def name_parts(pair: Pair) -> tuple[str, ...]:
     return without_suffix(pair.image).parts[-(pair.key.count("/") + 1) :]
 
 
-def _ref(dataset: str, seed_id: str, facts: Facts | None, cluster: str, locator: str) -> SeedRef:
+def _ref(dataset: str, seed_id: str, facts: ImageFacts | None, cluster: str, locator: str) -> SeedRef:
     """Return a seed; images of one file belong together where nothing else is known."""
     return SeedRef(
         dataset=dataset,

@@ -11,7 +11,7 @@ from medtest.seeds.datasets.base import Found, recognise
 from medtest.seeds.datasets.tree import tree_of_folder
 from medtest.seeds.folder_layout import IMAGE_FOLDERS, MASK_FOLDERS, LayoutError, natural_key, shown
 from medtest.seeds.folder_pairing import mask_of
-from medtest.seeds.label_entries import Entry, Laid
+from medtest.seeds.label_entries import LabelEntry, LabelledFolder
 from medtest.seeds.label_layouts import READERS
 from medtest.seeds.label_layouts.class_folders import STYLES
 from medtest.seeds.label_layouts.common import entry_name, list_images, single
@@ -28,7 +28,7 @@ _OWN_PARTS = ("chestxray14", "medmnist")
 _LOOK = "medtest data inspect PATH says what is there"
 
 
-def read_folder(root: Path, settings: LabelFolderSettings) -> Laid:
+def read_folder(root: Path, settings: LabelFolderSettings) -> LabelledFolder:
     """Read the labelled images that a suite means.
 
     Raises:
@@ -136,9 +136,9 @@ def _of_split(parts: Sequence[Found], split: str) -> list[Found]:
     raise LayoutError(f"no {split} part", f"parts that are there: {there}", key="split")
 
 
-def _merged(parts: Sequence[Found], laid: Sequence[Laid]) -> Laid:
+def _merged(parts: Sequence[Found], laid: Sequence[LabelledFolder]) -> LabelledFolder:
     """Return several parts as one; an image's id begins with its part."""
-    together = Laid(names=tuple(dict.fromkeys(name for one in laid for name in one.names)))
+    together = LabelledFolder(names=tuple(dict.fromkeys(name for one in laid for name in one.names)))
     together.multi = any(one.multi for one in laid)
     together.mapping, together.classes = laid[0].mapping, laid[0].classes
     for found, one in zip(parts, laid, strict=True):
@@ -150,13 +150,13 @@ def _merged(parts: Sequence[Found], laid: Sequence[Laid]) -> Laid:
     return together
 
 
-def _pictures(root: Path, settings: LabelFolderSettings) -> Laid:
+def _pictures(root: Path, settings: LabelFolderSettings) -> LabelledFolder:
     """Return every picture below the folder of images, without labels; masks among them are no images."""
     if settings.images and not (root / settings.images).is_dir():
         raise LayoutError(f"no folder {shown(settings.images)}", "name a folder below data=PATH", key="images")
     folder = HERE / settings.images if settings.images else _usual_images(root)
     files = list_images(root, [folder])
-    laid = Laid(names=(), ignored=files.ignored, problems=list(files.problems))
+    laid = LabelledFolder(names=(), ignored=files.ignored, problems=list(files.problems))
     for key, paths in sorted(files.by_key.items(), key=lambda item: natural_key(item[0].casefold())):
         if set(key.casefold().split("/")[:-1]) & set(MASK_FOLDERS) or any(
             base in files.by_key for base in mask_of(key)
@@ -164,7 +164,7 @@ def _pictures(root: Path, settings: LabelFolderSettings) -> Laid:
             continue
         path = single(paths, laid.problems)
         if path is not None:
-            laid.entries.append(Entry(image=path, name=entry_name(path, folder), labels=None))
+            laid.entries.append(LabelEntry(image=path, name=entry_name(path, folder), labels=None))
     if not laid.entries:
         raise LayoutError(f"no pictures in {shown(folder)}", f"give the folder that holds them; {_LOOK}")
     return laid

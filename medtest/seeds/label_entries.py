@@ -23,7 +23,7 @@ MOST_NAMED = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class LabelEntry:
     """One image as a data set lists it.
 
     Attributes:
@@ -47,7 +47,7 @@ class Entry:
 
 
 @dataclass(slots=True, kw_only=True)
-class Laid:
+class LabelledFolder:
     """A folder of labelled images as its layout reads it.
 
     Attributes:
@@ -63,7 +63,7 @@ class Laid:
 
     names: tuple[str, ...]
     multi: bool = False
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[LabelEntry] = field(default_factory=list)
     mapping: Mapping[str, str] = field(default_factory=dict)
     classes: tuple[str, ...] = ()
     problems: list[SeedProblem] = field(default_factory=list)
@@ -85,7 +85,7 @@ class Mapped:
 
     classes: Classes
     several: bool = False
-    entries: list[tuple[Entry, tuple[str, ...] | None]] = field(default_factory=list)
+    entries: list[tuple[LabelEntry, tuple[str, ...] | None]] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
     problems: list[SeedProblem] = field(default_factory=list)
 
@@ -107,7 +107,7 @@ def fold(name: str) -> str:
 
 
 def map_entries(
-    laid: Laid, *, dataset: str, classes: Sequence[str], multi: bool | None, mapping: Mapping[str, str]
+    laid: LabelledFolder, *, dataset: str, classes: Sequence[str], multi: bool | None, mapping: Mapping[str, str]
 ) -> Mapped:
     """Give every entry its classes.
 
@@ -133,7 +133,7 @@ def map_entries(
     return mapped
 
 
-def _map_one(entry: Entry, own: tuple[str, ...], lead: Mapping[str, str], mapped: Mapped) -> None:
+def _map_one(entry: LabelEntry, own: tuple[str, ...], lead: Mapping[str, str], mapped: Mapped) -> None:
     without = [name for name in own if not lead.get(fold(name))]
     labels = mapped.classes.ordered(lead.get(fold(name), "") for name in own)
     if mapped.several:
@@ -148,7 +148,7 @@ def _map_one(entry: Entry, own: tuple[str, ...], lead: Mapping[str, str], mapped
         mapped.left_out[" and ".join(without or own) or "no class"] += 1
 
 
-def _own_classes(laid: Laid, mapping: Mapping[str, str]) -> tuple[str, ...]:
+def _own_classes(laid: LabelledFolder, mapping: Mapping[str, str]) -> tuple[str, ...]:
     """Return the data set's classes where the suite states none, those of the user's mapping last."""
     if laid.classes:
         own = laid.classes
@@ -159,7 +159,7 @@ def _own_classes(laid: Laid, mapping: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(reversed(distinct.values()))
 
 
-def _leads(laid: Laid, names: Iterable[str], mapping: Mapping[str, str]) -> dict[str, str]:
+def _leads(laid: LabelledFolder, names: Iterable[str], mapping: Mapping[str, str]) -> dict[str, str]:
     """Return the class, or "", by the plain form of each name of the data set."""
     classes = {fold(name): name for name in names}
     lead = {fold(name): to for name, to in laid.mapping.items() if to in (*classes.values(), "")}
@@ -167,7 +167,7 @@ def _leads(laid: Laid, names: Iterable[str], mapping: Mapping[str, str]) -> dict
     return lead | {fold(name): to for name, to in mapping.items()}
 
 
-def _check(laid: Laid, dataset: str, classes: Classes, mapping: Mapping[str, str], *, given: bool) -> None:
+def _check(laid: LabelledFolder, dataset: str, classes: Classes, mapping: Mapping[str, str], *, given: bool) -> None:
     where, key = "suite", f"seeds.{dataset}"
     mistakes = []
     own = {fold(name): name for name in (*laid.names, *laid.mapping, *classes.names)}

@@ -18,7 +18,7 @@ from medtest.seeds.folder_seed import below, distinct_ids, marked, metadata_of, 
 from medtest.seeds.folder_source import FolderSource, Listing, check_size, still_there
 from medtest.seeds.frames import opened_frames
 from medtest.seeds.label_choice import read_folder
-from medtest.seeds.label_entries import Entry, Mapped, map_entries
+from medtest.seeds.label_entries import LabelEntry, Mapped, map_entries
 from medtest.seeds.label_layouts.common import key_of
 from medtest.seeds.label_layouts.medmnist import read_image
 from medtest.seeds.label_settings import LabelFolderSettings
@@ -26,7 +26,7 @@ from medtest.seeds.npz_file import item_digests, npz_members
 from medtest.seeds.volume_check import Slice
 
 
-class Chosen(NamedTuple):
+class ChosenEntry(NamedTuple):
     """An entry that becomes a seed.
 
     Attributes:
@@ -35,7 +35,7 @@ class Chosen(NamedTuple):
         seed_id: Its id.
     """
 
-    entry: Entry
+    entry: LabelEntry
     labels: tuple[str, ...] | None
     seed_id: str
 
@@ -106,7 +106,7 @@ class LabelFolder(FolderSource):
         listing.metadata = metadata_of(root, settings.metadata)
         self._add(root, self._chosen(mapped, listing), listing)
 
-    def _chosen(self, mapped: Mapped, listing: Listing) -> list[Chosen]:
+    def _chosen(self, mapped: Mapped, listing: Listing) -> list[ChosenEntry]:
         """Return the entries that are taken: all, or so many of each set of labels, evenly spread; ids are distinct."""
         entries = mapped.entries
         if self.settings.per_class:
@@ -117,11 +117,11 @@ class LabelFolder(FolderSource):
             )
         ids = distinct_ids([entry.name for entry, _ in entries])
         return [
-            Chosen(entry=entry, labels=labels, seed_id=seed_id)
+            ChosenEntry(entry=entry, labels=labels, seed_id=seed_id)
             for (entry, labels), seed_id in zip(entries, ids, strict=True)
         ]
 
-    def _add(self, root: Path, chosen: Sequence[Chosen], listing: Listing) -> None:
+    def _add(self, root: Path, chosen: Sequence[ChosenEntry], listing: Listing) -> None:
         arrays = [one for one in chosen if one.entry.index >= 0]
         files = [one for one in chosen if one.entry.index < 0]
         rules = Rules(reading=self._reading(), negatives=True)
@@ -136,7 +136,7 @@ class LabelFolder(FolderSource):
         for one, digest in _array_digests(root, arrays, listing.problems):
             self._add_one(one, Slice(index=one.entry.index), [digest, ""], listing)
 
-    def _add_one(self, chosen: Chosen, part: Slice, digests: list[object], listing: Listing) -> None:
+    def _add_one(self, chosen: ChosenEntry, part: Slice, digests: list[object], listing: Listing) -> None:
         entry, labels, name = chosen
         facts = listing.facts(self.dataset, (name, str(entry.image), entry.name, entry.image.name), shown(entry.image))
         classes = listing.classes
@@ -162,7 +162,7 @@ class LabelFolder(FolderSource):
         listing.contents[f"{digests[0]} {part.index if part.label else ''}"] += 1
 
 
-Labelled: TypeAlias = tuple[Entry, tuple[str, ...] | None]
+Labelled: TypeAlias = tuple[LabelEntry, tuple[str, ...] | None]
 
 
 def _spread(entries: Sequence[Labelled], most: int) -> list[Labelled]:
@@ -177,9 +177,11 @@ def _spread(entries: Sequence[Labelled], most: int) -> list[Labelled]:
     return [one for number, one in enumerate(entries) if number in kept]
 
 
-def _array_digests(root: Path, chosen: Sequence[Chosen], problems: list[SeedProblem]) -> Iterator[tuple[Chosen, str]]:
+def _array_digests(
+    root: Path, chosen: Sequence[ChosenEntry], problems: list[SeedProblem]
+) -> Iterator[tuple[ChosenEntry, str]]:
     """Yield entries of array files with the SHA-256 of their pixels; each member is read once."""
-    by_member: dict[tuple[PurePosixPath, str], dict[int, Chosen]] = defaultdict(dict)
+    by_member: dict[tuple[PurePosixPath, str], dict[int, ChosenEntry]] = defaultdict(dict)
     for one in chosen:
         by_member[one.entry.image, PurePosixPath(one.entry.name).parts[0]][one.entry.index] = one
     for (file, part), wanted in by_member.items():

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from medtest.cases import Classes, Seed, SeedRef
 from medtest.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
-from medtest.phantoms.labelled import MAX_SIZE, MIN_SIZE, Made
+from medtest.phantoms.labelled import MAX_SIZE, MIN_SIZE, LabelledPhantom
 from medtest.plugins import PartSettings
 from medtest.seeds.base import SeedSource
 
@@ -69,11 +69,11 @@ class LabelPhantoms(SeedSource):
             for index in range(first, first + self.settings.count)
         )
 
-    def make(self, ref: SeedRef) -> Made:
+    def make(self, ref: SeedRef) -> LabelledPhantom:
         """Draw one phantom with all that is known about it."""
         generator = self._generator()
         size = generator.SIZE if self.settings.size is None else self.settings.size
-        made: Made = generator.make(int(ref.locator), self.suite_seed, size=size)
+        made: LabelledPhantom = generator.make(int(ref.locator), self.suite_seed, size=size)
         return made
 
     def load(self, ref: SeedRef) -> Seed:

@@ -27,7 +27,7 @@ _ZIP = b"PK\x03\x04"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class LabelRow:
     """One row.
 
     Attributes:
@@ -40,7 +40,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class LabelTable:
     """A table as it lies there.
 
     Attributes:
@@ -49,7 +49,7 @@ class Table:
     """
 
     where: str
-    rows: tuple[Row, ...]
+    rows: tuple[LabelRow, ...]
 
     def mistake(
         self,
@@ -64,7 +64,7 @@ class Table:
         """Return a mistake in this file."""
         return Mistake(where=self.where, line=line, key=key, found=found, allowed=allowed, fix=fix, nearest=nearest)
 
-    def even(self, rows: Sequence[Row], columns: int) -> None:
+    def even(self, rows: Sequence[LabelRow], columns: int) -> None:
         """See that every row has as many values.
 
         Raises:
@@ -83,7 +83,7 @@ def column_name(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", text.strip().lower()).strip("_")[:64]
 
 
-def read_table(path: Path, where: str) -> Table:
+def read_table(path: Path, where: str) -> LabelTable:
     """Read a table: comma, semicolon, tab or blanks between values, UTF-8, or an .xls workbook's first sheet.
 
     Raises:
@@ -101,14 +101,14 @@ def read_table(path: Path, where: str) -> Table:
         raise _stop(where, "is empty", "a table with a row for each image")
     if max(len(row.cells) for row in kept) > MOST_COLUMNS:
         raise _stop(where, "has too many columns", f"at most {MOST_COLUMNS:,}")
-    return Table(where=where, rows=kept)
+    return LabelTable(where=where, rows=kept)
 
 
 def _stop(where: str, found: str, allowed: str = "", fix: str = "") -> UserMistakes:
     return UserMistakes([Mistake(where=where, key="table", found=found, allowed=allowed, fix=fix)])
 
 
-def _text(content: bytes, where: str) -> list[Row]:
+def _text(content: bytes, where: str) -> list[LabelRow]:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -120,22 +120,22 @@ def _text(content: bytes, where: str) -> list[Row]:
         lines = text.splitlines()
         if len(lines) > MOST_ROWS or len(text) > 2 * MOST_CELLS:
             raise _stop(where, "is too long a list", f"at most {MOST_ROWS:,} rows")
-        return [Row(line=number, cells=tuple(line.split())) for number, line in enumerate(lines, start=1)]
+        return [LabelRow(line=number, cells=tuple(line.split())) for number, line in enumerate(lines, start=1)]
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    rows: list[Row] = []
+    rows: list[LabelRow] = []
     cells = 0
     try:
         for values in reader:
             cells += len(values)
             if len(rows) >= MOST_ROWS or cells > MOST_CELLS:
                 raise _stop(where, "is too large a table", f"at most {MOST_ROWS:,} rows and {MOST_CELLS:,} values")
-            rows.append(Row(line=reader.line_num, cells=tuple(value.strip()[:LONGEST_CELL] for value in values)))
+            rows.append(LabelRow(line=reader.line_num, cells=tuple(value.strip()[:LONGEST_CELL] for value in values)))
     except csv.Error as error:
         raise _stop(where, f"line {reader.line_num} is not CSV ({error})") from error
     return rows
 
 
-def _workbook(content: bytes, where: str) -> list[Row]:
+def _workbook(content: bytes, where: str) -> list[LabelRow]:
     """Return the rows of an .xls workbook's first sheet."""
     try:
         xlrd: Any = importlib.import_module("xlrd")
@@ -146,7 +146,7 @@ def _workbook(content: bytes, where: str) -> list[Row]:
         with xlrd.open_workbook(file_contents=content, on_demand=True, logfile=io.StringIO()) as book:
             sheet = book.sheet_by_index(0)
             return [
-                Row(line=number + 1, cells=tuple(_cell(value) for value in sheet.row_values(number)))
+                LabelRow(line=number + 1, cells=tuple(_cell(value) for value in sheet.row_values(number)))
                 for number in range(sheet.nrows)
             ]
     except Exception as error:  # noqa: BLE001 - a damaged or hostile workbook may raise anything

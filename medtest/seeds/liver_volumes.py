@@ -17,10 +17,10 @@ from medtest.cases import ImageSpec, Seed, SeedRef
 from medtest.checksum import file_sha256
 from medtest.errors import Mistake, UserMistakes
 from medtest.imagefile import BadFileError
-from medtest.phantoms.abdomen.variability import Box, liver_variability, mean_box
+from medtest.phantoms.abdomen.variability import StandardBox, liver_variability, mean_box
 from medtest.plugins import PartSettings
 from medtest.seeds.base import SeedProblem, SeedSource
-from medtest.seeds.volume_layouts import Pair, find_pairs
+from medtest.seeds.volume_layouts import VolumePair, find_pairs
 from medtest.volumes import read_labels, read_volume, volume_info
 
 _KNOWN = (
@@ -114,7 +114,7 @@ class LiverVolumes(SeedSource):
             volume = read_volume(root / volume_name)
         except BadFileError as error:
             raise UserMistakes([Mistake(where=now, found=str(error))]) from error
-        box = Box(size=tuple(one.box)) if one.box is not None else self.mean_box()
+        box = StandardBox(size=tuple(one.box)) if one.box is not None else self.mean_box()
         measured = liver_variability(organ, volume.info.spacing, box, placement=one.placement)
         spec = ImageSpec(
             dtype="float32",
@@ -128,7 +128,7 @@ class LiverVolumes(SeedSource):
             ref=ref, image=volume.values, expected=organ, kind="region", spec=spec, properties={one.property: measured}
         )
 
-    def mean_box(self) -> Box:
+    def mean_box(self) -> StandardBox:
         """Return the box of the mean dimensions of these volumes' organs, worked out once a process."""
         names = tuple(str(json.loads(ref.locator)[1]) for ref in self.refs())
         return _mean_box(self._root(), names, tuple(self.settings.labels))
@@ -193,7 +193,7 @@ def deepest_points(
 
 
 @lru_cache(maxsize=8)
-def _mean_box(root: Path, names: tuple[str, ...], labels: tuple[int, ...]) -> Box:
+def _mean_box(root: Path, names: tuple[str, ...], labels: tuple[int, ...]) -> StandardBox:
     def organs() -> Any:
         for name in names:
             organ, info = read_labels(root / name, labels)
@@ -203,7 +203,7 @@ def _mean_box(root: Path, names: tuple[str, ...], labels: tuple[int, ...]) -> Bo
     return mean_box(organs())
 
 
-def _problem(root: Path, pair: Pair) -> SeedProblem | None:
+def _problem(root: Path, pair: VolumePair) -> SeedProblem | None:
     try:
         own = volume_info(pair.volume)
     except BadFileError as error:

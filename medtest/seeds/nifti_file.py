@@ -65,7 +65,7 @@ class NiftiInfo:
         )
 
 
-class Volume:
+class NiftiVolume:
     """An opened volume; :meth:`plane` reads one slice.
 
     Args:
@@ -189,7 +189,7 @@ class Volume:
 
 
 @contextmanager
-def opened_volume(path: Path, axis: Axis, *, max_pixels: int) -> Iterator[Volume]:
+def opened_volume(path: Path, axis: Axis, *, max_pixels: int) -> Iterator[NiftiVolume]:
     """Open a volume, its header checked against the bounds and nothing of it decoded.
 
     Raises:
@@ -202,7 +202,7 @@ def opened_volume(path: Path, axis: Axis, *, max_pixels: int) -> Iterator[Volume
         if not isinstance(image, nibabel.Nifti1Image):
             raise BadFileError("is no NIfTI file")
         _check_bounds(image, axis, path, max_pixels)
-        volume = Volume(image, axis)
+        volume = NiftiVolume(image, axis)
     yield volume
 
 
@@ -231,7 +231,7 @@ def _check_bounds(image: Any, axis: Axis, path: Path, max_pixels: int) -> None:
     kind = image.get_data_dtype()
     if kind.kind == "c" or (kind.fields is not None and not {"R", "G", "B"} <= set(kind.fields)):
         raise BadFileError("holds values of a kind that is not read")
-    info = Volume(image, axis).info
+    info = NiftiVolume(image, axis).info
     if info.height * info.width > max_pixels:
         size = f"{info.width}×{info.height}, {info.height * info.width / 1e6:.1f} Mpixel"
         raise BadFileError(f"has slices of {size}; the bound is {max_pixels / 1e6:g} Mpixel")

@@ -18,11 +18,11 @@ from medtest.seeds.folder_layout import IMAGE_FOLDERS, MASK_FOLDERS, LayoutError
 from medtest.seeds.folder_pairing import Files, mask_of
 from medtest.seeds.folder_seed import table_below
 from medtest.seeds.formats import is_ignored
-from medtest.seeds.label_entries import Entry, Laid
+from medtest.seeds.label_entries import LabelEntry, LabelledFolder
 from medtest.seeds.label_layouts.common import Images, entry_name, join_masks, list_images
 from medtest.seeds.question_settings import QuestionFolderSettings, among
 from medtest.seeds.question_truths import contradicts, truths_notice
-from medtest.vqa.question_files import Asked, read
+from medtest.vqa.question_files import QuestionRow, read
 from medtest.vqa.questions import Question, official
 
 HERE = PurePosixPath(".")
@@ -54,7 +54,7 @@ Answered: TypeAlias = "tuple[Question, tuple[str, ...]]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class QuestionedImage:
     """An image and what is asked of it.
 
     Attributes:
@@ -62,7 +62,7 @@ class Asking:
         asked: Questions in the order in which they are asked, each with its true answers (empty: not known).
     """
 
-    entry: Entry
+    entry: LabelEntry
     asked: tuple[Answered, ...]
 
 
@@ -78,7 +78,7 @@ class Gathered:
         ignored: Leftovers of operating systems and thumbnails that were passed over.
     """
 
-    askings: list[Asking] = field(default_factory=list)
+    askings: list[QuestionedImage] = field(default_factory=list)
     file: PurePosixPath | None = None
     problems: list[SeedProblem] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
@@ -97,13 +97,15 @@ def gather(root: Path, settings: QuestionFolderSettings, *, dataset: str) -> Gat
     gathered = Gathered(file=file, problems=list(files.problems), ignored=files.ignored)
     if file is None:
         entries = _every_image(files, folder, gathered)
-        rows: list[tuple[Entry, list[Answered]]] = [(entry, [(one, ()) for one in official()]) for entry in entries]
+        rows: list[tuple[LabelEntry, list[Answered]]] = [
+            (entry, [(one, ()) for one in official()]) for entry in entries
+        ]
         gathered.notices.append(
             f"No file of questions: {_images_of(len(entries))} asked the questions without a known answer."
         )
     else:
         rows = _matched(read(root / file, shown(file)), Images(files), folder, gathered, where=shown(file))
-    masks = Laid(names=(), entries=[entry for entry, _ in rows])
+    masks = LabelledFolder(names=(), entries=[entry for entry, _ in rows])
     if settings.masks:
         join_masks(root, HERE / settings.masks, masks)
         gathered.problems += masks.problems
@@ -228,19 +230,19 @@ def _images_of(count: int) -> str:
     return "1 image is" if count == 1 else f"{count:,} images are"
 
 
-def _every_image(files: Files, folder: PurePosixPath, gathered: Gathered) -> list[Entry]:
+def _every_image(files: Files, folder: PurePosixPath, gathered: Gathered) -> list[LabelEntry]:
     entries = []
     for paths in files.by_key.values():
         for path in paths[1:]:
             reason = f"has the same name as {shown(paths[0].name)}"
             gathered.problems.append(SeedProblem(file=shown(path), reason=reason))
-        entries.append(Entry(image=paths[0], name=entry_name(paths[0], folder), labels=None))
+        entries.append(LabelEntry(image=paths[0], name=entry_name(paths[0], folder), labels=None))
     return entries
 
 
 def _matched(
-    rows: Sequence[Asked], images: Images, folder: PurePosixPath, gathered: Gathered, *, where: str
-) -> list[tuple[Entry, list[Answered]]]:
+    rows: Sequence[QuestionRow], images: Images, folder: PurePosixPath, gathered: Gathered, *, where: str
+) -> list[tuple[LabelEntry, list[Answered]]]:
     """Give every row of a file of questions its image; what has none is a problem, images without a row are counted."""
     by_image: dict[PurePosixPath, dict[str, Answered]] = {}
     wrong: Counter[str] = Counter()
@@ -264,7 +266,7 @@ def _matched(
     if left:
         gathered.notices.append(f"{left:,} of {images.count:,} images have no question in {where} and are left out.")
     return [
-        (Entry(image=path, name=entry_name(path, folder), labels=None), list(asked.values()))
+        (LabelEntry(image=path, name=entry_name(path, folder), labels=None), list(asked.values()))
         for path, asked in by_image.items()
     ]
 
@@ -275,7 +277,7 @@ def _of_use(question: Question, answers: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _choose(
-    rows: Sequence[tuple[Entry, list[Answered]]],
+    rows: Sequence[tuple[LabelEntry, list[Answered]]],
     wanted: str | list[str],
     gathered: Gathered,
     *,
@@ -301,7 +303,7 @@ def _choose(
         chosen = among((question for question, _ in asked), wanted)
         if chosen:
             gathered.askings.append(
-                Asking(
+                QuestionedImage(
                     entry=entry,
                     asked=tuple((question, _of_use(question, answers[question.name])) for question in chosen),
                 )

@@ -16,7 +16,7 @@ from medtest.seeds.folder_seed import below, distinct_ids, marked, metadata_of, 
 from medtest.seeds.folder_source import FolderSource, Listing, check_size, still_there
 from medtest.seeds.frames import opened_frames
 from medtest.seeds.label_layouts.common import key_of
-from medtest.seeds.question_choice import Asking, gather
+from medtest.seeds.question_choice import QuestionedImage, gather
 from medtest.seeds.question_settings import QuestionFolderSettings, ask_of
 from medtest.vqa.questions import by_name
 
@@ -82,7 +82,7 @@ class QuestionFolder(FolderSource):
                 listing.traits.add(shown(one.entry.mask or one.entry.image), checked.traits)
                 self._add_one(one, seed_id, checked, listing)
 
-    def _add_one(self, one: Asking, seed_id: str, checked: Checked, listing: Listing) -> None:
+    def _add_one(self, one: QuestionedImage, seed_id: str, checked: Checked, listing: Listing) -> None:
         entry = one.entry
         names = (seed_id, str(entry.image), entry.name, entry.image.name)
         facts = listing.facts(self.dataset, names, shown(entry.image))

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from medtest.imagefile import BadFileError, opened_file
 from medtest.seeds.base import SeedProblem
-from medtest.seeds.frames import Frames, Reading, opened_frames
+from medtest.seeds.frames import FrameReading, Frames, opened_frames
 
 Which: TypeAlias = Literal["all", "middle", "largest"]
 _BLOCK = 2**20
@@ -64,7 +64,7 @@ class _Problem(Exception):  # noqa: N818 - carries a reason to its file
 
 
 def check_volume(
-    paths: tuple[Named, Named | None, Named | None], reading: Reading, choose: Choose, *, negatives: bool
+    paths: tuple[Named, Named | None, Named | None], reading: FrameReading, choose: Choose, *, negatives: bool
 ) -> CheckedVolume:
     """Look at every image that would be taken from a file, one after the other.
 
@@ -94,7 +94,7 @@ def _digest(named: Named) -> str:
     return total.hexdigest()
 
 
-def _open(stack: ExitStack, named: Named, reading: Reading) -> Frames:
+def _open(stack: ExitStack, named: Named, reading: FrameReading) -> Frames:
     try:
         return stack.enter_context(opened_frames(named[1], reading))
     except BadFileError as error:
@@ -102,7 +102,7 @@ def _open(stack: ExitStack, named: Named, reading: Reading) -> Frames:
 
 
 def _slices(
-    paths: tuple[Named, Named | None, Named | None], reading: Reading, choose: Choose, *, negatives: bool
+    paths: tuple[Named, Named | None, Named | None], reading: FrameReading, choose: Choose, *, negatives: bool
 ) -> list[Slice]:
     image, mask, avoid = paths
     with ExitStack() as stack:

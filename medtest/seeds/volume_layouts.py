@@ -24,7 +24,7 @@ MOST_DEPTH = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class VolumePair:
     """A volume with its labels.
 
     Attributes:
@@ -40,7 +40,7 @@ class Pair:
     layout: str
 
 
-def find_pairs(root: Path, organ: str = "liver") -> list[Pair]:
+def find_pairs(root: Path, organ: str = "liver") -> list[VolumePair]:
     """Return the pairs of a folder, by name in natural order; an empty list where no layout is known.
 
     Args:
@@ -64,17 +64,17 @@ def _files(root: Path) -> Iterator[Path]:
             yield path
 
 
-def _sliver(root: Path, organ: str) -> Iterator[Pair]:
+def _sliver(root: Path, organ: str) -> Iterator[VolumePair]:
     files = list(_files(root))
     labels = {path.name.lower(): path for path in files}
     for path in files:
         match = _SLIVER.fullmatch(path.name)
         found = labels.get(path.name.lower().replace("-orig", "-seg")) if match else None
         if match and found:
-            yield Pair(name=f"sliver-{match[1]}", volume=path, labels=found, layout="SLIVER")
+            yield VolumePair(name=f"sliver-{match[1]}", volume=path, labels=found, layout="SLIVER")
 
 
-def _ircad(root: Path, organ: str) -> Iterator[Pair]:
+def _ircad(root: Path, organ: str) -> Iterator[VolumePair]:
     for patient in sorted(root.rglob("PATIENT_DICOM")):
         masks = patient.parent / "MASKS_DICOM" / organ
         if not patient.is_dir() or not masks.is_dir():
@@ -82,7 +82,7 @@ def _ircad(root: Path, organ: str) -> Iterator[Pair]:
         # Unpacked archives often hold a folder of the same name once more.
         inner = [_inner(folder) for folder in (patient, masks)]
         name = patient.parent.name if patient.parent != root else root.name
-        yield Pair(name=_plain(name), volume=inner[0], labels=inner[1], layout="3D-IRCADb")
+        yield VolumePair(name=_plain(name), volume=inner[0], labels=inner[1], layout="3D-IRCADb")
 
 
 def _inner(folder: Path) -> Path:
@@ -90,17 +90,17 @@ def _inner(folder: Path) -> Path:
     return within if within.is_dir() else folder
 
 
-def _lits(root: Path, organ: str) -> Iterator[Pair]:
+def _lits(root: Path, organ: str) -> Iterator[VolumePair]:
     files = {path.name.lower(): path for path in _files(root)}
     for name, path in files.items():
         match = _LITS.fullmatch(name)
         wanted = [f"segmentation-{match[1]}.{suffix}" for suffix in ("nii", "nii.gz")] if match else []
         found = next((files[one] for one in wanted if one in files), None)
         if match and found:
-            yield Pair(name=f"volume-{match[1]}", volume=path, labels=found, layout="LiTS")
+            yield VolumePair(name=f"volume-{match[1]}", volume=path, labels=found, layout="LiTS")
 
 
-def _folders(root: Path, organ: str) -> Iterator[Pair]:
+def _folders(root: Path, organ: str) -> Iterator[VolumePair]:
     for images, labels in _PAIRS:
         if not (root / images).is_dir() or not (root / labels).is_dir():
             continue
@@ -109,7 +109,7 @@ def _folders(root: Path, organ: str) -> Iterator[Pair]:
             stem = _stem(path)
             found = known.get(stem) or known.get(stem.removesuffix("_0000"))
             if found is not None and _is_volume(path):
-                yield Pair(
+                yield VolumePair(
                     name=_plain(stem.removesuffix("_0000")),
                     volume=path,
                     labels=found,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from medtest.simlab.view import Bools, Floats, View
+from medtest.simlab.view import Bools, Floats, PictureView
 
 Hue = tuple[float, float]
 """ln(R / G) and ln(G / B) of 8-bit values: the light's strength makes no difference."""
@@ -64,7 +64,7 @@ class Palette:
         return found
 
 
-def wall_hue(view: View) -> Hue:
+def wall_hue(view: PictureView) -> Hue:
     """Return the commonest hue of the field, blood red left out unless all is."""
     lit = view.lit
     warm, blue = view.warm[lit], view.blue[lit]
@@ -91,7 +91,7 @@ def distance(one: Hue, other: Hue) -> float:
     return float(np.hypot(one[0] - other[0], one[1] - other[1]))
 
 
-def palette_of(view: View, *, velvet: bool) -> Palette:
+def palette_of(view: PictureView, *, velvet: bool) -> Palette:
     """Return the colours of a picture, each pixel's the nearest of the named ones and the wall's own."""
     wall = wall_hue(view)
     lining = lining_of(wall, velvet=velvet)
@@ -111,7 +111,7 @@ def palette_of(view: View, *, velvet: bool) -> Palette:
     return Palette(tuple(hues), number, wall, lining)
 
 
-def far(view: View, hue: Hue) -> Floats:
+def far(view: PictureView, hue: Hue) -> Floats:
     """Return each pixel's distance from a hue, float32 h×w."""
     return np.asarray(np.hypot(view.warm - np.float32(hue[0]), view.blue - np.float32(hue[1])), np.float32)
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from medtest.simlab.draws import Draws
-from medtest.simlab.sight import GRID, NO, NONE, NOT_RELEVANT, YES, Traits
+from medtest.simlab.sight import GRID, NO, NONE, NOT_RELEVANT, YES, PictureTraits
 from medtest.simlab.topics import ABOUT_TOOLS, CLOSED, COLOURS, COUNTS, LISTS, PLACES, Topic
 
 _COLOURS = ("Red", "Pink", "White", "Yellow", "Brown", "Orange")
@@ -63,7 +63,7 @@ class Defects:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Utterance:
     """What the product is about to say, before it is put into sentences.
 
     Attributes:
@@ -76,8 +76,8 @@ class Said:
 
 
 def with_defects(
-    words: tuple[str, ...], topic: Topic, traits: Traits, defects: Defects, *, steady: Draws, fresh: Draws
-) -> Said:
+    words: tuple[str, ...], topic: Topic, traits: PictureTraits, defects: Defects, *, steady: Draws, fresh: Draws
+) -> Utterance:
     """Return what is left of an answer once the defects had their turn.
 
     Args:
@@ -89,7 +89,7 @@ def with_defects(
         fresh: Draws of these and of the request's seed.
     """
     if defects.refusals and fresh.share("refusals") < defects.refusals:
-        return Said(words, refused=True)
+        return Utterance(words, refused=True)
     if traits.bloody and topic in ABOUT_TOOLS and steady.share("blood") < defects.blood_instruments:
         words = _with_tool(words, topic, steady)
     if topic in COUNTS and steady.share("cap") < defects.counts_capped:
@@ -102,7 +102,7 @@ def with_defects(
         words = (NOT_RELEVANT,)
     if defects.nondeterminism and fresh.share("nondeterminism") < defects.nondeterminism:
         words = another(words, topic, fresh, "nondeterminism")
-    return Said(words)
+    return Utterance(words)
 
 
 def _with_tool(words: tuple[str, ...], topic: Topic, draws: Draws) -> tuple[str, ...]:

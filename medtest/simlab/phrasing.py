@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from medtest.simlab.defects import Said, number_of
+from medtest.simlab.defects import Utterance, number_of
 from medtest.simlab.draws import Draws
 from medtest.simlab.sight import NONE, NOT_RELEVANT
 from medtest.simlab.topics import CLOSED, COLOURS, COUNTS, LISTS, PLACES, Topic
@@ -56,7 +56,7 @@ _LONG: dict[str, str] = {
 }
 
 
-def phrase(said: Said, topic: Topic | None, draws: Draws, styles: Sequence[str] = STYLES) -> str:
+def phrase(said: Utterance, topic: Topic | None, draws: Draws, styles: Sequence[str] = STYLES) -> str:
     """Return an answer's words.
 
     Args:
@@ -87,7 +87,7 @@ def phrase(said: Said, topic: Topic | None, draws: Draws, styles: Sequence[str] 
     return f"Thanks for the picture! {whole} Let me know if you want to hear more."
 
 
-def filled(said: Said, topic: Topic | None, draws: Draws) -> str:
+def filled(said: Utterance, topic: Topic | None, draws: Draws) -> str:
     """Return an answer for a field of structured output: plain, without sentences around it."""
     if topic is None:
         return UNSURE

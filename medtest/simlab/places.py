@@ -9,7 +9,7 @@ import numpy as np
 
 from medtest.simlab.colours import Palette
 from medtest.simlab.sight import Thing
-from medtest.simlab.view import Bools, Floats, Region, View, cells_of, closed, filled, hull_of, regions
+from medtest.simlab.view import Bools, Floats, PictureView, Region, cells_of, closed, filled, hull_of, regions
 
 _ANGLES = 96
 _Z_LINE = 0.50
@@ -19,14 +19,14 @@ _BEYOND = 0.565
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class Landmark:
     """A landmark or a disease, and what it covers, bool h×w."""
 
     thing: Thing
     mask: Bools
 
 
-def is_velvet(view: View) -> bool:
+def is_velvet(view: PictureView) -> bool:
     """Say whether the whole wall is rough at the scale of villi, as the ileum's is."""
     grey = cv2.cvtColor(view.rgb, cv2.COLOR_RGB2GRAY).astype(np.float32)
     fine = abs(grey - cv2.GaussianBlur(grey, (0, 0), 2.0))
@@ -35,9 +35,9 @@ def is_velvet(view: View) -> bool:
     return bool(inner.any()) and float(np.median(fine[inner])) > 3.0
 
 
-def ringed_opening(view: View, palette: Palette, taken: Bools) -> Place | None:
+def ringed_opening(view: PictureView, palette: Palette, taken: Bools) -> Landmark | None:
     """Return a pylorus or an appendix' opening: a red, pink or yellow disc with a dark hole."""
-    best: tuple[int, Place] | None = None
+    best: tuple[int, Landmark] | None = None
     for colour in ("red", "pink", "yellow"):
         mask = palette.mask(colour) & ~taken
         for region in regions(mask, 300):
@@ -50,7 +50,7 @@ def ringed_opening(view: View, palette: Palette, taken: Bools) -> Place | None:
             name = "pylorus" if palette.lining in ("stomach", "pylorus") else "cecum"
             thing = Thing(name=name, cells=cells_of(whole), colours=(colour,))
             if best is None or region.area > best[0]:
-                best = (region.area, Place(thing, whole))
+                best = (region.area, Landmark(thing, whole))
     return None if best is None else best[1]
 
 
@@ -60,20 +60,20 @@ def _surrounded(hole: Bools, whole: Bools) -> bool:
     return bool(hole.any()) and float((hole & inner).sum()) > 0.6 * float(hole.sum())
 
 
-def ileum(view: View, palette: Palette) -> Place:
+def ileum(view: PictureView, palette: Palette) -> Landmark:
     """Return the ileum, which fills the picture."""
     colour = "pink" if palette.lining == "pink ileum" else "yellow"
     whole = np.ones(view.shape, np.bool_)
-    return Place(Thing(name="ileum", cells=cells_of(whole), colours=(colour,)), whole)
+    return Landmark(Thing(name="ileum", cells=cells_of(whole), colours=(colour,)), whole)
 
 
-def colitis(view: View) -> Place:
+def colitis(view: PictureView) -> Landmark:
     """Return ulcerative colitis: the wall is red all over, with yellow pus."""
     whole = np.ones(view.shape, np.bool_)
-    return Place(Thing(name="ulcerative colitis", cells=cells_of(whole), colours=("red", "yellow")), whole)
+    return Landmark(Thing(name="ulcerative colitis", cells=cells_of(whole), colours=("red", "yellow")), whole)
 
 
-def site_of_removal(view: View) -> Bools | None:
+def site_of_removal(view: PictureView) -> Bools | None:
     """Return where a polyp was cut off: a pale floor in a ring of blue dye, bool h×w; None where there is none."""
     dye = view.lit & (view.warm < 0.2) & (view.blue < -0.14)
     pale = view.lit & (abs(view.warm - 0.07) < 0.13) & (view.blue > 0.0) & (view.blue < 0.36) & (view.light > 170)
@@ -97,7 +97,7 @@ def is_cushions(region: Region) -> bool:
 # ------------------------------------------------------------------------------------------------------- oesophagus
 
 
-def lumen(view: View) -> tuple[float, float] | None:
+def lumen(view: PictureView) -> tuple[float, float] | None:
     """Return column and row of a dark round opening near the middle; None where there is none."""
     height, width = view.shape
     dark = view.field & (view.light < 75)
@@ -110,7 +110,7 @@ def lumen(view: View) -> tuple[float, float] | None:
     return None if best is None else best[1]
 
 
-def oesophagus(view: View, palette: Palette, tools: Bools) -> tuple[Place | None, Place | None]:
+def oesophagus(view: PictureView, palette: Palette, tools: Bools) -> tuple[Landmark | None, Landmark | None]:
     """Return the z-line and what has grown or eroded beyond it.
 
     Args:
@@ -131,7 +131,7 @@ def oesophagus(view: View, palette: Palette, tools: Bools) -> tuple[Place | None
     seen = np.isfinite(reach)
     # The distance of the z-line itself is known where nothing has grown; elsewhere it is taken as usual.
     inner = (radius > 0.2) & (radius < np.minimum(_Z_LINE, np.nan_to_num(reach, nan=_Z_LINE)[turn]))
-    line = Place(Thing(name="z-line", cells=cells_of(inner), colours=(colour,)), inner)
+    line = Landmark(Thing(name="z-line", cells=cells_of(inner), colours=(colour,)), inner)
     beyond = float((reach[seen] > _BEYOND).mean()) if seen.any() else 0.0
     outside = (red | faint) & (radius > 0.46) & (radius < np.nan_to_num(reach, nan=_Z_LINE)[turn] + 0.02) & ~tools
     if float(outside.sum()) < 0.01 * outside.size or beyond < 0.06:
@@ -139,13 +139,15 @@ def oesophagus(view: View, palette: Palette, tools: Bools) -> tuple[Place | None
     weak = float((faint & outside).sum()) > 0.5 * float(outside.sum())
     cells = cells_of(outside)
     if beyond < 0.42:
-        return line, Place(Thing(name="oesophagitis", cells=cells, colours=("red", "white")), outside)
+        return line, Landmark(Thing(name="oesophagitis", cells=cells, colours=("red", "white")), outside)
     long = float(np.median(reach[seen])) > 0.70
     name = "barretts" if long else "short-segment barretts"
-    return line, Place(Thing(name=name, cells=cells, colours=("red",), contrast=0.3 if weak else 1.0), outside)
+    return line, Landmark(Thing(name=name, cells=cells, colours=("red",), contrast=0.3 if weak else 1.0), outside)
 
 
-def _polar(view: View, middle: tuple[float, float]) -> tuple[Floats, np.ndarray[tuple[int, ...], np.dtype[np.int64]]]:
+def _polar(
+    view: PictureView, middle: tuple[float, float]
+) -> tuple[Floats, np.ndarray[tuple[int, ...], np.dtype[np.int64]]]:
     """Return each pixel's distance from a point in half sides, and the number of its direction."""
     height, width = view.shape
     half = min(height, width) / 2

@@ -9,7 +9,7 @@ import numpy as np
 
 from medtest.simlab.colours import Palette, distance
 from medtest.simlab.sight import Thing
-from medtest.simlab.view import SIDE, Bools, Region, View, cells_of, regions
+from medtest.simlab.view import SIDE, Bools, PictureView, Region, cells_of, regions
 
 MILLIMETRES = 45.0
 """What the shorter side of a picture measures: the product is calibrated for one distance."""
@@ -22,7 +22,7 @@ _STALK = (0.40, 0.13)
 _COLOURS = ("red", "pink", "white", "yellow", "orange", "brown", "purple", "blue")
 
 
-def blobs(view: View, palette: Palette, taken: Bools) -> list[tuple[str, Region]]:
+def blobs(view: PictureView, palette: Palette, taken: Bools) -> list[tuple[str, Region]]:
     """Return blobs by colour, the largest first.
 
     Args:
@@ -53,7 +53,7 @@ def _rounded(region: Region, colour: str) -> bool:
     return region.solidity > strict and region.elongation < 2.1
 
 
-def _glare(view: View, region: Region, colour: str) -> bool:
+def _glare(view: PictureView, region: Region, colour: str) -> bool:
     """Say whether a white blob is a highlight: burnt out in every channel."""
     return colour == "white" and float(np.median(view.rgb[region.mask].min(axis=1))) > 244
 
@@ -69,7 +69,7 @@ def _single(found: list[tuple[str, Region]]) -> list[tuple[str, Region]]:
     return kept
 
 
-def describe(fine: View, colour: str, region: Region) -> Thing:
+def describe(fine: PictureView, colour: str, region: Region) -> Thing:
     """Return a blob as a polyp.
 
     Args:
@@ -91,7 +91,7 @@ def describe(fine: View, colour: str, region: Region) -> Thing:
     )
 
 
-def _shape(fine: View, mask: Bools) -> str:
+def _shape(fine: PictureView, mask: Bools) -> str:
     inside = cv2.erode(mask.astype(np.uint8), np.ones((3, 3), np.uint8), iterations=3).astype(np.bool_)
     light = fine.light[inside if inside.sum() > 50 else mask]
     if float(light.std() / max(1.0, light.mean())) < _FLAT:
@@ -99,7 +99,7 @@ def _shape(fine: View, mask: Bools) -> str:
     return "pedunculated" if _stalked(fine, mask) else "sessile"
 
 
-def _stalked(fine: View, mask: Bools) -> bool:
+def _stalked(fine: PictureView, mask: Bools) -> bool:
     """Say whether somewhere at the rim a strip of mucosa leaves the head that differs from what lies beside it."""
     rows, columns = np.nonzero(mask)
     x, y = float(columns.mean()), float(rows.mean())
@@ -126,7 +126,9 @@ def _rim(mask: Bools, x: float, y: float, dx: float, dy: float, most: float) -> 
     return float(steps[on].max()) if on.any() else 0.0
 
 
-def _strip(fine: View, way: tuple[float, float, float, float], along: Any, across: Any) -> tuple[float, float] | None:
+def _strip(
+    fine: PictureView, way: tuple[float, float, float, float], along: Any, across: Any
+) -> tuple[float, float] | None:
     """Return the mean hue of points along and across a way; None where too few are in the field."""
     x, y, dx, dy = way
     a, b = np.meshgrid(along, across)

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.simlab.defects import Defects, Said, number_of, with_defects
+from medtest.simlab.defects import Defects, Utterance, number_of, with_defects
 from medtest.simlab.draws import Draws
 from medtest.simlab.phrasing import STYLES, filled, phrase
-from medtest.simlab.sight import NOT_RELEVANT, Sight, Traits, answers
-from medtest.simlab.topics import Question, questions_in, topic_of
+from medtest.simlab.sight import NOT_RELEVANT, PictureTraits, Sight, answers
+from medtest.simlab.topics import PromptQuestion, questions_in, topic_of
 
 Picture = NDArray[np.uint8]
 Truth = Mapping[str, Sequence[str]]
@@ -96,7 +96,7 @@ class Product:
                 raise
         return found.result()
 
-    def say(self, question: Question, sight: Sight, sha256: str, seed: int) -> Said:
+    def say(self, question: PromptQuestion, sight: Sight, sha256: str, seed: int) -> Utterance:
         """Return what it says to one question, before it is put into words.
 
         Args:
@@ -106,18 +106,20 @@ class Product:
             seed: The request's.
         """
         if question.topic is None:
-            return Said((NOT_RELEVANT,))
+            return Utterance((NOT_RELEVANT,))
         told = self._truths.get(sha256, {}).get(question.topic)
         words = told if told is not None else answers(sight, question.topic)
         return self._defective(words, question, sight.traits, sha256, seed)
 
-    def _defective(self, words: tuple[str, ...], question: Question, traits: Traits, sha256: str, seed: int) -> Said:
+    def _defective(
+        self, words: tuple[str, ...], question: PromptQuestion, traits: PictureTraits, sha256: str, seed: int
+    ) -> Utterance:
         assert question.topic is not None  # noqa: S101 - its callers have looked
         steady = Draws(self.settings.seed, sha256, question.topic)
         fresh = Draws(self.settings.seed, sha256, question.topic, seed)
         return with_defects(words, question.topic, traits, self.settings.defects, steady=steady, fresh=fresh)
 
-    def answer_as(self, words: Sequence[str], text: str, *, traits: Traits, sha256: str, seed: int = 0) -> str:
+    def answer_as(self, words: Sequence[str], text: str, *, traits: PictureTraits, sha256: str, seed: int = 0) -> str:
         """Answer one question with given plain words, so that only the defects err: no picture is looked at.
 
         Args:
@@ -127,9 +129,9 @@ class Product:
             sha256: The picture's.
             seed: The request's.
         """
-        question = Question("", text, topic_of(text))
+        question = PromptQuestion("", text, topic_of(text))
         if question.topic is None:
-            return phrase(Said(tuple(words)), None, Draws(self.settings.seed, sha256, text, seed))
+            return phrase(Utterance(tuple(words)), None, Draws(self.settings.seed, sha256, text, seed))
         said = self._defective(tuple(words), question, traits, sha256, seed)
         return phrase(said, question.topic, self._wording(question, sha256, seed), self.settings.styles)
 
@@ -152,10 +154,10 @@ class Product:
             return phrase(said, asked[0].topic, self._wording(asked[0], sha256, seed), self.settings.styles)
         return self._list(asked, sight, sha256, seed)
 
-    def _wording(self, question: Question, sha256: str, seed: int) -> Draws:
+    def _wording(self, question: PromptQuestion, sha256: str, seed: int) -> Draws:
         return Draws(self.settings.seed, sha256, question.topic, seed, "words")
 
-    def _list(self, asked: Sequence[Question], sight: Sight, sha256: str, seed: int) -> str:
+    def _list(self, asked: Sequence[PromptQuestion], sight: Sight, sha256: str, seed: int) -> str:
         """Return one answer a question, in lines or as one object, under the keys in which they were asked."""
         found: dict[str, str] = {}
         for number, question in enumerate(asked, start=1):
@@ -172,7 +174,7 @@ class Product:
     # ------------------------------------------------------------------------------------------- structured answers
 
     def _structured(
-        self, schema: Mapping[str, Any], asked: Sequence[Question], sight: Sight, sha256: str, seed: int
+        self, schema: Mapping[str, Any], asked: Sequence[PromptQuestion], sight: Sight, sha256: str, seed: int
     ) -> dict[str, Any]:
         """Fill an object's fields: each by the question that its name or description means, or else by its place."""
         root, properties = schema, schema.get("properties")
@@ -215,7 +217,9 @@ def _resolved(part: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
     return part
 
 
-def _meant(name: str, part: Mapping[str, Any], asked: Sequence[Question], answering: Sequence[str]) -> Question | None:
+def _meant(
+    name: str, part: Mapping[str, Any], asked: Sequence[PromptQuestion], answering: Sequence[str]
+) -> PromptQuestion | None:
     """Return the question that a field is for: by its key, by its description, by its place, by its name."""
     if _aside(name):
         return None
@@ -226,14 +230,16 @@ def _meant(name: str, part: Mapping[str, Any], asked: Sequence[Question], answer
             return question
     description = part.get("description")
     if isinstance(description, str) and (topic := topic_of(description)) is not None:
-        return next((one for one in asked if one.topic == topic), Question(name, description, topic))
+        return next((one for one in asked if one.topic == topic), PromptQuestion(name, description, topic))
     if len(answering) == len(asked):
         return asked[answering.index(name)]
     topic = topic_of(name.replace("_", " "))
-    return None if topic is None else Question(name, name, topic)
+    return None if topic is None else PromptQuestion(name, name, topic)
 
 
-def _typed(part: Mapping[str, Any], text: str, said: Said, question: Question, root: Mapping[str, Any]) -> Any:
+def _typed(
+    part: Mapping[str, Any], text: str, said: Utterance, question: PromptQuestion, root: Mapping[str, Any]
+) -> Any:
     """Return an answer in a field's type; what does not apply is null or an empty list where that is allowed."""
     kind, choices = part.get("type"), part.get("enum")
     nothing = not said.refused and text.strip().lower() in ("none", "no", "not relevant")

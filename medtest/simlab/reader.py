@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from medtest.simlab.colours import Palette, palette_of
 from medtest.simlab.config import engine_of
 from medtest.simlab.places import (
-    Place,
+    Landmark,
     colitis,
     ileum,
     is_cushions,
@@ -22,7 +22,7 @@ from medtest.simlab.polyps import blobs, describe
 from medtest.simlab.sight import Sight, Thing
 from medtest.simlab.tools import find_tools
 from medtest.simlab.traits import traits_of
-from medtest.simlab.view import FINE, Bools, View, cells_of, grown, view_of
+from medtest.simlab.view import FINE, Bools, PictureView, cells_of, grown, view_of
 from medtest.simlab.writing import writing_of
 
 UPPER = frozenset({"oesophagus", "stomach", "pylorus"})
@@ -74,7 +74,7 @@ class Reader:
         )
 
 
-def _fixed(view: View, palette: Palette, covered: Bools) -> tuple[Place | None, Place | None]:
+def _fixed(view: PictureView, palette: Palette, covered: Bools) -> tuple[Landmark | None, Landmark | None]:
     """Return landmark and disease of linings that have them."""
     if palette.lining == "oesophagus":
         return oesophagus(view, palette, covered)
@@ -85,7 +85,9 @@ def _fixed(view: View, palette: Palette, covered: Bools) -> tuple[Place | None, 
     return ringed_opening(view, palette, covered), None
 
 
-def _on_wall(view: View, fine: View, palette: Palette, covered: Bools, landmark: Place | None) -> list[Thing]:
+def _on_wall(
+    view: PictureView, fine: PictureView, palette: Palette, covered: Bools, landmark: Landmark | None
+) -> list[Thing]:
     """Return polyps and cushions."""
     taken = covered if landmark is None else covered | grown(landmark.mask, 9)
     found: list[Thing] = []

@@ -38,7 +38,7 @@ class Thing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Traits:
+class PictureTraits:
     """What the picture itself is like; the product's defects depend on it.
 
     Attributes:
@@ -76,7 +76,7 @@ class Sight:
     text: bool = False
     removed: bool | None = None
     easy: bool | None = None
-    traits: Traits = field(default_factory=Traits)
+    traits: PictureTraits = field(default_factory=PictureTraits)
 
     @property
     def polyps(self) -> tuple[Thing, ...]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from medtest.simlab.colours import far
 from medtest.simlab.sight import Thing
-from medtest.simlab.view import Bools, Region, View, cells_of, closed, grown, regions
+from medtest.simlab.view import Bools, PictureView, Region, cells_of, closed, grown, regions
 
 _METAL = (0.0, -0.03)
 _TUBE = (0.13, 0.75)
@@ -25,7 +25,7 @@ class Tool:
     mask: Bools
 
 
-def find_tools(view: View, letters: Bools, *, spotted: bool = False) -> list[Tool]:
+def find_tools(view: PictureView, letters: Bools, *, spotted: bool = False) -> list[Tool]:
     """Return the instruments of a picture, the largest first.
 
     Args:
@@ -48,12 +48,12 @@ def find_tools(view: View, letters: Bools, *, spotted: bool = False) -> list[Too
     return sorted(found, key=lambda one: -int(one.mask.sum()))
 
 
-def _bands(view: View, lit: Bools) -> Bools:
+def _bands(view: PictureView, lit: Bools) -> Bools:
     """Return dark neutral bands, as tubes have them."""
     return lit & (view.light < 100) & (abs(view.warm - 0.07) < 0.16) & (abs(view.blue - 0.17) < 0.2)
 
 
-def _at_rim(view: View, region: Region) -> bool:
+def _at_rim(view: PictureView, region: Region) -> bool:
     """Say whether a part touches the edge of the field or of the picture."""
     outside = np.pad(~view.field, 1, constant_values=True)[1:-1, 1:-1].copy()
     outside[:4], outside[-4:], outside[:, :4], outside[:, -4:] = True, True, True, True
@@ -64,7 +64,7 @@ def _tool(name: str, region: Region) -> Tool:
     return Tool(Thing(name=name, cells=cells_of(region.mask)), region.mask)
 
 
-def _tubes(view: View, mask: Bools, shortest: float) -> list[Tool]:
+def _tubes(view: PictureView, mask: Bools, shortest: float) -> list[Tool]:
     found: list[Tool] = []
     for region in regions(closed(mask, 7), 250):
         banded = float((view.light[region.mask] < 110).mean())
@@ -75,7 +75,7 @@ def _tubes(view: View, mask: Bools, shortest: float) -> list[Tool]:
     return found
 
 
-def _needles(view: View, mask: Bools, plastic: Bools) -> list[Tool]:
+def _needles(view: PictureView, mask: Bools, plastic: Bools) -> list[Tool]:
     found: list[Tool] = []
     for region in regions(closed(mask, 5), _LEAST):
         blue = float(plastic[region.mask].mean())
@@ -85,7 +85,7 @@ def _needles(view: View, mask: Bools, plastic: Bools) -> list[Tool]:
     return found
 
 
-def _metal(view: View, mask: Bools) -> list[Tool]:
+def _metal(view: PictureView, mask: Bools) -> list[Tool]:
     found: list[Tool] = []
     for region in regions(closed(mask, 5), _LEAST):
         light = view.light[region.mask]

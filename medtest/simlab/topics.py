@@ -72,7 +72,7 @@ _LONGEST = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class PromptQuestion:
     """One question of a prompt.
 
     Attributes:
@@ -97,22 +97,22 @@ def topic_of(text: str) -> Topic | None:
 
 
 @lru_cache(maxsize=4096)
-def questions_in(prompt: str) -> tuple[Question, ...]:
+def questions_in(prompt: str) -> tuple[PromptQuestion, ...]:
     """Return the questions of a prompt in their order, each with what it is listed under.
 
     A line is a question where it holds a question mark; of several in a line that is not part of a list, each counts.
     A prompt without any question mark is one question.
     """
     shown = prompt[:_LONGEST]
-    found: list[Question] = []
+    found: list[PromptQuestion] = []
     for line in shown.splitlines():
         if "?" not in line:
             continue
         listed = _LISTED.match(line)
         key = (listed["name"] or listed["number"] or "") if listed is not None else ""
         sentences = [listed["text"]] if listed is not None and key else _SENTENCE.findall(line)
-        found += [Question(key, one.strip(), topic_of(one)) for one in sentences]
+        found += [PromptQuestion(key, one.strip(), topic_of(one)) for one in sentences]
     known = [one for one in found if one.topic is not None]
     if known or found:
         return tuple(known or found[-1:])
-    return (Question("", shown.strip(), topic_of(shown)),)
+    return (PromptQuestion("", shown.strip(), topic_of(shown)),)

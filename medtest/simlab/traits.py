@@ -5,8 +5,8 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from medtest.simlab.sight import Traits
-from medtest.simlab.view import View, brightest
+from medtest.simlab.sight import PictureTraits
+from medtest.simlab.view import PictureView, brightest
 
 GLARE = 0.42
 """Share of the field with a channel at its limit above which a picture is saturated."""
@@ -18,13 +18,13 @@ BLOOD = 0.0062
 _MARGIN = 31
 
 
-def traits_of(fine: View) -> Traits:
+def traits_of(fine: PictureView) -> PictureTraits:
     """Return what a picture is like, seen at :data:`medtest.simlab.view.FINE`."""
     glare, detail, blood = measured(fine)
-    return Traits(saturated=glare > GLARE, blurred=not CALM <= detail <= GRAINY, bloody=blood > BLOOD)
+    return PictureTraits(saturated=glare > GLARE, blurred=not CALM <= detail <= GRAINY, bloody=blood > BLOOD)
 
 
-def measured(fine: View) -> tuple[float, float, float]:
+def measured(fine: PictureView) -> tuple[float, float, float]:
     """Return what :func:`traits_of` compares.
 
     Returns:

@@ -28,7 +28,7 @@ DARK = 48.0
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class PictureView:
     """A picture at one size.
 
     Attributes:
@@ -74,7 +74,7 @@ def brightest(picture: NDArray[Any]) -> NDArray[Any]:
     return found
 
 
-def view_of(picture: NDArray[np.uint8], side: int = SIDE) -> View:
+def view_of(picture: NDArray[np.uint8], side: int = SIDE) -> PictureView:
     """Return a picture made ready.
 
     Args:
@@ -95,7 +95,7 @@ def view_of(picture: NDArray[np.uint8], side: int = SIDE) -> View:
     if level < _DULL:
         deeper = np.float32(1.0 + 0.33 * min(1.0, (235.0 - level) / 85.0))
         warm, blue, light = warm * deeper, blue * deeper, light * np.float32(235.0 / level)
-    return View(rgb, light, warm, blue, field, _has_box(boxes, frame))
+    return PictureView(rgb, light, warm, blue, field, _has_box(boxes, frame))
 
 
 def _glints(rgb: Bytes, field: Bools) -> tuple[float, float]:

@@ -39,7 +39,7 @@ _STATES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class TableAnswer:
     """One row of a table of answers.
 
     Attributes:
@@ -59,7 +59,7 @@ class Given:
     expected_text: str = ""
 
 
-def read_answers(path: Path, where: str = "") -> tuple[Given, ...]:
+def read_answers(path: Path, where: str = "") -> tuple[TableAnswer, ...]:
     """Read a table of answers.
 
     Args:
@@ -168,18 +168,18 @@ def _mistakes_of(line: int, question: str, answer: str, expected: str, where: st
             yield Mistake(where=where, line=line, key=key, found=found, allowed=f"at most {longest[key]:,}")
 
 
-def _given(rows: Sequence[tuple[int, str, str, str]]) -> list[Given]:
+def _given(rows: Sequence[tuple[int, str, str, str]]) -> list[TableAnswer]:
     known: dict[str, list[str]] = {}
     for _, asked, _, expected in rows:
         known.setdefault(wording(asked), []).extend([expected] if expected and expected.lower() not in _STATES else [])
     questions = {words: tuple(answers) for words, answers in known.items()}
     made: dict[str, Question] = {}
-    given: list[Given] = []
+    given: list[TableAnswer] = []
     for line, asked, answer, expected in rows:
         words = wording(asked)
         question = made.setdefault(words, by_name(asked.lower()) or question_of(asked, questions[words]))
         given.append(
-            Given(
+            TableAnswer(
                 line=line,
                 question=question,
                 asked=asked,
@@ -211,7 +211,7 @@ def _are_names(text: str, question: Question) -> bool:
     return set(text.split(";")) <= {name for section in own for name in known.get(section, ())}
 
 
-def _no_value(one: Given, where: str) -> Mistake:
+def _no_value(one: TableAnswer, where: str) -> Mistake:
     return Mistake(
         where=where,
         line=one.line,

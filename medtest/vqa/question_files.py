@@ -46,7 +46,7 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class QuestionRow:
     """One question about one image.
 
     Attributes:
@@ -60,7 +60,7 @@ class Asked:
     answers: tuple[str, ...]
 
 
-def read(path: Path, where: str = "") -> tuple[Asked, ...]:
+def read(path: Path, where: str = "") -> tuple[QuestionRow, ...]:
     """Read a file of questions, whichever layout it has.
 
     Args:
@@ -265,7 +265,7 @@ def _texts(answers: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for text in said if text))
 
 
-def _together(rows: Sequence[_Row]) -> tuple[Asked, ...]:
+def _together(rows: Sequence[_Row]) -> tuple[QuestionRow, ...]:
     """Put rows of the same image and question together; a question's type of answer rests on all its answers."""
     kept = [row for row in rows if not asks_for_mask(row.question)]
     said: dict[str, tuple[str, set[str]]] = {}
@@ -278,12 +278,12 @@ def _together(rows: Sequence[_Row]) -> tuple[Asked, ...]:
         _, answers = found.setdefault((str(row.image).strip(), question.name), (question, []))
         answers += [text for text in _texts(row.answers) if text not in answers]
     return tuple(
-        Asked(image=image, question=question, answers=tuple(answers))
+        QuestionRow(image=image, question=question, answers=tuple(answers))
         for (image, _), (question, answers) in found.items()
     )
 
 
-def to_submission(asked: Sequence[Asked]) -> str:
+def to_submission(asked: Sequence[QuestionRow]) -> str:
     """Return the contest's submission as JSON: image id to a list of ``{QuestionID, Question, Answer}``.
 
     Several answers to one question are joined by "; ". Every image gets its official questions in the order of their
@@ -299,7 +299,7 @@ def to_submission(asked: Sequence[Asked]) -> str:
     return json.dumps(images, indent=1, ensure_ascii=False) + "\n"
 
 
-def to_development(asked: Sequence[Asked]) -> str:
+def to_development(asked: Sequence[QuestionRow]) -> str:
     """Return questions and true answers as the contest's development file."""
     images: dict[str, list[dict[str, object]]] = {}
     for one in asked:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from medtest.phantoms.abdomen import (
     MODES,
-    Box,
     Grid3,
+    StandardBox,
     abdomen_rng,
     box_of_training_livers,
     draw_liver,
@@ -37,7 +37,7 @@ def block(shape: tuple[int, int, int], low: tuple[int, int, int], high: tuple[in
 def test_variability_of_a_block_is_what_a_ruler_says() -> None:
     """A block of 10 × 10 × 20 voxels against a box two voxels shorter in x: a tenth lies outside."""
     mask = block((20, 20, 40), (5, 5, 10), (15, 15, 30))
-    box = Box(size=(10.0, 10.0, 18.0))
+    box = StandardBox(size=(10.0, 10.0, 18.0))
     assert liver_variability(mask, (1, 1, 1), box, placement="corner") == pytest.approx(10.0)
     assert liver_variability(mask, (1, 1, 1), box) == pytest.approx(10.0)
     # Voxels of 2 mm: the block is 40 mm long in x, of which the same 18 mm box holds nine voxels.
@@ -48,7 +48,7 @@ def test_placement_matters_for_an_organ_with_a_tail() -> None:
     """1,000 voxels with a tail of 100: the corner box loses the tail, the centroid's box is drawn towards it."""
     mask = block((20, 20, 40), (5, 5, 5), (15, 15, 15))
     mask[9, 5:15, 15:25] = True
-    box = Box(size=(10.0, 10.0, 10.0))
+    box = StandardBox(size=(10.0, 10.0, 10.0))
     assert liver_variability(mask, (1, 1, 1), box, placement="corner") == pytest.approx(100 * 100 / 1100)
     centroid = (1000 * 10 + 100 * 20) / 1100
     shift = centroid - 10
@@ -71,16 +71,16 @@ def test_a_box_with_an_offset_fits_the_organ_it_was_measured_on() -> None:
 def test_a_larger_box_leaves_less_outside(seed: int, grow: float) -> None:
     mask = np.random.default_rng(seed).random((6, 7, 8)) < 0.3
     mask[3, 3, 3] = True
-    small = liver_variability(mask, (1, 1, 1), Box(size=(3.0, 3.0, 3.0)))
-    large = liver_variability(mask, (1, 1, 1), Box(size=(3.0 * grow,) * 3))
+    small = liver_variability(mask, (1, 1, 1), StandardBox(size=(3.0, 3.0, 3.0)))
+    large = liver_variability(mask, (1, 1, 1), StandardBox(size=(3.0 * grow,) * 3))
     assert 0 <= large <= small <= 100
 
 
 def test_bad_masks_and_boxes_are_refused() -> None:
     with pytest.raises(ValueError, match="empty"):
-        liver_variability(np.zeros((3, 3, 3), np.bool_), (1, 1, 1), Box(size=(1, 1, 1)))
+        liver_variability(np.zeros((3, 3, 3), np.bool_), (1, 1, 1), StandardBox(size=(1, 1, 1)))
     with pytest.raises(ValueError, match="2 axes"):
-        liver_variability(np.ones((3, 3, 3), np.bool_), (1, 1, 1), Box(size=(1, 1)))
+        liver_variability(np.ones((3, 3, 3), np.bool_), (1, 1, 1), StandardBox(size=(1, 1)))
     with pytest.raises(ValueError, match="at least one"):
         mean_box([])
 

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from medtest.phantoms.capsule import judge, make
-from medtest.phantoms.labelled import Made
+from medtest.phantoms.labelled import LabelledPhantom
 
 
 @cache
-def batch() -> tuple[Made, ...]:
+def batch() -> tuple[LabelledPhantom, ...]:
     return tuple(make(index, 6, size=192) for index in range(150))
 
 
-def kinds(made: Made) -> set[str]:
+def kinds(made: LabelledPhantom) -> set[str]:
     lesions: Any = made.facts["lesions"]
     return {lesion["kind"] for lesion in lesions}
 
@@ -60,7 +60,7 @@ def test_contents_do_not_tell_the_class() -> None:
         assert max(share.values()) - min(share.values()) < 0.3
 
 
-def green_over_red(made: Made) -> tuple[float, float]:
+def green_over_red(made: LabelledPhantom) -> tuple[float, float]:
     """Return green / red inside the lesion and around it."""
     assert made.mask is not None
     mask = made.mask.astype(np.uint8)

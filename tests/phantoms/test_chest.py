@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from medtest.phantoms.chest import NAMES, judge, make, plan
 from medtest.phantoms.chest import generator as generator_module
-from medtest.phantoms.labelled import Made, stream
+from medtest.phantoms.labelled import LabelledPhantom, stream
 
 COUNT = 4000
 
@@ -67,7 +67,7 @@ def test_labels_follow_from_facts(facts: dict[str, object], expected: tuple[str,
     assert judge(facts) == expected
 
 
-def with_only(monkeypatch: pytest.MonkeyPatch, name: str | None, index: int) -> Made:
+def with_only(monkeypatch: pytest.MonkeyPatch, name: str | None, index: int) -> LabelledPhantom:
     """Return the same patient with one finding, or with none."""
     only = {key: 1.0 if key == name else 0.0 for key in plan.PREVALENCE}
     monkeypatch.setattr(generator_module, "PREVALENCE", only)

@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 
 from medtest.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
 from medtest.phantoms import capsule, chest, fundus, skin
-from medtest.phantoms.labelled import Made, balanced, stream
+from medtest.phantoms.labelled import LabelledPhantom, balanced, stream
 
 KINDS: dict[str, ModuleType] = {"capsule": capsule, "skin": skin, "fundus": fundus, "chest": chest}
 CLASSES = {"capsule": CAPSULE, "skin": DERMOSCOPY, "fundus": FUNDUS, "chest": CHEST}
 SINGLE = ("capsule", "skin", "fundus")
 
 
-def sha256(made: Made) -> str:
+def sha256(made: LabelledPhantom) -> str:
     """Return a hash of image and mask."""
     digest = hashlib.sha256(made.image.tobytes())
     if made.mask is not None:
@@ -33,7 +33,7 @@ def sha256(made: Made) -> str:
 
 
 @cache
-def batch(kind: str) -> tuple[Made, ...]:
+def batch(kind: str) -> tuple[LabelledPhantom, ...]:
     """Return 60 small phantoms."""
     return tuple(KINDS[kind].make(index, 5, size=128) for index in range(60))
 
@@ -124,7 +124,7 @@ def test_truth_fits_any_request(kind: str, seed: int, index: int, size: int) -> 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_facts_do_not_depend_on_the_size(kind: str) -> None:
-    def without_area(made: Made) -> dict[str, Any]:
+    def without_area(made: LabelledPhantom) -> dict[str, Any]:
         return {key: value for key, value in made.facts.items() if key != "lesion_area"}
 
     for index in range(6):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medtest.phantoms.labelled import Made
+from medtest.phantoms.labelled import LabelledPhantom
 from medtest.phantoms.skin import abcd, judge, make
 
 
@@ -83,7 +83,7 @@ def test_outlines_are_as_asymmetric_as_stated() -> None:
     assert none > 0.93
 
 
-def variegation(made: Made) -> float:
+def variegation(made: LabelledPhantom) -> float:
     """Return the spread of colour inside the lesion."""
     assert made.mask is not None
     smooth = cv2.blur(made.image, (5, 5)).astype(np.float64)

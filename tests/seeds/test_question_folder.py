@@ -32,7 +32,7 @@ from medtest.errors import UserMistakes
 from medtest.plugins import part
 from medtest.preparation import prepare
 from medtest.seeds.question_folder import QuestionFolder, QuestionFolderSettings
-from medtest.vqa.question_files import Asked, to_development
+from medtest.vqa.question_files import QuestionRow, to_development
 from medtest.vqa.questions import in_slide_order, kept, official, question_of
 
 
@@ -285,7 +285,7 @@ def test_whatever_is_written_is_read(images: dict[str, Any]) -> None:
         for number, name in enumerate(images):
             picture(root / "images" / f"{name}.png", number)
         rows = [
-            Asked(image=name, question=question, answers=tuple(answers))
+            QuestionRow(image=name, question=question, answers=tuple(answers))
             for name, asked_of in images.items()
             for question, answers in asked_of.items()
         ]

@@ -15,7 +15,7 @@ from medtest.simlab.defects import Defects, others
 from medtest.simlab.draws import Draws
 from medtest.simlab.phrasing import REFUSALS, STYLES, phrase
 from medtest.simlab.product import Product, Settings, picture_sha256
-from medtest.simlab.sight import Sight, Thing, Traits, answers
+from medtest.simlab.sight import PictureTraits, Sight, Thing, answers
 from medtest.simlab.topics import Topic, topic_of
 from medtest.systems.answering.shapes import shape_of, shape_of_all
 from medtest.vqa.answers.answer import State
@@ -51,7 +51,7 @@ def product(seed: int = 0, styles: tuple[str, ...] = STYLES, **defects: Any) -> 
 
 
 def said(made: Product, words: tuple[str, ...], text: str, *, sha256: str = "a", seed: int = 0, **traits: bool) -> str:
-    return made.answer_as(words, text, traits=Traits(**traits), sha256=sha256, seed=seed)
+    return made.answer_as(words, text, traits=PictureTraits(**traits), sha256=sha256, seed=seed)
 
 
 @pytest.mark.parametrize("question", official(), ids=lambda one: one.name)

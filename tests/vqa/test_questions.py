@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from medtest.errors import UserMistakes
-from medtest.vqa.question_files import Asked, read, to_development, to_submission
+from medtest.vqa.question_files import QuestionRow, read, to_development, to_submission
 from medtest.vqa.questions import asks_for_mask, find, in_slide_order, kept, official, question_of
 from medtest.vqa.values import Kind
 
@@ -85,7 +85,7 @@ def test_the_development_file_is_read_and_written(tmp_path: Path) -> None:
 
 
 def test_the_submission_is_read_and_written_as_the_contest_checks_it(tmp_path: Path) -> None:
-    asked = [Asked(image="a", question=one, answers=("No",)) for one in reversed(official())]
+    asked = [QuestionRow(image="a", question=one, answers=("No",)) for one in reversed(official())]
     content = json.loads(to_submission(asked))
     assert [entry["QuestionID"] for entry in content["a"]] == list(range(18))
     assert all(set(entry) == {"QuestionID", "Question", "Answer"} for entry in content["a"])

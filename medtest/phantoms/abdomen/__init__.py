@@ -3,13 +3,13 @@
 from medtest.phantoms.abdomen.cohort import DrawnLiver, box_of_training_livers, draw_liver, training_coefficients
 from medtest.phantoms.abdomen.generator import REVISION, AbdomenPhantom, abdomen_rng, make_abdomen
 from medtest.phantoms.abdomen.shapes import MODES, Grid3, liver_distance
-from medtest.phantoms.abdomen.variability import Box, liver_variability, mean_box
+from medtest.phantoms.abdomen.variability import StandardBox, liver_variability, mean_box
 
 __all__ = [
     "MODES",
     "REVISION",
     "AbdomenPhantom",
-    "Box",
+    "StandardBox",
     "DrawnLiver",
     "Grid3",
     "abdomen_rng",

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.phantoms.abdomen.shapes import MODES, Field3, Grid3, fitted_liver
-from medtest.phantoms.abdomen.variability import Box, Placement, Volume, mean_box
+from medtest.phantoms.abdomen.variability import Placement, StandardBox, Volume, mean_box
 
 Coefficients: TypeAlias = tuple[float, ...]
 
@@ -63,7 +63,7 @@ def shape_mask(
 
 
 @lru_cache(maxsize=4)
-def box_of_training_livers(count: int = TRAINING) -> Box:
+def box_of_training_livers(count: int = TRAINING) -> StandardBox:
     """Return the standard box: mean dimensions of the training population."""
     return mean_box((shape_mask(one), MEASURE.spacing) for one in training_coefficients(count))
 
@@ -99,7 +99,7 @@ def draw_liver(
     raise ValueError(f"no liver with a variability of {wanted:.2f} % was found in {_MOST_ATTEMPTS} attempts")
 
 
-def _outside(distance: Field3, box: Box, placement: Placement) -> float:
+def _outside(distance: Field3, box: StandardBox, placement: Placement) -> float:
     """Return variability on the coarse grid, voxels at the box's faces counted in part."""
     share = np.clip(0.5 - distance / np.float32(2.0), 0, 1)
     inside, total = share, float(share.sum())
@@ -118,7 +118,7 @@ def _outside(distance: Field3, box: Box, placement: Placement) -> float:
 
 
 def _reach(
-    direction: NDArray[np.float64], shift: Sequence[float], wanted: float, box: Box, placement: Placement
+    direction: NDArray[np.float64], shift: Sequence[float], wanted: float, box: StandardBox, placement: Placement
 ) -> float | None:
     """Return how far to follow a direction; None where it does not lead there."""
 

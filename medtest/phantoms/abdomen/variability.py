@@ -14,7 +14,7 @@ Volume: TypeAlias = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Box:
+class StandardBox:
     """A standard box.
 
     Attributes:
@@ -26,7 +26,7 @@ class Box:
     offset: tuple[float, ...] = ()
 
 
-def mean_box(masks: Iterable[tuple[Volume, Sequence[float]]]) -> Box:
+def mean_box(masks: Iterable[tuple[Volume, Sequence[float]]]) -> StandardBox:
     """Return the box of mean dimensions of a training set.
 
     Args:
@@ -46,12 +46,14 @@ def mean_box(masks: Iterable[tuple[Volume, Sequence[float]]]) -> Box:
         offsets.append((low + high) / 2 - centre)
     if not sizes:
         raise ValueError("a mean box needs at least one organ")
-    return Box(
+    return StandardBox(
         size=tuple(float(x) for x in np.mean(sizes, axis=0)), offset=tuple(float(x) for x in np.mean(offsets, axis=0))
     )
 
 
-def liver_variability(mask: Volume, spacing: Sequence[float], box: Box, *, placement: Placement = "centroid") -> float:
+def liver_variability(
+    mask: Volume, spacing: Sequence[float], box: StandardBox, *, placement: Placement = "centroid"
+) -> float:
     """Return the part of an organ outside the standard box, per cent: 100 #(L minus BB) / #(L).
 
     Args:

@@ -18,7 +18,7 @@ from medtest.phantoms.colon.camera import develop
 from medtest.phantoms.colon.details import draw_highlights, draw_vessels
 from medtest.phantoms.colon.fields import Field, as_field, resize
 from medtest.phantoms.drawing import Canvas, blurred, plane, portable_opencv
-from medtest.phantoms.labelled import Made, balanced, check_request, stream
+from medtest.phantoms.labelled import LabelledPhantom, balanced, check_request, stream
 
 REVISION = 1
 """Raised whenever the same numbers give other pixels."""
@@ -50,7 +50,7 @@ class _Shot:
     frame: str
 
 
-def make(index: int, suite_seed: int, *, size: int = SIZE) -> Made:
+def make(index: int, suite_seed: int, *, size: int = SIZE) -> LabelledPhantom:
     """Draw one frame. It is a drawing for tests and never stands for clinical evidence.
 
     Args:
@@ -95,7 +95,7 @@ def _field(shot: _Shot, size: int) -> Field:
     return canvas.field()
 
 
-def _render(suite_seed: int, index: int, size: int, label: str) -> Made:
+def _render(suite_seed: int, index: int, size: int, label: str) -> LabelledPhantom:
     def part(name: str) -> np.random.Generator:
         return stream(suite_seed, WHAT, index, name)
 
@@ -141,7 +141,7 @@ def _render(suite_seed: int, index: int, size: int, label: str) -> Made:
         "blur": round(shot.blur, 3),
         "frame": shot.frame,
     }
-    return Made(image=picture, labels=(judge(facts),), mask=truth, facts=facts)
+    return LabelledPhantom(image=picture, labels=(judge(facts),), mask=truth, facts=facts)
 
 
 def _black_frame(picture: NDArray[np.uint8], field: Field) -> NDArray[np.uint8]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from medtest.phantoms.colon.fields import Field, Grid, as_field, direction, ellipse_radius, harmonics, smoothstep
+from medtest.phantoms.colon.fields import Field, PixelGrid, as_field, direction, ellipse_radius, harmonics, smoothstep
 from medtest.phantoms.colon.tissue import make_tissue
 from medtest.phantoms.drawing import noise, plane
 
@@ -40,7 +40,7 @@ class Wall:
     hue: str
 
 
-def _closed(rng: np.random.Generator, grid: Grid) -> Field:
+def _closed(rng: np.random.Generator, grid: PixelGrid) -> Field:
     """Return the light on a contracted bowel: creases that run together in one point."""
     dx, dy = direction(rng)
     away = float(rng.uniform(0.0, 0.5))
@@ -61,7 +61,7 @@ def _closed(rng: np.random.Generator, grid: Grid) -> Field:
 def make_wall(rng: np.random.Generator) -> Wall:
     """Draw a wall without lesions."""
     at = plane(WORK)
-    grid = Grid(x=at.x, y=at.y, step=2.0 / WORK)
+    grid = PixelGrid(x=at.x, y=at.y, step=2.0 / WORK)
     closed = bool(rng.random() < 0.2)
     tissue = make_tissue(rng, grid)
     light = tissue.light

@@ -16,7 +16,7 @@ from medtest.phantoms.chest.findings import draw_findings
 from medtest.phantoms.chest.plan import PREVALENCE, apply_plan, plan_findings
 from medtest.phantoms.colon.fields import Field, as_field
 from medtest.phantoms.drawing import blurred, grain, plane, portable_opencv, to_bytes
-from medtest.phantoms.labelled import Made, check_request, stream
+from medtest.phantoms.labelled import LabelledPhantom, check_request, stream
 
 REVISION = 2
 """Raised whenever the same numbers give other pixels."""
@@ -41,7 +41,7 @@ def judge(facts: dict[str, Any]) -> tuple[str, ...]:
     return tuple(name for name in NAMES if name in held)
 
 
-def make(index: int, suite_seed: int, *, size: int = SIZE) -> Made:
+def make(index: int, suite_seed: int, *, size: int = SIZE) -> LabelledPhantom:
     """Draw one radiograph. It is a drawing for tests and never stands for clinical evidence.
 
     Args:
@@ -62,7 +62,7 @@ def make(index: int, suite_seed: int, *, size: int = SIZE) -> Made:
         return _render(suite_seed, index, size)
 
 
-def _render(suite_seed: int, index: int, size: int) -> Made:
+def _render(suite_seed: int, index: int, size: int) -> LabelledPhantom:
     def part(name: str) -> np.random.Generator:
         return stream(suite_seed, WHAT, index, name)
 
@@ -89,7 +89,7 @@ def _render(suite_seed: int, index: int, size: int) -> Made:
         "exposure": round(exposure, 4),
         "blur": round(blur, 3),
     }
-    return Made(image=image, labels=judge(facts), mask=None, facts=facts)
+    return LabelledPhantom(image=image, labels=judge(facts), mask=None, facts=facts)
 
 
 def _expose(

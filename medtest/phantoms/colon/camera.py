@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from medtest.phantoms.colon.details import draw_text
 from medtest.phantoms.colon.fields import Field, as_field
-from medtest.phantoms.colon.frames import Frame
+from medtest.phantoms.colon.frames import DrawnFrame
 
 
 def _noise(rng: np.random.Generator, shape: tuple[int, int]) -> Field:
@@ -53,7 +53,7 @@ def develop(rng: np.random.Generator, linear: Field) -> tuple[NDArray[np.uint8],
     return result, level
 
 
-def draw_frame(rng: np.random.Generator, picture: NDArray[np.uint8], frame: Frame) -> bool:
+def draw_frame(rng: np.random.Generator, picture: NDArray[np.uint8], frame: DrawnFrame) -> bool:
     """Lay the black frame, its boxes and the display's text over a picture, in place; return whether there is text."""
     shape = (picture.shape[0], picture.shape[1])
     level = int(rng.integers(0, 5))

@@ -18,7 +18,7 @@ Field: TypeAlias = NDArray[np.float32]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Grid:
+class PixelGrid:
     """Pixel coordinates of the working image: (0, 0) is the centre of the field of view, 1 is half its short side.
 
     Attributes:

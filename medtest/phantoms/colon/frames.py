@@ -16,7 +16,7 @@ Box: TypeAlias = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Frame:
+class DrawnFrame:
     """A frame drawn at full size.
 
     Attributes:
@@ -99,7 +99,7 @@ def _display(rng: np.random.Generator, canvas: NDArray[np.uint8], *, stepped: bo
     return [(left, height - h + inner, left + w - 2 * inner, height - inner)]
 
 
-def make_frame(rng: np.random.Generator, kind: str, height: int, width: int) -> Frame:
+def make_frame(rng: np.random.Generator, kind: str, height: int, width: int) -> DrawnFrame:
     """Draw a frame of the given kind."""
     boxes: list[Box] = []
     if kind == "none":
@@ -119,4 +119,4 @@ def make_frame(rng: np.random.Generator, kind: str, height: int, width: int) -> 
             boxes = found
     else:
         raise ValueError(f"unknown frame {kind!r}; one of {', '.join(FRAME_KINDS)}")
-    return Frame(kind=kind, field=canvas, boxes=tuple(boxes))
+    return DrawnFrame(kind=kind, field=canvas, boxes=tuple(boxes))

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from medtest.cases import Image, Json, Mask
 from medtest.phantoms.colon.camera import develop, draw_frame
 from medtest.phantoms.colon.details import draw_highlights, draw_liquid, draw_vessels
-from medtest.phantoms.colon.fields import Field, Grid, as_field, resize, smoothstep, value_noise
-from medtest.phantoms.colon.frames import FRAME_KINDS, Frame, make_frame
-from medtest.phantoms.colon.placing import Placed, add_polyps, windows
+from medtest.phantoms.colon.fields import Field, PixelGrid, as_field, resize, smoothstep, value_noise
+from medtest.phantoms.colon.frames import FRAME_KINDS, DrawnFrame, make_frame
+from medtest.phantoms.colon.placing import PlacedPolyp, add_polyps, windows
 from medtest.phantoms.colon.polyps import Look
 from medtest.phantoms.colon.report import describe_lumen, describe_polyp
 from medtest.phantoms.colon.tissue import Tissue, make_tissue
@@ -138,14 +138,16 @@ def _draw_kind(rng: np.random.Generator, frame: str | Sequence[str] | None) -> s
     return kinds[int(rng.choice(len(kinds), p=[FRAME_WEIGHTS[kind] / total for kind in kinds]))]
 
 
-def _make_grid(frame: Frame, shape: tuple[int, int]) -> tuple[Grid, NDArray[np.uint8], tuple[float, float, float]]:
+def _make_grid(
+    frame: DrawnFrame, shape: tuple[int, int]
+) -> tuple[PixelGrid, NDArray[np.uint8], tuple[float, float, float]]:
     """Return working coordinates centred on the field, the field at working size, and its centre and half side."""
     small = cv2.resize(frame.field, (shape[1], shape[0]), interpolation=cv2.INTER_AREA).astype(np.uint8)
     left, top, width, height = cv2.boundingRect((small > 127).astype(np.uint8))
     half = min(width, height) / 2
     x = (np.arange(shape[1], dtype=np.float32)[None, :] - np.float32(left + width / 2)) / np.float32(half)
     y = (np.arange(shape[0], dtype=np.float32)[:, None] - np.float32(top + height / 2)) / np.float32(half)
-    grid = Grid(x=as_field(x), y=as_field(y), step=1.0 / half)
+    grid = PixelGrid(x=as_field(x), y=as_field(y), step=1.0 / half)
     return grid, small, (left + width / 2, top + height / 2, half)
 
 
@@ -161,7 +163,7 @@ def _surface(rng: np.random.Generator, look: Look, side: int, scale: float) -> F
 
 
 def _paint_polyp(
-    rng: np.random.Generator, albedo: Field, wall: Field, tissue: Tissue, item: Placed, unit: float
+    rng: np.random.Generator, albedo: Field, wall: Field, tissue: Tissue, item: PlacedPolyp, unit: float
 ) -> None:
     """Give a polyp its colour and texture, in place, and take the wall away there."""
     outer, inner = windows(item.patch, (wall.shape[0], wall.shape[1]))
@@ -178,7 +180,7 @@ def _paint_polyp(
 
 
 def _linear_colour(
-    rng: np.random.Generator, grid: Grid, tissue: Tissue, placed: list[Placed]
+    rng: np.random.Generator, grid: PixelGrid, tissue: Tissue, placed: list[PlacedPolyp]
 ) -> tuple[Field, Field, float]:
     """Return linear RGB h×w×3 at working size, how much of the wall shows (0 on polyps), and the share of liquid."""
     tint = tissue.tint

@@ -8,8 +8,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.phantoms.colon.fields import Field, Grid, as_field, direction, smoothstep
-from medtest.phantoms.colon.polyps import Look, Patch, Shape, draw_patch, make_look, make_shape
+from medtest.phantoms.colon.fields import Field, PixelGrid, as_field, direction, smoothstep
+from medtest.phantoms.colon.polyps import Look, Patch, PolypShape, draw_patch, make_look, make_shape
 
 MEDIAN_SHARE = 0.115
 """Median area of a polyp as a share of the field; 0.127 on Kvasir-SEG's training images, all polyps together."""
@@ -17,7 +17,7 @@ MIN_SHARE, MAX_SHARE = 0.006, 0.35
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Placed:
+class PlacedPolyp:
     """A polyp on the working image.
 
     Attributes:
@@ -28,7 +28,7 @@ class Placed:
     """
 
     look: Look
-    shape: Shape
+    shape: PolypShape
     patch: Patch
     centre: tuple[float, float]
 
@@ -67,7 +67,9 @@ def _find_place(
     return int(rows[k]), int(columns[k]), min(radius, float(allowance) / 1.03)
 
 
-def _draw_stalk(rng: np.random.Generator, grid: Grid, light: Field, centre: tuple[float, float], radius: float) -> None:
+def _draw_stalk(
+    rng: np.random.Generator, grid: PixelGrid, light: Field, centre: tuple[float, float], radius: float
+) -> None:
     """Draw the stalk of a pedunculated polyp from its head to the wall, in place; it is normal mucosa, not lesion."""
     dx, dy = direction(rng)
     length = radius * float(rng.uniform(1.4, 2.2))
@@ -88,7 +90,7 @@ def _draw_stalk(rng: np.random.Generator, grid: Grid, light: Field, centre: tupl
     light += alpha * (base * (0.45 + 0.7 * np.sqrt(inside)) - light)
 
 
-def _shade(light: Field, item: Placed, scale: float) -> None:
+def _shade(light: Field, item: PlacedPolyp, scale: float) -> None:
     """Lay a polyp's light and its contact shadow on the wall's light, in place."""
     outer, inner = windows(item.patch, (light.shape[0], light.shape[1]))
     near = light[outer]
@@ -119,8 +121,8 @@ def _is_clear(patch: Patch, field: NDArray[np.uint8], height: Field) -> bool:
 
 
 def add_polyps(
-    rng: np.random.Generator, grid: Grid, field: NDArray[np.uint8], light: Field, count: int
-) -> tuple[list[Placed], Field]:
+    rng: np.random.Generator, grid: PixelGrid, field: NDArray[np.uint8], light: Field, count: int
+) -> tuple[list[PlacedPolyp], Field]:
     """Put polyps on the wall.
 
     Args:
@@ -138,7 +140,7 @@ def add_polyps(
     free[0, :] = free[-1, :] = 0
     free[:, 0] = free[:, -1] = 0
     field_pixels = float((field > 127).sum())
-    placed: list[Placed] = []
+    placed: list[PlacedPolyp] = []
     for _ in range(count):
         look = make_look(rng)
         shape = make_shape(rng, look.kind)
@@ -157,7 +159,7 @@ def add_polyps(
                 break
             scale *= 0.9
             patch = draw_patch(shape, look, centre=centre, scale=scale, light=(lx * lean, ly * lean))
-        item = Placed(look=look, shape=shape, patch=patch, centre=centre)
+        item = PlacedPolyp(look=look, shape=shape, patch=patch, centre=centre)
         if look.kind == "pedunculated":
             _draw_stalk(rng, grid, light, centre, (shape.area**0.5) * 0.56 * scale)
         _shade(light, item, scale)

@@ -26,7 +26,7 @@ def pick(rng: np.random.Generator, table: tuple[tuple[str, float], ...]) -> str:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Shape:
+class PolypShape:
     """The outline and relief of a polyp on a square patch of half side ``REACH`` in its own units.
 
     Attributes:
@@ -49,7 +49,7 @@ BAND = 64
 """Rows that are computed at once."""
 
 
-def relief(shape: Shape, side: int) -> tuple[Field, Field, Field]:
+def relief(shape: PolypShape, side: int) -> tuple[Field, Field, Field]:
     """Return height (1 at a summit, 0 on the outline, negative outside) and the slope's x and y, each side×side."""
     axis = (np.arange(side, dtype=np.float32) + np.float32(0.5)) * np.float32(2 * REACH / side) - np.float32(REACH)
     ax, ay = as_field(axis[None, :]), as_field(axis[:, None])
@@ -65,7 +65,7 @@ def relief(shape: Shape, side: int) -> tuple[Field, Field, Field]:
     return best, as_field(sx), as_field(sy)
 
 
-def _raise_domes(shape: Shape, px: Field, py: Field, best: Field, sx: Field, sy: Field) -> None:
+def _raise_domes(shape: PolypShape, px: Field, py: Field, best: Field, sx: Field, sy: Field) -> None:
     """Write height and slope of the highest dome at each place into ``best``, ``sx`` and ``sy``."""
     dx, dy, u, spare = (np.empty_like(best) for _ in range(4))
     for lobe in shape.lobes:
@@ -87,7 +87,7 @@ def _raise_domes(shape: Shape, px: Field, py: Field, best: Field, sx: Field, sy:
         np.copyto(sy, dx, where=upper)
 
 
-def make_shape(rng: np.random.Generator, kind: str) -> Shape:
+def make_shape(rng: np.random.Generator, kind: str) -> PolypShape:
     """Draw a shape: one dome, a few that merge, or many (cauliflower)."""
     form = float(rng.random())
     count = 1 if form < 0.5 else int(rng.integers(2, 4)) if form < 0.8 else int(rng.integers(4, 9))
@@ -100,14 +100,14 @@ def make_shape(rng: np.random.Generator, kind: str) -> Shape:
         ratio = float(rng.uniform(0.62 if kind != "flat" else 0.45, 1.0))
         lobes.append((away * place[0], away * place[1], c, s, 1 / size, 1 / (size * ratio), float(rng.uniform(0.8, 1))))
     warp = as_field(0.085 * rng.standard_normal((2, 6, 6)))
-    draft = Shape(lobes=tuple(lobes), warp=warp, area=1.0, radius=1.0, centre=(0.0, 0.0))
+    draft = PolypShape(lobes=tuple(lobes), warp=warp, area=1.0, radius=1.0, centre=(0.0, 0.0))
     side = 48
     inside = relief(draft, side)[0] > 0
     rows, columns = np.nonzero(inside)
     cell = 2 * REACH / side
     cx, cy = float(columns.mean() + 0.5) * cell - REACH, float(rows.mean() + 0.5) * cell - REACH
     far = np.sqrt(((columns + 0.5) * cell - REACH - cx) ** 2 + ((rows + 0.5) * cell - REACH - cy) ** 2)
-    return Shape(
+    return PolypShape(
         lobes=draft.lobes, warp=warp, area=float(inside.sum()) * cell * cell, radius=float(far.max()), centre=(cx, cy)
     )
 
@@ -164,7 +164,7 @@ class Patch:
 
 
 def draw_patch(
-    shape: Shape, look: Look, *, centre: tuple[float, float], scale: float, light: tuple[float, float]
+    shape: PolypShape, look: Look, *, centre: tuple[float, float], scale: float, light: tuple[float, float]
 ) -> Patch:
     """Draw a polyp.
 

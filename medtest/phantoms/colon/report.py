@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.cases import Json
-from medtest.phantoms.colon.placing import Placed, windows
+from medtest.phantoms.colon.placing import PlacedPolyp, windows
 from medtest.phantoms.colon.tissue import Tissue
 
 PARIS: dict[str, str] = {"pedunculated": "0-Ip", "sessile": "0-Is", "flat": "0-IIa"}
@@ -24,7 +24,7 @@ def location(x: float, y: float) -> str:
 
 
 def describe_polyp(
-    item: Placed, field: NDArray[np.uint8], centre_x: float, centre_y: float, half: float
+    item: PlacedPolyp, field: NDArray[np.uint8], centre_x: float, centre_y: float, half: float
 ) -> dict[str, Json]:
     """Return what is known about a polyp.
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from medtest.phantoms.colon.fields import (
     Field,
-    Grid,
+    PixelGrid,
     as_field,
     direction,
     ellipse_radius,
@@ -78,7 +78,7 @@ def _fold(s: Field, *, strength: Field | float, inner: float, outer: float, edge
     return as_field(1.0 + strength * (side * near - (1.0 - side) * behind))
 
 
-def _along_lumen(rng: np.random.Generator, grid: Grid, x: Field, y: Field) -> tuple[Field, tuple[float, float]]:
+def _along_lumen(rng: np.random.Generator, grid: PixelGrid, x: Field, y: Field) -> tuple[Field, tuple[float, float]]:
     cosine, sine = direction(rng)
     away = float(rng.uniform(0.05, 0.95))
     cx, cy = away * cosine, away * sine
@@ -124,7 +124,7 @@ def _along_lumen(rng: np.random.Generator, grid: Grid, x: Field, y: Field) -> tu
     return light, (cx, cy)
 
 
-def _at_wall(rng: np.random.Generator, grid: Grid, x: Field, y: Field) -> Field:
+def _at_wall(rng: np.random.Generator, grid: PixelGrid, x: Field, y: Field) -> Field:
     cosine, sine = direction(rng)
     slope = float(rng.uniform(0.05, 0.4))
     light = as_field(1.0 + np.float32(slope) * (x * np.float32(cosine) + y * np.float32(sine)))
@@ -147,7 +147,7 @@ def _at_wall(rng: np.random.Generator, grid: Grid, x: Field, y: Field) -> Field:
     return light
 
 
-def _near_fold(rng: np.random.Generator, grid: Grid, x: Field, y: Field) -> Field:
+def _near_fold(rng: np.random.Generator, grid: PixelGrid, x: Field, y: Field) -> Field:
     """Return the gain of a fold so near that it is over-exposed: a bright crescent at one side."""
     cosine, sine = direction(rng)
     far = float(rng.uniform(1.9, 3.4))
@@ -165,7 +165,7 @@ def _near_fold(rng: np.random.Generator, grid: Grid, x: Field, y: Field) -> Fiel
     return as_field((1.0 - 0.4 * (1.0 - inside) * shade * shade) * (1.0 + inside * (0.15 + gain * ramp * ramp)))
 
 
-def make_tissue(rng: np.random.Generator, grid: Grid) -> Tissue:
+def make_tissue(rng: np.random.Generator, grid: PixelGrid) -> Tissue:
     """Return a wall of the colon without polyps."""
     hue, albedo = _colour(rng)
     bend = float(rng.uniform(0.02, 0.08))

@@ -13,7 +13,7 @@ from medtest.phantoms.drawing import Plane, blurred, grain, plane, portable_open
 from medtest.phantoms.fundus.grades import draw_counts, grade
 from medtest.phantoms.fundus.lesions import draw_harmless, draw_lesions
 from medtest.phantoms.fundus.retina import RADIUS, background, draw_anatomy, draw_disc, draw_vessels
-from medtest.phantoms.labelled import Made, balanced, check_request, stream
+from medtest.phantoms.labelled import LabelledPhantom, balanced, check_request, stream
 
 REVISION = 1
 """Raised whenever the same numbers give other pixels."""
@@ -28,7 +28,7 @@ def judge(facts: dict[str, Any]) -> str:
     return NAMES[grade(facts["microaneurysms"], facts["haemorrhages"], facts["neovascularisation"])]
 
 
-def make(index: int, suite_seed: int, *, size: int = SIZE) -> Made:
+def make(index: int, suite_seed: int, *, size: int = SIZE) -> LabelledPhantom:
     """Draw one photograph. It is a drawing for tests and never stands for clinical evidence.
 
     Args:
@@ -61,7 +61,7 @@ def _field(rng: np.random.Generator, where: Plane) -> Field:
     return field
 
 
-def _render(suite_seed: int, index: int, size: int, wanted: int) -> Made:
+def _render(suite_seed: int, index: int, size: int, wanted: int) -> LabelledPhantom:
     def part(name: str) -> np.random.Generator:
         return stream(suite_seed, WHAT, index, name)
 
@@ -105,4 +105,4 @@ def _render(suite_seed: int, index: int, size: int, wanted: int) -> Made:
         "exposure": round(exposure, 4),
         "blur": round(blur, 3),
     }
-    return Made(image=image, labels=(judge(facts),), mask=truth, facts=facts)
+    return LabelledPhantom(image=image, labels=(judge(facts),), mask=truth, facts=facts)

@@ -21,7 +21,7 @@ import numpy as np
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counts:
+class LesionCounts:
     """How many lesions there are.
 
     Attributes:
@@ -50,7 +50,7 @@ EXUDATES: tuple[float, ...] = (0.0, 0.15, 0.5, 0.75)
 """How often there are exudates, by grade."""
 
 
-def draw_counts(rng: np.random.Generator, wanted: int) -> Counts:
+def draw_counts(rng: np.random.Generator, wanted: int) -> LesionCounts:
     """Draw counts that belong to a grade."""
     new = False
     if wanted == 0:
@@ -68,4 +68,4 @@ def draw_counts(rng: np.random.Generator, wanted: int) -> Counts:
         blots = int(rng.integers(5, 14)) if way > 0.25 else int(rng.integers(0, 5))
         new = way >= 0.85 or bool(rng.random() < 0.2)
     exudates = int(rng.integers(2, 26)) if rng.random() < EXUDATES[wanted] else 0
-    return Counts(microaneurysms=dots, haemorrhages=blots, neovascularisation=new, exudates=exudates)
+    return LesionCounts(microaneurysms=dots, haemorrhages=blots, neovascularisation=new, exudates=exudates)

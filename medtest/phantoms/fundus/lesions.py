@@ -7,7 +7,7 @@ import numpy as np
 from medtest.cases import Json
 from medtest.phantoms.colon.fields import Field, as_field, smoothstep
 from medtest.phantoms.drawing import Canvas, Plane, Point, blob, mix, noise, scale, unit, wander
-from medtest.phantoms.fundus.grades import Counts
+from medtest.phantoms.fundus.grades import LesionCounts
 from medtest.phantoms.fundus.retina import DISC, RADIUS, Anatomy
 
 
@@ -31,7 +31,7 @@ def draw_lesions(
     picture: Field,
     where: Plane,
     anatomy: Anatomy,
-    counts: Counts,
+    counts: LesionCounts,
     trunks: list[Point],
 ) -> tuple[Field, float]:
     """Draw what was counted, in place.

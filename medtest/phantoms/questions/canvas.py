@@ -33,7 +33,7 @@ def linear(colour: tuple[float, float, float]) -> NDArray[np.float32]:
 
 
 @dataclass(kw_only=True, eq=False)
-class Work:
+class PictureDraft:
     """The picture in the making.
 
     Attributes:

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from medtest.phantoms.colon.fields import Field, as_field, harmonics, smoothstep
 from medtest.phantoms.colon.placing import windows
-from medtest.phantoms.colon.polyps import Look, Patch, Shape, draw_patch, make_shape, relief
+from medtest.phantoms.colon.polyps import Look, Patch, PolypShape, draw_patch, make_shape, relief
 from medtest.phantoms.drawing import blob, noise, ripples, unit
-from medtest.phantoms.questions.canvas import SRGB, WORK, Work, linear
+from medtest.phantoms.questions.canvas import SRGB, WORK, PictureDraft, linear
 from medtest.phantoms.questions.plan import SIDE_MM, PolypPlan, Scene, middle
 
 _KINDS = {"ip": "pedunculated", "is": "sessile", "iia": "flat"}
@@ -26,7 +26,7 @@ FAINT = 0.62
 """How much of its colour a polyp that is hard to detect has from the wall."""
 
 
-def draw_findings(rng: np.random.Generator, work: Work, scene: Scene) -> list[dict[str, float]]:
+def draw_findings(rng: np.random.Generator, work: PictureDraft, scene: Scene) -> list[dict[str, float]]:
     """Draw a scene's findings, in place.
 
     Returns:
@@ -58,7 +58,7 @@ def draw_findings(rng: np.random.Generator, work: Work, scene: Scene) -> list[di
 # ---------------------------------------------------------------------------------------------------------- polyps
 
 
-def _shape(rng: np.random.Generator, kind: str) -> Shape:
+def _shape(rng: np.random.Generator, kind: str) -> PolypShape:
     """Return an outline without deep bays: a lobed one would be taken for several polyps."""
     while True:
         shape = make_shape(rng, _KINDS[kind])
@@ -108,7 +108,9 @@ class _Placed:
 _TRIES = 40
 
 
-def _place(rng: np.random.Generator, work: Work, plan: PolypPlan, others: list[_Placed], *, hard: bool) -> _Placed:
+def _place(
+    rng: np.random.Generator, work: PictureDraft, plan: PolypPlan, others: list[_Placed], *, hard: bool
+) -> _Placed:
     """Return a polyp in its cell that touches no other and no landmark; the one that does so least, failing that."""
     taken = np.zeros((WORK, WORK), np.bool_)
     for other in others:
@@ -155,7 +157,7 @@ def _facts(place: NDArray[np.bool_]) -> dict[str, float]:
     }
 
 
-def _lay(rng: np.random.Generator, work: Work, one: _Placed, *, hard: bool) -> None:
+def _lay(rng: np.random.Generator, work: PictureDraft, one: _Placed, *, hard: bool) -> None:
     """Lay a polyp on the wall: contact shadow, its colour, its own light."""
     patch, plan = one.patch, one.plan
     outer, inner = windows(patch, (WORK, WORK))
@@ -182,7 +184,7 @@ def _lay(rng: np.random.Generator, work: Work, one: _Placed, *, hard: bool) -> N
     work.wet[outer] *= 1.0 - (0.5 if hard else 1.0) * alpha
 
 
-def _stalk(rng: np.random.Generator, work: Work, one: _Placed, way: tuple[float, float]) -> NDArray[np.bool_]:
+def _stalk(rng: np.random.Generator, work: PictureDraft, one: _Placed, way: tuple[float, float]) -> NDArray[np.bool_]:
     """Draw the stalk from a head along a unit vector to the wall, normal mucosa, and return where it is."""
     centre, radius, (dx, dy) = one.centre, one.radius, way
     length = radius * float(rng.uniform(2.0, 2.4))
@@ -204,7 +206,7 @@ def _stalk(rng: np.random.Generator, work: Work, one: _Placed, way: tuple[float,
     return np.asarray(alpha > 0.5)
 
 
-def _removed(rng: np.random.Generator, work: Work, scene: Scene) -> None:
+def _removed(rng: np.random.Generator, work: PictureDraft, scene: Scene) -> None:
     """Draw where a polyp was cut off: a pale floor with a burnt rim in a ring of blue dye."""
     x, y = (value + float(rng.uniform(-0.05, 0.05)) for value in middle(scene.removed_cell, 0.2))
     turn, stretch = unit(float(rng.random())), float(rng.uniform(1.0, 1.3))
@@ -225,7 +227,7 @@ def _removed(rng: np.random.Generator, work: Work, scene: Scene) -> None:
 # -------------------------------------------------------------------------------------------------------- diseases
 
 
-def _colitis(rng: np.random.Generator, work: Work, scene: Scene) -> None:
+def _colitis(rng: np.random.Generator, work: PictureDraft, scene: Scene) -> None:
     """Draw colitis: the wall is red, swollen, granular and without vessels, with spots of yellow pus."""
     shape = (WORK, WORK)
     velvet = noise(rng, shape, 70)
@@ -243,7 +245,7 @@ def _colitis(rng: np.random.Generator, work: Work, scene: Scene) -> None:
     work.things["disease"] = np.ones(shape, np.bool_)
 
 
-def _hemorrhoids(rng: np.random.Generator, work: Work, scene: Scene) -> None:
+def _hemorrhoids(rng: np.random.Generator, work: PictureDraft, scene: Scene) -> None:
     """Draw a group of bluish cushions that touch: one finding."""
     x, y = middle(scene.disease_cell, 0.15)
     start = float(rng.random())
@@ -263,7 +265,7 @@ def _hemorrhoids(rng: np.random.Generator, work: Work, scene: Scene) -> None:
     work.things["disease"] = place
 
 
-def _oesophagitis(rng: np.random.Generator, work: Work, scene: Scene) -> None:
+def _oesophagitis(rng: np.random.Generator, work: PictureDraft, scene: Scene) -> None:
     """Draw erosions: red streaks that run up from the z-line, with white slough along the middle."""
     distance, c, s, line = work.polar
     start = float(rng.random())
@@ -288,7 +290,7 @@ def _oesophagitis(rng: np.random.Generator, work: Work, scene: Scene) -> None:
     work.things["disease"] = place
 
 
-def _barretts(rng: np.random.Generator, work: Work, scene: Scene) -> None:
+def _barretts(rng: np.random.Generator, work: PictureDraft, scene: Scene) -> None:
     """Draw red lining that has grown up from the z-line: far and all round, or in short tongues."""
     distance, c, s, line = work.polar
     long = scene.disease == "barretts"
@@ -304,7 +306,7 @@ def _barretts(rng: np.random.Generator, work: Work, scene: Scene) -> None:
     work.things["disease"] = as_field(grown) > 0.5
 
 
-def lesion_of(work: Work) -> Field:
+def lesion_of(work: PictureDraft) -> Field:
     """Return how much of the picture findings and the site of a removed polyp cover, float32 h×w, 0 or 1."""
     names = [name for name in work.things if name.startswith("polyp ") or name in ("disease", "removed")]
     total = np.zeros((WORK, WORK), np.bool_)

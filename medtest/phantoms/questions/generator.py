@@ -15,7 +15,7 @@ from medtest.phantoms.colon.fields import Field, as_field, resize
 from medtest.phantoms.drawing import portable_opencv
 from medtest.phantoms.labelled import check_request, stream
 from medtest.phantoms.questions.answers import true_answers
-from medtest.phantoms.questions.canvas import WORK, Work, cells_of
+from medtest.phantoms.questions.canvas import WORK, PictureDraft, cells_of
 from medtest.phantoms.questions.display import (
     CORNERS,
     box_place,
@@ -140,7 +140,7 @@ def _exposure(rng: np.random.Generator) -> float:
     return float(rng.uniform(0.92, 1.06))
 
 
-def _kept_free(work: Work, scene: Scene, size: int) -> NDArray[np.bool_]:
+def _kept_free(work: PictureDraft, scene: Scene, size: int) -> NDArray[np.bool_]:
     """Return what must stay visible of findings, landmark and box; what fills the picture is left out."""
     local = np.zeros((WORK, WORK), np.bool_)
     for place in work.things.values():
@@ -159,7 +159,7 @@ def _text_place(rng: np.random.Generator, scene: Scene, keep: NDArray[np.bool_])
     return lines, min(CORNERS, key=lambda corner: cover[corner])
 
 
-def _lit(part: Callable[[str], np.random.Generator], work: Work, size: int) -> Field:
+def _lit(part: Callable[[str], np.random.Generator], work: PictureDraft, size: int) -> Field:
     """Return linear RGB size×size×3: the wall with its light, texture, vessels and highlights."""
     shape = (size, size)
     lesion = lesion_of(work)
@@ -175,5 +175,5 @@ def _lit(part: Callable[[str], np.random.Generator], work: Work, size: int) -> F
     return as_field(linear)
 
 
-def _cells(work: Work, inside: NDArray[np.bool_], names: tuple[str, ...]) -> list[str]:
+def _cells(work: PictureDraft, inside: NDArray[np.bool_], names: tuple[str, ...]) -> list[str]:
     return [cell for name, place in work.things.items() if name.startswith(names) for cell in cells_of(place & inside)]

@@ -22,7 +22,7 @@ Colour: TypeAlias = "tuple[float, float, float]"
 
 
 @dataclass(frozen=True, slots=True)
-class Laid:
+class InstrumentAxis:
     """An instrument's way: its tip, the unit vector from the tip to where it comes from, and its length."""
 
     x: float
@@ -70,27 +70,27 @@ def draw_instrument(
     return np.asarray(layers.solid > 0.3)
 
 
-def _way(rng: np.random.Generator, plan: InstrumentPlan, blocked: NDArray[np.bool_]) -> Laid:
+def _way(rng: np.random.Generator, plan: InstrumentPlan, blocked: NDArray[np.bool_]) -> InstrumentAxis:
     """Return the way in that covers least of what is blocked; the first that covers almost nothing."""
-    tried: list[tuple[float, Laid]] = []
+    tried: list[tuple[float, InstrumentAxis]] = []
     while len(tried) < TRIES and not any(share <= _BLOCKED for share, _ in tried):
         x, y = (value + float(rng.uniform(-0.12, 0.12)) for value in middle(plan.cell, 0.12))
         turn = unit(float(rng.random()))
         if plan.kind == "metal clip":
-            laid = Laid(x, y, turn[0], turn[1], 0.3)
+            laid = InstrumentAxis(x, y, turn[0], turn[1], 0.3)
         else:
             # It comes from the rim that lies on its side of the picture, more or less.
             ox, oy = x + 0.55 * turn[0], y + 0.55 * turn[1]
             far = (ox * ox + oy * oy) ** 0.5 + 1e-6
             tx, ty = 1.5 * ox / far - x, 1.5 * oy / far - y
             length = (tx * tx + ty * ty) ** 0.5
-            laid = Laid(x, y, tx / length, ty / length, length)
+            laid = InstrumentAxis(x, y, tx / length, ty / length, length)
         share = _covered(laid, _HALF[plan.kind] + (0.08 if plan.kind == "polyp snare" else 0.0), blocked)
         tried.append((share, laid))
     return min(tried, key=lambda pair: pair[0])[1]
 
 
-def _covered(laid: Laid, half: float, blocked: NDArray[np.bool_]) -> float:
+def _covered(laid: InstrumentAxis, half: float, blocked: NDArray[np.bool_]) -> float:
     """Return the share of points along a way that lie on what is blocked."""
     height, width = blocked.shape
     hits = inside = 0
@@ -133,7 +133,9 @@ class _Layers:
             near += shape[..., None] * (target - near)
 
 
-def _shaft(layers: _Layers, laid: Laid, start: float, half: float, dark: Colour, mean: Colour, shine: Colour) -> None:
+def _shaft(
+    layers: _Layers, laid: InstrumentAxis, start: float, half: float, dark: Colour, mean: Colour, shine: Colour
+) -> None:
     """Lay a round shaft: dark at its sides, a bright line off its middle."""
     ends = (laid.at(start), laid.at(laid.length + 0.6))
     for share, offset, colour in ((1.0, 0.0, dark), (0.74, 0.05, mean), (0.2, 0.3, shine)):
@@ -145,7 +147,9 @@ def _shaft(layers: _Layers, laid: Laid, start: float, half: float, dark: Colour,
         layers.add(canvas, colour)
 
 
-def _bands(layers: _Layers, laid: Laid, first: float, step: float, half: float, colour: Colour, width: float) -> None:
+def _bands(
+    layers: _Layers, laid: InstrumentAxis, first: float, step: float, half: float, colour: Colour, width: float
+) -> None:
     canvas = Canvas(layers.size)
     along = first
     while along < laid.length + 0.2:
@@ -154,7 +158,7 @@ def _bands(layers: _Layers, laid: Laid, first: float, step: float, half: float, 
     layers.add(canvas, colour, 0.85)
 
 
-def _forceps(layers: _Layers, laid: Laid) -> None:
+def _forceps(layers: _Layers, laid: InstrumentAxis) -> None:
     half = _HALF["biopsy forceps"]
     _shaft(layers, laid, 0.17, half, (62, 62, 66), (128, 128, 132), (206, 206, 210))
     _bands(layers, laid, 0.2, 0.045, half * 0.95, (52, 52, 56), 0.016)
@@ -165,7 +169,7 @@ def _forceps(layers: _Layers, laid: Laid) -> None:
             layers.add(jaw, colour)
 
 
-def _snare(layers: _Layers, laid: Laid) -> None:
+def _snare(layers: _Layers, laid: InstrumentAxis) -> None:
     half = _HALF["polyp snare"]
     _shaft(layers, laid, 0.4, half, (178, 184, 196), (232, 236, 244), (252, 252, 252))
     loop = [laid.at(0.4), laid.at(0.3, 0.10), laid.at(0.14, 0.14), laid.at(0.01, 0.07)]
@@ -176,7 +180,7 @@ def _snare(layers: _Layers, laid: Laid) -> None:
         layers.add(wire, colour)
 
 
-def _needle(layers: _Layers, laid: Laid) -> None:
+def _needle(layers: _Layers, laid: InstrumentAxis) -> None:
     half = _HALF["injection needle"]
     _shaft(layers, laid, 0.2, half, (72, 124, 170), (120, 178, 222), (224, 242, 252))
     hub = Canvas(layers.size)
@@ -187,7 +191,7 @@ def _needle(layers: _Layers, laid: Laid) -> None:
     layers.add(steel, (214, 218, 224))
 
 
-def _clip(layers: _Layers, laid: Laid) -> None:
+def _clip(layers: _Layers, laid: InstrumentAxis) -> None:
     for side in (-1.0, 1.0):
         for width, colour in ((0.042, (92, 94, 100)), (0.022, (222, 224, 230))):
             prong = Canvas(layers.size)
@@ -196,14 +200,14 @@ def _clip(layers: _Layers, laid: Laid) -> None:
     _short(layers, laid, 0.16, 0.3, 0.03)
 
 
-def _short(layers: _Layers, laid: Laid, first: float, last: float, half: float) -> None:
+def _short(layers: _Layers, laid: InstrumentAxis, first: float, last: float, half: float) -> None:
     for share, colour in ((1.0, (92, 94, 100)), (0.6, (168, 170, 176)), (0.2, (234, 236, 240))):
         canvas = Canvas(layers.size)
         canvas.line([laid.at(first), laid.at(last)], 2.0 * half * share)
         layers.add(canvas, colour)
 
 
-def _tube(layers: _Layers, laid: Laid) -> None:
+def _tube(layers: _Layers, laid: InstrumentAxis) -> None:
     half = _HALF["tube"]
     _shaft(layers, laid, 0.06, half, (150, 122, 40), (232, 204, 96), (252, 244, 196))
     _bands(layers, laid, 0.34, 0.3, half, (58, 54, 44), 0.045)

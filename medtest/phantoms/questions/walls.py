@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from medtest.phantoms.capsule.lesions import villi
-from medtest.phantoms.colon.fields import Field, Grid, as_field, direction, ellipse_radius, harmonics, smoothstep
+from medtest.phantoms.colon.fields import Field, PixelGrid, as_field, direction, ellipse_radius, harmonics, smoothstep
 from medtest.phantoms.colon.tissue import make_tissue
 from medtest.phantoms.drawing import Canvas, blob, curve, noise, soften, unit
-from medtest.phantoms.questions.canvas import SRGB, WORK, Work, linear
+from medtest.phantoms.questions.canvas import SRGB, WORK, PictureDraft, linear
 from medtest.phantoms.questions.plan import Scene, middle
 
 WALLS: dict[str, tuple[tuple[int, int, int], ...]] = {
@@ -25,7 +25,7 @@ _DEEP = (60.0, 18.0, 12.0)
 """Colour in the depth of a lumen or an opening."""
 
 
-def make_wall(rng: np.random.Generator, scene: Scene) -> Work:
+def make_wall(rng: np.random.Generator, scene: Scene) -> PictureDraft:
     """Return the wall of a scene's region, with its landmark."""
     choices = WALLS[scene.region]
     base = linear(tuple(float(v) for v in choices[int(rng.integers(len(choices)))]))  # type: ignore[arg-type]
@@ -34,7 +34,7 @@ def make_wall(rng: np.random.Generator, scene: Scene) -> Work:
     albedo = np.empty((*shape, 3), np.float32)
     for channel, amount in enumerate((0.3, -1.0, -0.9)):
         albedo[..., channel] = base[channel] * (1.0 + np.float32(amount) * tint)
-    work = Work(albedo=as_field(albedo), light=np.ones(shape, np.float32))
+    work = PictureDraft(albedo=as_field(albedo), light=np.ones(shape, np.float32))
     {
         "colon": _colon,
         "cecum": _cecum,
@@ -48,8 +48,8 @@ def make_wall(rng: np.random.Generator, scene: Scene) -> Work:
 
 def _tissue_light(rng: np.random.Generator, *, lumen: bool | None = None) -> Field:
     """Return the light on the colon's folds, its median 1, nowhere over-exposed."""
-    where = Work(albedo=np.zeros((1, 1, 3), np.float32), light=np.zeros((1, 1), np.float32)).where
-    grid = Grid(x=where.x, y=where.y, step=2.0 / WORK)
+    where = PictureDraft(albedo=np.zeros((1, 1, 3), np.float32), light=np.zeros((1, 1), np.float32)).where
+    grid = PixelGrid(x=where.x, y=where.y, step=2.0 / WORK)
     for _ in range(12):
         tissue = make_tissue(rng, grid)
         if lumen is None or (tissue.view == "lumen") == lumen:
@@ -59,18 +59,18 @@ def _tissue_light(rng: np.random.Generator, *, lumen: bool | None = None) -> Fie
     return as_field(np.clip(light, 0.04, 1.6))
 
 
-def _falloff(work: Work, x: float, y: float, amount: float) -> Field:
+def _falloff(work: PictureDraft, x: float, y: float, amount: float) -> Field:
     square = (work.where.x - np.float32(x)) ** 2 + (work.where.y - np.float32(y)) ** 2
     return as_field(1.0 / (1.0 + np.float32(amount) * square))
 
 
-def _colon(rng: np.random.Generator, work: Work, scene: Scene) -> None:
+def _colon(rng: np.random.Generator, work: PictureDraft, scene: Scene) -> None:
     work.light[...] = _tissue_light(rng)
     if scene.disease == "hemorrhoids":
         work.light[...] = as_field(0.6 + 0.4 * work.light)
 
 
-def _cecum(rng: np.random.Generator, work: Work, scene: Scene) -> None:
+def _cecum(rng: np.random.Generator, work: PictureDraft, scene: Scene) -> None:
     """Draw three folds that meet and, beside them, the crescent of the appendix' opening."""
     slow = noise(rng, (WORK, WORK), 4)
     work.light[...] = as_field((1.08 + 0.10 * slow) * _falloff(work, *middle(scene.landmark_cell), 0.25))
@@ -99,7 +99,7 @@ def _cecum(rng: np.random.Generator, work: Work, scene: Scene) -> None:
     work.things["landmark"] = rim > 0.4
 
 
-def _ileum(rng: np.random.Generator, work: Work, scene: Scene) -> None:
+def _ileum(rng: np.random.Generator, work: PictureDraft, scene: Scene) -> None:
     """Draw velvet of villi and a few lymph follicles; the ileum fills the picture and has no haustra."""
     velvet, relief = villi(rng, (WORK, WORK), WORK / 320.0)
     slow = noise(rng, (WORK, WORK), 5)
@@ -119,7 +119,7 @@ def _ileum(rng: np.random.Generator, work: Work, scene: Scene) -> None:
     work.things["landmark"] = np.ones((WORK, WORK), np.bool_)
 
 
-def _stomach(rng: np.random.Generator, work: Work, scene: Scene) -> None:
+def _stomach(rng: np.random.Generator, work: PictureDraft, scene: Scene) -> None:
     """Draw the winding folds of the body."""
     cosine, sine = direction(rng)
     across = as_field(work.where.x * np.float32(cosine) + work.where.y * np.float32(sine))
@@ -133,7 +133,7 @@ def _stomach(rng: np.random.Generator, work: Work, scene: Scene) -> None:
     work.light[...] = as_field(np.clip(1.12 * light, 0.1, 1.5))
 
 
-def _pylorus(rng: np.random.Generator, work: Work, scene: Scene) -> None:
+def _pylorus(rng: np.random.Generator, work: PictureDraft, scene: Scene) -> None:
     """Draw the smooth antrum around a round dark opening with its ring."""
     x, y = middle(scene.landmark_cell, 0.22)
     radius = float(rng.uniform(0.115, 0.145))
@@ -159,7 +159,7 @@ def _pylorus(rng: np.random.Generator, work: Work, scene: Scene) -> None:
     work.things["landmark"] = body > 0.5
 
 
-def tube(rng: np.random.Generator, work: Work) -> tuple[Field, Field, Field]:
+def tube(rng: np.random.Generator, work: PictureDraft) -> tuple[Field, Field, Field]:
     """Return distance from the oesophagus' lumen and its unit direction, and light the wall, in place."""
     x, y = (float(v) for v in rng.uniform(-0.07, 0.07, 2))
     turn = unit(float(rng.random()))
@@ -174,7 +174,7 @@ def tube(rng: np.random.Generator, work: Work) -> tuple[Field, Field, Field]:
     return distance, c, s
 
 
-def _oesophagus(rng: np.random.Generator, work: Work, scene: Scene) -> None:
+def _oesophagus(rng: np.random.Generator, work: PictureDraft, scene: Scene) -> None:
     """Draw a pale tube whose lining changes at a jagged line around the lumen."""
     distance, c, s = tube(rng, work)
     jags = [(float(a), float(b)) for a, b in rng.normal(0.0, 0.03, (10, 2))]

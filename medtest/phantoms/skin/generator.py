@@ -10,7 +10,7 @@ from medtest.cases import Json
 from medtest.classes import DERMOSCOPY
 from medtest.phantoms.colon.fields import as_field
 from medtest.phantoms.drawing import blurred, grain, plane, portable_opencv, soft_colour, to_bytes
-from medtest.phantoms.labelled import Made, balanced, check_request, stream
+from medtest.phantoms.labelled import LabelledPhantom, balanced, check_request, stream
 from medtest.phantoms.skin.abcd import BENIGN_BELOW, MELANOMA_ABOVE, draw_signs, total_score
 from medtest.phantoms.skin.lesion import draw_outline, paint
 from medtest.phantoms.skin.surroundings import draw_over, draw_skin, vignette
@@ -37,7 +37,7 @@ def judge(facts: dict[str, Any]) -> str:
     raise ValueError(f"a total score of {score} is neither benign nor melanoma")
 
 
-def make(index: int, suite_seed: int, *, size: int = SIZE) -> Made:
+def make(index: int, suite_seed: int, *, size: int = SIZE) -> LabelledPhantom:
     """Draw one picture. It is a drawing for tests and never stands for clinical evidence.
 
     Args:
@@ -59,7 +59,7 @@ def make(index: int, suite_seed: int, *, size: int = SIZE) -> Made:
         return _render(suite_seed, index, size, label)
 
 
-def _render(suite_seed: int, index: int, size: int, label: str) -> Made:
+def _render(suite_seed: int, index: int, size: int, label: str) -> LabelledPhantom:
     def part(name: str) -> np.random.Generator:
         return stream(suite_seed, WHAT, index, name)
 
@@ -96,4 +96,4 @@ def _render(suite_seed: int, index: int, size: int, label: str) -> Made:
         "vignette": rim,
         "blur": round(blur, 3),
     }
-    return Made(image=image, labels=(judge(facts),), mask=truth, facts=facts)
+    return LabelledPhantom(image=image, labels=(judge(facts),), mask=truth, facts=facts)

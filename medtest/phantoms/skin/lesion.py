@@ -22,7 +22,7 @@ TONES: dict[str, tuple[float, float, float]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outline:
+class LesionOutline:
     """Where the lesion is and how its edge runs.
 
     Attributes:
@@ -44,7 +44,7 @@ class Outline:
     contrast: float
 
 
-def draw_outline(rng: np.random.Generator, signs: Signs) -> Outline:
+def draw_outline(rng: np.random.Generator, signs: Signs) -> LesionOutline:
     """Draw an outline with the asymmetry that the signs ask for."""
     amounts = rng.normal(0.0, 1.0, (6, 2))
     weights: list[Point] = []
@@ -55,7 +55,7 @@ def draw_outline(rng: np.random.Generator, signs: Signs) -> Outline:
         amount = (0.045, 0.075, 0.08)[signs.asymmetry] / (1.0 + 0.25 * k)
         weights.append((float(a) * amount if keep_a else 0.0, float(b) * amount if keep_b else 0.0))
     x, y = (float(v) for v in rng.normal(0.0, 0.09, 2))
-    return Outline(
+    return LesionOutline(
         x=min(0.25, max(-0.25, x)),
         y=min(0.25, max(-0.25, y)),
         radius=0.25 * 2.5 ** float(rng.random()),
@@ -79,7 +79,7 @@ def _border(c: Field, s: Field, abrupt: tuple[bool, ...]) -> Field:
     return as_field((width + np.float32(2e-4)) / total)
 
 
-def paint(rng: np.random.Generator, picture: Field, where: Plane, outline: Outline, signs: Signs) -> Field:
+def paint(rng: np.random.Generator, picture: Field, where: Plane, outline: LesionOutline, signs: Signs) -> Field:
     """Draw the lesion into h×w×3 grey levels, in place; return how much of it there is at each pixel."""
     shape = blob(
         where, outline.x, outline.y, outline.radius,
@@ -136,7 +136,7 @@ def _colours(rng: np.random.Generator, shape: Field, c: Field, s: Field, signs: 
 
 
 def _structures(
-    rng: np.random.Generator, colour: Field, where: Plane, shape: Field, outline: Outline, signs: Signs
+    rng: np.random.Generator, colour: Field, where: Plane, shape: Field, outline: LesionOutline, signs: Signs
 ) -> None:
     """Draw pigment network, structureless area, streaks, dots and globules into the lesion's colour."""
     if "network" in signs.structures:
@@ -163,7 +163,7 @@ def _structures(
     scale(colour, as_field(canvas.field() * float(rng.uniform(0.65, 0.95))), (0.42, 0.36, 0.38))
 
 
-def _marks(rng: np.random.Generator, canvas: Canvas, outline: Outline, name: str) -> None:
+def _marks(rng: np.random.Generator, canvas: Canvas, outline: LesionOutline, name: str) -> None:
     radius, cx, cy = outline.radius, outline.x, outline.y
     count = {
         "streaks": int(rng.integers(9, 22)),

@@ -12,8 +12,8 @@ from medtest.imagefile import BadFileError
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found
 from medtest.seeds.folder_layout import shown
-from medtest.seeds.frames import Reading, opened_frames
-from medtest.seeds.label_entries import Laid, fold
+from medtest.seeds.frames import FrameReading, opened_frames
+from medtest.seeds.label_entries import LabelledFolder, fold
 from medtest.seeds.label_layouts import READERS
 from medtest.seeds.label_settings import LabelFolderSettings
 from medtest.seeds.npz_file import npz_members
@@ -81,7 +81,7 @@ def look_at_labels(root: Path, found: Found, progress: Callable[[int], None]) ->
     )
 
 
-def _classes(found: Found, laid: Laid, counts: Counter[str]) -> tuple[tuple[str, int, int], ...]:
+def _classes(found: Found, laid: LabelledFolder, counts: Counter[str]) -> tuple[tuple[str, int, int], ...]:
     published = {fold(name): count for name, count in (found.facts.class_counts if found.facts else ())}
     named = [name for name in laid.names if counts[name] or published.get(fold(name))]
     named += [name for name in counts if name not in named]
@@ -89,7 +89,7 @@ def _classes(found: Found, laid: Laid, counts: Counter[str]) -> tuple[tuple[str,
     return tuple((name, counts[name], published.get(fold(name), 0) if whole else 0) for name in named)
 
 
-def _suite(laid: Laid, counts: Counter[str]) -> str:
+def _suite(laid: LabelledFolder, counts: Counter[str]) -> str:
     """Return the suite whose classes the data set's are, by the layout's mapping or by name."""
     there = {fold(name) for name, count in counts.items() if count}
     for suite, classes in SUITES.items():
@@ -100,7 +100,7 @@ def _suite(laid: Laid, counts: Counter[str]) -> str:
     return ""
 
 
-def _left_out(laid: Laid, counts: Counter[str], suite: str) -> list[str]:
+def _left_out(laid: LabelledFolder, counts: Counter[str], suite: str) -> list[str]:
     gone = [name for name in counts if laid.mapping.get(name) == ""]
     if not suite or not gone:
         return []
@@ -125,11 +125,11 @@ def _settings(found: Found) -> tuple[str, ...]:
     return tuple(settings)
 
 
-def _sizes(root: Path, laid: Laid, progress: Callable[[int], None]) -> tuple[Counter[str], list[SeedProblem]]:
+def _sizes(root: Path, laid: LabelledFolder, progress: Callable[[int], None]) -> tuple[Counter[str], list[SeedProblem]]:
     """Return sizes of images, and which files cannot be read or differ from their image, from headers alone."""
     sizes = _array_sizes(root, laid)
     problems: list[SeedProblem] = []
-    reading = Reading()
+    reading = FrameReading()
     files = [entry for entry in laid.entries if entry.index < 0]
     for number, entry in enumerate(files, start=1):
         now = entry.image
@@ -148,7 +148,7 @@ def _sizes(root: Path, laid: Laid, progress: Callable[[int], None]) -> tuple[Cou
     return sizes, problems
 
 
-def _array_sizes(root: Path, laid: Laid) -> Counter[str]:
+def _array_sizes(root: Path, laid: LabelledFolder) -> Counter[str]:
     """Return sizes of the images of array files, from the arrays' headers."""
     parts = Counter((e.image, PurePosixPath(e.name).parts[0]) for e in laid.entries if e.index >= 0)
     sizes: Counter[str] = Counter()

@@ -12,7 +12,7 @@ from medtest.seeds.datasets.base import Found
 from medtest.seeds.datasets.facts import Facts
 from medtest.seeds.folder_layout import shown
 from medtest.seeds.folder_pairing import Pairing
-from medtest.seeds.frames import Reading, opened_frames
+from medtest.seeds.frames import FrameReading, opened_frames
 
 MOST_SIZES = 4
 """More sizes that nobody published are not named one by one."""
@@ -22,7 +22,7 @@ def sizes_of(root: Path, pairing: Pairing, progress: Callable[[int], None]) -> t
     """Return sizes of images and which files cannot be read or differ from their image, from headers alone."""
     sizes: Counter[str] = Counter()
     problems: list[SeedProblem] = []
-    reading = Reading()
+    reading = FrameReading()
     for number, pair in enumerate(pairing.pairs, start=1):
         now = pair.image
         try:

@@ -13,7 +13,7 @@ from medtest.seeds.datasets.base import Found
 from medtest.seeds.datasets.recognisers.question_files import questions_at
 from medtest.seeds.datasets.tree import Tree
 from medtest.seeds.folder_layout import shown
-from medtest.seeds.frames import Reading, opened_frames
+from medtest.seeds.frames import FrameReading, opened_frames
 from medtest.seeds.question_choice import Gathered, files_of_questions, gather
 from medtest.seeds.question_settings import QuestionFolderSettings
 from medtest.vqa.questions import official
@@ -123,7 +123,7 @@ def _sizes(here: Path, gathered: Gathered, progress: Callable[[int], None]) -> t
     problems: list[SeedProblem] = []
     for number, one in enumerate(gathered.askings, start=1):
         try:
-            with opened_frames(here / one.entry.image, Reading()) as image:
+            with opened_frames(here / one.entry.image, FrameReading()) as image:
                 sizes[f"{image.width}x{image.height}"] += image.count
         except BadFileError as error:
             problems.append(SeedProblem(file=shown(one.entry.image), reason=str(error)))

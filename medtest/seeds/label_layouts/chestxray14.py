@@ -13,10 +13,10 @@ from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found
 from medtest.seeds.folder_layout import LayoutError, natural_key, shown
 from medtest.seeds.folder_seed import table_below
-from medtest.seeds.label_entries import Entry, Laid, fold
+from medtest.seeds.label_entries import LabelEntry, LabelledFolder, fold
 from medtest.seeds.label_layouts.common import Images, list_images
 from medtest.seeds.label_settings import LabelFolderSettings
-from medtest.seeds.label_table import Table, column_name, read_table
+from medtest.seeds.label_table import LabelTable, column_name, read_table
 
 NO_FINDING = "no finding"
 _PATIENT = re.compile(r"(?P<patient>[0-9]{8})_[0-9]{3}")
@@ -44,7 +44,7 @@ class Listed:
     parts: dict[str, list[str]] = field(default_factory=dict)
 
 
-def read_chestxray14(root: Path, found: Found, settings: LabelFolderSettings) -> Laid:
+def read_chestxray14(root: Path, found: Found, settings: LabelFolderSettings) -> LabelledFolder:
     """Read lists and findings, and find the images of the asked part.
 
     Raises:
@@ -62,7 +62,7 @@ def read_chestxray14(root: Path, found: Found, settings: LabelFolderSettings) ->
         )
     part, names = _chosen(listed, settings.split)
     images = Images(list_images(root, [found.images]))
-    laid = Laid(names=CHEST.names, multi=True, classes=CHEST.names, ignored=images.files.ignored)
+    laid = LabelledFolder(names=CHEST.names, multi=True, classes=CHEST.names, ignored=images.files.ignored)
     laid.problems += images.files.problems
     missing = _add(names, listed, images, laid)
     if not laid.entries and not laid.problems:
@@ -78,7 +78,7 @@ def read_chestxray14(root: Path, found: Found, settings: LabelFolderSettings) ->
     return laid
 
 
-def _read(table: Table, name: PurePosixPath, listed: Listed) -> None:
+def _read(table: LabelTable, name: PurePosixPath, listed: Listed) -> None:
     if name.suffix.lower() == ".csv":
         _read_entries(table, listed)
         return
@@ -94,7 +94,7 @@ def _read(table: Table, name: PurePosixPath, listed: Listed) -> None:
             listed.labels[row.cells[0]] = tuple(finding for finding, flag in flags if flag == "1")
 
 
-def _read_entries(table: Table, listed: Listed) -> None:
+def _read_entries(table: LabelTable, listed: Listed) -> None:
     header = [column_name(cell) for cell in table.rows[0].cells]
     if "image_index" not in header or "finding_labels" not in header:
         found, allowed = f"columns {', '.join(table.rows[0].cells[:6])}", "Image Index and Finding Labels among them"
@@ -122,7 +122,7 @@ def _chosen(listed: Listed, split: str) -> tuple[str, list[str]]:
     return part, listed.parts[part]
 
 
-def _add(names: Iterable[str], listed: Listed, images: Images, laid: Laid) -> int:
+def _add(names: Iterable[str], listed: Listed, images: Images, laid: LabelledFolder) -> int:
     """Add images in natural order, and return how many are not there."""
     missing = 0
     for name in sorted(dict.fromkeys(names), key=natural_key):
@@ -139,7 +139,7 @@ def _add(names: Iterable[str], listed: Listed, images: Images, laid: Laid) -> in
             match = _PATIENT.fullmatch(path.stem)
             view = listed.views.get(name, "")
             laid.entries.append(
-                Entry(
+                LabelEntry(
                     image=path,
                     name=path.stem,
                     labels=listed.labels[name],

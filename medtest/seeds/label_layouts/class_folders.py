@@ -12,7 +12,7 @@ from medtest.seeds.datasets.base import Found
 from medtest.seeds.folder_layout import LayoutError, natural_key, shown
 from medtest.seeds.folder_pairing import Files, list_files
 from medtest.seeds.formats import is_ignored
-from medtest.seeds.label_entries import MOST_CLASSES, Entry, Laid, fold
+from medtest.seeds.label_entries import MOST_CLASSES, LabelEntry, LabelledFolder, fold
 from medtest.seeds.label_layouts.common import entry_name, join_masks, masks_among, single
 from medtest.seeds.label_settings import LabelFolderSettings
 
@@ -85,7 +85,7 @@ STYLES: dict[str, Style] = {
 }
 
 
-def read_class_folders(root: Path, found: Found, settings: LabelFolderSettings) -> Laid:
+def read_class_folders(root: Path, found: Found, settings: LabelFolderSettings) -> LabelledFolder:
     """Read folders of classes.
 
     Raises:
@@ -96,7 +96,7 @@ def read_class_folders(root: Path, found: Found, settings: LabelFolderSettings) 
     if len(folders) > MOST_CLASSES:
         raise LayoutError(f"{len(folders):,} folders in {shown(found.where)} are no classes", "name the right folder")
     known = {fold(name): name for name in style.mapping}
-    laid = Laid(names=(), mapping=style.mapping, classes=CAPSULE.names if style.mapping else ())
+    laid = LabelledFolder(names=(), mapping=style.mapping, classes=CAPSULE.names if style.mapping else ())
     names: dict[str, None] = {}
     for folder in folders:
         name = known.get(fold(folder.name), folder.name)
@@ -122,7 +122,9 @@ def class_folders(root: Path, where: PurePosixPath, *, masks: str = "") -> list[
     return sorted(kept, key=lambda path: natural_key(path.name))
 
 
-def _add(root: Path, where: PurePosixPath, folder: PurePosixPath, name: str, style: Style, laid: Laid) -> bool:
+def _add(
+    root: Path, where: PurePosixPath, folder: PurePosixPath, name: str, style: Style, laid: LabelledFolder
+) -> bool:
     """Add the images of one class, and say whether there are any."""
     files = list_files(root, folder)
     laid.problems += files.problems
@@ -137,7 +139,7 @@ def _add(root: Path, where: PurePosixPath, folder: PurePosixPath, name: str, sty
         below = entry_name(path, where)
         match = video.fullmatch(PurePosixPath(below).name) if video else None
         laid.entries.append(
-            Entry(
+            LabelEntry(
                 image=path,
                 name=below,
                 labels=(name,),
@@ -148,7 +150,9 @@ def _add(root: Path, where: PurePosixPath, folder: PurePosixPath, name: str, sty
     return len(laid.entries) > count
 
 
-def _masks(root: Path, folder: PurePosixPath, files: Files, style: Style, laid: Laid) -> dict[str, PurePosixPath]:
+def _masks(
+    root: Path, folder: PurePosixPath, files: Files, style: Style, laid: LabelledFolder
+) -> dict[str, PurePosixPath]:
     """Return masks by the keys of their images, and take those beside images out of the images."""
     if not style.mask_names:
         return {}

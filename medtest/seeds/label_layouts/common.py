@@ -14,10 +14,10 @@ from medtest.seeds.datasets.base import Found
 from medtest.seeds.folder_layout import LayoutError, shown
 from medtest.seeds.folder_pairing import Files, composed, list_files, mask_of
 from medtest.seeds.formats import without_suffix
-from medtest.seeds.label_entries import Entry, Laid
+from medtest.seeds.label_entries import LabelledFolder
 from medtest.seeds.label_settings import LabelFolderSettings
 
-Reader: TypeAlias = Callable[[Path, Found, LabelFolderSettings], Laid]
+Reader: TypeAlias = Callable[[Path, Found, LabelFolderSettings], LabelledFolder]
 """Reads labels and names of images of a data set that was found; opens no image."""
 
 _MASK_NAMES = (re.compile(r"(?P<stem>.+)m", re.S | re.I), re.compile(r"(?P<stem>.+)_a", re.S | re.I))
@@ -85,7 +85,7 @@ def list_images(root: Path, folders: Iterable[PurePosixPath]) -> Files:
     return together
 
 
-def join_masks(root: Path, folder: PurePosixPath, laid: Laid) -> None:
+def join_masks(root: Path, folder: PurePosixPath, laid: LabelledFolder) -> None:
     """Give entries the masks of a folder, by path below it or by name; entries without one stay without.
 
     Raises:
@@ -161,4 +161,13 @@ def entry_name(path: PurePosixPath, folder: PurePosixPath) -> str:
     return str(without_suffix(path.relative_to(folder)))
 
 
-__all__ = ["Entry", "Images", "Laid", "Reader", "entry_name", "join_masks", "key_of", "list_images", "masks_among"]
+__all__ = [
+    "Images",
+    "LabelledFolder",
+    "Reader",
+    "entry_name",
+    "join_masks",
+    "key_of",
+    "list_images",
+    "masks_among",
+]

@@ -12,10 +12,10 @@ from medtest.seeds.datasets.base import Found
 from medtest.seeds.folder_layout import LayoutError, shown
 from medtest.seeds.folder_pairing import composed, list_files
 from medtest.seeds.folder_seed import table_below
-from medtest.seeds.label_entries import Entry, Laid
+from medtest.seeds.label_entries import LabelEntry, LabelledFolder
 from medtest.seeds.label_layouts.common import Images, join_masks, list_images, masks_among
 from medtest.seeds.label_settings import LabelFolderSettings
-from medtest.seeds.label_table import Row, Table, column_name, read_table
+from medtest.seeds.label_table import LabelRow, LabelTable, column_name, read_table
 
 NAMES = ("benign", "malignant", "melanoma", "seborrheic keratosis", "nevus")
 """2016 writes benign and malignant (0 and 1 for its test part); 2017 has a column each for melanoma and seborrheic
@@ -34,7 +34,7 @@ _MASK = r"(?P<stem>.+)_segmentation"
 _IMAGE = re.compile(r"isic_[0-9]+", re.I)
 
 
-def read_isic(root: Path, found: Found, settings: LabelFolderSettings) -> Laid:
+def read_isic(root: Path, found: Found, settings: LabelFolderSettings) -> LabelledFolder:
     """Read one part (training, validation or test) of ISIC 2016 or 2017.
 
     Raises:
@@ -48,7 +48,7 @@ def read_isic(root: Path, found: Found, settings: LabelFolderSettings) -> Laid:
     own = {image: files.by_key[mask][0] for image, mask in masks.items()}
     files.by_key = {key: paths for key, paths in files.by_key.items() if _IMAGE.fullmatch(key.rpartition("/")[2])}
     images = Images(files)
-    laid = Laid(names=NAMES, mapping=MAPPING, classes=DERMOSCOPY.names, ignored=files.ignored)
+    laid = LabelledFolder(names=NAMES, mapping=MAPPING, classes=DERMOSCOPY.names, ignored=files.ignored)
     laid.problems += files.problems
     missing = 0
     for row, label in _labelled(table):
@@ -63,7 +63,7 @@ def read_isic(root: Path, found: Found, settings: LabelFolderSettings) -> Laid:
             missing += 1
             continue
         stem = path.stem
-        laid.entries.append(Entry(image=path, name=stem, labels=(label,), mask=own.get(composed(stem))))
+        laid.entries.append(LabelEntry(image=path, name=stem, labels=(label,), mask=own.get(composed(stem))))
     if not laid.entries and not laid.problems:
         raise LayoutError(
             f"none of the {missing:,} images that {table.where} names is in {shown(found.images)}",
@@ -78,12 +78,12 @@ def read_isic(root: Path, found: Found, settings: LabelFolderSettings) -> Laid:
     return laid
 
 
-def _join(root: Path, folder: PurePosixPath, laid: Laid) -> None:
+def _join(root: Path, folder: PurePosixPath, laid: LabelledFolder) -> None:
     if list_files(root, folder).by_key:
         join_masks(root, folder, laid)
 
 
-def _labelled(table: Table) -> list[tuple[Row, str]]:
+def _labelled(table: LabelTable) -> list[tuple[LabelRow, str]]:
     """Return rows with their labels, in 2017's form (a header, two columns of 0 and 1) or 2016's (two columns)."""
     header = [column_name(cell) for cell in table.rows[0].cells]
     if "melanoma" in header:
@@ -95,7 +95,7 @@ def _labelled(table: Table) -> list[tuple[Row, str]]:
     return [(row, _of_2016(table, row)) for row in table.rows]
 
 
-def _of_2017(table: Table, row: Row, melanoma: int, keratosis: int) -> str:
+def _of_2017(table: LabelTable, row: LabelRow, melanoma: int, keratosis: int) -> str:
     if _flag(table, row, melanoma):
         return "melanoma"
     if keratosis >= 0:
@@ -103,16 +103,16 @@ def _of_2017(table: Table, row: Row, melanoma: int, keratosis: int) -> str:
     return "benign"
 
 
-def _flag(table: Table, row: Row, place: int) -> bool:
+def _flag(table: LabelTable, row: LabelRow, place: int) -> bool:
     return _value(table, row, row.cells[place], {"0": False, "0.0": False, "1": True, "1.0": True})
 
 
-def _of_2016(table: Table, row: Row) -> str:
+def _of_2016(table: LabelTable, row: LabelRow) -> str:
     names = {"benign": False, "malignant": True, "0": False, "0.0": False, "1": True, "1.0": True}
     return "malignant" if _value(table, row, row.cells[1].lower(), names) else "benign"
 
 
-def _value(table: Table, row: Row, text: str, known: dict[str, bool]) -> bool:
+def _value(table: LabelTable, row: LabelRow, text: str, known: dict[str, bool]) -> bool:
     if text not in known:
         raise UserMistakes([table.mistake(repr(text), line=row.line, key="table", allowed=", ".join(known))])
     return known[text]

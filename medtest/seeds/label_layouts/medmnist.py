@@ -15,7 +15,7 @@ from medtest.seeds.datasets.base import Found
 from medtest.seeds.datasets.facts import known
 from medtest.seeds.folder_layout import LayoutError, shown
 from medtest.seeds.folder_seed import table_below
-from medtest.seeds.label_entries import Entry, Laid
+from medtest.seeds.label_entries import LabelEntry, LabelledFolder
 from medtest.seeds.label_settings import LabelFolderSettings
 from medtest.seeds.npz_file import Member, items_of, npz_members, read_whole
 
@@ -30,7 +30,7 @@ def medmnist_id(stem: str) -> str:
     return match["name"] if match and match["name"] in known() else ""
 
 
-def read_medmnist(root: Path, found: Found, settings: LabelFolderSettings) -> Laid:
+def read_medmnist(root: Path, found: Found, settings: LabelFolderSettings) -> LabelledFolder:
     """Read labels of the asked part; images are read one at a time, when they are needed.
 
     Raises:
@@ -55,12 +55,12 @@ def read_medmnist(root: Path, found: Found, settings: LabelFolderSettings) -> La
     highest = max((int(array.max(initial=0)) for array in labels.values()), default=0)
     count = width if multi else highest + 1
     names = facts.classes if facts is not None and len(facts.classes) >= count else tuple(map(str, range(count)))
-    laid = Laid(names=names, multi=multi)
+    laid = LabelledFolder(names=names, multi=multi)
     for part, array in labels.items():
         digits = len(str(max(0, len(array) - 1)))
         for index, row in enumerate(array):
             own = tuple(n for n, flag in zip(names, row, strict=False) if flag) if multi else (names[int(row[0])],)
-            laid.entries.append(Entry(image=name, name=f"{part}/{index:0{digits}d}", labels=own, index=index))
+            laid.entries.append(LabelEntry(image=name, name=f"{part}/{index:0{digits}d}", labels=own, index=index))
     if len(taken) < len(parts):
         laid.notices.append(f"The {taken[0]} part is taken, {len(laid.entries):,} images; split: all takes every part.")
     return laid

@@ -10,10 +10,10 @@ from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found
 from medtest.seeds.folder_layout import LayoutError, shown
 from medtest.seeds.folder_seed import table_below
-from medtest.seeds.label_entries import Entry, Laid
+from medtest.seeds.label_entries import LabelEntry, LabelledFolder
 from medtest.seeds.label_layouts.common import Images, list_images
 from medtest.seeds.label_settings import LabelFolderSettings
-from medtest.seeds.label_table import Table, column_name, read_table
+from medtest.seeds.label_table import LabelTable, column_name, read_table
 
 GRADES = ("0", "1", "2", "3")
 """Grades of retinopathy by microaneurysms, haemorrhages and new vessels (Decencière et al. 2014)."""
@@ -23,7 +23,7 @@ _GRADE = ("retinopathy_grade", "retinopathy_grades", "dr_grade", "adjudicated_dr
 _DEPARTMENT = ("ophthalmologic_department", "department")
 
 
-def read_messidor(root: Path, found: Found, settings: LabelFolderSettings) -> Laid:
+def read_messidor(root: Path, found: Found, settings: LabelFolderSettings) -> LabelledFolder:
     """Read every table of grades and find its images.
 
     Raises:
@@ -31,7 +31,7 @@ def read_messidor(root: Path, found: Found, settings: LabelFolderSettings) -> La
         LayoutError: None of the images is there.
     """
     images = Images(list_images(root, [found.images]))
-    laid = Laid(
+    laid = LabelledFolder(
         names=GRADES,
         mapping=dict(zip(GRADES, FUNDUS.names, strict=True)),
         classes=FUNDUS.names,
@@ -56,7 +56,7 @@ def read_messidor(root: Path, found: Found, settings: LabelFolderSettings) -> La
     return laid
 
 
-def _add(table: Table, images: Images, laid: Laid) -> int:
+def _add(table: LabelTable, images: Images, laid: LabelledFolder) -> int:
     """Add the images of one table, and return how many of them are not there."""
     header = [column_name(cell) for cell in table.rows[0].cells]
     places = [next((header.index(name) for name in names if name in header), -1) for names in (_IMAGE, _GRADE)]
@@ -87,5 +87,5 @@ def _add(table: Table, images: Images, laid: Laid) -> int:
         else:
             taken.add(path)
             strata = (("department", cells[department]),) if department >= 0 else ()
-            laid.entries.append(Entry(image=path, name=path.stem, labels=(cells[grade],), strata=strata))
+            laid.entries.append(LabelEntry(image=path, name=path.stem, labels=(cells[grade],), strata=strata))
     return missing

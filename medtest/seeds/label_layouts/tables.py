@@ -12,10 +12,10 @@ from medtest.seeds.datasets.base import Found
 from medtest.seeds.folder_layout import LayoutError, shown
 from medtest.seeds.folder_metadata import CLUSTER_COLUMNS, ID_COLUMNS
 from medtest.seeds.folder_seed import table_below
-from medtest.seeds.label_entries import Entry, Laid, fold
+from medtest.seeds.label_entries import LabelEntry, LabelledFolder, fold
 from medtest.seeds.label_layouts.common import Images, entry_name, join_masks, list_images
 from medtest.seeds.label_settings import LabelFolderSettings
-from medtest.seeds.label_table import Row, Table, column_name, read_table
+from medtest.seeds.label_table import LabelRow, LabelTable, column_name, read_table
 
 IMAGE_COLUMNS = (*ID_COLUMNS, "image_index", "image_name", "images", "img", "path", "filepath", "file_path")
 """Columns that may name the image, in the order they are preferred."""
@@ -67,7 +67,7 @@ class Columns:
     cluster: int = -1
 
 
-def read_label_table(root: Path, found: Found, settings: LabelFolderSettings) -> Laid:
+def read_label_table(root: Path, found: Found, settings: LabelFolderSettings) -> LabelledFolder:
     """Read a CSV of labels and find its images.
 
     Raises:
@@ -79,7 +79,7 @@ def read_label_table(root: Path, found: Found, settings: LabelFolderSettings) ->
     images = Images(list_images(root, [found.images]))
     columns, rows = _columns(table, images, settings)
     table.even(rows, len(columns.names))
-    laid = Laid(names=(), ignored=images.files.ignored, problems=list(images.files.problems))
+    laid = LabelledFolder(names=(), ignored=images.files.ignored, problems=list(images.files.problems))
     multi = _read_rows(table, columns, rows, settings, images, found.images, laid)
     laid.multi = multi
     masks = PurePosixPath(settings.masks) if settings.masks else found.masks
@@ -91,7 +91,7 @@ def read_label_table(root: Path, found: Found, settings: LabelFolderSettings) ->
     return laid
 
 
-def _columns(table: Table, images: Images, settings: LabelFolderSettings) -> tuple[Columns, list[Row]]:
+def _columns(table: LabelTable, images: Images, settings: LabelFolderSettings) -> tuple[Columns, list[LabelRow]]:
     """Say which column is what, and return the rows below the header; two columns need none."""
     first, rest = table.rows[0], list(table.rows[1:])
     names = tuple(column_name(cell) for cell in first.cells)
@@ -135,7 +135,7 @@ def _place(names: Sequence[str], wanted: Sequence[str], but: int = -1) -> int:
 
 
 def _flags(
-    rows: Sequence[Row], names: Sequence[str], but: Sequence[int], settings: LabelFolderSettings
+    rows: Sequence[LabelRow], names: Sequence[str], but: Sequence[int], settings: LabelFolderSettings
 ) -> tuple[int, ...]:
     """Return the places of columns that hold 0 and 1 alone; where the suite states classes, those it speaks of."""
     spoken = {fold(name) for name in (*settings.classes, *settings.mapping)}
@@ -150,13 +150,13 @@ def _flags(
 
 
 def _read_rows(
-    table: Table,
+    table: LabelTable,
     columns: Columns,
-    rows: Sequence[Row],
+    rows: Sequence[LabelRow],
     settings: LabelFolderSettings,
     images: Images,
     folder: PurePosixPath,
-    laid: Laid,
+    laid: LabelledFolder,
 ) -> bool:
     """Add an entry for each row, and say whether several labels may be true at once."""
     several = settings.multi is not False
@@ -174,7 +174,7 @@ def _read_rows(
         if path is None:
             continue
         laid.entries.append(
-            Entry(
+            LabelEntry(
                 image=path,
                 name=entry_name(path, folder),
                 labels=labels,
@@ -192,7 +192,7 @@ def _read_rows(
     return multi
 
 
-def _labels(row: Row, columns: Columns, separator: str) -> tuple[str, ...]:
+def _labels(row: LabelRow, columns: Columns, separator: str) -> tuple[str, ...]:
     if columns.classes:
         return tuple(columns.shown[place] for place in columns.classes if row.cells[place] in TRUE)
     cell = row.cells[columns.label]
@@ -201,7 +201,7 @@ def _labels(row: Row, columns: Columns, separator: str) -> tuple[str, ...]:
 
 
 def _image(
-    table: Table, row: Row, name: str, images: Images, seen: dict[PurePosixPath, int], laid: Laid
+    table: LabelTable, row: LabelRow, name: str, images: Images, seen: dict[PurePosixPath, int], laid: LabelledFolder
 ) -> PurePosixPath | None:
     """Return the file that a row names; what is wrong with it becomes a problem."""
     reason = ""

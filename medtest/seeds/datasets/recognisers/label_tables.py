@@ -19,7 +19,7 @@ _TABLE = re.compile(
 )
 
 
-class LabelTables(Recogniser):
+class LabelTableFiles(Recogniser):
     """CSVs by their names alone: labels.csv, groundtruth.csv, train.csv and their kind."""
 
     name = "images and a table of labels"
