@@ -234,7 +234,7 @@ def processor_time(seeds: int) -> None:
     from medtest.runner.execute import Outbox, UnitRunner
     from medtest.runner.messages import UnitTask
     from medtest.runner.parts import Parts
-    from medtest.runner.privacy import Names, Scrubber
+    from medtest.runner.privacy import Scrubber, ShownNames
     from medtest.runner.rows import RowMaker
 
     suite = make_suite("pranet", seeds)
@@ -242,7 +242,7 @@ def processor_time(seeds: int) -> None:
     system = Clocked("pranet", suite.systems[0].settings)
     system.open(device="cpu", threads=1)
     groups = {name: relation.group for name, relation in parts_.relations.items()}
-    names = Names()
+    names = ShownNames()
     maker = RowMaker(
         suite=("benchmark", "1"),
         groups=groups,

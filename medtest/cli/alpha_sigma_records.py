@@ -10,7 +10,7 @@ from medtest.errors import Mistake, OutputProblem, UserMistakes, nearest_name
 from medtest.oracles import criteria
 from medtest.results.records_io import RECORDS, Records
 from medtest.results.series import SeriesSet
-from medtest.results.series_records import Shape, series_sets
+from medtest.results.series_records import CurveSettings, series_sets
 from medtest.results.wanted import Wanted
 
 
@@ -42,7 +42,7 @@ def sets_of_records(
         of_suite = {system: records for system, (records, _) in systems.items()}
         wanted = next((w for _, w in systems.values() if w is not None), None)
         column = _score(score, wanted, of_suite)
-        shape = Shape(
+        shape = CurveSettings(
             include_source=wanted is not None and wanted.include_source,
             min_step=min_step if min_step is not None else (0.0 if wanted is None else wanted.min_step),
         )

@@ -20,7 +20,7 @@ from medtest.errors import SEVERITY_ORDER, ExitCode, MedtestError, UserMistakes
 from medtest.paths import home
 from medtest.suite.checks import NOTHING
 from medtest.suite.compose import Loaded, needs_data, settle, task_overrides
-from medtest.suite.hydra_source import Places
+from medtest.suite.hydra_source import ConfigFolders
 from medtest.suite.model import Invocation, KeptFollowUps
 from medtest.systems.asking import BudgetLimits
 
@@ -72,7 +72,7 @@ class Job:
         parents: MLflow's parent runs of the sweep, made by the first jobs that are tracked.
     """
 
-    places: Places
+    places: ConfigFolders
     called: str = ""
     typed: tuple[str, ...] = ()
     listed: bool = False

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import argparse
 
     from medtest.cli.jobs import Job, JobResult
-    from medtest.suite.hydra_source import Places
+    from medtest.suite.hydra_source import ConfigFolders
     from medtest.suite.overrides import Prepared
 
 _FLAGS = ("--help", "--version", "--multirun", "--config-dir", "--hydra-help", "--cfg", "--info", "--shell-completion")
@@ -80,7 +80,7 @@ def _called_as() -> str:
 
 
 def _main(typed: list[str], called: str) -> int:
-    from medtest.suite.hydra_source import Places
+    from medtest.suite.hydra_source import ConfigFolders
     from medtest.suite.overrides import prepare
 
     args = _arguments(typed)
@@ -91,7 +91,7 @@ def _main(typed: list[str], called: str) -> int:
     suites = _folders("suite_dir", [str(folder) for folder in ready.suite_folders], mistakes)
     if mistakes:
         raise UserMistakes(mistakes)
-    places = Places(suites=suites, configs=configs)
+    places = ConfigFolders(suites=suites, configs=configs)
     if args.hydra_help or args.cfg or args.info is not None or args.shell_completion:
         return _hydra_itself(args, ready, places)
     from medtest.cli.jobs import Job, gravest
@@ -148,7 +148,7 @@ def _folders(key: str, given: Sequence[str], mistakes: list[Mistake]) -> tuple[P
 # --- Hydra ------------------------------------------------------------------------------------------------------
 
 
-def _hydra(places: Places) -> Any:
+def _hydra(places: ConfigFolders) -> Any:
     from hydra import version
     from hydra._internal.hydra import Hydra
     from hydra.core.global_hydra import GlobalHydra
@@ -162,7 +162,7 @@ def _hydra(places: Places) -> Any:
     return Hydra.create_main_hydra2(task_name="medtest", config_search_path=search_path(places))
 
 
-def _in_our_words(places: Places, do: Any) -> Any:
+def _in_our_words(places: ConfigFolders, do: Any) -> Any:
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
@@ -174,7 +174,7 @@ def _in_our_words(places: Places, do: Any) -> Any:
         raise rephrase(error, places) from error
 
 
-def _single(job: Job, ready: Prepared, places: Places) -> JobResult:
+def _single(job: Job, ready: Prepared, places: ConfigFolders) -> JobResult:
     hydra = _hydra(places)
     returned = _in_our_words(
         places,
@@ -201,7 +201,7 @@ def _one_sweep() -> Iterator[None]:
             del os.environ[SWEEP_VARIABLE]
 
 
-def _sweep(job: Job, ready: Prepared, places: Places) -> list[JobResult]:
+def _sweep(job: Job, ready: Prepared, places: ConfigFolders) -> list[JobResult]:
     from medtest.cli.jobs import show_summary
 
     hydra = _hydra(places)
@@ -228,7 +228,7 @@ def _sweep(job: Job, ready: Prepared, places: Places) -> list[JobResult]:
     return results
 
 
-def _hydra_itself(args: argparse.Namespace, ready: Prepared, places: Places) -> int:
+def _hydra_itself(args: argparse.Namespace, ready: Prepared, places: ConfigFolders) -> int:
     from hydra._internal.utils import get_args_parser
 
     hydra = _hydra(places)

@@ -17,7 +17,7 @@ from medtest.followups.worker import MakeJob, MakeTask, UnitMade
 from medtest.runner.folder import utc_now
 from medtest.runner.layout import usable_cores
 from medtest.runner.parts import Parts
-from medtest.runner.privacy import Names, load_key
+from medtest.runner.privacy import ShownNames, load_key
 from medtest.suite.model import Invocation, Suite
 from medtest.suite.plan import Plan, Unit, is_chosen
 
@@ -56,7 +56,7 @@ class Making:
         owned = [(number, ref) for number, source in enumerate(parts.sources) for ref in source.refs()]
         self._owners = [number for number, _ in owned]
         self._plan = Plan([ref for _, ref in owned], parts.relations, _BATCH)
-        names = Names(load_key(invocation.home) if suite.privacy.seed_ids == "hashed" else None)
+        names = ShownNames(load_key(invocation.home) if suite.privacy.seed_ids == "hashed" else None)
         self._names = names
         self._recipe = Recipe(suite, parts.relations, names)
         self.key = self._recipe.suite_key(suite, parts.sources)

@@ -14,7 +14,7 @@ from medtest.cases import Address, Json, PreparedSeed, image_sha256
 from medtest.followups.files import mask_sha256
 from medtest.preparation import REVISION as PREPARATION_REVISION
 from medtest.relations.base import Relation
-from medtest.runner.privacy import Names, key_fingerprint
+from medtest.runner.privacy import ShownNames, key_fingerprint
 from medtest.seeds.base import SeedSource
 from medtest.suite.composed import counted_settings
 from medtest.suite.digest import digest_of
@@ -33,7 +33,7 @@ class Recipe:
         names: How ids are shown; keys are made of shown ids, so that nobody can try names on them.
     """
 
-    def __init__(self, suite: Suite, relations: Mapping[str, Relation], names: Names) -> None:
+    def __init__(self, suite: Suite, relations: Mapping[str, Relation], names: ShownNames) -> None:
         self._seed = suite.seed
         self._names = names
         self._preparation: dict[str, Json] = {**suite.prepare.covers(), "revision": PREPARATION_REVISION}

@@ -19,8 +19,8 @@ from medtest.followups.store import FollowUpStore, names_of
 from medtest.oracles.masks import move_mask
 from medtest.preparation import prepare
 from medtest.runner.messages import Failed
-from medtest.runner.parts import Made, Parts, describe
-from medtest.runner.privacy import Names, Scrubber
+from medtest.runner.parts import MadeCase, Parts, describe
+from medtest.runner.privacy import Scrubber, ShownNames
 from medtest.runner.worker import main as run_worker
 from medtest.suite.model import Suite
 
@@ -132,7 +132,7 @@ class MakeSession:
         job = self._job
         try:
             self._parts = Parts(job.suite, None if job.data is None else Path(job.data), _BATCH)
-            names = Names(job.hash_key)
+            names = ShownNames(job.hash_key)
             self._recipe = Recipe(job.suite, self._parts.relations, names)
             self._names = names
             self._scrub = Scrubber(names, job.hide)
@@ -177,7 +177,7 @@ class MakeSession:
         return self._store
 
     @property
-    def names(self) -> Names:
+    def names(self) -> ShownNames:
         """How ids are shown."""
         return self._names
 
@@ -280,7 +280,9 @@ class _Unit:
         self._counts["made"] += 1
         return self._entry(seed, key, made, original, source_mask, mask=mask)
 
-    def _entry(self, seed: PreparedSeed, key: str, made: Made, original: str, source_mask: str, *, mask: str) -> Entry:
+    def _entry(
+        self, seed: PreparedSeed, key: str, made: MadeCase, original: str, source_mask: str, *, mask: str
+    ) -> Entry:
         at, ref, follow = self._at, self._task.ref, made.follow
         plan = next(p for p in at.parts.suite.relations if p.id == made.address.relation)
         relation = at.parts.relations[made.address.relation]
@@ -309,7 +311,7 @@ class _Unit:
             **common,
         )
 
-    def _expected(self, seed: PreparedSeed, made: Made, source_mask: str) -> str:
+    def _expected(self, seed: PreparedSeed, made: MadeCase, source_mask: str) -> str:
         """Keep the expected mask of a follow-up: the source's, moved where the relation moves it."""
         if seed.mask is None or made.follow is None:
             return ""

@@ -56,7 +56,7 @@ WRONG_SOURCE = "the label of the source image is wrong already"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judgement:
+class CriterionResult:
     """What a criterion says of many cases.
 
     Attributes:
@@ -119,7 +119,7 @@ def _pair(columns: Mapping[str, ArrayLike], name: str, against: str) -> tuple[Fl
     return np.ones_like(artefact) if before is None else np.asarray(columns[before], dtype=np.float64), artefact
 
 
-def judge(columns: Mapping[str, ArrayLike], *, score: str, threshold: float, against: str) -> Judgement:
+def judge(columns: Mapping[str, ArrayLike], *, score: str, threshold: float, against: str) -> CriterionResult:
     """Judge many cases under one criterion.
 
     Args:
@@ -147,7 +147,7 @@ def judge(columns: Mapping[str, ArrayLike], *, score: str, threshold: float, aga
             failed = failed | zero
     if applies is None or violated is None or failed is None:
         raise ValueError(f"the rule {score!r} looks at no score")
-    return Judgement(applies=applies, violated=violated & applies, source_failed=failed)
+    return CriterionResult(applies=applies, violated=violated & applies, source_failed=failed)
 
 
 def _number(value: Any) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from medtest.report.answer_heat import question_words
-from medtest.results.answer_worst import Illustration, Said
+from medtest.results.answer_worst import GivenAnswer, Illustration
 from medtest.vqa.wording import plain_value
 
 _MOST_WORDS = 90
@@ -55,7 +55,7 @@ def _flips(one: Illustration, marked: int) -> str:
     return words if marked == one.flips else f"{words}; {marked:,} of them under the follow-ups shown here"
 
 
-def _cell(said: Said | None, of: str, source: Said | None, *, first: bool) -> dict[str, Any]:
+def _cell(said: GivenAnswer | None, of: str, source: GivenAnswer | None, *, first: bool) -> dict[str, Any]:
     if said is None:
         return {"value": "", "words": "", "kind": "none", "flipped": False, "mark": "", "title": "not asked"}
     value = _CUT.get(said.why) or _STATES.get(said.state) or plain_value(said.value, of)

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from medtest.report.material import picture_of, sample_index
-from medtest.report.replayed import Kind, Picture, write_pictures
+from medtest.report.replayed import PictureKind, ReplayedPicture, write_pictures
 from medtest.results.answer_worst import Illustration
 from medtest.runner.folder import writing
 from medtest.suite.model import Invocation, Suite
 
-SHEETS = Kind(
+SHEETS = PictureKind(
     index="asked.json",
     files="asked-*.png",
     gained=("widths",),
@@ -78,10 +78,10 @@ def _pictures(folder: Path, entry: dict[str, Any] | None) -> list[str]:
     return found
 
 
-def _picture(number: int, one: Illustration) -> Picture:
+def _picture(number: int, one: Illustration) -> ReplayedPicture:
     addresses = [one.address(shown) for shown in one.pictures]
     entry = {"file": f"asked-{number:02d}.png", "addresses": addresses}
-    return Picture(entry=entry, addresses=addresses, draw=lambda images, path: {"widths": _save(images, path)})
+    return ReplayedPicture(entry=entry, addresses=addresses, draw=lambda images, path: {"widths": _save(images, path)})
 
 
 def _save(images: Sequence[Any], path: Path) -> list[int]:

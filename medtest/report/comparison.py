@@ -14,7 +14,7 @@ from medtest.report import figures, sections
 from medtest.report.answer_heat import system_heats
 from medtest.report.conclusions import conclusions, rests_on
 from medtest.report.flip_heat import system_heat
-from medtest.report.heat import Rates, interval, percent
+from medtest.report.heat import EfrRows, interval, percent
 from medtest.report.intervals import legend, short_words
 from medtest.report.material import Material
 from medtest.report.page import render
@@ -209,7 +209,7 @@ def _mean_name(score: str) -> str:
 
 def _shown(group: Group, links: Mapping[str, str]) -> dict[str, Any]:
     materials = group.materials
-    rates = [Rates(material.tables.efr) for material in materials]
+    rates = [EfrRows(material.tables.efr) for material in materials]
     primary = criterion_keys(materials[0])
     clusters = cluster_word(materials[0])
     rests = None if group.common is None else rests_on([one.system for one in group.own], group.common)
@@ -239,7 +239,7 @@ def _shown(group: Group, links: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _system_line(material: Material, own: Material, rates: Rates, link: str) -> dict[str, Any]:
+def _system_line(material: Material, own: Material, rates: EfrRows, link: str) -> dict[str, Any]:
     row = rates.get(relation=efr.OVERALL, **criterion_keys(material))
     results = own.tables.gates
     held = sum(result.held for result in results)

@@ -14,7 +14,7 @@ from medtest.oracles.criteria import NO_THRESHOLD
 from medtest.records import SOURCE_FAILED
 from medtest.report.answer_accuracy import hidden_words
 from medtest.report.answers import floor_words
-from medtest.report.heat import SUMS, Rates, beside, percent
+from medtest.report.heat import SUMS, EfrRows, beside, percent
 from medtest.report.material import Material
 from medtest.report.words import criterion_keys
 from medtest.results import efr
@@ -38,7 +38,7 @@ def efr_view(materials: Sequence[Material]) -> RenderableType:
 def _one_view(materials: Sequence[Material]) -> RenderableType:
     first = materials[0]
     keys = criterion_keys(first)
-    rates = [Rates(material.tables.efr) for material in materials]
+    rates = [EfrRows(material.tables.efr) for material in materials]
     against = {"truth": "", "source": ", against the source's answer", "input": ", against the input"}[keys["against"]]
     limit = "" if keys["score"] in NO_THRESHOLD else f", t = {keys['threshold']:g}"
     simulated = "SIMULATED, no product: " if first.simulated else ""
@@ -73,18 +73,18 @@ def _one_view(materials: Sequence[Material]) -> RenderableType:
     )
 
 
-def _pairs(rates: Sequence[Rates], materials: Sequence[Material]) -> list[tuple[Rates, Material]]:
+def _pairs(rates: Sequence[EfrRows], materials: Sequence[Material]) -> list[tuple[EfrRows, Material]]:
     return list(zip(rates, materials, strict=True))
 
 
-def _cell(rates: Rates, relation: str, material: Material) -> str:
+def _cell(rates: EfrRows, relation: str, material: Material) -> str:
     row = rates.get(relation=relation, **criterion_keys(material))
     if row is None or not int(row["cases"]):
         return "no case"
     return f"{row['efr_percent']:5.1f} [{row['ci_low']:4.1f}, {row['ci_high']:5.1f}]"
 
 
-def _left_out(rates: Rates, material: Material) -> str:
+def _left_out(rates: EfrRows, material: Material) -> str:
     row = rates.get(relation=efr.OVERALL, **criterion_keys(material))
     if row is None:
         return f"{material.system}: no case could be judged."
@@ -167,7 +167,7 @@ def gates_view(materials: Sequence[Material]) -> RenderableType | None:
 
 def one_line(material: Material) -> str:
     """Return a system's result in one line, for the summary of a sweep."""
-    row = Rates(material.tables.efr).get(relation=efr.OVERALL, **criterion_keys(material))
+    row = EfrRows(material.tables.efr).get(relation=efr.OVERALL, **criterion_keys(material))
     rate = "no case judged" if row is None or not int(row["cases"]) else f"EFR {percent(row['efr_percent'])}"
     of = f" ({material.coverage})" if material.coverage else ""
     return f"{material.system}{' (simulated)' if material.simulated else ''}: {rate}{of}"

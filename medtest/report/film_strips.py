@@ -11,19 +11,21 @@ from typing import Any
 
 from medtest.cases import Image
 from medtest.report.material import sample_index
-from medtest.report.replayed import Kind, Picture, write_pictures
+from medtest.report.replayed import PictureKind, ReplayedPicture, write_pictures
 from medtest.results.decisions import labels_of
-from medtest.results.films import Film, Frame
+from medtest.results.films import FilmSequence, StripFrame
 from medtest.runner.films import FilmFrame, draw_film
 from medtest.runner.folder import writing
 from medtest.suite.model import Invocation, Suite
 
-FILMS = Kind(index="films.json", files="film-*.png", undrawn="a film strip could not be drawn")
+FILMS = PictureKind(index="films.json", files="film-*.png", undrawn="a film strip could not be drawn")
 NONE_TRUE = "none"
 """What stands for an answer without any label."""
 
 
-def write_films(suite: Suite, invocation: Invocation, folder: Path, films: Sequence[Film], system: str) -> list[str]:
+def write_films(
+    suite: Suite, invocation: Invocation, folder: Path, films: Sequence[FilmSequence], system: str
+) -> list[str]:
     """Draw the film strips of one system and write their index; those that lie there already are kept.
 
     The frames are made again; nothing is asked of the system, for its answers are in the records.
@@ -50,7 +52,7 @@ def film_index(folder: Path) -> list[dict[str, Any]]:
     return sample_index(folder, FILMS.index)
 
 
-def _picture(number: int, film: Film, system: str) -> Picture:
+def _picture(number: int, film: FilmSequence, system: str) -> ReplayedPicture:
     seed = re.sub(r"[^A-Za-z0-9_-]+", "-", film.seed_id)[:40]
     name = f"film-{number:02d}-{film.relation}-s{film.severity}-r{film.repeat}-{seed}.png"
     entry = {"file": name, "address": film.address(0), **json.loads(json.dumps(asdict(film)))}
@@ -59,10 +61,10 @@ def _picture(number: int, film: Film, system: str) -> Picture:
         _save(images, film, system, path)
         return {}
 
-    return Picture(entry=entry, addresses=[film.address(frame.frame) for frame in film.frames], draw=draw)
+    return ReplayedPicture(entry=entry, addresses=[film.address(frame.frame) for frame in film.frames], draw=draw)
 
 
-def _save(images: Sequence[Image | None], film: Film, system: str, path: Path) -> None:
+def _save(images: Sequence[Image | None], film: FilmSequence, system: str, path: Path) -> None:
     from PIL import Image as Pictures
 
     frames = [
@@ -74,7 +76,7 @@ def _save(images: Sequence[Image | None], film: Film, system: str, path: Path) -
         Pictures.fromarray(picture).save(file, format="PNG")
 
 
-def _lines(frame: Frame) -> list[str]:
+def _lines(frame: StripFrame) -> list[str]:
     """Return what stands below a frame: its number, then its labels."""
     if frame.label is None:
         return [f"frame {frame.frame}", frame.verdict]
@@ -84,12 +86,12 @@ def _lines(frame: Frame) -> list[str]:
     return [f"frame {frame.frame}", *labels]
 
 
-def _title(film: Film, system: str) -> str:
+def _title(film: FilmSequence, system: str) -> str:
     level = f", difficulty {film.severity}" if film.severity else ""
     return f"{film.relation}{level}  ·  {film.dataset}/{film.seed_id}  ·  {system}"
 
 
-def _detail(film: Film) -> str:
+def _detail(film: FilmSequence) -> str:
     changed = sum(frame.flipped for frame in film.frames)
     truth = "" if film.expected is None else f"; expected: {', '.join(labels_of(film.expected)) or NONE_TRUE}"
     return f"{changed} of {film.comparisons} comparisons with the reference frame differ{truth}"

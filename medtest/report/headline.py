@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from medtest.cases import UNCHANGED
 from medtest.report import sections
 from medtest.report.gates import gates
-from medtest.report.heat import Rates, percent
+from medtest.report.heat import EfrRows, percent
 from medtest.report.material import Material
 from medtest.report.words import criterion_keys
 from medtest.results import efr, gate_log
@@ -37,7 +37,7 @@ class Headline:
 
 def headline_of(material: Material, name: str) -> Headline:
     """Return a system's row: the primary criterion over all its cases."""
-    rates, primary = Rates(material.tables.efr), criterion_keys(material)
+    rates, primary = EfrRows(material.tables.efr), criterion_keys(material)
     row = rates.get(relation=efr.OVERALL, **primary)
     floor = rates.get(relation=UNCHANGED, **primary)
     found: dict[str, float] = {}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SUMS = (efr.OVERALL, efr.OVERALL_CELLS)
 
 
-class Rates:
+class EfrRows:
     """Rows of the EFR table by their keys.
 
     Args:
@@ -123,7 +123,7 @@ def beside(row: Mapping[str, Any]) -> str:
 
 
 def heat(
-    rates: Rates,
+    rates: EfrRows,
     *,
     title: str,
     columns: Sequence[tuple[str, Mapping[str, Any]]],

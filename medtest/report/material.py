@@ -28,7 +28,7 @@ _QUALITY = 80
 
 
 @dataclass(frozen=True, kw_only=True)
-class Strip:
+class SampleStrip:
     """A sample strip as the report shows it.
 
     Attributes:
@@ -151,11 +151,11 @@ def picture_of(folder: Path, entry: Mapping[str, Any]) -> Path | None:
     return path if path.stat().st_size <= _MAX_BYTES else None
 
 
-def strips(folder: Path, entries: Sequence[Mapping[str, Any]]) -> list[Strip]:
+def strips(folder: Path, entries: Sequence[Mapping[str, Any]]) -> list[SampleStrip]:
     """Return the pictures as JPEG inside the page; what cannot be decoded is left out."""
     from PIL import Image, UnidentifiedImageError
 
-    found: list[Strip] = []
+    found: list[SampleStrip] = []
     for entry in entries:
         path = picture_of(folder, entry)
         if path is None:
@@ -172,5 +172,5 @@ def strips(folder: Path, entries: Sequence[Mapping[str, Any]]) -> list[Strip]:
         buffer = io.BytesIO()
         shown.save(buffer, "JPEG", quality=_QUALITY, optimize=True)
         data = "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
-        found.append(Strip(facts=entry, data=data, width=shown.width, height=shown.height))
+        found.append(SampleStrip(facts=entry, data=data, width=shown.width, height=shown.height))
     return found

@@ -10,14 +10,14 @@ import medtest
 from medtest.cases import UNCHANGED
 from medtest.oracles import criteria
 from medtest.report.headline import Headline, headline_of
-from medtest.report.heat import Rates
+from medtest.report.heat import EfrRows
 from medtest.report.material import SAMPLES, Material, picture_of, sample_index
 from medtest.report.words import criterion_keys
 from medtest.results import efr
 from medtest.results.gate_log import FILE as GATES
 from medtest.results.tables import FOLDER, overall_row
 from medtest.runner.case_set import FILE as CASES
-from medtest.tracking import Child, Picture, flat_params
+from medtest.tracking import Child, LoggedPicture, flat_params
 from medtest.tracking.runs_page import GATE, HEADLINE, SUITE
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def metrics(material: Material, head: Headline) -> dict[str, float | dict[int, f
 
 def _curves(material: Material) -> dict[str, dict[int, float]]:
     """Return the rate of each relation by severity."""
-    rates, primary = Rates(material.tables.efr), criterion_keys(material)
+    rates, primary = EfrRows(material.tables.efr), criterion_keys(material)
     found: dict[str, dict[int, float]] = {}
     for name in rates.plain_relations:
         if name == UNCHANGED:
@@ -170,7 +170,7 @@ def _shown(material: Material) -> dict[str, Any]:
     }
 
 
-def _pictures(material: Material) -> list[Picture]:
+def _pictures(material: Material) -> list[LoggedPicture]:
     if material.wanted.images == "none":
         return []
     numbers: dict[str, int] = {}
@@ -182,7 +182,7 @@ def _pictures(material: Material) -> list[Picture]:
         kind = str(entry.get("kind", "sample"))
         step = numbers.get(kind, 0)
         numbers[kind] = step + 1
-        pictures.append(Picture(key=f"samples/{kind}", step=step, path=path))
+        pictures.append(LoggedPicture(key=f"samples/{kind}", step=step, path=path))
     return pictures
 
 

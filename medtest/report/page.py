@@ -15,7 +15,7 @@ from medtest.report.answers import answer_cards, answers
 from medtest.report.cases import cases
 from medtest.report.first_page import first_page
 from medtest.report.gates import gates
-from medtest.report.heat import Rates, beside, heat, interval, percent
+from medtest.report.heat import EfrRows, beside, heat, interval, percent
 from medtest.report.intervals import short_words
 from medtest.report.labels import flip_cards, labels
 from medtest.report.material import Material
@@ -93,7 +93,7 @@ def report_html(material: Material) -> str:
 def report_page(material: Material) -> dict[str, Any]:
     """Return what the report's template shows."""
     tables, wanted = material.tables, material.wanted
-    rates = Rates(tables.efr)
+    rates = EfrRows(tables.efr)
     primary = criterion_keys(material)
     row = rates.get(relation=efr.OVERALL, **primary)
     page: dict[str, Any] = {
@@ -157,7 +157,7 @@ def _ordered(page: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(name, titles[name]) for name in dict.fromkeys((*first, *titles))]
 
 
-def _facts(material: Material, rates: Rates) -> list[tuple[str, str]]:
+def _facts(material: Material, rates: EfrRows) -> list[tuple[str, str]]:
     wanted, counts, run, answers = material.wanted, material.tables.counts, material.run, material.tables.answers
     seeds = ", ".join(f"{pivot.marked(name, wanted.trained_on)} {count:,}" for name, count in counts.seeds.items())
     relations = ", ".join(name for name in rates.plain_relations if name != UNCHANGED)
@@ -197,7 +197,7 @@ def _asked(material: Material) -> str:
     )
 
 
-def _follow_ups(material: Material, rates: Rates) -> str:
+def _follow_ups(material: Material, rates: EfrRows) -> str:
     """Return how many cases were executed, those of the image left as it is apart: they are in no pooled rate."""
     executed = sum(material.tables.counts.verdicts.values())
     floor = rates.get(relation=UNCHANGED, **criterion_keys(material))
@@ -213,7 +213,7 @@ def _without_levels(material: Material) -> tuple[str, str]:
     return "drawn from the published ranges", "published ranges"
 
 
-def _cards(material: Material, row: Mapping[str, Any] | None, rates: Rates) -> list[dict[str, Any]]:
+def _cards(material: Material, row: Mapping[str, Any] | None, rates: EfrRows) -> list[dict[str, Any]]:
     primary = material.wanted.primary
     cards: list[dict[str, Any]] = []
     if row is None:
@@ -249,7 +249,7 @@ def _cards(material: Material, row: Mapping[str, Any] | None, rates: Rates) -> l
     return cards
 
 
-def _weakest(material: Material, rates: Rates) -> dict[str, Any] | None:
+def _weakest(material: Material, rates: EfrRows) -> dict[str, Any] | None:
     worst = rates.weakest(criterion_keys(material))
     if worst is None:
         return None
@@ -265,7 +265,7 @@ def _weakest(material: Material, rates: Rates) -> dict[str, Any] | None:
     }
 
 
-def _heats(material: Material, rates: Rates) -> list[dict[str, Any]]:
+def _heats(material: Material, rates: EfrRows) -> list[dict[str, Any]]:
     primary = criterion_keys(material)
     wanted, answers = material.wanted, material.tables.answers is not None
     levels = [(f"severity {level}", {**primary, "severity": level}) for level in rates.severities if level != "0"]
@@ -306,7 +306,7 @@ def _heats(material: Material, rates: Rates) -> list[dict[str, Any]]:
     return found
 
 
-def _same(rates: Rates, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def _same(rates: EfrRows, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Return whether two columns count the same cases of every relation; ``unchanged`` has no severity."""
     names = [*(name for name in rates.plain_relations if name != UNCHANGED), efr.OVERALL]
     pairs = [(rates.get(relation=name, **one), rates.get(relation=name, **other)) for name in names]

@@ -25,7 +25,7 @@ its entry in the index gains."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class PictureKind:
     """A kind of pictures.
 
     Attributes:
@@ -42,7 +42,7 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
+class ReplayedPicture:
     """One picture that is to be drawn.
 
     Attributes:
@@ -57,7 +57,12 @@ class Picture:
 
 
 def write_pictures(
-    suite: Suite, invocation: Invocation, folder: Path, pictures: Sequence[Picture], kind: Kind, system: str
+    suite: Suite,
+    invocation: Invocation,
+    folder: Path,
+    pictures: Sequence[ReplayedPicture],
+    kind: PictureKind,
+    system: str,
 ) -> list[str]:
     """Draw pictures of one system and write their index; those that lie there already are kept.
 
@@ -100,7 +105,7 @@ def write_pictures(
     return problems
 
 
-def _already(folder: Path, kind: Kind) -> list[dict[str, Any]]:
+def _already(folder: Path, kind: PictureKind) -> list[dict[str, Any]]:
     """Return the entries of pictures that lie there, as they were before drawing."""
     return [
         {key: value for key, value in entry.items() if key not in kind.gained}
@@ -108,7 +113,7 @@ def _already(folder: Path, kind: Kind) -> list[dict[str, Any]]:
     ]
 
 
-def _clear(folder: Path, kind: Kind) -> None:
+def _clear(folder: Path, kind: PictureKind) -> None:
     with output_problems(folder / SAMPLES):
         (folder / SAMPLES).mkdir(parents=True, exist_ok=True)
         for path in (*(folder / SAMPLES).glob(kind.files), folder / SAMPLES / kind.index):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from medtest.cases import UNCHANGED
 from medtest.oracles import criteria
 from medtest.report import figures
-from medtest.report.heat import SUMS, Rates, cell, interval, percent, rows_of
+from medtest.report.heat import SUMS, EfrRows, cell, interval, percent, rows_of
 from medtest.report.words import curve_words, limit_words, robustness_against, score_words
 from medtest.results import efr, reference
 from medtest.results.alpha_sigma import TOO_FEW_SCALES
@@ -53,7 +53,7 @@ def _levels(rows: pd.DataFrame) -> list[figures.Point]:
     return points
 
 
-def severity(material: Material, rates: Rates) -> dict[str, Any]:
+def severity(material: Material, rates: EfrRows) -> dict[str, Any]:
     """Return one panel a relation: mean score and EFR over severities, with intervals."""
     primary = material.wanted.primary
     means = _mean_rows(material)
@@ -248,7 +248,7 @@ def strata(material: Material, most: int = 60) -> dict[str, Any]:
     }
 
 
-def published(material: Material, rates: Rates) -> dict[str, Any]:
+def published(material: Material, rates: EfrRows) -> dict[str, Any]:
     """Return the report's figures beside the user's: the same score and threshold, against truth."""
     primary = material.wanted.primary
     score = curve_score(material)
@@ -304,7 +304,7 @@ def published(material: Material, rates: Rates) -> dict[str, Any]:
     return {"published": rows, "published_models": list(models), "published_words": words}
 
 
-def _own(rates: Rates, relation: str, keys: Mapping[str, Any]) -> str:
+def _own(rates: EfrRows, relation: str, keys: Mapping[str, Any]) -> str:
     row = rates.get(relation=relation, **keys)
     if row is None or not int(row["cases"]):
         return ""
@@ -312,7 +312,7 @@ def _own(rates: Rates, relation: str, keys: Mapping[str, Any]) -> str:
 
 
 def comparison_heats(
-    materials: Sequence[Material], rates: Sequence[Rates], primary: Mapping[str, Any], clusters: str
+    materials: Sequence[Material], rates: Sequence[EfrRows], primary: Mapping[str, Any], clusters: str
 ) -> list[dict[str, Any]]:
     """Return a heat map of relations down and systems across, all severities and, of several, the highest one."""
     names = list(dict.fromkeys(name for rate in rates for name in rate.plain_relations))

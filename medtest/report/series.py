@@ -20,7 +20,7 @@ from medtest.results.paired import paired_table
 from medtest.results.records_io import Records
 from medtest.results.robustness import Robustness, agreement, ranked, robustness_of, robustness_table
 from medtest.results.series import SeriesSet
-from medtest.results.series_records import Shape, series_sets
+from medtest.results.series_records import CurveSettings, series_sets
 from medtest.results.wanted import Wanted
 from medtest.runner.folder import MONTAGE, VOLUME_PICTURES, output_problems, series_folder
 
@@ -65,7 +65,7 @@ def write_series(
         OutputProblem: A file cannot be written.
     """
     score = criteria.components(wanted.primary.score)[0]
-    shape = Shape(include_source=wanted.include_source, min_step=wanted.min_step)
+    shape = CurveSettings(include_source=wanted.include_source, min_step=wanted.min_step)
     results = []
     for found in series_sets(records, score, shape=shape):
         measured = tuple(robustness_of(one) for one in found.series)

@@ -21,7 +21,7 @@ from medtest.tracking import Parents, Tracker
 
 
 @dataclass
-class Results:
+class TrackedResults:
     """What was made of a run's systems under one view.
 
     Attributes:
@@ -39,7 +39,7 @@ def track(
     suite: Suite,
     invocation: Invocation,
     outcome: RunOutcome,
-    made: Sequence[Results],
+    made: Sequence[TrackedResults],
     *,
     parents: Parents | None,
     sweep: bool,

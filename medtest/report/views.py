@@ -19,7 +19,7 @@ from medtest.report.film_strips import write_films
 from medtest.report.material import Material, read_run
 from medtest.report.page import report_html
 from medtest.report.reference_system import find_reference, read_reference
-from medtest.report.tracked import Results
+from medtest.report.tracked import TrackedResults
 from medtest.results import gate_log
 from medtest.results.judged import compared_records
 from medtest.results.records_io import RECORDS
@@ -63,7 +63,7 @@ class View:
 
 def make_results(
     view: View, invocation: Invocation, outcome: RunOutcome, phase: Callable[[str], None] = lambda name: None
-) -> Results:
+) -> TrackedResults:
     """Write tables and report of every system under a view, and the page that sets them side by side.
 
     Args:
@@ -76,7 +76,7 @@ def make_results(
         OutputProblem: Something cannot be written.
     """
     reference = _reference(view.suite, invocation, outcome)
-    results = Results()
+    results = TrackedResults()
     for one in outcome.systems:
         results.materials.append(_system(view, invocation, outcome, one, reference, phase))
         if not view.digest:

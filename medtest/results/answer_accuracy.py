@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from medtest.results import statistics
-from medtest.results.answer_flips import Floats, Grid, joined
+from medtest.results.answer_flips import Floats, QuestionGrid, joined
 from medtest.results.answer_rows import SOURCE, UNCHANGED
 from medtest.results.published_answers import IMAGES, PublishedAccuracy, published
 from medtest.vqa.questions import by_name, in_slide_order
@@ -73,7 +73,7 @@ def relation_table(frame: pd.DataFrame) -> pd.DataFrame:
     """
     import pandas as pd
 
-    grid = Grid.of(frame)
+    grid = QuestionGrid.of(frame)
     exact = frame["exact"].to_numpy(dtype=np.float64)
     rows: list[dict[str, object]] = []
     for item in grid.items:

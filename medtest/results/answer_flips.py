@@ -125,7 +125,7 @@ def flip_table(frame: pd.DataFrame) -> pd.DataFrame:
 
     if not (frame["relation"] != SOURCE).any():
         return pd.DataFrame(columns=list(COLUMNS))
-    grid = Grid.of(frame)
+    grid = QuestionGrid.of(frame)
     resampler = statistics.Resampler(grid.images, "vqa flips")
     relations = [name for name in grid.relations if name not in (SOURCE, UNCHANGED)]
     rows: list[dict[str, object]] = []
@@ -147,7 +147,7 @@ class _Floor:
     weights: Floats
 
 
-def _floor(grid: Grid, items: Sequence[str], relations: Sequence[str]) -> _Floor:
+def _floor(grid: QuestionGrid, items: Sequence[str], relations: Sequence[str]) -> _Floor:
     """Return the floor of some questions under some relations: what a question weighs is how often it is judged there.
 
     A relation that takes a question away would otherwise be held against that question's own unsteadiness.
@@ -166,7 +166,7 @@ def _floor(grid: Grid, items: Sequence[str], relations: Sequence[str]) -> _Floor
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Grid:
+class QuestionGrid:
     """Judged rows as arrays, cut into question × relation.
 
     Attributes:
@@ -192,7 +192,7 @@ class Grid:
     cells: Mapping[tuple[str, str], NDArray[np.int64]]
 
     @classmethod
-    def of(cls, frame: pd.DataFrame) -> Grid:
+    def of(cls, frame: pd.DataFrame) -> QuestionGrid:
         """Cut the rows of one system."""
         import pandas as pd
 
@@ -246,7 +246,7 @@ def _in_order(names: Iterable[object]) -> list[str]:
 def _cell(
     item: str,
     relation: str,
-    grid: Grid,
+    grid: QuestionGrid,
     rows: NDArray[np.int64],
     floor: _Floor,
     resampler: statistics.Resampler,
@@ -309,7 +309,7 @@ def _bootstrap(found: Floats, again: Floats | None, resampler: statistics.Resamp
     return statistics.percentile_ends(rates)
 
 
-def _against_unchanged(grid: Grid, rows: NDArray[np.int64], floor: NDArray[np.int64]) -> float:
+def _against_unchanged(grid: QuestionGrid, rows: NDArray[np.int64], floor: NDArray[np.int64]) -> float:
     """Return McNemar's exact p on equally many first cases of each image, with the relation and without."""
     judged = [one[~np.isnan(grid.flip[one])] for one in (rows, floor)]
     number = [np.bincount(grid.image[one], minlength=grid.images) for one in judged]
@@ -343,7 +343,7 @@ def direction_table(frame: pd.DataFrame) -> pd.DataFrame:
     """
     import pandas as pd
 
-    grid = Grid.of(frame)
+    grid = QuestionGrid.of(frame)
     rows: list[dict[str, object]] = []
     for item in grid.items:
         for relation in grid.relations:
@@ -354,7 +354,7 @@ def direction_table(frame: pd.DataFrame) -> pd.DataFrame:
     return _with_holm(pd.DataFrame(rows, columns=list(DIRECTION_COLUMNS)))
 
 
-def _direction(item: str, relation: str, grid: Grid, rows: NDArray[np.int64]) -> dict[str, object]:
+def _direction(item: str, relation: str, grid: QuestionGrid, rows: NDArray[np.int64]) -> dict[str, object]:
     before, after = grid.source_right[rows] == 1, grid.right[rows] == 1
     lost, won = before & ~after, ~before & after
     net = np.bincount(grid.image[rows], weights=lost.astype(np.float64) - won, minlength=grid.images)

@@ -18,7 +18,7 @@ MOST_FOLLOWUPS = 14
 
 
 @dataclass(frozen=True, kw_only=True)
-class Said:
+class GivenAnswer:
     """What was answered to one question about one picture.
 
     Attributes:
@@ -81,7 +81,7 @@ class Illustration:
     questions: tuple[tuple[str, str], ...]
     kinds: tuple[str, ...]
     truths: tuple[str, ...]
-    said: tuple[tuple[Said | None, ...], ...]
+    said: tuple[tuple[GivenAnswer | None, ...], ...]
 
     def address(self, picture: Shown) -> str:
         """Return a picture's address, as reports print it."""
@@ -154,11 +154,11 @@ def _illustration(
     )
 
 
-def _said(row: dict[object, object] | None) -> Said | None:
+def _said(row: dict[object, object] | None) -> GivenAnswer | None:
     if row is None:
         return None
     same, right = row["self_agreement"], row["agreement"]
-    return Said(
+    return GivenAnswer(
         words=str(row["answer"] or ""),
         value=str(row["said"] or ""),
         state=str(row["state"]),

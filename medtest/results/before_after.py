@@ -56,7 +56,7 @@ _HASH = "followup_sha256"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Places:
+class SharedPlaces:
     """Where cases stand that both systems answered.
 
     Attributes:
@@ -77,7 +77,7 @@ class Places:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Paired(Places):
+class Paired(SharedPlaces):
     """Cases that were scored both before and after.
 
     Attributes:
@@ -153,7 +153,7 @@ def unanswered(unjudged: pd.DataFrame) -> int:
     return len(unjudged) - int(neither.sum())
 
 
-def placed(kept: pd.DataFrame, order: Sequence[str]) -> Places:
+def placed(kept: pd.DataFrame, order: Sequence[str]) -> SharedPlaces:
     """Return where paired cases stand.
 
     Args:
@@ -171,7 +171,7 @@ def placed(kept: pd.DataFrame, order: Sequence[str]) -> Places:
         here = dataset == number
         cluster[here], count = statistics.group_numbers(kept["cluster_before"].to_numpy()[here].astype(str))
         counts.append(count)
-    return Places(
+    return SharedPlaces(
         datasets=datasets,
         rows=tuple(rows),
         dataset=dataset,

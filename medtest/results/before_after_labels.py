@@ -16,7 +16,7 @@ import numpy as np
 from medtest.cases import Classes
 from medtest.errors import OutputProblem
 from medtest.results import auroc, before_after, statistics
-from medtest.results.before_after import Places, Sides, difference_rows, joined, placed, unanswered
+from medtest.results.before_after import SharedPlaces, Sides, difference_rows, joined, placed, unanswered
 from medtest.results.decisions import (
     EXPECTED,
     LABEL,
@@ -29,7 +29,7 @@ from medtest.results.decisions import (
     probabilities_of,
 )
 from medtest.results.efr import ALL
-from medtest.results.label_sums import Integers, Layout, grouped, measures, rows_of
+from medtest.results.label_sums import Integers, SumColumns, grouped, measures, rows_of
 from medtest.results.records_io import Records
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _COLUMNS = (LABEL, EXPECTED, PROBABILITIES)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PairedLabels(Places):
+class PairedLabels(SharedPlaces):
     """Cases of labelled seeds that were answered both before and after.
 
     Attributes:
@@ -145,7 +145,7 @@ def table_of(paired: PairedLabels, family: str = "") -> pd.DataFrame:
 
 def _measured(paired: PairedLabels, numbers: Sequence[int]) -> dict[str, Sides]:
     """Return every measure of some data sets together."""
-    layout = Layout(classes=len(paired.classes.names), multi=paired.classes.multi)
+    layout = SumColumns(classes=len(paired.classes.names), multi=paired.classes.multi)
     parts = [_sums(paired, number, layout) for number in numbers]
     totals = np.sum([total for total, _ in parts], axis=0)
     draws = np.sum([drawn for _, drawn in parts], axis=0)
@@ -168,7 +168,7 @@ def _measured(paired: PairedLabels, numbers: Sequence[int]) -> dict[str, Sides]:
     return found
 
 
-def _sums(paired: PairedLabels, number: int, layout: Layout) -> tuple[Floats, Floats]:
+def _sums(paired: PairedLabels, number: int, layout: SumColumns) -> tuple[Floats, Floats]:
     """Return 2 × rows × width sums, before and after, and replicates × 2 × rows × width of resampled clusters."""
     here = np.flatnonzero(paired.dataset == number)
     size, rows = paired.clusters[number], len(paired.rows)

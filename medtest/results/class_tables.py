@@ -15,7 +15,7 @@ from medtest.results import auroc, columns
 from medtest.results.cells import Axes, axes
 from medtest.results.efr import ALL
 from medtest.results.label_cells import Cases, Chosen, cases_of
-from medtest.results.label_sums import Layout
+from medtest.results.label_sums import SumColumns
 from medtest.results.records_io import Records
 from medtest.results.retraining import ORIGINAL
 
@@ -88,7 +88,7 @@ def class_table(records: Records, place: Axes | None = None, cases: Cases | None
 
 
 def _classes(found: Cases, dataset: str, relation: str, parts: Sequence[Chosen]) -> Iterator[dict[str, Any]]:
-    layout = Layout(classes=len(found.classes.names), multi=found.classes.multi)
+    layout = SumColumns(classes=len(found.classes.names), multi=found.classes.multi)
     per_cluster = [part.per_cluster(layout)[:, -1:] for part in parts]
     drawn = np.sum([part.draw(sums)[:, 0] for part, sums in zip(parts, per_cluster, strict=True)], axis=0)
     total = np.sum([sums.sum(0)[0] for sums in per_cluster], axis=0)

@@ -25,7 +25,7 @@ from medtest.results.cells import Axes, axes
 from medtest.results.decisions import Floats
 from medtest.results.efr import ALL
 from medtest.results.label_cells import Cases, Chosen, cases_of
-from medtest.results.label_sums import Layout, measures
+from medtest.results.label_sums import SumColumns, measures
 from medtest.results.paired import holm
 from medtest.results.records_io import Records
 from medtest.results.retraining import ORIGINAL
@@ -101,7 +101,7 @@ class _Table:
         self._cases = cases
         self._place = place = cases.place
         classes = self._cases.classes
-        self._layout = Layout(classes=len(classes.names), multi=classes.multi)
+        self._layout = SumColumns(classes=len(classes.names), multi=classes.multi)
         self._all = len(place.severities)
 
     def rows(self) -> Iterator[dict[str, Any]]:

@@ -21,7 +21,7 @@ from medtest.results.cells import Axes, axes
 from medtest.results.decisions import Floats
 from medtest.results.efr import ALL, OVERALL
 from medtest.results.label_cells import Cases, Chosen, cases_of
-from medtest.results.label_sums import Layout
+from medtest.results.label_sums import SumColumns
 from medtest.results.records_io import Records
 from medtest.results.retraining import ORIGINAL
 
@@ -70,7 +70,7 @@ def _types(records: Records, found: Cases) -> list[str]:
 
 
 def _rows(found: Cases, types: Sequence[str], dataset: str, numbers: Sequence[int]) -> Iterator[dict[str, Any]]:
-    layout = Layout(classes=len(found.classes.names), multi=found.classes.multi)
+    layout = SumColumns(classes=len(found.classes.names), multi=found.classes.multi)
     clean = _error([found.choose(ORIGINAL, number) for number in numbers], layout)[0][-1]
     made: list[tuple[dict[str, Any], float, Floats]] = []
     for relation in types:
@@ -98,7 +98,7 @@ def _rows(found: Cases, types: Sequence[str], dataset: str, numbers: Sequence[in
         }
 
 
-def _error(parts: Sequence[Chosen], layout: Layout) -> tuple[Floats, Floats, Floats]:
+def _error(parts: Sequence[Chosen], layout: SumColumns) -> tuple[Floats, Floats, Floats]:
     """Return errors at every severity and all, their draws, and cases."""
     per_cluster = [part.per_cluster(layout) for part in parts]
     total = np.sum([sums.sum(0) for sums in per_cluster], axis=0)

@@ -15,7 +15,7 @@ from medtest.results.records_io import Records
 
 
 @dataclass(frozen=True, kw_only=True)
-class Frame:
+class StripFrame:
     """One frame of a film strip.
 
     Attributes:
@@ -36,7 +36,7 @@ class Frame:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Film:
+class FilmSequence:
     """A sequence worth a film strip.
 
     Attributes:
@@ -59,7 +59,7 @@ class Film:
     expected: str | None
     flips: float
     comparisons: int
-    frames: tuple[Frame, ...]
+    frames: tuple[StripFrame, ...]
 
     def address(self, frame: int) -> str:
         """Return the address of a frame as the report and ``medtest replay`` write it."""
@@ -68,7 +68,7 @@ class Film:
 
 def worst_sequences(
     records: Records, place: Axes | None = None, *, most: int = 8, rule: str = AUTO
-) -> tuple[Film, ...]:
+) -> tuple[FilmSequence, ...]:
     """Return the sequences that flip most: one of each type in turn, another seed each time where there is one.
 
     Sequences that never flip are left out.
@@ -101,7 +101,7 @@ def worst_sequences(
     return tuple(_film(records, found, number, value[number], known[number]) for number in chosen)
 
 
-def _film(records: Records, found: Sequences, number: int, value: Floats, known: Bools) -> Film:
+def _film(records: Records, found: Sequences, number: int, value: Floats, known: Bools) -> FilmSequence:
     rows = [int(row) for row in found.rows[number] if row >= 0]
     taken = records.followups.iloc[rows]
     given: list[dict[Any, Any]] = taken.to_dict("records")
@@ -112,7 +112,7 @@ def _film(records: Records, found: Sequences, number: int, value: Floats, known:
         label = str(record[LABEL]) if found.answered[number, frame] else None
         own = scores[place, found.classes.names.index(label)] if label in found.classes.names else np.nan
         frames.append(
-            Frame(
+            StripFrame(
                 frame=frame,
                 label=label,
                 verdict=str(record["verdict"]),
@@ -123,7 +123,7 @@ def _film(records: Records, found: Sequences, number: int, value: Floats, known:
         )
     first = given[0]
     expected = first.get(EXPECTED)
-    return Film(
+    return FilmSequence(
         dataset=str(first["dataset"]),
         seed_id=str(first["seed_id"]),
         relation=str(first["relation"]),

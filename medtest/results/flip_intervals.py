@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rates:
+class FlipRates:
     """Rates and their intervals, each data sets + all × relations + overall × severities + all."""
 
     rate: Floats
@@ -42,7 +42,7 @@ def rates(
     part: Floats,
     whole: Floats,
     factor: Floats | None = None,
-) -> Rates:
+) -> FlipRates:
     """Return part / whole of every cell; of ``overall`` the mean of the relations'.
 
     Args:
@@ -65,7 +65,7 @@ def rates(
     scale = np.ones(rate.shape) if factor is None else _scales(rate.shape, factor, totals)
     wide = statistics.wilson(np.clip(rate / scale, 0.0, 1.0) * clusters, clusters)
     low, high = np.where(few, wide[0] * scale, low), np.where(few, wide[1] * scale, high)
-    return Rates(rate=rate, low=np.where(np.isnan(rate), np.nan, low), high=np.where(np.isnan(rate), np.nan, high))
+    return FlipRates(rate=rate, low=np.where(np.isnan(rate), np.nan, low), high=np.where(np.isnan(rate), np.nan, high))
 
 
 def counts(place: Axes, found: Sequences, values: ArrayLike) -> Floats:

@@ -13,7 +13,7 @@ from medtest.cases import Classes, Verdict
 from medtest.results import statistics
 from medtest.results.cells import Axes
 from medtest.results.decisions import Bools, Decisions, Floats, classes_of, decisions_of, probabilities_of
-from medtest.results.label_sums import Integers, Layout, grouped, rows_of
+from medtest.results.label_sums import Integers, SumColumns, grouped, rows_of
 from medtest.results.records_io import Records
 from medtest.results.retraining import ORIGINAL
 
@@ -36,7 +36,7 @@ class Chosen:
         key: Relation and number of the data set.
     """
 
-    side: Side
+    side: LabelSide
     rows: Integers
     levels: int
     resampler: statistics.Resampler
@@ -57,7 +57,7 @@ class Chosen:
     def _severity(self) -> Integers:
         return self.side.severity[self.rows]
 
-    def per_cluster(self, layout: Layout) -> Floats:
+    def per_cluster(self, layout: SumColumns) -> Floats:
         """Return clusters × severities + all × width sums."""
         rows = rows_of(self.side.decided, self.rows, paired=not self.original)
         numbers = self.side.cluster[self.rows] * self.levels + self._severity
@@ -89,7 +89,7 @@ class Chosen:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Side:
+class LabelSide:
     """Follow-ups or sources, as arrays over their records.
 
     Attributes:
@@ -146,8 +146,8 @@ class Cases:
 
     place: Axes
     classes: Classes
-    followups: Side
-    sources: Side
+    followups: LabelSide
+    sources: LabelSide
     resamplers: tuple[statistics.Resampler, ...]
 
     def choose(self, relation: str, dataset: int) -> Chosen:
@@ -181,7 +181,7 @@ def cases_of(records: Records, place: Axes) -> Cases:
         place: Their axes.
     """
     classes = classes_of(records)
-    followups = Side(
+    followups = LabelSide(
         frame=records.followups,
         decided=decisions_of(records.followups, classes, records.classes),
         dataset=place.dataset,
@@ -205,7 +205,7 @@ def cases_of(records: Records, place: Axes) -> Cases:
         made if made.clusters == count else statistics.Resampler(count, name)
         for made, count, name in zip(place.resamplers, counts, place.datasets, strict=True)
     ]
-    sources = Side(
+    sources = LabelSide(
         frame=frame,
         decided=decisions_of(frame, classes, records.classes),
         dataset=dataset,

@@ -26,7 +26,7 @@ _PLAIN = ("cases", "right", "share", "pairs", "source_right", "became_wrong", "b
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layout:
+class SumColumns:
     """How counts lie in a row.
 
     Attributes:
@@ -55,7 +55,7 @@ class Layout:
 
 
 def rows_of(decided: Decisions, chosen: Integers, *, paired: bool = True) -> Floats:
-    """Return the counts of cases, one row each, in the order of :class:`Layout`.
+    """Return the counts of cases, one row each, in the order of :class:`SumColumns`.
 
     Args:
         decided: Decisions of all cases.
@@ -94,7 +94,7 @@ def grouped(rows: Floats, numbers: Integers, groups: int) -> Floats:
     return found
 
 
-def measures(sums: Floats, layout: Layout) -> dict[str, Floats]:
+def measures(sums: Floats, layout: SumColumns) -> dict[str, Floats]:
     """Return accuracy, κ, F1, label share and fall of … × width sums, NaN where one has no meaning."""
     cases = layout.get(sums, "cases")
     hit, expected, answered = layout.per_class(sums)

@@ -11,7 +11,7 @@ from medtest.results.class_tables import class_table, confusion_table
 from medtest.results.classification import classification_table
 from medtest.results.corruption_error import corruption_error_table
 from medtest.results.decisions import classes_of, has_labels
-from medtest.results.films import Film, worst_sequences
+from medtest.results.films import FilmSequence, worst_sequences
 from medtest.results.flips import flip_table, frame_table
 from medtest.results.label_cells import cases_of
 from medtest.results.records_io import Records
@@ -65,7 +65,7 @@ class LabelTables:
     flips: pd.DataFrame
     flip_frames: pd.DataFrame
     corruption_error: pd.DataFrame
-    films: tuple[Film, ...] = ()
+    films: tuple[FilmSequence, ...] = ()
     reference: str = ""
     phantom: bool = False
 

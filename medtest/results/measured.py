@@ -12,12 +12,12 @@ from medtest.results.efr import ALL
 from medtest.results.records_io import Records
 from medtest.results.robustness import robustness_of
 from medtest.results.series import Series
-from medtest.results.series_records import MEASURED, Shape, curve_of
+from medtest.results.series_records import MEASURED, CurveSettings, curve_of
 
 TOO_FEW_POINTS = "fewer than two distinct values of the property"
 
 
-def measured_rows(records: Records, score: str, shape: Shape) -> Iterator[dict[str, object]]:
+def measured_rows(records: Records, score: str, shape: CurveSettings) -> Iterator[dict[str, object]]:
     """Yield a row for each measured relation on each data set and on all together.
 
     Args:

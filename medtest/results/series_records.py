@@ -28,7 +28,7 @@ _NEEDED = ("dataset", "seed_id", "cluster", "relation", "group", "severity", "sc
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shape:
+class CurveSettings:
     """How curves are made of records.
 
     Attributes:
@@ -41,7 +41,7 @@ class Shape:
 
 
 def series_sets(
-    records: Mapping[str, Records], score: str, *, title: str = "", shape: Shape | None = None
+    records: Mapping[str, Records], score: str, *, title: str = "", shape: CurveSettings | None = None
 ) -> list[SeriesSet]:
     """Return the curves of every relation, in the order of the first system's records.
 
@@ -51,7 +51,7 @@ def series_sets(
         title: Put before each relation's name.
         shape: How curves are made.
     """
-    how = shape or Shape()
+    how = shape or CurveSettings()
     names = list(dict.fromkeys(str(name) for one in records.values() for name in one.followups["relation"].unique()))
     found = []
     for name in names:
@@ -66,7 +66,7 @@ def series_sets(
     return found
 
 
-def curve_of(system: str, records: Records, relation: str, score: str, shape: Shape) -> Series | None:
+def curve_of(system: str, records: Records, relation: str, score: str, shape: CurveSettings) -> Series | None:
     """Return one system's curve under one relation; None where fewer than two scales were scored."""
     frame = records.followups
     rows = frame.loc[(frame["relation"].astype(str) == relation).to_numpy(dtype=bool)]
@@ -82,7 +82,7 @@ def curve_of(system: str, records: Records, relation: str, score: str, shape: Sh
     return None if values.empty else _leveled(system, values, records, score, shape)
 
 
-def _measured(system: str, values: pd.DataFrame, score: str, shape: Shape) -> Series | None:
+def _measured(system: str, values: pd.DataFrame, score: str, shape: CurveSettings) -> Series | None:
     keys = [values[name].astype(str) for name in ("dataset", "cluster")]
     points = values.groupby(keys, sort=False)[["scale", score]].mean()
     scales = points["scale"].to_numpy()
@@ -92,7 +92,7 @@ def _measured(system: str, values: pd.DataFrame, score: str, shape: Shape) -> Se
     return curve if curve.scales.size > 1 else None
 
 
-def _leveled(system: str, values: pd.DataFrame, records: Records, score: str, shape: Shape) -> Series | None:
+def _leveled(system: str, values: pd.DataFrame, records: Records, score: str, shape: CurveSettings) -> Series | None:
     seeds = values["dataset"].astype(str) + "\x1f" + values["seed_id"].astype(str)
     table = values.assign(seed=seeds).pivot_table(index="seed", columns="severity", values=score, aggfunc="mean")
     scales = values.groupby("severity", sort=True)["scale"].median().reindex(table.columns).to_numpy(dtype=np.float64)

@@ -23,7 +23,7 @@ from medtest.results.measured import measured_rows
 from medtest.results.paper import Paper, paper_of
 from medtest.results.readings import judged_table
 from medtest.results.records_io import Records
-from medtest.results.series_records import Shape
+from medtest.results.series_records import CurveSettings
 from medtest.results.wanted import Wanted
 from medtest.runner.case_set import CaseSet
 from medtest.runner.spreadsheets import frame_for_csv
@@ -220,7 +220,9 @@ def tables_of(records: Records, wanted: Wanted, *, reference: Reference | None =
     rates = efr.efr_table(records, shown, place)
     references = [name for name in shown.against if name in wanted.references] or list(wanted.references)
     curve_scores = [s for s in dict.fromkeys((*records.scores, *records.self_scores)) if s not in NO_QUALITY]
-    measured = [row for score in curve_scores for row in measured_rows(records, score, Shape(min_step=wanted.min_step))]
+    measured = [
+        row for score in curve_scores for row in measured_rows(records, score, CurveSettings(min_step=wanted.min_step))
+    ]
     pivots = {
         pivot.file_name(threshold, against): pivot.pivot_table(
             rates, threshold=threshold, against=against, scores=scores, trained_on=wanted.trained_on

@@ -14,7 +14,7 @@ from medtest.errors import MedtestError
 from medtest.runner.judging import SourceAnswer, finish
 from medtest.runner.messages import Spent
 from medtest.runner.open_units import Share
-from medtest.runner.parts import Answer, Made, describe
+from medtest.runner.parts import MadeCase, SystemAnswer, describe
 from medtest.systems.asking import Asked, Asking
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class Asker:
         share.drawn = True
         self._close_if_done(share)
 
-    def _call(self, share: Share, made: Made, number: int, questions: tuple[int, ...]) -> Asking:
+    def _call(self, share: Share, made: MadeCase, number: int, questions: tuple[int, ...]) -> Asking:
         opened = share.open
         cases = tuple(k * opened.unit.row + number for k in questions)
         addresses = tuple(opened.unit.cases[case] for case in cases)
@@ -181,12 +181,12 @@ class Asker:
         item = TOGETHER if together else address.item
         return f"{address.dataset}/{shown}/{address.stem}/{item}"
 
-    def _without_image(self, share: Share, made: Made, number: int, questions: Sequence[int]) -> None:
+    def _without_image(self, share: Share, made: MadeCase, number: int, questions: Sequence[int]) -> None:
         """Record a follow-up that could not be made; its reason does not depend on the source's answer."""
         row = share.open.unit.row
         for k in questions:
             case = k * row + number
-            answer = Answer(output=None, verdict=made.verdict, reason=made.reason)
+            answer = SystemAnswer(output=None, verdict=made.verdict, reason=made.reason)
             with self._lock:
                 self._record(share, case, made, answer, SourceAnswer())
 
@@ -211,17 +211,17 @@ class Asker:
         for case, output in zip(cases, asked.outputs, strict=True):
             made = self._runner.made(share.open, case % row)
             if isinstance(output, str):
-                answer = Answer(output=None, verdict=Verdict.ERROR, reason=output, elapsed_ms=each)
+                answer = SystemAnswer(output=None, verdict=Verdict.ERROR, reason=output, elapsed_ms=each)
             else:
                 # Before anything is read from it: evidence must stand in the words as they are kept.
                 words: Mapping[str, Any] = {name: redact(getattr(output, name)) for name in _WORDS}
                 output = replace(output, **words)
-                answer = Answer(output=output, elapsed_ms=each)
+                answer = SystemAnswer(output=output, elapsed_ms=each)
             self._answered(share, case, made, answer)
         share.under_way -= 1
         return share
 
-    def _answered(self, share: Share, case: int, made: Made, answer: Answer) -> None:
+    def _answered(self, share: Share, case: int, made: MadeCase, answer: SystemAnswer) -> None:
         question = case // share.open.unit.row
         source = share.sources.get(question)
         if case % share.open.unit.row == 0:
@@ -236,7 +236,7 @@ class Asker:
         else:
             self._record(share, case, made, answer, source)
 
-    def _record(self, share: Share, case: int, made: Made, answer: Answer, source: SourceAnswer) -> None:
+    def _record(self, share: Share, case: int, made: MadeCase, answer: SystemAnswer, source: SourceAnswer) -> None:
         if case not in share.left:  # asked again for the sake of its follow-ups, or of the other questions
             return
         share.left.discard(case)
@@ -281,9 +281,9 @@ class Asker:
         lost = SourceAnswer(verdict=Verdict.ERROR, reason=reason)
         for case in sorted(share.left):
             made = self._runner.made(share.open, case % share.open.unit.row)
-            answer = Answer(output=None, verdict=Verdict.ERROR, reason=reason)
+            answer = SystemAnswer(output=None, verdict=Verdict.ERROR, reason=reason)
             self._record(share, case, made, answer, share.sources.get(case // share.open.unit.row, lost))
 
 
-def _at(made: Made, address: Address) -> Made:
+def _at(made: MadeCase, address: Address) -> MadeCase:
     return made if made.address == address else replace(made, address=address)

@@ -20,9 +20,9 @@ from medtest.runner.asker import Asker
 from medtest.runner.execute import Outbox
 from medtest.runner.messages import SHARED, Begin, Done, Message, Told, UnitTask
 from medtest.runner.open_units import OpenUnit, Share
-from medtest.runner.parts import Made, Parts, describe
-from medtest.runner.privacy import Names
-from medtest.runner.rows import Finished, RowMaker
+from medtest.runner.parts import MadeCase, Parts, describe
+from medtest.runner.privacy import ShownNames
+from medtest.runner.rows import FinishedCase, RowMaker
 from medtest.suite.plan import Unit
 from medtest.systems.asking import AskingSystem
 
@@ -49,7 +49,7 @@ class AskingRunner:
         systems: Sequence[AskingSystem],
         maker: RowMaker,
         outbox: Outbox,
-        names: Names,
+        names: ShownNames,
         memory: Callable[[], int],
     ) -> None:
         self.parts, self.systems, self.maker, self.names = parts, systems, maker, names
@@ -95,7 +95,7 @@ class AskingRunner:
             thread.end()
         self._ended.set()
 
-    def made(self, opened: OpenUnit, number: int) -> Made:
+    def made(self, opened: OpenUnit, number: int) -> MadeCase:
         """Return the image of a case of the unit, made once for all questions and systems."""
         with opened.lock:
             found = opened.made[number]
@@ -118,7 +118,7 @@ class AskingRunner:
         with self._sending:
             self._outbox.send(message)
 
-    def row(self, system: int, opened: OpenUnit, case: int, finished: Finished) -> None:
+    def row(self, system: int, opened: OpenUnit, case: int, finished: FinishedCase) -> None:
         """Record a case."""
         address, ref = opened.unit.cases[case], opened.task.ref
         name, sha256 = self.systems[system].record_name, opened.seed.sha256
@@ -163,7 +163,9 @@ class AskingRunner:
                     continue
                 verdict = Verdict.ERROR if address.is_source else Verdict.SKIP
                 text = reason if address.is_source else f"{SOURCE_FAILED}: {reason}"
-                finished = Finished(follow=None, sha256="", verdict=verdict, reason=text, scores={}, source_scores={})
+                finished = FinishedCase(
+                    follow=None, sha256="", verdict=verdict, reason=text, scores={}, source_scores={}
+                )
                 name = self.systems[system].record_name
                 with self._sending:
                     row = self.maker.row(name, address, task.ref, {}, "", finished)

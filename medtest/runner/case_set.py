@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from medtest.errors import OutputProblem
 from medtest.records import FIXED_COLUMNS, KEY_COLUMNS
 from medtest.runner.folder import writing
-from medtest.runner.privacy import Names
+from medtest.runner.privacy import ShownNames
 from medtest.suite.digest import digest_of
 from medtest.suite.plan import Plan
 
@@ -39,7 +39,7 @@ class CaseSet:
     cases: pa.Table
 
     @classmethod
-    def of(cls, plan: Plan, chosen: NDArray[np.bool_], names: Names) -> CaseSet:
+    def of(cls, plan: Plan, chosen: NDArray[np.bool_], names: ShownNames) -> CaseSet:
         """Return the chosen cases of a plan.
 
         Args:

@@ -18,8 +18,8 @@ from medtest.preparation import seed_factors
 from medtest.records import SOURCE_FAILED
 from medtest.runner.judging import SourceAnswer, finish
 from medtest.runner.messages import SHARED, Begin, Message, Place, Rows, UnitTask
-from medtest.runner.parts import Answer, Made, Parts, answers, describe
-from medtest.runner.rows import Finished, RowMaker
+from medtest.runner.parts import MadeCase, Parts, SystemAnswer, answers, describe
+from medtest.runner.rows import FinishedCase, RowMaker
 from medtest.suite.fitting import other_classes
 from medtest.suite.plan import Unit
 from medtest.systems.base import System
@@ -141,7 +141,7 @@ class _UnitRun:
             self._system(seed, batch, system, cases)
             self.outbox.flush()
 
-    def _make(self, seed: PreparedSeed, batch: int) -> list[Made]:
+    def _make(self, seed: PreparedSeed, batch: int) -> list[MadeCase]:
         start, stop = self.unit.batches[batch]
         addresses = self.unit.cases[start:stop]
         given_up = self.task.given_up.get((SHARED, batch))
@@ -151,11 +151,11 @@ class _UnitRun:
         return [
             self.parts.make(seed, address)
             if address.is_source
-            else Made(address=address, follow=None, verdict=Verdict.ERROR, reason=f"relation: {given_up}")
+            else MadeCase(address=address, follow=None, verdict=Verdict.ERROR, reason=f"relation: {given_up}")
             for address in addresses
         ]
 
-    def _system(self, seed: PreparedSeed, batch: int, system: int, cases: list[Made]) -> None:
+    def _system(self, seed: PreparedSeed, batch: int, system: int, cases: list[MadeCase]) -> None:
         start, _ = self.unit.batches[batch]
         source = self.sources[system]
         answered = self._answers(batch, system, cases)
@@ -168,7 +168,7 @@ class _UnitRun:
                 finished = finish(self.parts.oracle, seed, source, case, answer)
                 self._row(system, start + offset, finished, case.address)
 
-    def _check_first(self, seed: PreparedSeed, system: int, answered: list[Answer]) -> None:
+    def _check_first(self, seed: PreparedSeed, system: int, answered: list[SystemAnswer]) -> None:
         """End the run where a classifier's first answers are all of another number of classes: so will the others be.
 
         Raises:
@@ -183,21 +183,21 @@ class _UnitRun:
             raise UserMistakes([other_classes(self.systems[system], counts.pop(), seed.classes)])
         self.answering.add(system)
 
-    def _answers(self, batch: int, system: int, cases: list[Made]) -> list[Answer]:
+    def _answers(self, batch: int, system: int, cases: list[MadeCase]) -> list[SystemAnswer]:
         place: Place = (system, batch)
         ready = [case for case in cases if case.follow is not None and not self._is_the_source(case)]
         given_up = self.task.given_up.get(place)
         if given_up is not None:
-            found = [Answer(output=None, verdict=Verdict.ERROR, reason=given_up) for _ in ready]
+            found = [SystemAnswer(output=None, verdict=Verdict.ERROR, reason=given_up) for _ in ready]
         elif not ready or self.sources[system].lost:
-            found = [Answer(output=None, verdict=Verdict.SKIP) for _ in ready]
+            found = [SystemAnswer(output=None, verdict=Verdict.SKIP) for _ in ready]
         else:
             found = answers(self.systems[system], ready, lambda: self._begin(*place))
         by_case = iter(found)
-        answered: list[Answer] = []
+        answered: list[SystemAnswer] = []
         for case in cases:
             if case.follow is None:
-                answered.append(Answer(output=None, verdict=case.verdict, reason=case.reason))
+                answered.append(SystemAnswer(output=None, verdict=case.verdict, reason=case.reason))
             elif self._is_the_source(case):
                 first = answered[0] if batch == 0 else self._of_source(system)
                 lost = Verdict.SKIP if first.output is None else first.verdict  # the system is blamed at the source
@@ -206,15 +206,15 @@ class _UnitRun:
                 answered.append(next(by_case))
         return answered
 
-    def _is_the_source(self, case: Made) -> bool:
+    def _is_the_source(self, case: MadeCase) -> bool:
         """Whether a follow-up is the source image itself (a measured property): the system answered it already."""
         return not case.address.is_source and case.follow is not None and case.follow.image is self.source_image
 
-    def _of_source(self, system: int) -> Answer:
+    def _of_source(self, system: int) -> SystemAnswer:
         source = self.sources[system]
-        return Answer(output=source.output, verdict=source.verdict, reason=source.reason)
+        return SystemAnswer(output=source.output, verdict=source.verdict, reason=source.reason)
 
-    def _row(self, system: int, case: int, finished: Finished, address: Address) -> None:
+    def _row(self, system: int, case: int, finished: FinishedCase, address: Address) -> None:
         row = self.maker.row(
             self.systems[system].record_name, address, self.task.ref, self.factors, self.source_sha, finished
         )
@@ -228,7 +228,7 @@ class _UnitRun:
                     self._row(
                         system,
                         index,
-                        Finished(
+                        FinishedCase(
                             follow=None,
                             sha256="",
                             verdict=Verdict.ERROR if source else Verdict.SKIP,

@@ -14,7 +14,7 @@ import numpy as np
 from medtest.cases import SERIES_KINDS, Address, Image
 from medtest.errors import Mistake, OutputProblem, UserMistakes
 from medtest.runner.folder import output_problems, writing, writing_text
-from medtest.runner.parts import Made, Parts
+from medtest.runner.parts import MadeCase, Parts
 from medtest.runner.rows import params_text
 from medtest.suite.digest import digest_of
 from medtest.suite.model import Invocation, Suite
@@ -138,7 +138,7 @@ def _inside(name: Path) -> Path:
     return name
 
 
-def _ending(made: Made) -> str:
+def _ending(made: MadeCase) -> str:
     """Return the ending of an exported image: PNG keeps 8 and 16 bits of flat pictures, all else needs ``.npy``."""
     if made.kind not in SERIES_KINDS or made.follow is None:
         return ".png"
@@ -205,7 +205,7 @@ class _Written:
                 return False
         return True
 
-    def add(self, made: Made, file: str, params: str, scale: str) -> None:
+    def add(self, made: MadeCase, file: str, params: str, scale: str) -> None:
         """Note a case."""
         row = {"address": str(made.address), "file": file, "params": params, "scale": scale, "sha256": made.sha256}
         self._fresh.append({**row, "skipped": made.reason})

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from medtest.cases import Effect, Output, PreparedSeed, Verdict
 from medtest.oracles.base import Oracle
 from medtest.records import NO_PREDICTION, SOURCE_FAILED
-from medtest.runner.parts import Answer, Made, describe
-from medtest.runner.rows import Finished
+from medtest.runner.parts import MadeCase, SystemAnswer, describe
+from medtest.runner.rows import FinishedCase
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class SourceAnswer:
     lost: bool = False
     """Whether the system hung or crashed on it, so that it is not asked about this seed again."""
 
-    def take(self, oracle: Oracle, seed: PreparedSeed, answer: Answer, *, lost: bool = False) -> None:
+    def take(self, oracle: Oracle, seed: PreparedSeed, answer: SystemAnswer, *, lost: bool = False) -> None:
         """Take and judge what the system said of the source image."""
         self.output, self.verdict, self.reason, self.lost = answer.output, answer.verdict, answer.reason, lost
         if answer.output is None:
@@ -40,7 +40,9 @@ class SourceAnswer:
         return f"{SOURCE_FAILED}: {self.reason}"
 
 
-def finish(oracle: Oracle, seed: PreparedSeed, source: SourceAnswer, case: Made, answer: Answer) -> Finished:
+def finish(
+    oracle: Oracle, seed: PreparedSeed, source: SourceAnswer, case: MadeCase, answer: SystemAnswer
+) -> FinishedCase:
     """Return what is recorded of a case.
 
     Args:
@@ -51,7 +53,7 @@ def finish(oracle: Oracle, seed: PreparedSeed, source: SourceAnswer, case: Made,
         answer: What the system said of this one.
     """
     if case.address.is_source:
-        return Finished(
+        return FinishedCase(
             follow=case.follow,
             sha256=case.sha256,
             verdict=source.verdict,
@@ -75,7 +77,7 @@ def finish(oracle: Oracle, seed: PreparedSeed, source: SourceAnswer, case: Made,
             verdict, reason, scores = Verdict.ERROR, f"oracle: {describe(error)}", {}
     if case.follow is not None and source.output is None and verdict != Verdict.ERROR:
         verdict, reason = Verdict.SKIP, source.blame()
-    return Finished(
+    return FinishedCase(
         follow=case.follow,
         sha256=case.sha256,
         verdict=verdict,

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from medtest.cases import SOURCE, SeedRef
 from medtest.runner.folder import RECORDS, make_folder, utc_now
 from medtest.runner.outcome import Limits
-from medtest.runner.privacy import Names
+from medtest.runner.privacy import ShownNames
 from medtest.runner.rows import COLUMN
 from medtest.runner.seals import text_mark
 from medtest.runner.shard_scan import scan
-from medtest.runner.shards import RECORDS_CSV, Code, Part, ShardWriter, Stamp, code_of, merge
+from medtest.runner.shards import RECORDS_CSV, Code, RowGroup, ShardWriter, Stamp, code_of, merge
 from medtest.suite.model import Criterion
 from medtest.suite.plan import Plan
 
@@ -36,7 +36,7 @@ class Places:
         names: How ids are shown in records.
     """
 
-    def __init__(self, plan: Plan, names: Names) -> None:
+    def __init__(self, plan: Plan, names: ShownNames) -> None:
         self.width = plan.cases_per_seed
         self.total = self.width * len(plan.refs)
         self._units = {
@@ -89,7 +89,7 @@ def seeds_twice(refs: Sequence[SeedRef]) -> list[tuple[str, str]]:
     return twice
 
 
-class Ledger:
+class RecordLedger:
     """The records of one system.
 
     Args:
@@ -129,7 +129,7 @@ class Ledger:
         self._digest = digest
         self._primary = json.dumps({**asdict(primary), **(judging or {})}, sort_keys=True)
         found = scan(folder, schema, digest, places.find)
-        self._old: list[Part] = found.parts
+        self._old: list[RowGroup] = found.parts
         self.reused_from = found.written
         self.set_aside = found.set_aside
         self._csv = found.csv

@@ -15,8 +15,8 @@ from PIL import ImageDraw, ImageFont
 
 from medtest.cases import Image, Mask, PreparedSeed
 from medtest.runner.folder import writing
-from medtest.runner.parts import Answer
-from medtest.runner.series_strips import View, answer_view, view
+from medtest.runner.parts import SystemAnswer
+from medtest.runner.series_strips import FlatView, answer_view, view
 
 Picture: TypeAlias = NDArray[np.uint8]
 
@@ -29,7 +29,7 @@ _TEXT, _TITLE = ImageFont.load_default(13), ImageFont.load_default(16)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class MontageRow:
     """One scale of a montage.
 
     Attributes:
@@ -40,10 +40,10 @@ class Row:
 
     label: str
     image: Image | None
-    answers: Sequence[Answer]
+    answers: Sequence[SystemAnswer]
 
 
-def draw_montage(seed: PreparedSeed, rows: Sequence[Row], names: Sequence[str], *, title: str) -> Picture:
+def draw_montage(seed: PreparedSeed, rows: Sequence[MontageRow], names: Sequence[str], *, title: str) -> Picture:
     """Draw one montage.
 
     Args:
@@ -87,7 +87,7 @@ def save_montage(picture: Picture, file: Path) -> None:
         PillowImage.fromarray(picture).save(opened, format="PNG")
 
 
-def _panel(shown: View | None, truth: Mask | None) -> Picture:
+def _panel(shown: FlatView | None, truth: Mask | None) -> Picture:
     if shown is None:
         return np.full((PANEL, PANEL, 3), _FAINT, np.uint8)
     height, width = shown.image.shape[:2]

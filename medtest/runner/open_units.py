@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from medtest.cases import PreparedSeed
 from medtest.runner.judging import SourceAnswer
 from medtest.runner.messages import UnitTask
-from medtest.runner.parts import Answer, Made
+from medtest.runner.parts import MadeCase, SystemAnswer
 from medtest.suite.plan import Unit
 
 
@@ -30,7 +30,7 @@ class OpenUnit:
     unit: Unit
     seed: PreparedSeed
     factors: Mapping[str, float | None]
-    made: list[Made | None]
+    made: list[MadeCase | None]
     left: int
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -50,7 +50,7 @@ class Share:
 
     open: OpenUnit
     sources: dict[int, SourceAnswer] = field(default_factory=dict)
-    waiting: dict[int, list[tuple[int, Made, Answer]]] = field(default_factory=dict)
+    waiting: dict[int, list[tuple[int, MadeCase, SystemAnswer]]] = field(default_factory=dict)
     left: set[int] = field(default_factory=set)
     drawn: bool = False
     under_way: int = 0

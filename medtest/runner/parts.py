@@ -43,7 +43,7 @@ _MOST_REASON = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class MadeCase:
     """A case's image, or why there is none.
 
     Attributes:
@@ -68,7 +68,7 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class SystemAnswer:
     """What a system made of one image.
 
     Attributes:
@@ -113,7 +113,7 @@ class Parts:
         how = self.suite.prepare
         return prepare(self.sources[source].load(ref), size=how.size, resize=how.resize)
 
-    def make(self, seed: PreparedSeed, address: Address) -> Made:
+    def make(self, seed: PreparedSeed, address: Address) -> MadeCase:
         """Make one case's image; whatever a relation does becomes a verdict."""
         if address.is_source:
             follow = FollowUp(image=seed.image, params={}, scale=0.0)
@@ -126,9 +126,9 @@ class Parts:
             follow = kept or follow_up(relation, seed, address, self.suite.seed)
             check_follow_up(follow, seed)
         except NotApplicable as reason:
-            return Made(address=address, follow=None, verdict=Verdict.SKIP, reason=str(reason) or "not applicable")
+            return MadeCase(address=address, follow=None, verdict=Verdict.SKIP, reason=str(reason) or "not applicable")
         except Exception as error:  # noqa: BLE001 - a relation may be anybody's plug-in; its failure is a verdict
-            return Made(address=address, follow=None, verdict=Verdict.ERROR, reason=f"relation: {describe(error)}")
+            return MadeCase(address=address, follow=None, verdict=Verdict.ERROR, reason=f"relation: {describe(error)}")
         follow.image.setflags(write=False)  # all systems share it
         sha256 = seed.sha256 if follow.image is seed.image else image_sha256(follow.image)
         if kept is not None and relation.frames() > 1 and sha256 == seed.sha256:
@@ -137,8 +137,8 @@ class Parts:
         return _of(seed, address, follow, sha256)
 
 
-def _of(seed: PreparedSeed, address: Address, follow: FollowUp, sha256: str) -> Made:
-    return Made(address=address, follow=follow, sha256=sha256, kind=seed.kind, spec=seed.spec, classes=seed.classes)
+def _of(seed: PreparedSeed, address: Address, follow: FollowUp, sha256: str) -> MadeCase:
+    return MadeCase(address=address, follow=follow, sha256=sha256, kind=seed.kind, spec=seed.spec, classes=seed.classes)
 
 
 def check_follow_up(follow: object, seed: PreparedSeed) -> None:
@@ -164,7 +164,7 @@ def check_follow_up(follow: object, seed: PreparedSeed) -> None:
         raise BadOutput(f"gave parameters that JSON cannot hold: {error}") from error
 
 
-def answers(system: System, cases: Sequence[Made], began: Callable[[], None]) -> list[Answer]:
+def answers(system: System, cases: Sequence[MadeCase], began: Callable[[], None]) -> list[SystemAnswer]:
     """Ask a system about one batch, and one by one when the batch raised, so that one bad case sinks no other.
 
     Args:
@@ -176,18 +176,18 @@ def answers(system: System, cases: Sequence[Made], began: Callable[[], None]) ->
         return _ask(system, cases, began)
     except BaseException:  # noqa: BLE001, S110 - the system under test may raise anything, SystemExit too
         pass
-    found: list[Answer] = []
+    found: list[SystemAnswer] = []
     for case in cases:
         started = time.perf_counter()
         try:
             found += _ask(system, (case,), began)
         except BaseException as error:  # noqa: BLE001 - as above; this is what a verdict ERROR means
             elapsed = 1000.0 * (time.perf_counter() - started)
-            found.append(Answer(output=None, verdict=Verdict.ERROR, reason=describe(error), elapsed_ms=elapsed))
+            found.append(SystemAnswer(output=None, verdict=Verdict.ERROR, reason=describe(error), elapsed_ms=elapsed))
     return found
 
 
-def _ask(system: System, cases: Sequence[Made], began: Callable[[], None]) -> list[Answer]:
+def _ask(system: System, cases: Sequence[MadeCase], began: Callable[[], None]) -> list[SystemAnswer]:
     images = [case.follow.image for case in cases if case.follow is not None]
     began()
     started = time.perf_counter()
@@ -207,19 +207,19 @@ def _ask(system: System, cases: Sequence[Made], began: Callable[[], None]) -> li
     return [_checked(system, answer, case, elapsed) for answer, case in zip(given, asked, strict=True)]
 
 
-def _checked(system: System, answer: RawAnswer, case: Made, elapsed_ms: float) -> Answer:
+def _checked(system: System, answer: RawAnswer, case: MadeCase, elapsed_ms: float) -> SystemAnswer:
     if isinstance(answer, Missing):
         reason = answer.reason if answer.reason.startswith(NO_PREDICTION) else f"{NO_PREDICTION}: {answer.reason}"
-        return Answer(output=None, verdict=Verdict.SKIP, reason=reason)
+        return SystemAnswer(output=None, verdict=Verdict.SKIP, reason=reason)
     try:
         output = _output(system, answer, case)
     except BadOutput as error:
         count = error.count if isinstance(error, OtherClasses) else 0
-        return Answer(output=None, verdict=Verdict.ERROR, reason=str(error), elapsed_ms=elapsed_ms, classes=count)
-    return Answer(output=output, elapsed_ms=elapsed_ms)
+        return SystemAnswer(output=None, verdict=Verdict.ERROR, reason=str(error), elapsed_ms=elapsed_ms, classes=count)
+    return SystemAnswer(output=output, elapsed_ms=elapsed_ms)
 
 
-def _output(system: System, answer: RawAnswer, case: Made) -> Output:
+def _output(system: System, answer: RawAnswer, case: MadeCase) -> Output:
     if case.follow is None:
         raise BadOutput("answered a case that has no image")
     image = case.follow.image

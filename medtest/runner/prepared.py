@@ -15,7 +15,7 @@ from medtest.errors import Mistake, UserMistakes
 from medtest.runner.earlier_defaults import as_begun
 from medtest.runner.folder import earlier_folder, system_folder
 from medtest.runner.ledger import seeds_twice
-from medtest.runner.privacy import Names, key_fingerprint, load_key
+from medtest.runner.privacy import ShownNames, key_fingerprint, load_key
 from medtest.runner.rows import records_schema, strata_of
 from medtest.suite.altering import altering_mistakes
 from medtest.suite.digest import Digest, digest_of, run_digest
@@ -53,7 +53,7 @@ class PreparedRun:
     plan: Plan
     chosen: NDArray[np.bool_]
     owners: NDArray[np.int32]
-    names: Names
+    names: ShownNames
     systems: tuple[System, ...]
     digests: tuple[Digest, ...]
     folders: tuple[Path, ...]
@@ -119,7 +119,7 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
     notices += said
     _check_folders(list(systems), folders)
     strata = strata_of(refs)
-    plan, names = Plan(refs, relations, invocation.batch_size), Names(key)
+    plan, names = Plan(refs, relations, invocation.batch_size), ShownNames(key)
     return PreparedRun(
         suite=suite,
         plan=plan,
@@ -197,7 +197,7 @@ def _with_privacy(digest: Digest, key: bytes | None) -> Digest:
     return Digest(value=digest_of(covers), covers=covers)
 
 
-def _chosen_places(plan: Plan, invocation: Invocation, names: Names) -> NDArray[np.bool_]:
+def _chosen_places(plan: Plan, invocation: Invocation, names: ShownNames) -> NDArray[np.bool_]:
     """Return which places this invocation is to execute.
 
     Raises:
@@ -219,7 +219,7 @@ def _chosen_places(plan: Plan, invocation: Invocation, names: Names) -> NDArray[
     return chosen.reshape(-1)
 
 
-def _plain_seeds(plan: Plan, only: Selection, names: Names) -> Selection:
+def _plain_seeds(plan: Plan, only: Selection, names: ShownNames) -> Selection:
     """Let ``only=seed:…`` name seeds as a report with hashed ids shows them."""
     if names.key is None or not only.seeds:
         return only

@@ -91,7 +91,7 @@ def _hmac(key: bytes, kind: str, text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class ShownNames:
     """How ids are shown.
 
     Attributes:
@@ -121,7 +121,7 @@ class Scrubber:
         hide: Texts and what stands for them (the data root, the home folder).
     """
 
-    def __init__(self, names: Names, hide: tuple[tuple[str, str], ...] = ()) -> None:
+    def __init__(self, names: ShownNames, hide: tuple[tuple[str, str], ...] = ()) -> None:
         self._names = names
         self._hide = tuple(sorted(((a, b) for a, b in hide if len(a) > 1), key=lambda pair: -len(pair[0])))
 

@@ -31,7 +31,7 @@ class Silence:
         """Do nothing."""
 
 
-class Pace:
+class TimeLeft:
     """How long what is left will take; the pace is measured from the first finished case on, for loading is no work.
 
     Args:
@@ -81,7 +81,7 @@ class LogLines:
     def __init__(self, write: Callable[[str], None], now: Callable[[], float] = time.monotonic) -> None:
         self._write = write
         self._now = now
-        self._pace = Pace(now)
+        self._pace = TimeLeft(now)
         self._started = self._last = now()
 
     def update(self, count: Count) -> None:
@@ -120,7 +120,7 @@ class TerminalLine:
     def __init__(self) -> None:
         self._bar: RichProgress | None = None
         self._task: TaskID | None = None
-        self._pace = Pace(lambda: time.monotonic())
+        self._pace = TimeLeft(lambda: time.monotonic())
         self._phase: Status | None = None
 
     def update(self, count: Count) -> None:

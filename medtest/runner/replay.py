@@ -12,7 +12,7 @@ from medtest.address import stem_text
 from medtest.cases import SOURCE, Address, Image, Mask, Params, PreparedSeed, SeedRef
 from medtest.errors import MedtestError, Mistake, UserMistakes, nearest_name
 from medtest.runner.parts import Parts
-from medtest.runner.privacy import Names, load_key
+from medtest.runner.privacy import ShownNames, load_key
 from medtest.suite.model import Invocation, Suite
 
 _ADDRESS = re.compile(
@@ -146,8 +146,8 @@ def find(suite: Suite, invocation: Invocation, parts: Parts, address: str | Addr
     raise _no_such("seed", wanted, f"one of {len(shown)} seeds, the first: {shown[0] if shown else 'none'}", shown)
 
 
-def _names(suite: Suite, invocation: Invocation) -> Names:
-    return Names(load_key(invocation.home) if suite.privacy.seed_ids == "hashed" else None)
+def _names(suite: Suite, invocation: Invocation) -> ShownNames:
+    return ShownNames(load_key(invocation.home) if suite.privacy.seed_ids == "hashed" else None)
 
 
 def _items(ref: SeedRef, address: str | Address) -> tuple[str, ...]:

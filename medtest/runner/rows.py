@@ -14,7 +14,7 @@ from medtest.api.redact import visible
 from medtest.cases import Address, FollowUp, SeedRef, Verdict
 from medtest.oracles.base import Oracle
 from medtest.records import CASE_FACTORS, FIXED_COLUMNS, schema
-from medtest.runner.privacy import Names, Scrubber
+from medtest.runner.privacy import Scrubber, ShownNames
 
 SOURCE_GROUP = "source"
 _FACTS = {"factor_object_area": "object_area", "factor_lesion_distance": "lesion_distance"}
@@ -38,7 +38,7 @@ def records_schema(oracle: Oracle, strata: tuple[str, ...]) -> pa.Schema:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
+class FinishedCase:
     """What became of one case of one system.
 
     Attributes:
@@ -83,7 +83,7 @@ class RowMaker:
         groups: Mapping[str, str],
         oracle: Oracle,
         strata: tuple[str, ...],
-        names: Names,
+        names: ShownNames,
         scrub: Scrubber,
     ) -> None:
         self._suite = suite
@@ -104,7 +104,7 @@ class RowMaker:
         ref: SeedRef,
         factors: Mapping[str, float | None],
         source_sha: str,
-        case: Finished,
+        case: FinishedCase,
     ) -> tuple[Any, ...]:
         """Return one record's values in the order of :func:`records_schema`."""
         follow = case.follow

@@ -21,7 +21,7 @@ from medtest.runner.case_set import CaseSet
 from medtest.runner.dispatch import HALT_SECONDS, Callbacks, Dispatcher
 from medtest.runner.folder import FolderLock
 from medtest.runner.layout import Layout, choose_layout, device_is_certain
-from medtest.runner.ledger import Ledger, Places
+from medtest.runner.ledger import Places, RecordLedger
 from medtest.runner.messages import Job, StripTask, Task, Told, UnitTask
 from medtest.runner.outcome import Count, Limits, Progress, RunOutcome, SystemOutcome
 from medtest.runner.prepared import PreparedRun, prepare_run
@@ -95,7 +95,7 @@ class _Run:
     limits: Limits
     progress: Progress
     judged: str
-    ledgers: list[Ledger] = field(default_factory=list)
+    ledgers: list[RecordLedger] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     interrupted: bool = False
     stopped: ExitCode = ExitCode.OK
@@ -128,7 +128,7 @@ class _Run:
         places = Places(prepared.plan, prepared.names)
         judging = prepared.suite.build_oracle().judging()
         for system, digest, folder in zip(prepared.systems, prepared.digests, prepared.folders, strict=True):
-            ledger = Ledger(
+            ledger = RecordLedger(
                 folder=folder,
                 schema=prepared.schema,
                 digest=digest.value,

@@ -13,7 +13,7 @@ _WHITE = 255.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class View:
+class FlatView:
     """A flat picture of an image.
 
     Attributes:
@@ -25,7 +25,7 @@ class View:
     region: Mask | None = None
 
 
-def view(seed: PreparedSeed, image: Image, region: Mask | None = None) -> View:
+def view(seed: PreparedSeed, image: Image, region: Mask | None = None) -> FlatView:
     """Return what an image of a seed looks like: its range is 0 to 255, of volumes and films one slice.
 
     Args:
@@ -34,13 +34,13 @@ def view(seed: PreparedSeed, image: Image, region: Mask | None = None) -> View:
         region: A region of its spatial shape.
     """
     place = telling_slice(seed)
-    return View(
+    return FlatView(
         image=as_picture(image if place is None else image[place], seed.spec),
         region=None if region is None else (region if place is None else region[place]),
     )
 
 
-def answer_view(seed: PreparedSeed, image: Image, output: Output) -> View:
+def answer_view(seed: PreparedSeed, image: Image, output: Output) -> FlatView:
     """Return what an answer looks like: a processed image itself, a region on the image that was asked about."""
     if isinstance(output, ImageOutput):
         return view(seed, output.image)

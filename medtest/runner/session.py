@@ -17,7 +17,7 @@ from medtest.runner.execute import Outbox, UnitRunner
 from medtest.runner.layout import resolve_device
 from medtest.runner.messages import Device, Done, Failed, Halt, Job, Message, Ready, Task, UnitTask
 from medtest.runner.parts import Parts, describe
-from medtest.runner.privacy import Names, Scrubber
+from medtest.runner.privacy import Scrubber, ShownNames
 from medtest.runner.rows import RowMaker
 from medtest.systems.asking import AskingSystem
 
@@ -60,7 +60,7 @@ class Session:
         torch = sys.modules.get("torch")
         if torch is not None and device == "cpu":
             torch.set_num_threads(job.threads)
-        names = Names(job.hash_key)
+        names = ShownNames(job.hash_key)
         maker = RowMaker(
             suite=(job.suite.name, job.suite.version),
             groups={name: relation.group for name, relation in parts.relations.items()},

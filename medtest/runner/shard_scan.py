@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from medtest.records import KEY_COLUMNS
 from medtest.runner.folder import RECORDS, output_problems
 from medtest.runner.seals import CONTENT, CSV, SEALED, Seal
-from medtest.runner.shards import DIGEST, PRIMARY, SHARD, SHARDS, WRITTEN, Find, Part, codes_of
+from medtest.runner.shards import DIGEST, PRIMARY, SHARD, SHARDS, WRITTEN, Find, RowGroup, codes_of
 
 _NEEDED = (*KEY_COLUMNS, "verdict", "reason")
 
@@ -37,7 +37,7 @@ class Scan:
         csv: SHA-256 of ``records.csv`` as the merged file has it, b"" where it does not say.
     """
 
-    parts: list[Part]
+    parts: list[RowGroup]
     written: str
     set_aside: list[str]
     csv: bytes = b""
@@ -129,9 +129,9 @@ def scan(folder: Path, schema: pa.Schema, digest: str, find: Find) -> Scan:
     return result
 
 
-def _read_parts(path: Path, schema: pa.Schema, digest: str, find: Find) -> tuple[list[Part], _Opened]:
+def _read_parts(path: Path, schema: pa.Schema, digest: str, find: Find) -> tuple[list[RowGroup], _Opened]:
     opened = _open(path, schema, digest)
-    parts: list[Part] = []
+    parts: list[RowGroup] = []
     seal = Seal(digest, opened.primary, opened.written)
     with opened.file as file:
         for group in range(file.metadata.num_row_groups):
@@ -145,7 +145,7 @@ def _read_parts(path: Path, schema: pa.Schema, digest: str, find: Find) -> tuple
             if (places < 0).any():
                 raise ForeignFile("with cases that this suite does not have")
             parts.append(
-                Part(path=path, group=group, places=places, codes=codes, primary=opened.primary, fits=opened.fits)
+                RowGroup(path=path, group=group, places=places, codes=codes, primary=opened.primary, fits=opened.fits)
             )
     if opened.seal and opened.seal != seal.value():
         raise ForeignFile("not what was written")

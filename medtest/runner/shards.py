@@ -92,7 +92,7 @@ class Stamp:
 
 
 @dataclass(slots=True)
-class Part:
+class RowGroup:
     """A row group of a file.
 
     Attributes:
@@ -138,7 +138,7 @@ class ShardWriter:
         self._since = 0.0
         taken = [int(m[1]) for p in self._folder.glob("shard-*") if (m := SHARD.match(p.name))]
         self._number = max(taken, default=0)
-        self.parts: list[Part] = []
+        self.parts: list[RowGroup] = []
 
     def add(self, place: int, code: Code, row: tuple[Any, ...]) -> None:
         """Take one row."""
@@ -177,7 +177,7 @@ class ShardWriter:
         for group, start in enumerate(range(0, len(places), _CHUNK)):
             here = slice(start, start + _CHUNK)
             self.parts.append(
-                Part(path=path, group=group, places=places[here], codes=codes[here], primary=self._stamp.primary)
+                RowGroup(path=path, group=group, places=places[here], codes=codes[here], primary=self._stamp.primary)
             )
         self._rows, self._places, self._codes = [], [], []
 
@@ -186,7 +186,7 @@ def merge(
     folder: Path,
     schema: pa.Schema,
     stamp: Stamp,
-    parts: list[Part],
+    parts: list[RowGroup],
     *,
     written: str,
     judge: Callable[[pa.Table], pa.Table],
@@ -241,7 +241,7 @@ def _called(table: pa.Table, system: str) -> pa.Table:
     return table.set_column(place, table.schema.field(place), pa.array([system] * len(table), pa.string()))
 
 
-def _newest(parts: list[Part]) -> NDArray[np.int64]:
+def _newest(parts: list[RowGroup]) -> NDArray[np.int64]:
     """Return an N×3 array (part, row in it, place) of the newest row of every case, sorted by place."""
     if not parts:
         return np.empty((0, 3), dtype=np.int64)
@@ -258,7 +258,7 @@ class _Reader:
     """Reads rows out of many row groups, keeping a few of these in memory."""
 
     def __init__(
-        self, parts: list[Part], primary: str, judge: Callable[[pa.Table], pa.Table], schema: pa.Schema
+        self, parts: list[RowGroup], primary: str, judge: Callable[[pa.Table], pa.Table], schema: pa.Schema
     ) -> None:
         self._parts, self._schema = parts, schema
         self._primary = primary

@@ -17,8 +17,8 @@ from medtest.runner.folder import writing
 from medtest.runner.label_words import expected_words, label_words
 from medtest.runner.lettering import fitted
 from medtest.runner.messages import Montage, Strip, StripTask
-from medtest.runner.montage import Row, draw_montage, save_montage
-from medtest.runner.parts import Answer, Made, Parts, answers, describe
+from medtest.runner.montage import MontageRow, draw_montage, save_montage
+from medtest.runner.parts import MadeCase, Parts, SystemAnswer, answers, describe
 from medtest.runner.series_strips import answer_view, view
 from medtest.runner.volume_cases import draw_volume, is_volume, shown_systems
 from medtest.systems.asking import AskingSystem
@@ -58,8 +58,8 @@ def draw_strips(parts: Parts, systems: Sequence[System], task: StripTask) -> tup
     except Exception as error:  # noqa: BLE001 - as in a run, a seed source may raise anything
         return (f"Sample strips of one seed could not be drawn: {describe(error)}",)
     cases = parts.unit(task.ref).cases
-    made: dict[int, Made] = {}
-    known: dict[tuple[int, int], Answer] = {}
+    made: dict[int, MadeCase] = {}
+    known: dict[tuple[int, int], SystemAnswer] = {}
     for strip in task.strips:
         for index in (0, strip.case):
             if index not in made:
@@ -81,9 +81,9 @@ def draw_strips(parts: Parts, systems: Sequence[System], task: StripTask) -> tup
     return ()
 
 
-def _draw_montage(systems: Sequence[System], seed: PreparedSeed, montage: Montage, made: Sequence[Made]) -> None:
+def _draw_montage(systems: Sequence[System], seed: PreparedSeed, montage: Montage, made: Sequence[MadeCase]) -> None:
     rows = [
-        Row(
+        MontageRow(
             label="" if case.follow is None else f"{case.follow.scale:g}",
             image=None if case.follow is None else case.follow.image,
             answers=[_answer(system, case) for system in systems],
@@ -94,9 +94,9 @@ def _draw_montage(systems: Sequence[System], seed: PreparedSeed, montage: Montag
     save_montage(draw_montage(seed, rows, names, title=montage.title), Path(montage.file))
 
 
-def _answer(system: System, case: Made) -> Answer:
+def _answer(system: System, case: MadeCase) -> SystemAnswer:
     if case.follow is None or isinstance(system, AskingSystem):  # asking again would cost, and say nothing more
-        return Answer(output=None, verdict=case.verdict, reason=case.reason)
+        return SystemAnswer(output=None, verdict=case.verdict, reason=case.reason)
     return answers(system, (case,), lambda: None)[0]
 
 
@@ -107,9 +107,9 @@ def _save(picture: Picture, strip: Strip) -> None:
 
 def draw_strip(
     seed: PreparedSeed,
-    case: Made,
-    before: Answer,
-    after: Answer,
+    case: MadeCase,
+    before: SystemAnswer,
+    after: SystemAnswer,
     *,
     title: str,
     detail: str,
@@ -149,7 +149,9 @@ def draw_strip(
     return _assemble(panels, title, detail, with_truth=seed.mask is not None)
 
 
-def _series_panels(seed: PreparedSeed, case: Made, before: Answer, after: Answer) -> list[tuple[str, Picture]]:
+def _series_panels(
+    seed: PreparedSeed, case: MadeCase, before: SystemAnswer, after: SystemAnswer
+) -> list[tuple[str, Picture]]:
     """Return the panels of a series: the clean image where it is another, and answers as images or outlines."""
     changed = None if case.follow is None else case.follow.image
     truth = None if seed.mask is None else view(seed, seed.image, seed.mask).region
@@ -169,7 +171,9 @@ def _series_panels(seed: PreparedSeed, case: Made, before: Answer, after: Answer
     return panels
 
 
-def _label_panels(seed: PreparedSeed, case: Made, before: Answer, after: Answer) -> list[tuple[str, Picture]]:
+def _label_panels(
+    seed: PreparedSeed, case: MadeCase, before: SystemAnswer, after: SystemAnswer
+) -> list[tuple[str, Picture]]:
     """Return source and follow-up with what was answered below each, outlined where there are masks."""
     changed = None if case.follow is None else case.follow.image
     panels = []
@@ -183,7 +187,7 @@ def _label_panels(seed: PreparedSeed, case: Made, before: Answer, after: Answer)
     return panels
 
 
-def _answer_panel(image: Image | None, answer: Answer, truth: Mask | None) -> Picture:
+def _answer_panel(image: Image | None, answer: SystemAnswer, truth: Mask | None) -> Picture:
     if not isinstance(answer.output, MaskOutput):
         return _panel(None if image is None else image // 3, answer.reason or "not asked", truth=truth)
     return _panel(image, truth=truth, answer=answer.output.mask)

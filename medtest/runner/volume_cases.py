@@ -14,7 +14,7 @@ from medtest.runner.case_set import CaseSet
 from medtest.runner.folder import LEAST, MOST, RECORDS
 from medtest.runner.ledger import Places
 from medtest.runner.messages import VolumePicture
-from medtest.runner.parts import Answer, Made
+from medtest.runner.parts import MadeCase, SystemAnswer
 from medtest.runner.volume_figures import MOST_ANSWERS, Mask3, draw_volume_figures
 from medtest.systems.base import System
 from medtest.systems.controls import Control
@@ -58,7 +58,11 @@ def is_volume(seed: PreparedSeed) -> bool:
 
 
 def draw_volume(
-    seed: PreparedSeed, case: Made, systems: Sequence[System], answers: Sequence[Answer], picture: VolumePicture
+    seed: PreparedSeed,
+    case: MadeCase,
+    systems: Sequence[System],
+    answers: Sequence[SystemAnswer],
+    picture: VolumePicture,
 ) -> None:
     """Draw one volume with the answers of systems that gave one.
 

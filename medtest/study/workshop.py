@@ -20,8 +20,8 @@ from medtest.followups.recipe import Recipe
 from medtest.followups.store import FOLDER
 from medtest.oracles.masks import move_mask
 from medtest.preparation import prepare
-from medtest.runner.parts import Made, Parts
-from medtest.runner.privacy import Names, Scrubber, load_key
+from medtest.runner.parts import MadeCase, Parts
+from medtest.runner.privacy import Scrubber, ShownNames, load_key
 from medtest.study.erase import outlines, png
 from medtest.study.model import Item, Phase
 from medtest.study.questions import Role
@@ -74,7 +74,7 @@ class Workshop:
         self._suite = suite
         self._folder = folder
         self._making = Parts(suite, invocation.data, invocation.batch_size)
-        self._names = Names(load_key(invocation.home) if suite.privacy.seed_ids == "hashed" else None)
+        self._names = ShownNames(load_key(invocation.home) if suite.privacy.seed_ids == "hashed" else None)
         self._refs: dict[tuple[str, str], tuple[int, SeedRef]] = {}
         for number, source in enumerate(self._making.sources):
             self._refs |= {(ref.dataset, ref.seed_id): (number, ref) for ref in source.refs()}
@@ -159,7 +159,7 @@ class Workshop:
         self._keep(loaded, key, made, mask)
         return Picture(image=made.follow.image, mask=mask, sha256=made.sha256)
 
-    def _keep(self, loaded: _Loaded, key: str, made: Made, mask: Mask | None) -> None:
+    def _keep(self, loaded: _Loaded, key: str, made: MadeCase, mask: Mask | None) -> None:
         """Put a follow-up that was made into the store."""
         seed, follow, store = loaded.seed, made.follow, self._store
         relation = self._making.relations[made.address.relation]

@@ -20,7 +20,7 @@ from medtest.suite.checks import check
 from medtest.suite.composed import with_composed
 from medtest.suite.digest import oracle_digest
 from medtest.suite.draft import Draft
-from medtest.suite.hydra_source import Places, search_path
+from medtest.suite.hydra_source import ConfigFolders, search_path
 from medtest.suite.hydra_words import rephrase
 from medtest.suite.judging import gates_of, oracle_of
 from medtest.suite.library import COMMAND_LINE, MAPS, SuiteTree, load_tree
@@ -101,7 +101,7 @@ def load(
     ready = prepare([f"suite={name}", *overrides])
     if ready.mistakes:
         raise UserMistakes(ready.mistakes)
-    places = Places(
+    places = ConfigFolders(
         suites=(
             *(Path(d).expanduser().resolve() for d in ready.suite_folders),
             *(Path(d).resolve() for d in suite_dirs),
@@ -112,7 +112,7 @@ def load(
     return settle(cfg, cfg.hydra, places)
 
 
-def compose(overrides: Sequence[str], places: Places) -> DictConfig:
+def compose(overrides: Sequence[str], places: ConfigFolders) -> DictConfig:
     """Let Hydra compose the primary config, the suite, the systems and the overrides.
 
     Args:
@@ -131,7 +131,7 @@ def compose(overrides: Sequence[str], places: Places) -> DictConfig:
         raise rephrase(error, places) from error
 
 
-def settle(cfg: DictConfig, hydra: DictConfig, places: Places, *, for_run: bool = False) -> Loaded:
+def settle(cfg: DictConfig, hydra: DictConfig, places: ConfigFolders, *, for_run: bool = False) -> Loaded:
     """Check a composed configuration whole.
 
     Args:

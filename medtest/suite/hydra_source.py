@@ -36,7 +36,7 @@ _PARTS = ("relations", "seeds", "oracles", "model")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Places:
+class ConfigFolders:
     """Folders that a call adds to our own.
 
     Attributes:
@@ -178,7 +178,7 @@ class ConfSource(FileConfigSource):
         return not self._hidden(config_path) and bool(super().is_config(config_path))
 
 
-def search_path(places: Places) -> ConfigSearchPathImpl:
+def search_path(places: ConfigFolders) -> ConfigSearchPathImpl:
     """Return where Hydra looks, in order: our primary config, systems, suites, the team's folders, Hydra's own."""
     for source in (SuiteSource, SystemSource, ConfSource):
         Plugins.instance().register(source)

@@ -6,7 +6,7 @@ import re
 
 from medtest.cases import ID_PATTERN
 from medtest.errors import Mistake, UserMistakes, nearest_name
-from medtest.suite.hydra_source import Places
+from medtest.suite.hydra_source import ConfigFolders
 from medtest.suite.library import suite_names
 from medtest.suite.safety import short
 from medtest.suite.schema import RunBlock
@@ -14,7 +14,7 @@ from medtest.suite.short_keys import whole_key
 from medtest.suite.systems import system_infos
 
 
-def rephrase(error: Exception, places: Places) -> UserMistakes:
+def rephrase(error: Exception, places: ConfigFolders) -> UserMistakes:
     """Put an error of Hydra or OmegaConf in our words."""
     text = _whole_message(error)
     return UserMistakes([_rephrased(text, places)])
@@ -30,7 +30,7 @@ def _whole_message(error: BaseException) -> str:
     return "\n".join(messages)
 
 
-def _rephrased(text: str, places: Places) -> Mistake:
+def _rephrased(text: str, places: ConfigFolders) -> Mistake:
     names = suite_names(places.suite_folders())
     if re.search(r"You must specify 'suite'", text):
         return Mistake(
@@ -85,7 +85,7 @@ def _for_commas(key: str, value: str) -> str:
     return f"type {whole}={point}, with a point; for {' and '.join(value.split(','))} one after the other add -m"
 
 
-def _group_names(group: str, places: Places, text: str) -> list[str]:
+def _group_names(group: str, places: ConfigFolders, text: str) -> list[str]:
     if group == "suite":
         return suite_names(places.suite_folders())
     if group == "model":

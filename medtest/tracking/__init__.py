@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from medtest.tracking.params import flat_params, metric_name
-from medtest.tracking.runs import FAILED, FINISHED, Child, Parents, Picture, Tracker
+from medtest.tracking.runs import FAILED, FINISHED, Child, LoggedPicture, Parents, Tracker
 from medtest.tracking.store import ensure_store, experiments, is_remote, local_uri, prepare_store, store_uri, where
 
 __all__ = [
@@ -11,7 +11,7 @@ __all__ = [
     "FINISHED",
     "Child",
     "Parents",
-    "Picture",
+    "LoggedPicture",
     "Tracker",
     "ensure_store",
     "experiments",

@@ -40,7 +40,7 @@ FINISHED, FAILED = "FINISHED", "FAILED"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Picture:
+class LoggedPicture:
     """A picture for ``log_image``.
 
     Attributes:
@@ -82,7 +82,7 @@ class Child:
     seeds: pd.DataFrame | None = None
     seeds_name: str = "seeds"
     seeds_digest: str = ""
-    pictures: Sequence[Picture] = ()
+    pictures: Sequence[LoggedPicture] = ()
     artifacts: Sequence[tuple[Path, str]] = ()
     ended_well: bool = True
 
@@ -330,7 +330,7 @@ class Tracker:
         else:
             self._client.log_table(run_id, plain, name)
 
-    def _picture(self, run_id: str, picture: Picture) -> None:
+    def _picture(self, run_id: str, picture: LoggedPicture) -> None:
         from PIL import Image
 
         with Image.open(picture.path) as image:

@@ -152,19 +152,19 @@ def test_what_determines_a_follow_up_is_in_its_key(copy: Path, tmp_path: Path, o
 
 def test_a_higher_revision_is_made_anew(copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from medtest.followups.recipe import Recipe
-    from medtest.runner.privacy import Names
+    from medtest.runner.privacy import ShownNames
 
     suite = make_suite()
     relations = suite.build_relations()
     address = Address(dataset="squares", seed_id="jane-doe-0", relation="dim", severity=1)
-    before = Recipe(suite, relations, Names()).followup_key("s", address)
+    before = Recipe(suite, relations, ShownNames()).followup_key("s", address)
     monkeypatch.setattr(Dim, "revision", 2)
-    assert Recipe(suite, relations, Names()).followup_key("s", address) != before
+    assert Recipe(suite, relations, ShownNames()).followup_key("s", address) != before
     monkeypatch.setattr("medtest.followups.recipe.PREPARATION_REVISION", 99)
     seed = Parts(suite, None, 8).prepared(0, suite.build_seeds(None)[0].refs()[0])
-    high = Recipe(suite, relations, Names()).source_key(seed)
+    high = Recipe(suite, relations, ShownNames()).source_key(seed)
     monkeypatch.undo()
-    assert Recipe(suite, relations, Names()).source_key(seed) != high
+    assert Recipe(suite, relations, ShownNames()).source_key(seed) != high
 
 
 def test_limit_unlabelled_and_native_size(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from medtest.results.answer_accuracy import AVERAGE_18
 from medtest.results.answer_flips import CONTRACT
 from medtest.results.answer_hidden import Hidden
 from medtest.results.answer_tables import AnswerTables
-from medtest.results.answer_worst import Illustration, Said, Shown
+from medtest.results.answer_worst import GivenAnswer, Illustration, Shown
 from medtest.results.readings import JUDGED_COLUMNS
 from medtest.results.recorded_answers import recorded
 from medtest.runner import Limits, RunOutcome
@@ -341,8 +341,8 @@ def test_flips_are_counted_alike_in_the_sentence_and_in_the_table(ran: Any) -> N
 
 
 def test_what_changed_is_a_flip_and_what_had_to_become_another_value_says_which() -> None:
-    def said(value: str, wanted: str, *, flipped: bool | None, state: str = "value") -> Said:
-        return Said(words=value, value=value, state=state, flipped=flipped, right=None, wanted=wanted, why="")
+    def said(value: str, wanted: str, *, flipped: bool | None, state: str = "value") -> GivenAnswer:
+        return GivenAnswer(words=value, value=value, state=state, flipped=flipped, right=None, wanted=wanted, why="")
 
     pictures = tuple(Shown(relation=name, severity=0, repeat=0, frame=0) for name in ("source", "instrument", "dim"))
     row = (said("3", "", flipped=None), said("3", "4", flipped=True), said("5", "3", flipped=True))
@@ -415,7 +415,7 @@ def test_one_severity_is_one_column_and_what_matters_stands_first(ran: Any) -> N
 
 
 def test_sizes_of_the_worst_images_are_in_millimetres() -> None:
-    said = Said(words="7", value="7", state="value", flipped=True, right=False, wanted="..5", why="")
+    said = GivenAnswer(words="7", value="7", state="value", flipped=True, right=False, wanted="..5", why="")
     pictures = tuple(Shown(relation=name, severity=0, repeat=0, frame=0) for name in ("source", "dim"))
     one = Illustration(
         dataset="d",

@@ -48,7 +48,7 @@ from medtest.results.paired import paired_table  # noqa: E402
 from medtest.results.readings import unread_in  # noqa: E402
 from medtest.results.records_io import Records  # noqa: E402
 from medtest.results.robustness import robustness_table  # noqa: E402
-from medtest.results.series_records import Shape, series_sets  # noqa: E402
+from medtest.results.series_records import CurveSettings, series_sets  # noqa: E402
 from medtest.results.tables import tables_of  # noqa: E402
 from medtest.results.wanted import Wanted  # noqa: E402
 from medtest.suite.compose import load_suite  # noqa: E402
@@ -219,7 +219,7 @@ def made(kind: str, records: Records, other: Records, folder: Path) -> list[Mate
     worst_sequences(records)
     unread_in(records)
     for score in records.scores if wanted.series else ():
-        for found in series_sets({"a": records, "b": other}, score, shape=Shape(include_source=True)):
+        for found in series_sets({"a": records, "b": other}, score, shape=CurveSettings(include_source=True)):
             robustness_table(found)
             paired_table(found)
     return materials

@@ -17,7 +17,7 @@ from medtest.report.figures import confusion_panel
 from medtest.report.flip_heat import severity_heat
 from medtest.report.label_words import p_words, with_interval
 from medtest.report.labels import label_page
-from medtest.report.material import Strip
+from medtest.report.material import SampleStrip
 from medtest.report.page import render
 from medtest.results.label_tables import label_tables, reference_of
 from medtest.results.records_io import Records
@@ -106,7 +106,7 @@ def test_a_type_without_any_comparison_says_none():
 def test_texts_of_strangers_are_escaped():
     evil = "<script>alert(1)</script>"
     found = made(classes=(evil, "b&b", "c"), frames=3)
-    strip = Strip(
+    strip = SampleStrip(
         facts={"relation": evil, "address": evil, "frames": [{"label": evil}]}, data="data:,", width=1, height=1
     )
     html = page(found, films=[strip])

@@ -16,7 +16,7 @@ from medtest.records import KEY_COLUMNS
 from medtest.results.records_io import Records
 from medtest.runner import Limits
 from medtest.runner.case_set import FILE, CaseSet
-from medtest.runner.privacy import Names
+from medtest.runner.privacy import ShownNames
 from medtest.suite.model import Selection
 from medtest.suite.plan import Plan
 
@@ -28,14 +28,14 @@ def plan_of(count: int, items: tuple[str, ...] = ("",)) -> Plan:
 
 
 def test_the_digest_is_of_a_set() -> None:
-    plan, names = plan_of(3), Names(None)
+    plan, names = plan_of(3), ShownNames(None)
     chosen = np.zeros(33, bool)
     chosen[[11, 12, 30]] = True
     one = CaseSet.of(plan, chosen, names)
     turned = CaseSet(cases=one.cases.take(pa.array([2, 0, 1])))
     assert one.count == 3 and one.view("a") == turned.view("a") != one.view("b")
     assert one.view("a") != CaseSet(cases=one.cases.slice(1)).view("a")
-    hashed = CaseSet.of(plan, chosen, Names(b"k" * 32))
+    hashed = CaseSet.of(plan, chosen, ShownNames(b"k" * 32))
     assert hashed.view("a") != one.view("a")  # no one finds out a name by trying digests
     assert "patient" not in str(hashed.cases.to_pydict())
 
@@ -44,13 +44,13 @@ def test_it_is_kept_in_a_file_and_finds_its_records(tmp_path: Path) -> None:
     plan = plan_of(2, items=("size", "place"))
     chosen = np.zeros(2 * plan.cases_per_seed, bool)
     chosen[[11, 12, 13]] = True  # the first image, its second question
-    asked = CaseSet.of(plan, chosen, Names(None))
+    asked = CaseSet.of(plan, chosen, ShownNames(None))
     assert set(asked.cases["item"].to_pylist()) == {"place"}
     assert CaseSet.read(tmp_path) is None
     asked.write(tmp_path)
     again = CaseSet.read(tmp_path)
     assert again is not None and again.cases.equals(asked.cases)
-    every = CaseSet.of(plan, np.ones_like(chosen), Names(None)).cases
+    every = CaseSet.of(plan, np.ones_like(chosen), ShownNames(None)).cases
     mixed = every.take(pa.array(range(every.num_rows)[::-1])).append_column("dice", pa.array(range(every.num_rows)))
     rows = asked.rows(mixed)
     assert mixed.take(pa.array(rows)).num_rows == 3 and list(rows) == sorted(rows)

@@ -17,8 +17,8 @@ from runner_parts import Dim, Picky, make_suite
 from medtest.cases import Address, SeedRef, Verdict
 from medtest.errors import UserMistakes
 from medtest.runner import Limits, export_followups, replay_case
-from medtest.runner.privacy import KEY_VARIABLE, Names, Scrubber, key_file, load_key
-from medtest.runner.rows import Finished, RowMaker
+from medtest.runner.privacy import KEY_VARIABLE, Scrubber, ShownNames, key_file, load_key
+from medtest.runner.rows import FinishedCase, RowMaker
 from medtest.suite.model import Invocation, Privacy, Selection
 
 HASHED = Privacy(seed_ids="hashed")
@@ -61,13 +61,13 @@ def test_metadata_columns_that_repeat_a_name_are_hashed_too(key: bytes | None) -
         strata=(("site", "north"), ("file", "images/mueller-1.png")),
         locator="images/mueller-1.png",
     )
-    names = Names(key)
+    names = ShownNames(key)
     oracle = make_suite(seeds=1).build_oracle()
     maker = RowMaker(
         suite=("s", "1"), groups={}, oracle=oracle, strata=("site", "file"), names=names, scrub=Scrubber(names)
     )
     nothing = dict.fromkeys(oracle.scores)
-    case = Finished(follow=None, sha256="", verdict=Verdict.PASS, scores=nothing, source_scores=nothing)
+    case = FinishedCase(follow=None, sha256="", verdict=Verdict.PASS, scores=nothing, source_scores=nothing)
     row = maker.row("x", Address(dataset="d", seed_id="mueller-1"), ref, {}, "", case)
     assert row[-2] == "north"
     assert ("mueller" in row[-1]) is (key is None)
@@ -139,7 +139,7 @@ NAME = st.text(st.characters(codec="utf-8", exclude_characters="/\x00", categori
 )
 def test_reasons_lose_every_name_of_the_seed(seed: str, cluster: str, before: str, after: str) -> None:
     ref = SeedRef(dataset="d", seed_id=seed, cluster=cluster, locator=f"sub/{seed}.png")
-    scrub = Scrubber(Names(b"k" * 16))
+    scrub = Scrubber(ShownNames(b"k" * 16))
     for secret in (seed, cluster, f"sub/{seed}.png"):
         shown = scrub.reason(f"{before}{secret}{after}", ref)
         words = {w for w in __import__("re").split(r"[^0-9A-Za-z]+", shown) if w}
@@ -148,7 +148,7 @@ def test_reasons_lose_every_name_of_the_seed(seed: str, cluster: str, before: st
 
 
 def test_reasons_lose_paths_and_addresses_and_stay_short() -> None:
-    scrub = Scrubber(Names(), (("/data/clinic", "…"), ("/home/me", "~")))
+    scrub = Scrubber(ShownNames(), (("/data/clinic", "…"), ("/home/me", "~")))
     ref = SeedRef(dataset="d", seed_id="s")
     assert scrub.reason("no file /data/clinic/a/b.png", ref) == "no file …/a/b.png"
     assert scrub.reason("bad '/opt/x/y.so': <o at 0x7f00aa11bb22>", ref) == "bad '…/y.so': <o at 0x…>"

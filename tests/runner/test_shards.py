@@ -17,8 +17,8 @@ from runner_parts import make_suite
 from medtest.cases import SeedRef
 from medtest.runner import Limits
 from medtest.runner.folder import make_folder
-from medtest.runner.ledger import Ledger, Places
-from medtest.runner.privacy import Names
+from medtest.runner.ledger import Places, RecordLedger
+from medtest.runner.privacy import ShownNames
 from medtest.runner.rows import COLUMN, records_schema
 from medtest.runner.shard_scan import scan
 from medtest.runner.shards import Code, ShardWriter, Stamp, code_of, codes_of, merge
@@ -71,12 +71,12 @@ def test_merging_keeps_the_newest_row_of_each_case_in_the_order_of_the_plan(
         writer.flush()
         if number == 1:  # a run ends and another begins in the middle
             merge(folder, SCHEMA, STAMP, writer.parts, written="w", judge=lambda table: table)
-            found = scan(folder, SCHEMA, "d", Places(plan, Names()).find)
+            found = scan(folder, SCHEMA, "d", Places(plan, ShownNames()).find)
             writer = ShardWriter(folder, SCHEMA, STAMP, seconds=1e9, rows=10**9)
             writer.parts = found.parts
     counts = merge(folder, SCHEMA, STAMP, writer.parts, written="w", judge=lambda table: table)
     table = pq.read_table(folder / "records.parquet")
-    places = Places(plan, Names()).find(table.to_pydict()).tolist()
+    places = Places(plan, ShownNames()).find(table.to_pydict()).tolist()
     assert places == sorted(newest)
     assert list(zip(table["verdict"].to_pylist(), table["dice"].to_pylist(), strict=True)) == [
         newest[place] for place in places
@@ -119,12 +119,12 @@ def test_a_hundred_thousand_records_are_resumed_in_seconds_and_little_memory(tmp
     import psutil
 
     plan = _plan(9091)
-    places = Places(plan, Names())
+    places = Places(plan, ShownNames())
     options: dict[str, Any] = {
         "folder": tmp_path, "schema": SCHEMA, "digest": "d", "primary": Criterion(), "places": places,
         "chosen": np.ones(plan.total, dtype=np.bool_), "limits": Limits(shard_rows=500),
     }  # fmt: skip
-    ledger = Ledger(**options)
+    ledger = RecordLedger(**options)
     template = list(_row(plan, 0, "PASS", 1.0))
     for unit in range(len(plan.refs)):
         for case, address in enumerate(plan.unit(unit, unit).cases):
@@ -135,7 +135,7 @@ def test_a_hundred_thousand_records_are_resumed_in_seconds_and_little_memory(tmp
     ledger.merge(lambda table, _: table)
     before = psutil.Process().memory_info().rss
     began = time.process_time()
-    again = Ledger(**options)
+    again = RecordLedger(**options)
     seconds = time.process_time() - began
     assert again.left == 0 and again.reused == plan.total >= 100_000
     assert seconds < 10

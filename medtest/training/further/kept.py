@@ -11,8 +11,8 @@ from medtest.followups.files import DamagedFile, mask_sha256
 from medtest.followups.recipe import Recipe
 from medtest.followups.store import FollowUpStore
 from medtest.oracles.masks import move_mask
-from medtest.runner.parts import Made, Parts
-from medtest.runner.privacy import Names
+from medtest.runner.parts import MadeCase, Parts
+from medtest.runner.privacy import ShownNames
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -47,7 +47,7 @@ class Kept:
     def __init__(self, parts: Parts, folder: Path | None) -> None:
         self._parts = parts
         self._store = None if folder is None else FollowUpStore.open(folder, create=True)
-        self._recipe = Recipe(parts.suite, parts.relations, Names(None))
+        self._recipe = Recipe(parts.suite, parts.relations, ShownNames(None))
         self._part_of = {plan.id: plan.info.name for plan in parts.suite.relations}
         self._fresh: list[Entry] = []
         self._seed: PreparedSeed | None = None
@@ -105,7 +105,7 @@ class Kept:
         return Perturbed(image=image, mask=mask, params=entry.params, sha256=entry.followup_sha256)
 
     def _entry(
-        self, store: FollowUpStore, key: str, seed: PreparedSeed, made: Made, follow: FollowUp, mask: Mask
+        self, store: FollowUpStore, key: str, seed: PreparedSeed, made: MadeCase, follow: FollowUp, mask: Mask
     ) -> Entry:
         relation = self._parts.relations[made.address.relation]
         source_mask = seed.mask
