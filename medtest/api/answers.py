@@ -29,7 +29,7 @@ class NotAnAnswer(Exception):  # noqa: N818 - it says what a body is, not what b
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ReplyContent:
     """What a body says.
 
     Attributes:
@@ -51,7 +51,7 @@ class Found:
     completion_tokens: int | None
 
 
-def read_body(body: Any, *, api: str, answer_model: type[BaseModel] | None, plain: bool) -> Found:
+def read_body(body: Any, *, api: str, answer_model: type[BaseModel] | None, plain: bool) -> ReplyContent:
     """Return what a decoded body says.
 
     Args:
@@ -75,7 +75,7 @@ def read_body(body: Any, *, api: str, answer_model: type[BaseModel] | None, plai
         if reason and not plain:
             state = State.MALFORMED
     usage = body.get("usage") if isinstance(body.get("usage"), Mapping) else {}
-    return Found(
+    return ReplyContent(
         state,
         text,
         parsed,

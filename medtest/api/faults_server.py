@@ -38,7 +38,7 @@ _WORDS = ("Yes.", "No.", "2", "None", "polyp", "upper left", "pink; red", "11-20
 _MOST_BYTES = 2**26
 
 
-class Refused(str):
+class Refusal(str):
     """Words of an answer that declines, sent in the field that the provider has for them."""
 
 
@@ -82,7 +82,7 @@ class FaultServer:
 
     Args:
         faults: What it does.
-        answer: Makes the words of an answer from a request's body. It may return :class:`Refused` and raise
+        answer: Makes the words of an answer from a request's body. It may return :class:`Refusal` and raise
             :class:`BadRequest`.
         port: 0 for a free one.
         threads: Threads in which ``answer`` works, so that a slow one holds up nobody; 0 calls it in the event loop.
@@ -257,7 +257,7 @@ class FaultServer:
         except Exception as error:  # noqa: BLE001 - a server says 500, whatever broke behind it
             self.counts["broken"] += 1
             return await self._error(writer, 500, "server_error", f"The model broke ({type(error).__name__}).", stated)
-        declined = str(words) if isinstance(words, Refused) else None
+        declined = str(words) if isinstance(words, Refusal) else None
         reply = json.dumps(completion(body, words, fault, declined=declined, chat=chat, size=len(content))).encode()
         return await self._deliver(writer, reply, fault, stated, digest)
 

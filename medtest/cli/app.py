@@ -35,7 +35,7 @@ ConfigDirs = Annotated[
 ]
 
 
-class Kind(StrEnum):
+class ListedKind(StrEnum):
     """What can be listed."""
 
     SUITES = "suites"
@@ -45,11 +45,11 @@ class Kind(StrEnum):
     ORACLES = "oracles"
 
 
-_FAMILIES: dict[Kind, Family] = {
-    Kind.RELATIONS: "relations",
-    Kind.SYSTEMS: "systems",
-    Kind.SEEDS: "seeds",
-    Kind.ORACLES: "oracles",
+_FAMILIES: dict[ListedKind, Family] = {
+    ListedKind.RELATIONS: "relations",
+    ListedKind.SYSTEMS: "systems",
+    ListedKind.SEEDS: "seeds",
+    ListedKind.ORACLES: "oracles",
 }
 
 
@@ -67,14 +67,14 @@ def run(context: typer.Context) -> None:
 
 @app.command("list", rich_help_panel=RUN)
 def list_parts(
-    kind: Annotated[Kind, typer.Argument(help="What to list.")],
+    kind: Annotated[ListedKind, typer.Argument(help="What to list.")],
     suite_dir: Annotated[list[Path] | None, typer.Option(help="A team's folder of suites.")] = None,
     config_dir: ConfigDirs = None,
 ) -> None:
     """List suites, or the parts that a suite can name."""
     from medtest.cli.listing import parts_table, suites_table
 
-    if kind is Kind.SUITES:
+    if kind is ListedKind.SUITES:
         _console().print(suites_table(list(suite_dir or [])))
     else:
         _console().print(parts_table(_FAMILIES[kind], config_dir or []))
@@ -177,10 +177,10 @@ def alpha_sigma(
     track: Annotated[bool, typer.Option("--track", help="Log to MLflow.")] = False,
 ) -> None:
     """Compute (alpha,sigma)-robustness: prints the table, writes tab_rob.tex and fig_rob.pdf."""
-    from medtest.cli.alpha_sigma import Options, run_alpha_sigma
+    from medtest.cli.alpha_sigma import SimlabOptions, run_alpha_sigma
     from medtest.cli.plan_view import console
 
-    options = Options(
+    options = SimlabOptions(
         out=out, lower_is_better=lower_is_better, min_step=min_step, score=score, csv=csv, svg=svg, track=track
     )
     run_alpha_sigma(files, options, console=console())
@@ -209,9 +209,9 @@ def simlab(
     ocr: Annotated[str, typer.Option(help="edges, rapidocr or auto.")] = "edges",
 ) -> None:
     """Serve the SIMULATED product on loopback by hand: to try clients on, and to generate load."""
-    from medtest.cli.simlab import Options, serve_simlab
+    from medtest.cli.simlab import SimlabOptions, serve_simlab
 
-    options = Options(
+    options = SimlabOptions(
         port=port, seed=seed, defects=defect or [], faults=fault or [], key_variable=key_variable, ocr=ocr
     )
     serve_simlab(options, console=_console())

@@ -11,20 +11,20 @@ import typer
 from rich.console import Console
 
 from medtest.cli.further_folder import device_of, flat, folder_of, load_suite_of, locked_folder, tracked
-from medtest.cli.further_tokens import Request, command_of, parse
+from medtest.cli.further_tokens import FurtherRequest, command_of, parse
 from medtest.cli.help_groups import GroupedCommands
 from medtest.errors import ExitCode, Mistake, UserMistakes
 
 if TYPE_CHECKING:
-    from medtest.cli.further_compare import Compared
+    from medtest.cli.further_compare import ComparedSystems
     from medtest.suite.compose import Loaded
     from medtest.suite.model import Invocation
     from medtest.training.further.leak import Print
     from medtest.training.further.log import FurtherLog
-    from medtest.training.further.material import Material
+    from medtest.training.further.material import TrainingMaterial
     from medtest.training.further.networks import Start
     from medtest.training.further.recipe import Recipe
-    from medtest.training.further.train import Point, Trained
+    from medtest.training.further.train import FurtherStep, FurtherTrained
 
 app = typer.Typer(cls=GroupedCommands, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -69,7 +69,7 @@ def table(
     remake_tables(folder, console=Console(highlight=False))
 
 
-def run(request: Request, *, config_dirs: Sequence[Path], threads: int | None, console: Console) -> ExitCode:
+def run(request: FurtherRequest, *, config_dirs: Sequence[Path], threads: int | None, console: Console) -> ExitCode:
     """Train and compare.
 
     Args:
@@ -122,7 +122,7 @@ def label_families() -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Job:
-    request: Request
+    request: FurtherRequest
     loaded: Loaded
     recipe: Recipe
     start: Start
@@ -168,7 +168,7 @@ class _Job:
         refuse_shared(shared_images(prints, tested))
         return f"none of them is among the {len(tested)} test seeds."
 
-    def _material(self, parts: Any, prints: Mapping[str, Print]) -> Material:
+    def _material(self, parts: Any, prints: Mapping[str, Print]) -> TrainingMaterial:
         """Draw the perturbed images, or take them from where they lie."""
         import cv2
 
@@ -200,7 +200,7 @@ class _Job:
         )
         return material
 
-    def _train(self, material: Material, log: FurtherLog | None) -> Trained:
+    def _train(self, material: TrainingMaterial, log: FurtherLog | None) -> FurtherTrained:
         from medtest.training.further.train import FACTS, HISTORY, train_further
 
         if log is not None:
@@ -232,7 +232,7 @@ class _Job:
             )
         return trained
 
-    def _compare(self, trained: Trained, log: FurtherLog | None) -> Compared | None:
+    def _compare(self, trained: FurtherTrained, log: FurtherLog | None) -> ComparedSystems | None:
         if not self.request.compare:
             return None
         if not self.testable:
@@ -267,7 +267,7 @@ class _Reporter:
         if self._console.is_terminal and (done % 20 == 0 or done == total):
             self._console.print(f"perturbed images of {done}/{total} pictures", markup=False, soft_wrap=True)
 
-    def __call__(self, point: Point) -> None:
+    def __call__(self, point: FurtherStep) -> None:
         if point.validation:
             found = point.validation
             kinds = [kind for kind in ("clean", "perturbed") if f"dice_{kind}" in found]

@@ -33,7 +33,7 @@ LONG, WIDE, WORDS, PAGE = "before_after.csv", "before_after_slides.csv", "before
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compared:
+class ComparedSystems:
     """What came of a comparison.
 
     Attributes:
@@ -85,7 +85,7 @@ def compare(
     out: Path,
     log: FurtherLog | None,
     console: Console,
-) -> Compared:
+) -> ComparedSystems:
     """Run the suite on both in one process, and make the table, the page and MLflow's copies.
 
     Args:
@@ -141,7 +141,7 @@ def compare(
         columns = {str(name): _plain(found[name]) for name in found.columns}
         log.table("tables/before_after.json", columns, metrics_of(found))
         log.attach([out / LONG, out / WIDE, out / WORDS, out / PAGE], parent=True)
-    return Compared(code=ended.code, table=found)
+    return ComparedSystems(code=ended.code, table=found)
 
 
 def make(out: Path) -> pd.DataFrame:

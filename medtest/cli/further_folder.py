@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from medtest.cli.further_tokens import OWN, SHORT, Request
+from medtest.cli.further_tokens import OWN, SHORT, FurtherRequest
 from medtest.errors import MedtestError, Mistake, NotTracked, UserMistakes
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FOLDER = "further-training"
 
 
-def load_suite_of(request: Request, config_dirs: Sequence[Path]) -> Loaded:
+def load_suite_of(request: FurtherRequest, config_dirs: Sequence[Path]) -> Loaded:
     """Return the suite that the network is tested by, with what was typed for its run.
 
     Raises:
@@ -34,7 +34,7 @@ def load_suite_of(request: Request, config_dirs: Sequence[Path]) -> Loaded:
         return load(request.suite, overrides, config_dirs=config_dirs)
 
 
-def folder_of(request: Request, home: Path, *, network: str, recipe: str) -> Path:
+def folder_of(request: FurtherRequest, home: Path, *, network: str, recipe: str) -> Path:
     """Return the folder of a training: the one that was typed, else that of its network and recipe below ``home``."""
     return request.out or home / "outputs" / FOLDER / f"{network}-{recipe}"
 

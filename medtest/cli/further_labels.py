@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from medtest.cli.further_folder import device_of, flat, folder_of, load_suite_of, locked_folder, tracked
-from medtest.cli.further_tokens import Request, command_of
+from medtest.cli.further_tokens import FurtherRequest, command_of
 from medtest.errors import ExitCode, MedtestError
 
 if TYPE_CHECKING:
     from medtest.suite.compose import Loaded
     from medtest.suite.model import Invocation
-    from medtest.training.classification.job import Point
+    from medtest.training.classification.job import ClassifierStep
     from medtest.training.classification.material import LabelledMaterial
     from medtest.training.classification.recipe import ClassifierRecipe
     from medtest.training.further.log import FurtherLog
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 STATE, FACTS = "state.pt", "training.json"
 
 
-def run_labels(request: Request, *, config_dirs: Sequence[Path], threads: int | None, console: Console) -> ExitCode:
+def run_labels(
+    request: FurtherRequest, *, config_dirs: Sequence[Path], threads: int | None, console: Console
+) -> ExitCode:
     """Train and compare.
 
     Args:
@@ -78,7 +80,7 @@ def _plain(value: Any) -> str:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Job:
-    request: Request
+    request: FurtherRequest
     loaded: Loaded
     recipe: ClassifierRecipe
     start: Start
@@ -145,7 +147,7 @@ class _Job:
 
         from medtest.systems.files import cached_sha256
         from medtest.training.classification.families import kind_of
-        from medtest.training.classification.job import ClassifierJob, Work
+        from medtest.training.classification.job import ClassifierJob, TrainingWork
         from medtest.training.further.networks import write_weights
         from medtest.training.further.train import stopping
 
@@ -153,7 +155,7 @@ class _Job:
             torch.set_num_threads(self.threads)
         weights = self.out / f"{self.request.model}.safetensors"
         note = f"further training, recipe {self.recipe.name}"
-        work = Work(
+        work = TrainingWork(
             family=self.request.model,
             network=self.start.network,
             cases=material.cases,
@@ -201,7 +203,7 @@ class _Job:
         self._say(f"{reached.step} steps; the weights of step {reached.best_step} are kept: {weights.name}")
         return weights
 
-    def _tell(self, point: Point) -> None:
+    def _tell(self, point: ClassifierStep) -> None:
         if point.validation:
             scores = ", ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in point.validation.items())
             self._say(f"step {point.step}/{point.steps}  held out: {scores}  best {point.best:.3f}")

@@ -25,7 +25,7 @@ TEST_NAMES = ("test", "testing", "testdataset", "testset")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class FurtherRequest:
     """What was typed.
 
     Attributes:
@@ -59,7 +59,7 @@ class Request:
     phantoms: int = 0
 
 
-def parse(tokens: Sequence[str]) -> Request:
+def parse(tokens: Sequence[str]) -> FurtherRequest:
     """Sort what was typed.
 
     Raises:
@@ -112,7 +112,7 @@ def parse(tokens: Sequence[str]) -> Request:
     if mistakes:
         raise UserMistakes(mistakes)
     data, found_test = _parted(Path(own["data"]).expanduser().resolve()) if own.get("data") else (None, None)
-    return Request(
+    return FurtherRequest(
         suite=name,
         overrides=tuple(overrides),
         model=own["model"],
@@ -145,7 +145,7 @@ def _parted(root: Path) -> tuple[Path, Path | None]:
     return (train, test) if train is not None and test is not None else (root, None)
 
 
-def command_of(request: Request) -> str:
+def command_of(request: FurtherRequest) -> str:
     """Return the command without paths of this machine."""
     words = ["medtest train further", f"model={request.model}", f"suite={Path(request.suite).stem}"]
     words.append(f"phantoms={request.phantoms}" if request.phantoms else "data=PATH")

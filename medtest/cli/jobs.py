@@ -58,7 +58,7 @@ _STATUS: dict[int, str] = {
 
 
 @dataclass(kw_only=True)
-class Job:
+class HydraJob:
     """Hydra's task function.
 
     Attributes:

@@ -24,7 +24,7 @@ from medtest.errors import ExitCode, MedtestError, Mistake, UserMistakes, neares
 if TYPE_CHECKING:
     import argparse
 
-    from medtest.cli.jobs import Job, JobResult
+    from medtest.cli.jobs import HydraJob, JobResult
     from medtest.suite.hydra_source import ConfigFolders
     from medtest.suite.overrides import Prepared
 
@@ -94,9 +94,9 @@ def _main(typed: list[str], called: str) -> int:
     places = ConfigFolders(suites=suites, configs=configs)
     if args.hydra_help or args.cfg or args.info is not None or args.shell_completion:
         return _hydra_itself(args, ready, places)
-    from medtest.cli.jobs import Job, gravest
+    from medtest.cli.jobs import HydraJob, gravest
 
-    job = Job(
+    job = HydraJob(
         places=places,
         called=called,
         typed=tuple(typed),
@@ -174,7 +174,7 @@ def _in_our_words(places: ConfigFolders, do: Any) -> Any:
         raise rephrase(error, places) from error
 
 
-def _single(job: Job, ready: Prepared, places: ConfigFolders) -> JobResult:
+def _single(job: HydraJob, ready: Prepared, places: ConfigFolders) -> JobResult:
     hydra = _hydra(places)
     returned = _in_our_words(
         places,
@@ -201,7 +201,7 @@ def _one_sweep() -> Iterator[None]:
             del os.environ[SWEEP_VARIABLE]
 
 
-def _sweep(job: Job, ready: Prepared, places: ConfigFolders) -> list[JobResult]:
+def _sweep(job: HydraJob, ready: Prepared, places: ConfigFolders) -> list[JobResult]:
     from medtest.cli.jobs import show_summary
 
     hydra = _hydra(places)

@@ -13,7 +13,7 @@ from medtest.cli.help_groups import GroupedCommands
 app = typer.Typer(cls=GroupedCommands, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
-class Layout(StrEnum):
+class FolderLayout(StrEnum):
     """How the images and masks are kept."""
 
     KVASIR_INSTRUMENT = "kvasir-instrument"
@@ -21,7 +21,7 @@ class Layout(StrEnum):
     MASKS = "masks"
 
 
-class Kind(StrEnum):
+class CutoutKind(StrEnum):
     """What is cut out."""
 
     INSTRUMENT = "instrument"
@@ -37,10 +37,10 @@ def objects() -> None:
 @app.command("build")
 def build(
     path: Annotated[Path, typer.Argument(help="The folder with images and masks.")],
-    layout: Annotated[Layout, typer.Option(help="How they are kept.")],
+    layout: Annotated[FolderLayout, typer.Option(help="How they are kept.")],
     out: Annotated[Path, typer.Option(help="The library to write; objects/NAME is found as library=NAME.")],
     licence: Annotated[str, typer.Option("--license", "--licence", help="Licence of the images, kept beside each.")],
-    kind: Annotated[Kind | None, typer.Option(help="What the masks mark; needed for --layout masks.")] = None,
+    kind: Annotated[CutoutKind | None, typer.Option(help="What the masks mark; needed for --layout masks.")] = None,
     source: Annotated[str, typer.Option(help="Where the images come from, kept beside each cut-out.")] = "",
     smallest: Annotated[float, typer.Option(min=0.0, max=1.0, help="Least area, fraction of the field.")] = 0.002,
     largest: Annotated[float, typer.Option(min=0.0, max=1.0, help="Largest area, fraction of the field.")] = 0.5,

@@ -37,7 +37,7 @@ Picture = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cell:
+class SheetCell:
     """One picture of the sheet with the words under it."""
 
     picture: Picture | None
@@ -59,7 +59,7 @@ def draw_sheet(
     Returns:
         uint8 RGB picture, rows of cells with labels at their left and captions below.
     """
-    rows: list[tuple[str, list[Cell]]] = [(f"{seed.ref.dataset}\n{seed.ref.seed_id}", _source_cells(seed, cell))]
+    rows: list[tuple[str, list[SheetCell]]] = [(f"{seed.ref.dataset}\n{seed.ref.seed_id}", _source_cells(seed, cell))]
     rows += [
         (f"{name}\n{_plain(relation.scale_unit)}", _relation_cells(seed, name, relation, suite_seed, cell, repeats))
         for name, relation in relations.items()
@@ -82,20 +82,20 @@ def _outline(image: NDArray[np.uint8], mask: Mask | None, colour: tuple[int, int
     return drawn
 
 
-def _source_cells(seed: PreparedSeed, cell: int) -> list[Cell]:
+def _source_cells(seed: PreparedSeed, cell: int) -> list[SheetCell]:
     if seed.kind in SERIES_KINDS:
         shown = view(seed, seed.image, seed.mask)
         truth = _fit(_outline(shown.image, shown.region, _LESION), cell)
-        source = Cell(picture=_fit(shown.image, cell), caption="source")
-        return [source] if shown.region is None else [source, Cell(picture=truth, caption="expected region")]
+        source = SheetCell(picture=_fit(shown.image, cell), caption="source")
+        return [source] if shown.region is None else [source, SheetCell(picture=truth, caption="expected region")]
     frame = np.array(seed.image)
     frame[seed.frame] = (0.35 * frame[seed.frame] + 0.65 * np.asarray(_FRAME)).astype(np.uint8)
     grey = np.round(seed.grey * 255).astype(np.uint8)
     return [
-        Cell(picture=_fit(seed.image, cell), caption="source"),
-        Cell(picture=_fit(_outline(seed.image, seed.mask, _LESION), cell), caption=_expected(seed)),
-        Cell(picture=_fit(frame, cell), caption="black frame (blue)"),
-        Cell(picture=_fit(grey, cell), caption="grey mask"),
+        SheetCell(picture=_fit(seed.image, cell), caption="source"),
+        SheetCell(picture=_fit(_outline(seed.image, seed.mask, _LESION), cell), caption=_expected(seed)),
+        SheetCell(picture=_fit(frame, cell), caption="black frame (blue)"),
+        SheetCell(picture=_fit(grey, cell), caption="grey mask"),
     ]
 
 
@@ -117,8 +117,8 @@ def _draws(relation: Relation, repeats: int) -> list[tuple[int, int, int]]:
 
 def _relation_cells(
     seed: PreparedSeed, name: str, relation: Relation, suite_seed: int, cell: int, repeats: int
-) -> list[Cell]:
-    cells: list[Cell] = []
+) -> list[SheetCell]:
+    cells: list[SheetCell] = []
     for severity, repeat, frame in _draws(relation, repeats)[:10]:
         step = Step(name, severity, repeat, frame)
         address = step.address(seed.ref)
@@ -127,14 +127,14 @@ def _relation_cells(
         try:
             made = follow_up(relation, seed, address, suite_seed)
         except NotApplicable as reason:
-            cells.append(Cell(picture=None, caption=f"{label}: {reason}"))
+            cells.append(SheetCell(picture=None, caption=f"{label}: {reason}"))
             continue
         shown = view(seed, made.image).image if seed.kind in SERIES_KINDS else made.image
-        cells.append(Cell(picture=_fit(shown, cell), caption=f"{label} · scale {made.scale:.3g}"))
+        cells.append(SheetCell(picture=_fit(shown, cell), caption=f"{label} · scale {made.scale:.3g}"))
     return cells
 
 
-def _compose(rows: list[tuple[str, list[Cell]]], cell: int) -> Picture:
+def _compose(rows: list[tuple[str, list[SheetCell]]], cell: int) -> Picture:
     columns = max(len(cells) for _, cells in rows)
     heights = [max([c.picture.shape[0] for c in cells if c.picture is not None] or [cell // 2]) for _, cells in rows]
     width = _LABEL_WIDTH + columns * (cell + _GAP) + _GAP

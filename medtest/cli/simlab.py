@@ -22,7 +22,7 @@ _KEY = "key"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class SimlabOptions:
     """What was typed; ``defects`` and ``faults`` are texts NAME=VALUE."""
 
     port: int = 0
@@ -33,7 +33,7 @@ class Options:
     ocr: str = "edges"
 
 
-def config_of(options: Options) -> Config:
+def config_of(options: SimlabOptions) -> Config:
     """Return the configuration that options mean.
 
     Raises:
@@ -115,7 +115,7 @@ def _allowed(name: str, default: object) -> str:
     return "a number from 0 to 1" if _is_share(name) else "a whole number" if isinstance(default, int) else "a number"
 
 
-def serve_simlab(options: Options, *, console: Console) -> None:
+def serve_simlab(options: SimlabOptions, *, console: Console) -> None:
     """Serve until Ctrl-C.
 
     Raises:

@@ -147,7 +147,7 @@ def _damaged(name: str, what: str) -> DamagedFile:
     return DamagedFile(f"{name} {what}. 'medtest followups verify' lists what else is damaged.")
 
 
-class Files:
+class PictureFiles:
     """The pictures of one store.
 
     Args:

@@ -10,7 +10,7 @@ from medtest.cases import Address
 from medtest.errors import Interrupted
 from medtest.followups.entry import Entry
 from medtest.followups.pool import MakePool
-from medtest.followups.recipe import Recipe
+from medtest.followups.recipe import SuiteKeys
 from medtest.followups.report import StoreReport
 from medtest.followups.store import FollowUpStore, names_of
 from medtest.followups.worker import MakeJob, MakeTask, UnitMade
@@ -58,7 +58,7 @@ class Making:
         self._plan = Plan([ref for _, ref in owned], parts.relations, _BATCH)
         names = ShownNames(load_key(invocation.home) if suite.privacy.seed_ids == "hashed" else None)
         self._names = names
-        self._recipe = Recipe(suite, parts.relations, names)
+        self._recipe = SuiteKeys(suite, parts.relations, names)
         self.key = self._recipe.suite_key(suite, parts.sources)
         self._job = MakeJob(
             suite=suite,

@@ -24,7 +24,7 @@ _CHOICES = ("severities", "repeats")
 """Settings of every relation that say which cases there are and change none."""
 
 
-class Recipe:
+class SuiteKeys:
     """Makes the keys of one suite.
 
     Args:

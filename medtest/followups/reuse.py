@@ -8,7 +8,7 @@ from typing import Any
 
 from medtest.cases import Address, FollowUp, PreparedSeed
 from medtest.errors import MedtestError
-from medtest.followups.recipe import Recipe
+from medtest.followups.recipe import SuiteKeys
 from medtest.followups.store import FollowUpStore, default_folder
 from medtest.runner.privacy import ShownNames, load_key
 from medtest.suite.model import Suite
@@ -30,7 +30,7 @@ class StoredFollowUps:
     """
 
     folder: Path
-    recipe: Recipe
+    recipe: SuiteKeys
     _store: FollowUpStore | None = field(default=None, repr=False)
 
     @classmethod
@@ -49,7 +49,7 @@ class StoredFollowUps:
         store = FollowUpStore.open(chosen)
         store.close()
         names = ShownNames(load_key(home) if suite.privacy.seed_ids == "hashed" else None)
-        return cls(folder=chosen.resolve(), recipe=Recipe(suite, suite.build_relations(), names))
+        return cls(folder=chosen.resolve(), recipe=SuiteKeys(suite, suite.build_relations(), names))
 
     def __getstate__(self) -> dict[str, Any]:
         return {"folder": self.folder, "recipe": self.recipe, "_store": None}

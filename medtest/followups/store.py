@@ -10,7 +10,7 @@ from typing import cast
 from medtest.cases import Address, Image, Mask, image_sha256
 from medtest.errors import OutputProblem
 from medtest.followups.entry import Entry, SuiteEntry
-from medtest.followups.files import Files, Kind, mask_sha256
+from medtest.followups.files import Kind, PictureFiles, mask_sha256
 from medtest.followups.index import Index
 from medtest.paths import home
 
@@ -44,7 +44,7 @@ class FollowUpStore:
     def __init__(self, folder: Path, *, readonly: bool) -> None:
         self.folder = folder
         self.readonly = readonly
-        self._files = Files(folder)
+        self._files = PictureFiles(folder)
         self._index = Index(folder, readonly=readonly)
 
     @classmethod
@@ -80,7 +80,7 @@ class FollowUpStore:
         return self._index
 
     @property
-    def files(self) -> Files:
+    def files(self) -> PictureFiles:
         """The pictures' files, for the rest of this package."""
         return self._files
 

@@ -14,7 +14,7 @@ from medtest.cases import Address, Image, Mask, PreparedSeed, SeedRef, Verdict, 
 from medtest.errors import MedtestError, OutputProblem
 from medtest.followups.entry import Entry
 from medtest.followups.files import Kind, encode, mask_sha256
-from medtest.followups.recipe import Recipe
+from medtest.followups.recipe import SuiteKeys
 from medtest.followups.store import FollowUpStore, names_of
 from medtest.oracles.masks import move_mask
 from medtest.preparation import prepare
@@ -133,7 +133,7 @@ class MakeSession:
         try:
             self._parts = Parts(job.suite, None if job.data is None else Path(job.data), _BATCH)
             names = ShownNames(job.hash_key)
-            self._recipe = Recipe(job.suite, self._parts.relations, names)
+            self._recipe = SuiteKeys(job.suite, self._parts.relations, names)
             self._names = names
             self._scrub = Scrubber(names, job.hide)
             self._store = FollowUpStore.open(Path(job.folder), create=True)
@@ -167,7 +167,7 @@ class MakeSession:
         return self._parts
 
     @property
-    def recipe(self) -> Recipe:
+    def recipe(self) -> SuiteKeys:
         """Makes keys."""
         return self._recipe
 

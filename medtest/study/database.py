@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from medtest.errors import OutputProblem
-from medtest.study.model import Answer, Item, Place
+from medtest.study.model import Item, Place, SavedAnswer
 from medtest.study.questions import Role
 
 SCHEMA = """
@@ -44,7 +44,7 @@ CREATE INDEX answer_place ON answers(annotator, phase, position, id);
 IMAGE_NAME = re.compile(r"[0-9a-f]{32}\.png")
 ITEM_COLUMNS = tuple(Item.__dataclass_fields__)
 PLACE_COLUMNS = tuple(Place.__dataclass_fields__)
-ANSWER_COLUMNS = tuple(Answer.__dataclass_fields__)
+ANSWER_COLUMNS = tuple(SavedAnswer.__dataclass_fields__)
 
 
 @contextmanager
@@ -89,8 +89,8 @@ def item_of(row: Sequence[Any]) -> Item:
     return Item(**values)
 
 
-def answer_of(row: Sequence[Any]) -> Answer:
+def answer_of(row: Sequence[Any]) -> SavedAnswer:
     """Return the answer of a row in the order of ``ANSWER_COLUMNS``."""
     values = dict(zip(ANSWER_COLUMNS, row, strict=True))
     values["marks"] = None if values["marks"] is None else tuple(json.loads(values["marks"]))
-    return Answer(**values)
+    return SavedAnswer(**values)

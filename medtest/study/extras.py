@@ -12,8 +12,8 @@ from medtest.cases import Address
 from medtest.study.erase import erase_lesion, unnatural
 from medtest.study.model import Item
 from medtest.study.plan import generator, preferred
-from medtest.study.questions import AGREE, ARTEFACTS, LEVELS, REJECT, Kind, Role
-from medtest.study.workshop import Picture, Workshop, picture_of
+from medtest.study.questions import AGREE, ARTEFACTS, LEVELS, REJECT, Role, StudyKind
+from medtest.study.workshop import LesionImage, Workshop, picture_of
 
 _YES = [AGREE, LEVELS]
 _NO = [1, REJECT]
@@ -44,7 +44,7 @@ class Extras:
     """
 
     workshop: Workshop
-    kind: Kind
+    kind: StudyKind
     seed: int
     numbers: Iterator[int]
     trained: list[Address] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Extras:
 
 def training_items(extras: Extras, count: int) -> list[Item]:
     """Return up to ``count`` training items; their seeds are kept out of the study where it has enough others."""
-    items = _marked(extras, count, "training") if extras.kind is Kind.ARTEFACTS else _training_pairs(extras, count)
+    items = _marked(extras, count, "training") if extras.kind is StudyKind.ARTEFACTS else _training_pairs(extras, count)
     if len(extras.workshop.sources) > 4 * len(extras.trained):
         extras.workshop.leave_out(extras.trained)
     return items
@@ -162,7 +162,7 @@ def catch_items(extras: Extras, count: int, notices: list[str]) -> list[Item]:
     """Return ``count`` catch items; half are identical pairs, half follow-ups whose lesion was erased."""
     if count == 0:
         return []
-    if extras.kind is Kind.ARTEFACTS:
+    if extras.kind is StudyKind.ARTEFACTS:
         return _told(_marked(extras, count, "catch"), count, notices)
     erased = _erased_followups(extras, count // 2)
     if len(erased) < count // 2:
@@ -184,7 +184,7 @@ def _identical(extras: Extras, count: int) -> list[Item]:
     items = []
     for source in _drawn(extras, "identical", count):
         seed = shop.seed(source)
-        shown = Picture(image=seed.image, mask=seed.mask, sha256=seed.sha256)
+        shown = LesionImage(image=seed.image, mask=seed.mask, sha256=seed.sha256)
         number = next(extras.numbers)
         items.append(shop.item(number, source, shown, role=Role.IDENTICAL, expected={"diagnosis": _YES}))
     return items

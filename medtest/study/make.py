@@ -18,7 +18,7 @@ from medtest.study.extras import Extras, catch_items, training_items
 from medtest.study.model import Item
 from medtest.study.options import StudyOptions
 from medtest.study.plan import arrange, assign, generator, preferred, share
-from medtest.study.questions import ARTEFACTS, Kind
+from medtest.study.questions import ARTEFACTS, StudyKind
 from medtest.study.store import StudyStore
 from medtest.study.workshop import Workshop
 from medtest.suite.model import Invocation, Suite
@@ -44,7 +44,7 @@ class MadeStudy:
     """
 
     folder: Path
-    kind: Kind
+    kind: StudyKind
     items: Mapping[str, int]
     catches: int
     training: int
@@ -168,8 +168,8 @@ def _draw(workshop: Workshop, options: StudyOptions, seed: int, progress: Progre
     if options.training:
         draft.training = training_items(extras, options.training)
     draft.items = {name: [] for name in workshop.addresses} if options.drawn else {}
-    draft.wanted = len(draft.items) * options.drawn + (options.frames if options.kind is Kind.ARTEFACTS else 0)
-    if options.kind is Kind.ARTEFACTS:
+    draft.wanted = len(draft.items) * options.drawn + (options.frames if options.kind is StudyKind.ARTEFACTS else 0)
+    if options.kind is StudyKind.ARTEFACTS:
         draft.items = {FRAMES: [], **draft.items}
         _draw_frames(workshop, options, seed, draft, numbers)
     _draw_followups(workshop, options, seed, draft, numbers)
@@ -195,7 +195,9 @@ def _draw_followups(
     workshop: Workshop, options: StudyOptions, seed: int, draft: _Draft, numbers: Iterator[int]
 ) -> None:
     """Draw wave by wave: what does not apply to its seed is replaced by the relation's next candidate."""
-    names = [name for name in workshop.addresses if options.kind is Kind.PAIRS or workshop.parts[name] in ARTEFACTS]
+    names = [
+        name for name in workshop.addresses if options.kind is StudyKind.PAIRS or workshop.parts[name] in ARTEFACTS
+    ]
     orders = {name: preferred(workshop.addresses[name], generator(seed, "draw", name)) for name in names}
     while True:
         wave = [

@@ -117,7 +117,7 @@ class Given:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class SavedAnswer:
     """A saved answer."""
 
     id: int

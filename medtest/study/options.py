@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from medtest.errors import Mistake, UserMistakes, nearest_name
-from medtest.study.questions import Kind
+from medtest.study.questions import StudyKind
 
 Share = Annotated[float, Field(ge=0, le=0.5)]
 
@@ -30,7 +30,7 @@ class StudyOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    kind: Kind = Kind.PAIRS
+    kind: StudyKind = StudyKind.PAIRS
     per_relation: Annotated[int, Field(ge=0, le=100_000)] | None = None
     frames: Annotated[int, Field(ge=0, le=1_000_000)] = 200
     annotators: Annotated[int, Field(ge=1, le=1000)] = 3
@@ -45,7 +45,7 @@ class StudyOptions(BaseModel):
         """Follow-ups of each relation."""
         if self.per_relation is not None:
             return self.per_relation
-        return 100 if self.kind is Kind.PAIRS else 0
+        return 100 if self.kind is StudyKind.PAIRS else 0
 
     @property
     def seen_by(self) -> int:
@@ -70,8 +70,8 @@ def study_options(given: Mapping[str, str]) -> StudyOptions:
         mistakes = []
         for detail in error.errors(include_url=False):
             key = str(detail["loc"][0])
-            allowed = ", ".join(Kind) if key == "kind" else str(detail["msg"]).removeprefix("Input should be ")
-            nearest = nearest_name(given.get(key, ""), list(Kind)) if key == "kind" else None
+            allowed = ", ".join(StudyKind) if key == "kind" else str(detail["msg"]).removeprefix("Input should be ")
+            nearest = nearest_name(given.get(key, ""), list(StudyKind)) if key == "kind" else None
             mistakes.append(
                 Mistake(where="command line", key=key, found=given.get(key, ""), allowed=allowed, nearest=nearest)
             )

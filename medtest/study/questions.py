@@ -18,7 +18,7 @@ REJECT = 2
 LEVEL_WORDS = ("strongly disagree", "disagree", "undecided", "agree", "strongly agree")
 
 
-class Kind(StrEnum):
+class StudyKind(StrEnum):
     """What a study asks."""
 
     PAIRS = "pairs"
@@ -40,7 +40,7 @@ CATCHES: tuple[Role, ...] = (Role.IDENTICAL, Role.ERASED, Role.MARKED)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
+class PairQuestion:
     """One of the two questions on a pair.
 
     Attributes:
@@ -56,14 +56,14 @@ class Question:
     published: float
 
 
-QUESTIONS: tuple[Question, ...] = (
-    Question(
+QUESTIONS: tuple[PairQuestion, ...] = (
+    PairQuestion(
         name="diagnosis",
         text="The follow-up keeps the same diagnosis as the source.",
         hint="Would you report the same finding, at the same place, from both?",
         published=4.5,
     ),
-    Question(
+    PairQuestion(
         name="realism",
         text="The follow-up could occur in the clinic.",
         hint="Could a frame with this change come from a real examination?",
@@ -90,8 +90,8 @@ ARTEFACTS: Mapping[str, tuple[str, str]] = {
 }
 """The nine artefacts of the report's table 1: name and what it looks like, by the id of the relation that makes it."""
 
-GUIDELINES: Mapping[Kind, tuple[str, ...]] = {
-    Kind.PAIRS: (
+GUIDELINES: Mapping[StudyKind, tuple[str, ...]] = {
+    StudyKind.PAIRS: (
         "You see two frames: a source, and a follow-up that was made from it by a computer. Some follow-ups differ "
         "much, some hardly at all.",
         "First question: would you make the same diagnosis from both? Judge the finding alone: the same lesion, at the "
@@ -103,7 +103,7 @@ GUIDELINES: Mapping[Kind, tuple[str, ...]] = {
         "Flicker (hold F) shows the source in the follow-up's place: the eye then finds any difference at once. O "
         "draws the outline of the lesion as it is known for the source.",
     ),
-    Kind.ARTEFACTS: (
+    StudyKind.ARTEFACTS: (
         "You see one frame at a time. Mark every artefact that you can see in it; there may be none, one or several.",
         "Mark an artefact when it is plainly there, even if it does no harm. Reflections on wet tissue, for instance, "
         "are artefacts wherever they are.",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.study.model import Answer, Item
+from medtest.study.model import Item, SavedAnswer
 from medtest.study.questions import AGREE, LEVELS, Role
 from medtest.study.store import StudyStore
 
@@ -31,8 +31,8 @@ class Rating:
     position: int
     item: Item
     showing: int
-    answer: Answer
-    first: Answer
+    answer: SavedAnswer
+    first: SavedAnswer
     changes: int
 
     def level(self, question: str) -> int | None:
@@ -91,7 +91,7 @@ def read_ratings(store: StudyStore, leave_out: Sequence[int] = ()) -> Ratings:
     """
     items = {item.id: item for item in store.items()}
     places = {(p.annotator, p.phase, p.position): p for p in store.places() if p.annotator not in leave_out}
-    history: dict[tuple[int, str, int], list[Answer]] = {}
+    history: dict[tuple[int, str, int], list[SavedAnswer]] = {}
     for answer in store.answers(history=True):
         history.setdefault((answer.annotator, answer.phase, answer.position), []).append(answer)
     found: dict[str, list[Rating]] = {"main": [], "training": []}
@@ -139,7 +139,7 @@ def agree_counts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.stack([counts[:, : AGREE - 1].sum(1), counts[:, AGREE - 1 :].sum(1)], axis=1)
 
 
-def is_expected(item: Item, answer: Answer) -> bool:
+def is_expected(item: Item, answer: SavedAnswer) -> bool:
     """Say whether an answer is what is known of an item: each level inside its range, each artefact marked."""
     for name in ("diagnosis", "realism"):
         bounds = item.expected.get(name)

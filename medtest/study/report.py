@@ -14,7 +14,7 @@ from medtest.errors import ExitCode, NotTracked, OutputProblem
 from medtest.runner.folder import output_problems, writing_text
 from medtest.study.frequencies import ANY, frame_tables
 from medtest.study.model import Item
-from medtest.study.questions import ARTEFACTS, QUESTIONS, Kind
+from medtest.study.questions import ARTEFACTS, QUESTIONS, StudyKind
 from medtest.study.ratings import Ratings, read_ratings
 from medtest.study.store import IMAGES, StudyStore
 from medtest.study.tables import OVERALL, pair_tables
@@ -68,7 +68,7 @@ def report_study(folder: Path, *, home: Path, leave_out: Sequence[int] = (), tra
         store.check_annotators("--leave-out", leave_out)
         ratings = read_ratings(store, leave_out)
         meta, kind = dict(store.meta), store.kind
-    tables = pair_tables(ratings) if kind is Kind.PAIRS else frame_tables(ratings)
+    tables = pair_tables(ratings) if kind is StudyKind.PAIRS else frame_tables(ratings)
     target = folder / FOLDER
     with output_problems(target):
         target.mkdir(exist_ok=True)
@@ -110,7 +110,7 @@ def _without_formulas(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def report_html(
-    folder: Path, meta: Mapping[str, Any], kind: Kind, ratings: Ratings, tables: Mapping[str, pd.DataFrame]
+    folder: Path, meta: Mapping[str, Any], kind: StudyKind, ratings: Ratings, tables: Mapping[str, pd.DataFrame]
 ) -> str:
     """Return the page; every text of it is escaped."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -194,11 +194,11 @@ def _thumbnails(folder: Path, item: Item) -> tuple[str, str]:
 _EMPTY = dict.fromkeys(("ci_low", "ci_high"), "\N{EN DASH}")
 
 
-def _terminal(kind: Kind, tables: Mapping[str, pd.DataFrame]) -> list[RenderableType]:
+def _terminal(kind: StudyKind, tables: Mapping[str, pd.DataFrame]) -> list[RenderableType]:
     from rich.table import Table
 
     shown: list[tuple[str, pd.DataFrame, tuple[str, ...]]]
-    if kind is Kind.ARTEFACTS:
+    if kind is StudyKind.ARTEFACTS:
         frames = ("artefact", "frames", "found", "percent", "ci_low", "ci_high", "published_percent")
         shown = [("Frames that show an artefact, by consensus", tables["frequencies.csv"], frames)]
     else:
@@ -227,10 +227,10 @@ def _number(value: object) -> str:
 # --- MLflow ---------------------------------------------------------------------------------------------------------
 
 
-def study_metrics(kind: Kind, tables: Mapping[str, pd.DataFrame]) -> dict[str, float]:
+def study_metrics(kind: StudyKind, tables: Mapping[str, pd.DataFrame]) -> dict[str, float]:
     """Return what MLflow compares studies by: ``mean/<question>/<relation>``, ``kappa/<question>/<scale>/…``."""
     found: dict[str, float] = {}
-    if kind is Kind.ARTEFACTS:
+    if kind is StudyKind.ARTEFACTS:
         for row in _rows(tables["frequencies.csv"]):
             if row["percent"] is not None:
                 found[f"percent/{row['artefact']}"] = float(row["percent"])
@@ -254,7 +254,7 @@ def _track(
     folder: Path,
     home: Path,
     meta: Mapping[str, Any],
-    kind: Kind,
+    kind: StudyKind,
     ratings: Ratings,
     tables: Mapping[str, pd.DataFrame],
 ) -> None:

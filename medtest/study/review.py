@@ -11,7 +11,7 @@ from medtest.study.database import now
 from medtest.study.make import MadeStudy, new_folder, write_study
 from medtest.study.model import Item
 from medtest.study.options import StudyOptions
-from medtest.study.questions import Kind
+from medtest.study.questions import StudyKind
 from medtest.study.ratings import read_ratings
 from medtest.study.store import IMAGES, StudyStore
 from medtest.study.tables import second_look
@@ -32,7 +32,7 @@ def make_review(folder: Path, options: StudyOptions, to: Path) -> MadeStudy:
         OutputProblem: The folder cannot be written.
     """
     with StudyStore(folder) as store:
-        if store.kind is not Kind.PAIRS:
+        if store.kind is not StudyKind.PAIRS:
             raise UserMistakes([Mistake(where=folder.name, found="a study of artefacts", allowed="a study of pairs")])
         chosen = second_look(read_ratings(store))
         meta = dict(store.meta)
@@ -51,7 +51,7 @@ def make_review(folder: Path, options: StudyOptions, to: Path) -> MadeStudy:
         draft.keep()
     return MadeStudy(
         folder=to,
-        kind=Kind.PAIRS,
+        kind=StudyKind.PAIRS,
         items={name: len(items) for name, items in groups.items()},
         catches=0,
         training=0,

@@ -31,8 +31,8 @@ from medtest.study.database import (
     now,
     plain,
 )
-from medtest.study.model import MAX_ELAPSED_MS, Answer, Given, Item, Phase, Place
-from medtest.study.questions import Kind
+from medtest.study.model import MAX_ELAPSED_MS, Given, Item, Phase, Place, SavedAnswer
+from medtest.study.questions import StudyKind
 
 DATABASE = "study.db"
 IMAGES = "images"
@@ -93,9 +93,9 @@ class StudyStore:
         self.close()
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> StudyKind:
         """What the study asks."""
-        return Kind(self.meta["kind"])
+        return StudyKind(self.meta["kind"])
 
     # --- writing a study ---------------------------------------------------------------------------------------------
 
@@ -211,7 +211,7 @@ class StudyStore:
             rows = self._rows(query, (annotator, key))
         return self.folder / IMAGES / rows[0][0] if rows and IMAGE_NAME.fullmatch(rows[0][0]) else None
 
-    def answers(self, annotator: int | None = None, *, history: bool = False) -> list[Answer]:
+    def answers(self, annotator: int | None = None, *, history: bool = False) -> list[SavedAnswer]:
         """Return answers in the order in which they were saved; of each place the newest alone, unless ``history``."""
         newest = "" if history else "AND id IN (SELECT MAX(id) FROM answers GROUP BY annotator, phase, position)"
         query = (
@@ -221,7 +221,7 @@ class StudyStore:
         with self._problems():
             return [answer_of(row) for row in self._rows(query, (annotator,))]
 
-    def answer(self, annotator: int, phase: Phase, position: int) -> Answer | None:
+    def answer(self, annotator: int, phase: Phase, position: int) -> SavedAnswer | None:
         """Return the newest answer of one place, or None."""
         query = (
             f"SELECT {', '.join(ANSWER_COLUMNS)} FROM answers WHERE annotator=? AND phase=? AND position=? "  # noqa: S608
@@ -240,7 +240,7 @@ class StudyStore:
 
     # --- answering -----------------------------------------------------------------------------------------------
 
-    def save(self, annotator: int, phase: Phase, position: int, given: Given) -> Answer:
+    def save(self, annotator: int, phase: Phase, position: int, given: Given) -> SavedAnswer:
         """Save an answer; when this returns it is on disk. The same request saved twice gives the same row.
 
         Raises:

@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from medtest.errors import OutputProblem
 from medtest.study.guard import MAX_BODY, Guard, Site
-from medtest.study.model import MAX_COMMENT, PHASES, Answer, Given, Item, Phase, Place
-from medtest.study.questions import ARTEFACTS, GUIDELINES, LEVEL_WORDS, QUESTIONS, Kind
+from medtest.study.model import MAX_COMMENT, PHASES, Given, Item, Phase, Place, SavedAnswer
+from medtest.study.questions import ARTEFACTS, GUIDELINES, LEVEL_WORDS, QUESTIONS, StudyKind
 from medtest.study.ratings import is_expected
 from medtest.study.store import StudyStore
 
@@ -170,7 +170,7 @@ class Pages:
         kind = self._store.kind
         return HTMLResponse(
             _template("page.html.j2").render(
-                pairs=kind is Kind.PAIRS,
+                pairs=kind is StudyKind.PAIRS,
                 questions=QUESTIONS,
                 levels=list(enumerate(LEVEL_WORDS, start=1)),
                 artefacts=ARTEFACTS,
@@ -266,7 +266,7 @@ class Pages:
             "answer": None if answer is None else _shown(answer),
             "ahead": [] if ahead is None else [f"/image/{ahead.source_key}", f"/image/{ahead.followup_key}"],
         }
-        if self._store.kind is Kind.PAIRS:
+        if self._store.kind is StudyKind.PAIRS:
             content["source"] = f"/image/{place.source_key}"
         else:
             content["outlines"] = {}
@@ -336,7 +336,7 @@ class Pages:
         return self.refused(request, Refused(404, "There is no such page."))
 
 
-def _shown(answer: Answer) -> dict[str, Any]:
+def _shown(answer: SavedAnswer) -> dict[str, Any]:
     return {
         "diagnosis": answer.diagnosis,
         "realism": answer.realism,
@@ -346,20 +346,20 @@ def _shown(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _posted(body: bytes, kind: Kind) -> PostedAnswer:
+def _posted(body: bytes, kind: StudyKind) -> PostedAnswer:
     try:
         posted = PostedAnswer.model_validate(json.loads(body))
     except (ValidationError, ValueError, RecursionError) as error:
         raise Refused(422, "That is no answer to this study.") from error
     pairs = posted.diagnosis is not None and posted.realism is not None and posted.marks is None
     marked = posted.marks is not None and posted.diagnosis is None and posted.realism is None
-    if (kind is Kind.PAIRS and not pairs) or (kind is Kind.ARTEFACTS and not marked):
-        raise Refused(422, "Both questions want an answer." if kind is Kind.PAIRS else "Mark artefacts, or none.")
+    if (kind is StudyKind.PAIRS and not pairs) or (kind is StudyKind.ARTEFACTS and not marked):
+        raise Refused(422, "Both questions want an answer." if kind is StudyKind.PAIRS else "Mark artefacts, or none.")
     if posted.marks is not None and not set(posted.marks) <= set(ARTEFACTS):
         raise Refused(422, "That artefact is none of the nine.")
     return posted
 
 
-def feedback(item: Item, answer: Answer) -> dict[str, Any]:
+def feedback(item: Item, answer: SavedAnswer) -> dict[str, Any]:
     """Return what training says to an answer: whether it was as expected, and why."""
     return {"right": is_expected(item, answer), "words": str(item.expected.get("words", ""))}

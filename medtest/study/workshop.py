@@ -16,7 +16,7 @@ from pathlib import Path
 from medtest.cases import SOURCE, UNCHANGED, Address, Image, Mask, PreparedSeed, SeedRef, image_sha256
 from medtest.errors import OutputProblem
 from medtest.followups import DamagedFile, Entry, FollowUpStore
-from medtest.followups.recipe import Recipe
+from medtest.followups.recipe import SuiteKeys
 from medtest.followups.store import FOLDER
 from medtest.oracles.masks import move_mask
 from medtest.preparation import prepare
@@ -33,7 +33,7 @@ _KEPT_SEEDS = 16
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Picture:
+class LesionImage:
     """An image with the lesion that is known on it.
 
     Attributes:
@@ -79,7 +79,7 @@ class Workshop:
         for number, source in enumerate(self._making.sources):
             self._refs |= {(ref.dataset, ref.seed_id): (number, ref) for ref in source.refs()}
         self._prepared: OrderedDict[tuple[str, str], _Loaded] = OrderedDict()
-        self._recipe = Recipe(suite, self._making.relations, self._names)
+        self._recipe = SuiteKeys(suite, self._making.relations, self._names)
         self._scrub = Scrubber(self._names)
         self._store = FollowUpStore.open(invocation.home / FOLDER, create=True)
         self._files: dict[str, str] = {}
@@ -136,12 +136,12 @@ class Workshop:
         self._prepared.move_to_end(key)
         return self._prepared[key]
 
-    def picture(self, address: Address) -> Picture | None:
+    def picture(self, address: Address) -> LesionImage | None:
         """Return the image of a case, or None where the relation does not apply."""
         loaded = self._loaded(address)
         seed = loaded.seed
         if address.is_source:
-            return Picture(image=seed.image, mask=seed.mask, sha256=seed.sha256)
+            return LesionImage(image=seed.image, mask=seed.mask, sha256=seed.sha256)
         key = self._recipe.followup_key(loaded.key, address)
         entry = self._store.by_key(key)
         if entry is not None:
@@ -149,7 +149,9 @@ class Workshop:
                 return None
             with suppress(DamagedFile):  # made again below, and put in its place
                 mask = self._store.mask(entry.mask_sha256) if entry.mask_sha256 else None
-                return Picture(image=self._store.image(entry.followup_sha256), mask=mask, sha256=entry.followup_sha256)
+                return LesionImage(
+                    image=self._store.image(entry.followup_sha256), mask=mask, sha256=entry.followup_sha256
+                )
         made = self._making.make(seed, address)
         if made.follow is None:
             return None
@@ -157,7 +159,7 @@ class Workshop:
         moves = effect.kind == "move" and seed.mask is not None
         mask = move_mask(seed.mask, effect.data["matrix"]) if moves and seed.mask is not None else seed.mask
         self._keep(loaded, key, made, mask)
-        return Picture(image=made.follow.image, mask=mask, sha256=made.sha256)
+        return LesionImage(image=made.follow.image, mask=mask, sha256=made.sha256)
 
     def _keep(self, loaded: _Loaded, key: str, made: MadeCase, mask: Mask | None) -> None:
         """Put a follow-up that was made into the store."""
@@ -189,7 +191,7 @@ class Workshop:
         self,
         number: int,
         address: Address,
-        shown: Picture,
+        shown: LesionImage,
         *,
         role: Role = Role.ITEM,
         phase: Phase = "main",
@@ -230,6 +232,6 @@ class Workshop:
         return self._files[sha256]
 
 
-def picture_of(image: Image, mask: Mask | None) -> Picture:
+def picture_of(image: Image, mask: Mask | None) -> LesionImage:
     """Return an image that medtest made for the study alone."""
-    return Picture(image=image, mask=mask, sha256=image_sha256(image))
+    return LesionImage(image=image, mask=mask, sha256=image_sha256(image))

@@ -15,8 +15,8 @@ from medtest.training.classification.options import ClassificationOptions
 from medtest.training.options import SegmentationOptions
 
 if TYPE_CHECKING:
-    from medtest.training.classification.job import Point as ClassifierPoint
-    from medtest.training.segmentation import Point
+    from medtest.training.classification.job import ClassifierStep
+    from medtest.training.segmentation import SegmentationStep
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -116,7 +116,7 @@ class _Told:
     def __init__(self, console: Console) -> None:
         self._console = console
 
-    def __call__(self, point: ClassifierPoint) -> None:
+    def __call__(self, point: ClassifierStep) -> None:
         head = f"step {point.step}/{point.steps}  loss {point.loss:.3f}"
         if point.validation:
             scores = ", ".join(f"{name} {score:.3f}" for name, score in point.validation.items())
@@ -131,7 +131,7 @@ class _Reporter:
     def __init__(self, console: Console) -> None:
         self._console = console
 
-    def __call__(self, point: Point) -> None:
+    def __call__(self, point: SegmentationStep) -> None:
         if point.validation:
             scores = ", ".join(f"{kind} {score:.3f}" for kind, score in point.validation.items())
             head = f"step {point.step}/{point.steps}  loss {point.loss:.3f}"

@@ -26,7 +26,7 @@ from medtest.training.steps import Outputs, StepLoss
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class Optimization:
     """How the weights are moved.
 
     Attributes:
@@ -52,7 +52,7 @@ class Recipe:
     bf16: bool
 
 
-def learning_rate(recipe: Recipe, step: int) -> float:
+def learning_rate(recipe: Optimization, step: int) -> float:
     """Return the learning rate of a step: a linear warm-up, then half a cosine."""
     if step < recipe.warmup:
         return recipe.rate * (step + 1) / recipe.warmup
@@ -99,7 +99,7 @@ class Trainer:
         self,
         network: nn.Module,
         batches: Batches,
-        recipe: Recipe,
+        recipe: Optimization,
         *,
         seed: int,
         device: str,

@@ -27,11 +27,11 @@ EXCHANGE = {"sanet": 0.8}
 VALIDATION_SEED = 7
 """Validation phantoms come from a suite seed of their own and are never trained on."""
 
-Progress = Callable[["Point"], None]
+Progress = Callable[["SegmentationStep"], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class SegmentationStep:
     """Where a training stands; reported after every step.
 
     Attributes:
@@ -154,7 +154,7 @@ def train_segmentation(
     from medtest.systems.segmentation.networks.inputs import INPUTS
     from medtest.training.augment import Augmentation
     from medtest.training.data import Batches
-    from medtest.training.loop import Recipe, Trainer, initialise
+    from medtest.training.loop import Optimization, Trainer, initialise
     from medtest.training.probe import Probe
     from medtest.training.runlog import RunLog
     from medtest.training.start import backbone_from, start_from
@@ -182,7 +182,7 @@ def train_segmentation(
         kind=INPUTS[options.network],
         exchange=exchange,
     )
-    recipe = Recipe(
+    recipe = Optimization(
         steps=options.steps,
         warmup=options.warmup,
         rate=options.rate,
@@ -239,7 +239,7 @@ def train_segmentation(
                 log.metrics(numbers, trainer.step)
             if progress is not None:
                 progress(
-                    Point(
+                    SegmentationStep(
                         step=trainer.step,
                         steps=options.steps,
                         loss=numbers["loss"],

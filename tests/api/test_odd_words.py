@@ -12,7 +12,7 @@ import pytest
 from api_parts import asked, questions
 from pydantic import BaseModel
 
-from medtest.api.faults_server import BadRequest, Refused, serving
+from medtest.api.faults_server import BadRequest, Refusal, serving
 from medtest.api.ledger import Ledger
 from medtest.api.request import State
 
@@ -25,7 +25,7 @@ class Shape(BaseModel):
 
 
 def _refuses(body: Mapping[str, Any]) -> str:
-    return Refused(ODD)
+    return Refusal(ODD)
 
 
 def _fails(body: Mapping[str, Any]) -> str:

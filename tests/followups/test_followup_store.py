@@ -17,7 +17,7 @@ from PIL import Image as PillowImage
 from medtest.cases import Address, image_sha256
 from medtest.errors import OutputProblem, UserMistakes
 from medtest.followups import DamagedFile, Entry, FollowUpStore, StoreReport
-from medtest.followups.files import Files, decode, encode, mask_sha256, relative_path
+from medtest.followups.files import PictureFiles, decode, encode, mask_sha256, relative_path
 from medtest.runner.parts import Parts
 from medtest.suite.model import Privacy, Selection, Suite
 
@@ -151,20 +151,20 @@ def test_what_determines_a_follow_up_is_in_its_key(copy: Path, tmp_path: Path, o
 
 
 def test_a_higher_revision_is_made_anew(copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from medtest.followups.recipe import Recipe
+    from medtest.followups.recipe import SuiteKeys
     from medtest.runner.privacy import ShownNames
 
     suite = make_suite()
     relations = suite.build_relations()
     address = Address(dataset="squares", seed_id="jane-doe-0", relation="dim", severity=1)
-    before = Recipe(suite, relations, ShownNames()).followup_key("s", address)
+    before = SuiteKeys(suite, relations, ShownNames()).followup_key("s", address)
     monkeypatch.setattr(Dim, "revision", 2)
-    assert Recipe(suite, relations, ShownNames()).followup_key("s", address) != before
+    assert SuiteKeys(suite, relations, ShownNames()).followup_key("s", address) != before
     monkeypatch.setattr("medtest.followups.recipe.PREPARATION_REVISION", 99)
     seed = Parts(suite, None, 8).prepared(0, suite.build_seeds(None)[0].refs()[0])
-    high = Recipe(suite, relations, ShownNames()).source_key(seed)
+    high = SuiteKeys(suite, relations, ShownNames()).source_key(seed)
     monkeypatch.undo()
-    assert Recipe(suite, relations, ShownNames()).source_key(seed) != high
+    assert SuiteKeys(suite, relations, ShownNames()).source_key(seed) != high
 
 
 def test_limit_unlabelled_and_native_size(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_every_picture_comes_back(image: np.ndarray, mask: np.ndarray) -> None:
 
 
 def test_strangers_files(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    files = Files(tmp_path)
+    files = PictureFiles(tmp_path)
     image = np.arange(48, dtype=np.uint8).reshape(4, 4, 3)
     name = image_sha256(image)
     path = files.path("images", name)

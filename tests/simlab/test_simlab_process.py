@@ -15,7 +15,7 @@ import pytest
 from simlab_parts import KEY, body, call
 
 from medtest.api.faults import Faults
-from medtest.cli.simlab import Options, config_of
+from medtest.cli.simlab import SimlabOptions, config_of
 from medtest.errors import MedtestError, UserMistakes
 from medtest.simlab.config import Config
 from medtest.simlab.defects import Defects
@@ -117,16 +117,16 @@ def test_by_hand(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (Options(defects=["refusal=1"]), "refusals"),
-        (Options(defects=["refusals=2"]), "0 to 1"),
-        (Options(defects=["cap=two"]), "whole number"),
-        (Options(faults=["latency=soon"]), "a number"),
-        (Options(faults=["key=mine"]), "latency"),
-        (Options(ocr="eyes"), "rapidocr"),
-        (Options(key_variable="NOT_SET_HERE"), "not set"),
+        (SimlabOptions(defects=["refusal=1"]), "refusals"),
+        (SimlabOptions(defects=["refusals=2"]), "0 to 1"),
+        (SimlabOptions(defects=["cap=two"]), "whole number"),
+        (SimlabOptions(faults=["latency=soon"]), "a number"),
+        (SimlabOptions(faults=["key=mine"]), "latency"),
+        (SimlabOptions(ocr="eyes"), "rapidocr"),
+        (SimlabOptions(key_variable="NOT_SET_HERE"), "not set"),
     ],
 )
-def test_by_hand_mistakes_are_named(options: Options, expected: str) -> None:
+def test_by_hand_mistakes_are_named(options: SimlabOptions, expected: str) -> None:
     with pytest.raises(UserMistakes, match=expected):
         config_of(options)
 

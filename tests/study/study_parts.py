@@ -19,7 +19,7 @@ from medtest.cli.jobs import invocation_of
 from medtest.study.make import MadeStudy, Progress, make_study
 from medtest.study.model import Given, Item
 from medtest.study.options import study_options
-from medtest.study.questions import Kind, Role
+from medtest.study.questions import Role, StudyKind
 from medtest.study.store import StudyStore
 from medtest.suite.compose import load
 
@@ -61,7 +61,7 @@ def right(item: Item) -> dict[str, Any]:
     return {"diagnosis": 5, "realism": 1 if item.role is Role.UNNATURAL else 5}
 
 
-def kind_of(store: StudyStore) -> Kind:
+def kind_of(store: StudyStore) -> StudyKind:
     return store.kind
 
 

@@ -15,7 +15,7 @@ from medtest.errors import UserMistakes
 from medtest.followups import FollowUpStore
 from medtest.study.erase import erase_lesion, outlines, unnatural
 from medtest.study.options import StudyOptions, review_options, study_options
-from medtest.study.questions import Kind, Role
+from medtest.study.questions import Role, StudyKind
 from medtest.study.review import make_review
 from medtest.study.store import IMAGES, StudyStore
 
@@ -82,7 +82,7 @@ def test_follow_ups_come_from_the_store(tmp_path: Path) -> None:
 
 def test_artefacts(made_frames: Path) -> None:
     with StudyStore(made_frames) as store:
-        assert store.kind is Kind.ARTEFACTS
+        assert store.kind is StudyKind.ARTEFACTS
         items = store.items("main")
         assert Counter(i.relation for i in items if i.role is Role.ITEM) == {"source": 6, "blur": 2, "text": 2}
         caught = [i for i in items if i.role is Role.MARKED]

@@ -18,7 +18,7 @@ from medtest.errors import MedtestError
 from medtest.systems.checkpoints.weights import load_network, read_info
 from medtest.training.augment import Augmentation, augment
 from medtest.training.data import Batches, Pairs, normalise
-from medtest.training.loop import Recipe, learning_rate
+from medtest.training.loop import Optimization, learning_rate
 from medtest.training.losses import border_weights, deep_loss, structure_loss
 from medtest.training.options import SegmentationOptions
 from medtest.training.scores import bootstrap, dice_and_iou
@@ -145,7 +145,7 @@ def test_bootstrap_agrees_with_scipy() -> None:
 
 
 def test_the_schedule_warms_up_and_ends_at_its_last_rate() -> None:
-    recipe = Recipe(
+    recipe = Optimization(
         steps=1000, warmup=100, rate=1.0, last_rate=0.1, decay=0, clip=1, auxiliary=0, average=0.9, bf16=False
     )
     rates = [learning_rate(recipe, step) for step in range(1000)]

@@ -59,7 +59,7 @@ class ImageClassifierSettings(LabelSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recipe:
+class Preprocessing:
     """How a network's own configuration brings an image to its input.
 
     Attributes:
@@ -92,7 +92,7 @@ class ImageClassifier(System):
     def __init__(self, name: str, settings: Any) -> None:
         super().__init__(name, settings)
         self._network: nn.Module | None = None
-        self._recipe: Recipe | None = None
+        self._recipe: Preprocessing | None = None
         self._device = "cpu"
 
     def __getstate__(self) -> dict[str, Any]:
@@ -167,15 +167,15 @@ class ImageClassifier(System):
         self._network = network.to(device).eval()
 
     @abstractmethod
-    def load(self) -> tuple[nn.Module, Recipe, int]:
+    def load(self) -> tuple[nn.Module, Preprocessing, int]:
         """Return the network with its weights on the CPU, how it takes images, and the number of its classes."""
 
-    def _with_settings(self, recipe: Recipe) -> Recipe:
+    def _with_settings(self, recipe: Preprocessing) -> Preprocessing:
         wanted = self.settings
         size = wanted.size or recipe.size
         # A side of the user's keeps the configuration's share of what is cut off.
         resize = wanted.resize or (recipe.resize if size == recipe.size else size * recipe.resize // recipe.size)
-        return Recipe(
+        return Preprocessing(
             size=size,
             resize=max(size, resize),
             how=wanted.interpolation or recipe.how,
@@ -206,7 +206,7 @@ class ImageClassifier(System):
         self._network = None
 
 
-def cut(image: Image, recipe: Recipe, how: str) -> Image:
+def cut(image: Image, recipe: Preprocessing, how: str) -> Image:
     """Return an image at the size at which a network gets it, uint8 RGB.
 
     Args:

@@ -15,7 +15,7 @@ from medtest.cases import Json
 from medtest.errors import MedtestError, Mistake, nearest_name
 from medtest.plugins import TRUSTED
 from medtest.systems.adapters.hub_folder import CONFIG, WEIGHTS, description, weights_in
-from medtest.systems.adapters.image_classifier import SUFFIXES, ImageClassifier, ImageClassifierSettings, Recipe
+from medtest.systems.adapters.image_classifier import SUFFIXES, ImageClassifier, ImageClassifierSettings, Preprocessing
 from medtest.systems.adapters.label_names import real_names
 from medtest.systems.adapters.weights import fill, fitting_names, pointer_mistakes, read_weights
 from medtest.systems.checkpoints.inputs import InputKind
@@ -98,7 +98,7 @@ class TimmClassifier(ImageClassifier):
         folder = user_path(self.settings.path)
         return {"weights_sha256": cached_sha256(weights_in(folder)), "config_sha256": cached_sha256(folder / CONFIG)}
 
-    def load(self) -> tuple[nn.Module, Recipe, int]:
+    def load(self) -> tuple[nn.Module, Preprocessing, int]:
         """Return the network; see :class:`medtest.systems.adapters.image_classifier.ImageClassifier`.
 
         Raises:
@@ -175,7 +175,7 @@ def _classes_of(state: Mapping[str, Tensor], classifier: Any, file: str) -> int:
     return int(found.shape[0])
 
 
-def _recipe(configured: Mapping[str, Any]) -> Recipe:
+def _recipe(configured: Mapping[str, Any]) -> Preprocessing:
     """Return how a configuration of timm's takes images.
 
     Raises:
@@ -199,7 +199,7 @@ def _recipe(configured: Mapping[str, Any]) -> Recipe:
             f"{CONFIG}: square RGB images of 16 to 4096 pixels, cut from the middle (center or squash), are possible; "
             f"found: {str(error)[:200]}"
         ) from error
-    return Recipe(
+    return Preprocessing(
         size=height,
         resize=math.floor(height / share),
         how=how,  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from medtest.cases import Json
 from medtest.errors import MedtestError, Mistake, nearest_name
-from medtest.systems.adapters.image_classifier import SUFFIXES, ImageClassifier, ImageClassifierSettings, Recipe
+from medtest.systems.adapters.image_classifier import SUFFIXES, ImageClassifier, ImageClassifierSettings, Preprocessing
 from medtest.systems.adapters.weights import fill, fitting_names, pointer_mistakes, read_weights
 from medtest.systems.checkpoints.inputs import InputKind
 from medtest.systems.files import cached_sha256, file_mistakes, user_path
@@ -57,7 +57,7 @@ class TorchvisionClassifier(ImageClassifier):
         """Return the SHA-256 of the weights."""
         return {"weights_sha256": cached_sha256(user_path(self.settings.checkpoint))}
 
-    def load(self) -> tuple[nn.Module, Recipe, int]:
+    def load(self) -> tuple[nn.Module, Preprocessing, int]:
         """Return the network; see :class:`medtest.systems.adapters.image_classifier.ImageClassifier`.
 
         Raises:
@@ -96,14 +96,14 @@ class TorchvisionClassifier(ImageClassifier):
         }
 
 
-def recipe_of(name: str) -> Recipe:
+def recipe_of(name: str) -> Preprocessing:
     """Return how torchvision's own configuration of a network's ImageNet weights takes images."""
     from torchvision import models
 
     weights: Any = models.get_model_weights(name)
     preset = (weights[FIRST] if FIRST in weights.__members__ else weights.DEFAULT).transforms()
     mean, std = ((float(v[0]), float(v[1]), float(v[2])) for v in (preset.mean, preset.std))
-    return Recipe(
+    return Preprocessing(
         size=int(preset.crop_size[0]),
         resize=int(preset.resize_size[0]),
         how=preset.interpolation.value,

@@ -24,7 +24,7 @@ from medtest.systems.checkpoints.inputs import InputKind
 from medtest.training.classification.batches import LabelledBatches
 from medtest.training.classification.families import StepLoss, logits_of
 from medtest.training.classification.recipe import ClassifierRecipe
-from medtest.training.further.schedule import Rates, make_optimizer
+from medtest.training.further.schedule import RateFactors, make_optimizer
 from medtest.training.state import load_state, write_state
 
 
@@ -96,7 +96,7 @@ class ClassifierEngine:
         self._identity = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
         self._epoch = batches.steps_per_pass * recipe.passes
         self._optimizer = make_optimizer(network, recipe.optimizer)
-        self._rates = Rates(recipe, steps=steps, steps_per_epoch=self._epoch)
+        self._rates = RateFactors(recipe, steps=steps, steps_per_epoch=self._epoch)
         self._scaler = torch.amp.GradScaler("cuda", enabled=recipe.precision == "amp")
         self._average = {name: value.clone() for name, value in network.state_dict().items()} if recipe.average else {}
 

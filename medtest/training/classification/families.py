@@ -21,7 +21,7 @@ and which masks are known (bool [B] or None) to a loss."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class ClassifierFamily:
     """A family of classifiers as training sees it.
 
     Attributes:
@@ -46,11 +46,13 @@ class Kind:
     own_start: bool = False
 
 
-KINDS: Mapping[str, Kind] = {
+KINDS: Mapping[str, ClassifierFamily] = {
     kind.name: kind
     for kind in (
-        Kind(name="agdn", classes=CAPSULE, phantoms="capsule", suite="wce", stored=320, side=320, own_start=True),
-        Kind(
+        ClassifierFamily(
+            name="agdn", classes=CAPSULE, phantoms="capsule", suite="wce", stored=320, side=320, own_start=True
+        ),
+        ClassifierFamily(
             name="dsinet",
             classes=CAPSULE,
             phantoms="capsule",
@@ -60,7 +62,7 @@ KINDS: Mapping[str, Kind] = {
             masks=True,
             own_start=True,
         ),
-        Kind(
+        ClassifierFamily(
             name="attnmel",
             classes=DERMOSCOPY,
             phantoms="dermoscopy",
@@ -69,7 +71,7 @@ KINDS: Mapping[str, Kind] = {
             side=224,
             masks=True,
         ),
-        Kind(
+        ClassifierFamily(
             name="inceptionv3_dr",
             classes=FUNDUS,
             phantoms="fundus",
@@ -77,13 +79,15 @@ KINDS: Mapping[str, Kind] = {
             stored=256,
             side=224,
         ),
-        Kind(name="chexnet", classes=CHEST, phantoms="chest", suite="robust_benchmark_chest", stored=256, side=224),
+        ClassifierFamily(
+            name="chexnet", classes=CHEST, phantoms="chest", suite="robust_benchmark_chest", stored=256, side=224
+        ),
     )
 }
 """By family."""
 
 
-def kind_of(name: str) -> Kind:
+def kind_of(name: str) -> ClassifierFamily:
     """Return a family.
 
     Raises:

@@ -34,7 +34,7 @@ SAVE_EVERY = 25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class ClassifierStep:
     """Where a training stands; reported after every step.
 
     Attributes:
@@ -52,13 +52,13 @@ class Point:
     best: float
 
 
-Progress = Callable[[Point], None]
+Progress = Callable[[ClassifierStep], None]
 Writer = Callable[[Mapping[str, Any], str], None]
 """Writes weights with a note."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Work:
+class TrainingWork:
     """What a training does.
 
     Attributes:
@@ -102,7 +102,7 @@ class ClassifierJob:
         out: Folder of the training.
     """
 
-    def __init__(self, work: Work, out: Path) -> None:
+    def __init__(self, work: TrainingWork, out: Path) -> None:
         import copy
 
         import torch
@@ -170,7 +170,7 @@ class ClassifierJob:
                 log.metrics(numbers, step)
             if progress is not None and not due:
                 best = engine.reached.best_score
-                progress(Point(step=step, steps=self.steps, loss=numbers["loss"], validation={}, best=best))
+                progress(ClassifierStep(step=step, steps=self.steps, loss=numbers["loss"], validation={}, best=best))
             if ended:
                 break
 
@@ -180,7 +180,11 @@ class ClassifierJob:
         (self._out / HISTORY).write_text(json.dumps(reached.history, indent=1), encoding="utf-8")
         log.metrics({f"val_{name}": value for name, value in found.items()}, reached.step)
         if progress is not None:
-            progress(Point(step=reached.step, steps=self.steps, loss=loss, validation=found, best=reached.best_score))
+            progress(
+                ClassifierStep(
+                    step=reached.step, steps=self.steps, loss=loss, validation=found, best=reached.best_score
+                )
+            )
 
     def _validate(self) -> dict[str, float]:
         weights = self.engine.weights()

@@ -16,7 +16,7 @@ from medtest.paths import package_folder
 from medtest.systems.base import LabelAnswer, Missing, System
 from medtest.systems.files import cached_sha256
 from medtest.training.classification.cases import maker, squared
-from medtest.training.classification.families import Kind, kind_of
+from medtest.training.classification.families import ClassifierFamily, kind_of
 from medtest.training.classification.scores import areas
 
 SEED = 6_021
@@ -34,7 +34,7 @@ _MULTI = "mean AUROC"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Found:
+class PhantomScores:
     """What a classifier scores on phantoms.
 
     Attributes:
@@ -57,7 +57,7 @@ class Found:
         return f"{self.name} {self.score:.3f} ({self.low:.3f} to {self.high:.3f})"
 
 
-def evaluate_phantoms(system: System, count: int, *, seed: int = SEED) -> Found:
+def evaluate_phantoms(system: System, count: int, *, seed: int = SEED) -> PhantomScores:
     """Ask an opened classifier about unseen phantoms, as a suite shows them.
 
     Raises:
@@ -80,13 +80,13 @@ def evaluate_phantoms(system: System, count: int, *, seed: int = SEED) -> Found:
     return _found(np.stack(scores), np.stack(truth), kind)
 
 
-def _shown(image: Any, kind: Kind) -> NDArray[np.uint8]:
+def _shown(image: Any, kind: ClassifierFamily) -> NDArray[np.uint8]:
     """Return the middle of a phantom at the side the network takes."""
     cut = (kind.stored - kind.side) // 2
     return squared(image[cut : cut + kind.side, cut : cut + kind.side] if cut else image, kind.side)
 
 
-def _found(scores: NDArray[np.float64], truth: NDArray[np.float32], kind: Kind) -> Found:
+def _found(scores: NDArray[np.float64], truth: NDArray[np.float32], kind: ClassifierFamily) -> PhantomScores:
     names = kind.classes.names
     rng = np.random.Generator(np.random.PCG64(0))
     draws = rng.integers(len(truth), size=(REPLICATES, len(truth)))
@@ -102,7 +102,7 @@ def _found(scores: NDArray[np.float64], truth: NDArray[np.float32], kind: Kind) 
         score, name = float(right.mean()), "accuracy"
     low, high = np.percentile(drawn, [2.5, 97.5])
     classes = {one: float(value) for one, value in zip(names, each, strict=True)}
-    return Found(count=len(truth), name=name, score=score, low=float(low), high=float(high), classes=classes)
+    return PhantomScores(count=len(truth), name=name, score=score, low=float(low), high=float(high), classes=classes)
 
 
 def release_classifier(
@@ -151,7 +151,7 @@ def release_classifier(
 def card_text(
     network: str,
     weights: Path,
-    found: Found,
+    found: PhantomScores,
     *,
     parameters: int,
     side: int,

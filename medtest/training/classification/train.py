@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from medtest.errors import MedtestError, Mistake, UserMistakes
 from medtest.training.classification.cases import LabelledCase, LabelledSet, held_out, keep, phantom_cases, seed_cases
-from medtest.training.classification.families import Kind, kind_of
+from medtest.training.classification.families import ClassifierFamily, kind_of
 from medtest.training.classification.options import ClassificationOptions
 from medtest.training.classification.recipes import load_recipe
 
 if TYPE_CHECKING:
     from medtest.cases import Classes
-    from medtest.training.classification.job import Point, Work
+    from medtest.training.classification.job import ClassifierStep, TrainingWork
     from medtest.training.classification.recipe import ClassifierRecipe
 
 STATE, RUN = "state.pt", "mlflow_run.txt"
@@ -45,7 +45,7 @@ def train_classification(
     out: Path,
     *,
     resume: bool = True,
-    progress: Callable[[Point], None] | None = None,
+    progress: Callable[[ClassifierStep], None] | None = None,
     stop: Callable[[int], bool] | None = None,
 ) -> Trained:
     """Train a classifier, or go on with a training that was interrupted.
@@ -104,7 +104,7 @@ def train_classification(
     )
 
 
-def training_cases(options: ClassificationOptions, kind: Kind, folder: Path) -> LabelledSet:
+def training_cases(options: ClassificationOptions, kind: ClassifierFamily, folder: Path) -> LabelledSet:
     """Make or load the training cases.
 
     Raises:
@@ -128,7 +128,7 @@ def training_cases(options: ClassificationOptions, kind: Kind, folder: Path) -> 
     return _from_suite(options, kind, folder)
 
 
-def _from_suite(options: ClassificationOptions, kind: Kind, folder: Path) -> LabelledSet:
+def _from_suite(options: ClassificationOptions, kind: ClassifierFamily, folder: Path) -> LabelledSet:
     """Keep the labelled seeds of a suite, prepared at the side at which training images are kept."""
     from medtest.preparation.prepare import prepare
     from medtest.suite.compose import load
@@ -158,12 +158,12 @@ def _from_suite(options: ClassificationOptions, kind: Kind, folder: Path) -> Lab
 
 
 def _work(
-    options: ClassificationOptions, kind: Kind, recipe: ClassifierRecipe, cases: LabelledSet, weights: Path
-) -> Work:
+    options: ClassificationOptions, kind: ClassifierFamily, recipe: ClassifierRecipe, cases: LabelledSet, weights: Path
+) -> TrainingWork:
     import torch
 
     from medtest.systems import networks
-    from medtest.training.classification.job import Work, compact_writer
+    from medtest.training.classification.job import TrainingWork, compact_writer
     from medtest.training.loop import initialise
     from medtest.training.start import start_from
 
@@ -177,7 +177,7 @@ def _work(
     side = options.side or kind.side
     names = () if kind.classes == cases.classes else cases.classes.names
     trained, watched = held_out(cases, share=recipe.watching.held_out, seed=options.seed)
-    return Work(
+    return TrainingWork(
         family=options.network,
         network=network,
         cases=cases,

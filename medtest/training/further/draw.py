@@ -16,7 +16,7 @@ _SPLIT, _DRAW, _HELD = 3, 7, 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class Slot:
+class PerturbationSlot:
     """A place for one perturbed image.
 
     Attributes:
@@ -96,7 +96,7 @@ def draw_slots(
     how: str,
     seed: int,
     held: bool = False,
-) -> list[Slot]:
+) -> list[PerturbationSlot]:
     """Draw the perturbed images.
 
     Args:
@@ -116,14 +116,14 @@ def draw_slots(
         _random(rng, len(indices), len(shape), count) if how == "random" else _balanced(rng, len(indices), shape, count)
     )
     relations = list(dict.fromkeys(step.relation for step in shape))
-    slots: list[Slot] = []
+    slots: list[PerturbationSlot] = []
     for image, case in picks:
         rest = [int(one) for one in rng.permutation(len(shape)) if int(one) != case]
         if how == "balanced":  # another relation is tried before another severity of the one that had no room
             rest.sort(key=lambda one: shape[one][0] == shape[case][0])
         ref = refs[indices[image]]
         tried = (case, *rest[: 3 * len(relations)])
-        slots.append(Slot(index=indices[image], candidates=tuple(shape[one].address(ref) for one in tried)))
+        slots.append(PerturbationSlot(index=indices[image], candidates=tuple(shape[one].address(ref) for one in tried)))
     return slots
 
 

@@ -28,7 +28,7 @@ from medtest.training.further.batches import RawBatch, RecipeBatches
 from medtest.training.further.losses import answers_of, recipe_loss
 from medtest.training.further.networks import Start
 from medtest.training.further.recipe import Recipe
-from medtest.training.further.schedule import Rates, make_optimizer
+from medtest.training.further.schedule import RateFactors, make_optimizer
 from medtest.training.scores import dice_and_iou
 from medtest.training.state import load_state, write_state
 
@@ -103,7 +103,7 @@ class Engine:
         self._labels = None if start.labels is None else start.labels.to(device)
         self._identity = identity
         self._optimizer = make_optimizer(self.network, recipe.optimizer)
-        self._rates = Rates(recipe, steps=steps, steps_per_epoch=batches.steps_per_epoch)
+        self._rates = RateFactors(recipe, steps=steps, steps_per_epoch=batches.steps_per_epoch)
         self._scaler = torch.amp.GradScaler("cuda", enabled=self._precision == "amp")
         self._average: dict[str, Tensor] = (
             {name: value.clone() for name, value in self.network.state_dict().items()} if recipe.average > 0 else {}

@@ -8,7 +8,7 @@ from pathlib import Path
 from medtest.cases import Address, Effect, FollowUp, Image, Mask, Params, PreparedSeed, image_sha256
 from medtest.followups.entry import Entry
 from medtest.followups.files import DamagedFile, mask_sha256
-from medtest.followups.recipe import Recipe
+from medtest.followups.recipe import SuiteKeys
 from medtest.followups.store import FollowUpStore
 from medtest.oracles.masks import move_mask
 from medtest.runner.parts import MadeCase, Parts
@@ -47,7 +47,7 @@ class Kept:
     def __init__(self, parts: Parts, folder: Path | None) -> None:
         self._parts = parts
         self._store = None if folder is None else FollowUpStore.open(folder, create=True)
-        self._recipe = Recipe(parts.suite, parts.relations, ShownNames(None))
+        self._recipe = SuiteKeys(parts.suite, parts.relations, ShownNames(None))
         self._part_of = {plan.id: plan.info.name for plan in parts.suite.relations}
         self._fresh: list[Entry] = []
         self._seed: PreparedSeed | None = None

@@ -15,7 +15,7 @@ from medtest.training.steps import Outputs, number_and_size
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Answers:
+class NetworkOutputs:
     """A network's outputs, sorted.
 
     Attributes:
@@ -27,7 +27,7 @@ class Answers:
     judgements: tuple[Tensor, ...] = ()
 
 
-def answers_of(family: str, outputs: Outputs) -> Answers:
+def answers_of(family: str, outputs: Outputs) -> NetworkOutputs:
     """Sort a network's outputs, in float32.
 
     Args:
@@ -37,8 +37,8 @@ def answers_of(family: str, outputs: Outputs) -> Answers:
     given = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
     whole = tuple(one.float() for one in given)
     if family == "tganet":
-        return Answers(maps=whole[:1], judgements=whole[1:])
-    return Answers(maps=whole)
+        return NetworkOutputs(maps=whole[:1], judgements=whole[1:])
+    return NetworkOutputs(maps=whole)
 
 
 def border_weights(masks: Tensor) -> Tensor:
@@ -55,7 +55,7 @@ def border_weights(masks: Tensor) -> Tensor:
     return 1.0 + 5.0 * (means - masks).abs()
 
 
-def recipe_loss(answers: Answers, truth: Tensor, loss: Loss, quirks: Quirks, *, family: str) -> Tensor:
+def recipe_loss(answers: NetworkOutputs, truth: Tensor, loss: Loss, quirks: Quirks, *, family: str) -> Tensor:
     """Return the loss of one step.
 
     Args:

@@ -29,7 +29,7 @@ from medtest.suite.digest import digest_of
 from medtest.suite.model import PartPlan, Suite
 from medtest.suite.plan import Plan
 from medtest.training.data import Pairs, shrink, shrink_mask
-from medtest.training.further.draw import Slot, draw_slots, split
+from medtest.training.further.draw import PerturbationSlot, draw_slots, split
 from medtest.training.further.kept import Kept
 from medtest.training.further.leak import Print, prints_of
 from medtest.training.further.recipe import Recipe
@@ -42,7 +42,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Material:
+class TrainingMaterial:
     """What a further training reads.
 
     Attributes:
@@ -101,7 +101,7 @@ def prepare_material(
     folder: Path,
     store: Path | None = None,
     progress: Progress | None = None,
-) -> Material:
+) -> TrainingMaterial:
     """Return the material of a training, from its folder where it lies there already.
 
     Args:
@@ -150,7 +150,11 @@ def prepare_material(
 
 
 def _identity(
-    parts: Parts, trained: NDArray[np.int64], held: NDArray[np.int64], slots: Sequence[Slot], sides: tuple[int, int]
+    parts: Parts,
+    trained: NDArray[np.int64],
+    held: NDArray[np.int64],
+    slots: Sequence[PerturbationSlot],
+    sides: tuple[int, int],
 ) -> str:
     """Return a digest of what the arrays hold."""
     return digest_of(
@@ -230,8 +234,8 @@ class _Writer:
         self,
         refs: Sequence[tuple[int, SeedRef]],
         parted: Mapping[str, Sequence[int]],
-        drawn: Sequence[Slot],
-        watched: Sequence[Slot],
+        drawn: Sequence[PerturbationSlot],
+        watched: Sequence[PerturbationSlot],
         progress: Progress | None,
     ) -> None:
         """Write every original and every drawn follow-up."""
@@ -241,7 +245,7 @@ class _Writer:
             (("originals", "perturbed"), parted["train"], drawn),
             (("held_clean", "held_perturbed"), parted["held"], watched),
         ):
-            of: dict[int, list[Slot]] = {}
+            of: dict[int, list[PerturbationSlot]] = {}
             for slot in slots:
                 of.setdefault(slot.index, []).append(slot)
             for index in indices:
@@ -250,7 +254,7 @@ class _Writer:
                 if progress is not None:
                     progress(done, total)
 
-    def _one(self, found: tuple[int, SeedRef], slots: Sequence[Slot], kinds: tuple[str, str]) -> None:
+    def _one(self, found: tuple[int, SeedRef], slots: Sequence[PerturbationSlot], kinds: tuple[str, str]) -> None:
         source, ref = found
         loaded = self._parts.sources[source].load(ref)
         if loaded.expected is None:
@@ -268,7 +272,7 @@ class _Writer:
         for slot in slots:
             self._perturbed(slot, kinds[1], taken)
 
-    def _perturbed(self, slot: Slot, kind: str, taken: set[Address]) -> None:
+    def _perturbed(self, slot: PerturbationSlot, kind: str, taken: set[Address]) -> None:
         for number, address in enumerate(slot.candidates):
             found = None if address in taken else self._kept.take(address)
             if found is None:
@@ -298,7 +302,7 @@ class _Writer:
                 table.writerows(group.rows)
 
 
-def _read(folder: Path) -> Material:
+def _read(folder: Path) -> TrainingMaterial:
     import hashlib
 
     with (folder / MANIFEST).open(encoding="utf-8", newline="") as file:
@@ -313,7 +317,7 @@ def _read(folder: Path) -> Material:
     for row in rows:
         digest.update("\x1f".join((row["kind"], row["name"], row["sha256"], row["mask_sha256"])).encode() + b"\n")
     held = {"clean": found["held_clean"], "perturbed": found["held_perturbed"]}
-    return Material(
+    return TrainingMaterial(
         originals=found["originals"],
         perturbed=found["perturbed"],
         held_out={kind: pairs for kind, pairs in held.items() if len(pairs)},

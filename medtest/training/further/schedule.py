@@ -43,7 +43,7 @@ class Scheduled(Protocol):
         """How the rate changes."""
 
 
-class Rates:
+class RateFactors:
     """The factor by which every group's highest rate is multiplied at a step.
 
     Args:

@@ -17,7 +17,7 @@ from medtest.training.further.recipe import Recipe
 if TYPE_CHECKING:
     from medtest.training.further.engine import Engine, Progressed
     from medtest.training.further.log import FurtherLog
-    from medtest.training.further.material import Material
+    from medtest.training.further.material import TrainingMaterial
     from medtest.training.further.networks import Start
 
 STATE = "state.pt"
@@ -29,7 +29,7 @@ LOG_EVERY = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class FurtherStep:
     """Where a training stands; told after every step.
 
     Attributes:
@@ -52,7 +52,7 @@ class Point:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trained:
+class FurtherTrained:
     """What a training left.
 
     Attributes:
@@ -70,7 +70,7 @@ class Trained:
     stopped_early: bool = False
 
 
-def identity_of(start: Start, material: Material, recipe: Recipe) -> dict[str, Any]:
+def identity_of(start: Start, material: TrainingMaterial, recipe: Recipe) -> dict[str, Any]:
     """Return what must be the same for a training to be resumed; JSON values."""
     return {
         "recipe": recipe.model_dump(mode="json", exclude={"notes", "summary", "source"}),
@@ -81,7 +81,7 @@ def identity_of(start: Start, material: Material, recipe: Recipe) -> dict[str, A
     }
 
 
-def check_state(start: Start, material: Material, recipe: Recipe, out: Path) -> None:
+def check_state(start: Start, material: TrainingMaterial, recipe: Recipe, out: Path) -> None:
     """Refuse a folder that holds another training, before that one's runs in MLflow are touched.
 
     Raises:
@@ -95,16 +95,16 @@ def check_state(start: Start, material: Material, recipe: Recipe, out: Path) -> 
 
 def train_further(
     start: Start,
-    material: Material,
+    material: TrainingMaterial,
     recipe: Recipe,
     out: Path,
     *,
     device: str = "cpu",
     threads: int | None = None,
     log: FurtherLog | None = None,
-    progress: Callable[[Point], None] | None = None,
+    progress: Callable[[FurtherStep], None] | None = None,
     save_every: int = SAVE_EVERY,
-) -> Trained:
+) -> FurtherTrained:
     """Train a network further, or go on with a training that was interrupted.
 
     The folder then holds ``<network>.safetensors`` (the weights kept so far, in the form they came in), ``state.pt``
@@ -177,14 +177,14 @@ class _Run:
         self,
         engine: Engine,
         start: Start,
-        material: Material,
+        material: TrainingMaterial,
         recipe: Recipe,
         out: Path,
         *,
         probe: Any,
         steps: int,
         log: FurtherLog | None,
-        progress: Callable[[Point], None] | None,
+        progress: Callable[[FurtherStep], None] | None,
     ) -> None:
         self._engine = engine
         self._start = start
@@ -221,7 +221,7 @@ class _Run:
             return
         reached = self._reached
         self._progress(
-            Point(
+            FurtherStep(
                 step=reached.step,
                 steps=self._steps,
                 loss=loss,
@@ -232,7 +232,7 @@ class _Run:
             )
         )
 
-    def finish(self) -> Trained:
+    def finish(self) -> FurtherTrained:
         """Write the facts of the training and hand the weights over."""
         from medtest.systems.files import cached_sha256
 
@@ -254,7 +254,7 @@ class _Run:
             "history": reached.history,
         }
         (self._out / FACTS).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-        return Trained(
+        return FurtherTrained(
             weights=self.weights,
             step=kept,
             steps=reached.step,

@@ -20,7 +20,7 @@ from medtest.training.classification.recipe import Changes
 from medtest.training.classification.recipes import load_recipe, recipe_names
 from medtest.training.classification.scores import accuracy, areas, mean_area
 from medtest.training.classification.train import train_classification
-from medtest.training.further.schedule import Rates
+from medtest.training.further.schedule import RateFactors
 
 TWO = Classes(names=("benign", "melanoma"))
 
@@ -55,7 +55,7 @@ def test_every_recipe_can_be_read():
     + [("inceptionv3_dr", 9, 1.0), ("inceptionv3_dr", 10, 0.1), ("inceptionv3_dr", 20, 0.01), ("dsinet", 0, 1.0)],
 )
 def test_published_rates_fall_when_their_authors_say(name, epoch, factor):
-    rates = Rates(load_recipe(name), steps=2000, steps_per_epoch=10)
+    rates = RateFactors(load_recipe(name), steps=2000, steps_per_epoch=10)
     assert rates.factor(10 * epoch) == pytest.approx(factor)
 
 
@@ -63,7 +63,7 @@ def test_dsinet_rate_follows_torchs_polynomial():
     weight = torch.nn.Parameter(torch.zeros(1))
     optimizer = torch.optim.SGD([weight], lr=1.0)
     theirs = torch.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=50, power=0.9)
-    ours = Rates(load_recipe("dsinet"), steps=50, steps_per_epoch=5)
+    ours = RateFactors(load_recipe("dsinet"), steps=50, steps_per_epoch=5)
     for step in range(50):
         assert ours.factor(step) == pytest.approx(optimizer.param_groups[0]["lr"], abs=1e-9)
         optimizer.step()

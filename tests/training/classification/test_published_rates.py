@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from medtest.training.classification.recipes import load_recipe
-from medtest.training.further.schedule import Rates
+from medtest.training.further.schedule import RateFactors
 
 
 def rate(recipe: str, epoch: int) -> float:
     """Return the rate in the middle of an epoch, counted from 0."""
     found = load_recipe(recipe)
-    steps = Rates(found, steps=7 * 100, steps_per_epoch=7)
+    steps = RateFactors(found, steps=7 * 100, steps_per_epoch=7)
     return found.optimizer.rate * steps.factor(7 * epoch + 3)
 
 

@@ -12,7 +12,7 @@ from medtest.systems import networks
 from medtest.systems.checkpoints.weights import WeightsInfo, save_weights
 from medtest.systems.segmentation.networks import registry
 from medtest.training.data import Pairs
-from medtest.training.further.material import Material
+from medtest.training.further.material import TrainingMaterial
 from medtest.training.loop import initialise
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -30,10 +30,10 @@ def small_pairs(count: int, size: int, random: int = 1) -> Pairs:
     return Pairs(images=images, masks=masks, names=tuple(f"p{random}-{i}" for i in range(count)))
 
 
-def small_material() -> Material:
+def small_material() -> TrainingMaterial:
     """Return material of 64 pixels."""
     held = {"clean": small_pairs(2, 64, 3), "perturbed": small_pairs(3, 64, 4)}
-    return Material(
+    return TrainingMaterial(
         originals=small_pairs(6, 96, 1),
         perturbed=small_pairs(6, 96, 2),
         held_out=held,

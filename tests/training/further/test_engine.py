@@ -23,7 +23,7 @@ from medtest.training.further.batches import RecipeBatches
 from medtest.training.further.engine import Engine, precision_of
 from medtest.training.further.networks import open_start
 from medtest.training.further.recipe import Recipe, load_recipe
-from medtest.training.further.train import Point, train_further
+from medtest.training.further.train import FurtherStep, train_further
 
 STEPS = 8
 
@@ -69,7 +69,7 @@ def test_interrupted_and_resumed_equals_uninterrupted(tmp_path):
     recipe = _recipe()
     whole = _train(weights, tmp_path / "whole", recipe)
 
-    def interrupt(point: Point) -> None:
+    def interrupt(point: FurtherStep) -> None:
         if point.step == 4:
             os.kill(os.getpid(), signal.SIGTERM)
 
@@ -86,7 +86,7 @@ def test_interrupted_and_resumed_equals_uninterrupted(tmp_path):
 
 
 def _kill_at(weights: str, out: str, step: int) -> None:
-    def kill(point: Point) -> None:
+    def kill(point: FurtherStep) -> None:
         if point.step == step:
             os.kill(os.getpid(), signal.SIGKILL)
 

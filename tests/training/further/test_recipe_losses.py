@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from medtest.training import losses as compact
 from medtest.training.further.losses import (
-    Answers,
+    NetworkOutputs,
     answers_of,
     border_weights,
     judgement_loss,
@@ -65,10 +65,10 @@ def test_pixel_dice_by_hand():
 
 def test_double_sigmoid_is_a_sigmoid_before_the_loss():
     logits, truth = _batch()
-    answers = Answers(maps=(logits,))
+    answers = NetworkOutputs(maps=(logits,))
     loss = Loss(map="bce_pixel_dice")
     quirk = recipe_loss(answers, truth, loss, Quirks(double_sigmoid=True), family="ssformer")
-    squeezed = Answers(maps=(torch.sigmoid(logits),))
+    squeezed = NetworkOutputs(maps=(torch.sigmoid(logits),))
     assert quirk.item() == pytest.approx(recipe_loss(squeezed, truth, loss, Quirks(), family="ssformer").item())
     assert quirk.item() != pytest.approx(
         recipe_loss(answers, truth, loss, Quirks(), family="ssformer").item(), abs=1e-3
@@ -95,7 +95,7 @@ def test_outputs_are_sorted_and_resized():
     assert len(answers_of("pranet", (logits,) * 4).maps) == 4
     small = torch.randn(2, 1, 5, 5)
     aligned = functional.interpolate(small, size=(40, 40), mode="bilinear", align_corners=True)
-    found = recipe_loss(Answers(maps=(small,)), truth, Loss(map="bce_dice"), Quirks(), family="sanet")
+    found = recipe_loss(NetworkOutputs(maps=(small,)), truth, Loss(map="bce_dice"), Quirks(), family="sanet")
     expected = functional.binary_cross_entropy_with_logits(aligned, truth) + compact.dice_loss(aligned, truth)
     assert found.item() == pytest.approx(expected.item(), abs=1e-6)
 
@@ -107,7 +107,7 @@ def test_side_maps_count_with_their_weight():
 
     def total(auxiliary: float) -> float:
         loss = Loss(map="structure", auxiliary=auxiliary)
-        return recipe_loss(Answers(maps=(side, logits)), truth, loss, Quirks(), family="pranet").item()
+        return recipe_loss(NetworkOutputs(maps=(side, logits)), truth, loss, Quirks(), family="pranet").item()
 
     extra = structure_loss(side, truth, weights, mean_cross_entropy=False).item()
     assert total(1.0) - total(0.0) == pytest.approx(extra, abs=1e-5)

@@ -7,7 +7,7 @@ import torch
 
 from medtest.errors import UserMistakes
 from medtest.training.further.recipe import load_recipe, recipe_names
-from medtest.training.further.schedule import Rates, make_optimizer
+from medtest.training.further.schedule import RateFactors, make_optimizer
 
 
 def test_there_are_the_four_papers_and_compact():
@@ -20,7 +20,7 @@ def test_pranet_as_published():
     assert (recipe.optimizer.name, recipe.optimizer.rate, recipe.clip_value) == ("adam", 1e-4, 0.5)
     assert recipe.scales.kind == "each" and recipe.scales.factors == [0.75, 1.0, 1.25] and recipe.scales.corners
     assert recipe.quirks.mean_cross_entropy and recipe.quirks.soft_masks
-    rates = Rates(recipe, steps=300, steps_per_epoch=10)
+    rates = RateFactors(recipe, steps=300, steps_per_epoch=10)
     assert all(rates.factor(step) == 1.0 for step in range(190))  # the decay of every 50 epochs is never reached
 
 
@@ -43,7 +43,7 @@ def test_sanet_as_published():
         352: 0.4,
     }
     assert recipe.quirks.wrapping_colours and recipe.augment.exchange == 1.0
-    rates = Rates(recipe, steps=1280, steps_per_epoch=10)
+    rates = RateFactors(recipe, steps=1280, steps_per_epoch=10)
     assert [rates.factor(10 * (epoch - 1)) for epoch in (1, 63, 64, 95, 96, 128)] == [1, 1, 0.5, 0.5, 0.25, 0.25]
 
 
@@ -62,14 +62,14 @@ def test_ssformer_as_published():
     how = recipe.optimizer
     assert (how.name, how.rate, how.decay, how.decay_all, recipe.batch) == ("adamw", 1e-4, 0.01, True, 32)
     assert recipe.quirks.double_sigmoid and recipe.loss.map == "bce_pixel_dice"
-    rates = Rates(recipe, steps=10**6, steps_per_epoch=8)
+    rates = RateFactors(recipe, steps=10**6, steps_per_epoch=8)
     assert [rates.factor(step) for step in (0, 3, 7, 8, 8 * 199)] == [1 / 8, 0.5, 1.0, 1.0, 1.0]
     assert rates.factor(8 * 200) == pytest.approx(0.1) and rates.factor(8 * 400) == pytest.approx(0.01)
 
 
 def test_plateau_is_torchs():
     recipe = load_recipe("tganet", {"schedule.patience": 2})
-    rates = Rates(recipe, steps=100, steps_per_epoch=1)
+    rates = RateFactors(recipe, steps=100, steps_per_epoch=1)
     parameter = torch.nn.Parameter(torch.zeros(1))
     optimizer = torch.optim.SGD([parameter], lr=1.0)
     theirs = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=2, factor=0.1)
@@ -79,13 +79,13 @@ def test_plateau_is_torchs():
         rates.validated(loss)
         assert rates.factor(number) == pytest.approx(optimizer.param_groups[0]["lr"]), number
         state = rates.state()
-        rates = Rates(recipe, steps=100, steps_per_epoch=1)
+        rates = RateFactors(recipe, steps=100, steps_per_epoch=1)
         rates.resume(state)
     assert rates.factor(0) < 0.05
 
 
 def test_cosine_begins_with_a_warm_up_and_ends_low():
-    rates = Rates(load_recipe("compact", {"steps": 200}), steps=200, steps_per_epoch=50)
+    rates = RateFactors(load_recipe("compact", {"steps": 200}), steps=200, steps_per_epoch=50)
     assert rates.factor(0) == pytest.approx(1 / 20)
     assert rates.factor(20) == pytest.approx(1.0)
     assert rates.factor(200) == pytest.approx(0.02)

@@ -92,7 +92,7 @@ class Layer(nn.Module):
         return torch.cat([x, self.composite_function(self.bottleneck(x))], dim=1)
 
 
-class Block(nn.Module):
+class DenseBlock(nn.Module):
     """Layers, each of which sees what all before it gave."""
 
     def __init__(self, inputs: int, count: int, config: AGDNConfig) -> None:
@@ -156,7 +156,7 @@ class Branch(nn.Module):
         self.Initial_convolution = nn.Conv2d(3, config.first, 3, padding=1, bias=False)
         width = config.first
         for index, count in enumerate(config.layers):
-            self.add_module(f"Block_{index}", Block(width, count, config))
+            self.add_module(f"Block_{index}", DenseBlock(width, count, config))
             width += count * config.growth
             if index < len(config.layers) - 1:
                 self.add_module(f"Transition_after_block_{index}", Transition(width))

@@ -172,7 +172,7 @@ class DropPath(nn.Module):
         return x * drawn.to(x.dtype) / keep
 
 
-class Block(nn.Module):
+class TransformerBlock(nn.Module):
     """One transformer block: attention and feed-forward part, each with a norm before and a shortcut around.
 
     Args:
@@ -214,7 +214,7 @@ class MixTransformer(nn.Module):
             first = index == 0
             embed = PatchEmbed(inputs, width, 7 if first else 3, 4 if first else 2, config.stem if first else ())
             blocks = nn.ModuleList(
-                Block(width, config.heads[index], config.reductions[index], config.mlp_ratio, rate)
+                TransformerBlock(width, config.heads[index], config.reductions[index], config.mlp_ratio, rate)
                 for rate in rates[done : done + depth]
             )
             self.add_module(f"patch_embed{index + 1}", embed)

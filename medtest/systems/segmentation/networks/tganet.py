@@ -223,7 +223,7 @@ class DecoderBlock(nn.Module):
         return attended
 
 
-class Aggregation(nn.Module):
+class LevelAggregation(nn.Module):
     """Joins the decoder's three levels at the finest size (paper, section 2.4).
 
     Args:
@@ -295,7 +295,7 @@ class TGANet(nn.Module):
         self.a2 = LabelAttention(channels)
         self.d3 = DecoderBlock(channels, squeeze)
         self.a3 = LabelAttention(channels)
-        self.ag = Aggregation(channels)
+        self.ag = LevelAggregation(channels)
         self.y1 = Output(channels)
         if config.own_words:
             # Only a constant that tells the five words apart is needed; see medtest.training.initial.

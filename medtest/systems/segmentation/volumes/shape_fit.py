@@ -22,7 +22,7 @@ _MOST = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Evidence:
+class IntensityEvidence:
     """How much brighter or darker a voxel of a given value speaks for the organ: log p(in) - log p(out).
 
     Attributes:
@@ -57,7 +57,7 @@ class Fit:
     centre: NDArray[np.float64]
     weights: NDArray[np.float64]
     distance: Field3
-    evidence: Evidence
+    evidence: IntensityEvidence
 
 
 def fit_shape(
@@ -170,7 +170,7 @@ def _locate(small: Field3, model: ShapeModel, expected: tuple[float, float]) -> 
 
 def _learn(
     small: Field3, model: ShapeModel, centre: NDArray[np.float64], distance: Field3, level: float, spread: float
-) -> Evidence:
+) -> IntensityEvidence:
     """Learn the organ's values deep within the shape, and those of what surrounds it."""
     field = _window(small, model, centre)
     core = field[(distance < -8) & (np.abs(field - level) < 4 * spread)]
@@ -187,7 +187,7 @@ def _learn(
     counts, _ = np.histogram(np.clip(around, low, high - 1e-3), bins=edges)
     counts = np.convolve(np.pad(counts, 2, mode="edge"), (0.1, 0.2, 0.4, 0.2, 0.1), mode="valid") + 1.0
     ratio = np.clip(np.log(organ) - np.log(counts / counts.sum()), -_MOST, _MOST)
-    return Evidence(level=level, spread=spread, ratio=ratio.astype(np.float32))
+    return IntensityEvidence(level=level, spread=spread, ratio=ratio.astype(np.float32))
 
 
 def _minimise(
