@@ -21,7 +21,7 @@ _UNBLURRED = 0.25
 """σ in pixels up to which a Gaussian changes no 8-bit picture: its neighbours weigh 4 · 0.00033, a third of a level."""
 
 
-class GaussianBlurLevel(Level):
+class CorruptionBlurLevel(Level):
     """One severity.
 
     Attributes:
@@ -36,7 +36,7 @@ class GaussianBlurLevel(Level):
         return self.sigma
 
 
-class GaussianBlurSettings(CorruptionSettings[GaussianBlurLevel]):
+class GaussianBlurSettings(CorruptionSettings[CorruptionBlurLevel]):
     """Settings of ``corruption_gaussian_blur``.
 
     Attributes:
@@ -61,7 +61,7 @@ class GaussianBlur(Corruption):
     effects: ClassVar[frozenset[str]] = frozenset({"hide"})
     scale_unit: ClassVar[str] = "σ of the Gaussian, pixels at 224"
 
-    def at_level(self, level: GaussianBlurLevel, unit: float, rng: np.random.Generator) -> dict[str, Any]:
+    def at_level(self, level: CorruptionBlurLevel, unit: float, rng: np.random.Generator) -> dict[str, Any]:
         """Return the standard deviation in pixels of the image; nothing is drawn."""
         return {"sigma": level.sigma * unit, "truncate": self.settings.truncate}
 

@@ -25,7 +25,7 @@ from medtest.relations.levels import Level, number
 WHITE = 255.0
 
 
-class SigmaLevel(Level):
+class CorruptionSigmaLevel(Level):
     """One severity.
 
     Attributes:
@@ -46,7 +46,7 @@ class SigmaSequence(PartSettings):
     sigma: float = Field(gt=0.0, le=1.0)
 
 
-class SigmaSettings(CorruptionSettings[SigmaLevel]):
+class SigmaSettings(CorruptionSettings[CorruptionSigmaLevel]):
     """Settings of ``corruption_gaussian_noise`` and ``corruption_speckle_noise``."""
 
     sequence: SigmaSequence
@@ -68,7 +68,7 @@ class NoiseCorruption(Corruption):
 class _NormalNoise(NoiseCorruption):
     Settings = SigmaSettings
 
-    def at_level(self, level: SigmaLevel, unit: float, rng: np.random.Generator) -> dict[str, Any]:
+    def at_level(self, level: CorruptionSigmaLevel, unit: float, rng: np.random.Generator) -> dict[str, Any]:
         """Return the standard deviation and draw the seed of the noise."""
         return {"sigma": level.sigma, "noise_seed": noise_seed(rng)}
 

@@ -39,7 +39,7 @@ class Optimizer(_Data):
     nesterov: bool = False
 
 
-class Constant(_Data):
+class ConstantRate(_Data):
     """The rate times ``factor`` for every ``every`` epochs begun (0: never), after a linear warm-up."""
 
     kind: Literal["steps"]
@@ -83,7 +83,7 @@ class Poly(_Data):
     power: float = Field(default=0.9, gt=0)
 
 
-Schedule = Annotated[Constant | Milestones | Plateau | Cosine | Poly, Field(discriminator="kind")]
+Schedule = Annotated[ConstantRate | Milestones | Plateau | Cosine | Poly, Field(discriminator="kind")]
 
 
 class Scales(_Data):
