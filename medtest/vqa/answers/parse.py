@@ -11,7 +11,7 @@ import re
 
 from medtest.vqa.answers import colour, count, named, place, size, states, yes_no
 from medtest.vqa.answers.answer import Answer, State
-from medtest.vqa.answers.aside import opening, unsaid
+from medtest.vqa.answers.disclaimers import opening, unsaid
 from medtest.vqa.answers.fields import blanked
 from medtest.vqa.answers.found import Found
 from medtest.vqa.answers.plain import lowered, plain

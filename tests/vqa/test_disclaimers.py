@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from medtest.vqa.answers.aside import unsaid
+from medtest.vqa.answers.disclaimers import unsaid
 from medtest.vqa.questions import official
 
 PREFIXES = (
