@@ -39,7 +39,7 @@ from medtest.vqa.expectations import Inserted
 from medtest.vqa.inserted import inserted_of
 from medtest.vqa.judging import Judged, judge, said, wanted_text
 from medtest.vqa.matrix import Expectation, Matrix, Rule, expectation, overridden, own_questions, stated
-from medtest.vqa.questions import Question, by_name
+from medtest.vqa.questions import Question, by_name, question_of_ask
 from medtest.vqa.values import Kind, read_value
 from medtest.vqa.wording import MOST_WORDS, NOT_RELEVANT
 
@@ -295,7 +295,7 @@ class Answers(Oracle):
     def _expected(self, ask: Ask, answer: AnswerOutput) -> Expectation:
         if answer.address.is_source:
             return Expectation(rule=Rule.INVARIANT)
-        return self._expectation(answer.address.relation, _question(ask))
+        return self._expectation(answer.address.relation, question_of_ask(ask))
 
     def _expectation(self, relation: str, question: Question, recorded: str = "") -> Expectation:
         """Return what is expected; what was ``recorded`` of a relation that is not installed, if nothing is stated."""
@@ -322,11 +322,6 @@ def _ask(seed: PreparedSeed, answer: AnswerOutput) -> Ask:
     if found is None:
         raise ValueError(f"the seed does not ask {item!r}")
     return found
-
-
-@lru_cache(maxsize=512)
-def _question(ask: Ask) -> Question:
-    return Question(id=ask.id, name=ask.item, text=ask.text, kind=Kind(ask.kind))
 
 
 def _against_truth(found: Judged) -> dict[str, float | None]:

@@ -6,10 +6,11 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
+from medtest.cases import Ask
 from medtest.vqa.answers.answer import Answer
 from medtest.vqa.answers.parse import parse, parse_all
 from medtest.vqa.values import Kind
@@ -94,6 +95,12 @@ def find(text: str) -> Question | None:
 def asks_for_mask(text: str) -> bool:
     """Say whether a wording is one of the two questions that are answered with a mask."""
     return _others().get(wording(text)) == MASK
+
+
+@lru_cache(maxsize=512)
+def question_of_ask(ask: Ask) -> Question:
+    """Return a question that a case asks, as the parser knows it."""
+    return Question(id=ask.id, name=ask.item, text=ask.text, kind=Kind(ask.kind))
 
 
 def question_of(text: str, answers: tuple[str, ...] = ()) -> Question:

@@ -9,8 +9,7 @@ from medtest.cases import AnswerOutput, Ask, Json
 from medtest.systems.answering.shapes import ANSWER, field_names, said
 from medtest.systems.asking import Asked, Asking
 from medtest.vqa.answers.together import split
-from medtest.vqa.questions import Question
-from medtest.vqa.values import Kind
+from medtest.vqa.questions import question_of_ask
 
 FIRST_NUMBER = 1
 """Questions of one call are numbered from here."""
@@ -61,13 +60,8 @@ def words_of(asks: Sequence[Ask], outcome: Outcome, *, together: bool) -> list[t
         ]
     if not together:
         return [(outcome.text, outcome.state)]
-    told = split(outcome.text, [question_of(ask) for ask in asks], numbered_from=FIRST_NUMBER)
+    told = split(outcome.text, [question_of_ask(ask) for ask in asks], numbered_from=FIRST_NUMBER)
     return [(told[ask.item], State.ANSWERED) if ask.item in told else ("", State.MALFORMED) for ask in asks]
-
-
-def question_of(ask: Ask) -> Question:
-    """Return a question as the parser knows it."""
-    return Question(id=ask.id, name=ask.item, text=ask.text, kind=Kind(ask.kind))
 
 
 def _field(parsed: Mapping[str, Json], name: str) -> Json:

@@ -14,10 +14,10 @@ from pydantic import ValidationError
 from medtest.api.answers import parse_structured
 from medtest.api.request import Outcome, Source, State, schema_of
 from medtest.cases import Ask, Json
-from medtest.systems.answering.outputs import question_of, words_of
+from medtest.systems.answering.outputs import words_of
 from medtest.systems.answering.prompts import PromptSettings, prompt_of
 from medtest.systems.answering.shapes import field_names, said, shape_of, shape_of_all
-from medtest.vqa.questions import official
+from medtest.vqa.questions import official, question_of_ask
 from medtest.vqa.values import Kind
 
 ASKS = tuple(Ask(item=one.name, text=one.text, kind=one.kind.value, id=one.id) for one in official())
@@ -90,7 +90,7 @@ def test_structured_answers_parse_as_what_they_say(item: str, value: Json, expec
     assert not wrong
     ((words, state),) = words_of([ask], outcome(parsed=parsed), together=False)
     assert state == State.ANSWERED
-    assert str(question_of(ask).parse(words)) == expected
+    assert str(question_of_ask(ask).parse(words)) == expected
 
 
 @pytest.mark.parametrize("ask", ASKS, ids=[ask.item for ask in ASKS])
@@ -104,7 +104,7 @@ def test_every_shape_with_ways_out_takes_them_and_they_are_read_as_what_they_are
     assert not wrong
     ((words, reply),) = words_of([ask], outcome(parsed=parsed), together=False)
     assert reply == State.ANSWERED
-    assert question_of(ask).parse(words).state.value == state
+    assert question_of_ask(ask).parse(words).state.value == state
 
 
 def test_shapes_of_before_are_what_they_were() -> None:
@@ -117,7 +117,7 @@ def test_shapes_of_before_are_what_they_were() -> None:
 @given(st.integers(min_value=0, max_value=999))
 def test_counts_come_back(count: int) -> None:
     (ask,) = (ask for ask in ASKS if ask.item == "polyps")
-    assert str(question_of(ask).parse(said(count, ask.kind))) == str(count)
+    assert str(question_of_ask(ask).parse(said(count, ask.kind))) == str(count)
 
 
 @pytest.mark.parametrize("state", [State.REFUSAL, State.CONTENT_FILTER, State.LENGTH])

@@ -19,6 +19,7 @@ from torch.nn import functional
 from medtest.errors import MedtestError
 from medtest.systems.classification.networks.synergy import CategoryGuidance, GlobalPrototypes, LesionMining
 from medtest.systems.classification.networks.xception import Xception, XceptionConfig
+from medtest.systems.layers import enlarged
 
 MAPS = 2
 """Channels of a segmentation: background and lesion."""
@@ -51,11 +52,6 @@ class DSINetConfig:
     gate: int = 50
     cls: tuple[int, int, int] = (1536, 1536, 2048)
     context: int = 64
-
-
-def _aligned(x: Tensor, factor: int) -> Tensor:
-    """Enlarge bilinearly, corners aligned."""
-    return functional.interpolate(x, scale_factor=factor, mode="bilinear", align_corners=True)
 
 
 def _conv(inputs: int, outputs: int, kernel: int = 1, dilation: int = 1) -> list[nn.Module]:
@@ -154,7 +150,7 @@ class DSINet(nn.Module):
         quarter, deep, deepest = self.backbone(x)
         shortcut = self.shortcut_conv(quarter)
         pyramid = self.aspp(deepest)
-        enlarged = _aligned(pyramid, 2)
+        large = enlarged(pyramid)
         coarse = self.coarse_head(torch.cat([enlarged, shortcut], dim=1))
         share = functional.interpolate(
             torch.softmax(coarse, dim=1), size=deep.shape[2:], mode="bilinear", align_corners=False
@@ -162,5 +158,5 @@ class DSINet(nn.Module):
         classes = self.cls_predict(self.cls_head(self.LLM(deep, share)).mean(dim=(2, 3)))
         prototypes = self.GPG(self.cls_predict.weight, classes)
         context = self.CFG(pyramid, share, prototypes)
-        fine = self.fine_head(torch.cat([enlarged, _aligned(context, 2), shortcut], dim=1))
-        return _aligned(coarse, 4), _aligned(fine, 4), classes
+        fine = self.fine_head(torch.cat([large, enlarged(context), shortcut], dim=1))
+        return enlarged(coarse, 4), enlarged(fine, 4), classes

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from medtest.systems.layers import enlarged
 from medtest.systems.segmentation.networks.res2net import Res2Net, Res2NetConfig
 
 
@@ -94,10 +95,6 @@ class ReceptiveFieldBlock(nn.Module):
         return summed
 
 
-def _double(x: Tensor) -> Tensor:
-    return functional.interpolate(x, scale_factor=2, mode="bilinear", align_corners=True)
-
-
 class PartialDecoder(nn.Module):
     """Aggregates the three deep features into the global map at 1/8 (paper, section 2.1).
 
@@ -119,11 +116,11 @@ class PartialDecoder(nn.Module):
 
     def forward(self, coarse: Tensor, middle: Tensor, fine: Tensor) -> Tensor:
         """Map features at 1/32, 1/16 and 1/8 to a logit map [B, 1, H/8, W/8]."""
-        coarse_up = _double(coarse)
+        coarse_up = enlarged(coarse)
         middle_gated = self.conv_upsample1(coarse_up) * middle
-        fine_gated = self.conv_upsample2(_double(coarse_up)) * self.conv_upsample3(_double(middle)) * fine
+        fine_gated = self.conv_upsample2(enlarged(coarse_up)) * self.conv_upsample3(enlarged(middle)) * fine
         joined = self.conv_concat2(torch.cat([middle_gated, self.conv_upsample4(coarse_up)], dim=1))
-        joined = self.conv_concat3(torch.cat([fine_gated, self.conv_upsample5(_double(joined))], dim=1))
+        joined = self.conv_concat3(torch.cat([fine_gated, self.conv_upsample5(enlarged(joined))], dim=1))
         logits: Tensor = self.conv5(self.conv4(joined))
         return logits
 

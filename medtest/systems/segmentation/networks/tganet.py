@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from medtest.errors import MedtestError
+from medtest.systems.layers import enlarged
 from medtest.systems.segmentation.networks.res2net import Res2NetConfig, res2net_stages
 from medtest.systems.segmentation.networks.resnet import ResNetConfig, resnet_stages
 
@@ -192,10 +193,6 @@ class LabelAttention(nn.Module):
         return x * torch.sigmoid(gate), gate
 
 
-def _double(x: Tensor, factor: int = 2) -> Tensor:
-    return functional.interpolate(x, scale_factor=factor, mode="bilinear", align_corners=True)
-
-
 class DecoderBlock(nn.Module):
     """Joins a coarser map with the encoder's, through convolutions with growing sums of shortcuts.
 
@@ -215,7 +212,7 @@ class DecoderBlock(nn.Module):
 
     def forward(self, coarse: Tensor, skip: Tensor) -> Tensor:
         """Map [B, C, h, w] and [B, C, 2h, 2w] to [B, C, 2h, 2w]."""
-        one = self.c1(torch.cat([_double(coarse), skip], dim=1))
+        one = self.c1(torch.cat([enlarged(coarse), skip], dim=1))
         two = functional.relu(self.c2(one) + one)
         three = functional.relu(self.c3(two) + two + one)
         four = functional.relu(self.c4(three) + three + two + one)
@@ -241,7 +238,7 @@ class LevelAggregation(nn.Module):
 
     def forward(self, coarse: Tensor, middle: Tensor, fine: Tensor) -> Tensor:
         """Map features at 1/8, 1/4 and 1/2 to [B, C, H/2, W/2]."""
-        levels = [self.c11(_double(coarse, 4)), self.c12(_double(middle)), self.c13(fine)]
+        levels = [self.c11(enlarged(coarse, 4)), self.c12(enlarged(middle)), self.c13(fine)]
         one = self.c14(torch.cat(levels, dim=1))
         two = functional.relu(self.c2(one) + one)
         three: Tensor = functional.relu(self.c3(two) + two + one)
@@ -261,7 +258,7 @@ class Output(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map [B, C, H/2, W/2] to logits [B, 1, H, W]."""
-        logits: Tensor = self.c1(_double(x))
+        logits: Tensor = self.c1(enlarged(x))
         return logits
 
 
