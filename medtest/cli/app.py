@@ -177,10 +177,10 @@ def alpha_sigma(
     track: Annotated[bool, typer.Option("--track", help="Log to MLflow.")] = False,
 ) -> None:
     """Compute (alpha,sigma)-robustness: prints the table, writes tab_rob.tex and fig_rob.pdf."""
-    from medtest.cli.alpha_sigma import SimlabOptions, run_alpha_sigma
+    from medtest.cli.alpha_sigma import Options, run_alpha_sigma
     from medtest.cli.plan_view import console
 
-    options = SimlabOptions(
+    options = Options(
         out=out, lower_is_better=lower_is_better, min_step=min_step, score=score, csv=csv, svg=svg, track=track
     )
     run_alpha_sigma(files, options, console=console())

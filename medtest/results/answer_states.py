@@ -147,7 +147,7 @@ class _Facts:
             np.bincount(self.image[part], minlength=self.images).astype(np.float64)
             for part in (answered_rows, rows[self.marks["refusal"][rows]])
         )
-        images = np.count_nonzero(asked)
+        images = int(np.count_nonzero(asked))
         few = min(np.count_nonzero(refused), np.count_nonzero(refused < asked)) < statistics.FEW_CLUSTERS
         if pool and not few:
             drawn = self.resampler.sums(np.stack([refused, asked], axis=1).astype(np.float32)).astype(np.float64)

@@ -151,7 +151,7 @@ class DSINet(nn.Module):
         shortcut = self.shortcut_conv(quarter)
         pyramid = self.aspp(deepest)
         large = enlarged(pyramid)
-        coarse = self.coarse_head(torch.cat([enlarged, shortcut], dim=1))
+        coarse = self.coarse_head(torch.cat([large, shortcut], dim=1))
         share = functional.interpolate(
             torch.softmax(coarse, dim=1), size=deep.shape[2:], mode="bilinear", align_corners=False
         )
