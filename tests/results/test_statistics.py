@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -82,3 +84,19 @@ def test_percentile_interval_is_numpys_quantile(rows, columns, seed):
     low, high = statistics.percentile_interval(draws)
     expected = np.quantile(draws, (0.025, 0.975), axis=0)
     assert np.stack([low, high]) == pytest.approx(expected, abs=1e-12)
+
+
+def test_resampled_sums_are_exact_so_that_no_processor_rounds_them_otherwise() -> None:
+    rng = np.random.default_rng(5)
+    clusters, scores = 37, rng.random((37, 3)).astype(np.float32)
+    resampler = statistics.Resampler(clusters, "exact", 200)
+    weights = resampler.weights(200)
+    expected = [
+        [float(sum(int(n) * Fraction(float(x)) for n, x in zip(row, column, strict=True))) for column in scores.T]
+        for row in weights
+    ]
+    made = resampler.sums(scores)
+    assert made.dtype == np.float32
+    assert np.array_equal(made, np.array(expected).astype(np.float32))
+    counts = rng.integers(0, 50, (clusters, 3)).astype(np.float32)
+    assert np.array_equal(resampler.sums(counts), weights.astype(np.int64) @ counts.astype(np.int64))
