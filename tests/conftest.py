@@ -50,7 +50,8 @@ def expected(request: pytest.FixtureRequest) -> Expected:
         for name in sorted(made):
             lines += unified_diff(there[name].split("\n"), made[name].split("\n"), name, "made now", n=0, lineterm="")
         text = "\n".join(line[:400] for line in lines[:_SHOWN])
-        assert not lines, f"{folder}: {len(lines)} lines of differences; on purpose? pytest --remake\n{text}"
+        other = [name for name in made if made[name] != there[name]]
+        assert not other, f"{folder}: other content, on purpose? pytest --remake: {', '.join(other)}\n{text}"
 
     return write if request.config.getoption("--remake") else compare
 

@@ -7,13 +7,13 @@ unless images or answers do: then the class's ``revision`` is raised, and these 
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pandas as pd
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
+from frozen_folders import DATA, copied
 from rich.console import Console
 
 from medtest.cli.launch import main
@@ -21,7 +21,7 @@ from medtest.cli.tables import remake_tables
 from medtest.records import ADDRESS, FIXED_COLUMNS, UNEQUAL_COLUMNS
 from medtest.runner.seals import fitted
 
-BEFORE = Path(__file__).parents[1] / "data" / "folder_before"
+BEFORE = DATA / "folder_before"
 COMMANDS = {
     "polyp_seg": ("model=pranet", "limit=1", "only=relation:blur,relation:unchanged"),
     "robust_benchmark_chest": ("limit=1", "only=relation:rotate"),
@@ -39,19 +39,11 @@ FIRST = {
 }
 
 
-def copied(suite: str, home: Path) -> Path:
-    """Copy a suite's folder to another home and return it."""
-    (run,) = (BEFORE / suite).glob("*/*/run.json")
-    folder = home / "outputs" / run.parent.relative_to(BEFORE)
-    shutil.copytree(run.parent, folder)
-    return folder
-
-
 @pytest.mark.parametrize(
     "suite", ["polyp_seg", "robust_benchmark_chest", pytest.param("medvqa", marks=pytest.mark.slow)]
 )
 def test_tables_are_made_of_a_folder_of_the_version_before(suite: str, tmp_path: Path) -> None:
-    folder = copied(suite, tmp_path)
+    (folder,) = copied(BEFORE, suite, tmp_path)
     kept = {name: (folder / name).read_bytes() for name in ("records.parquet", "records.csv", "suite.yaml")}
     assert ADDRESS not in pq.read_schema(folder / "records.parquet").names
     assert remake_tables(folder, console=Console(quiet=True)) == 0
@@ -63,7 +55,8 @@ def test_tables_are_made_of_a_folder_of_the_version_before(suite: str, tmp_path:
 
 @pytest.mark.parametrize("suite", COMMANDS)
 def test_records_of_the_version_before_are_given_their_addresses(suite: str, tmp_path: Path) -> None:
-    table = pq.read_table(copied(suite, tmp_path) / "records.parquet")
+    (folder,) = copied(BEFORE, suite, tmp_path)
+    table = pq.read_table(folder / "records.parquet")
     place = [name for name, _ in FIXED_COLUMNS].index(ADDRESS)
     filled = fitted(table, table.schema.insert(place, table.schema.field("seed_id").with_name(ADDRESS)))
     texts = filled[ADDRESS].to_pylist()
@@ -77,7 +70,7 @@ def test_the_same_command_runs_nothing_again(
     suite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("MEDTEST_HOME", str(tmp_path))
-    folder = copied(suite, tmp_path)
+    (folder,) = copied(BEFORE, suite, tmp_path)
     before = pq.read_table(folder / "records.parquet")
     quick = ("workers=1", "tracking=none", "privacy.images=none")  # strips would be drawn anew: no part of records
     assert main([f"suite={suite}", *COMMANDS[suite], *quick], command="medtest run") == 0

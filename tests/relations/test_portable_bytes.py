@@ -102,3 +102,14 @@ def test_phantoms_have_the_same_bytes_without_avx2() -> None:
     ):
         there = digests(tuple(switched.items()), PHANTOMS)["digests"]
         assert sorted(name for name in here if here[name] != there[name]) == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_frozen_records_give_the_same_tables_on_any_processor() -> None:
+    switched = {"NPY_DISABLE_CPU_FEATURES": " ".join(numpy_features(".")), "OPENBLAS_CORETYPE": "Prescott"}
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "tests/cli/test_golden.py"],
+        capture_output=True, text=True, check=False, cwd=ROOT, env=os.environ | switched,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stdout[-3000:]
