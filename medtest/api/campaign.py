@@ -322,8 +322,8 @@ class Campaign:
             # An empty account is no limit of calls, whatever status says so.
             status = 402 if reply.trouble == Trouble.NO_CREDIT else reply.status
             late = reply.trouble == Trouble.TIMEOUT and not reply.unreached
-            own = reply.seconds or None
-            self.gate.leave(permit, status=status, headers=reply.headers, late=late, seconds=own)
+            own, allowed = reply.seconds or None, self.caller.call_seconds
+            self.gate.leave(permit, status=status, headers=reply.headers, late=late, seconds=own, allowed=allowed)
         self._learn_tokens(request, reply)
         return outcome, reply
 

@@ -140,11 +140,14 @@ class Gate:
         headers: Mapping[str, str],
         late: bool = False,
         seconds: float | None = None,
+        allowed: float = math.inf,
     ) -> None:
         """Give a permit back with what came of the call; see :meth:`medtest.api.pacing.Limits.answered`."""
         now = self._clock()
         with self._lock:
-            self.limits.answered(permit, status=status, headers=headers, now=now, late=late, seconds=seconds)
+            self.limits.answered(
+                permit, status=status, headers=headers, now=now, late=late, seconds=seconds, allowed=allowed
+            )
             self._pump(_running_loop())
 
     def give_back(self, permit: Permit) -> None:
@@ -172,7 +175,7 @@ class Gate:
                 let_through=self.limits.let_through,
                 throttled=self.limits.throttled,
                 pause=max(0.0, self.limits.paused_until - now),
-                pace=self.limits.pace.rate(now),
+                pace=self.limits.pace.rate(),
             )
 
     def _waiting(self) -> list[_Waiter]:

@@ -21,7 +21,6 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
     "requests": ("x-ratelimit-{}-requests", "x-ratelimit-{}", "ratelimit-{}"),
     "tokens": ("x-ratelimit-{}-tokens",),
 }
-_ALIKE = 1.5
 LONGEST_PAUSE = 86400.0
 """Seconds; what a server asks beyond that is taken as a mistake of its clock."""
 
@@ -148,12 +147,6 @@ class Bucket:
     def known(self) -> bool:
         """Whether any header was seen."""
         return math.isfinite(self.level)
-
-    @property
-    def steady(self) -> float | None:
-        """What is added a second, where the headers agree that it is always the same; else None."""
-        alike = 0 < self._fastest <= _ALIKE * self._slowest
-        return 0.5 * (self._slowest + self._fastest) if alike else None
 
     def _advance(self, now: float) -> None:
         if not self.known:

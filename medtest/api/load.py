@@ -15,7 +15,7 @@ _LEAST_VARIANCE = 0.01
 _SATURATED = 0.6
 _NEAR = 0.5
 _IN_TIME = 0.9
-_PATIENCE = 10
+_PATIENCE, _MOST_PATIENCE = 10, 160
 _WEIGHT = 0.1
 
 
@@ -33,35 +33,35 @@ class Load:
         self.ceiling = math.inf
         self._allowed = math.inf
         self._a_call = 0.0
-        self._in_time = 0
+        self._in_time, self._patience = 0, _PATIENCE
         self._weight = 0.0
         self._x = self._y = self._xx = self._xy = self._yy = 0.0
 
-    def answered(self, beside: int, seconds: float) -> None:
+    def answered(self, beside: float, seconds: float) -> None:
         """Take note of an answer.
 
         Args:
-            beside: Calls under way when it was asked for, itself among them.
+            beside: Calls under way with it on average, itself among them.
             seconds: How long it took.
         """
         self._add(beside, seconds)
         self._a_call += (_WEIGHT if self._a_call else 1.0) * (seconds / beside - self._a_call)
         self._in_time += 1
-        if self._in_time >= max(_PATIENCE, self.ceiling):
+        if self._in_time >= max(self._patience, self.ceiling):
             # One more is tried where all would be in time even if the server did no more for it.
             self._in_time = 0
             if (self.ceiling + 1) * self._a_call < _IN_TIME * self._allowed:
                 self.ceiling += 1
 
-    def explains(self, beside: int, seconds: float) -> bool:
+    def explains(self, beside: float, seconds: float) -> bool:
         """Say whether a server's queue may be why nothing came in so many seconds, as far as its answers tell."""
         return not self._a_call or beside * self._a_call >= _NEAR * seconds
 
-    def late(self, beside: int, seconds: float, *, first: bool) -> None:
+    def late(self, beside: float, seconds: float, *, first: bool) -> None:
         """Take note that a server had too much to do to answer in time.
 
         Args:
-            beside: Calls under way when the call left, itself among them.
+            beside: Calls under way with it on average, itself among them.
             seconds: How long it was waited for.
             first: Whether answers came since the last such time. Where none did the server is working on what was
                 given up, which says nothing of how many it could take.
@@ -69,7 +69,8 @@ class Load:
         self._add(beside, seconds)
         self._allowed, self._in_time = seconds, 0
         if first:
-            self.ceiling = max(1, min(self.ceiling, beside - 1))
+            self._patience = min(_MOST_PATIENCE, 2 * self._patience)
+            self.ceiling = max(1.0, min(self.ceiling, math.ceil(beside) - 1.0))
 
     def full(self) -> bool:
         """Say whether latency surely grows in step with the calls under way, or six tenths so fast."""
@@ -94,7 +95,7 @@ class Load:
         free = max(0.5, self._weight - 2.0)  # two degrees of freedom are the line's own
         return slope, math.sqrt(left / (var_x * free)) * (2.0 + 4.0 / free)
 
-    def _add(self, beside: int, seconds: float) -> None:
+    def _add(self, beside: float, seconds: float) -> None:
         kept = 1.0 - 1.0 / (8.0 + 3.0 * beside)
         x, y = math.log(beside), math.log(max(seconds, 1e-6))
         self._weight = kept * self._weight + 1.0

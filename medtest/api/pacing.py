@@ -2,37 +2,30 @@
 
 Three things hold a call back: the number in flight, which starts small, grows while that pays
 (:class:`~medtest.api.load.Load`) and falls with refusals and timeouts; the server's own quotas, kept by token buckets
-that its headers feed; and a pause with a learned pace after a refusal (429) that names no quota, or after one that
-comes although the quota that it names was not used up.
+that its headers feed; and a pause and a learned rate (:class:`~medtest.api.pace.Pace`) after a refusal (429) that names
+no quota, or after one that comes although the quota that it names was not used up.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 from medtest.api.limits import Bucket, quotas, retry_after
 from medtest.api.load import Load
+from medtest.api.pace import FEW, Accidents, Pace
 
 LATE_STATUSES = frozenset({408, 504, 524})
 """Statuses that say of a call what a timeout says: nothing came in time."""
 START = 4
 """Calls in flight at first, before anything is known about the server."""
 
-_FEWER, _ROUNDS = 0.75, 2
-_LONGEST_REST, _LONGEST_GUESS = 20.0, 12.0
-_RECENT = 20
-_REMEMBERED = 200
-_JUST = 2.0
-_RARE = 1e-4
-_GROWTH, _HASTE = 0.03, 0.004
-"""A learned pace grows by these in a second, and in a second squared: slowly at first, then fast if nothing refuses."""
-_CALLS_A_SECOND = 8.0
-"""Of a slower pace, so many calls count as a second."""
+_OPENING, _FEWER, _ROUNDS = 0.75, 0.75, 2
+_LONGEST_REST, _LONGEST_GUESS = 20.0, 8.0
+_IN_VAIN, _A_LATE_ONE, _A_SOON_ONE = 15, 5, 2
+"""Refusals in vain that make a rate be dropped: three, of which those after few calls count less."""
 
 
 @dataclass(slots=True, eq=False)
@@ -45,6 +38,7 @@ class Permit:
         sent_before: Calls let through before it.
         tokens_before: Their tokens.
         beside: Calls under way when it left, itself among them.
+        crowd: Calls under way, summed over the seconds until it left.
         queued: Seconds that it waited for the end of other calls, the server's pauses and quotas not counted.
     """
 
@@ -53,133 +47,8 @@ class Permit:
     sent_before: int
     tokens_before: float
     beside: int
+    crowd: float = 0.0
     queued: float = 0.0
-
-
-class Pace:
-    """Calls per second, learned from refusals alone.
-
-    A refusal tells that what was let through since the last one, spread over the time since and the pause that the
-    server asks for, was about what it allows. Afterwards the pace grows slowly, and is dropped once it is four times
-    as fast without a refusal.
-
-    Attributes:
-        base: Calls per second after the last refusal; None where nothing limits.
-        most: Calls per second that are stated, where a limit is kept in shorter windows than is said; None for none. A
-            pace grows no further, and is kept.
-    """
-
-    def __init__(self) -> None:
-        self.base: float | None = None
-        self.most: float | None = None
-        self._since = 0.0
-        self._next = 0.0
-        self._taken = 0
-        self._sure = False
-
-    def rate(self, now: float) -> float | None:
-        """Return calls per second at this moment, None where nothing limits."""
-        if self.base is None:
-            return None
-        # A slow pace needs longer to be found too low, or every few calls would be one too many.
-        since = max(0.0, now - self._since)
-        if self._sure:
-            since = min(since, self._taken / _CALLS_A_SECOND)
-        growth = math.exp(min(2.0, _GROWTH * since + _HASTE * since**2))
-        if self.most is not None:
-            return min(self.base * growth, 0.95 * self.most)
-        if growth > 4.0:
-            self.base = None
-            return None
-        return self.base * growth
-
-    @property
-    def sure(self) -> bool:
-        """Whether there is a pace, learned from refusals that surely were a limit's."""
-        return self.base is not None and self._sure
-
-    def low(self, at: float) -> bool:
-        """Say whether nothing limited at that moment, or the pace had just been lowered."""
-        return self.base is None or at < self._since + _JUST
-
-    def ready_in(self, now: float) -> float:
-        """Return seconds until the next call."""
-        return 0.0 if self.rate(now) is None else max(0.0, self._next - now)
-
-    def take(self, now: float) -> None:
-        """Take note that a call leaves."""
-        rate = self.rate(now)
-        if rate is not None:
-            self._next = max(now, self._next) + 1.0 / rate
-            self._taken += 1
-
-    def refused(self, *, let_in: int, seconds: float, pause: float, now: float, sure: bool) -> None:
-        """Learn from a refusal.
-
-        Args:
-            let_in: Calls that the server let in since the last refusal.
-            seconds: Time since then.
-            pause: Seconds of the pause that follows.
-            now: The clock.
-            sure: Whether it surely was a limit, and no accident that is better forgotten soon.
-        """
-        seen = max(1, let_in) / max(seconds + pause, 0.05)
-        now_at = self.rate(now)
-        self.base = max(0.02, 0.95 * (seen if now_at is None else min(seen, now_at)))
-        self._since = self._next = now + pause
-        self._taken, self._sure = 0, sure
-
-
-class Accidents:
-    """Tells refusals without a word that are a limit from those that come at random.
-
-    A limit refuses in clusters, and nothing once the pace is below it; an overloaded server refuses one call in twenty
-    whatever the pace, and pausing for that would bring everything to a crawl. So the recent refusals are held against
-    their share among earlier calls that left at no pace, or at one that had just been lowered. Those that led to a
-    lesson are forgotten: they were a limit's.
-    """
-
-    def __init__(self) -> None:
-        self._recent: deque[tuple[bool, bool]] = deque()
-        self._share, self._seen = 0.0, _RECENT
-        self._in_a_row = 0
-
-    def add(self, *, refused: bool, slow: bool) -> None:
-        """Take note of an answer.
-
-        Args:
-            refused: Whether it said "too many".
-            slow: Whether the call left at no pace, or at one that had just been lowered.
-        """
-        self._in_a_row = self._in_a_row + 1 if refused else 0
-        self._recent.append((refused, slow))
-        if len(self._recent) > _RECENT:
-            earlier, counts = self._recent.popleft()
-            if counts:
-                self._seen = min(self._seen + 1, _REMEMBERED)
-                self._share += (earlier - self._share) / self._seen
-
-    def in_a_row(self) -> bool:
-        """Say whether the last refusals are too many in a row for accidents."""
-        return self._in_a_row >= max(2, math.ceil(math.log(_RARE) / math.log(max(self._share, 0.01))))
-
-    def many(self, least: int) -> bool:
-        """Say whether the recent refusals are too many for accidents, and at least so many."""
-        return sum(refused for refused, _ in self._recent) >= max(least, _too_many(round(self._share, 2)))
-
-    def learned(self) -> None:
-        """Forget the recent answers."""
-        self._recent.clear()
-
-
-@lru_cache(maxsize=128)
-def _too_many(share: float) -> int:
-    """Return how many of the recent answers are refused at random less often than once in ten thousand."""
-    tail, refused = 0.0, _RECENT + 1
-    while refused > 0 and tail < _RARE:
-        refused -= 1
-        tail += math.comb(_RECENT, refused) * share**refused * (1 - share) ** (_RECENT - refused)
-    return refused + 1
 
 
 class Limits:
@@ -201,6 +70,9 @@ class Limits:
         self._in_a_row = 0
         self._slow_start = True
         self._accidents = Accidents()
+        self._in_vain = self._calls_in_vain = 0
+        self._held: float | None = None
+        self._crowd, self._crowd_at = 0.0, 0.0
         self._late_in_a_row, self._heard_at = 0, -math.inf
         self.in_flight = 0
         self._load = Load()
@@ -233,8 +105,9 @@ class Limits:
         """Let a call through."""
         if self._began is None:
             self._began = now
+        crowd = self._crowded(now)
         self.in_flight += 1
-        permit = Permit(tokens, now, self.let_through, self.tokens, self.in_flight)
+        permit = Permit(tokens, now, self.let_through, self.tokens, self.in_flight, crowd)
         self.let_through += 1
         self.tokens += tokens
         self.buckets["requests"].take(1.0, now)
@@ -246,6 +119,12 @@ class Limits:
         """Take back a permit that nobody used."""
         self.in_flight -= 1
 
+    def _crowded(self, now: float) -> float:
+        """Return the calls under way, summed over the seconds until now."""
+        self._crowd += self.in_flight * max(0.0, now - self._crowd_at)
+        self._crowd_at = now
+        return self._crowd
+
     def answered(
         self,
         permit: Permit,
@@ -255,6 +134,7 @@ class Limits:
         now: float,
         late: bool = False,
         seconds: float | None = None,
+        allowed: float = math.inf,
     ) -> None:
         """Learn from an answer.
 
@@ -265,8 +145,13 @@ class Limits:
             now: The clock.
             late: Whether the call ended because no whole answer came in time.
             seconds: How long the server had it; None for all the time since the permit was given.
+            allowed: Seconds after which it would have been given up.
         """
-        seconds = now - permit.sent_at if seconds is None else seconds
+        since_sent = now - permit.sent_at
+        seconds = since_sent if seconds is None else seconds
+        beside = float(permit.beside)
+        if since_sent > 0:
+            beside = max(beside, (self._crowded(now) - permit.crowd) / since_sent)
         self.in_flight -= 1
         wall = time.time()
         stated = quotas(headers, wall) if headers else {}
@@ -281,21 +166,22 @@ class Limits:
                 quota.remaining < (1.0 if kind == "requests" else max(1.0, 2.0 * permit.tokens))
                 for kind, quota in stated.items()
             )
-            self._refused(
-                permit, stated=used_up, hidden=bool(stated) and not used_up, foreseen=foreseen, wait=wait, now=now
-            )
+            self._refused(permit, stated=used_up, foreseen=foreseen, wait=wait, now=now)
             return
         if late or status in LATE_STATUSES:
-            self._late(permit, seconds, now)
+            self._late(permit, beside, seconds, now)
             return
         self._accidents.add(refused=False, slow=self.pace.low(permit.sent_at))
         if status is not None and status < 400:
             self._in_a_row = self._late_in_a_row = 0
             self._heard_at = now
             self._load.answered(permit.beside, seconds)
-            self._grow()
+            if self._held is not None and permit.sent_at > self._cut_at:
+                self.limit, self._held = max(self.limit, self._held), None
+            if self._held is None and not self._accidents.lately():
+                self._grow(beside, tight=2.0 * seconds > allowed)
 
-    def _grow(self) -> None:
+    def _grow(self, beside: float, *, tight: bool) -> None:
         """Let more leave at once while that pays; where it only makes all wait, fewer."""
         if self._load.full():
             self._eased = True
@@ -305,18 +191,23 @@ class Limits:
                 self._until_less = _ROUNDS * self.limit
             return
         self._until_less = 0.0
-        if not self._slow_start or self._load.doubtful():
+        doubtful = self._load.doubtful()
+        if doubtful and tight:
+            return
+        if doubtful or tight or not self._slow_start:
             step = 1.0 / self.limit
         else:
-            step = 1.0 / math.sqrt(self.limit) if self._eased else 1.0
-        self.limit = min(self.limit + step, self.most, self._load.ceiling)
+            step = 1.0 / math.sqrt(self.limit) if self._eased else _OPENING
+            # Twice as many at most as have been tried: what comes back now left when fewer were under way.
+            step = min(step, max(0.0, 2.0 * beside - self.limit))
+        self.limit = min(self.limit + step, self.most, max(self.limit, self._load.ceiling))
 
-    def _late(self, permit: Permit, seconds: float, now: float) -> None:
+    def _late(self, permit: Permit, beside: float, seconds: float, now: float) -> None:
         """Learn from a call that nothing came of in time, where that is the server's having too much to do."""
         silent = self._heard_at < permit.sent_at
-        if permit.sent_at <= self._cut_at or not (silent or self._load.explains(permit.beside, seconds)):
+        if permit.sent_at <= self._cut_at or not (silent or self._load.explains(beside, seconds)):
             return  # one lesson, not two; or a call that was lost while others came back soon
-        self._load.late(permit.beside, seconds, first=not self._late_in_a_row)
+        self._load.late(beside, seconds, first=not self._late_in_a_row)
         self.limit = max(1.0, min(0.5 * self.limit, self._load.ceiling))
         self._slow_start = False
         self._cut_at = now
@@ -329,15 +220,12 @@ class Limits:
         bucket = self.buckets["requests"]
         return bucket.known and bucket.level < 0.0
 
-    def _refused(
-        self, permit: Permit, *, stated: bool, hidden: bool, foreseen: bool, wait: float | None, now: float
-    ) -> None:
+    def _refused(self, permit: Permit, *, stated: bool, foreseen: bool, wait: float | None, now: float) -> None:
         """Learn from a refusal.
 
         Args:
             permit: The call's.
             stated: Whether it names a quota that is used up.
-            hidden: Whether it names quotas of which none is: another limit has refused that nothing is said of.
             foreseen: Whether the bucket had reason to expect it.
             wait: Seconds that it asks to wait, None where it does not say.
             now: The clock.
@@ -353,42 +241,61 @@ class Limits:
             for kind in ("requests", "tokens"):
                 if self.buckets[kind].known and self.buckets[kind].level < 1.0:
                     self.buckets[kind].surprised()
-        sure = wait is not None or hidden
+        paced, said = self.pace.base is not None, wait is not None
+        let_in, since, fresh = self._count(permit)
+        self._counted = let_in, since
         if wait is None and not stated:
             # A lone refusal without a word of when to come back may be an accident; several are a limit.
-            known = hidden and (self.pace.sure or self._accidents.in_a_row())
-            if not (known or self._accidents.many(5)):
+            if not ((paced and self._accidents.rare()) or self._accidents.in_a_row() or self._accidents.many(5)):
                 return
-            wait = min(8.0, 0.5 * 2.0**self._in_a_row)
-            if hidden:
-                wait = max(wait, min(_LONGEST_GUESS, self._rest(permit, now)))
-            self.paused_until = max(self.paused_until, now + wait)
-        if hidden:
-            self.pace.most = self.buckets["requests"].steady
-        if not stated:
-            self._slow_down(permit, pause=wait or 0.0, now=now, sure=sure)
+            if fresh and self._comes_whatever_the_rate(let_in):
+                return
+            # Where a quota states a rate, what was let in, and one more, is what it gives in their time.
+            rate = self.buckets["requests"].rate
+            by_rate = min(_LONGEST_REST, (let_in + 1) / rate - (now - since)) if rate else 0.0
+            wait = max(by_rate, min(_LONGEST_GUESS, 0.5 * 2.0**self._in_a_row))
+            if self.pace.base is None or not fresh or let_in < FEW:
+                # Nobody knows for how long: one call at a time finds out.
+                self._held = self.limit if self._held is None else self._held
+                self.limit = 1.0
+                self.paused_until = max(self.paused_until, now + wait)
+            wait = max(0.5 * wait, by_rate)
+        if not stated or not foreseen:
+            self.pace.refused(
+                let_in=let_in,
+                seconds=permit.sent_at - since,
+                pause=wait or 0.0,
+                again_at=max(now, self.paused_until),
+                fresh=fresh,
+                stated=self.buckets["requests"].rate if stated else None,
+                sure=said or self._accidents.rare(),
+            )
+            if let_in < FEW or not paced:
+                self.limit = max(1.0, 0.7 * self.limit)
+                self._slow_start = False
         self._in_a_row += 1
         self._let_through_at_cut, self._refused_since_cut = self.let_through, 0
         self._cut_at = now
         self._accidents.learned()
 
-    def _count(self, permit: Permit) -> tuple[int, float]:
-        """Return the calls that were let in before a refused one and after the refusal before it, and since when."""
-        let_in = permit.sent_before - self._let_through_at_cut - self._refused_since_cut
+    def _comes_whatever_the_rate(self, let_in: int) -> bool:
+        """Say whether refusals come at a rate that was lowered for them, again and again; it is dropped then."""
+        if not self.pace.lower():
+            self._in_vain = 0 if self.pace.grown() else self._in_vain
+            return False
+        self._in_vain += _A_SOON_ONE if let_in < FEW else _A_LATE_ONE
+        self._calls_in_vain += let_in
+        if self._in_vain < _IN_VAIN:
+            return False
+        self._accidents.are(min(0.2, self._in_vain / _A_LATE_ONE / max(1, self._calls_in_vain)))
+        self._in_vain = self._calls_in_vain = 0
+        self.pace.forget()
+        self._slow_start = True
+        return True
+
+    def _count(self, permit: Permit) -> tuple[int, float, bool]:
+        """Return the calls let in before a refused one and after the refusal before it, since when, and if any were."""
+        let_in = permit.sent_before - self._let_through_at_cut - (self._refused_since_cut - 1)
         if let_in > 0 or self._counted is None:
-            return max(0, let_in), max(self._cut_at, 0.0 if self._began is None else self._began)
-        return self._counted  # nothing was let in since the last refusal: the pauses before and after it are one
-
-    def _rest(self, permit: Permit, now: float) -> float:
-        """Return seconds until the calls let in, and one more, are what the stated quota gives in their time."""
-        rate = self.buckets["requests"].rate
-        let_in, since = self._count(permit)
-        return 0.0 if not rate else (let_in + 1) / rate - (now - since)
-
-    def _slow_down(self, permit: Permit, *, pause: float, now: float, sure: bool) -> None:
-        # Where quotas are stated the buckets keep to them, and fewer in flight would only slow a slow network.
-        self._counted = self._count(permit)
-        let_in, since = self._counted
-        self.pace.refused(let_in=let_in, seconds=now - since, pause=pause, now=now, sure=sure)
-        self.limit = max(1.0, 0.7 * self.limit)
-        self._slow_start = False
+            return max(0, let_in), max(self._cut_at, 0.0 if self._began is None else self._began), True
+        return *self._counted, False  # nothing was let in: the pauses before the last refusal and after it are one

