@@ -12,6 +12,8 @@ from medtest.report.comparison import write_comparison
 from medtest.report.console import efr_view, gates_view
 from medtest.report.material import Material
 from medtest.report.views import remake, views_of
+from medtest.results import gate_log
+from medtest.results.damage import damaged
 from medtest.results.records_io import RECORDS, SHARDS
 from medtest.results.wanted import RUN_FILE
 from medtest.runner.folder import OUTPUTS, VIEWS, write_manifest
@@ -32,7 +34,7 @@ def remake_tables(folder: Path, *, console: Console, reference: Path | None = No
         ``GATE_NOT_HELD`` when a gate of any run is not held, else ``OK``.
 
     Raises:
-        UserMistakes: There is no run's folder, or ``reference`` is not that of one run.
+        UserMistakes: There is no run's folder, files of one are damaged, or ``reference`` is not that of one run.
         OutputProblem: A folder cannot be written.
     """
     folders = _runs(folder)
@@ -48,6 +50,7 @@ def remake_tables(folder: Path, *, console: Console, reference: Path | None = No
                 )
             ]
         )
+    _check(folders)
     beside = None if reference is None else _one_run(reference)
     materials: list[Material] = []
     views: list[Material] = []
@@ -56,6 +59,8 @@ def remake_tables(folder: Path, *, console: Console, reference: Path | None = No
         known, lost = views_of(run)
         views += [remake(run, view=view, reference=beside) for view in known]
         write_manifest(run)
+        if words := gate_log.lost(run):
+            console.print(words, markup=False, soft_wrap=True)
         for made in (materials[-1], *(one for one in views if one.folder == run)):
             console.print(f"{made.target}/report.html", markup=False, soft_wrap=True)
         for view in lost:
@@ -70,6 +75,17 @@ def remake_tables(folder: Path, *, console: Console, reference: Path | None = No
             console.print(shown)
     held = all(result.held for material in materials for result in material.tables.gates)
     return ExitCode.OK if held else ExitCode.GATE_NOT_HELD
+
+
+def _check(folders: Sequence[Path]) -> None:
+    """Make nothing of what is damaged, and write nothing over it; one message names every such file.
+
+    Raises:
+        UserMistakes: There is any.
+    """
+    bad = [mistake for folder in folders for mistake in damaged(folder)]
+    if bad:
+        raise UserMistakes(bad)
 
 
 def _one_run(reference: Path) -> Path:

@@ -16,7 +16,7 @@ from medtest.report.answer_accuracy import hidden_words
 from medtest.report.answers import floor_words
 from medtest.report.heat import SUMS, EfrRows, beside, percent
 from medtest.report.material import Material
-from medtest.report.words import criterion_keys
+from medtest.report.words import criterion_keys, violations_of
 from medtest.results import efr
 from medtest.results.answer_states import ALL as ALL_QUESTIONS
 from medtest.results.answer_states import OVERALL as EVERY_RELATION
@@ -88,7 +88,7 @@ def _left_out(rates: EfrRows, material: Material) -> str:
     row = rates.get(relation=efr.OVERALL, **criterion_keys(material))
     if row is None:
         return f"{material.system}: no case could be judged."
-    return f"{material.system}: {row['violations']:,} violations of {row['cases']:,} cases; {beside(row)}."
+    return f"{material.system}: {violations_of(row)}; {beside(row)}."
 
 
 def what_broke(material: Material) -> str:

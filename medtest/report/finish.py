@@ -15,6 +15,7 @@ from medtest.report.console import efr_view, gates_view, one_line
 from medtest.report.material import Material
 from medtest.report.tracked import track, track_failure
 from medtest.report.views import View, make_results
+from medtest.results import gate_log
 from medtest.runner.folder import tables_are_stale, write_manifest
 from medtest.runner.outcome import RunOutcome
 from medtest.suite.model import Invocation, Suite
@@ -90,7 +91,8 @@ def finish(
     asked_for = View(
         suite=suite, digest=outcome.view or view, rejudged=bool(view), asked=outcome.asked, readings=readings or {}
     )
-    codes, problems, tracked = [outcome.stopped], [], parents
+    codes, tracked = [outcome.stopped], parents
+    problems = [words for one in outcome.systems if (words := gate_log.lost(one.folder))]
     try:
         made = [make_results(asked_for, invocation, outcome, phase)]
         # Gates are of what was asked: on the folders' own tables the last evaluation stands.

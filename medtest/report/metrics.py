@@ -12,7 +12,7 @@ from medtest.oracles import criteria
 from medtest.report.headline import Headline, headline_of
 from medtest.report.heat import EfrRows
 from medtest.report.material import SAMPLES, Material, picture_of, sample_index
-from medtest.report.words import criterion_keys
+from medtest.report.words import criterion_keys, run_name, violations_of
 from medtest.results import efr
 from medtest.results.gate_log import FILE as GATES
 from medtest.results.tables import FOLDER, overall_row
@@ -23,7 +23,6 @@ from medtest.tracking.runs_page import GATE, HEADLINE, SUITE
 if TYPE_CHECKING:
     import pandas as pd
 
-_SHORT = 12
 MOST = 40
 """Metrics of a run: more than that nobody finds anything among."""
 
@@ -101,8 +100,7 @@ def tags(material: Material, head: Headline) -> dict[str, str]:
     if row is not None and row["cases"]:
         found["mlflow.note.content"] = (
             f"{simulated}**{material.system}** under **{wanted.suite} {wanted.version}**: "
-            f"EFR {row['efr_percent']:.2f} % ({row['ci_low']:.2f} to {row['ci_high']:.2f}), {row['violations']} "
-            f"violations of {row['cases']} cases, "
+            f"EFR {row['efr_percent']:.2f} % ({row['ci_low']:.2f} to {row['ci_high']:.2f}), {violations_of(row)}, "
             f"{criteria.criterion_name(primary.score, primary.threshold)} against {primary.against}. Gates: {gates}. "
             "See `report.html` under Artifacts."
         )
@@ -118,7 +116,7 @@ def child_of(material: Material, target: Path, *, run_id: str | None, ended_well
         run_id: The run that an earlier invocation wrote.
         ended_well: Whether the run ended well.
     """
-    name = f"{material.system} [{material.view[:_SHORT]}]" if material.view else material.system
+    name = run_name(material)
     head = headline_of(material, name)
     covers: Mapping[str, Any] = material.run.get("covers") or {}
     digest = str(material.run.get("digest", ""))

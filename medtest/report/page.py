@@ -31,8 +31,9 @@ from medtest.report.words import (
     phantom_words,
     simulated_words,
     view_words,
+    violations_of,
 )
-from medtest.results import efr, pivot
+from medtest.results import efr, gate_log, pivot
 from medtest.results.series_records import MEASURED
 from medtest.results.wanted import Wanted
 
@@ -110,7 +111,6 @@ def report_page(material: Material) -> dict[str, Any]:
         "series": wanted.series,
         "trained_on": any(pivot.marked(name, wanted.trained_on) != name for name in rates.datasets),
         "criterion_words": criterion_words(material),
-        "cluster_word": cluster_word(material),
         "facts": _facts(material, rates),
         "cards": _cards(material, row, rates),
         "heats": _heats(material, rates),
@@ -118,7 +118,7 @@ def report_page(material: Material) -> dict[str, Any]:
         "too_many_errors": _too_many_errors(material),
         "reasons": tables.counts.reasons,
         "warnings": tables.warnings,
-        "notices": [*tables.warnings, *material.notices],
+        "notices": [*tables.warnings, *material.notices, *filter(None, [gate_log.lost(material.folder)])],
         "command": material.command,
         "origin": _origin(material),
         "medtest": medtest.__version__,
@@ -225,7 +225,7 @@ def _cards(material: Material, row: Mapping[str, Any] | None, rates: EfrRows) ->
                 "value": percent(row["efr_percent"]) or "none",
                 "lines": [
                     f"95 % interval {interval(row)} % ({short_words(row['ci_method'])})",
-                    f"{row['violations']:,} violations of {row['cases']:,} cases",
+                    violations_of(row),
                     beside(row),
                 ],
             }
@@ -243,7 +243,7 @@ def _cards(material: Material, row: Mapping[str, Any] | None, rates: EfrRows) ->
             {
                 "name": "Floor: image unchanged",
                 "value": percent(floor["efr_percent"]),
-                "lines": [f"{floor['violations']:,} of {floor['cases']:,} cases"],
+                "lines": [violations_of(floor)],
             }
         )
     return cards
@@ -260,7 +260,7 @@ def _weakest(material: Material, rates: EfrRows) -> dict[str, Any] | None:
         "value": percent(row["efr_percent"]),
         "lines": [
             f"95 % interval {interval(row)} % ({short_words(row['ci_method'])})",
-            f"{row['violations']:,} of {row['cases']:,} cases",
+            violations_of(row),
         ],
     }
 

@@ -76,7 +76,7 @@ def track(
             write_manifest(one.folder)
             tracker.attach(run_id, [(target / RUN_FILE, ""), (one.folder / "manifest.sha256", "")])
             if material.view == made[0].materials[0].view:  # what the call asked for stands above
-                tracked.rows.setdefault(suite.name, {})[child.name] = headline_of(material, child.name)
+                tracked.rows.setdefault(suite.name, {})[child.name, material.view] = headline_of(material, child.name)
         _say_above(tracker, tracked, suite)
         tracker.attach(tracked.runs[suite.name], _shared_files(made[0].compared))
         failed = False

@@ -148,7 +148,7 @@ def views_of(folder: Path) -> tuple[list[str], list[str]]:
         folder: ``outputs/<suite>/<system>/<digest>``.
     """
     found = sorted(path.parent for path in view_folder(folder, "x").parent.glob(f"*/{SUITE_FILE}"))
-    lost = [path.name for path in found if _judged(path) and not (path / READINGS).is_file()]
+    lost = [path.name for path in found if _judged(path) and _kept_readings(path) is None]
     return [path.name for path in found if path.name not in lost], lost
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from medtest.errors import MedtestError
@@ -19,6 +20,11 @@ def criterion_keys(material: Material) -> dict[str, Any]:
     """Return score, threshold and reference of the primary criterion."""
     primary = material.wanted.primary
     return {"score": primary.score, "threshold": primary.threshold, "against": primary.against}
+
+
+def violations_of(row: Mapping[str, Any]) -> str:
+    """Return the counts behind a rate: ``1 violation of 24 cases``."""
+    return f"{counted(int(row['violations']), 'violation')} of {counted(int(row['cases']), 'case')}"
 
 
 def score_words(score: str) -> str:
@@ -142,6 +148,19 @@ def model_words(material: Material, *, digits: int = 64) -> str:
         return f"{model['model']} at {model['host']}" if model.get("host") else str(model["model"])
     sha256 = f"SHA-256 {str(model['sha256'])[:digits]}" if model.get("sha256") else ""
     return ", ".join(part for part in (str(model.get("file", "")), sha256) if part)
+
+
+def run_name(material: Material) -> str:
+    """Return what MLflow calls a system's run: of a view also what is shown, as ``v2, 3 of 30 images``."""
+    parts, primary, answers = [material.system], material.wanted.primary, material.tables.answers
+    if material.asked is not None:
+        parts.append(material.coverage or material.partial_cases)
+    if material.rejudged and answers is not None and answers.judge:
+        parts.append(f"read by {answers.judge}")
+    elif material.rejudged:
+        limit = "" if primary.score in NO_THRESHOLD else f" threshold {primary.threshold:g}"
+        parts.append(f"{score_words(primary.score)}{limit} against {primary.against}")
+    return ", ".join(part for part in parts if part)
 
 
 def view_words(material: Material) -> str:

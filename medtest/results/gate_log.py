@@ -94,15 +94,31 @@ def read(folder: Path) -> list[dict[str, Any]]:
         lines = path.read_bytes().split(b"\n")
     except OSError:
         return []
-    found = []
-    for line in lines:
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            continue
-        if _is_evaluation(entry):
-            found.append(entry)
-    return found
+    return [entry for line in lines if (entry := _entry(line)) is not None]
+
+
+def lost(folder: Path) -> str:
+    """Return which lines of a folder's evaluations cannot be read, in words; "" for none."""
+    try:
+        lines = (folder / FILE).read_bytes().split(b"\n")
+    except OSError:
+        return ""
+    bad = [str(number) for number, line in enumerate(lines, start=1) if line.strip() and _entry(line) is None]
+    if not bad:
+        return ""
+    which = "line {} cannot be read and counts" if len(bad) == 1 else "lines {} cannot be read and count"
+    return (
+        f"{folder.name}/{FILE}: {which.format(', '.join(bad[:9]))} as no evaluation of gates. It is left as it is: "
+        "mend it by hand or from a copy, or type the command with the same gates again, which adds a line."
+    )
+
+
+def _entry(line: bytes) -> dict[str, Any] | None:
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return None
+    return entry if _is_evaluation(entry) else None
 
 
 def last_of_each(entries: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -107,6 +107,24 @@ def write_run(folder: Path, content: Mapping[str, Any]) -> None:
         file.write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
 
+def set_unread_aside(folder: Path) -> list[str]:
+    """Set every ``run.json`` of a folder and its views aside that cannot be read, before one is written in its place.
+
+    Returns:
+        Their paths below the folder.
+
+    Raises:
+        OutputProblem: One cannot be renamed.
+    """
+    found = []
+    for path in (folder / RUN_FILE, *sorted((folder / VIEWS).glob(f"*/{RUN_FILE}"))):
+        if path.is_file() and not read_object(path):
+            with output_problems(path):
+                path.rename(path.with_name(f"{path.name}.aside-{time.time_ns()}"))
+            found.append(path.relative_to(folder).as_posix())
+    return found
+
+
 def _records_sha256(folder: Path) -> str:
     try:
         return file_sha256(folder / RECORDS)

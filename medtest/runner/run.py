@@ -19,7 +19,7 @@ from medtest.portable import processor_notices
 from medtest.runner import finish
 from medtest.runner.case_set import CaseSet
 from medtest.runner.dispatch import HALT_SECONDS, Callbacks, Dispatcher
-from medtest.runner.folder import FolderLock
+from medtest.runner.folder import FolderLock, set_unread_aside
 from medtest.runner.layout import Layout, choose_layout, device_is_certain
 from medtest.runner.ledger import Places, RecordLedger
 from medtest.runner.messages import Job, StripTask, Task, Told, UnitTask
@@ -141,6 +141,11 @@ class _Run:
             self.ledgers.append(ledger)
             for problem in ledger.set_aside:
                 self.notices.append(f"{system.record_name}: {problem}; it was set aside, its cases are run again.")
+            for name in set_unread_aside(folder):
+                self.notices.append(
+                    f"{system.record_name}: {name} cannot be read; it was set aside and is written anew. What it named "
+                    "in MLflow stays there; a new run stands beside it."
+                )
         asked = None
         if any(ledger.outside for ledger in self.ledgers):
             asked = CaseSet.of(prepared.plan, prepared.chosen, prepared.names)

@@ -129,6 +129,20 @@ def scan(folder: Path, schema: pa.Schema, digest: str, find: Find) -> Scan:
     return result
 
 
+def damage(path: Path) -> str:
+    """Return what is wrong with a file of records by its own seal; "" for nothing, or where it has none."""
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            metadata = file.metadata.metadata or {}
+            seal = Seal(*(metadata.get(key, b"").decode(errors="replace") for key in (DIGEST, PRIMARY, WRITTEN)))
+            for group in range(file.metadata.num_row_groups):
+                seal.add(file.read_row_group(group, use_threads=False))
+    except Exception:  # noqa: BLE001 - as above
+        return "damaged"
+    stated = metadata.get(CONTENT, b"") or metadata.get(SEALED, b"")
+    return "not what was written" if stated and stated != seal.value() else ""
+
+
 def _read_parts(path: Path, schema: pa.Schema, digest: str, find: Find) -> tuple[list[RowGroup], _Opened]:
     opened = _open(path, schema, digest)
     parts: list[RowGroup] = []

@@ -95,13 +95,14 @@ class Parents:
         uri: The store they lie in.
         runs: Run ids by suite.
         failed: Suites of which a job ended badly.
-        rows: Whatever whoever tracks wants to keep of each child from job to job, by suite and the child's name.
+        rows: What whoever tracks keeps of each child from job to job, by suite, then by the child's name and
+            view.
     """
 
     uri: str
     runs: dict[str, str] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
-    rows: dict[str, dict[str, Any]] = field(default_factory=dict)
+    rows: dict[str, dict[tuple[str, str], Any]] = field(default_factory=dict)
 
 
 class Tracker:

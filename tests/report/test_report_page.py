@@ -22,8 +22,9 @@ from medtest.report.finish import finish
 from medtest.report.first_page import first_page
 from medtest.report.headline import headline_of
 from medtest.report.heat import percent
-from medtest.report.page import report_page
+from medtest.report.page import TEMPLATES, report_page
 from medtest.report.views import remake
+from medtest.report.words import violations_of
 from medtest.suite.model import Gate
 
 COMMAND = "python run.py suite=synthetic"
@@ -347,3 +348,27 @@ def test_images_that_fail_and_data_sets_that_prove_little_are_named(tmp_path):
     console = Console(file=io.StringIO(), width=200)
     console.print(efr_view(result.materials))
     assert warning in console.file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("violations", "cases", "words"),
+    [
+        (1, 24, "1 violation of 24 cases"),
+        (0, 1, "0 violations of 1 case"),
+        (1234, 5000, "1,234 violations of 5,000 cases"),
+    ],
+)
+def test_counts_agree_with_their_nouns(violations: int, cases: int, words: str) -> None:
+    assert violations_of({"violations": violations, "cases": cases}) == words
+
+
+def test_colours_that_mean_something_are_printed() -> None:
+    """Browsers leave backgrounds out of a print, and a legend's swatches are backgrounds."""
+    (rule,) = re.findall(r"^ *(.*)\{ -webkit-print-color-adjust: exact", (TEMPLATES / "style.css").read_text(), re.M)
+    assert {".legend i", ".tag", "table.heat td.cell"} <= {part.strip() for part in rule.split(",")}
+
+
+def test_heat_maps_keep_their_heads_when_a_printed_page_ends_within_them() -> None:
+    for template in TEMPLATES.glob("*.j2"):
+        text = template.read_text()
+        assert len(re.findall(r'class="heat[^>]*>\n<thead>', text)) == text.count('class="heat'), template.name

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
@@ -20,9 +21,12 @@ from tracking_parts import client, runs  # noqa: E402
 
 from medtest import tracking  # noqa: E402
 from medtest.errors import ExitCode  # noqa: E402
+from medtest.records import KEY_COLUMNS  # noqa: E402
 from medtest.report.finish import finish  # noqa: E402
 from medtest.report.metrics import child_of  # noqa: E402
 from medtest.report.tracked import close_parents, track_failure  # noqa: E402
+from medtest.report.words import run_name  # noqa: E402
+from medtest.runner.case_set import CaseSet  # noqa: E402
 from medtest.suite.model import Gate  # noqa: E402
 from medtest.tracking import runs_page  # noqa: E402
 
@@ -127,14 +131,12 @@ def test_the_page_of_runs_has_its_columns_from_the_experiment(home):
     assert tracking.experiments(tracking.store_uri(home)) == [(experiment.experiment_id, "synthetic")]  # not MLflow's
     view = json.loads(experiment.tags[runs_page.TAG])
     columns = view["selectedColumns"]
-    assert columns[:5] == [
-        "params.`suite`",
-        "params.`date`",
-        "metrics.`efr`",
-        "metrics.`efr_low`",
-        "metrics.`efr_high`",
-    ]
-    assert columns[5:] == ["metrics.`floor`", "metrics.`source_score`", "tags.`weakest_relation`", "tags.`gate`"]
+    decides = ["metrics.`efr`", "tags.`gate`", "tags.`weakest_relation`", "metrics.`efr_low`", "metrics.`efr_high`"]
+    assert columns[:5] == decides  # what a narrow screen shows
+    assert columns[5:] == ["metrics.`floor`", "metrics.`source_score`", "params.`suite`", "params.`date`"]
+    assert [name for name in view["columnOrder"] if name in columns] == columns
+    first = view["columnOrder"][: view["columnOrder"].index(columns[3]) + 1]
+    assert sum(view["columnWidths"][name] for name in first) <= 640  # 1280 pixels beside MLflow's open assistant
     rows = store.search_runs([experiment.experiment_id], view["searchFilter"], order_by=[f"{view['orderByKey']} DESC"])
     assert {run.info.run_name for run in rows} == {"alpha", "beta"}  # its systems, not the invocation above them
     assert runs_page.link("http://h:1", ["7"]).startswith("http://h:1/#/experiments/7/runs?viewStateShareKey=medtest&")
@@ -196,7 +198,23 @@ def test_a_view_has_a_child_of_its_own(home):
     for _ in range(2):
         finish(suite, invocation(home, track=True), outcome, view="0123456789abcdef")
     _, children = runs(home)
-    assert sorted(run.data.tags["view"] for run in children) == ["0123456789abcdef", "suite"]
+    names = {run.data.tags["view"]: run.info.run_name for run in children}
+    assert names == {"suite": "alpha", "0123456789abcdef": "alpha, Dice threshold 0.25 against truth"}
+
+
+def test_a_run_is_called_by_what_it_shows(tmp_path):
+    suite = make_suite()
+    outcome = leave_run(tmp_path, suite, seeds=3)
+    whole = finish(suite, invocation(tmp_path), outcome).materials[0]
+    some = CaseSet(cases=pq.read_table(whole.folder / "records.parquet").select(KEY_COLUMNS).slice(0, 4))
+    counts = replace(whole.tables.counts, images=1)
+    tables, run = replace(whole.tables, counts=counts), {**whole.run, "seeds": 3, "cases_finished": 4}
+    part = replace(whole, asked=some, view="a" * 64, tables=tables, run=run)
+    assert [run_name(one) for one in (whole, part, replace(part, rejudged=True))] == [
+        "alpha",
+        "alpha, 1 of 3 images",
+        "alpha, 1 of 3 images, Dice threshold 0.25 against truth",
+    ]
 
 
 @pytest.mark.slow

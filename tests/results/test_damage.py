@@ -1,0 +1,102 @@
+"""Damaged files of a finished folder: one message names each, and nothing is written over what may be mended."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from rich.console import Console
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
+from report_parts import invocation, leave_run, make_suite  # noqa: E402
+
+from medtest.cli.tables import remake_tables  # noqa: E402
+from medtest.errors import UserMistakes  # noqa: E402
+from medtest.report.finish import finish  # noqa: E402
+from medtest.results import gate_log  # noqa: E402
+from medtest.runner.folder import set_unread_aside  # noqa: E402
+from medtest.runner.seals import CONTENT  # noqa: E402
+from medtest.suite.model import Gate  # noqa: E402
+
+QUIET = Console(quiet=True)
+
+
+def flip(path: Path, place: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[place] ^= 0xA5
+    path.write_bytes(bytes(data))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A finished folder with a view, and gates that were judged."""
+    suite = make_suite(gates=(Gate(max_percent=99),))
+    outcome = leave_run(tmp_path, suite, seeds=3)
+    finish(suite, invocation(tmp_path), outcome)
+    finish(suite, invocation(tmp_path), outcome, view="0123456789abcdef")
+    return outcome.systems[0].folder
+
+
+@pytest.mark.parametrize(
+    "name", ["run.json", "suite.yaml", "views/0123456789abcdef/run.json", "views/0123456789abcdef/suite.yaml"]
+)
+def test_tables_name_the_damaged_file_and_write_nothing(folder: Path, name: str) -> None:
+    flip(folder / name, 2)
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    with pytest.raises(UserMistakes) as caught:
+        remake_tables(folder, console=QUIET)
+    (mistake,) = caught.value.mistakes
+    assert mistake.where == str(folder / name)
+    assert "type again what was run" in mistake.fix
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_tables_are_made_of_no_records_that_are_not_what_was_written(folder: Path) -> None:
+    records = folder / "records.parquet"
+    table = pq.read_table(records)
+    pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), CONTENT: b"0" * 64}), records)
+    with pytest.raises(UserMistakes, match=r"records.parquet\n  found:   a file that is not what was written"):
+        remake_tables(folder.parents[2], console=QUIET)
+    pq.write_table(table, records)  # as the version before wrote them: no seal
+    assert remake_tables(folder, console=QUIET) == 0
+    records.write_bytes(records.read_bytes()[:-9])
+    with pytest.raises(UserMistakes, match="a file that is damaged"):
+        remake_tables(folder, console=QUIET)
+
+
+def test_a_line_of_gates_that_cannot_be_read_is_told_and_kept(folder: Path) -> None:
+    assert gate_log.lost(folder) == ""
+    flip(folder / gate_log.FILE, 0)
+    kept = (folder / gate_log.FILE).read_bytes()
+    assert f"{gate_log.FILE}: line 1 cannot be read" in gate_log.lost(folder)
+    console = Console(record=True, width=300)
+    assert remake_tables(folder, console=console) == 0
+    assert "line 1 cannot be read" in console.export_text()
+    assert "line 1 cannot be read" in (folder / "report.html").read_text(encoding="utf-8")
+    assert (folder / gate_log.FILE).read_bytes().startswith(kept)
+
+
+def test_a_run_sets_accounts_that_cannot_be_read_aside(folder: Path) -> None:
+    view = folder / "views" / "0123456789abcdef" / "run.json"
+    assert set_unread_aside(folder) == []
+    assert json.loads(view.read_text())["view"] == "0123456789abcdef"
+    for path in (folder / "run.json", view):
+        flip(path, 0)
+    torn = view.read_bytes()
+    assert set_unread_aside(folder) == ["run.json", "views/0123456789abcdef/run.json"]
+    (aside,) = view.parent.glob("run.json.aside-*")
+    assert aside.read_bytes() == torn and not view.exists()
+
+
+def test_a_view_whose_judges_readings_are_damaged_stays_as_it_is(folder: Path) -> None:
+    view = folder / "views" / "0123456789abcdef"
+    (view / "tables" / "answers_judged.csv").write_text("a\n")
+    (view / "readings.json").write_text('{"judge": "one", "found"')
+    report = (view / "report.html").read_bytes()
+    console = Console(record=True, width=300)
+    remake_tables(folder, console=console)
+    assert "its judge's readings were not kept" in console.export_text()
+    assert (view / "report.html").read_bytes() == report
