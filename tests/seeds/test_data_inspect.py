@@ -361,3 +361,19 @@ def test_no_line_under_a_refusal_takes_refused_files(tmp_path, capsys):
     mask(tmp_path / "masks" / "0.png", size=(9, 9))
     assert run_app(["data", "inspect", str(tmp_path)]) == 2
     assert "run" not in capsys.readouterr().out.replace("a run would refuse", "")
+
+
+def test_a_picture_that_is_truncated_in_its_pixels_is_told_before_the_run(tmp_path, capsys):
+    for number in range(4):
+        picture(tmp_path / "images" / f"{number}.png", number)
+        mask(tmp_path / "masks" / f"{number}.png", number)
+    for torn in (tmp_path / "images" / "1.png", tmp_path / "masks" / "2.png"):
+        torn.write_bytes(torn.read_bytes()[: -torn.stat().st_size // 3])
+    (looked,) = inspect_path(tmp_path).looked
+    assert [problem.file for problem in looked.problems] == ["images/1.png", "masks/2.png"]
+    hurried = inspect_path(tmp_path, pixel_seconds=0)
+    assert not hurried.looked[0].problems
+    assert "pixels of 0 of 8 files were read, the others' headers alone" in " ".join(hurried.notes)
+    assert run_app(["data", "inspect", str(tmp_path)]) == 2
+    said = capsys.readouterr().out
+    assert "2 files that a run would refuse" in said and "headers alone" not in said

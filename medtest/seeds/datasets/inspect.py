@@ -13,7 +13,7 @@ from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found, recognise
 from medtest.seeds.datasets.facts import known, suites
 from medtest.seeds.datasets.inspect_labels import look_at_labels
-from medtest.seeds.datasets.inspect_notes import count_notes, frame_notes, size_notes, sizes_of
+from medtest.seeds.datasets.inspect_notes import Pixels, count_notes, frame_notes, size_notes, sizes_of
 from medtest.seeds.datasets.inspect_questions import (
     MODEL,
     is_taken_for_questions,
@@ -26,6 +26,8 @@ from medtest.seeds.datasets.tree import UNREAD_ARCHIVES, Tree, is_archive, tree_
 from medtest.seeds.folder_layout import DataSet, LayoutError, shown
 from medtest.seeds.folder_pairing import pair_images, pair_with_masks
 
+PIXEL_SECONDS = 30.0
+"""How long pictures are decoded; what is left then is seen by its header."""
 MOST_ARCHIVES = 20
 """More archives in one folder are listed by name alone."""
 
@@ -122,12 +124,13 @@ class Inspection:
         return not any(looked.problems for looked in self.looked)
 
 
-def inspect_path(path: Path, *, progress: Progress | None = None) -> Inspection:
+def inspect_path(path: Path, *, progress: Progress | None = None, pixel_seconds: float = PIXEL_SECONDS) -> Inspection:
     """Say what data sets lie below a folder, or in an archive, which is not unpacked.
 
     Args:
         path: A folder or an archive (.zip, .tar, .tar.gz …).
         progress: Told how many of how many files' sizes were read.
+        pixel_seconds: How long pictures are read to their end, to find truncated ones.
 
     Raises:
         UserMistakes: There is nothing at the path, or it can be neither read nor looked into.
@@ -137,7 +140,7 @@ def inspect_path(path: Path, *, progress: Progress | None = None) -> Inspection:
             return _inspect_archive(path)
         if not path.is_dir():
             raise BadFileError("does not exist")
-        return _inspect_folder(path, progress or (lambda _done, _total: None))
+        return _inspect_folder(path, progress or (lambda _done, _total: None), Pixels(pixel_seconds))
     except (BadFileError, LayoutError, OSError) as error:
         found = f"{shown(path)} {error.strerror if isinstance(error, OSError) else error}"
         allowed = "a folder with images, or an archive (.zip, .tar, .tar.gz …)"
@@ -169,7 +172,7 @@ def _sums(found: Sequence[Found]) -> list[str]:
     ]
 
 
-def _inspect_folder(root: Path, progress: Progress) -> Inspection:
+def _inspect_folder(root: Path, progress: Progress, pixels: Pixels) -> Inspection:
     tree = tree_of_folder(root)
     found = recognise(tree)
     found = questions_by_content(root, tree, found)
@@ -177,14 +180,19 @@ def _inspect_folder(root: Path, progress: Progress) -> Inspection:
     looked, done = [], 0
     for one in found:
         maps = _look_maps(root, tree, one, found)
-        told = maps or _look(root, one, lambda number, before=done: progress(before + number, total))  # type: ignore[misc]
+        told = maps or _look(root, one, pixels, lambda number, before=done: progress(before + number, total))  # type: ignore[misc]
         looked.append(_without_refused(told))
         done += one.count
     archives, notes = _archives_in(root, tree)
     return Inspection(
         looked=tuple(looked),
         ignored=tree.ignored,
-        notes=(*_sums(found), *(f"{shown(text)} is not looked into" for text in tree.unreadable), *notes),
+        notes=(
+            *_sums(found),
+            *(f"{shown(text)} is not looked into" for text in tree.unreadable),
+            *notes,
+            *pixels.notes(),
+        ),
         archives=archives,
         suites=_suites_for(looked),
         together=_together(root, looked),
@@ -249,9 +257,9 @@ def _archives_in(root: Path, tree: Tree) -> tuple[dict[str, tuple[Looked, ...]],
 # --------------------------------------------------------------------------------------------------------- one set
 
 
-def _look_labels(root: Path, found: Found, progress: Callable[[int], None]) -> Looked:
+def _look_labels(root: Path, found: Found, pixels: Pixels, progress: Callable[[int], None]) -> Looked:
     try:
-        looked = look_at_labels(root, found, progress)
+        looked = look_at_labels(root, found, pixels, progress)
     except (LayoutError, UserMistakes) as error:
         reason = f"{error.found}; {error.fix}" if isinstance(error, LayoutError) else _first_mistake(error)
         if found.reader == "table":  # called like a table of labels and something else: nobody asked for it
@@ -272,9 +280,9 @@ def _look_labels(root: Path, found: Found, progress: Callable[[int], None]) -> L
     )
 
 
-def _look_questions(root: Path, found: Found, progress: Callable[[int], None]) -> Looked:
+def _look_questions(root: Path, found: Found, pixels: Pixels, progress: Callable[[int], None]) -> Looked:
     try:
-        looked = look_at_questions(root, found, progress)
+        looked = look_at_questions(root, found, pixels, progress)
     except (LayoutError, UserMistakes) as error:
         reason = f"{error.found}; {error.fix}" if isinstance(error, LayoutError) else _first_mistake(error)
         if not found.dataset and not is_taken_for_questions(root, found):  # called so, and something else
@@ -298,11 +306,11 @@ def _first_mistake(error: UserMistakes) -> str:
     return f"{mistake.found}" + (f"; {mistake.fix}" if mistake.fix else "")
 
 
-def _look(root: Path, found: Found, progress: Callable[[int], None]) -> Looked:
+def _look(root: Path, found: Found, pixels: Pixels, progress: Callable[[int], None]) -> Looked:
     if found.holds == "labels":
-        return _look_labels(root, found, progress)
+        return _look_labels(root, found, pixels, progress)
     if found.holds == "questions":
-        return _look_questions(root, found, progress)
+        return _look_questions(root, found, pixels, progress)
     line = _line(found)
     dataset = DataSet(
         name=found.dataset or "set",
@@ -316,7 +324,7 @@ def _look(root: Path, found: Found, progress: Callable[[int], None]) -> Looked:
     except LayoutError as error:
         problem = SeedProblem(file=shown(found.where), reason=f"{error.found}; {error.fix}")
         return Looked(found=found, pairs=0, notes=count_notes(found), problems=(problem,), line=None)
-    sizes, problems = sizes_of(root, pairing, progress)
+    sizes, problems = sizes_of(root, [(pair.image, pair.mask) for pair in pairing.pairs], pixels, progress)
     frames = sum(sizes.values())
     return Looked(
         found=found,

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from medtest.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
-from medtest.imagefile import BadFileError
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found
+from medtest.seeds.datasets.inspect_notes import Pixels, sizes_of
 from medtest.seeds.folder_layout import shown
-from medtest.seeds.frames import FrameReading, opened_frames
 from medtest.seeds.label_entries import LabelledFolder, fold
 from medtest.seeds.label_layouts import READERS
 from medtest.seeds.label_settings import LabelFolderSettings
@@ -45,12 +44,13 @@ class LabelsLooked:
     settings: tuple[str, ...] = ()
 
 
-def look_at_labels(root: Path, found: Found, progress: Callable[[int], None]) -> LabelsLooked:
+def look_at_labels(root: Path, found: Found, pixels: Pixels, progress: Callable[[int], None]) -> LabelsLooked:
     """Read a data set's labels and the sizes of its images.
 
     Args:
         root: The inspected folder.
         found: What a recogniser found there.
+        pixels: Reads pictures to their end.
         progress: Told how many images' sizes were read.
 
     Raises:
@@ -58,7 +58,7 @@ def look_at_labels(root: Path, found: Found, progress: Callable[[int], None]) ->
         UserMistakes: A table cannot be read.
     """
     laid = READERS[found.reader](root, found, LabelFolderSettings(split="all"))
-    sizes, problems = _sizes(root, laid, progress)
+    sizes, problems = _sizes(root, laid, pixels, progress)
     counts = Counter(label for entry in laid.entries for label in entry.labels or ())
     none = sum(entry.labels == () for entry in laid.entries)
     suite = _suite(laid, counts)
@@ -125,27 +125,13 @@ def _settings(found: Found) -> tuple[str, ...]:
     return tuple(settings)
 
 
-def _sizes(root: Path, laid: LabelledFolder, progress: Callable[[int], None]) -> tuple[Counter[str], list[SeedProblem]]:
-    """Return sizes of images, and which files cannot be read or differ from their image, from headers alone."""
-    sizes = _array_sizes(root, laid)
-    problems: list[SeedProblem] = []
-    reading = FrameReading()
-    files = [entry for entry in laid.entries if entry.index < 0]
-    for number, entry in enumerate(files, start=1):
-        now = entry.image
-        try:
-            with opened_frames(root / now, reading) as image:
-                sizes[f"{image.width}x{image.height}"] += image.count
-                if entry.mask is not None:
-                    now = entry.mask
-                    with opened_frames(root / now, reading) as mask:
-                        reason = image.fits(mask)
-                    if reason:
-                        problems.append(SeedProblem(file=shown(now), reason=reason))
-        except BadFileError as error:
-            problems.append(SeedProblem(file=shown(now), reason=str(error)))
-        progress(number)
-    return sizes, problems
+def _sizes(
+    root: Path, laid: LabelledFolder, pixels: Pixels, progress: Callable[[int], None]
+) -> tuple[Counter[str], list[SeedProblem]]:
+    """Return sizes of images, and which files are not whole or differ from their image."""
+    files = [(entry.image, entry.mask) for entry in laid.entries if entry.index < 0]
+    sizes, problems = sizes_of(root, files, pixels, progress)
+    return _array_sizes(root, laid) + sizes, problems
 
 
 def _array_sizes(root: Path, laid: LabelledFolder) -> Counter[str]:

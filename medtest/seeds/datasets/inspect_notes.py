@@ -2,38 +2,93 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from pathlib import Path, PurePosixPath
+from typing import TypeAlias
 
-from medtest.imagefile import BadFileError
+from medtest.imagefile import BadFileError, check_decodes, read_bytes
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found
 from medtest.seeds.datasets.facts import Facts
 from medtest.seeds.folder_layout import shown
-from medtest.seeds.folder_pairing import Pairing
+from medtest.seeds.formats import kind_of
 from medtest.seeds.frames import FrameReading, opened_frames
+
+Files: TypeAlias = "tuple[PurePosixPath, PurePosixPath | None]"
+"""An image and its mask."""
 
 MOST_SIZES = 4
 """More sizes that nobody published are not named one by one."""
 
 
-def sizes_of(root: Path, pairing: Pairing, progress: Callable[[int], None]) -> tuple[Counter[str], list[SeedProblem]]:
-    """Return sizes of images and which files cannot be read or differ from their image, from headers alone."""
+class Pixels:
+    """Decodes pictures while there is time: a truncated one may have a whole header.
+
+    Args:
+        seconds: Time from the first picture on; what comes later is seen by its header alone.
+
+    Attributes:
+        read: Pictures whose pixels were read.
+        left: Files whose pixels were not: later pictures, volumes and DICOM files.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._end: float | None = None
+        self.read = self.left = 0
+
+    def check(self, path: Path) -> None:
+        """Decode a picture, if there is time.
+
+        Raises:
+            BadFileError: It is not whole.
+        """
+        now = time.monotonic()
+        self._end = now + self._seconds if self._end is None else self._end
+        if now >= self._end or kind_of(path.name) != "picture":
+            self.left += 1
+            return
+        self.read += 1
+        check_decodes(read_bytes(path).content)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return which files' pixels were not read."""
+        if not self.left:
+            return ()
+        return (
+            f"pixels of {self.read:,} of {self.read + self.left:,} files were read, the others' headers alone "
+            f"(pictures for {self._seconds:g} s, no DICOM files and volumes); a run reads all of them before it begins",
+        )
+
+
+def sizes_of(
+    root: Path, files: Sequence[Files], pixels: Pixels, progress: Callable[[int], None]
+) -> tuple[Counter[str], list[SeedProblem]]:
+    """Return sizes of images, and which files are not whole or differ from their image.
+
+    Args:
+        root: Where they lie.
+        files: Each image with its mask, if it has one.
+        pixels: Reads pictures to their end.
+        progress: Told how many images were looked at.
+    """
     sizes: Counter[str] = Counter()
     problems: list[SeedProblem] = []
     reading = FrameReading()
-    for number, pair in enumerate(pairing.pairs, start=1):
-        now = pair.image
+    for number, (now, mask) in enumerate(files, start=1):
         try:
-            with opened_frames(root / pair.image, reading) as image:
+            with opened_frames(root / now, reading) as image:
                 sizes[f"{image.width}x{image.height}"] += image.count
-                if pair.mask is not None:
-                    now = pair.mask
-                    with opened_frames(root / pair.mask, reading) as mask:
-                        reason = image.fits(mask)
+                pixels.check(root / now)
+                if mask is not None:
+                    now = mask
+                    with opened_frames(root / now, reading) as found:
+                        reason = image.fits(found)
                     if reason:
-                        problems.append(SeedProblem(file=shown(pair.mask), reason=reason))
+                        problems.append(SeedProblem(file=shown(now), reason=reason))
+                    pixels.check(root / now)
         except BadFileError as error:
             problems.append(SeedProblem(file=shown(now), reason=str(error)))
         progress(number)

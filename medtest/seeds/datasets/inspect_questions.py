@@ -7,13 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from medtest.imagefile import BadFileError
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found
+from medtest.seeds.datasets.inspect_notes import Pixels, sizes_of
 from medtest.seeds.datasets.recognisers.question_files import questions_at
 from medtest.seeds.datasets.tree import Tree
 from medtest.seeds.folder_layout import shown
-from medtest.seeds.frames import FrameReading, opened_frames
 from medtest.seeds.question_choice import Gathered, files_of_questions, gather
 from medtest.seeds.question_settings import QuestionFolderSettings
 from medtest.vqa.questions import official
@@ -43,12 +42,13 @@ class QuestionsLooked:
     settings: tuple[str, ...] = ()
 
 
-def look_at_questions(root: Path, found: Found, progress: Callable[[int], None]) -> QuestionsLooked:
+def look_at_questions(root: Path, found: Found, pixels: Pixels, progress: Callable[[int], None]) -> QuestionsLooked:
     """Read a file of questions and the sizes of its images.
 
     Args:
         root: The inspected folder.
         found: What a recogniser found there.
+        pixels: Reads pictures to their end.
         progress: Told how many images' sizes were read.
 
     Raises:
@@ -59,7 +59,7 @@ def look_at_questions(root: Path, found: Found, progress: Callable[[int], None])
     file = found.tables[0].relative_to(found.where)
     settings = QuestionFolderSettings(file=str(file), images=_images_setting(found))
     gathered = gather(here, settings, dataset="folder")
-    sizes, problems = _sizes(here, gathered, progress)
+    sizes, problems = sizes_of(here, [(one.entry.image, None) for one in gathered.askings], pixels, progress)
     notes = [notice.rstrip(".") for notice in gathered.notices]
     return QuestionsLooked(
         count=len(gathered.askings),
@@ -115,20 +115,6 @@ def _in_words(gathered: Gathered, found: Found) -> tuple[str, ...]:
         f"{answered:,} answered",
         f"{pairs:,} pairs of question and answer{published}",
     )
-
-
-def _sizes(here: Path, gathered: Gathered, progress: Callable[[int], None]) -> tuple[Counter[str], list[SeedProblem]]:
-    """Return sizes of images, and which cannot be read, from headers alone."""
-    sizes: Counter[str] = Counter()
-    problems: list[SeedProblem] = []
-    for number, one in enumerate(gathered.askings, start=1):
-        try:
-            with opened_frames(here / one.entry.image, FrameReading()) as image:
-                sizes[f"{image.width}x{image.height}"] += image.count
-        except BadFileError as error:
-            problems.append(SeedProblem(file=shown(one.entry.image), reason=str(error)))
-        progress(number)
-    return sizes, problems
 
 
 def _below(where: PurePosixPath, problem: SeedProblem) -> SeedProblem:
