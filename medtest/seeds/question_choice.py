@@ -21,7 +21,7 @@ from medtest.seeds.formats import is_ignored
 from medtest.seeds.label_entries import LabelEntry, LabelledFolder
 from medtest.seeds.label_layouts.common import Images, entry_name, join_masks, list_images
 from medtest.seeds.question_settings import QuestionFolderSettings, among
-from medtest.seeds.question_truths import contradicts, truths_notice
+from medtest.seeds.question_truths import contradicts, odd_truths, truths_notice
 from medtest.vqa.question_files import QuestionRow, read
 from medtest.vqa.questions import Question, official
 
@@ -295,9 +295,8 @@ def _choose(
                 )
                 for name in gone
             )  # fmt: skip
-    useless = truths_notice((question, given) for _, asked in rows for question, given in asked)
-    if useless:
-        gathered.notices.append(useless)
+    given = [one for _, asked in rows for one in asked]
+    gathered.notices += [notice for notice in (truths_notice(given), odd_truths(given)) if notice]
     for entry, asked in rows:
         answers = {question.name: given for question, given in asked}
         chosen = among((question for question, _ in asked), wanted)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import types
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
@@ -14,6 +13,7 @@ from medtest.errors import Mistake, nearest_name
 from medtest.plugins import AT_KEY
 from medtest.suite.library import Origin
 from medtest.suite.safety import Key, dotted, short
+from medtest.suite.short_keys import device_meant
 
 M = TypeVar("M", bound=BaseModel)
 Percent = Annotated[float, Field(ge=0, le=100)]
@@ -246,7 +246,7 @@ def _mistakes(
         place = origin(key)
         first = details[0]
         missing = first["type"] == "missing"
-        nearest = None
+        nearest, fix = None, ""
         if first["type"] == "extra_forbidden":
             names = field_names(model, location[:-1])
             found, allowed = f"the key {location[-1]}", ", ".join(names) or "no keys here"
@@ -254,9 +254,10 @@ def _mistakes(
         else:
             found = "nothing" if missing else short(_found(_blamed(first, location, given)))
             allowed = " or ".join(dict.fromkeys(_allowed(detail) for detail in details))
-            nearest = _nearest_literal(details) or _nearest_device(details)
+            device, fix = _device(details)
+            nearest = _nearest_literal(details) or device
         yield Mistake(
-            where=place.where, line=place.line, key=dotted(key), found=found, allowed=allowed, nearest=nearest
+            where=place.where, line=place.line, key=dotted(key), found=found, allowed=allowed, nearest=nearest, fix=fix
         )
 
 
@@ -299,14 +300,11 @@ def _nearest_literal(details: list[ErrorDetails]) -> str | None:
     return None
 
 
-def _nearest_device(details: list[ErrorDetails]) -> str | None:
-    """Return the device that is meant by ``gpu``, ``GPU:1``, ``nvidia`` or ``cuda1``."""
+def _device(details: list[ErrorDetails]) -> tuple[str | None, str]:
     for detail in details:
         if detail.get("ctx", {}).get("pattern") == _DEVICE:
-            meant = re.fullmatch(r"(?:gpu|nvidia|cuda)[ :]?(\d{0,3})|(auto|cpu)", str(detail["input"]).strip().lower())
-            if meant is not None:
-                return meant[2] or (f"cuda:{meant[1]}" if meant[1] else "cuda")
-    return None
+            return device_meant(str(detail["input"]))
+    return None, ""
 
 
 def _location(model: type[BaseModel], loc: tuple[int | str, ...]) -> Key:

@@ -1,6 +1,10 @@
-"""Keys that people type short: which key of a suite is meant."""
+"""Keys and devices as people type them: which is meant."""
 
 from __future__ import annotations
+
+import ctypes
+import re
+import sys
 
 _WHOLE = {
     "threshold": "oracles.primary.threshold",
@@ -32,3 +36,35 @@ def meaning_of(key: str) -> str:
     if key in _WHOLE:
         return f"type {_WHOLE[key]}=\N{HORIZONTAL ELLIPSIS}"
     return f"type {_PARTS[key]}" if key in _PARTS else ""
+
+
+def device_meant(typed: str, cuda: int | None = None) -> tuple[str | None, str]:
+    """Return the device that is meant by ``gpu``, ``GPU:1``, ``nvidia`` or ``cuda1``, and how to mend it.
+
+    Args:
+        typed: What was typed.
+        cuda: CUDA devices of this machine; None looks.
+
+    Returns:
+        A device that is there, None where nothing is meant; a sentence where there is no such device, else "".
+    """
+    found = re.fullmatch(r"(?:gpu|nvidia|cuda)[ :]?(\d{0,3})|(auto|cpu)", typed.strip().lower())
+    if found is None or found[2]:
+        return (found[2] if found else None), ""
+    there = cuda_devices() if cuda is None else cuda
+    if int(found[1] or 0) < there:
+        return (f"cuda:{found[1]}" if found[1] else "cuda"), ""
+    seen = f"{there} CUDA device{'' if there == 1 else 's'}, from cuda:0" if there else "no CUDA device"
+    return "auto", f"this machine shows {seen}; auto takes one where there is one, else the processor"
+
+
+def cuda_devices() -> int:
+    """Return how many CUDA devices the driver shows, 0 without a driver; loads no library that computes."""
+    count = ctypes.c_int(0)
+    try:
+        driver = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+        if driver.cuInit(0) == 0:
+            driver.cuDeviceGetCount(ctypes.byref(count))
+    except (OSError, AttributeError):
+        return 0
+    return count.value

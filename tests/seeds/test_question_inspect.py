@@ -174,6 +174,21 @@ def test_images_alone_are_still_asked_the_18(tmp_path: Path) -> None:
     assert len(source.refs()[0].items) == 18
 
 
+def test_truths_of_free_text_unlike_the_others_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = []
+    for number, (seen, count, where) in enumerate(
+        [("yes", "2", "left"), ("No.", "1", "top"), ("off", "5 mm", "2"), ("yes", "0", "right"), ("no", "3", "x")]
+    ):
+        picture(tmp_path / "images" / f"{number}.png")
+        rows += [(number, "Is the light on?", seen), (number, "Number of folds?", count), (number, "Where?", where)]
+    (tmp_path / "mine.csv").write_text("image,question,answer\n" + "".join(f"{i},{q},{a}\n" for i, q, a in rows))
+    run_app(["data", "inspect", str(tmp_path)])
+    odd = "compared word by word: 'off' among yes and no (1), '5 mm' among counts (1)"
+    assert odd in capsys.readouterr().out
+    (source,) = load_suite("medvqa_clef", ["model=openai_compatible"]).build_seeds(tmp_path)
+    assert odd in " ".join(source.notices())
+
+
 def test_truths_of_no_use_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in "abcd":
         picture(tmp_path / "images" / f"{name}.png")

@@ -10,6 +10,7 @@ from suite_parts import BASE, add, ids, refused, settings_of
 
 from medtest.errors import UserMistakes
 from medtest.suite.compose import load_suite
+from medtest.suite.short_keys import cuda_devices, device_meant
 
 # --- mistakes ---------------------------------------------------------------------------------------------------
 
@@ -196,8 +197,8 @@ def test_what_a_typed_block_lacks_is_missing_on_the_command_line() -> None:
         ("seed=1,2", "seed", "type seed=[1,2] "),
         ("max_error_percent=2,5", "max_error_percent", "type max_error_percent=2.5,"),
         ("severity=3", "severity", "type only=severity:N"),
-        ("device=gpu", "device", "did you mean: cuda"),
-        ("device=GPU:1", "device", "did you mean: cuda:1"),
+        ("device=gpu", "device", "did you mean: cuda" if cuda_devices() else "did you mean: auto"),
+        ("device=CPU", "device", "did you mean: cpu"),
         ("only=blur", "only", "did you mean: relation:blur"),
         ("only=blurr", "only", "did you mean: relation:blur"),
         ("only=relation=blur", "only", "did you mean: relation:blur"),
@@ -211,6 +212,23 @@ def test_what_is_meant_is_what_is_offered(typed: str, key: str, mend: str, team:
     (mistake,) = refused(add(team, "right", BASE), [typed]).mistakes
     assert mistake.key == key
     assert mend in str(mistake)
+
+
+@pytest.mark.parametrize(
+    ("typed", "there", "offered", "said"),
+    [
+        ("gpu", 1, "cuda", ""),
+        ("GPU:1", 2, "cuda:1", ""),
+        ("cuda1", 1, "auto", "this machine shows 1 CUDA device, from cuda:0"),
+        ("gpu", 0, "auto", "this machine shows no CUDA device"),
+        ("CPU", 0, "cpu", ""),
+        ("tpu", 1, None, ""),
+    ],
+)
+def test_a_device_is_offered_that_is_there(typed: str, there: int, offered: str | None, said: str) -> None:
+    nearest, fix = device_meant(typed, there)
+    assert nearest == offered
+    assert fix.startswith(said) and bool(fix) == bool(said)
 
 
 def test_a_tab_is_called_a_tab(team: Path) -> None:
