@@ -142,8 +142,8 @@ class Dispatcher:
                     self._halt()
             if self.halting:
                 raise KeyboardInterrupt
-        except (KeyboardInterrupt, MedtestError):
-            self._drain_rows()
+        except (KeyboardInterrupt, MedtestError) as error:
+            self._drain_rows(HALT_SECONDS if isinstance(error, MedtestError) else 0.0)
             raise
         finally:
             for worker in self._workers:
@@ -249,6 +249,7 @@ class Dispatcher:
                 worker.deadline = None
                 self._next(worker)
             case Failed(error=error):
+                worker.tasks.clear()
                 raise error
             case Spent():
                 self.spent.append(message)
@@ -376,12 +377,21 @@ class Dispatcher:
             if other.ready and not other.tasks and not other.retired and not other.doomed and self._again:
                 self._next(other)
 
-    def _drain_rows(self) -> None:
-        """Hand on what has arrived, so that an interrupted run keeps all it was told."""
+    def _drain_rows(self, seconds: float) -> None:
+        """Hand on what has arrived, and for some seconds what workers are about to answer in the units they are at."""
+        busy = [worker for worker in self._workers if seconds and worker.ready and worker.tasks and not worker.doomed]
+        for worker in busy:
+            worker.retire()
+        end = time.monotonic() + seconds
         while True:
+            busy = busy if time.monotonic() < end and not self.stop else []
             try:
-                _, message = self._inbox.get_nowait()
+                worker, message = self._inbox.get(timeout=_TICK if busy else 0.0)
             except queue.Empty:
-                return
+                if not busy:
+                    return
+                continue
             if isinstance(message, Rows):
                 self._call.rows(message.rows, message.index)
+            elif isinstance(message, Gone | Failed) and worker in busy:
+                busy.remove(worker)

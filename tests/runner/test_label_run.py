@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from label_parts import FINDINGS, LEVELS, SHADES, Colours, Fade, Shades, ShadeSettings, label_suite
 from PIL import Image
@@ -73,6 +75,16 @@ def test_another_number_of_classes_ends_the_run_after_the_first_batch_and_loses_
     again = go(label_suite(systems={"meter": {}}), tmp_path)
     kept = again.systems[0]
     assert 0 < kept.cases_reused < len(records(again)), "what the other system had answered is found again"
+
+
+def test_what_other_workers_have_answered_is_kept_when_one_ends_the_run(tmp_path: Path) -> None:
+    meet = str(tmp_path / "both-are-at-work")
+    suite = label_suite(systems={"meter": {"meet": meet}, "short": {"fault": "count"}})
+    with pytest.raises(UserMistakes):
+        go(suite, tmp_path, workers=2, batch_size=CASES)
+    (shards,) = tmp_path.glob("outputs/*/meter/*/records")
+    rows = pa.concat_tables([pq.read_table(path, columns=["seed_id"]) for path in shards.glob("*.parquet")])
+    assert {"shade-000", "shade-001"} <= set(rows["seed_id"].to_pylist())
 
 
 def test_one_wrong_answer_is_an_error_and_no_end(tmp_path: Path) -> None:
