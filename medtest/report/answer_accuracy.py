@@ -7,6 +7,7 @@ from typing import Any
 
 from medtest.report.answer_heat import question_words
 from medtest.report.label_words import with_interval
+from medtest.report.words import counted
 from medtest.results.answer_accuracy import AVERAGE_14, AVERAGE_18
 from medtest.results.answer_hidden import Hidden
 from medtest.results.answer_tables import AnswerTables
@@ -62,16 +63,16 @@ def hidden_words(found: AnswerTables) -> str:
 
 def _flipped(one: Hidden) -> str:
     return (
-        f"{one.flipped:,} of {one.judged:,} answers with a known truth flipped ({100 * one.flips:.1f} %); {one.lost:,} "
-        f"went from right to wrong, {one.won:,} from wrong to right, {one.sideways:,} from one wrong answer to another"
+        f"{one.flipped:,} of {counted(one.judged, 'answer')} with a known truth flipped ({100 * one.flips:.1f} %); "
+        f"{one.lost:,} went from right to wrong, {one.won:,} from wrong to right, {one.sideways:,} from one wrong "
+        "answer to another"
     )
 
 
 def _pooled(one: Hidden) -> str:
     """Return what the very cases whose flips are counted say of accuracy: they weigh otherwise than the average."""
-    return (
-        f"Pooled, these {one.cases:,} are right in {100 * one.source:.1f} % before and {100 * one.after:.1f} % after."
-    )
+    these = "this one is" if one.cases == 1 else f"these {one.cases:,} are"
+    return f"Pooled, {these} right in {100 * one.source:.1f} % before and {100 * one.after:.1f} % after."
 
 
 def accuracy_rows(found: AnswerTables) -> list[dict[str, Any]]:

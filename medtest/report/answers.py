@@ -12,6 +12,7 @@ from medtest.report.answer_sheets import sheets
 from medtest.report.heat import percent
 from medtest.report.label_words import p_words
 from medtest.report.table_rows import rows_of
+from medtest.report.words import counted
 from medtest.results.answer_flips import ALL, OVERALL
 from medtest.results.answer_rows import SOURCE, UNCHANGED
 from medtest.results.answer_states import COUNTS
@@ -97,14 +98,14 @@ def floor_words(flips: pd.DataFrame) -> str:
     if row is None or not row["cases"]:
         return ""
     words = (
-        f"{100 * row['rate']:.1f} % of {row['cases']:,} answers flipped under relations "
+        f"{100 * row['rate']:.1f} % of {counted(int(row['cases']), 'answer')} flipped under relations "
         f"({100 * row['rate_low']:.1f} to {100 * row['rate_high']:.1f})"
     )
     if not row["unchanged_cases"]:
         return f"{words}. The unchanged image was not asked about again, so nothing is known of the model's own flips."
-    again, counted = 100 * row["unchanged_rate"], 100 * row["unchanged_flips"] / row["unchanged_cases"]
-    words += f", {counted:.1f} % of {row['unchanged_cases']:,} when the very same image was asked about again"
-    if f"{again:.1f}" != f"{counted:.1f}":  # else net seems to be no difference of the two
+    again, flipped = 100 * row["unchanged_rate"], 100 * row["unchanged_flips"] / row["unchanged_cases"]
+    words += f", {flipped:.1f} % of {row['unchanged_cases']:,} when the very same image was asked about again"
+    if f"{again:.1f}" != f"{flipped:.1f}":  # else net seems to be no difference of the two
         words += f" ({again:.1f} % with each question weighed as it is judged under relations)"
     return f"{words}: net {100 * row['net']:+.1f} points ({100 * row['ci_low']:+.1f} to {100 * row['ci_high']:+.1f})."
 

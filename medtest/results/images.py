@@ -72,6 +72,12 @@ def images_table(records: Records, primary: Criterion, place: Axes | None = None
     return pd.DataFrame(_Cases(records, primary).images(axes(records) if place is None else place))
 
 
+_NOTHING = (
+    " Where masks were given, look at their type: uint8 is read as probability × 255, so that 0 and 1 are both next to "
+    "nothing; a mask is bool."
+)
+
+
 def source_warnings(records: Records, primary: Criterion) -> tuple[str, ...]:
     """Return a line for each data set whose source cases score below 0.5 on average under a criterion.
 
@@ -96,7 +102,8 @@ def source_warnings(records: Records, primary: Criterion) -> tuple[str, ...]:
             rests = f"these figures rest on {rest:,} of {len(images):,} images"
             if rest == len(images):
                 rests = "all of them are judged, and what is that bad has little left to lose"
-            lines.append(f"{name}: the mean {score} of unchanged images is {mean:.2f}; {rests}.")
+            hint = _NOTHING if mean == 0 and score in ("dice", "iou") else ""
+            lines.append(f"{name}: the mean {score} of unchanged images is {mean:.2f}; {rests}.{hint}")
     return tuple(lines)
 
 

@@ -318,6 +318,9 @@ def test_original_less_average_is_the_tables_own(ran: Any) -> None:
     assert words.startswith("Original less average is +0.069 (average of 18 questions: 0.700 to 0.631).")
     assert "9 of 36 answers with a known truth flipped (25.0 %); 6 went from right to wrong, 2 from wrong" in words
     assert "Pooled, these 40 are right in 90.0 % before and 80.0 % after." in words
+    alone = replace(hand_made(table, ran).hidden, cases=1, judged=1, flipped=0, lost=0, won=0, sideways=0)
+    words = hidden_words(replace(hand_made(table, ran), hidden=alone))
+    assert "0 of 1 answer with a known truth flipped" in words and "Pooled, this one is right in" in words
     # without all 18 the plain mean over the questions with a truth rules, and one without is left out
     unknown = pd.DataFrame([{"item": "box", "question": "", "cases": 0}])
     some = pd.concat([table[table["item"] != AVERAGE_18], unknown], ignore_index=True)
