@@ -70,6 +70,9 @@ def remake_tables(folder: Path, *, console: Console, reference: Path | None = No
             console.print(f"{run}: {said}", markup=False, soft_wrap=True)
     for page in _compare(folder, materials, views):
         console.print(f"{page}", markup=False, soft_wrap=True)
+    for begun in _begun(folder):
+        said = "was interrupted before its first tables and is in none of these; its own command goes on from there."
+        console.print(f"{begun} {said}", markup=False, soft_wrap=True)
     for shown in (efr_view(materials), gates_view(materials)):
         if shown is not None:
             console.print(shown)
@@ -129,6 +132,12 @@ def _newest(materials: Sequence[Material]) -> list[Material]:
     named = max((material.wanted.systems for material in by_system.values()), key=len)
     place = {name: number for number, name in enumerate(named)}
     return sorted(by_system.values(), key=lambda one: place.get(str(one.run.get("system_id")), len(place)))
+
+
+def _begun(folder: Path) -> list[Path]:
+    """Return folders with records of a run that never came to its tables."""
+    found = {path.parent.parent for path in folder.rglob(f"{SHARDS}/shard-*.parquet")}
+    return sorted(path for path in found if not (path / RUN_FILE).is_file() and ".old-" not in path.name)
 
 
 def _runs(folder: Path) -> list[Path]:

@@ -51,7 +51,12 @@ def hidden_words(found: AnswerTables) -> str:
         return ""
     words = (
         f"Original less average is {average['difference']:+.3f} ({average_words(average)}: {average['source']:.3f} to "
-        f"{average['perturbed']:.3f}). Behind it {_flipped(hidden)}. A "
+        f"{average['perturbed']:.3f})."
+    )
+    if not hidden.judged:
+        return f"{words} No answer with a known truth was judged under a relation: no flip can stand behind it."
+    words += (
+        f" Behind it {_flipped(hidden)}. A "
         "difference of averages cannot show this: flips in opposite directions cancel "
         f"out. {_pooled(hidden)}"
     )

@@ -321,6 +321,8 @@ def test_original_less_average_is_the_tables_own(ran: Any) -> None:
     alone = replace(hand_made(table, ran).hidden, cases=1, judged=1, flipped=0, lost=0, won=0, sideways=0)
     words = hidden_words(replace(hand_made(table, ran), hidden=alone))
     assert "0 of 1 answer with a known truth flipped" in words and "Pooled, this one is right in" in words
+    words = hidden_words(replace(hand_made(table, ran), hidden=replace(alone, judged=0)))
+    assert words.endswith("No answer with a known truth was judged under a relation: no flip can stand behind it.")
     # without all 18 the plain mean over the questions with a truth rules, and one without is left out
     unknown = pd.DataFrame([{"item": "box", "question": "", "cases": 0}])
     some = pd.concat([table[table["item"] != AVERAGE_18], unknown], ignore_index=True)

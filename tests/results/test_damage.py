@@ -91,6 +91,15 @@ def test_a_run_sets_accounts_that_cannot_be_read_aside(folder: Path) -> None:
     assert aside.read_bytes() == torn and not view.exists()
 
 
+def test_a_run_that_was_interrupted_before_its_tables_is_named(folder: Path) -> None:
+    begun = folder.parents[1] / "late" / folder.name / "records"
+    begun.mkdir(parents=True)
+    (begun / "shard-00000001.parquet").write_bytes((folder / "records.parquet").read_bytes())
+    console = Console(record=True, width=500)
+    remake_tables(folder.parents[1], console=console)
+    assert f"{begun.parent} was interrupted before its first tables" in console.export_text()
+
+
 def test_a_view_whose_judges_readings_are_damaged_stays_as_it_is(folder: Path) -> None:
     view = folder / "views" / "0123456789abcdef"
     (view / "tables" / "answers_judged.csv").write_text("a\n")
