@@ -27,7 +27,7 @@ TAG = f"mlflow.sharedViewState.{KEY}"
 _NAME, _CREATED, _DURATION = "attributes.`Run Name`", "runDateAndNestInfo", "duration"
 """Columns that MLflow always shows."""
 _WIDTHS = {
-    _NAME: 160,
+    _NAME: 182,
     "metrics.`efr`": 60,
     f"tags.`{GATE}`": 74,
     f"tags.`{WEAKEST}`": 132,
@@ -37,7 +37,7 @@ _WIDTHS = {
     "metrics.`source_score`": 96,
     f"params.`{SUITE}`": 105,
     f"params.`{DATE}`": 128,
-    _CREATED: 100,
+    _CREATED: 78,
     _DURATION: 74,
 }
 """Columns as MLflow writes them, from left to right, with their widths in pixels. A screen of 1280 pixels on which
