@@ -123,7 +123,7 @@ class Answers(Oracle):
     )
     measures: ClassVar[tuple[str, ...]] = ("prompt_tokens", "completion_tokens", "cost_usd", "seconds", "attempts")
     seed_factors: ClassVar[tuple[str, ...]] = ANSWER_FACTORS
-    revision: ClassVar[int] = 3
+    revision: ClassVar[int] = 4
 
     def __init__(self, settings: AnswersSettings, *, primary: Any) -> None:
         super().__init__(settings, primary=primary)

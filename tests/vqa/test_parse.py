@@ -44,11 +44,71 @@ def test_there_are_enough_labelled_answers() -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in Kind if kind != Kind.TEXT])
-def test_98_percent_of_the_labelled_answers_are_typed_rightly(kind: Kind) -> None:
+def test_the_labelled_answers_are_typed_rightly_or_not_at_all(kind: Kind) -> None:
+    """At most 5 % of a type, and 3 % of all, are left unparsed; hardly any is read as what it does not say."""
     rows = [row for row in labelled() if row.kind == kind]
-    wrong = [f"question {row.item}: {row.text!r}: {_says(row)} in place of {row.expected}" for row in rows]
-    wrong = [line for line, row in zip(wrong, rows, strict=True) if _says(row) != row.expected]
-    assert len(wrong) <= 0.02 * len(rows), "\n".join(wrong)
+    read = [(_says(row), row) for row in rows]
+    wrong = [(said, row) for said, row in read if said != row.expected]
+    other = [(said, row) for said, row in wrong if said != "!unparsed"]
+    shown = "\n".join(f"question {row.item}: {row.text!r}: {said} in place of {row.expected}" for said, row in wrong)
+    assert len(wrong) <= 0.05 * len(rows), shown
+    assert len(other) <= 1, shown
+
+
+def test_3_percent_of_the_labelled_answers_are_left_unparsed_at_most() -> None:
+    rows = [row for row in labelled() if row.expected != "!unparsed"]
+    assert sum(_says(row) == "!unparsed" for row in rows) <= 0.03 * len(rows)
+
+
+@pytest.mark.parametrize(
+    ("item", "text", "expected"),
+    [
+        (16, "A centimetre and a half.", "15"),
+        (16, "6-9 mm bracket rather than the diminutive one (up to 5 mm)", "6..9"),
+        (16, "It could be 4 mm or it could be 14 mm.", "!unparsed"),
+        (16, "polyp 12 mm. margin 3 mm all round", "12"),
+        (16, "diminutive, sub 5 mm", "..5"),
+        (16, "No scale bar is available, hence no number", "!refusal"),
+        (10, "at the left side in upper part", "upper-left"),
+        (10, "down middle", "lower-center"),
+        (10, "Is above, at the middle.", "upper-center"),
+        (10, "upper L quadrant", "upper-left"),
+        (11, "could be left, could be right, hard to call", "!unparsed"),
+        (0, "colonoscopy > gastroscopy (0.97 vs 0.03)", "colonoscopy"),
+        (17, "Is (0.6) vs Ip (0.3)", "is"),
+        (5, "red: 88 %, pink: 9 %, white: 3 %", "red"),
+        (5, "Choose from red, pink, white: pink.", "pink"),
+        (8, "nil polyps this frame. prep BBPS 8.", "0"),
+        (8, "polyp neg. diverticula ++", "0"),
+        (8, "P(0)=0.08, P(1)=0.81, P(2)=0.11", "1"),
+        (7, "NAD. withdrawal time 9 min", "0"),
+        (3, "clean frame, nil overlay", "no"),
+        (4, "The marks look like letters but are reflections.", "no"),
+        (2, "Far from easy.", "no"),
+        (12, "polyp - / ulcer - / bleeding -", "no"),
+        (14, "snare on, forceps off", "polyp_snare"),
+    ],
+)
+def test_what_is_not_understood_whole_is_no_value(item: int, text: str, expected: str) -> None:
+    """Each was read as what it does not say; now it is read as it is meant, or not at all."""
+    assert str(next(one for one in official() if one.id == item).parse(text)) in (expected, "!unparsed")
+
+
+@pytest.mark.parametrize(
+    ("item", "text", "expected"),
+    [
+        (8, "I can see two polyps: one in the upper left and a smaller one near the center.", "2"),
+        (8, "One 8 mm polyp, Paris 0-Is, at 3 o'clock.", "1"),
+        (16, "The forceps open to 7 mm; by comparison the polyp is 8 mm.", "8"),
+        (5, "The lesion is red compared to the surrounding pink mucosa.", "red"),
+        (10, "The lesion is at the top of the image, near the center.", "upper-center"),
+        (0, "A colonoscopy rather than a gastroscopy.", "colonoscopy"),
+        (2, "No, the finding is subtle and may be difficult to detect.", "no"),
+        (4, 'Text is visible: "PQZ 12".', "yes"),
+    ],
+)
+def test_what_is_explained_is_not_left_over(item: int, text: str, expected: str) -> None:
+    assert str(next(one for one in official() if one.id == item).parse(text)) == expected
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,13 @@ from medtest.vqa.answers.found import Found
 from medtest.vqa.answers.plain import lowered, plain
 from medtest.vqa.answers.revised import excepted, hence, revised, verdict
 from medtest.vqa.answers.spelling import mended
+from medtest.vqa.answers.understood import left_over, left_over_of_nothing, part_around, unknown
 from medtest.vqa.values import NO, YES, Kind, Names, Ranges, Value, ranges, words
 
 _DESCRIBES = frozenset({Kind.SIZE, Kind.COLOUR, Kind.PLACE, Kind.POLYP_TYPE})
 _OF_ABNORMALITIES = frozenset({5, 10, 16, 17})
 """Questions that describe an abnormality or a polyp (official ids): they do not apply to what is called normal."""
-_VALUELESS = frozenset((State.REFUSAL.value, State.UNPARSED.value))
+_VALUELESS = frozenset((State.REFUSAL.value,))
 _STATES = _VALUELESS | {State.NOT_RELEVANT.value}
 _EMPTY = frozenset(("no", "0"))
 """What a "no" is that has no exception after all: "no text, and nothing besides the mucosa"."""
@@ -56,6 +57,8 @@ def parse(text: str, kind: Kind, item: int | None = None) -> Answer:
     if found is None:
         return Answer(kind=kind, state=State.UNPARSED, hedged=hedged)
     what, start, end = found
+    if what is State.UNPARSED:
+        return Answer(kind=kind, state=State.UNPARSED, hedged=hedged)
     if places is not None:
         start, end = places[start], places[end - 1] + 1 if end else 0
     span = (offset + start, offset + end)
@@ -110,13 +113,15 @@ def _meant(text: str, low: str, kind: Kind, item: int | None) -> Found | None:
 def _found(text: str, low: str, kind: Kind, item: int | None) -> Found | None:
     irrelevant = states.not_relevant(low)
     if irrelevant is not None and states.leading(low) is None:
-        state = State.REFUSAL if irrelevant[1] else State.NOT_RELEVANT
-        return state, *irrelevant[0]
+        first, last = irrelevant[0]
+        if not irrelevant[1] and unknown(part_around(low, first, last)):
+            return State.UNPARSED, 0, 0
+        return State.REFUSAL if irrelevant[1] else State.NOT_RELEVANT, first, last
     places, _ = unsaid(low)
     said, shown = _without(text, places), _without(low, places)
     start = opening(shown)
-    value = _value(blanked(said, 0, start), blanked(shown, 0, start), kind, item) if start else None
-    value = value or _value(said, shown, kind, item)
+    value = _understood(blanked(said, 0, start), blanked(shown, 0, start), kind, item) if start else None
+    value = value or _understood(said, shown, kind, item)
     if value is not None:
         return value
     refused = states.refusals(low)
@@ -126,8 +131,15 @@ def _found(text: str, low: str, kind: Kind, item: int | None) -> Found | None:
         none = none or _place_of(_NO_THING, shown)
         none = none or (_place_of(named.NORMAL, shown) if item in _OF_ABNORMALITIES else None)
         if none is not None:
-            return State.NOT_RELEVANT, *none
+            over = left_over_of_nothing(shown, _THING, *none)
+            return (State.UNPARSED, 0, 0) if over else (State.NOT_RELEVANT, *none)
     return (State.REFUSAL, *refused[0]) if refused else None
+
+
+def _understood(text: str, low: str, kind: Kind, item: int | None) -> Found | None:
+    """Return the value of a text, ``unparsed`` in its place where something of the text is left over."""
+    found = _value(text, low, kind, item)
+    return (State.UNPARSED, 0, 0) if found is not None and left_over(low, kind, item, found) else found
 
 
 def _without(text: str, places: tuple[tuple[int, int], ...]) -> str:

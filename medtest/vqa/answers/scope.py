@@ -49,6 +49,11 @@ def clauses(text: str) -> tuple[tuple[int, int], ...]:
     return tuple(_parts(text, _CLAUSE_END))
 
 
+def denials(low: str) -> list[re.Match[str]]:
+    """Return every "no" of a text, but for those that deny nothing ("no doubt", "cannot be excluded")."""
+    return [one for one in _NEGATOR.finditer(low) if not _NOT_NEGATOR.match(low, one.start())]
+
+
 def negated(low: str, start: int, end: int) -> bool:
     """Say whether what stands at a place is denied.
 
@@ -60,7 +65,7 @@ def negated(low: str, start: int, end: int) -> bool:
     first, last = _around(low, start)
     begin = max(first, start - 4 * FAR)
     left = low[begin:start]
-    found = [one for one in _NEGATOR.finditer(left) if not _NOT_NEGATOR.match(left, one.start())]
+    found = denials(left)
     if found:
         between = left[found[-1].end() :]
         if _SUCH_AS.search(between) or (len(between) <= FAR and not _OWN.search(between)):

@@ -128,6 +128,15 @@ _INSIDE = re.compile(
 )
 
 
+_GOVERNED = re.compile(r"\b(?:finding|lesion|abnormal\w*|polyp|chance|contrast)")
+SUBJECTS: dict[int, re.Pattern[str]] = {
+    **_SUBJECTS,
+    REMOVED: re.compile(rf"{_POLYP.pattern}|{_REMAIN.pattern}|{_WAS_REMOVED.pattern}"),
+    EASY: re.compile(rf"{_EASY.pattern}|{_HARD.pattern}|{_GOVERNED.pattern}"),
+}
+"""What a "no" before a noun has to govern to answer the question."""
+
+
 def yes_no(low: str, item: int | None) -> Found | None:
     """Return the yes or no of a text, or None.
 
