@@ -16,11 +16,11 @@ import pytest
 from pydantic import ValidationError
 
 import medtest.systems.controls
-from medtest.followups.recipe import Recipe
+from medtest.followups.recipe import SuiteKeys
 from medtest.plugins import FAMILIES, PartInfo, PartSettings, digest_name, parts
 from medtest.relations.base import RelationSettings
 from medtest.relations.motion import Blur
-from medtest.runner.privacy import Names
+from medtest.runner.privacy import ShownNames
 from medtest.seeds.folder_source import FolderSource
 from medtest.suite.compose import load_suite
 from medtest.suite.composed import counted_settings
@@ -63,7 +63,7 @@ def digests_of(suite: Suite) -> dict[str, Any]:
     return {
         "runs": {name: digest.value for name, digest in runs.items()},
         "oracle": oracle_digest(suite).value,
-        "followups": Recipe(suite, relations, Names(None)).suite_key(suite, sources),
+        "followups": SuiteKeys(suite, relations, ShownNames(None)).suite_key(suite, sources),
     }
 
 
@@ -136,7 +136,7 @@ def test_a_setting_that_is_gone_counts_at_the_default_that_it_had() -> None:
     assert counted_settings(after) == counted_settings(plan)
     changed = replace(suite, relations=tuple(after if one is plan else one for one in suite.relations))
     relations, sources = suite.build_relations(), suite.build_seeds(None)
-    keys = [Recipe(one, relations, Names(None)).suite_key(one, sources) for one in (suite, changed)]
+    keys = [SuiteKeys(one, relations, ShownNames(None)).suite_key(one, sources) for one in (suite, changed)]
     assert keys[0] == keys[1]
     system = suite.build_systems()["pranet"]
     digests = [
