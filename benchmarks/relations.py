@@ -12,14 +12,16 @@ import argparse
 import os
 import statistics
 import time
+from collections.abc import Mapping
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import cv2  # noqa: E402
+from pydantic.fields import FieldInfo  # noqa: E402
 
 from medtest.cases import Address, PreparedSeed  # noqa: E402
 from medtest.errors import NotApplicable  # noqa: E402
-from medtest.plugins import part, parts  # noqa: E402
+from medtest.plugins import PartInfo, part, parts  # noqa: E402
 from medtest.preparation.prepare import prepare  # noqa: E402
 from medtest.relations.base import Relation  # noqa: E402
 
@@ -43,6 +45,21 @@ def build(name: str) -> Relation:
     relation_class = info.load()
     relation: Relation = relation_class(relation_class.Settings(**info.defaults))
     return relation
+
+
+def measured_here() -> list[str]:
+    """Return the relations that run as they ship: not those that need a file, nor those of corruptions.py."""
+    return [
+        name
+        for name, info in parts("relations").items()
+        if ".corruptions." not in info.target
+        and all(key in info.defaults or not field.is_required() for key, field in _fields(info).items())
+    ]
+
+
+def _fields(info: PartInfo) -> Mapping[str, FieldInfo]:
+    fields: Mapping[str, FieldInfo] = info.load().Settings.model_fields
+    return fields
 
 
 def measure(relation: Relation, name: str, seeds: list[PreparedSeed], passes: int) -> tuple[float, float, int]:
@@ -75,9 +92,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=[], help="names of relations")
     options = parser.parse_args()
     cv2.setNumThreads(1)
-    # Perturbations have a benchmark of their own, corruptions.py.
-    pictures = [name for name, info in parts("relations").items() if ".corruptions." not in info.target]
-    names = [name for name in pictures if not options.only or name in options.only]
+    names = [name for name in measured_here() if not options.only or name in options.only]
     for name in names:  # Letters, cut-outs and OpenCV's own tables are loaded before the clock starts.
         measure(build(name), name, prepared_seeds(1), 1)
     rates: dict[str, float] = {}
