@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -89,6 +90,7 @@ class Side:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run both commits and print what differs."""
     options = _options(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that work trees are removed
     suites = options.suites.split(",") if options.suites else list(SUITES)
     differing, failed = 0, 0
     with ExitStack() as stack:
