@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "runner"))
-from answer_parts import TRUTHS, Instrument, answer_suite  # noqa: E402
+from answer_parts import TRUTHS, Haze, Instrument, Tint, answer_suite  # noqa: E402
 from runner_helpers import assert_equal_records, go, records  # noqa: E402
 from runner_parts import Dim  # noqa: E402
 
@@ -53,7 +53,7 @@ def make(**options: Any) -> Suite:
             "sim": {"wrong": {"dim": 0.2}},
         },
         "simulated": ["sim"],
-        "relations": {"dim": Dim, "blur": Dim, "instrument": Instrument, "white_balance": Dim},
+        "relations": {"dim": Dim, "blur": Haze, "instrument": Instrument, "white_balance": Tint},
         "only": ITEMS,
         "gates": (Gate(relation="overall", score="answer", threshold=0.0, against="source", max_percent=5.0),),
     }
@@ -288,7 +288,7 @@ def test_the_worst_sample_of_a_relation_is_a_violation_where_it_has_one(tmp_path
     suite = answer_suite(
         seeds=2,
         systems={"teller": {"wrong": {"dim": 0.2, "blur": 0.2}}},
-        relations={"dim": Dim, "blur": Dim, "white_balance": Dim},
+        relations={"dim": Dim, "blur": Haze, "white_balance": Tint},
         only=ITEMS,
     )
     outcome = go(suite, tmp_path, limits=Limits(samples=6))

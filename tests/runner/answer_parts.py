@@ -154,8 +154,22 @@ class SimulatedTeller(Teller):
     simulated: ClassVar[bool] = True
 
 
+class Tint(Dim):
+    """Dims and says that colours are others."""
+
+    effects = frozenset({"recolour"})
+
+
+class Haze(Dim):
+    """Dims and says that detail is lost."""
+
+    effects = frozenset({"hide"})
+
+
 class Instrument(Dim):
     """Says that it put an instrument at the lower right."""
+
+    effects = frozenset({"insert_instrument"})
 
     def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
         made = super().apply(seed, params)
@@ -195,7 +209,7 @@ def answer_suite(
     made = {key: getattr(base, key) for key in ("name", "version", "description", "seed", "privacy", "prepare")}
     plans = [
         plan_of("relations", name, kind, severities=list(severities))
-        for name, kind in (relations or {"dim": Dim, "blur": Dim}).items()
+        for name, kind in (relations or {"dim": Dim, "blur": Haze}).items()
     ]
     plans.append(plan_of("relations", "unchanged", Unchanged, repeats=again))
     info = parts("oracles")["answers"]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pandas as pd
 import pytest
-from answer_parts import Instrument, answer_suite
+from answer_parts import Instrument, Tint, answer_suite
 from runner_helpers import assert_equal_records, go, records
 from runner_parts import Dim
 
@@ -32,7 +32,7 @@ def make(oracle: dict[str, Any] | None = None) -> Suite:
     return answer_suite(
         seeds=4,
         systems={"teller": {"wrong": wrong, "refuses": 0.1, "unread": 0.1}},
-        relations={"dim": Dim, "instrument": Instrument, "white_balance": Dim},
+        relations={"dim": Dim, "instrument": Instrument, "white_balance": Tint},
         again=1,
         oracle=oracle,
     )
