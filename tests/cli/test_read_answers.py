@@ -16,7 +16,7 @@ from medtest.vqa.questions import official
 
 ROWS = [
     ("How many polyps are in the image?", "There are none; please consult a doctor.", "0", "0", "answered", "right"),
-    ("How many instrumnets are in the image?", "=2+0 instruments", "2", "'=2..", "answered", "other value"),
+    ("How many instrumnets are in the image?", "=2+ instruments", "2", "'=2..", "answered", "other value"),
     ("size", "Not larger than 5 mm,\nroughly.", "..=5", "..=5", "answered", "right"),
     ("What is the size of the polyp?", "about 8 mm", "8 mm", "~8", "answered", "right"),
     ("Have all polyps been removed?", "Not relevant.", "not relevant", "not relevant", "answered", "right"),
@@ -61,7 +61,7 @@ def test_every_answer_gets_value_state_and_stage(tmp_path: Path, delimiter: str,
     assert code == 0
     assert [(row["value"], row["state"], row["result"]) for row in rows] == [row[3:] for row in ROWS]
     assert [row["stage"] for row in rows] == ["" if row[4] == "unparsed" else "rules" for row in ROWS]
-    assert rows[1]["answer"] == "'=2+0 instruments"  # no formula for whoever opens it
+    assert rows[1]["answer"] == "'=2+ instruments"  # no formula for whoever opens it
     assert rows[2]["answer"] == ROWS[2][1]
     assert "12 answers: 9 answered, 2 refused, 1 unparsed." in said
     assert "Of 11 with an expected value 7 (63.6 %; 95 % interval 35.4 to 84.8) right" in said

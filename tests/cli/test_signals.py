@@ -72,7 +72,10 @@ def looks_after(process: subprocess.Popen[str], number: signal.Signals) -> bool:
 def ended(process: subprocess.Popen[str], number: signal.Signals, *words: str) -> str:
     """Send a signal; return what was said, one message and no traceback."""
     os.kill(process.pid, number)
-    out, err = process.communicate(timeout=300)
+    return said_at_the_end(process, *process.communicate(timeout=300), *words)
+
+
+def said_at_the_end(process: subprocess.Popen[str], out: str, err: str, *words: str) -> str:
     assert process.returncode == 130, out + err
     assert "Traceback" not in out + err and "Error" not in err and "Exception" not in err, err
     said = [line for line in (out + err).splitlines() if "nterrupted" in line]
@@ -99,8 +102,13 @@ def test_while_it_starts_and_composes(work: Path, part: float) -> None:
     process = start(work, "tracking=none", "plan=true")
     wait_for(process, lambda: looks_after(process, signal.SIGTERM))
     time.sleep(part * whole)
-    if process.poll() is None:
-        ended(process, signal.SIGTERM, NOTHING)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=300)
+    if process.returncode == 0:  # it had said all it had to say
+        assert "8 in all" in out
+        assert "nterrupted" not in out + err
+    else:
+        said_at_the_end(process, out, err, NOTHING)
 
 
 @pytest.mark.slow

@@ -51,6 +51,8 @@ _SAME = str.maketrans(
         "|": ",",
     }
 )
+_WRITTEN_OUT = re.compile(r"\\(?:x[0-9a-f]{2}(?:\[[0-9;]{0,9}[A-Za-z])?|u[0-9a-f]{4}|U[0-9a-f]{8})")
+"""Signs that are none, as :func:`medtest.api.redact.visible` writes them out; colours of a terminal go whole."""
 _THOUGHTS = re.compile(r"<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _MARK = re.compile(
     r"\b(?:final answer|answer|respuesta|antwort|r\u00e9ponse|resposta)\b\s*(?:\bis\b\s*:?|:|=|\n)\s*"
@@ -89,7 +91,7 @@ def plain(text: str, kind: Kind) -> str:
         text: An answer as the model gave it.
         kind: Type of answer asked for; it tells which key of a JSON object holds it.
     """
-    shown = text[:LONGEST]
+    shown = _WRITTEN_OUT.sub(lambda found: " " * len(found[0]), text[:LONGEST])
     shown = _THOUGHTS.sub(lambda found: " " * len(found[0]), shown)
     shown = _ticked(shown)
     if kind == Kind.COUNT:

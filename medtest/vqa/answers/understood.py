@@ -45,6 +45,8 @@ _COMPARED = re.compile(
     r"|bigger|short of|sub|twice|double|triple|times|another|per|every|except|plus|minus)\b|[<>\u2264\u2265]"
 )
 """What makes a number the end of an interval or a part of another number."""
+_BOUND_BEHIND = re.compile(r"[^.;,\n]{0,30}\bat (?:the )?(?:least|most)\b")
+"""What makes a count the end of an interval behind it."""
 _DENIES = re.compile(
     r"\b(?:nil|neg|negative|zero|zilch|nada|minus|missing|lacking|hardly|barely|scarcely"
     r"|(?<!no )doubt\w*|questionable"
@@ -360,6 +362,8 @@ def _of_count(low: str, part: str, item: int | None, value: Ranges, place_of: tu
     own = {number for one in value.ranges for number in (one.low, one.high)}
     if min(own) > 0 and (denied := _DENIES.search(part)) is not None:
         return f"denied {denied[0]}"
+    if all(one.low == one.high for one in value.ranges) and (bound := _BOUND_BEHIND.match(low, end)) is not None:
+        return f"compared {bound[0]}"
     thing = re.compile(rf"\b(?:{count._THINGS.get(item, count._THINGS[None])})\b")
     if min(own) > 0 and item in count._THINGS:
         for one in thing.finditer(low):
