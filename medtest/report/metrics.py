@@ -100,7 +100,7 @@ def tags(material: Material, head: Headline) -> dict[str, str]:
     if row is not None and row["cases"]:
         found["mlflow.note.content"] = (
             f"{simulated}**{material.system}** under **{wanted.suite} {wanted.version}**: "
-            f"EFR {row['efr_percent']:.2f} % ({row['ci_low']:.2f} to {row['ci_high']:.2f}), {violations_of(row)}, "
+            f"EFR {row['efr_percent']:.2f} % ({row['ci_low']:.2f} to {row['ci_high']:.2f}), {violations_of(row.to_dict())}, "
             f"{criteria.criterion_name(primary.score, primary.threshold)} against {primary.against}. Gates: {gates}. "
             "See `report.html` under Artifacts."
         )

@@ -129,7 +129,10 @@ class Resampler:
             return np.zeros((self.replicates, rows.shape[1]), np.float32)
         exact = _exact(rows, self.clusters)
         return np.concatenate(
-            [(weights.astype(exact.dtype, copy=False) @ exact).astype(np.float32) for weights in self._weights()]
+            [
+                np.matmul(weights.astype(exact.dtype, copy=False), exact).astype(np.float32)
+                for weights in self._weights()
+            ]
         )
 
     def weights(self, count: int) -> NDArray[np.float32]:
