@@ -98,9 +98,10 @@ def tags(material: Material, head: Headline) -> dict[str, str]:
     row = overall_row(material.tables.efr, score=primary.score, threshold=primary.threshold, against=primary.against)
     simulated = "**Simulated**, no product: " if material.simulated else ""
     if row is not None and row["cases"]:
+        violations = violations_of({"violations": row["violations"], "cases": row["cases"]})
         found["mlflow.note.content"] = (
             f"{simulated}**{material.system}** under **{wanted.suite} {wanted.version}**: "
-            f"EFR {row['efr_percent']:.2f} % ({row['ci_low']:.2f} to {row['ci_high']:.2f}), {violations_of(row.to_dict())}, "
+            f"EFR {row['efr_percent']:.2f} % ({row['ci_low']:.2f} to {row['ci_high']:.2f}), {violations}, "
             f"{criteria.criterion_name(primary.score, primary.threshold)} against {primary.against}. Gates: {gates}. "
             "See `report.html` under Artifacts."
         )
