@@ -10,7 +10,7 @@ from medtest.errors import UserMistakes
 from medtest.plugins import parts
 from medtest.suite.altering import altered
 from medtest.suite.compose import load_suite
-from medtest.suite.digest import plain_settings
+from medtest.suite.composed import plain_settings
 
 BASE = ["model=callable", "target=nets.py:look"]
 

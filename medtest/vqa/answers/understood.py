@@ -47,6 +47,8 @@ _COMPARED = re.compile(
 """What makes a number the end of an interval or a part of another number."""
 _BOUND_BEHIND = re.compile(r"[^.;,\n]{0,30}\bat (?:the )?(?:least|most)\b")
 """What makes a count the end of an interval behind it."""
+_COMPARED_NEXT = re.compile(r"(?:\b(?:than|over|under|above|below)|[<>\u2264\u2265])\s*\Z")
+"""How the next interval of a list begins."""
 _DENIES = re.compile(
     r"\b(?:nil|neg|negative|zero|zilch|nada|minus|missing|lacking|hardly|barely|scarcely"
     r"|(?<!no )doubt\w*|questionable"
@@ -340,7 +342,7 @@ def _of_ranges(low: str, part: str, kind: Kind, item: int | None, value: Ranges,
 
 def _sizes_listed(said: str) -> bool:
     places = [one.span() for one in size._SIZE.finditer(said)]
-    return all(_BETWEEN.fullmatch(said[one[1] : two[0]]) for one, two in pairwise(places))
+    return all(_BETWEEN.fullmatch(_COMPARED_NEXT.sub("", said[one[1] : two[0]])) for one, two in pairwise(places))
 
 
 def _is(said: str, numbers: set[float]) -> bool:
