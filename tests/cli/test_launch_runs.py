@@ -231,7 +231,7 @@ def test_two_functions_side_by_side(work: Path, capsys: pytest.CaptureFixture[st
     other = "+systems.other={use: callable, target: net.py:red}"
     assert run(other) in (0, 3)
     assert "Side by side:  outputs/tiny/comparison.html" in capsys.readouterr().out
-    assert [folder.parent.name for folder in folders(work)] == ["callable", "other"]
+    assert [folder.parent.name for folder in folders(work)] == ["net-all_of_it", "other"]
 
 
 def test_paths_with_any_sign(work: Path) -> None:
