@@ -10,12 +10,13 @@ TESTS  := $(VENV)/.medtest-tests-installed
 INSTALLER ?= uv
 # Tests run over all cores; one worker a file, since tests of a file share what they made.
 PYTEST ?= $(BIN)/python -m pytest -q -n auto --dist loadfile
+SLOW   ?= slow
 
 .PHONY: help demo test slow lint ui bench install clean
 help:
 	@echo "make demo   set up, run suite polyp_seg on two bundled networks, print the EFR table and where the report lies"
 	@echo "make test   set up and run the fast tests"
-	@echo "make slow   run the slow tests          make lint   ruff and mypy"
+	@echo "make slow   run all slow tests          make lint   ruff and mypy"
 	@echo "make ui     open the MLflow UI          make bench  print every speed and memory figure"
 
 # One lock for users and one for tests, which holds the same versions and more. Neither holds an address of a package
@@ -46,7 +47,7 @@ test: $(TESTS)
 	$(PYTEST)
 
 slow: $(TESTS)
-	$(PYTEST) -m slow
+	$(PYTEST) -m "$(SLOW)"
 
 lint: $(TESTS)
 	$(BIN)/ruff check .

@@ -303,7 +303,11 @@ def _environment(home: Path) -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(("page", "command"), COMMANDS, ids=lambda value: str(value)[:90])
+@pytest.mark.parametrize(
+    ("page", "command"),
+    [pytest.param(page, one, marks=[] if page == "README.md" else [pytest.mark.long]) for page, one in COMMANDS],
+    ids=lambda value: str(value)[:90],
+)
 def test_command(reader: Path, page: str, command: str) -> None:
     environment = _environment(reader)
     if re.match(r"(make ui|medtest ui|medtest study serve|mlflow server|mlflow ui)", command):
