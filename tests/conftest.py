@@ -26,6 +26,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--remake", action="store_true", help=text)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give slow tests a quarter of an hour before they count as hanging: machines differ by more than a factor of three."""
+    for item in items:
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(900))
+
+
 @pytest.fixture
 def expected(request: pytest.FixtureRequest) -> Expected:
     """Return what compares a folder of expected texts with those that were made: names and every byte.
