@@ -27,7 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give slow tests a quarter of an hour before they count as hanging: machines differ by more than a factor of three."""
+    """Give slow tests a quarter of an hour before they count as hanging, for machines differ by a factor of three."""
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(900))
