@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
@@ -207,6 +208,7 @@ def made(kind: str, records: Records, other: Records, folder: Path) -> list[Mate
         tables = tables_of(one, wanted, reference=reference_of(other))
         target = folder / "outputs" / wanted.suite / f"s{number}" / "1"
         tables.write(target)
+        shutil.copy(folder / ("one", "two")[number] / "records.parquet", target)  # a comparison reads them once more
         named = {**run, "system": f"system-{number}"}
         materials.append(Material(folder=target, wanted=wanted, tables=tables, run=named))
         head = headline_of(materials[-1], "one")

@@ -363,7 +363,7 @@ def test_all_three_run_under_a_suite(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "Loading weights" not in done.stdout + done.stderr
-    for name in ("huggingface", "smp", "monai"):
+    for name in ("hugging-face", "smp-net", "bundle-1"):  # a system is called as its folder is
         (file,) = (tmp_path / "outputs" / "polyp_seg" / name).glob("*/records.parquet")
         records = pd.read_parquet(file)
         assert sorted(records.relation) == ["blur", "source"]
