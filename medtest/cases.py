@@ -256,6 +256,11 @@ class Effect:
     kind: str = "none"
     data: Params = field(default_factory=dict)
 
+    @property
+    def adds(self) -> bool:
+        """Whether something countable was put into the image."""
+        return self.kind == "add"
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Seed:

@@ -18,10 +18,11 @@ from medtest.errors import Mistake, UserMistakes, nearest_name
 from medtest.imagefile import BadFileError, read_bytes
 from medtest.textfile import decoded
 from medtest.vqa.answers.answer import Answer, State
+from medtest.vqa.answers.kinds import KINDS
 from medtest.vqa.answers.lexicon import sections
 from medtest.vqa.question_files import LONGEST_ANSWER, LONGEST_QUESTION, MOST_PIXELS_WORTH, MOST_ROWS, MOST_SHOWN
 from medtest.vqa.questions import Question, by_name, question_of, wording
-from medtest.vqa.values import NUMERIC, Kind, Ranges, is_canonical, ranges, read_value
+from medtest.vqa.values import Ranges, is_canonical, ranges, read_value
 from medtest.vqa.wording import NOT_RELEVANT
 
 COLUMNS = ("question", "answer", "expected")
@@ -198,7 +199,7 @@ def _expected(text: str, question: Question) -> Answer | None:
     state = _STATES.get(text.lower())
     if state is not None:
         return Answer(kind=question.kind, state=state)
-    if (question.kind in NUMERIC and is_canonical(text)) or _are_names(text, question):
+    if (KINDS[question.kind].intervals and is_canonical(text)) or _are_names(text, question):
         return Answer(kind=question.kind, state=State.VALUE, value=read_value(question.kind, text))
     read = question.parse_truth((text,))
     return None if read.state in (State.UNPARSED, State.REFUSAL) else read
@@ -207,8 +208,9 @@ def _expected(text: str, question: Question) -> Answer | None:
 def _are_names(text: str, question: Question) -> bool:
     """Say whether a text is names as records hold them, "iia" or "biopsy_forceps;metal_clip"."""
     known = sections()
-    own = ("abnormality", "landmark", "instrument") if question.kind == Kind.FINDINGS else (question.kind.value,)
-    return set(text.split(";")) <= {name for section in own for name in known.get(section, ())}
+    return set(text.split(";")) <= {
+        name for section in KINDS[question.kind].sections for name in known.get(section, ())
+    }
 
 
 def _no_value(one: TableAnswer, where: str) -> Mistake:

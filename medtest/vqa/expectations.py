@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from medtest.cases import Verdict
 from medtest.vqa.answers.answer import Answer, State
 from medtest.vqa.answers.compare import Change, Comparison, compare, compare_values
-from medtest.vqa.answers.place import CELLS
+from medtest.vqa.answers.extract.place import CELLS
+from medtest.vqa.answers.kinds import KINDS
 from medtest.vqa.matrix import AT_INSERTED, PLUS, Expectation, Rule
 from medtest.vqa.values import NO, YES, Kind, Names, Range, Ranges, Value, names, ranges, read_value
 
@@ -174,7 +175,7 @@ def _became(
     wanted = wanted_value(expected, answer.kind, source, inserted)
     found = compare_values(answer.value, wanted, answer.kind, tolerance=tolerance)
     did = found.any_hit
-    if answer.kind == Kind.FINDINGS:
+    if KINDS[answer.kind].unnamed:
         earlier = source.value.names if isinstance(source.value, Names) else frozenset[str]()
         did = _affirms(answer.value, wanted, inserted, before=None if by_name else earlier)
     reason = "became" if did else "did not become"

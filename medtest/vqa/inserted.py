@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from medtest.cases import Effect, Json
-from medtest.vqa.answers.place import CELLS
+from medtest.vqa.answers.extract.place import CELLS
 from medtest.vqa.expectations import LEAST_SHARE, Inserted
-
-ADD = "add"
-"""Kind of the effects that put something countable into the image."""
 
 
 def inserted_of(effect: Effect) -> Inserted | None:
@@ -20,7 +17,7 @@ def inserted_of(effect: Effect) -> Inserted | None:
         effect: Of kind ``add``: ``count``, and ``grid`` or ``places`` (x and y as fractions of the image's sides);
             ``names``, where it is known what would be rightly called.
     """
-    if effect.kind != ADD:
+    if not effect.adds:
         return None
     data = effect.data
     count = data.get("count", 1)

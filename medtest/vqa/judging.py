@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from medtest.cases import Verdict
 from medtest.vqa.answers.answer import Answer, State
 from medtest.vqa.answers.compare import Comparison, compare
+from medtest.vqa.answers.kinds import KINDS
 from medtest.vqa.expectations import (
     Inserted,
     Judgement,
@@ -15,7 +16,7 @@ from medtest.vqa.expectations import (
     wanted_value,
 )
 from medtest.vqa.matrix import Expectation, Rule
-from medtest.vqa.values import YES, Kind, names
+from medtest.vqa.values import YES, names
 from medtest.vqa.wording import NOT_RELEVANT
 
 
@@ -111,7 +112,7 @@ def wanted_text(expected: Expectation, answer: Answer, source: Answer | None, in
     if expected.value.startswith("+") and source.state in (State.UNPARSED, State.REFUSAL):
         return ""
     wanted = wanted_value(expected, answer.kind, source, inserted)
-    if answer.kind == Kind.FINDINGS and inserted is not None and inserted.names and wanted == names(YES):
+    if KINDS[answer.kind].unnamed and inserted is not None and inserted.names and wanted == names(YES):
         wanted = names(YES, *inserted.names)
     return str(wanted)
 

@@ -19,9 +19,10 @@ from functools import cache
 from pathlib import Path
 
 from medtest.errors import Mistake, UserMistakes, nearest_name
-from medtest.vqa.answers.place import CELLS
+from medtest.vqa.answers.extract.place import CELLS
+from medtest.vqa.answers.kinds import KINDS
 from medtest.vqa.questions import Question, by_name, official
-from medtest.vqa.values import NO, YES, Kind, Names, read_value
+from medtest.vqa.values import Kind, Names, read_value
 
 FILE = Path(__file__).with_name("expectations.yaml")
 PLUS = re.compile(r"\+(?P<n>\d{1,3}|inserted)")
@@ -235,20 +236,19 @@ def _cell(name: str, rule: object, where: str, key: str) -> Expectation | Mistak
 
 
 def _values(kind: Kind) -> str:
-    if kind == Kind.PLACE:
+    if KINDS[kind].on_grid:
         return f"@inserted, or of {', '.join(CELLS)}"
-    return f"a value of the type {kind.value}" + (", +N or +inserted" if kind == Kind.COUNT else "")
+    return f"a value of the type {kind.value}" + (", +N or +inserted" if KINDS[kind].counts else "")
 
 
 def _fits(wanted: str, kind: Kind) -> bool:
     if wanted == AT_INSERTED:
-        return kind == Kind.PLACE
+        return KINDS[kind].on_grid
     if PLUS.fullmatch(wanted):
-        return kind == Kind.COUNT
+        return KINDS[kind].counts
     try:
         value = read_value(kind, wanted)
     except ValueError:
         return False
-    if isinstance(value, Names) and kind == Kind.PLACE:
-        return value.names <= set(CELLS)
-    return not (isinstance(value, Names) and kind == Kind.YES_NO) or value.names <= {YES, NO}
+    choices = KINDS[kind].choices
+    return choices is None or (isinstance(value, Names) and value.names <= choices)

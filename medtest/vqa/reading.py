@@ -18,8 +18,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from medtest.vqa.answers.answer import State
+from medtest.vqa.answers.extract.place import CELLS
+from medtest.vqa.answers.kinds import KINDS
 from medtest.vqa.answers.parse import parse
-from medtest.vqa.answers.place import CELLS
 from medtest.vqa.answers.scope import clauses
 from medtest.vqa.questions import by_name
 from medtest.vqa.values import Kind
@@ -64,7 +65,6 @@ _FORMS: Mapping[Kind, str] = {
     Kind.PROCEDURE: "the usual English name of the procedure",
     Kind.TEXT: "the answer in a few English words",
 }
-_SEVERAL = frozenset({Kind.FINDINGS, Kind.COUNT, Kind.SIZE, Kind.COLOUR, Kind.PLACE, Kind.POLYP_TYPE, Kind.PROCEDURE})
 _DENIES = re.compile(
     r"n't\b|\b(?:no|not|never|neither|nor|without|cannot|rather than|instead of|except|nicht|kein\w*|pas|sin)\b"
 )
@@ -133,7 +133,7 @@ def contested(words: str, kind: str, item: str) -> bool:
         item: Short name of the question.
     """
     low = words.lower()
-    if kind not in _SEVERAL or _DENIES.search(low) is None:
+    if not KINDS[Kind(kind)].many or _DENIES.search(low) is None:
         return False
     question = by_name(item)
     number = None if question is None else question.id

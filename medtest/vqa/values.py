@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
@@ -34,9 +35,6 @@ class Kind(StrEnum):
     POLYP_TYPE = "polyp_type"
     PROCEDURE = "procedure"
     TEXT = "text"
-
-
-NUMERIC = frozenset({Kind.COUNT, Kind.SIZE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,17 +138,28 @@ def read_value(kind: Kind, text: str) -> Value:
     Raises:
         ValueError: It is none.
     """
-    if kind == Kind.TEXT:
-        return words(text)
-    parts = [part.strip() for part in text.split(";") if part.strip()]
-    if kind not in NUMERIC:
-        return names(*parts)
-    return ranges(*(_range(part) for part in parts))
+    return _READ.get(kind, _names)(text)
+
+
+def _parts(text: str) -> list[str]:
+    return [part.strip() for part in text.split(";") if part.strip()]
+
+
+def _names(text: str) -> Names:
+    return names(*_parts(text))
+
+
+def _ranges(text: str) -> Ranges:
+    return ranges(*(_range(part) for part in _parts(text)))
+
+
+_READ: Mapping[Kind, Callable[[str], Value]] = {Kind.TEXT: words, Kind.COUNT: _ranges, Kind.SIZE: _ranges}
+"""Kinds whose values are no names."""
 
 
 def is_canonical(text: str) -> bool:
     """Say whether a text is an interval as :class:`Ranges` writes it: ``..5``, ``5..10``, ``~8``."""
-    parts = [part.strip() for part in text.split(";") if part.strip()]
+    parts = _parts(text)
     return bool(parts) and all(_RANGE.fullmatch(part) and part.strip(".") for part in parts)
 
 

@@ -6,6 +6,7 @@ A size has its unit, millimetres, where the type of the answer is named: "5 to 1
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from medtest.vqa.values import Kind
 
@@ -17,6 +18,7 @@ NOT_RELEVANT = "not relevant"
 
 _NUMBER = r"\d+(?:\.\d+)?"
 _RANGE = re.compile(rf"(?P<at_least>=)?(?P<low>{_NUMBER})?\.\.(?P<most>=)?(?P<high>{_NUMBER})?")
+_UNITS: Mapping[str, str] = {Kind.SIZE: " mm"}
 _PARIS = {"ip": "Ip", "is": "Is", "iia": "IIa"}
 
 
@@ -28,7 +30,7 @@ def plain_value(text: str, kind: str = "") -> str:
         kind: Type of the answer (:class:`medtest.vqa.values.Kind`): numbers of a size are in millimetres, which are
             written then; "" where it is not known, or where the text is no value.
     """
-    unit = " mm" if kind == Kind.SIZE else ""
+    unit = _UNITS.get(kind, "")
     return ", ".join(_plain(part) + (unit if _is_number(part) else "") for part in text.split(";")) if text else ""
 
 

@@ -20,7 +20,7 @@ from medtest.phantoms.questions.display import box_place
 from medtest.phantoms.questions.plan import CELLS, COLOURS, DISEASES, INSTRUMENTS, SCENES, SIDE_MM, SIZES, TYPES
 from medtest.phantoms.questions.walls import make_wall
 from medtest.vqa.answers.answer import State
-from medtest.vqa.answers.place import CELLS as GRID
+from medtest.vqa.answers.extract.place import CELLS as GRID
 from medtest.vqa.questions import official
 from medtest.vqa.values import Kind
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from medtest.vqa.answers import Change, compare, king_distance, parse
-from medtest.vqa.answers.place import CELLS
+from medtest.vqa.answers.extract.place import CELLS
 from medtest.vqa.expectations import cells_of
 from medtest.vqa.questions import official
 from medtest.vqa.values import Kind

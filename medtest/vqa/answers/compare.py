@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from medtest.vqa.answers.answer import Answer, State
-from medtest.vqa.answers.place import row_and_column
+from medtest.vqa.answers.extract.place import row_and_column
+from medtest.vqa.answers.kinds import KINDS, AnswerKind
 from medtest.vqa.values import NO, YES, Kind, Names, Range, Ranges, Value, Words
 
 ABOUT = 0.2
@@ -85,9 +86,9 @@ def compare_values(value: Value, other: Value, kind: Kind, *, tolerance: int = 0
         TypeError: They are not of one type.
     """
     if isinstance(value, Ranges) and isinstance(other, Ranges):
-        return _compare_ranges(value, other, whole=kind == Kind.COUNT)
+        return _compare_ranges(value, other, whole=KINDS[kind].counts)
     if isinstance(value, Names) and isinstance(other, Names):
-        return _compare_names(value.names, other.names, kind, tolerance)
+        return _compare_names(value.names, other.names, KINDS[kind], tolerance)
     if isinstance(value, Words) and isinstance(other, Words):
         return _compare_words(value.text.split(), other.text.split())
     raise TypeError(f"{type(value).__name__} and {type(other).__name__} cannot be compared")
@@ -97,21 +98,21 @@ def king_distance(cell: str, other: str) -> int:
     """Return the moves a king needs from a cell of the 3 x 3 grid to another: 0, 1 or 2.
 
     Args:
-        cell: One of :data:`medtest.vqa.answers.place.CELLS`.
+        cell: One of :data:`medtest.vqa.answers.extract.place.CELLS`.
         other: Another.
     """
     (row, column), (row_2, column_2) = row_and_column(cell), row_and_column(other)
     return max(abs(row - row_2), abs(column - column_2))
 
 
-def _compare_names(found: frozenset[str], other: frozenset[str], kind: Kind, tolerance: int) -> Comparison:
-    if kind == Kind.FINDINGS and (YES in found) != (YES in other) and NO not in found | other:
+def _compare_names(found: frozenset[str], other: frozenset[str], kind: AnswerKind, tolerance: int) -> Comparison:
+    if kind.unnamed and (YES in found) != (YES in other) and NO not in found | other:
         change = Change.WEAKER if YES in found else Change.STRONGER
         return Comparison(any_hit=True, exact=False, jaccard=0.0, change=change)
     common, union = found & other, found | other
     distance: int | None = None
     any_hit, exact = bool(common), found == other
-    if kind == Kind.PLACE:
+    if kind.on_grid:
         distance = min(king_distance(a, b) for a in found for b in other)
         any_hit = distance <= tolerance
         exact = exact or (tolerance > 0 and _near(found, other, tolerance) and _near(other, found, tolerance))

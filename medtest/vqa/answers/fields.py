@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from medtest.vqa.answers.states import refusals
-from medtest.vqa.values import Kind
 
 _KEYS: tuple[str, ...] = (
     "answer",
@@ -25,29 +26,6 @@ _KEYS: tuple[str, ...] = (
     "label",
     "labels",
 )
-_KIND_KEYS: dict[Kind, tuple[str, ...]] = {
-    Kind.YES_NO: ("present", "visible", "detected", "yes_no"),
-    Kind.FINDINGS: (
-        "abnormalities",
-        "abnormality",
-        "findings",
-        "finding",
-        "landmarks",
-        "landmark",
-        "instruments",
-        "instrument",
-        "class",
-        "predicted_class",
-        "diagnosis",
-    ),
-    Kind.COUNT: ("count", "number", "total", "findings", "polyps", "instruments"),
-    Kind.SIZE: ("size_mm", "diameter", "size", "polyp_size"),
-    Kind.COLOUR: ("colour", "color", "colours", "colors"),
-    Kind.PLACE: ("location", "locations", "position", "place", "where"),
-    Kind.POLYP_TYPE: ("type", "polyp_type", "paris", "paris_classification", "morphology"),
-    Kind.PROCEDURE: ("procedure", "procedure_type", "type"),
-    Kind.TEXT: (),
-}
 _GRID = frozenset(
     ("row", "column", "col", "x", "y", "vertical", "horizontal", "vertical_position", "horizontal_position")
 )
@@ -79,17 +57,39 @@ _FLAGS = {
 }
 
 
-def blanked(text: str, start: int, end: int) -> str:
-    """Return a text of which a part became blanks."""
-    return text[:start] + " " * (end - start) + text[end:]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fields:
+    """How an answer of one kind lies in fields and lists.
+
+    Attributes:
+        keys: Names of the fields that hold it, best first.
+        flag_alone: Whether one field that says no more than yes or no is the answer.
+        flags_first: Whether what a field says of presence counts as much as any other value.
+        grid: Whether a row and a column make one answer.
+        pair: Whether a list of two numbers is an interval.
+        points: Whether the points of a list are counted.
+        nothing: What ``null`` says.
+        empty: What an empty text says.
+        summary: What the number of things that are there says; None where their names are the answer.
+    """
+
+    keys: tuple[str, ...] = ()
+    flag_alone: bool = False
+    flags_first: bool = False
+    grid: bool = False
+    pair: bool = False
+    points: bool = False
+    nothing: str = "n/a"
+    empty: str = ""
+    summary: Callable[[int], str] | None = None
 
 
-def answering(text: str, kind: Kind) -> str:
+def answering(text: str, fields: Fields) -> str:
     """Return as many characters with only the value that answers where a text is made of fields, else the text.
 
     Args:
         text: An answer, or a part of one.
-        kind: Type of answer asked for; it tells which key holds it.
+        fields: How an answer of the kind that is asked for lies in them.
     """
     opening = re.search(r"[\[{]", text)
     if opening is not None:
@@ -98,30 +98,29 @@ def answering(text: str, kind: Kind) -> str:
         except (ValueError, RecursionError):
             content = None
         if isinstance(content, dict | list):
-            return _from_json(text, opening.start(), content, end, kind)
-    return _from_pairs(text, kind)
+            return _from_json(text, opening.start(), content, end, fields)
+    return _from_pairs(text, fields)
 
 
-def _from_pairs(text: str, kind: Kind) -> str:
+def _from_pairs(text: str, fields: Fields) -> str:
     """Return only what answers of a table's rows, or of ``name: value`` and ``name=value``."""
     pairs = _pairs(text)
     if not pairs:
         return text
     names = [one["name"] for one in pairs]
     flags = [_flag(one["value"]) for one in pairs]
-    wanted = _wanted(dict(zip(names, flags, strict=True)), kind)
-    if len(pairs) == 1 and (kind != Kind.YES_NO or flags[0] is None):
+    wanted = _wanted(dict(zip(names, flags, strict=True)), fields)
+    if len(pairs) == 1 and (not fields.flag_alone or flags[0] is None):
         return text
     if wanted:
         kept = pairs[names.index(wanted[0])].span("value")
         return " " * kept[0] + text[slice(*kept)] + " " * (len(text) - kept[1])
-    if kind == Kind.PLACE and len(pairs) > 1 and {_grid_name(name) for name in names} <= _GRID:
+    if fields.grid and len(pairs) > 1 and {_grid_name(name) for name in names} <= _GRID:
         return _values_only(text, pairs)
     if None in flags:
         return text
-    if kind in (Kind.YES_NO, Kind.COUNT):
-        said = ("yes" if any(flags) else "no") if kind == Kind.YES_NO else str(sum(map(bool, flags)))
-        return said.ljust(len(text))
+    if fields.summary is not None:
+        return fields.summary(sum(map(bool, flags))).ljust(len(text))
     if not any(flags):
         return "no".ljust(len(text))
     shown = " " * len(text)
@@ -160,29 +159,29 @@ def _pairs(text: str) -> list[re.Match[str]]:
     return found
 
 
-def _wanted(names: dict[str, bool | None], kind: Kind) -> list[str]:
+def _wanted(names: dict[str, bool | None], fields: Fields) -> list[str]:
     """Return the names of fields that hold the answer, best first: what is said before whether anything is.
 
     Args:
         names: Each with what its field says, where that is no more than yes or no.
-        kind: Type of answer asked for.
+        fields: How an answer of the kind that is asked for lies in them.
     """
     by_name: dict[str, list[str]] = {}
     for name in names:
         plain = re.sub(r"\W+", "_", name.lower())
         for even in (plain, _DECORATION.sub("", plain)):
             by_name.setdefault(even, []).append(name)
-    found = dict.fromkeys(name for key in (*_KEYS, *_KIND_KEYS[kind]) for name in by_name.get(key, ()))
-    return sorted(found, key=lambda name: kind not in (Kind.YES_NO, Kind.COUNT) and names[name] is not None)
+    found = dict.fromkeys(name for key in (*_KEYS, *fields.keys) for name in by_name.get(key, ()))
+    return sorted(found, key=lambda name: not fields.flags_first and names[name] is not None)
 
 
-def _from_json(text: str, start: int, content: Any, end: int, kind: Kind) -> str:
+def _from_json(text: str, start: int, content: Any, end: int, fields: Fields) -> str:
     if isinstance(content, dict):
-        if kind == Kind.PLACE and len({str(key).lower() for key in content} & _GRID) > 1:
+        if fields.grid and len({str(key).lower() for key in content} & _GRID) > 1:
             inside = re.sub(r'"[^"]*"\s*:|\W', lambda one: " " * len(one[0]), text[start:end])
             return " " * start + inside + " " * (len(text) - end)
         reasons = [value for value in content.values() if isinstance(value, str) and refusals(value.lower())]
-        place = _value_of(text, start, end, content, kind)
+        place = _value_of(text, start, end, content, fields)
         if place is not None:
             if place[0] is None and reasons:
                 return text
@@ -191,13 +190,10 @@ def _from_json(text: str, start: int, content: Any, end: int, kind: Kind) -> str
             return text
     if (things := _said(content)) is not None:
         there = [name for name, present in things if present]
-        if kind == Kind.YES_NO:
-            content = bool(there)
-        elif kind == Kind.COUNT:
-            return " " * start + str(len(there)).ljust(end - start) + " " * (len(text) - end)  # of described things
-        else:
+        if fields.summary is None:
             return _only(text, start, end, [name for name, present in things if not present], some=bool(there))
-    kept = " " * start + _shown(text[start:end], content, kind) + " " * (len(text) - end)
+        return " " * start + fields.summary(len(there)).ljust(end - start) + " " * (len(text) - end)
+    kept = " " * start + _shown(text[start:end], content, fields) + " " * (len(text) - end)
     return kept if len(kept) == len(text) else text
 
 
@@ -246,10 +242,10 @@ def _only(text: str, start: int, end: int, absent: list[str], *, some: bool) -> 
     return " " * start + inside + " " * (len(text) - end)
 
 
-def _value_of(text: str, start: int, end: int, content: dict[str, Any], kind: Kind) -> tuple[Any, int, int] | None:
+def _value_of(text: str, start: int, end: int, content: dict[str, Any], fields: Fields) -> tuple[Any, int, int] | None:
     """Return the value that answers, with its place in the text."""
-    wanted = _wanted({str(key): _flag(value) for key, value in content.items()}, kind)
-    if not wanted and len(content) == 1 and (kind == Kind.YES_NO or not _said(content)):
+    wanted = _wanted({str(key): _flag(value) for key, value in content.items()}, fields)
+    if not wanted and len(content) == 1 and (fields.flag_alone or not _said(content)):
         wanted = [str(key) for key in content]
     for key in wanted:
         found = re.compile(re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:\s*").search(text, start, end)
@@ -257,22 +253,21 @@ def _value_of(text: str, start: int, end: int, content: dict[str, Any], kind: Ki
             continue
         value, stop = json.JSONDecoder().raw_decode(text, found.end())
         if isinstance(value, dict):
-            inner = _value_of(text, found.end(), stop, value, kind)
+            inner = _value_of(text, found.end(), stop, value, fields)
             return inner or ((value, found.end(), stop) if _said(value) else None)
         return value, found.end(), stop
     return None
 
 
-def _shown(raw: str, content: Any, kind: Kind) -> str:
+def _shown(raw: str, content: Any, fields: Fields) -> str:
     """Return a JSON value as words of the same length."""
-    nothing = "no" if kind == Kind.FINDINGS else "n/a"
-    for empty, word in ((None, nothing), ([], "no"), ("", "no" if kind == Kind.YES_NO else "")):
+    for empty, word in ((None, fields.nothing), ([], "no"), ("", fields.empty)):
         if content == empty and isinstance(content, type(empty)):
             return word.ljust(len(raw))[: len(raw)]
     if content is True:
         return "yes ".ljust(len(raw))
     if content is False:
         return "no".ljust(len(raw))
-    if kind == Kind.SIZE and isinstance(content, list) and len(content) == 2:
+    if fields.pair and isinstance(content, list) and len(content) == 2:
         raw = raw.replace(",", "-")  # two numbers of one thing
     return re.sub(r'[\[\]{}"]', " ", raw.replace("\\n", "\n "))

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import re
 
-from medtest.vqa.answers import colour, count, named, place, size, states, yes_no
+from medtest.vqa.answers import states
 from medtest.vqa.answers.answer import Answer, State
 from medtest.vqa.answers.disclaimers import opening, unsaid
-from medtest.vqa.answers.fields import blanked
-from medtest.vqa.answers.found import Found
+from medtest.vqa.answers.extract.named import NORMAL
+from medtest.vqa.answers.found import Found, blanked
+from medtest.vqa.answers.kinds import KINDS, AnswerKind
 from medtest.vqa.answers.plain import lowered, plain
 from medtest.vqa.answers.revised import excepted, hence, revised, verdict
 from medtest.vqa.answers.spelling import mended
-from medtest.vqa.answers.understood import left_over, left_over_of_nothing, part_around, unknown
+from medtest.vqa.answers.whole.passage import left_over_of_nothing, part_around
+from medtest.vqa.answers.whole.words import unknown
 from medtest.vqa.values import NO, YES, Kind, Names, Ranges, Value, ranges, words
 
-_DESCRIBES = frozenset({Kind.SIZE, Kind.COLOUR, Kind.PLACE, Kind.POLYP_TYPE})
 _OF_ABNORMALITIES = frozenset({5, 10, 16, 17})
 """Questions that describe an abnormality or a polyp (official ids): they do not apply to what is called normal."""
 _VALUELESS = frozenset((State.REFUSAL.value,))
@@ -45,7 +46,8 @@ def parse(text: str, kind: Kind, item: int | None = None) -> Answer:
         item: Official id of the question (0-17), which yes/no, findings and counts have words of their own for; None
             for any other question.
     """
-    whole = plain(text, kind)
+    reader = KINDS[kind]
+    whole = plain(text, reader.fields)
     kept = whole.strip()
     offset = len(whole) - len(whole.lstrip())
     low = lowered(kept)
@@ -53,7 +55,7 @@ def parse(text: str, kind: Kind, item: int | None = None) -> Answer:
         return Answer(kind=kind, state=State.UNPARSED)
     hedged = states.hedged(low)
     kept, low, places = mended(kept, low)
-    found = _meant(kept, low, kind, item) or _found(kept, low, kind, item)
+    found = _meant(kept, low, reader, item) or _found(kept, low, reader, item)
     if found is None:
         return Answer(kind=kind, state=State.UNPARSED, hedged=hedged)
     what, start, end = found
@@ -98,10 +100,10 @@ def _union(values: list[Value]) -> Value:
     return words(" ".join(str(one) for one in values))
 
 
-def _meant(text: str, low: str, kind: Kind, item: int | None) -> Found | None:
+def _meant(text: str, low: str, kind: AnswerKind, item: int | None) -> Found | None:
     """Return what stands behind a conclusion, a second thought or an "except", where that gives a value of its own."""
     starts = [(revised(low), _VALUELESS)]
-    if kind != Kind.TEXT:
+    if kind.conclusive:
         starts = [(verdict(low), _STATES), (hence(low), _STATES | _EMPTY), *starts, (excepted(low), _STATES | _EMPTY)]
     for start, left_out in starts:
         found = _found(blanked(text, 0, start), blanked(low, 0, start), kind, item) if start else None
@@ -110,7 +112,7 @@ def _meant(text: str, low: str, kind: Kind, item: int | None) -> Found | None:
     return None
 
 
-def _found(text: str, low: str, kind: Kind, item: int | None) -> Found | None:
+def _found(text: str, low: str, kind: AnswerKind, item: int | None) -> Found | None:
     irrelevant = states.not_relevant(low)
     if irrelevant is not None and states.leading(low) is None:
         first, last = irrelevant[0]
@@ -125,21 +127,21 @@ def _found(text: str, low: str, kind: Kind, item: int | None) -> Found | None:
     if value is not None:
         return value
     refused = states.refusals(low)
-    if kind in _DESCRIBES:
+    if kind.describes:
         none = states.nothing(shown) or _lead_no(shown) or _place_of(_NOT_THERE, shown)
         none = None if refused and none is not None and none[0] > refused[0][0] else none
         none = none or _place_of(_NO_THING, shown)
-        none = none or (_place_of(named.NORMAL, shown) if item in _OF_ABNORMALITIES else None)
+        none = none or (_place_of(NORMAL, shown) if item in _OF_ABNORMALITIES else None)
         if none is not None:
             over = left_over_of_nothing(shown, _THING, *none)
             return (State.UNPARSED, 0, 0) if over else (State.NOT_RELEVANT, *none)
     return (State.REFUSAL, *refused[0]) if refused else None
 
 
-def _understood(text: str, low: str, kind: Kind, item: int | None) -> Found | None:
+def _understood(text: str, low: str, kind: AnswerKind, item: int | None) -> Found | None:
     """Return the value of a text, ``unparsed`` in its place where something of the text is left over."""
-    found = _value(text, low, kind, item)
-    return (State.UNPARSED, 0, 0) if found is not None and left_over(low, kind, item, found) else found
+    found = kind.read(text, low, item) if low.strip() else None
+    return (State.UNPARSED, 0, 0) if found is not None and kind.left_over(low, item, found) else found
 
 
 def _without(text: str, places: tuple[tuple[int, int], ...]) -> str:
@@ -156,27 +158,3 @@ def _lead_no(low: str) -> tuple[int, int] | None:
 def _place_of(pattern: re.Pattern[str], low: str) -> tuple[int, int] | None:
     found = pattern.search(low)
     return found.span() if found else None
-
-
-def _value(text: str, low: str, kind: Kind, item: int | None) -> Found | None:
-    if not low.strip():
-        return None
-    if kind == Kind.YES_NO:
-        return yes_no.yes_no(low, item)
-    if kind == Kind.COUNT:
-        return count.count(low, item)
-    if kind == Kind.SIZE:
-        return size.size(low)
-    if kind == Kind.TEXT:
-        found = words(low)
-        start = len(low) - len(low.lstrip())
-        return (found, start, len(low.rstrip())) if found.text else None
-    if kind == Kind.FINDINGS:
-        return named.findings(low, named.SECTIONS.get(item if item is not None else -1, "abnormality"))
-    if kind == Kind.COLOUR:
-        return colour.colour(low, item)
-    if kind == Kind.PLACE:
-        return place.place(low)
-    if kind == Kind.PROCEDURE:
-        return named.procedure(low)
-    return named.polyp_type(text, low)

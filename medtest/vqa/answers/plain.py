@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
-from medtest.vqa.answers.fields import answering, blanked
-from medtest.vqa.values import Kind
+from medtest.vqa.answers.fields import Fields, answering
+from medtest.vqa.answers.found import blanked, without
 
 LISTED = "\u25aa"
 """What a bullet becomes where things are counted."""
@@ -84,24 +84,24 @@ def lowered(text: str) -> str:
     return "".join(one.lower() if len(one.lower()) == 1 else one for one in text)
 
 
-def plain(text: str, kind: Kind) -> str:
+def plain(text: str, fields: Fields) -> str:
     """Return as many characters with only what answers the question, case kept.
 
     Args:
         text: An answer as the model gave it.
-        kind: Type of answer asked for; it tells which key of a JSON object holds it.
+        fields: How an answer of the kind that is asked for lies in fields and lists.
     """
-    shown = _WRITTEN_OUT.sub(lambda found: " " * len(found[0]), text[:LONGEST])
-    shown = _THOUGHTS.sub(lambda found: " " * len(found[0]), shown)
+    shown = without(_WRITTEN_OUT, text[:LONGEST])
+    shown = without(_THOUGHTS, shown)
     shown = _ticked(shown)
-    if kind == Kind.COUNT:
+    if fields.points:
         shown = _POINT.sub(lambda found: LISTED.ljust(len(found[0])), shown)
-    shown = _HEADING.sub(lambda found: " " * len(found[0]), shown)
-    shown = answering(shown, kind)
+    shown = without(_HEADING, shown)
+    shown = answering(shown, fields)
     shown = shown.translate(_SAME)
     shown = _SHORT.sub(lambda found: found[0][:-1].replace(".", " ") + " ", shown)
     shown = _after_mark(shown)
-    shown = _OPTION.sub(lambda found: " " * len(found[0]), shown)
+    shown = without(_OPTION, shown)
     shown = _BULLET.sub(lambda found: "\n".ljust(len(found[0])) if "\n" in found[0] else " " * len(found[0]), shown)
     end = len(shown) - len(shown.lstrip()) + MOST_TYPED
     return blanked(shown, end, len(shown)) if end < len(shown) else shown
@@ -112,7 +112,7 @@ def _ticked(text: str) -> str:
     some = _TICKED.search(text) is not None
     if not some and _UNTICKED.search(text) is None:
         return text
-    shown = _TICKED.sub(lambda found: " " * len(found[0]), text)
+    shown = without(_TICKED, text)
     return "\n".join(_unticked(line, some) for line in shown.split("\n"))
 
 

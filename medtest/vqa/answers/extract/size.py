@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from medtest.vqa.answers.found import Found
+from medtest.vqa.answers.found import Found, without
 from medtest.vqa.answers.scope import SENTENCE_END
 from medtest.vqa.values import Range, ranges
 
@@ -47,7 +47,7 @@ _IN_WORDS = (
 _N = rf"(?:(?<![a-z0-9_.])\d{{1,4}}(?:[.,]\d{{1,2}})?|{_IN_WORDS})"
 _SECOND = rf"(?:(?<!\w)\d{{1,4}}(?:[.,]\d{{1,2}})?|{_IN_WORDS})"
 _JOINED = r"\s*(?:-|~|to|till|until|and|or|bis|oder|a|\u00e0|y|o|et|ou|und|x|by|\u81f3|\u5230)\s*"
-_SIZE = re.compile(
+SIZE = re.compile(
     rf"(?P<first>{_N})(?:[\s-]*(?P<unit1>{_UNIT}))?"
     rf"(?:(?P<join>{_JOINED})(?P<second>{_SECOND})(?:[\s-]*(?P<unit2>{_UNIT}))?)?"
     r"(?P<after>\s*(?:(?:in (?:size|diameter|length) )?(?:\+"
@@ -111,18 +111,18 @@ def size(low: str) -> Found | None:
     no other words. Where one interval holds another ("less than 1 cm, about 6-8 mm") only the narrower is kept.
     "Diminutive" is at most 5 mm (ESGE's guideline on polypectomy, 2017); "small" and "large" are no sizes.
     """
-    shown = _PARIS.sub(lambda found: " " * len(found[0]), low)
+    shown = without(_PARIS, low)
     found: list[tuple[Range, int, int]] = []
     of_tools: list[tuple[Range, int, int]] = []
     bare = not re.search(
         r"[^\W\d_]", re.sub(r"\b(?:to|and|between|about|around|less|more|than|or|at|least|size)\b", "", shown)
     )
-    for one in _SIZE.finditer(shown):
+    for one in SIZE.finditer(shown):
         unit = one["unit2"] or one["unit1"]
         if unit is None and not bare:
             continue
         made = _ranges_of(shown, one, unit)
-        (of_tools if _of_a_tool(shown, *one.span()) else found).extend(made)
+        (of_tools if of_a_tool(shown, *one.span()) else found).extend(made)
     found = _together(shown, found or of_tools)
     if not found:
         below = _SUBCENTIMETRE.search(low)
@@ -137,7 +137,7 @@ def size(low: str) -> Found | None:
     return ranges(*(one[0] for one in kept)), kept[0][1], kept[-1][2]
 
 
-def _of_a_tool(low: str, start: int, end: int) -> bool:
+def of_a_tool(low: str, start: int, end: int) -> bool:
     """Say whether a number is the size of an instrument that the polyp is held against."""
     if any(bound.search(_ARTICLE.sub("", low[max(0, start - 28) : start])) for bound in (_ABOVE, _BELOW)):
         return False  # the polyp is held against it

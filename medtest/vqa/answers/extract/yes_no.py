@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from medtest.vqa.answers.answer import State
-from medtest.vqa.answers.fields import blanked
-from medtest.vqa.answers.found import Found
+from medtest.vqa.answers.found import Found, blanked
 from medtest.vqa.answers.scope import clauses, negated
 from medtest.vqa.answers.states import leading, nothing, short
 from medtest.vqa.values import NO, YES, names

@@ -7,45 +7,26 @@ import math
 import re
 
 from medtest.vqa.answers import lexicon
-from medtest.vqa.answers.fields import blanked
-from medtest.vqa.answers.found import Found
+from medtest.vqa.answers.extract.nouns import (
+    FINDINGS,
+    INSTRUMENTS,
+    NOT_POLYPS,
+    NUMERALS,
+    OTHER_NUMBERS,
+    POLYPS,
+    THINGS,
+)
+from medtest.vqa.answers.found import Found, blanked, without
 from medtest.vqa.answers.plain import LISTED
 from medtest.vqa.answers.scope import negated
 from medtest.vqa.answers.states import leading, nothing
 from medtest.vqa.values import Range, Ranges, ranges
 
-FINDINGS, POLYPS, INSTRUMENTS = 7, 8, 9
-"""The counting questions (official ids)."""
-
 MOST = 1000
 """A larger number counts nothing in an image."""
 
-_SAID: dict[int, str] = {
-    0: "zero cero z\u00e9ro null \u96f6",
-    1: "one single solitary eins uno una un ein eine einen une um uma \u4e00",
-    2: "two pair couple dos zwei deux dois duas \u4e24 \u4e8c",
-    3: "three tres drei trois tr\u00eas \u4e09",
-    4: "four cuatro vier quatre quatro \u56db",
-    5: "five cinco f\u00fcnf cinq \u4e94",
-    6: "half_a_dozen half-a-dozen half-dozen six seis sechs \u516d",
-    7: "seven siete sieben sept",
-    8: "eight ocho acht huit",
-    9: "nine nueve neun neuf",
-    10: "ten diez zehn dix",
-    11: "eleven",
-    12: "a_dozen one_dozen dozen twelve",
-    13: "thirteen",
-    14: "fourteen",
-    15: "fifteen",
-    16: "sixteen",
-    17: "seventeen",
-    18: "eighteen",
-    19: "nineteen",
-    20: "twenty",
-}
-_WORDS: dict[str, int] = {word.replace("_", " "): number for number, said in _SAID.items() for word in said.split()}
-_LATIN = "|".join(sorted((word for word in _WORDS if word[0] < "\u2e80"), key=len, reverse=True))
-_CHINESE = "".join(word for word in _WORDS if word[0] > "\u2e80")
+_LATIN = "|".join(sorted((word for word in NUMERALS if word[0] < "\u2e80"), key=len, reverse=True))
+_CHINESE = "".join(word for word in NUMERALS if word[0] > "\u2e80")
 _COUNTER = r"\s*[\u4e2a\u679a\u5904]"
 _LATIN_WORD = rf"(?<![^\W\d_])(?:{_LATIN})(?![^\W\d_])"
 _N = (
@@ -73,29 +54,8 @@ _AT_MOST = re.compile(rf"\b(?:at most|up to|no more than|maximum of|not more tha
 _SEVERAL = re.compile(
     r"\b(?:multiple|several|dozens|numerous|many|various|few|varios|mehrere|plusieurs|v\u00e1rios)\b|\u591a\u4e2a"
 )
-_OTHER = re.compile(
-    r"\d+(?:\.\d+)?(?:\s*(?:-|to|and|x)\s*\d+(?:\.\d+)?)?\s*(?:mm|cm|millimet\w+|centimet\w+|%|px|pixels?"
-    r"|years?|minutes?|seconds?|o'clock|:\d\d)"
-    r"|\b0-(?:is|ip|i)\w*|\btype\s+\d|\bgrade\s+\w+|\bfigure\s+\d+|\bimage\s+\d+|\bquestion\s+\d+"
-    r"|\d{1,4}[/-]\d{1,2}[/-]\d{1,4}|\b(?:how|so) many\b|(?<!the )\bone (?:of|on|in|another|side)\b|\bone can\b"
-    r"|\bun[ea]? (?:side|lado)\b"
-)
-_THINGS: dict[int | None, str] = {
-    POLYPS: r"(?:polyps?|p\u00f3lipos?|polypes?|polypen|polipos?|lesions?|growths?|adenomas?|excrescences?|protrusions?"
-    r"|polypoid (?:lesions?|growths?|masses))",
-    INSTRUMENTS: r"(?:instruments?|forceps|snares?|needles?|clips?|tubes?|tools?|catheters?|probes?|devices?"
-    r"|instrumentos?|instrumente?n?|schlingen?|zangen?|pinzas?|asas?|agujas?|pinces?|anses?|aiguilles?)",
-    FINDINGS: r"(?:findings?|abnormalit(?:y|ies)|lesions?|polyps?|ulcers?|erosions?|hemorrhoids?|mass(?:es)?"
-    r"|hallazgos?|befunde?)",
-    None: r"\w+",
-}
-_NOT_POLYPS = (
-    r"(?:instruments?|forceps|tools?|devices?|clips?|needles?|landmarks?|ulcers?|folds?|boxes|box|images?"
-    r"|frames?|diverticul\w+"
-    r"|haemorrhoids?|hemorrhoids?|text|letters?|reflections?|snares?|(?:polyp|polypectomy) snares?)"
-)
 _OTHER_THINGS: dict[int | None, str] = {
-    POLYPS: _NOT_POLYPS,
+    POLYPS: NOT_POLYPS,
     INSTRUMENTS: r"(?:(?:polyps?|adenomas?)(?!\s+snares?)|lesions?|ulcers?|findings?|abnormalit(?:y|ies)"
     r"|landmarks?|images?|folds?)",
     FINDINGS: r"(?:instruments?|forceps|tools?|devices?|clips?|needles?|snares?|(?:polyp|polypectomy) snares?"
@@ -143,9 +103,9 @@ def count(low: str, item: int | None) -> Found | None:
         item: Official id of the question; it tells which noun is counted.
     """
     low = _TIMES.sub(lambda found: (found[1] or found[2]).rjust(len(found[0])), low)
-    shown = _PAIR.sub(lambda found: " " * len(found[0]), low)
-    shown = _OTHER.sub(lambda found: " " * len(found[0]), shown)
-    thing = _THINGS.get(item, _THINGS[None])
+    shown = without(_PAIR, low)
+    shown = without(OTHER_NUMBERS, shown)
+    thing = THINGS.get(item, THINGS[None])
     if item in _OTHER_THINGS:
         shown = _without_other_things(shown, thing, _OTHER_THINGS[item])
     if (whole := _IN_ALL.search(shown)) is not None:
@@ -189,7 +149,7 @@ def _without_other_things(low: str, thing: str, others: str) -> str:
     named = re.search(rf"\b{thing}\b", re.sub(number, "", low))
     if named is None:
         return low
-    return re.sub(number, lambda found: " " * len(found[0]), low)
+    return without(re.compile(number), low)
 
 
 def _with_others(low: str, item: int | None, thing: str) -> Found | None:
@@ -276,7 +236,7 @@ def _until(number: float) -> Range:
 
 
 def _number(text: str) -> float:
-    return float(_WORDS[text]) if text in _WORDS else float(text)
+    return float(NUMERALS[text]) if text in NUMERALS else float(text)
 
 
 def _headed(low: str, found: Found) -> bool:

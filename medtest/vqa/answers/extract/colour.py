@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from medtest.vqa.answers import lexicon
-from medtest.vqa.answers.found import Found
+from medtest.vqa.answers.found import Found, without
 from medtest.vqa.values import names
 
 _NOT_A_COLOUR = re.compile(
@@ -39,9 +39,7 @@ def colour(low: str, item: int | None = None) -> Found | None:
         low: The plain text in lower case.
         item: Official id of the question.
     """
-    shown = _NOT_A_COLOUR.sub(
-        lambda found: " " * len(found[0]), _NO_REDNESS.sub(lambda found: " " * len(found[0]), low)
-    )
+    shown = _NOT_A_COLOUR.sub(lambda found: " " * len(found[0]), without(_NO_REDNESS, low))
     found = [
         one
         for one in lexicon.affirmed("colour", shown)

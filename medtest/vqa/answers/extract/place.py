@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 
-from medtest.vqa.answers.found import Found
+from medtest.vqa.answers.found import Found, without
 from medtest.vqa.answers.scope import clauses, negated
 from medtest.vqa.values import names
 
@@ -33,7 +33,7 @@ _MIDDLE = (
 )
 _LEFT = r"(?:left(?:most)?|izquierda|izquierdo|links|linken?|linke[rs]|gauche|esquerd[ao]|sinistra|west(?:ern)?|\u5de6)"
 _RIGHT = r"(?:right(?:most)?|derecha|derecho|rechts|rechten?|rechte[rs]|droite?|direit[ao]|destra|east(?:ern)?|\u53f3)"
-_PART = re.compile(
+PART = re.compile(
     rf"(?P<upper>(?<![a-z]){_UPPER}(?:(?<=north)|(?![a-z])))|(?P<lower>(?<![a-z]){_LOWER}(?:(?<=south)|(?![a-z])))"
     rf"|(?P<left>(?:(?<![a-z])|(?<=north)|(?<=south)){_LEFT}(?![a-z]))"
     rf"|(?P<right>(?:(?<![a-z])|(?<=north)|(?<=south)){_RIGHT}(?![a-z]))|(?P<center>(?<![a-z]){_MIDDLE}(?![a-z]))"
@@ -78,7 +78,7 @@ _ALL = re.compile(
 )
 _HOURS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _HOUR = rf"(?:1[0-2]|[1-9]|{'|'.join(_HOURS)})"
-_CLOCK = re.compile(
+CLOCK = re.compile(
     rf"\b(?:(?P<from>{_HOUR})\s*(?:-|to|or|and|/)\s*)?(?P<hour>{_HOUR})[\s-]*(?:o\s?'?\s?clock|uhr"
     r"|heures?|\u70b9)\b"
 )
@@ -107,12 +107,12 @@ def place(low: str) -> Found | None:
     found: list[tuple[str, int, int]] = []
     for everywhere in _ALL.finditer(low):
         found += [(cell, *everywhere.span()) for cell in CELLS]
-    for hour in _CLOCK.finditer(low):
+    for hour in CLOCK.finditer(low):
         if not negated(low, *hour.span()):
             found += [(_OF_CLOCK[_hour(one)], *hour.span()) for one in (hour["from"], hour["hour"]) if one]
-    shown = _ELSEWHERE.sub(lambda one: " " * len(one[0]), low)
-    shown = _LABEL.sub(lambda one: " " * len(one[0]), shown)
-    shown = _ANATOMY.sub(lambda one: " " * len(one[0]), shown)
+    shown = without(_ELSEWHERE, low)
+    shown = without(_LABEL, shown)
+    shown = without(_ANATOMY, shown)
     for first, last in clauses(shown):
         found += _with_extents(shown, _in_clause(shown, first, last))
     if not found:
@@ -128,7 +128,7 @@ def _hour(said: str) -> int:
 def _in_clause(low: str, first: int, last: int) -> list[tuple[str, int, int]]:
     """Return the cells of one clause: words that touch make one cell."""
     cells: list[tuple[str, int, int]] = []
-    parts = [(str(one.lastgroup), *one.span()) for one in _PART.finditer(low, first, last)]
+    parts = [(str(one.lastgroup), *one.span()) for one in PART.finditer(low, first, last)]
     number = 0
     pair = len(parts) == 2 and {_side(word) for word, _, _ in parts} == {"row", "column"}
     while number < len(parts):

@@ -1,0 +1,1 @@
+"""What takes a value of each type out of words."""

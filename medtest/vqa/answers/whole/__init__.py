@@ -1,0 +1,1 @@
+"""Whether an answer is understood whole: what is left over makes it ``unparsed``."""
