@@ -12,11 +12,17 @@ from __future__ import annotations
 import math
 
 _LEAST_VARIANCE = 0.01
+"""Of the logarithm of calls under way; below it there was but one number, which has no slope."""
 _SATURATED = 0.6
+"""A slope above it says that the server has a queue."""
 _NEAR = 0.5
+"""Share of a wait that a queue must account for to be its reason."""
 _IN_TIME = 0.9
+"""Share of the time allowed within which one call more must be expected to end."""
 _PATIENCE, _MOST_PATIENCE = 10, 160
+"""Answers in time before one call more is tried, at first and at most."""
 _WEIGHT = 0.1
+"""Of the newest answer in the mean of seconds a call."""
 
 
 class Load:
@@ -41,7 +47,7 @@ class Load:
         """Take note of an answer.
 
         Args:
-            beside: Calls under way with it on average, itself among them.
+            beside: Calls under way when it left, itself among them.
             seconds: How long it took.
         """
         self._add(beside, seconds)

@@ -19,10 +19,17 @@ _SHORTEST_STEP, _FIRST_STEP, _LONGEST_STEP = 2.0, 16.0, 128.0
 _FREQUENT, _DROPPED = 1.5, 4.0
 """Growth after which tries are frequent again, and after which a rate is dropped."""
 _ALIKE, _GROWN = 0.95, 1.1
+"""Shares of a rate from which another is the same, and is well above it."""
 _RECENT, _LATELY = 20, 8
+"""Answers that are looked at together, and that are the last ones."""
 _REMEMBERED = 200
-_JUST, _HARDLY = 2.0, 0.02
+"""Answers over which the share of accidents is a mean."""
+_JUST = 2.0
+"""Seconds for which a rate has just been lowered."""
+_HARDLY = 0.02
+"""Share of accidents below which there are hardly any."""
 _RARE = 1e-4
+"""Probability below which accidents do not explain what is seen."""
 
 
 class Pace:

@@ -22,8 +22,12 @@ LATE_STATUSES = frozenset({408, 504, 524})
 START = 4
 """Calls in flight at first, before anything is known about the server."""
 
-_OPENING, _FEWER, _ROUNDS = 0.75, 0.75, 2
+_OPENING = 0.75
+"""By which the number in flight grows with every answer at first."""
+_FEWER, _ROUNDS = 0.75, 2
+"""What is left of it where the server has a queue, and rounds of answers before it is lessened again."""
 _LONGEST_REST, _LONGEST_GUESS = 20.0, 8.0
+"""Seconds of a pause where nothing comes any more, and where a refusal does not say how long."""
 _IN_VAIN, _A_LATE_ONE, _A_SOON_ONE = 15, 5, 2
 """Refusals in vain that make a rate be dropped: three, of which those after few calls count less."""
 
@@ -245,21 +249,9 @@ class Limits:
         let_in, since, fresh = self._count(permit)
         self._counted = let_in, since
         if wait is None and not stated:
-            # A lone refusal without a word of when to come back may be an accident; several are a limit.
-            if not ((paced and self._accidents.rare()) or self._accidents.in_a_row() or self._accidents.many(5)):
+            if self._accidental(let_in, paced=paced, fresh=fresh):
                 return
-            if fresh and self._comes_whatever_the_rate(let_in):
-                return
-            # Where a quota states a rate, what was let in, and one more, is what it gives in their time.
-            rate = self.buckets["requests"].rate
-            by_rate = min(_LONGEST_REST, (let_in + 1) / rate - (now - since)) if rate else 0.0
-            wait = max(by_rate, min(_LONGEST_GUESS, 0.5 * 2.0**self._in_a_row))
-            if self.pace.base is None or not fresh or let_in < FEW:
-                # Nobody knows for how long: one call at a time finds out.
-                self._held = self.limit if self._held is None else self._held
-                self.limit = 1.0
-                self.paused_until = max(self.paused_until, now + wait)
-            wait = max(0.5 * wait, by_rate)
+            wait = self._guessed_wait(let_in, since, now, fresh=fresh)
         if not stated or not foreseen:
             self.pace.refused(
                 let_in=let_in,
@@ -277,6 +269,25 @@ class Limits:
         self._let_through_at_cut, self._refused_since_cut = self.let_through, 0
         self._cut_at = now
         self._accidents.learned()
+
+    def _accidental(self, let_in: int, *, paced: bool, fresh: bool) -> bool:
+        """Say whether a refusal without a word is better forgotten: several are a limit's, a lone one may be none."""
+        several = self._accidents.in_a_row() or self._accidents.many(5)
+        if not several and not (paced and self._accidents.rare()):
+            return True
+        return fresh and self._comes_whatever_the_rate(let_in)
+
+    def _guessed_wait(self, let_in: int, since: float, now: float, *, fresh: bool) -> float:
+        """Return how many seconds a limit that says nothing may keep calls out; one at a time finds out how long."""
+        # Where a quota states a rate, what was let in, and one more, is what it gives in their time.
+        rate = self.buckets["requests"].rate
+        by_rate = min(_LONGEST_REST, (let_in + 1) / rate - (now - since)) if rate else 0.0
+        wait = max(by_rate, min(_LONGEST_GUESS, 0.5 * 2.0**self._in_a_row))
+        if self.pace.base is None or not fresh or let_in < FEW:
+            self._held = self.limit if self._held is None else self._held
+            self.limit = 1.0
+            self.paused_until = max(self.paused_until, now + wait)
+        return max(0.5 * wait, by_rate)
 
     def _comes_whatever_the_rate(self, let_in: int) -> bool:
         """Say whether refusals come at a rate that was lowered for them, again and again; it is dropped then."""

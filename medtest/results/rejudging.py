@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import yaml
 
-from medtest.errors import OutputProblem
+from medtest.errors import MedtestError, OutputProblem
 from medtest.oracles.base import Oracle
 from medtest.plugins import parts
 from medtest.results.records_io import Records
@@ -41,13 +43,22 @@ def oracle_in(folder: Path) -> Oracle:
         loaded = info.load()
         oracle: Oracle = loaded(loaded.Settings(**deep_merge(defaults, given)), primary=Criterion(**block["primary"]))
         oracle.relations = {name: str(one["relation"]) for name, one in content["relations"].items()}
-        there = parts("relations")
-        oracle.effects = {name: there[part].load().effects for name, part in oracle.relations.items() if part in there}
+        oracle.effects = _effects(oracle.relations)
     except OSError as error:
         raise OutputProblem(f"{folder.name}/{_SUITE_FILE} cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise OutputProblem(f"{folder.name}/{_SUITE_FILE} describes no oracle that is installed: {error!r}") from error
     return oracle
+
+
+def _effects(relations: Mapping[str, str]) -> dict[str, frozenset[str]]:
+    """Return what relations say that they do to a picture, by id; those that cannot be loaded here are left out."""
+    there = parts("relations")
+    found: dict[str, frozenset[str]] = {}
+    for name, part in relations.items():
+        with suppress(KeyError, MedtestError):
+            found[name] = there[part].load().effects
+    return found
 
 
 def rejudged_records(records: Records, oracle: Oracle) -> Records:
