@@ -50,8 +50,10 @@ LAYERS: dict[str, int] = {
     "study": 7,
     "tracking": 8,
     "report": 8,
-    "cli": 9,
-    "__main__": 10,
+    "result": 9,
+    "runs": 9,
+    "cli": 10,
+    "__main__": 11,
 }
 FOUR_PARTS = {"seeds", "relations", "systems", "oracles"}
 LAZY_ALLOWED = {

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from medtest import signals
 from medtest.cli.plan_view import console, duration
-from medtest.errors import ExitCode, FolderInUse, MedtestError, NotTracked, UserMistakes
+from medtest.errors import ExitCode, NotTracked
 from medtest.paths import path_from_here
+from medtest.runs import execute
 from medtest.suite.model import Invocation, Suite
-from medtest.suite.outline import write_timings
 
 if TYPE_CHECKING:
     from medtest.report.finish import Finished
@@ -24,9 +21,6 @@ if TYPE_CHECKING:
     from medtest.suite.compose import Loaded
     from medtest.systems.answering.judge import Readings
     from medtest.tracking import Parents
-
-_TIMED_CASES = 50
-"""A run of fewer cases says more about loading than about a case."""
 
 _VERDICT: dict[ExitCode, str] = {
     ExitCode.GATE_NOT_HELD: "a gate is not held",
@@ -68,11 +62,6 @@ def run_and_finish(
     Raises:
         MedtestError: The run could not be made; what was finished before is kept.
     """
-    from medtest.cli.judging import judged
-    from medtest.report.finish import finish
-    from medtest.runner import run_suite
-    from medtest.runner.progress import choose_progress
-
     out, suite = console(), loaded.suite
     said: list[str] = []
 
@@ -80,66 +69,14 @@ def run_and_finish(
         out.print(line, markup=False)
         said.append(line)
 
-    check_reference(suite, invocation)
-    if loaded.view:
-        _check_items(suite, invocation)
-    signals.phase("run")
-    progress = choose_progress(quiet=invocation.quiet)
-    with ExitStack() as locks:
-        locks.callback(progress.close)
-        try:
-            outcome = run_suite(
-                loaded.own, invocation, progress=progress, hold=locks, announce=announced, judged=loaded.view
-            )
-            _keep_timing(invocation, outcome)
-            readings: dict[str, Readings] = {}
-            if not outcome.interrupted:
-                signals.phase("tables")
-            if loaded.judge is not None and not outcome.interrupted:
-                readings, outcome = judged(loaded.judge, invocation, outcome, out)
-            ended = finish(
-                suite,
-                invocation,
-                outcome,
-                view=loaded.view,
-                own=loaded.own,
-                readings=readings,
-                parents=parents,
-                sweep=sweep,
-                phase=progress.phase,
-            )
-        except (UserMistakes, FolderInUse):
-            raise  # nothing was run
-        except MedtestError as error:
-            _note_failure(suite, invocation, error, parents=parents, sweep=sweep)
-            raise
-    _tell(out, suite, invocation, outcome, ended, said)
-    return Ended(code=ended.code, note=ended.note, parents=ended.parents)
+    def read(outcome: RunOutcome) -> tuple[dict[str, Readings], RunOutcome]:
+        from medtest.cli.judging import judged
 
+        return judged(loaded.judge, invocation, outcome, out) if loaded.judge is not None else ({}, outcome)
 
-def check_reference(suite: Suite, invocation: Invocation) -> None:
-    """Complain of a reference that does not exist before anything is run.
-
-    Raises:
-        UserMistakes: ``reference=`` names no system and no folder, or the suite is of another kind.
-    """
-    if invocation.reference is not None:
-        from medtest.report.reference_system import find_reference
-
-        own = {plan.id: invocation.home for plan in suite.systems}
-        find_reference(invocation.reference, suite=suite, home=invocation.home, folders=own)
-
-
-def _check_items(suite: Suite, invocation: Invocation) -> None:
-    """Complain of questions that nobody asks where the command line judges otherwise; the run checks the suite's own.
-
-    Raises:
-        UserMistakes: The oracle of a view speaks of such a question.
-    """
-    items = {item for source in suite.build_seeds(invocation.data) for ref in source.refs() for item in ref.items}
-    mistakes = suite.build_oracle().unknown_items(items)
-    if mistakes:
-        raise UserMistakes(mistakes)
+    done = execute(loaded, invocation, announce=announced, judge=read, parents=parents, sweep=sweep)
+    _tell(out, suite, invocation, done.outcome, done.finished, said)
+    return Ended(code=done.finished.code, note=done.finished.note, parents=done.finished.parents)
 
 
 def close_parents(home: Path, parents: Parents, *, failed: bool) -> bool:
@@ -151,25 +88,6 @@ def close_parents(home: Path, parents: Parents, *, failed: bool) -> bool:
     except NotTracked:
         return False
     return True
-
-
-def _note_failure(
-    suite: Suite, invocation: Invocation, error: MedtestError, *, parents: Parents | None, sweep: bool
-) -> None:
-    """Mark the invocation FAILED in MLflow; the error itself is what the user reads."""
-    if not invocation.track:
-        return
-    from medtest.report.tracked import track_failure
-
-    with contextlib.suppress(NotTracked):  # the first job of a sweep has no parents to leave open: it ends its own
-        track_failure(suite, invocation, type(error).__name__, parents=parents, sweep=sweep and parents is not None)
-
-
-def _keep_timing(invocation: Invocation, outcome: RunOutcome) -> None:
-    executed = sum(system.cases_executed for system in outcome.systems)
-    if executed >= _TIMED_CASES and not outcome.interrupted:
-        names = [system.record_name for system in outcome.systems if system.cases_executed]
-        write_timings(invocation.home, names, 1000.0 * outcome.running_seconds / executed)
 
 
 # --- what is printed ----------------------------------------------------------------------------------------------

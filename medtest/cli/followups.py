@@ -47,8 +47,8 @@ def make(
 ) -> None:
     """Make a suite's follow-ups: medtest followups make suite=polyp_seg limit=10."""
     from medtest.cli.images import split_tokens
-    from medtest.cli.jobs import invocation_of
     from medtest.followups import make_followups
+    from medtest.runs import invocation_of
     from medtest.suite.compose import load
 
     console = Console(highlight=False)

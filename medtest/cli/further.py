@@ -82,7 +82,7 @@ def run(request: FurtherRequest, *, config_dirs: Sequence[Path], threads: int | 
         UserMistakes: Something cannot be used; nothing was trained.
         MedtestError: Training could not be done; what was finished is kept.
     """
-    from medtest.cli.jobs import invocation_of
+    from medtest.runs import invocation_of
     from medtest.suite.compose import needs_data
     from medtest.training.further.engine import precision_of
     from medtest.training.further.networks import check_family, open_start

@@ -41,7 +41,7 @@ def run_labels(
         UserMistakes: Something cannot be used; nothing was trained.
         MedtestError: Training could not be done; what was finished is kept.
     """
-    from medtest.cli.jobs import invocation_of
+    from medtest.runs import invocation_of
     from medtest.training.classification.recipes import load_recipe
     from medtest.training.further.networks import open_start
 

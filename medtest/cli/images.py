@@ -14,10 +14,10 @@ from PIL import Image as PillowImage
 from rich.console import Console
 
 from medtest.cases import SERIES_KINDS, PreparedSeed, SeedRef
-from medtest.cli.jobs import invocation_of
 from medtest.cli.sheet import draw_sheet, save_sheet
 from medtest.errors import Mistake, OutputProblem, UserMistakes, nearest_name
 from medtest.preparation import prepare
+from medtest.runs import invocation_of
 from medtest.seeds.base import SeedSource
 from medtest.suite.compose import Loaded, load
 from medtest.suite.model import Invocation, Suite

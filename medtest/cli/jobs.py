@@ -6,7 +6,6 @@ import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
@@ -15,14 +14,14 @@ from rich.table import Table
 from medtest import signals
 from medtest.cli.bootstrap import DEFECT, tell_defect
 from medtest.cli.plan_view import console, plan_view
-from medtest.cli.typed import job_tokens, typed_command, without_keys
 from medtest.errors import SEVERITY_ORDER, ExitCode, MedtestError, UserMistakes
 from medtest.paths import home
+from medtest.runs import check_reference, invocation_of
 from medtest.suite.checks import NOTHING
 from medtest.suite.compose import Loaded, needs_data, settle, task_overrides
 from medtest.suite.hydra_source import ConfigFolders
-from medtest.suite.model import Invocation, KeptFollowUps
-from medtest.systems.asking import BudgetLimits
+from medtest.suite.model import Invocation
+from medtest.suite.typed_command import job_tokens, typed_command, without_keys
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -142,7 +141,6 @@ class HydraJob:
             return JobResult(label=label, code=int(ExitCode.OK), status="not run", note="it needs data=PATH")
         invocation = self._invocation(loaded, hydra)
         if loaded.options.plan:
-            from medtest.cli.finish import check_reference
             from medtest.suite.outline import outline
 
             check_reference(loaded.suite, invocation)
@@ -177,48 +175,6 @@ def _by_who(needed: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
 
 def _names_model(hydra: Any) -> bool:
     return any(override.startswith("model=") for override in task_overrides(hydra))
-
-
-def invocation_of(loaded: Loaded, command: str = "", *, sweep_command: str = "") -> Invocation:
-    """Return how a call runs its suite.
-
-    Args:
-        loaded: The suite and its options.
-        command: The command of this run, for its report.
-        sweep_command: The command of the sweep that it is a job of.
-    """
-    options = loaded.options
-    if loaded.suite.privacy.seed_ids == "hashed":  # the command stands in reports and in MLflow
-        command, sweep_command = (re.sub(r"seed:[^,'\"\]]*", "seed:…", text) for text in (command, sweep_command))
-    return Invocation(
-        home=home(),
-        data=None if options.data is None else Path(options.data).expanduser().resolve(),
-        limit=options.limit,
-        only=loaded.selection,
-        device="cuda:0" if options.device == "cuda" else options.device,
-        workers=options.workers,
-        threads=options.threads,
-        batch_size=options.batch_size,
-        batch_seconds=options.batch_seconds,
-        fresh=options.fresh,
-        tracking_uri=options.tracking.uri,
-        track=options.track and options.tracking.enabled,
-        quiet=options.quiet,
-        command=command,
-        sweep_command=sweep_command,
-        kept=_kept(loaded),
-        reference=options.reference,
-        budget=BudgetLimits(max_usd=options.budget.max_usd, max_calls=options.budget.max_calls),
-        cache=options.cache,
-    )
-
-
-def _kept(loaded: Loaded) -> KeptFollowUps | None:
-    if loaded.options.followups != "store":
-        return None
-    from medtest.followups import StoredFollowUps
-
-    return StoredFollowUps.of(loaded.suite, home())
 
 
 def gravest(codes: Iterable[int]) -> int:

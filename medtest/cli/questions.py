@@ -9,12 +9,12 @@ from rich.console import Console
 
 from medtest.cases import SOURCE, Ask, Seed
 from medtest.cli.images import split_tokens
-from medtest.cli.jobs import invocation_of
 from medtest.errors import Mistake, UserMistakes
 from medtest.results.records_io import read_table
 from medtest.results.wanted import RUN_FILE, Wanted
 from medtest.runner.export import check_privacy
 from medtest.runner.folder import output_problems, writing_text
+from medtest.runs import invocation_of
 from medtest.suite.compose import Loaded, load
 from medtest.systems.adapters.image_files import write_image
 from medtest.vqa.question_files import QuestionRow, to_development, to_submission

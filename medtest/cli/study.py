@@ -46,9 +46,9 @@ def make(
     """Draw source and follow-up pairs (or single frames) and write a study's folder."""
     from medtest.cli.bar import bar
     from medtest.cli.images import split_tokens
-    from medtest.cli.jobs import invocation_of
     from medtest.cli.own_keys import own_keys
     from medtest.paths import home
+    from medtest.runs import invocation_of
     from medtest.study.make import make_study
     from medtest.study.options import KEYS, review_options, study_options
     from medtest.suite.compose import load

@@ -74,6 +74,7 @@ class Dispatcher:
         callbacks: What to call.
         ahead: Tasks that a worker may have at a time; above 1 only where it works on several at once.
         gently: On a stop, let workers end what is under way (calls that are paid for) instead of killing them.
+        worker: What the workers are: processes, or threads of this one.
 
     Attributes:
         notices: Lines for the user.
@@ -95,6 +96,7 @@ class Dispatcher:
         callbacks: Callbacks,
         ahead: int = 1,
         gently: bool = False,
+        worker: type[Worker] = Worker,
     ) -> None:
         self._job = job
         self._tasks = tasks
@@ -104,6 +106,7 @@ class Dispatcher:
         self._call = callbacks
         self._ahead = ahead
         self._gently = gently
+        self._worker = worker
         self._inbox: queue.SimpleQueue[tuple[Worker, Message]] = queue.SimpleQueue()
         self._workers: list[Worker] = []
         self._crashes: dict[tuple[int, Place], int] = {}
@@ -191,7 +194,7 @@ class Dispatcher:
         active = sum(not worker.retired for worker in self._workers)
         idle = sum(not worker.tasks and not worker.retired for worker in self._workers)
         while active < self._wanted and (len(self._again) > idle or not self._exhausted):
-            worker = Worker(self._job, self._inbox)
+            worker = self._worker(self._job, self._inbox)
             worker.deadline = time.monotonic() + self._limits.open_seconds
             self._workers.append(worker)
             active, idle = active + 1, idle + 1

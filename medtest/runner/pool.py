@@ -54,6 +54,10 @@ class Worker:
         self.retired = False
         self.first_memory: int | None = None
         self._inbox = inbox
+        self._begin(job)
+
+    def _begin(self, job: Any) -> None:
+        """Start the process and tell it what it is for."""
         self._log = tempfile.TemporaryFile(prefix="medtest-worker-")  # noqa: SIM115 - closed with the worker
         self._process = self._start(job.threads)
         self._send(job)

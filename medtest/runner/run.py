@@ -24,6 +24,7 @@ from medtest.runner.layout import Layout, choose_layout, device_is_certain
 from medtest.runner.ledger import Places, RecordLedger
 from medtest.runner.messages import Job, StripTask, Task, Told, UnitTask
 from medtest.runner.outcome import Count, Limits, Progress, RunOutcome, SystemOutcome
+from medtest.runner.pool import Worker
 from medtest.runner.prepared import PreparedRun, prepare_run
 from medtest.runner.progress import choose_progress
 from medtest.runner.shards import Code
@@ -177,6 +178,7 @@ class _Run:
             job=self._job(device or "auto"),
             ahead=_AHEAD if at_once else 1,
             gently=bool(asked),
+            worker=self._worker_class(),
             tasks=self._unit_tasks(),
             batch_seconds=self.invocation.batch_seconds,
             limits=self.limits,
@@ -211,6 +213,13 @@ class _Run:
         for system, folder in zip(self.prepared.systems, self.prepared.folders, strict=True):
             if isinstance(system, AskingSystem) and (said := system.account(folder)):
                 self.notices.append(said)
+
+    def _worker_class(self) -> type[Worker]:
+        if not any(type(system).in_process for system in self.prepared.systems):
+            return Worker
+        from medtest.runner.local import LocalWorker
+
+        return LocalWorker
 
     def outcome(self, seconds: float) -> RunOutcome:
         """Write the last files and say what became of everything."""
@@ -261,7 +270,8 @@ class _Run:
     def _choose(self, device: str) -> Layout:
         units = int(np.any([ledger.units_to_do() for ledger in self.ledgers], axis=0).sum())
         asking = any(isinstance(system, AskingSystem) for system in self.prepared.systems)
-        workers = 1 if asking else self.invocation.workers  # one gate before each server, one ledger
+        alone = asking or any(type(system).in_process for system in self.prepared.systems)
+        workers = 1 if alone else self.invocation.workers  # one gate before each server, one ledger; one such object
         self.layout = choose_layout(device=device, units=units, workers=workers, threads=self.invocation.threads)
         return self.layout
 

@@ -28,10 +28,12 @@ class Session:
     Args:
         job: What it is for.
         send: Puts a message into the pipe to the parent.
+        own_process: Whether the process is the worker's alone, so that it may say how many threads torch uses.
     """
 
-    def __init__(self, job: Job, send: Callable[[Message], None]) -> None:
+    def __init__(self, job: Job, send: Callable[[Message], None], *, own_process: bool = True) -> None:
         self._job = job
+        self._own_process = own_process
         self._send = send
         self._process = psutil.Process()
         cv2.setNumThreads(1)
@@ -58,7 +60,7 @@ class Session:
                 self._send(Failed(_portable(error, f"The system {system.record_name!r} cannot be loaded")))
                 return False
         torch = sys.modules.get("torch")
-        if torch is not None and device == "cpu":
+        if torch is not None and device == "cpu" and self._own_process:
             torch.set_num_threads(job.threads)
         names = ShownNames(job.hash_key)
         maker = RowMaker(
@@ -101,14 +103,18 @@ class Session:
         self._send(Done(task.index, self._memory(), errors))
 
     def close(self) -> None:
-        """Close the systems and end."""
+        """Close the systems and end the process."""
+        self.close_systems()
+        sys.stdout.flush()
+        os._exit(0)
+
+    def close_systems(self) -> None:
+        """Close the systems, once no task is left."""
         if self._asking is not None:
             self._asking.close()
         for system in self._systems:
             with suppress(Exception):  # all records are safe; a system that fails to close harms nobody
                 system.close()
-        sys.stdout.flush()
-        os._exit(0)
 
     def _memory(self) -> int:
         return int(self._process.memory_info().rss)

@@ -84,7 +84,8 @@ def holds_key(token: str) -> bool:
     return "key_variable" in token or bool(SECRET_NAMES.search(token))
 
 
-def _holds_path(key: str) -> bool:
+def holds_path(key: str) -> bool:
+    """Whether the value of a key is a path, which is taken as typed."""
     return key in PATH_KEYS or key.endswith(PATH_ENDINGS)
 
 
@@ -250,7 +251,7 @@ def _as_quoted(value: str) -> str | None:
 
 def _value(key: str, value: str, *, multirun: bool) -> str:
     last = key.rpartition(".")[2]
-    if _holds_path(last) or (last in WHOLE_KEYS and not value.startswith("[")):
+    if holds_path(last) or (last in WHOLE_KEYS and not value.startswith("[")):
         return _quoted_paths(value, multirun=multirun)
     if key.partition(".")[0] in MAPS and value.startswith("{") and value.endswith("}"):
         return _quoted_mapping(value)
@@ -278,7 +279,7 @@ def _quoted_mapping(value: str) -> str:
             pieces.append(part)
     for index, piece in enumerate(pieces):
         pair = _PAIR.fullmatch(piece)
-        if pair is not None and _holds_path(pair["key"]) and not _KEEP.fullmatch(pair["value"].strip()):
+        if pair is not None and holds_path(pair["key"]) and not _KEEP.fullmatch(pair["value"].strip()):
             path = pair["value"].strip()
             pieces[index] = f"{pair['key']}: {path if _as_quoted(path) is not None else quote(path)}"
     return "{" + ",".join(pieces) + "}"

@@ -75,6 +75,7 @@ class System(Part, ABC):
         kind: What this one is asked for: ``output_kind``, or one of ``other_kinds`` as the suite's seeds need it.
         squared: Whether the suite has prepared images to a square, which is then what every system sees.
         needs_device: Whether ``device=`` matters to it.
+        in_process: Whether it is an object of the calling program, which no other process can have.
         shown: What it is called in records where the user named it, or brought it; "" for its own name.
         classes: Of kind ``label``: what its scores stand for, in their order; None where they are the seeds' classes in
             the seeds' order.
@@ -87,6 +88,7 @@ class System(Part, ABC):
     output_kind: ClassVar[str] = "mask"
     other_kinds: ClassVar[frozenset[str]] = frozenset()
     needs_device: ClassVar[bool] = False
+    in_process: ClassVar[bool] = False
 
     def __init__(self, name: str, settings: Any) -> None:
         self.name = name

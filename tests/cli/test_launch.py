@@ -13,7 +13,7 @@ import pytest
 from medtest.cli.bootstrap import DEFECT, opencv_advice
 from medtest.cli.jobs import gravest
 from medtest.cli.launch import main
-from medtest.cli.typed import job_tokens, typed_command
+from medtest.suite.typed_command import job_tokens, typed_command
 
 ROOT = Path(__file__).parents[2]
 HEAVY = (

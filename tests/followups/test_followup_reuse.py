@@ -95,7 +95,7 @@ def test_what_is_damaged_or_unknown_is_made(store: Path, tmp_path: Path) -> None
 
 
 def test_the_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from medtest.cli.jobs import invocation_of
+    from medtest.runs import invocation_of
     from medtest.suite.compose import load
 
     monkeypatch.setenv("MEDTEST_HOME", str(tmp_path))

@@ -1,0 +1,92 @@
+"""A worker in the calling program's own process, for systems that no other process can have."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from typing import Any
+
+import cv2
+
+from medtest.runner.messages import Begin, Gone, Job, Message
+from medtest.runner.pool import Worker
+from medtest.runner.session import Session
+
+_PATIENCE = 5.0
+"""Seconds for which the end of a call is waited for; then it is left to itself, and nobody hears of it."""
+
+
+class LocalWorker(Worker):
+    """Does a worker's work in a thread: nothing it calls can be killed, so it has no deadline.
+
+    A kill lets what is under way end and starts nothing further. It uses as many threads of torch as the program does.
+
+    Args:
+        job: What it is for.
+        inbox: Takes messages, as of :class:`~medtest.runner.pool.Worker`.
+    """
+
+    def _begin(self, job: Job) -> None:
+        self._todo: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._killed = False
+        self._thread = threading.Thread(target=self._work, args=(job,), name="medtest-local", daemon=True)
+        self._thread.start()
+
+    @property
+    def deadline(self) -> float | None:
+        """None: nothing here can be stopped."""
+        return None
+
+    @deadline.setter
+    def deadline(self, _: float | None) -> None:
+        return
+
+    @property
+    def pid(self) -> int:
+        """Process id of the program."""
+        return os.getpid()
+
+    def _work(self, job: Job) -> None:
+        threads = cv2.getNumThreads()
+        session = Session(job, self._tell, own_process=False)
+        try:
+            if session.open():
+                while not self._killed and (task := self._todo.get()) is not None:
+                    session.run(task)
+                session.close_systems()
+        except _Killed:
+            session.close_systems()
+        finally:
+            cv2.setNumThreads(threads)
+            self._inbox.put((self, Gone()))
+
+    def _tell(self, message: Message) -> None:
+        if self._killed:
+            raise _Killed
+        if not isinstance(message, Begin):  # what begins has a time limit
+            self._inbox.put((self, message))
+
+    def _send(self, thing: Any) -> None:
+        self._todo.put(thing)
+
+    def kill(self) -> None:
+        """Let nothing further begin."""
+        self._killed = True
+        self._todo.put(None)
+
+    def end(self, *, patience: float = 0.0) -> None:
+        """Wait for the end of what is under way."""
+        self._thread.join(timeout=max(patience, _PATIENCE))
+
+    def death(self) -> str:
+        """Return how it ended."""
+        return "ended"
+
+    def last_words(self) -> str:
+        """Return nothing: what it wrote went where the program writes."""
+        return ""
+
+
+class _Killed(BaseException):
+    """Ends the work between two batches."""

@@ -1,0 +1,431 @@
+"""The door: a checked suite is run, its folders are finished, and what came out is given back.
+
+The command line (:mod:`medtest.cli.finish`) and :func:`medtest.run` both come through :func:`execute`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from medtest import signals
+from medtest.errors import FolderInUse, MedtestError, Mistake, NotTracked, UserMistakes
+from medtest.paths import home as default_home
+from medtest.suite.compose import Loaded, load
+from medtest.suite.model import Invocation, KeptFollowUps, Suite
+from medtest.suite.outline import write_timings
+from medtest.systems.asking import BudgetLimits
+
+if TYPE_CHECKING:
+    from medtest.plugins import PartInfo
+    from medtest.report.finish import Finished
+    from medtest.result import Result
+    from medtest.runner import Progress, RunOutcome
+    from medtest.suite.model import PartPlan
+    from medtest.systems.answering.judge import Readings
+    from medtest.systems.base import System
+    from medtest.tracking import Parents
+
+_TIMED_CASES = 50
+"""A run of fewer cases says more about loading than about a case."""
+_STAND_IN = "callable"
+"""The system that a suite is composed with where the program gives one of its own."""
+_BARE = re.compile(r"[A-Za-z_][\w.-]*")
+
+Reader: TypeAlias = "Callable[[RunOutcome], tuple[dict[str, Readings], RunOutcome]]"
+"""Reads answers that the parser could not, after a run: what it read by system, and the outcome with what it says."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Completed:
+    """What became of a run.
+
+    Attributes:
+        outcome: What the runner gave.
+        finished: What was made of it: tables, reports, gates, the exit code.
+    """
+
+    outcome: RunOutcome
+    finished: Finished
+
+
+@dataclass(frozen=True)
+class Model:
+    """A function or an object of this program as a system under test.
+
+    Attributes:
+        given: Takes one uint8 RGB image, H×W×3, and gives what a system answers: for segmentation a map (bool, float
+            in [0, 1] or uint8), for labels a number for each class, for restoration an image. Or an instance of a
+            subclass of :class:`medtest.systems.base.System`.
+        name: What records, folders and tables call it; the function's own name by default.
+        fingerprint: What it is, in your words (a version, a hash of its weights). Under the same words finished cases
+            are not run again; without them no result is used again.
+        batch: It takes B×H×W×3 and gives B answers.
+        gives: Where labels are asked for: ``probability``, ``logits`` or ``classes``.
+        classes: Where labels are asked for: names of the classes in the order of its scores; None for the seeds' order.
+        multi: Where labels are asked for: several may be true at once.
+    """
+
+    given: Callable[..., Any] | System
+    name: str = ""
+    fingerprint: str = ""
+    batch: bool = False
+    gives: Literal["probability", "logits", "classes"] = "probability"
+    classes: Sequence[str] | None = None
+    multi: bool = False
+
+    def plan(self) -> PartPlan:
+        """Return it as a system of a suite.
+
+        Raises:
+            UserMistakes: It is neither a function nor a system, or its name cannot be one.
+        """
+        from medtest.plugins import PartInfo
+        from medtest.suite.model import PartPlan
+        from medtest.systems.adapters.in_memory import ObjectSettings, ObjectSystem
+        from medtest.systems.base import System
+        from medtest.systems.naming import clean, refused
+
+        if isinstance(self.given, type) or not (isinstance(self.given, System) or callable(self.given)):
+            raise _mistake("systems", repr(self.given)[:80], "a function, an object that can be called, or a system")
+        name = self.name or clean(getattr(self.given, "__name__", type(self.given).__name__))
+        if allowed := refused(name):
+            raise _mistake("systems", name[:80], allowed)
+        settings = ObjectSettings(
+            given=self.given,
+            identity=self.fingerprint,
+            batch=self.batch,
+            gives=self.gives,
+            classes=None if self.classes is None else list(self.classes),
+            multi=self.multi,
+        )
+        info: PartInfo = PartInfo(
+            family="systems",
+            name="in_memory",
+            target=f"{ObjectSystem.__module__}:{ObjectSystem.__qualname__}",
+            summary="A function or an object of the program that runs the suite.",
+        )
+        return PartPlan(id=name, info=info, settings=settings, shown=name)
+
+
+Given: TypeAlias = "str | Model | Callable[..., Any] | System"
+Systems: TypeAlias = "Given | Sequence[Given] | Mapping[str, Mapping[str, Any] | Model | Callable[..., Any] | System]"
+
+
+def run(
+    suite: str | Path,
+    systems: Systems | None = None,
+    *,
+    relations: Sequence[str] | Mapping[str, Mapping[str, Any]] | None = None,
+    limit: int | None = None,
+    only: str | Sequence[str] | None = None,
+    data: str | Path | None = None,
+    fingerprint: str = "",
+    home: str | Path | None = None,
+    overrides: Sequence[str] = (),
+    quiet: bool = True,
+    **options: Any,
+) -> Result:
+    """Run a suite and return what came out, as ``medtest run`` does.
+
+    Args:
+        suite: A suite's name (``"polyp_seg"``), or the path of its YAML file.
+        systems: A name that ``model=`` takes; a function or an object of this program (:class:`Model` says more of
+            it); several of those in a list; or a mapping of names to settings, functions or objects. None takes the
+            suite's own.
+        relations: Names of the suite's relations that are run, or those with settings of theirs; None for all.
+        limit: First N seeds of each data set.
+        only: Part of the plan, as ``"relation:blur,severity:3"``.
+        data: The folder of your images, where the suite needs one.
+        fingerprint: What the only function or object is, as :attr:`Model.fingerprint`.
+        home: Folder that holds ``outputs/`` and ``mlruns/``; ``MEDTEST_HOME`` or the working directory by default.
+        overrides: Anything else as one types it: ``["oracles.primary.threshold=0.5", "prepare.size=256"]``.
+        quiet: Show no progress.
+        options: Further options of a run by their names: ``device``, ``workers``, ``batch_size``, ``fresh``, ``track``.
+
+    Returns:
+        Records, tables, report, gates. A gate that is not held and cases that are errors are no exceptions: see
+        :attr:`Result.code`.
+
+    Raises:
+        UserMistakes: Everything that is wrong with the suite and the arguments, at once.
+        MedtestError: The run could not be made; what was finished before is kept.
+        KeyboardInterrupt: It was stopped; the same call goes on from there.
+    """
+    from medtest.result import Result
+
+    typed, models = _of_systems(systems, fingerprint)
+    typed += [*_of_relations(relations)]
+    plain = {"limit": limit, "only": only, "data": data, "quiet": quiet, **options}
+    typed += [_override(key, value) for key, value in plain.items() if value is not None]
+    typed += overrides
+    loaded = load(suite, typed)
+    command = ""
+    if models:
+        loaded = _with_models(loaded, models)
+    else:
+        from medtest.suite.typed_command import typed_command
+
+        hide = loaded.suite.privacy.seed_ids == "hashed"
+        command = typed_command("medtest run", [f"suite={suite}", *typed], hide_paths=hide)
+    place = default_home() if home is None else Path(home).expanduser().resolve()
+    said: list[str] = []
+    completed = execute(loaded, invocation_of(loaded, command, home=place), announce=said.append)
+    if completed.outcome.interrupted:
+        raise KeyboardInterrupt(completed.finished.note)
+    return Result(suite=loaded.suite, outcome=completed.outcome, finished=completed.finished)
+
+
+def execute(
+    loaded: Loaded,
+    invocation: Invocation,
+    *,
+    progress: Progress | None = None,
+    announce: Callable[[str], None] | None = None,
+    judge: Reader | None = None,
+    parents: Parents | None = None,
+    sweep: bool = False,
+) -> Completed:
+    """Run a suite, write tables, report and MLflow under the folders' locks.
+
+    The folder's records follow the suite's own oracle; tables and report the one that was asked for.
+
+    Args:
+        loaded: The checked suite.
+        invocation: How it is run.
+        progress: Who wants to know how far it is; chosen by ``invocation.quiet`` by default.
+        announce: Is told what the systems say of themselves before anything is run.
+        judge: Reads what the parser could not, before the tables.
+        parents: MLflow's parent runs that an earlier job of the sweep made.
+        sweep: Whether this is a job of a sweep.
+
+    Raises:
+        MedtestError: The run could not be made; what was finished before is kept.
+    """
+    from medtest.report.finish import finish
+    from medtest.runner import run_suite
+    from medtest.runner.progress import choose_progress
+
+    suite = loaded.suite
+    check_reference(suite, invocation)
+    if loaded.view:
+        _check_items(suite, invocation)
+    signals.phase("run")
+    shown = progress if progress is not None else choose_progress(quiet=invocation.quiet)
+    with ExitStack() as locks:
+        locks.callback(shown.close)
+        try:
+            outcome = run_suite(
+                loaded.own, invocation, progress=shown, hold=locks, announce=announce, judged=loaded.view
+            )
+            _keep_timing(invocation, outcome)
+            readings: dict[str, Readings] = {}
+            if not outcome.interrupted:
+                signals.phase("tables")
+                if judge is not None:
+                    readings, outcome = judge(outcome)
+            finished = finish(
+                suite,
+                invocation,
+                outcome,
+                view=loaded.view,
+                own=loaded.own,
+                readings=readings,
+                parents=parents,
+                sweep=sweep,
+                phase=shown.phase,
+            )
+        except (UserMistakes, FolderInUse):
+            raise  # nothing was run
+        except MedtestError as error:
+            _note_failure(suite, invocation, error, parents=parents, sweep=sweep)
+            raise
+    return Completed(outcome=outcome, finished=finished)
+
+
+def invocation_of(
+    loaded: Loaded, command: str = "", *, sweep_command: str = "", home: Path | None = None
+) -> Invocation:
+    """Return how a call runs its suite.
+
+    Args:
+        loaded: The suite and its options.
+        command: The command of this run, for its report.
+        sweep_command: The command of the sweep that it is a job of.
+        home: Folder that holds ``outputs/`` and ``mlruns/``; the default one if None.
+    """
+    options = loaded.options
+    place = default_home() if home is None else home
+    if loaded.suite.privacy.seed_ids == "hashed":  # the command stands in reports and in MLflow
+        command, sweep_command = (re.sub(r"seed:[^,'\"\]]*", "seed:…", text) for text in (command, sweep_command))
+    return Invocation(
+        home=place,
+        data=None if options.data is None else Path(options.data).expanduser().resolve(),
+        limit=options.limit,
+        only=loaded.selection,
+        device="cuda:0" if options.device == "cuda" else options.device,
+        workers=options.workers,
+        threads=options.threads,
+        batch_size=options.batch_size,
+        batch_seconds=options.batch_seconds,
+        fresh=options.fresh,
+        tracking_uri=options.tracking.uri,
+        track=options.track and options.tracking.enabled,
+        quiet=options.quiet,
+        command=command,
+        sweep_command=sweep_command,
+        kept=_kept(loaded, place),
+        reference=options.reference,
+        budget=BudgetLimits(max_usd=options.budget.max_usd, max_calls=options.budget.max_calls),
+        cache=options.cache,
+    )
+
+
+def _kept(loaded: Loaded, home: Path) -> KeptFollowUps | None:
+    if loaded.options.followups != "store":
+        return None
+    from medtest.followups import StoredFollowUps
+
+    return StoredFollowUps.of(loaded.suite, home)
+
+
+def check_reference(suite: Suite, invocation: Invocation) -> None:
+    """Complain of a reference that does not exist before anything is run.
+
+    Raises:
+        UserMistakes: ``reference=`` names no system and no folder, or the suite is of another kind.
+    """
+    if invocation.reference is not None:
+        from medtest.report.reference_system import find_reference
+
+        own = {plan.id: invocation.home for plan in suite.systems}
+        find_reference(invocation.reference, suite=suite, home=invocation.home, folders=own)
+
+
+def _check_items(suite: Suite, invocation: Invocation) -> None:
+    """Complain of questions that nobody asks where the command line judges otherwise; the run checks the suite's own.
+
+    Raises:
+        UserMistakes: The oracle of a view speaks of such a question.
+    """
+    items = {item for source in suite.build_seeds(invocation.data) for ref in source.refs() for item in ref.items}
+    mistakes = suite.build_oracle().unknown_items(items)
+    if mistakes:
+        raise UserMistakes(mistakes)
+
+
+def _note_failure(
+    suite: Suite, invocation: Invocation, error: MedtestError, *, parents: Parents | None, sweep: bool
+) -> None:
+    """Mark the invocation FAILED in MLflow; the error itself is what the user reads."""
+    if not invocation.track:
+        return
+    from medtest.report.tracked import track_failure
+
+    with contextlib.suppress(NotTracked):  # the first job of a sweep has no parents to leave open: it ends its own
+        track_failure(suite, invocation, type(error).__name__, parents=parents, sweep=sweep and parents is not None)
+
+
+def _keep_timing(invocation: Invocation, outcome: RunOutcome) -> None:
+    executed = sum(system.cases_executed for system in outcome.systems)
+    if executed >= _TIMED_CASES and not outcome.interrupted:
+        names = [system.record_name for system in outcome.systems if system.cases_executed]
+        write_timings(invocation.home, names, 1000.0 * outcome.running_seconds / executed)
+
+
+# --- arguments ----------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Chosen:
+    names: list[str] = field(default_factory=list)
+    settings: list[str] = field(default_factory=list)
+    models: list[Model] = field(default_factory=list)
+
+
+def _of_systems(systems: Systems | None, fingerprint: str) -> tuple[list[str], list[Model]]:
+    """Return the systems as one types them, and those that are objects of this program."""
+    if systems is None:
+        return [], []
+    chosen = _Chosen()
+    if isinstance(systems, Mapping):
+        for name, what in systems.items():
+            if isinstance(what, Mapping):
+                chosen.names.append(name)
+                chosen.settings += [_override(f"systems.{name}.{key}", value) for key, value in what.items()]
+            else:
+                model = what if isinstance(what, Model) else Model(what)
+                chosen.models.append(replace(model, name=name))
+    else:
+        for given in systems if isinstance(systems, list | tuple) else (systems,):
+            if isinstance(given, str):
+                chosen.names.append(given)
+            else:
+                chosen.models.append(given if isinstance(given, Model) else Model(given))
+    if fingerprint:
+        if len(chosen.models) != 1:
+            raise _mistake("fingerprint", fingerprint[:80], "one function or object; for several, Model(fingerprint=…)")
+        chosen.models = [replace(chosen.models[0], fingerprint=fingerprint)]
+    names = [*chosen.names, *([_STAND_IN] if chosen.models else [])]
+    typed = names[0] if len(names) == 1 else f"[{','.join(names)}]"
+    return [f"model={typed}", *chosen.settings], chosen.models
+
+
+def _of_relations(relations: Sequence[str] | Mapping[str, Mapping[str, Any]] | None) -> list[str]:
+    if relations is None:
+        return []
+    named = [relations] if isinstance(relations, str) else list(relations)
+    settings = relations.items() if isinstance(relations, Mapping) else ()
+    of_each = [_override(f"relations.{name}.{key}", value) for name, given in settings for key, value in given.items()]
+    return [f"relations=[{','.join(named)}]", *of_each]
+
+
+def _with_models(loaded: Loaded, models: Sequence[Model]) -> Loaded:
+    """Return what was loaded with objects of this program in place of their stand-in."""
+    plans = [model.plan() for model in models]
+    others = [plan for plan in loaded.suite.systems if plan.id != _STAND_IN]
+    names = [plan.id for plan in (*others, *plans)]
+    again = sorted({name for name in names if names.count(name) > 1})
+    if again:
+        raise _mistake("systems", f"{', '.join(again)} twice", "a name of its own for each", "Model(…, name=…)")
+    from medtest.suite.composed import with_composed
+
+    def filled(suite: Suite) -> Suite:
+        return with_composed(replace(suite, systems=(*others, *plans)))
+
+    return replace(loaded, suite=filled(loaded.suite), own=filled(loaded.own))
+
+
+def _override(key: str, value: Any) -> str:
+    """Return a key and its value as one types them."""
+    from medtest.suite.overrides import WHOLE_KEYS, holds_path
+
+    if isinstance(value, Path) or holds_path(key):
+        return f"{key}={value}"
+    if key in WHOLE_KEYS:
+        return f"{key}={value if isinstance(value, str) else ','.join(map(str, value))}"
+    return f"{key}={_literal(value)}"
+
+
+def _literal(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{key}:{_literal(one)}" for key, one in value.items()) + "}"
+    if isinstance(value, list | tuple | set | frozenset | range):
+        return "[" + ",".join(_literal(one) for one in value) + "]"
+    if isinstance(value, str) and not _BARE.fullmatch(value):
+        escaped = value.replace("'", "\\'")
+        return f"'{escaped}'"
+    return str(value)
+
+
+def _mistake(key: str, found: str, allowed: str, fix: str = "") -> UserMistakes:
+    return UserMistakes([Mistake(where="medtest.run", key=key, found=found, allowed=allowed, fix=fix)])
