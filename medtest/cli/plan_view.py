@@ -8,7 +8,7 @@ from rich.table import Table
 
 from medtest.cases import UNCHANGED
 from medtest.oracles.criteria import NO_THRESHOLD
-from medtest.results.statistics import wilson_ends
+from medtest.results.cube.intervals import wilson_ends
 from medtest.suite.outline import DEFAULT_MS, Outline, RelationOutline
 from medtest.systems.asking import Quote
 

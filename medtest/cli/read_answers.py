@@ -14,7 +14,7 @@ from rich.table import Table
 from medtest.errors import Mistake, UserMistakes
 from medtest.oracles.answer_reading import ANSWERED, clean, reading
 from medtest.oracles.answers import MOST_EVIDENCE
-from medtest.results.statistics import wilson_ends
+from medtest.results.cube.intervals import wilson_ends
 from medtest.runner.folder import writing_text
 from medtest.runner.spreadsheets import text_cell
 from medtest.vqa.answer_files import OTHER, REFUSED, RIGHT, RULES, UNPARSED, TableAnswer, beside, read_answers

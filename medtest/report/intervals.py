@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from medtest.results import efr
+from medtest.results.cube.intervals import FEW_CLUSTERS
 from medtest.results.differences import SCORE_CLUSTERS
-from medtest.results.statistics import FEW_CLUSTERS
 
 ORDER = (efr.WILSON, efr.BOOTSTRAP, efr.WILSON_CLUSTERS, SCORE_CLUSTERS)
 MARKS = {efr.WILSON: "w", efr.BOOTSTRAP: "b", efr.WILSON_CLUSTERS: "c", SCORE_CLUSTERS: "s"}

@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from medtest.cases import UNCHANGED
 from medtest.oracles.criteria import compared_columns
-from medtest.results import efr, statistics
-from medtest.results.cells import Axes, axes
+from medtest.results.cube.axes import ALL, Axes, axes
+from medtest.results.cube.intervals import percentile_interval
 from medtest.results.records_io import Records
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def alpha_sigma_table(
         records: Records of one system.
         scores: Score columns.
         against: ``truth`` and ``source``.
-        place: What :func:`medtest.results.cells.axes` gave for these records; None makes it.
+        place: What :func:`medtest.results.cube.axes.axes` gave for these records; None makes it.
         include_source: The source's quality, at scale 0, is the first point of the curves.
     """
     import pandas as pd
@@ -208,7 +208,7 @@ class _Curves:
     def rows(self) -> list[dict[str, object]]:
         """Return a row for each data set and one for all."""
         names = [(self._place.datasets[number], [number]) for number in self._present]
-        return [{"dataset": name, **self._one(numbers)} for name, numbers in [*names, (efr.ALL, self._present)]]
+        return [{"dataset": name, **self._one(numbers)} for name, numbers in [*names, (ALL, self._present)]]
 
     def _one(self, datasets: list[int]) -> dict[str, object]:
         scales = self._scales
@@ -244,7 +244,7 @@ class _Curves:
             return {}
         alphas, steps = steepest(self._scales, means)
         sigmas = self._scales[steps]
-        low, high = statistics.percentile_interval(alphas)
+        low, high = percentile_interval(alphas)
         sigma_low, sigma_high = np.quantile(sigmas, (0.025, 0.975), method="nearest")
         return {
             "alpha_low": _places(float(low)),
@@ -261,7 +261,7 @@ class _Curves:
         np.add.at(sums[:, :-1], self._cluster[inside], self._curves[inside])
         np.add.at(sums[:, -1], self._cluster[inside], 1.0)
         # float32 sums of thousands of scores keep six digits: ample for the ends of an interval
-        return self._place.resamplers[number].sums(sums.astype(np.float32)).astype(np.float64)
+        return self._place.resamplers[number].drawn(sums)
 
 
 def _places(number: float) -> float:

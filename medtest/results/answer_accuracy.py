@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from medtest.results import statistics
-from medtest.results.answer_flips import Floats, QuestionGrid, joined
+from medtest.results.answer_flips import Floats, QuestionGrid
 from medtest.results.answer_rows import SOURCE, UNCHANGED
+from medtest.results.cube.intervals import FEW_CLUSTERS, joined, percentile_interval, wilson, wilson_of_rate
+from medtest.results.cube.resampling import Resampler
 from medtest.results.published_answers import IMAGES, PublishedAccuracy, published
 from medtest.vqa.questions import by_name, in_slide_order
 from medtest.vqa.wording import NOT_RELEVANT
@@ -83,7 +84,7 @@ def relation_table(frame: pd.DataFrame) -> pd.DataFrame:
                 continue
             judged = cases[~np.isnan(grid.right[cases])]
             rate = float(grid.right[judged].mean()) if judged.size else float("nan")
-            low, high = statistics.wilson_of_rate(rate, len(np.unique(grid.image[judged])))
+            low, high = wilson_of_rate(rate, len(np.unique(grid.image[judged])))
             beside = exact[judged][~np.isnan(exact[judged])]
             rows.append(
                 {
@@ -187,7 +188,7 @@ class Resampled:
         cases = np.bincount(cell, minlength=size).astype(np.float64).reshape(shape)
         flat = (shape[0], shape[1] * shape[2])  # no image at all has nothing that -1 could be counted from
         both = np.concatenate([right.reshape(flat), cases.reshape(flat)], axis=1)
-        drawn = statistics.Resampler(len(images), "vqa accuracy").sums(both.astype(np.float32)).astype(np.float64)
+        drawn = Resampler(len(images), "vqa accuracy").sums(both.astype(np.float32)).astype(np.float64)
         source, perturbed = _accuracies(drawn.reshape(len(drawn), 2, *shape[1:]))
         observed = _accuracies(both.sum(0).reshape(1, 2, *shape[1:]))
         after, wrong = right[..., 1:].sum(2), (cases - right)[..., 1:].sum(2)
@@ -207,24 +208,24 @@ class Resampled:
         """Return the ends of the intervals of one question's ``perturbed`` and ``difference``."""
         one = self.items.index(item)
         source, perturbed = (float(mean) for mean in self.means[:, one])
-        few = min(*self.images[1:, one], *self.at_source[1:, one]) < statistics.FEW_CLUSTERS
+        few = min(*self.images[1:, one], *self.at_source[1:, one]) < FEW_CLUSTERS
         if not few:
-            drawn = statistics.percentile_interval(self.perturbed[:, one])
-            fall = statistics.percentile_interval(self.source[:, one] - self.perturbed[:, one])
+            drawn = percentile_interval(self.perturbed[:, one])
+            fall = percentile_interval(self.source[:, one] - self.perturbed[:, one])
             return _ends("perturbed", drawn) | _ends("difference", fall)
-        before = statistics.wilson_of_rate(source, self.at_source[0, one])
-        after = statistics.wilson_of_rate(perturbed, self.images[0, one])
+        before = wilson_of_rate(source, self.at_source[0, one])
+        after = wilson_of_rate(perturbed, self.images[0, one])
         return _ends("perturbed", after) | _ends("difference", joined(source, before, perturbed, after))
 
     def ends_of_mean(self, items: list[str]) -> dict[str, object]:
         """Return the ends of the intervals of an average over questions; none of fewer than ten images."""
-        if self.images[0].max(initial=0.0) < statistics.FEW_CLUSTERS:
+        if self.images[0].max(initial=0.0) < FEW_CLUSTERS:
             return {}
         chosen = [self.items.index(item) for item in items]
         source, perturbed = self.source[:, chosen].mean(1), self.perturbed[:, chosen].mean(1)
         found: dict[str, object] = {}
         for name, draws in (("source", source), ("perturbed", perturbed), ("difference", source - perturbed)):
-            found |= _ends(name, statistics.percentile_interval(draws))
+            found |= _ends(name, percentile_interval(draws))
         return found
 
 
@@ -306,9 +307,9 @@ def _published(beside: PublishedAccuracy | None) -> dict[str, object]:
         return {name: float("nan") for name in COLUMNS if name.startswith("published_")}
     return {
         "published_source": beside.source,
-        **_ends("published_source", statistics.wilson(beside.source * IMAGES, IMAGES)),
+        **_ends("published_source", wilson(beside.source * IMAGES, IMAGES)),
         "published_perturbed": beside.perturbed,
-        **_ends("published_perturbed", statistics.wilson(beside.perturbed * IMAGES, IMAGES)),
+        **_ends("published_perturbed", wilson(beside.perturbed * IMAGES, IMAGES)),
         "published_difference": beside.difference,
     }
 

@@ -27,9 +27,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.results import mcnemar, statistics
 from medtest.results.answer_rows import SOURCE, UNCHANGED
-from medtest.results.paired import holm
+from medtest.results.cube.intervals import FEW_CLUSTERS, joined, percentile_ends, wilson_of_rate
+from medtest.results.cube.paired import clustered, holm
+from medtest.results.cube.resampling import Resampler
 from medtest.vqa.questions import by_name, in_slide_order
 
 if TYPE_CHECKING:
@@ -88,27 +89,6 @@ DIRECTION_COLUMNS = (
 Floats = NDArray[np.float64]
 
 
-def newcombe(k: float, n: float, k0: float, n0: float) -> tuple[float, float]:
-    """Return the ends of Newcombe's 95 % interval for k / n - k0 / n0; NaN where there is no case.
-
-    Args:
-        k: Successes, or expected successes, in [0, n].
-        n: Independent cases.
-        k0: Successes of the other group.
-        n0: Cases of the other group.
-    """
-    if n <= 0 or n0 <= 0:
-        return float("nan"), float("nan")
-    return joined(k / n, statistics.wilson_ends(k, n), k0 / n0, statistics.wilson_ends(k0, n0))
-
-
-def joined(rate: float, ends: tuple[float, float], rate0: float, ends0: tuple[float, float]) -> tuple[float, float]:
-    """Return the ends of the interval for ``rate - rate0`` from those of both, as Newcombe joins them."""
-    below = float(np.hypot(rate - ends[0], ends0[1] - rate0))
-    above = float(np.hypot(ends[1] - rate, rate0 - ends0[0]))
-    return rate - rate0 - below, rate - rate0 + above
-
-
 def flip_table(frame: pd.DataFrame) -> pd.DataFrame:
     """Return flips of every question × relation with their pools, with exactly :data:`COLUMNS`.
 
@@ -126,7 +106,7 @@ def flip_table(frame: pd.DataFrame) -> pd.DataFrame:
     if not (frame["relation"] != SOURCE).any():
         return pd.DataFrame(columns=list(COLUMNS))
     grid = QuestionGrid.of(frame)
-    resampler = statistics.Resampler(grid.images, "vqa flips")
+    resampler = Resampler(grid.images, "vqa flips")
     relations = [name for name in grid.relations if name not in (SOURCE, UNCHANGED)]
     rows: list[dict[str, object]] = []
     for item in [*grid.items, ALL]:
@@ -249,7 +229,7 @@ def _cell(
     grid: QuestionGrid,
     rows: NDArray[np.int64],
     floor: _Floor,
-    resampler: statistics.Resampler,
+    resampler: Resampler,
 ) -> dict[str, object]:
     pool = item == ALL or relation == OVERALL
     found, again = grid.per_image(rows), grid.per_image(floor.rows, floor.weights if pool else None)
@@ -257,8 +237,8 @@ def _cell(
     n, n0 = float((found[:, 1] > 0).sum()), float((again[:, 1] > 0).sum())
     rate, rate0 = _rate(found.sum(0)), _rate(again.sum(0))
     resampled = [pool and not _few(one) for one in (found, again)]
-    ends = _bootstrap(found, None, resampler) if resampled[0] else statistics.wilson_of_rate(rate, n)
-    ends0 = _bootstrap(again, None, resampler) if resampled[1] else statistics.wilson_of_rate(rate0, n0)
+    ends = _bootstrap(found, None, resampler) if resampled[0] else wilson_of_rate(rate, n)
+    ends0 = _bootstrap(again, None, resampler) if resampled[1] else wilson_of_rate(rate0, n0)
     low, high = _bootstrap(found, again, resampler) if all(resampled) else joined(rate, ends, rate0, ends0)
     method = "bootstrap" if all(resampled) else "wilson and bootstrap" if any(resampled) else "newcombe"
     known = by_name(item)
@@ -296,17 +276,17 @@ def _round(value: float) -> float:
 def _few(found: Floats) -> bool:
     flipped = int((found[:, 0] > 0).sum())
     steady = int((found[:, 0] < found[:, 1]).sum())
-    return min(flipped, steady) < statistics.FEW_CLUSTERS
+    return min(flipped, steady) < FEW_CLUSTERS
 
 
-def _bootstrap(found: Floats, again: Floats | None, resampler: statistics.Resampler) -> tuple[float, float]:
+def _bootstrap(found: Floats, again: Floats | None, resampler: Resampler) -> tuple[float, float]:
     both = found if again is None else np.concatenate([found, again], axis=1)
     draws = resampler.sums(both.astype(np.float32)).astype(np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
         rates = draws[:, 0] / draws[:, 1]
         if again is not None:
             rates = rates - draws[:, 2] / draws[:, 3]
-    return statistics.percentile_ends(rates)
+    return percentile_ends(rates)
 
 
 def _against_unchanged(grid: QuestionGrid, rows: NDArray[np.int64], floor: NDArray[np.int64]) -> float:
@@ -321,7 +301,7 @@ def _against_unchanged(grid: QuestionGrid, rows: NDArray[np.int64], floor: NDArr
         kept = one[place < first[grid.image[one]]]
         flips.append(np.bincount(grid.image[kept], grid.flip[kept], grid.images).astype(np.float64))
     net = (flips[0] - flips[1])[first > 0]
-    return mcnemar.clustered(net.astype(np.int64)) if net.size else float("nan")
+    return clustered(net.astype(np.int64)) if net.size else float("nan")
 
 
 def _with_holm(table: pd.DataFrame) -> pd.DataFrame:
@@ -369,6 +349,6 @@ def _direction(item: str, relation: str, grid: QuestionGrid, rows: NDArray[np.in
         "wrong_to_wrong": int((~before & ~after & (grid.flip[rows] == 1)).sum()),
         "accuracy_source": _round(float(before.mean())),
         "accuracy": _round(float(after.mean())),
-        "p": mcnemar.clustered(net.astype(np.int64)) if relation != UNCHANGED else float("nan"),
+        "p": clustered(net.astype(np.int64)) if relation != UNCHANGED else float("nan"),
         "p_holm": float("nan"),
     }

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.cases import Verdict
-from medtest.results import statistics
 from medtest.results.answer_records import JUDGE, READ_BY, RULES, SCHEMA, STATE, answered, independent, read_by
 from medtest.results.answer_rows import SOURCE, UNCHANGED
+from medtest.results.cube.intervals import FEW_CLUSTERS, percentile_ends, wilson_of_rate
+from medtest.results.cube.resampling import Resampler
 from medtest.results.records_io import Records
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def state_table(records: Records) -> pd.DataFrame:
     facts = _Facts(
         image=image.astype(np.int64),
         images=len(images),
-        resampler=statistics.Resampler(len(images), "vqa states"),
+        resampler=Resampler(len(images), "vqa states"),
         **_marks(texts),
     )
     rows: list[dict[str, object]] = []
@@ -136,7 +137,7 @@ class _Facts:
     images: int
     error: NDArray[np.bool_]
     marks: Mapping[str, NDArray[np.bool_]]
-    resampler: statistics.Resampler
+    resampler: Resampler
 
     def counted(self, rows: NDArray[np.int64], *, pool: bool) -> dict[str, object]:
         """Return the counts of some cases; of a pool the interval is a bootstrap where enough images differ."""
@@ -148,13 +149,13 @@ class _Facts:
             for part in (answered_rows, rows[self.marks["refusal"][rows]])
         )
         images = int(np.count_nonzero(asked))
-        few = min(np.count_nonzero(refused), np.count_nonzero(refused < asked)) < statistics.FEW_CLUSTERS
+        few = min(np.count_nonzero(refused), np.count_nonzero(refused < asked)) < FEW_CLUSTERS
         if pool and not few:
             drawn = self.resampler.sums(np.stack([refused, asked], axis=1).astype(np.float32)).astype(np.float64)
             with np.errstate(invalid="ignore", divide="ignore"):
-                low, high = statistics.percentile_ends(drawn[:, 0] / drawn[:, 1])
+                low, high = percentile_ends(drawn[:, 0] / drawn[:, 1])
         else:
-            low, high = statistics.wilson_of_rate(rate, images)
+            low, high = wilson_of_rate(rate, images)
         return {
             "asked": int(rows.size),
             **counts,

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.results import statistics
+from medtest.results.cube.intervals import percentile_interval
 from medtest.results.label_cells import Chosen
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -131,5 +131,5 @@ def ends(draws: Floats) -> tuple[float | None, float | None]:
     """Return the ends of an interval of R draws, None where there are none."""
     if not draws.size or np.isnan(draws).all():
         return None, None
-    low, high = statistics.percentile_interval(draws)
+    low, high = percentile_interval(draws)
     return round(float(low), 6), round(float(high), 6)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 from medtest.cases import UNCHANGED
 from medtest.errors import OutputProblem
 from medtest.records import KEY_COLUMNS
-from medtest.results import retraining, statistics
-from medtest.results.efr import ALL
+from medtest.results import retraining
+from medtest.results.cube.axes import ALL, Floats, Places
+from medtest.results.cube.intervals import percentile_interval
+from medtest.results.cube.resampling import Resampler, group_numbers
 from medtest.results.records_io import Records
 from medtest.results.retraining import AVERAGE, ORIGINAL
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Floats: TypeAlias = NDArray[np.float64]
 
 RELATIONS = "relations"
 """Row of the mean over the relations, without the originals."""
@@ -56,24 +56,22 @@ _HASH = "followup_sha256"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SharedPlaces:
-    """Where cases stand that both systems answered.
+class SharedPlaces(Places):
+    """Where cases stand that both systems answered, a cell a row.
 
     Attributes:
         datasets: Data sets in order.
         rows: ``original`` and the relations in order.
-        dataset: Index into ``datasets``, one for each case.
-        row: Index into ``rows``.
-        cluster: Number of the cluster within its data set.
-        clusters: Number of clusters of each data set.
     """
 
     datasets: tuple[str, ...]
     rows: tuple[str, ...]
-    dataset: NDArray[np.int64]
-    row: NDArray[np.int64]
-    cluster: NDArray[np.int64]
-    clusters: tuple[int, ...]
+
+    @property
+    def pools(self) -> tuple[tuple[str, list[int]], ...]:
+        """Data sets by name, and all together where there are several: name and numbers."""
+        own = [(name, [number]) for number, name in enumerate(self.datasets)]
+        return (*own, (ALL, list(range(len(own))))) if len(own) > 1 else tuple(own)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -169,15 +167,16 @@ def placed(kept: pd.DataFrame, order: Sequence[str]) -> SharedPlaces:
     counts: list[int] = []
     for number in range(len(datasets)):
         here = dataset == number
-        cluster[here], count = statistics.group_numbers(kept["cluster_before"].to_numpy()[here].astype(str))
+        cluster[here], count = group_numbers(kept["cluster_before"].to_numpy()[here].astype(str))
         counts.append(count)
     return SharedPlaces(
+        shape=(len(rows),),
         datasets=datasets,
         rows=tuple(rows),
         dataset=dataset,
-        row=np.array([place[name] for name in kept["relation"]], np.int64),
+        cell=np.array([place[name] for name in kept["relation"]], np.int64),
         cluster=cluster,
-        clusters=tuple(counts),
+        resamplers=tuple(Resampler(count, name) for count, name in zip(counts, datasets, strict=True)),
     )
 
 
@@ -207,49 +206,34 @@ def table_of(paired: Paired, family: str = "") -> pd.DataFrame:
     """
     import pandas as pd
 
-    found = [row for score in paired.before for row in _rows(paired, score, family)]
+    found: list[dict[str, object]] = []
+    for score, before in paired.before.items():
+        after = paired.after[score]
+        sums = paired.sums(np.ones(len(before)), before, after, after - before)
+        drawn = paired.drawn([one[:, [0, 3]] for one in sums])
+        for dataset, numbers in paired.pools:
+            shown = _sides([sums[number] for number in numbers], [drawn[number] for number in numbers])
+            found += difference_rows(paired.rows, shown, score=score, family=family, dataset=dataset)
     return pd.DataFrame(found, columns=list(COLUMNS))
 
 
-def _rows(paired: Paired, score: str, family: str) -> Iterator[dict[str, object]]:
-    totals: list[Floats] = []
-    draws: list[Floats] = []
-    for number, dataset in enumerate(paired.datasets):
-        total, drawn = _sums(paired, score, number)
-        totals.append(total)
-        draws.append(drawn)
-        yield from _cells(paired, score, family, dataset, total, drawn, paired.clusters[number])
-    if len(totals) > 1:
-        total, drawn = sum(totals[1:], totals[0]), sum(draws[1:], draws[0])
-        yield from _cells(paired, score, family, ALL, total, drawn, sum(paired.clusters))
+def _sides(sums: Sequence[Floats], drawn: Sequence[Floats]) -> Sides:
+    """Return a score of some data sets together.
 
-
-def _sums(paired: Paired, score: str, number: int) -> tuple[Floats, Floats]:
-    """Return 3 × rows (cases, before, after) and replicates × 2 × rows (cases, difference) of one data set."""  # noqa: RUF002
-    here = paired.dataset == number
-    size, rows = paired.clusters[number], len(paired.rows)
-    flat = paired.cluster[here] * rows + paired.row[here]
-    before, after = paired.before[score][here], paired.after[score][here]
-    per_cluster = np.stack(
-        [
-            np.bincount(flat, weights=weights, minlength=size * rows).reshape(size, rows)
-            for weights in (np.ones(len(flat)), before, after, after - before)
-        ]
-    )
-    resampled = statistics.Resampler(size, paired.datasets[number]).sums(
-        np.concatenate([per_cluster[0], per_cluster[3]], axis=1).astype(np.float32)
-    )
-    return per_cluster[:3].sum(axis=1), resampled.astype(np.float64).reshape(-1, 2, rows)
-
-
-def _cells(
-    paired: Paired, score: str, family: str, dataset: str, total: Floats, drawn: Floats, clusters: int
-) -> Iterator[dict[str, object]]:
+    Args:
+        sums: clusters × (cases, before, after, difference) × rows of each.
+        drawn: replicates × (cases, difference) × rows of each.
+    """  # noqa: RUF002
+    cases, before, after = np.sum([one.sum(0) for one in sums], axis=0)[:3]
+    draws = np.sum(drawn, axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        before, after = total[1] / total[0], total[2] / total[0]
-        differences = drawn[:, 1] / drawn[:, 0]
-    shown = Sides(before=before, after=after, differences=differences, cases=total[0], clusters=clusters)
-    yield from difference_rows(paired.rows, shown, score=score, family=family, dataset=dataset)
+        return Sides(
+            before=before / cases,
+            after=after / cases,
+            differences=draws[:, 1] / draws[:, 0],
+            cases=cases,
+            clusters=sum(len(one) for one in sums),
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -291,7 +275,7 @@ def difference_rows(
         there = [index for index in members if shown.cases[index] > 0 and known[index]]
         if not there:
             continue
-        low, high = statistics.percentile_interval(shown.differences[:, there].mean(axis=1))
+        low, high = percentile_interval(shown.differences[:, there].mean(axis=1))
         published = retraining.figure(family, dataset, name, score)
         elsewhere = retraining.mean_difference(family, name, score)
         yield {

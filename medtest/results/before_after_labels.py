@@ -15,7 +15,7 @@ import numpy as np
 
 from medtest.cases import Classes
 from medtest.errors import OutputProblem
-from medtest.results import auroc, before_after, statistics
+from medtest.results import auroc, before_after
 from medtest.results.before_after import SharedPlaces, Sides, difference_rows, joined, placed, unanswered
 from medtest.results.decisions import (
     EXPECTED,
@@ -28,7 +28,6 @@ from medtest.results.decisions import (
     has_labels,
     probabilities_of,
 )
-from medtest.results.efr import ALL
 from medtest.results.label_sums import Integers, SumColumns, grouped, measures, rows_of
 from medtest.results.records_io import Records
 
@@ -133,9 +132,7 @@ def table_of(paired: PairedLabels, family: str = "") -> pd.DataFrame:
     import pandas as pd
 
     scores = MULTI_SCORES if paired.classes.multi else SCORES
-    sets = list(range(len(paired.datasets)))
-    pools = [(paired.datasets[number], [number]) for number in sets] + ([(ALL, sets)] if len(sets) > 1 else [])
-    made = {dataset: _measured(paired, numbers) for dataset, numbers in pools}
+    made = {dataset: _measured(paired, numbers) for dataset, numbers in paired.pools}
     rows: list[dict[str, object]] = []
     for score in scores:
         for dataset, shown in made.items():
@@ -172,14 +169,13 @@ def _sums(paired: PairedLabels, number: int, layout: SumColumns) -> tuple[Floats
     """Return 2 × rows × width sums, before and after, and replicates × 2 × rows × width of resampled clusters."""
     here = np.flatnonzero(paired.dataset == number)
     size, rows = paired.clusters[number], len(paired.rows)
-    place = paired.cluster[here] * rows + paired.row[here]
+    place = paired.cluster[here] * rows + paired.cell[here]
     sides = [
         grouped(rows_of(side, here, paired=False), place, size * rows).reshape(size, rows, layout.width)
         for side in (paired.before, paired.after)
     ]
     per_cluster = np.stack(sides, axis=1)
-    drawn = statistics.Resampler(size, paired.datasets[number]).sums(per_cluster.reshape(size, -1).astype(np.float32))
-    return per_cluster.sum(0), drawn.astype(np.float64).reshape(-1, 2, rows, layout.width)
+    return per_cluster.sum(0), paired.resamplers[number].drawn(per_cluster)
 
 
 def _areas(paired: PairedLabels, numbers: Sequence[int], cases: Floats, clusters: int) -> Sides:
@@ -192,13 +188,11 @@ def _areas(paired: PairedLabels, numbers: Sequence[int], cases: Floats, clusters
 
 def _area(paired: PairedLabels, numbers: Sequence[int], row: int) -> Iterator[Floats | float]:
     """Yield mean AUROC of one row before, after, and draws of the difference with the same clusters for both."""
-    rows = [np.flatnonzero((paired.dataset == number) & (paired.row == row)) for number in numbers]
+    rows = [np.flatnonzero((paired.dataset == number) & (paired.cell == row)) for number in numbers]
     chosen: Integers = np.concatenate(rows)
     weights = np.concatenate(
         [
-            statistics.Resampler(paired.clusters[number], paired.datasets[number]).weights(auroc.REPLICATES)[
-                :, paired.cluster[own]
-            ]
+            paired.resamplers[number].weights(auroc.REPLICATES)[:, paired.cluster[own]]
             for number, own in zip(numbers, rows, strict=True)
         ],
         axis=1,

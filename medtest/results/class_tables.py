@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from medtest.results import auroc, columns
-from medtest.results.cells import Axes, axes
+from medtest.results.cube.axes import Axes, axes
 from medtest.results.efr import ALL
 from medtest.results.label_cells import Cases, Chosen, cases_of
 from medtest.results.label_sums import SumColumns
@@ -31,7 +31,7 @@ def confusion_table(records: Records, place: Axes | None = None) -> pd.DataFrame
 
     Args:
         records: Records of one system.
-        place: What :func:`medtest.results.cells.axes` gave for these records; None makes it.
+        place: What :func:`medtest.results.cube.axes.axes` gave for these records; None makes it.
     """
     import pandas as pd
 
@@ -74,7 +74,7 @@ def class_table(records: Records, place: Axes | None = None, cases: Cases | None
 
     Args:
         records: Records of one system.
-        place: What :func:`medtest.results.cells.axes` gave for these records; None makes it.
+        place: What :func:`medtest.results.cube.axes.axes` gave for these records; None makes it.
         cases: What :func:`medtest.results.label_cells.cases_of` gave for both; None makes it.
     """
     import pandas as pd

@@ -6,9 +6,9 @@ severity, and two averages over relations: ``average_without_original``, as the 
 ``average_with_original``, as those of further training have it. ``unchanged`` is in neither.
 
 Intervals are 95 % percentile bootstraps that resample clusters, the same draws for all rows; AUROC has one over all
-severities. ``p_mcnemar`` is exact (:mod:`medtest.results.mcnemar`); ``p_holm`` holds for all relations of the same data
-set and severity together. ``efr_source_percent``: the label changed. ``efr_truth_percent``: wrong while the source was
-right.
+severities. ``p_mcnemar`` is exact (:mod:`medtest.results.cube.paired`); ``p_holm`` holds for all relations of the same
+data set and severity together. ``efr_source_percent``: the label changed. ``efr_truth_percent``: wrong while the source
+was right.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from medtest.cases import SOURCE, UNCHANGED
-from medtest.results import auroc, columns, mcnemar
-from medtest.results.cells import Axes, axes
+from medtest.results import auroc, columns
+from medtest.results.cube.axes import Axes, axes
+from medtest.results.cube.paired import clustered, holm
 from medtest.results.decisions import Floats
 from medtest.results.efr import ALL
 from medtest.results.label_cells import Cases, Chosen, cases_of
 from medtest.results.label_sums import SumColumns, measures
-from medtest.results.paired import holm
 from medtest.results.records_io import Records
 from medtest.results.retraining import ORIGINAL
 
@@ -63,7 +63,7 @@ def classification_table(records: Records, place: Axes | None = None, cases: Cas
 
     Args:
         records: Records of one system.
-        place: What :func:`medtest.results.cells.axes` gave for these records; None makes it.
+        place: What :func:`medtest.results.cube.axes.axes` gave for these records; None makes it.
         cases: What :func:`medtest.results.label_cells.cases_of` gave for both; None makes it.
     """
     import pandas as pd
@@ -173,7 +173,7 @@ class _Table:
             net = np.concatenate(
                 [self._layout.get(one, "became_wrong") - self._layout.get(one, "became_right") for one in per_cluster]
             )
-            p = mcnemar.clustered(np.rint(net))
+            p = clustered(np.rint(net))
             found = {"became_wrong": get("became_wrong"), "became_right": get("became_right")}
             found["p_mcnemar"] = float(f"{p:.6g}")
         if get("compared"):

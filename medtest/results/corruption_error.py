@@ -17,7 +17,7 @@ import numpy as np
 
 from medtest.cases import UNCHANGED
 from medtest.results import auroc, columns
-from medtest.results.cells import Axes, axes
+from medtest.results.cube.axes import Axes, axes
 from medtest.results.decisions import Floats
 from medtest.results.efr import ALL, OVERALL
 from medtest.results.label_cells import Cases, Chosen, cases_of
@@ -39,7 +39,7 @@ def corruption_error_table(
 
     Args:
         records: Records of one system.
-        place: What :func:`medtest.results.cells.axes` gave for these records; None makes it.
+        place: What :func:`medtest.results.cube.axes.axes` gave for these records; None makes it.
         reference: This function's table of the reference system; None leaves ``ce`` and ``relative_ce`` empty.
     """
     import pandas as pd

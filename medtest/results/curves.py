@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from medtest.cases import UNCHANGED
 from medtest.oracles.criteria import compared_columns
-from medtest.results import columns, efr, statistics
-from medtest.results.cells import Axes, axes
+from medtest.results import columns, efr
+from medtest.results.cube.axes import Axes, axes, with_all
+from medtest.results.cube.intervals import percentile_interval
+from medtest.results.cube.rates import decimals, table
 from medtest.results.records_io import Records
 from medtest.suite.model import Criterion
 
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Floats: TypeAlias = NDArray[np.float64]
-Bools: TypeAlias = NDArray[np.bool_]
 
 SEVERITY_COLUMNS = columns.SEVERITY
 STRATA_COLUMNS = columns.STRATA
@@ -37,7 +38,7 @@ def severity_table(
         scores: Score columns.
         against: ``truth`` (the score itself) and ``source`` (``self_<score>``, where the source's mean is 1, or
             what :data:`medtest.oracles.criteria.ORIGINALS` names).
-        place: What :func:`medtest.results.cells.axes` gave for these records; None makes it.
+        place: What :func:`medtest.results.cube.axes.axes` gave for these records; None makes it.
     """
     import pandas as pd
 
@@ -45,7 +46,7 @@ def severity_table(
         return pd.DataFrame(columns=list(SEVERITY_COLUMNS))
     found = axes(records) if place is None else place
     scale = records.floats("scale")
-    rows: list[dict[str, object]] = []
+    rows: list[pd.DataFrame] = []
     for reference in against:
         for score in scores:
             name, origin = compared_columns(score, reference)
@@ -53,68 +54,31 @@ def severity_table(
             before = np.ones_like(after) if origin is None else records.floats(origin)
             known = ~np.isnan(after) & ~np.isnan(before)
             if known.any():
-                sums = _Sums(found, known, (after, before, scale))
-                rows += [{"score": score, "against": reference, **row} for row in sums.rows()]
-    return pd.DataFrame(rows, columns=list(SEVERITY_COLUMNS))
+                made = _means(found.take(known), after[known], before[known], scale[known])
+                rows.append(made.assign(score=score, against=reference))
+    empty = pd.DataFrame(columns=list(SEVERITY_COLUMNS))
+    return pd.concat(rows, ignore_index=True)[list(SEVERITY_COLUMNS)] if rows else empty
 
 
-class _Sums:
-    """Sums over the cells of every data set, and over resampled clusters."""
-
-    def __init__(self, place: Axes, known: Bools, values: tuple[Floats, Floats, Floats]) -> None:
-        self._place = place
-        self._known = known
-        self._values = values
-
-    def rows(self) -> Iterator[dict[str, object]]:
-        """Yield a row for each cell of each data set, and of all together."""
-        totals: list[Floats] = []
-        draws: list[Floats] = []
-        clusters: list[int] = []
-        for number, dataset in enumerate(self._place.datasets):
-            total, drawn = self._of(number)
-            totals.append(total)
-            draws.append(drawn)
-            clusters.append(self._place.clusters[number])
-            yield from self._cells(dataset, total, drawn, clusters[-1])
-        yield from self._cells(efr.ALL, sum(totals[1:], totals[0]), sum(draws[1:], draws[0]), sum(clusters))
-
-    def _of(self, number: int) -> tuple[Floats, Floats]:
-        """Return 4 × cells (cases, after, before, scale) and replicates × 2 × cells (cases, after)."""
-        place = self._place
-        here = self._known & (place.dataset == number)
-        cells = place.shape[0] * place.shape[1]
-        flat = place.cluster[here] * cells + place.cell[here]
-        size = place.clusters[number] * cells
-        after = self._values[0][here]
-        per_cluster = np.stack(
-            [np.bincount(flat, minlength=size), np.bincount(flat, weights=after, minlength=size)]
-        ).reshape(2, place.clusters[number], cells)
-        others = [np.bincount(place.cell[here], weights=value[here], minlength=cells) for value in self._values[1:]]
-        total = np.stack([*per_cluster.sum(1), *others])
-        rows = np.concatenate(list(per_cluster), axis=1).astype(np.float32)
-        return total, place.resamplers[number].sums(rows).astype(np.float64).reshape(-1, 2, cells)
-
-    def _cells(self, dataset: str, total: Floats, drawn: Floats, clusters: int) -> Iterator[dict[str, object]]:
-        place = self._place
-        with np.errstate(invalid="ignore", divide="ignore"):
-            means, sources, scales = total[1:] / total[0]
-            low, high = statistics.percentile_interval(drawn[:, 1] / drawn[:, 0])
-        for cell in np.flatnonzero(total[0] > 0):
-            relation, severity = divmod(int(cell), len(place.severities))
-            single = clusters < 2
-            yield {
-                "dataset": dataset,
-                "relation": place.relations[relation],
-                "group": place.groups[relation],
-                "severity": place.severities[severity],
-                "scale": round(float(scales[cell]), 6),
-                "cases": int(total[0][cell]),
-                "mean": round(float(means[cell]), 6),
-                "ci_low": None if single else round(float(low[cell]), 6),
-                "ci_high": None if single else round(float(high[cell]), 6),
-                "source_mean": round(float(sources[cell]), 6),
-            }
+def _means(place: Axes, after: Floats, before: Floats, scale: Floats) -> pd.DataFrame:
+    """Return a row for each cell of each data set, and of all together."""
+    cases = np.ones(len(after))
+    sums = place.sums(cases, after)
+    total = with_all(np.stack([one.sum(0) for one in sums]), 0)
+    number, means = total[:, 0], total[:, 1]
+    drawn = place.drawn(sums)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ends = [percentile_interval(one[:, 1] / one[:, 0]) for one in (*drawn, sum(drawn[1:], drawn[0]))]
+        shown = {
+            name: decimals(value / number)
+            for name, value in (("scale", place.totals(scale)), ("mean", means), ("source_mean", place.totals(before)))
+        }
+    several = np.array([*place.clusters, sum(place.clusters)])[:, None, None] > 1
+    low, high = (np.where(several, decimals(np.stack([end[side] for end in ends])), np.nan) for side in (0, 1))
+    datasets, relations, _ = place.names()
+    names = (datasets, relations, {"severity": place.severities})
+    made = table(names, {**shown, "cases": number.astype(np.int64), "ci_low": low, "ci_high": high}, number > 0)
+    return made.astype({"severity": np.int64})
 
 
 def strata_table(records: Records, primary: Criterion, relation_order: Sequence[str] = ()) -> pd.DataFrame:
@@ -137,8 +101,8 @@ def strata_table(records: Records, primary: Criterion, relation_order: Sequence[
             )
             if chosen.followups.empty:
                 continue
-            table = efr.efr_table(chosen, wanted, axes(chosen, relation_order))
-            kept = table.loc[((table["severity"] == efr.ALL) & (table["relation"] != UNCHANGED)).to_numpy()]
+            made = efr.efr_table(chosen, wanted, axes(chosen, relation_order))
+            kept = made.loc[((made["severity"] == efr.ALL) & (made["relation"] != UNCHANGED)).to_numpy()]
             parts.append(kept.assign(stratum=stratum, value=value or "(empty)"))
     if not parts:
         return pd.DataFrame(columns=list(STRATA_COLUMNS))

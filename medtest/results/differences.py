@@ -8,35 +8,33 @@ that were shown the same follow-ups are compared case by case:
   Methods, 1997, section 3.8). Where the systems differ on fewer than ten clusters it is Tango's score interval for
   paired proportions with each cluster counted as one case (T. Tango, Statistics in Medicine 17, 1998), which errs
   towards being wide: resampling cannot invent a difference that it has not seen.
-- p is McNemar's, exact, with clusters exchanged whole (:mod:`medtest.results.mcnemar`), corrected by Holm for all that
-  stands beside it: all pairs of systems, and of the rows by relation all relations of all pairs.
+- p is McNemar's, exact, with clusters exchanged whole (:mod:`medtest.results.cube.paired`), corrected by Holm for all
+  that stands beside it: all pairs of systems, and of the rows by relation all relations of all pairs.
 
 One system is called better where both agree: corrected p below 0.05, and an interval that leaves 0 out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.results import mcnemar, statistics
-from medtest.results.cells import Axes, axes, status
-from medtest.results.efr import BOOTSTRAP, OVERALL
+from medtest.results.cube.axes import OVERALL, Axes, Floats, Places, axes
+from medtest.results.cube.intervals import FEW_CLUSTERS, paired_score, percentile_ends
+from medtest.results.cube.paired import clustered, holm
+from medtest.results.cube.rates import BOOTSTRAP
 from medtest.results.flips import AUTO, sequences_of
-from medtest.results.paired import holm
 from medtest.results.records_io import Records
+from medtest.results.status import status
 from medtest.suite.model import Criterion
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
 
 LEVEL = 0.05
 SCORE_CLUSTERS = "score_clusters"
@@ -89,19 +87,31 @@ class Grouping:
         measure: ``violations`` or ``flips``.
         by: What rows are: ``relation`` or ``item``.
         names: Names of the rows.
-        row: int64 N; number of each case's row; -1 where it enters none.
-        dataset: int64 N.
-        cluster: int64 N; number within its data set.
-        place: Data sets, clusters and resamplers.
+        place: Where the cases stand, a cell a name.
+        counted: bool N; which cases enter a row.
     """
 
     measure: str
     by: str
     names: tuple[str, ...]
-    row: Integers
-    dataset: Integers
-    cluster: Integers
-    place: Axes
+    place: Places
+    counted: NDArray[np.bool_]
+
+    @classmethod
+    def of(
+        cls, measure: str, by: str, names: Iterable[object], row: NDArray[np.int64], place: Axes, times: int = 1
+    ) -> Grouping:
+        """Group the cases of axes by a row's number, each of them several times where it holds several comparisons."""
+        titles = tuple(str(name) for name in names)
+        own = Places(
+            shape=(len(titles),),
+            dataset=np.repeat(place.dataset, times),
+            cell=np.repeat(row, times),
+            cluster=np.repeat(place.cluster, times),
+            resamplers=place.resamplers,
+        )
+        counted = np.repeat(place.pooled[place.relation], times)
+        return cls(measure=measure, by=by, names=titles, place=own, counted=counted)
 
 
 def difference_table(sides: Mapping[str, Records], primary: Criterion, order: Sequence[str] = ()) -> pd.DataFrame:
@@ -136,23 +146,10 @@ def _measures(
         SystemCases(name=name, part=one.violated.astype(np.float64), whole=one.case.astype(np.float64))
         for name, one in judged.items()
     )
-    pooled = place.pooled[place.relation]
     items, item = np.unique(first.texts("item").astype(str), return_inverse=True)
-    by = [(RELATION, place.relations, place.relation)]
-    by += [(ITEM, tuple(str(name) for name in items), item.ravel())] if len(items) > 1 else []
-    for name, names, row in by:
-        yield (
-            Grouping(
-                measure=VIOLATIONS,
-                by=name,
-                names=names,
-                row=np.where(pooled, row, -1).astype(np.int64),
-                dataset=place.dataset,
-                cluster=place.cluster,
-                place=place,
-            ),
-            violations,
-        )
+    yield Grouping.of(VIOLATIONS, RELATION, place.relations, place.relation, place), violations
+    if len(items) > 1:
+        yield Grouping.of(VIOLATIONS, ITEM, items, item.ravel(), place), violations
     yield from _flips(sides, place)
 
 
@@ -168,31 +165,17 @@ def _flips(sides: Mapping[str, Records], place: Axes) -> Iterator[tuple[Grouping
         size = one.sizes[:, None] if one.multi else 1.0
         whole = np.asarray(known * size, np.float64).ravel()
         flips.append(SystemCases(name=name, part=np.rint(value * size).ravel(), whole=whole))
-    repeated = first.rows.shape[1] - 1
-    relation = place.relation[first.first]
-    yield (
-        Grouping(
-            measure=FLIPS,
-            by=RELATION,
-            names=place.relations,
-            row=np.repeat(np.where(place.pooled[relation], relation, -1), repeated),
-            dataset=np.repeat(first.dataset, repeated),
-            cluster=np.repeat(first.cluster, repeated),
-            place=place,
-        ),
-        tuple(flips),
-    )
+    place, repeated = first.place, first.rows.shape[1] - 1
+    yield Grouping.of(FLIPS, RELATION, place.relations, place.relation, place, repeated), tuple(flips)
 
 
 def _pair(grouping: Grouping, first: SystemCases, second: SystemCases) -> Iterator[dict[str, object]]:
     """Yield the rows of one pair: all together, then each name with cases."""
-    both = (first.whole > 0) & (second.whole > 0) & (grouping.row >= 0)
-    counts = [_per_cluster(grouping, number, first, second, both) for number in range(len(grouping.place.datasets))]
-    draws = [
-        resampler.sums(one.reshape(len(one), -1).astype(np.float32)).astype(np.float64).reshape(-1, *one.shape[1:])
-        for resampler, one in zip(grouping.place.resamplers, counts, strict=True)
-    ]
-    total, drawn = np.concatenate(counts), np.sum(draws, axis=0)
+    both = (first.whole > 0) & (second.whole > 0) & grouping.counted
+    one, other = first.part[both], second.part[both]
+    place = grouping.place.take(both)
+    counts = place.sums(first.whole[both], one, other, np.maximum(one - other, 0), np.maximum(other - one, 0))
+    total, drawn = np.concatenate(counts), np.sum(place.drawn(counts), axis=0)
     for number, name in enumerate((OVERALL, *grouping.names)):
         if number == 0 and grouping.by != RELATION:
             continue  # it stands among the rows by relation
@@ -211,19 +194,6 @@ def _pair(grouping: Grouping, first: SystemCases, second: SystemCases) -> Iterat
             }
 
 
-def _per_cluster(
-    grouping: Grouping, number: int, first: SystemCases, second: SystemCases, both: NDArray[np.bool_]
-) -> Floats:
-    """Return clusters × (whole, first, second, only first, only second) × names of one data set."""  # noqa: RUF002
-    here = both & (grouping.dataset == number)
-    size, rows = grouping.place.clusters[number], len(grouping.names)
-    flat = grouping.cluster[here] * rows + grouping.row[here]
-    one, other = first.part[here], second.part[here]
-    columns = (first.whole[here], one, other, np.maximum(one - other, 0), np.maximum(other - one, 0))
-    counted = [np.bincount(flat, weights=weights, minlength=size * rows).reshape(size, rows) for weights in columns]
-    return np.stack(counted, axis=1)
-
-
 def _difference(counts: Floats, draws: Floats) -> dict[str, object]:
     """Return rates, difference, interval and p of one row.
 
@@ -236,12 +206,12 @@ def _difference(counts: Floats, draws: Floats) -> dict[str, object]:
     clusters, net = len(counts), counts[:, 1] - counts[:, 2]
     low = high = np.nan
     method = ""
-    if clusters > 1 and int((net != 0).sum()) >= statistics.FEW_CLUSTERS:
+    if clusters > 1 and int((net != 0).sum()) >= FEW_CLUSTERS:
         with np.errstate(invalid="ignore", divide="ignore"):
-            ends = statistics.percentile_interval((draws[:, 1] - draws[:, 2]) / draws[:, 0])
-        low, high, method = float(ends[0]), float(ends[1]), BOOTSTRAP
+            low, high = percentile_ends((draws[:, 1] - draws[:, 2]) / draws[:, 0])
+        method = BOOTSTRAP
     elif clusters > 1:
-        low, high = statistics.paired_score(clusters * only_first / whole, clusters * only_second / whole, clusters)
+        low, high = paired_score(clusters * only_first / whole, clusters * only_second / whole, clusters)
         method = SCORE_CLUSTERS
     return {
         "cases": round(float(whole)),
@@ -252,7 +222,7 @@ def _difference(counts: Floats, draws: Floats) -> dict[str, object]:
         "ci_low": round(100 * low, 4),
         "ci_high": round(100 * high, 4),
         "ci_method": method,
-        "p": float(f"{mcnemar.clustered(np.rint(net)):.6g}"),
+        "p": float(f"{clustered(np.rint(net)):.6g}"),
     }
 
 

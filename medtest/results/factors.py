@@ -16,9 +16,13 @@ from numpy.typing import NDArray
 
 from medtest.cases import UNCHANGED
 from medtest.oracles import criteria
-from medtest.results import columns, efr, statistics
-from medtest.results.cells import Axes, axes, status
+from medtest.results import columns
+from medtest.results.cube.axes import Axes, Places, axes
+from medtest.results.cube.intervals import FEW_CLUSTERS, Z95
+from medtest.results.cube.rates import rates
+from medtest.results.cube.resampling import group_numbers
 from medtest.results.records_io import Records
+from medtest.results.status import status
 from medtest.suite.model import Criterion
 
 if TYPE_CHECKING:
@@ -101,8 +105,6 @@ class _Cases:
 
     rows: pd.DataFrame
     violated: Bools
-    cluster: NDArray[np.int64]
-    dataset: NDArray[np.int64]
     place: Axes
     criterion: dict[str, object]
 
@@ -115,9 +117,7 @@ def _cases(records: Records, primary: Criterion, given: Axes | None) -> _Cases:
     return _Cases(
         rows=rows,
         violated=found.violated[chosen],
-        cluster=place.cluster[chosen],
-        dataset=place.dataset[chosen],
-        place=place,
+        place=place.take(chosen),
         criterion={
             "score": primary.score,
             "threshold": None if primary.score in criteria.NO_THRESHOLD else primary.threshold,
@@ -148,64 +148,42 @@ def factor_table(records: Records, primary: Criterion, place: Axes | None = None
             continue
         values = cases.rows[factor.column].to_numpy(dtype=np.float64, na_value=np.nan)
         codes, count = bins_of(values)
+        found = _rates(cases, codes, count)
         for code in range(count):
-            inside = codes == code
-            rows.append(
-                {
-                    "factor": factor.name,
-                    "unit": factor.unit,
-                    "quartile": code + 1,
-                    "from": float(f"{values[inside].min():.6g}"),
-                    "to": float(f"{values[inside].max():.6g}"),
-                    **cases.criterion,
-                    **_rate(cases, inside),
-                }
-            )
+            inside = values[codes == code]
+            ends = {"from": float(f"{inside.min():.6g}"), "to": float(f"{inside.max():.6g}")}
+            head = {"factor": factor.name, "unit": factor.unit, "quartile": code + 1}
+            rows.append({**head, **ends, **cases.criterion, **found[code]})
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _rate(cases: _Cases, inside: Bools) -> dict[str, object]:
-    """Return counts, rate and interval of one pool of cases, by the rules of the EFR table."""
-    pairs = [_counts(cases, inside, number) for number in range(len(cases.place.datasets))]
-    n, v = np.concatenate([pair[:, 0] for pair in pairs]), np.concatenate([pair[:, 1] for pair in pairs])
-    n, v = n[n > 0], v[n > 0]
-    clusters, rate = len(n), float(v.sum() / n.sum())
-    if n.max() == 1:
-        method = efr.WILSON
-        low, high = statistics.wilson_ends(float(v.sum()), float(n.sum()))
-    elif min((v > 0).sum(), (v < n).sum()) < statistics.FEW_CLUSTERS:
-        method = efr.WILSON_CLUSTERS
-        low, high = statistics.wilson_of_rate(rate, clusters)
-    else:
-        method = efr.BOOTSTRAP
-        draws = [
-            resampler.sums(pair.astype(np.float32))
-            for resampler, pair in zip(cases.place.resamplers, pairs, strict=True)
-        ]
-        drawn = np.stack(draws).sum(axis=0, dtype=np.float64)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            low, high = statistics.percentile_ends(drawn[:, 1] / drawn[:, 0])
-    return {
-        "cases": int(n.sum()),
-        "clusters": clusters,
-        "violations": int(v.sum()),
-        "efr_percent": round(100 * rate, 4),
-        "ci_low": round(100 * low, 4),
-        "ci_high": round(100 * high, 4),
-        "ci_method": method,
-    }
-
-
-def _counts(cases: _Cases, inside: Bools, number: int) -> Floats:
-    """Return clusters × (cases, violations) of one data set."""
-    here = inside & (cases.dataset == number)
-    size = cases.place.clusters[number]
-    return np.column_stack(
-        [
-            np.bincount(cases.cluster[here], minlength=size),
-            np.bincount(cases.cluster[here], weights=cases.violated[here], minlength=size),
-        ]
-    ).astype(np.float64)
+def _rates(cases: _Cases, codes: NDArray[np.int64], bins: int) -> list[dict[str, object]]:
+    """Return counts, rate and interval of each bin, data sets together, by the rules of the EFR table."""
+    if not bins:
+        return []
+    inside = codes >= 0
+    place = cases.place.take(inside)
+    binned = Places(
+        shape=(bins, 1),
+        dataset=place.dataset,
+        cell=codes[inside],
+        cluster=place.cluster,
+        resamplers=place.resamplers,
+    )
+    made = rates(binned, cases.violated[inside], np.ones(len(place.cell)), independent=True)
+    at = [(-1, code, -1) for code in range(bins)]
+    return [
+        {
+            "cases": int(made.whole[one]),
+            "clusters": int(made.clusters[one]),
+            "violations": int(made.part[one]),
+            "efr_percent": round(100 * float(made.rate[one]), 4),
+            "ci_low": round(100 * float(made.low[one]), 4),
+            "ci_high": round(100 * float(made.high[one]), 4),
+            "ci_method": made.method[one],
+        }
+        for one in at
+    ]
 
 
 def factor_model(records: Records, primary: Criterion, place: Axes | None = None) -> pd.DataFrame:
@@ -233,8 +211,8 @@ def factor_model(records: Records, primary: Criterion, place: Axes | None = None
         terms = 0 if design is None else design.matrix.shape[1] - 1
         note = f"not fitted: {rare} rarer outcomes for {terms} terms, at least {EVENTS_PER_TERM} each are needed"
         return pd.DataFrame([{"term": "", "kind": "none", **facts, "note": note}], columns=list(MODEL_COLUMNS))
-    if facts["clusters"] < statistics.FEW_CLUSTERS:  # the variance of so few clusters is far too small
-        note = f"not fitted: {facts['clusters']} clusters, at least {statistics.FEW_CLUSTERS} are needed"
+    if facts["clusters"] < FEW_CLUSTERS:  # the variance of so few clusters is far too small
+        note = f"not fitted: {facts['clusters']} clusters, at least {FEW_CLUSTERS} are needed"
         return pd.DataFrame([{"term": "", "kind": "none", **facts, "note": note}], columns=list(MODEL_COLUMNS))
     return _fit(cases, design, facts)
 
@@ -242,7 +220,7 @@ def factor_model(records: Records, primary: Criterion, place: Axes | None = None
 def _cluster_of_all(cases: _Cases) -> NDArray[np.int64]:
     """Return cluster numbers that no two data sets share."""
     offsets = np.concatenate([[0], np.cumsum(cases.place.clusters)])[:-1]
-    return np.asarray(cases.cluster + offsets[cases.dataset], dtype=np.int64)
+    return np.asarray(cases.place.cluster + offsets[cases.place.dataset], dtype=np.int64)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -254,16 +232,14 @@ class _Design:
 def _informative(cases: _Cases) -> _Cases:
     """Keep the relations that have cases of both outcomes."""
     relation = cases.rows["relation"].astype(str).to_numpy(dtype=object).astype(str)
-    codes, count = statistics.group_numbers(relation)
+    codes, count = group_numbers(relation)
     hit = np.bincount(codes, weights=cases.violated, minlength=count)
     total = np.bincount(codes, minlength=count)
     keep = ((hit > 0) & (hit < total))[codes] if len(codes) else np.zeros(0, bool)
     return _Cases(
         rows=cases.rows.loc[keep],
         violated=cases.violated[keep],
-        cluster=cases.cluster[keep],
-        dataset=cases.dataset[keep],
-        place=cases.place,
+        place=cases.place.take(keep),
         criterion=cases.criterion,
     )
 
@@ -342,8 +318,8 @@ def _fit(cases: _Cases, design: _Design, facts: dict[str, int]) -> pd.DataFrame:
                 "kind": kind,
                 "unit": unit,
                 "odds_ratio": float(f"{np.exp(estimate):.6g}"),
-                "ci_low": float(f"{np.exp(estimate - statistics.Z95 * spread):.6g}"),
-                "ci_high": float(f"{np.exp(estimate + statistics.Z95 * spread):.6g}"),
+                "ci_low": float(f"{np.exp(estimate - Z95 * spread):.6g}"),
+                "ci_high": float(f"{np.exp(estimate + Z95 * spread):.6g}"),
                 "p_value": float(f"{fitted.pvalues[index]:.4g}"),
                 **facts,
                 "note": "",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from medtest.address import address_text
-from medtest.results.cells import Axes
+from medtest.results.cube.axes import Axes
 from medtest.results.decisions import EXPECTED, LABEL, Bools, Floats, probabilities_of
 from medtest.results.flips import AUTO, Sequences, sequences_of
 from medtest.results.records_io import Records
@@ -75,7 +75,7 @@ def worst_sequences(
 
     Args:
         records: Records of one system.
-        place: What :func:`medtest.results.cells.axes` gave for these records; None makes it.
+        place: What :func:`medtest.results.cube.axes.axes` gave for these records; None makes it.
         most: How many.
         rule: Reference frame, see :mod:`medtest.results.flips`.
     """
@@ -84,9 +84,8 @@ def worst_sequences(
         return ()
     value, known = found.changes(rule)
     flips = value.sum(1)
-    relation = found.place.relation[found.first]
-    seed = found.place.seed[found.first]
-    order = np.lexsort((found.first, -flips))
+    relation, seed = found.place.relation, found.place.seed
+    order = np.argsort(-flips, kind="stable")
     queues = [[int(n) for n in order if relation[n] == r and flips[n] > 0] for r in dict.fromkeys(relation[order])]
     chosen: list[int] = []
     seen: set[int] = set()

@@ -16,7 +16,7 @@ changed, so that FP lies in [0, 1]. A comparison drops out where either of its f
 denominator is the comparisons that are left. Neither truth nor source is needed.
 
 A type is a relation with frames. Severity ``all`` pools a type's sequences, data set ``all`` its data sets; relation
-``overall`` is the mean of the types. Intervals: see :mod:`medtest.results.flip_intervals`.
+``overall`` is the mean of the types. Intervals: see :mod:`medtest.results.cube.rates`.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from medtest.cases import Classes, Verdict
-from medtest.results import columns, flip_intervals
-from medtest.results.cells import Axes, axes
+from medtest.results import columns
+from medtest.results.cube.axes import OVERALL, Axes, axes, with_all
+from medtest.results.cube.rates import MEAN, margins, rates, table
 from medtest.results.decisions import Bools, Floats, classes_of, decisions_of
-from medtest.results.efr import ALL, OVERALL
 from medtest.results.records_io import Records
 
 if TYPE_CHECKING:
@@ -54,9 +54,8 @@ class Sequences:
     """S sequences of up to F frames over C classes.
 
     Attributes:
-        place: The axes of all follow-ups.
+        place: Where the sequences stand.
         classes: The classes; ``multi`` where several may be true at once.
-        first: int64 S; a follow-up of each sequence, which tells its cell, data set, cluster and seed.
         rows: int64 S×F; the follow-up of each frame, -1 where the records have none.
         answer: bool S×F×C; what was decided.
         answered: bool S×F.
@@ -69,7 +68,6 @@ class Sequences:
 
     place: Axes
     classes: Classes
-    first: NDArray[np.int64]
     rows: NDArray[np.int64]
     answer: Bools
     answered: Bools
@@ -84,26 +82,11 @@ class Sequences:
         """Whether several classes may be true at once."""
         return self.classes.multi
 
-    @property
-    def cell(self) -> NDArray[np.int64]:
-        """Relation number × severities + severity number, of each sequence."""
-        return self.place.cell[self.first]
-
-    @property
-    def dataset(self) -> NDArray[np.int64]:
-        """Number of each sequence's data set."""
-        return self.place.dataset[self.first]
-
-    @property
-    def cluster(self) -> NDArray[np.int64]:
-        """Number of each sequence's cluster within its data set."""
-        return self.place.cluster[self.first]
-
     @cached_property
     def noise(self) -> Bools:
         """Whether each sequence is of noise."""
         groups = np.array([group == NOISE for group in self.place.groups], dtype=bool)
-        return groups[self.place.relation[self.first]]
+        return groups[self.place.relation]
 
     def changes(self, rule: str) -> tuple[Floats, Bools]:
         """Return S×(F-1): how much each frame's answer differs from its reference's, and whether that is known.
@@ -132,7 +115,7 @@ def sequences_of(records: Records, place: Axes | None = None) -> Sequences | Non
 
     Args:
         records: Records of one system.
-        place: What :func:`medtest.results.cells.axes` gave for these records; None makes it.
+        place: What :func:`medtest.results.cube.axes.axes` gave for these records; None makes it.
     """
     frames = records.followups
     if frames.empty or not (frames["frame"].to_numpy() > 0).any():
@@ -151,9 +134,8 @@ def sequences_of(records: Records, place: Axes | None = None) -> Sequences | Non
     decided = decisions_of(frames, classes_of(records), records.classes)
     error = (frames["verdict"].astype(str) == Verdict.ERROR.value).to_numpy(dtype=bool)
     return Sequences(
-        place=found,
+        place=found.take(first),
         classes=decided.classes,
-        first=first,
         rows=grid,
         answer=decided.answer[grid] & there[..., None],
         answered=decided.answered[grid] & there,
@@ -189,7 +171,7 @@ def flip_table(
 
     Args:
         records: Records of one system.
-        place: What :func:`medtest.results.cells.axes` gave for these records; None makes it.
+        place: What :func:`medtest.results.cube.axes.axes` gave for these records; None makes it.
         rules: Which rules.
         reference: This function's table of the reference system, for ``rfp`` = FP / FP of the reference; empty where
             there is none, or where the reference never flips.
@@ -200,18 +182,17 @@ def flip_table(
     if found is None:
         return pd.DataFrame(columns=list(COLUMNS))
     wanted = [rule for rule in rules if rule != RELEASED or found.multi or len(rules) == 1]
-    table = pd.concat([_one_rule(found, rule) for rule in wanted], ignore_index=True)
-    return with_reference(table, reference)
+    return with_reference(pd.concat([_one_rule(found, rule) for rule in wanted], ignore_index=True), reference)
 
 
-def with_reference(table: pd.DataFrame, reference: pd.DataFrame | None) -> pd.DataFrame:
+def with_reference(flips: pd.DataFrame, reference: pd.DataFrame | None) -> pd.DataFrame:
     """Return a table of flip probabilities with ``rfp`` relative to another's.
 
     Args:
-        table: What :func:`flip_table` gave.
+        flips: What :func:`flip_table` gave.
         reference: The reference system's table; None empties ``rfp``.
     """
-    made = table.drop(columns="rfp", errors="ignore")
+    made = flips.drop(columns="rfp", errors="ignore")
     if reference is None or reference.empty or made.empty:
         return made.assign(rfp=np.nan)[list(COLUMNS)]
     beside = reference[[*_KEYS, "fp"]].rename(columns={"fp": "_reference"})
@@ -223,54 +204,33 @@ def with_reference(table: pd.DataFrame, reference: pd.DataFrame | None) -> pd.Da
 
 
 def _one_rule(found: Sequences, rule: str) -> pd.DataFrame:
-    import pandas as pd
-
     place = found.place
     value, known = found.changes(rule)
-    rates = flip_intervals.rates(
-        place,
-        cell=found.cell,
-        dataset=found.dataset,
-        cluster=found.cluster,
-        part=value.sum(1),
-        whole=known.sum(1).astype(np.float64),
-        factor=_factors(found) if rule == RELEASED and found.multi else None,
-    )
-    counts = {
-        "sequences": known.any(1),
-        "errors": found.error.sum(1),
-        "skipped": found.skipped.sum(1),
-        "generated": (found.rows >= 0).sum(1),
+    scale = _not_divided_by(found) if rule == RELEASED and found.multi else None
+    made = rates(place, value.sum(1), known.sum(1), pools=(MEAN,), scale=scale)
+    frames = (found.rows >= 0).sum(1)
+    columns = {
+        "rule": rule,
+        "frames": margins(place.totals(frames, np.maximum), add=np.maximum).astype(np.int64),
+        "sequences": _counted(found, known.any(1)),
+        "fp": np.round(made.rate, 6),
+        "ci_low": np.round(made.low, 6),
+        "ci_high": np.round(made.high, 6),
+        "errors": _counted(found, found.error.sum(1)),
+        "skipped": _counted(found, found.skipped.sum(1)),
     }
-    summed = {name: flip_intervals.counts(place, found, values) for name, values in counts.items()}
-    frames = flip_intervals.largest(place, found, (found.rows >= 0).sum(1))
-    keep = np.flatnonzero(summed["generated"].ravel() > 0)
-    d, r, s = np.unravel_index(keep, summed["generated"].shape)
-    datasets = np.array([*place.datasets, ALL], dtype=object)
-    relations = np.array([*place.relations, OVERALL], dtype=object)
-    severities = np.array([*(str(level) for level in place.severities), ALL], dtype=object)
-    return pd.DataFrame(
-        {
-            "dataset": datasets[d],
-            "relation": relations[r],
-            "severity": severities[s],
-            "rule": rule,
-            "frames": frames.ravel()[keep].astype(np.int64),
-            "sequences": summed["sequences"].ravel()[keep].astype(np.int64),
-            "fp": np.round(rates.rate.ravel()[keep], 6),
-            "ci_low": np.round(rates.low.ravel()[keep], 6),
-            "ci_high": np.round(rates.high.ravel()[keep], 6),
-            "errors": summed["errors"].ravel()[keep].astype(np.int64),
-            "skipped": summed["skipped"].ravel()[keep].astype(np.int64),
-        }
-    )
+    return table(place.names(OVERALL), columns, _counted(found, frames) > 0)
 
 
-def _factors(found: Sequences) -> Floats:
+def _counted(found: Sequences, values: ArrayLike) -> NDArray[np.int64]:
+    """Return sums over the cells with all their margins; ``overall`` is the sum over the relations."""
+    return margins(found.place.totals(values)).astype(np.int64)
+
+
+def _not_divided_by(found: Sequences) -> Floats:
     """Return n - 1 of every relation, by which the released code does not divide."""
-    frames = np.ones(len(found.place.relations))
-    np.maximum.at(frames, found.place.relation[found.first], (found.rows >= 0).sum(1).astype(np.float64))
-    return frames - 1.0
+    frames = found.place.totals((found.rows >= 0).sum(1), np.maximum)[-1].max(-1)
+    return np.asarray(np.maximum(frames, 1.0) - 1.0)
 
 
 def frame_table(records: Records, place: Axes | None = None, *, rule: str = AUTO) -> pd.DataFrame:
@@ -280,7 +240,7 @@ def frame_table(records: Records, place: Axes | None = None, *, rule: str = AUTO
 
     Args:
         records: Records of one system.
-        place: What :func:`medtest.results.cells.axes` gave for these records; None makes it.
+        place: What :func:`medtest.results.cube.axes.axes` gave for these records; None makes it.
         rule: Reference frame.
     """
     import pandas as pd
@@ -291,40 +251,27 @@ def frame_table(records: Records, place: Axes | None = None, *, rule: str = AUTO
     value, known = found.changes(rule)
     rows: list[pd.DataFrame] = []
     for frame in range(found.rows.shape[1]):
-        flips = value[:, frame - 1] if frame else np.zeros(len(found.first))
-        whole = known[:, frame - 1].astype(np.float64) if frame else np.zeros(len(found.first))
+        none = np.zeros(len(found.rows))
+        flips, whole = (value[:, frame - 1], known[:, frame - 1]) if frame else (none, none)
         rows.append(_one_frame(found, frame, flips, whole).assign(rule=rule))
-    table = pd.concat(rows, ignore_index=True)
-    order = ["dataset", "relation", "severity"]
-    codes = [pd.factorize(table[name])[0] for name in order]
-    return table.iloc[np.lexsort((table["frame"].to_numpy(), *codes[::-1]))].reset_index(drop=True)[list(FRAME_COLUMNS)]
+    made = pd.concat(rows, ignore_index=True)
+    codes = [pd.factorize(made[name])[0] for name in ("severity", "relation", "dataset")]
+    return made.iloc[np.lexsort((made["frame"].to_numpy(), *codes))].reset_index(drop=True)[list(FRAME_COLUMNS)]
 
 
-def _one_frame(found: Sequences, frame: int, flips: Floats, whole: Floats) -> pd.DataFrame:
-    import pandas as pd
-
-    place = found.place
-    rates = flip_intervals.rates(
-        place, cell=found.cell, dataset=found.dataset, cluster=found.cluster, part=flips, whole=whole
-    )
-    right = flip_intervals.counts(place, found, found.right[:, frame] & found.labelled[:, frame])
-    labelled = flip_intervals.counts(place, found, found.labelled[:, frame])
-    there = flip_intervals.counts(place, found, found.rows[:, frame] >= 0)
-    compared = flip_intervals.counts(place, found, whole)
-    keep = np.flatnonzero(there[:, :-1].ravel() > 0)
-    d, r, s = np.unravel_index(keep, there[:, :-1].shape)
+def _one_frame(found: Sequences, frame: int, flips: ArrayLike, whole: ArrayLike) -> pd.DataFrame:
+    place, labelled = found.place, found.labelled[:, frame]
+    made = rates(place, flips, whole)
+    counted = [place.totals(one) for one in (found.right[:, frame] & labelled, labelled, found.rows[:, frame] >= 0)]
+    right, answers, there = (with_all(one, -1) for one in counted)
     with np.errstate(invalid="ignore", divide="ignore"):
-        accuracy = right / labelled
-    return pd.DataFrame(
-        {
-            "dataset": np.array([*place.datasets, ALL], dtype=object)[d],
-            "relation": np.array(place.relations, dtype=object)[r],
-            "severity": np.array([*(str(level) for level in place.severities), ALL], dtype=object)[s],
-            "frame": frame,
-            "comparisons": compared[:, :-1].ravel()[keep].astype(np.int64),
-            "fp": np.round(rates.rate[:, :-1].ravel()[keep], 6),
-            "ci_low": np.round(rates.low[:, :-1].ravel()[keep], 6),
-            "ci_high": np.round(rates.high[:, :-1].ravel()[keep], 6),
-            "accuracy": np.round(accuracy[:, :-1].ravel()[keep], 6),
-        }
-    )
+        accuracy = right / answers
+    columns = {
+        "frame": frame,
+        "comparisons": made.whole.astype(np.int64),
+        "fp": np.round(made.rate, 6),
+        "ci_low": np.round(made.low, 6),
+        "ci_high": np.round(made.high, 6),
+        "accuracy": np.round(accuracy, 6),
+    }
+    return table(place.names(), columns, there > 0)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from medtest.oracles.criteria import criterion_name
-from medtest.results import efr, statistics
+from medtest.results import efr
+from medtest.results.cube.intervals import smallest_upper_bound
 from medtest.suite.model import Gate
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _one(gate: Gate, table: pd.DataFrame) -> GateResult:
     reason += f"; the rate itself is {_beside(rate, gate.max_percent)} % ({counted})"
     if not held and rate <= gate.max_percent:
         reason += ", too few cases for this bound"
-        least = statistics.smallest_upper_bound(cases)
+        least = smallest_upper_bound(cases)
         if rate > 0 and least > gate.max_percent:
             reason += f": even without a violation the interval would reach {_beside(least, gate.max_percent)} %"
     return GateResult(gate=gate, held=held, percent=percent, cases=cases, reason=reason)

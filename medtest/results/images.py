@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from medtest.cases import UNCHANGED
 from medtest.oracles import criteria
 from medtest.records import ADDRESS, KEY_COLUMNS, addresses
-from medtest.results.cells import Axes, axes, status
+from medtest.results.cube.axes import Axes, axes
 from medtest.results.records_io import Floats, Records
+from medtest.results.status import status
 from medtest.suite.model import Criterion
 
 if TYPE_CHECKING:

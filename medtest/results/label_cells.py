@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from medtest.cases import Classes, Verdict
-from medtest.results import statistics
-from medtest.results.cells import Axes
+from medtest.results.cube.axes import Axes
+from medtest.results.cube.resampling import Resampler
 from medtest.results.decisions import Bools, Decisions, Floats, classes_of, decisions_of, probabilities_of
 from medtest.results.label_sums import Integers, SumColumns, grouped, rows_of
 from medtest.results.records_io import Records
@@ -39,7 +39,7 @@ class Chosen:
     side: LabelSide
     rows: Integers
     levels: int
-    resampler: statistics.Resampler
+    resampler: Resampler
     original: bool
     key: tuple[str, int]
 
@@ -148,7 +148,7 @@ class Cases:
     classes: Classes
     followups: LabelSide
     sources: LabelSide
-    resamplers: tuple[statistics.Resampler, ...]
+    resamplers: tuple[Resampler, ...]
 
     def choose(self, relation: str, dataset: int) -> Chosen:
         """Return the cases of a relation, or the sources for ``original``, on one data set.
@@ -202,7 +202,7 @@ def cases_of(records: Records, place: Axes) -> Cases:
             counts[dataset[row]] += 1
         cluster[row] = known.get(key, 0)
     resamplers = [
-        made if made.clusters == count else statistics.Resampler(count, name)
+        made if made.clusters == count else Resampler(count, name)
         for made, count, name in zip(place.resamplers, counts, place.datasets, strict=True)
     ]
     sources = LabelSide(

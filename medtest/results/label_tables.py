@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from medtest.cases import Classes
-from medtest.results.cells import Axes, axes
 from medtest.results.class_tables import class_table, confusion_table
 from medtest.results.classification import classification_table
 from medtest.results.corruption_error import corruption_error_table
+from medtest.results.cube.axes import Axes, axes
 from medtest.results.decisions import classes_of, has_labels
 from medtest.results.films import FilmSequence, worst_sequences
 from medtest.results.flips import flip_table, frame_table
@@ -90,7 +90,7 @@ def label_tables(
 
     Args:
         records: Records of one system.
-        place: What :func:`medtest.results.cells.axes` gave for these records; None makes it.
+        place: What :func:`medtest.results.cube.axes.axes` gave for these records; None makes it.
         reference: What ``rfp`` and ``ce`` are relative to.
         phantom: Whether any of the seeds are made images.
     """

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.results import statistics
 from medtest.results.alpha_sigma import TIE, steepest
+from medtest.results.cube.paired import holm
+from medtest.results.cube.resampling import generator, group_numbers
 from medtest.results.series import Floats, Series, SeriesSet
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def _pair(first: Series, second: Series, *, lower_is_better: bool) -> dict[str, 
     if first.images is None or second.images is None or first.clusters is None:
         raise ValueError("a pair without images cannot be tested")
     sign = -1.0 if lower_is_better else 1.0
-    numbers, count = statistics.group_numbers(first.clusters)
+    numbers, count = group_numbers(first.clusters)
     halves = [_sums(sign * one.images, numbers, count) for one in (first, second) if one.images is not None]
     middle, half = (halves[0] + halves[1]) / 2, (halves[0] - halves[1]) / 2
     images = len(first.images)
@@ -86,7 +87,7 @@ def _signs(count: int) -> Iterator[Floats]:
         bits = (np.arange(2**count)[:, None] >> np.arange(count)) & 1
         yield np.asarray(1.0 - 2.0 * bits, np.float64)
         return
-    rng = statistics.generator("paired", count)
+    rng = generator("paired", count)
     yield np.ones((1, count))
     step = max(1, _AT_A_TIME // count)  # the draws are the same however many are made at a time
     for start in range(0, DRAWS, step):
@@ -96,14 +97,3 @@ def _signs(count: int) -> Iterator[Floats]:
 def _p(values: Floats) -> float:
     slack = TIE * float(np.abs(values).max())
     return float((np.abs(values) >= abs(values[0]) - slack).mean())
-
-
-def holm(values: list[float]) -> list[float]:
-    """Return p values corrected for their number (S. Holm, 1979)."""
-    order = np.argsort(values, kind="stable")
-    corrected = [0.0] * len(values)
-    highest = 0.0
-    for rank, place in enumerate(order):
-        highest = max(highest, min(1.0, (len(values) - rank) * values[place]))
-        corrected[int(place)] = highest
-    return corrected

@@ -9,7 +9,7 @@ For qualities Q_1 … Q_m over ascending scales σ_1 … σ_m (losses and signs 
 - ``worst_loss``: max over j < k of Q_j - Q_k, the worst total loss from a scale to any larger one; below 0 where the
   quality rises throughout.
 
-Intervals: 95 % percentile bootstrap over clusters of images, as everywhere (:mod:`medtest.results.statistics`). Where
+Intervals: 95 % percentile bootstrap over clusters of images, as everywhere (:mod:`medtest.results.cube`). Where
 there is one case a scale there is no interval but a permutation p: how often α is at least as large when the qualities
 are dealt to the scales at random.
 """
@@ -25,8 +25,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.results import statistics
 from medtest.results.alpha_sigma import NO_LOSS, TIE, steepest
+from medtest.results.cube.intervals import percentile_interval
+from medtest.results.cube.resampling import Resampler, generator, group_numbers
 from medtest.results.series import Floats, Series, SeriesSet
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ def _intervals(
         if key == "sigma":
             low, high = np.quantile(draws, (0.025, 0.975), method="nearest")
         else:
-            low, high = (end for end in statistics.percentile_interval(draws))
+            low, high = (end for end in percentile_interval(draws))
         found[key] = (float(low), float(high))
     return found, float((values["sigma"] == sigma).mean())
 
@@ -168,11 +169,11 @@ def resampled(images: Floats, clusters: NDArray[np.int64], name: str) -> Floats:
         clusters: Cluster of each image.
         name: Fixes the random numbers.
     """
-    numbers, count = statistics.group_numbers(clusters)
+    numbers, count = group_numbers(clusters)
     sums = np.zeros((count, images.shape[1] + 1))
     np.add.at(sums[:, :-1], numbers, images)
     np.add.at(sums[:, -1], numbers, 1.0)
-    drawn = statistics.Resampler(count, name).sums(sums.astype(np.float32)).astype(np.float64)
+    drawn = Resampler(count, name).drawn(sums)
     kept = drawn[drawn[:, -1] > 0]
     return np.asarray(kept[:, :-1] / kept[:, -1:])
 
@@ -189,7 +190,7 @@ def permutation_p(scales: Floats, qualities: Floats, *, lower_is_better: bool = 
     if factorial(size) <= _ALL_PERMUTATIONS:
         dealt = np.array(list(permutations(good)))
     else:
-        rng = statistics.generator("permutation", size)
+        rng = generator("permutation", size)
         dealt = np.concatenate([good[None], rng.permuted(np.tile(good, (DRAWS, 1)), axis=1)])
     alphas, _ = steepest(scales, dealt)
     observed, _ = steepest(scales, good[None])

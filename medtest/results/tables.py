@@ -14,7 +14,7 @@ from medtest.oracles import criteria
 from medtest.oracles.base import Oracle
 from medtest.results import alpha_sigma, curves, efr, factors, gates, pivot
 from medtest.results.answer_tables import AnswerTables, answer_tables
-from medtest.results.cells import axes
+from medtest.results.cube.axes import axes
 from medtest.results.exclusion import Excluded, leave_out
 from medtest.results.images import COUNTED, images_table, source_warnings, violations_table, worst_table
 from medtest.results.judged import judged_records, make_columns

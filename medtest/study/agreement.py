@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.results import statistics
+from medtest.results.cube.intervals import percentile_ends
+from medtest.results.cube.resampling import Resampler, group_numbers
 
 Counts = NDArray[np.int64]
 
@@ -110,9 +111,9 @@ def resampled_means(
         name: Fixes the random numbers.
         seeds: The seed of each item, resampled with all its items; each item is one of its own without.
     """
-    numbers, count = (np.arange(len(sums)), len(sums)) if seeds is None else statistics.group_numbers(list(seeds))
-    rows = np.stack([np.bincount(numbers, part, count) for part in (sums, weights)], axis=1).astype(np.float32)
-    drawn = statistics.Resampler(len(rows), f"study {name}").sums(rows).astype(np.float64)
+    numbers, count = (np.arange(len(sums)), len(sums)) if seeds is None else group_numbers(list(seeds))
+    rows = np.stack([np.bincount(numbers, part, count) for part in (sums, weights)], axis=1)
+    drawn = Resampler(len(rows), f"study {name}").drawn(rows)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(drawn[:, 1] > 0, drawn[:, 0] / drawn[:, 1], np.nan)
 
@@ -141,4 +142,4 @@ def _ends(drawn: NDArray[np.float64]) -> tuple[float, float]:
     known = drawn[~np.isnan(drawn)]
     if not known.size or np.ptp(known) < _SAME:
         return float("nan"), float("nan")
-    return statistics.percentile_ends(drawn)
+    return percentile_ends(drawn)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from medtest.cases import SOURCE
-from medtest.results.statistics import wilson_ends
+from medtest.results.cube.intervals import wilson_ends
 from medtest.study.agreement import randolph
 from medtest.study.questions import ARTEFACTS, PUBLISHED_FRAMES, PUBLISHED_WITH_ARTEFACT
 from medtest.study.ratings import Rating, Ratings

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from medtest.results.alpha_sigma import alpha_sigma
-from medtest.results.paired import holm, paired_table
+from medtest.results.cube.paired import holm
+from medtest.results.paired import paired_table
 from medtest.results.robustness import agreement, measures, permutation_p, robustness_of, robustness_table
 from medtest.results.series import SeriesSet, groups_of, make_series
 

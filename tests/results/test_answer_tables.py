@@ -15,8 +15,9 @@ from medtest.results.answer_accuracy import (
     published_table,
     relation_table,
 )
-from medtest.results.answer_flips import ALL, COLUMNS, OVERALL, direction_table, flip_table, newcombe
+from medtest.results.answer_flips import ALL, COLUMNS, OVERALL, direction_table, flip_table
 from medtest.results.answer_rows import SOURCE, UNCHANGED, frame_of, judged_row
+from medtest.results.cube.intervals import newcombe
 from medtest.results.published_answers import averages, published
 from medtest.vqa.matrix import default_matrix
 from medtest.vqa.questions import by_name, in_slide_order

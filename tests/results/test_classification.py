@@ -96,7 +96,7 @@ def test_mcnemar_and_rates_against_the_source():
         assert found.fall == pytest.approx(before.mean() - after.mean(), abs=1e-6)
         assert found.efr_source_percent == pytest.approx(100 * (chosen.label != chosen.source_label).mean(), abs=1e-4)
         assert found.efr_truth_percent == pytest.approx(100 * (~after[before]).mean(), abs=1e-4)
-    from medtest.results.paired import holm
+    from medtest.results.cube.paired import holm
 
     shown = table[(table.dataset == "all") & (table.severity == "all") & table.p_mcnemar.notna()]
     assert shown.p_holm.tolist() == pytest.approx(holm(shown.p_mcnemar.tolist()), rel=1e-5)

@@ -200,8 +200,8 @@ def test_the_interval_of_the_mean_resamples_seeds_with_all_their_types():
     found = row(flip_table(Records.of(frame)), "overall")
     sequences = sequences_of(Records.of(frame))
     value, known = sequences.changes("auto")
-    relation = sequences.place.relation[sequences.first]
-    seed = sequences.place.seed[sequences.first]
+    relation = sequences.place.relation
+    seed = sequences.place.seed
     flips, whole = np.zeros((60, 3)), np.zeros((60, 3))
     np.add.at(flips, (seed, relation), value.sum(1))
     np.add.at(whole, (seed, relation), known.sum(1))

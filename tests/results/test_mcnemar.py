@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.contingency_tables import mcnemar
 
-from medtest.results.mcnemar import SMALLEST, clustered, exact
+from medtest.results.cube.paired import SMALLEST, clustered, exact
 
 
 @settings(deadline=None, max_examples=80)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtest.results import statistics
+from medtest.results.cube import intervals, resampling
 
 
 @given(cases=st.integers(1, 5000), data=st.data())
@@ -18,45 +18,45 @@ def test_wilson_is_that_of_statsmodels(cases, data):
 
     successes = data.draw(st.integers(0, cases))
     expected = proportion_confint(successes, cases, alpha=0.05, method="wilson")
-    low, high = statistics.wilson(successes, cases)
+    low, high = intervals.wilson(successes, cases)
     assert (float(low), float(high)) == pytest.approx(expected, abs=1e-12)
 
 
 def test_wilson_by_hand_without_a_violation_and_without_a_case():
     # the upper end at k = 0 is z² / (n + z²)
     z2 = 1.959963984540054**2
-    assert float(statistics.wilson(0, 24)[1]) == pytest.approx(z2 / (24 + z2))
-    assert statistics.smallest_upper_bound(24) == pytest.approx(100 * z2 / (24 + z2))
-    assert np.isnan(statistics.wilson(0, 0)).all()
+    assert float(intervals.wilson(0, 24)[1]) == pytest.approx(z2 / (24 + z2))
+    assert intervals.smallest_upper_bound(24) == pytest.approx(100 * z2 / (24 + z2))
+    assert np.isnan(intervals.wilson(0, 0)).all()
 
 
 def test_ends_of_one_count_of_one_rate_and_of_one_row_of_draws_are_those_of_the_arrays():
-    low, high = statistics.wilson([7], [24])
-    assert statistics.wilson_ends(7, 24) == (low[0], high[0]) == statistics.wilson_of_rate(7 / 24, 24)
-    assert statistics.wilson_of_rate(float("nan"), 24) == statistics.wilson_ends(0, 24)
-    assert np.isnan(statistics.wilson_of_rate(float("nan"), 0)).all()
+    low, high = intervals.wilson([7], [24])
+    assert intervals.wilson_ends(7, 24) == (low[0], high[0]) == intervals.wilson_of_rate(7 / 24, 24)
+    assert intervals.wilson_of_rate(float("nan"), 24) == intervals.wilson_ends(0, 24)
+    assert np.isnan(intervals.wilson_of_rate(float("nan"), 0)).all()
     draws = np.linspace(0, 1, 41)
-    assert statistics.percentile_ends(draws) == pytest.approx((0.025, 0.975))
+    assert intervals.percentile_ends(draws) == pytest.approx((0.025, 0.975))
 
 
 def test_resampled_sums_are_those_of_drawn_clusters():
     rng = np.random.default_rng(5)
     rows = rng.integers(0, 9, (17, 4)).astype(np.float32)
-    drawn = statistics.Resampler(17, "d", 300).sums(rows)
+    drawn = resampling.Resampler(17, "d", 300).sums(rows)
     assert drawn.shape == (300, 4)
-    ones = statistics.Resampler(17, "d", 300).sums(np.ones((17, 1), np.float32))
+    ones = resampling.Resampler(17, "d", 300).sums(np.ones((17, 1), np.float32))
     assert (ones == 17).all()  # as many clusters are drawn as there are
-    again = statistics.Resampler(17, "d", 300).sums(rows)
+    again = resampling.Resampler(17, "d", 300).sums(rows)
     assert (drawn == again).all()
-    assert (statistics.Resampler(17, "other", 300).sums(rows) != drawn).any()
+    assert (resampling.Resampler(17, "other", 300).sums(rows) != drawn).any()
 
 
 def test_cached_and_fresh_weights_agree(monkeypatch):
     rows = np.arange(40, dtype=np.float32).reshape(20, 2)
-    kept = statistics.Resampler(20, "d", 500)
+    kept = resampling.Resampler(20, "d", 500)
     first, second = kept.sums(rows), kept.sums(rows)
-    monkeypatch.setattr(statistics, "_CACHED_WEIGHTS", 0)
-    fresh = statistics.Resampler(20, "d", 500)
+    monkeypatch.setattr(resampling, "_CACHED_WEIGHTS", 0)
+    fresh = resampling.Resampler(20, "d", 500)
     assert (first == second).all()
     assert (fresh.sums(rows) == first).all()
     assert fresh._kept is None
@@ -65,13 +65,13 @@ def test_cached_and_fresh_weights_agree(monkeypatch):
 def test_bootstrap_standard_error_is_that_of_theory():
     """The spread of a resampled mean is the plug-in standard deviation over √n (Davison and Hinkley, section 2.2)."""
     values = np.random.default_rng(1).gamma(1.0, 1.0, (200, 1)).astype(np.float32)
-    means = statistics.Resampler(200, "d", 4000).sums(values) / 200
+    means = resampling.Resampler(200, "d", 4000).sums(values) / 200
     assert means.std() == pytest.approx(values.std() / np.sqrt(200), rel=0.05)
 
 
 def test_percentile_interval_leaves_empty_resamples_out():
     draws = np.array([[0.0, np.nan, 1.0], [1.0, np.nan, np.nan], [2.0, np.nan, 3.0]])
-    low, high = statistics.percentile_interval(draws)
+    low, high = intervals.percentile_interval(draws)
     assert low[[0, 2]] == pytest.approx([0.05, 1.05])
     assert high[[0, 2]] == pytest.approx([1.95, 2.95])
     assert np.isnan(low[1])
@@ -81,7 +81,7 @@ def test_percentile_interval_leaves_empty_resamples_out():
 @given(rows=st.integers(1, 40), columns=st.integers(1, 4), seed=st.integers(0, 99))
 def test_percentile_interval_is_numpys_quantile(rows, columns, seed):
     draws = np.random.default_rng(seed).normal(size=(rows, columns))
-    low, high = statistics.percentile_interval(draws)
+    low, high = intervals.percentile_interval(draws)
     expected = np.quantile(draws, (0.025, 0.975), axis=0)
     assert np.stack([low, high]) == pytest.approx(expected, abs=1e-12)
 
@@ -89,7 +89,7 @@ def test_percentile_interval_is_numpys_quantile(rows, columns, seed):
 def test_resampled_sums_are_exact_so_that_no_processor_rounds_them_otherwise() -> None:
     rng = np.random.default_rng(5)
     clusters, scores = 37, rng.random((37, 3)).astype(np.float32)
-    resampler = statistics.Resampler(clusters, "exact", 200)
+    resampler = resampling.Resampler(clusters, "exact", 200)
     weights = resampler.weights(200)
     expected = [
         [float(sum(int(n) * Fraction(float(x)) for n, x in zip(row, column, strict=True))) for column in scores.T]

@@ -1,4 +1,7 @@
-"""Intervals and resampling that the result tables share. Pure functions of counts; NumPy alone.
+"""Intervals that the result tables share. Pure functions of counts; NumPy alone.
+
+Wilson's is written out here, and not taken from SciPy or statsmodels, whose import takes seconds: commands that plan a
+run show it, and rates of clusters are of expected counts that are no whole numbers. Tests hold it against both.
 
 Rates of independent cases get Wilson's score interval (E. B. Wilson, 1927, JASA 22, 209–212). Rates that pool several
 cases of one cluster (a patient, a video, a seed under several relations) get a percentile bootstrap that resamples
@@ -7,9 +10,7 @@ clusters within each data set (A. C. Davison and D. V. Hinkley, Bootstrap Method
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Iterator
 from typing import TypeAlias
 
 import numpy as np
@@ -20,16 +21,11 @@ Floats: TypeAlias = NDArray[np.float64]
 Z95 = 1.959963984540054
 """0.975 quantile of the normal distribution: all intervals here are 95 % intervals."""
 
-REPLICATES = 2000
-"""Bootstrap replicates: the ends of a 95 % interval then rest on 50 replicates each."""
-
 FEW_CLUSTERS = 10
 """Below this many clusters with (or without) a violation the bootstrap is too narrow: resampling cannot invent a rare
 event that it has not seen. Such pools get Wilson's interval with every cluster counted as one case, which errs towards
 being wide. In simulations (6 to 100 clusters of 45 cases, rates of 2 to 15 %) the nominal 95 % intervals then held the
 true rate in 88 to 100 % of the repetitions, against 87 to 99 % with 5 in place of 10."""
-
-_CACHED_WEIGHTS = 20_000_000
 
 
 def wilson(successes: ArrayLike, cases: ArrayLike) -> tuple[Floats, Floats]:
@@ -60,6 +56,32 @@ def wilson_ends(successes: float, cases: float) -> tuple[float, float]:
 def wilson_of_rate(rate: float, cases: float) -> tuple[float, float]:
     """Return the ends of :func:`wilson` of one rate in [0, 1]; NaN, the rate of no case, counts as 0."""
     return wilson_ends(float(np.nan_to_num(rate)) * cases, cases)
+
+
+def newcombe(k: float, n: float, k0: float, n0: float) -> tuple[float, float]:
+    """Return the ends of Newcombe's 95 % interval for k / n - k0 / n0; NaN where there is no case.
+
+    R. G. Newcombe, Statistics in Medicine 17, 1998, 873-890, method 10.
+
+    Args:
+        k: Successes, or expected successes, in [0, n].
+        n: Independent cases.
+        k0: Successes of the other group.
+        n0: Cases of the other group.
+    """
+    if n <= 0 or n0 <= 0:
+        return float("nan"), float("nan")
+    return joined(k / n, wilson_ends(k, n), k0 / n0, wilson_ends(k0, n0))
+
+
+def joined(rate: float, ends: tuple[float, float], rate0: float, ends0: tuple[float, float]) -> tuple[float, float]:
+    """Return the ends of the interval for ``rate - rate0`` from those of both, as Newcombe joins them.
+
+    The method for any two intervals: G. Y. Zou and A. Donner, Statistics in Medicine 27, 2008.
+    """
+    below = float(np.hypot(rate - ends[0], ends0[1] - rate0))
+    above = float(np.hypot(ends[1] - rate, rate0 - ends0[0]))
+    return rate - rate0 - below, rate - rate0 + above
 
 
 def paired_score(only_first: float, only_second: float, cases: float) -> tuple[float, float]:
@@ -93,98 +115,6 @@ def paired_score(only_first: float, only_second: float, cases: float) -> tuple[f
         return inside
 
     return end(observed, -1.0), end(observed, 1.0)
-
-
-def generator(*names: object) -> np.random.Generator:
-    """Return a generator fixed by names, so that tables made twice agree to the last digit."""
-    key = "\x1f".join(["medtest.results", *(str(name) for name in names)])
-    return np.random.Generator(np.random.PCG64(int.from_bytes(hashlib.sha256(key.encode()).digest()[:16], "big")))
-
-
-class Resampler:
-    """Draws clusters with replacement, again and again the same ones, and sums their rows.
-
-    Args:
-        clusters: How many clusters there are.
-        name: Fixes the random numbers; use the data set's id.
-        replicates: How many draws.
-    """
-
-    def __init__(self, clusters: int, name: str, replicates: int = REPLICATES) -> None:
-        self.clusters = clusters
-        self.replicates = replicates
-        self._name = name
-        self._kept: list[NDArray[np.float32]] | None = None
-
-    def sums(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the sums of resampled clusters, alike on every processor.
-
-        Args:
-            rows: float32 clusters × K, one row of sums per cluster.
-
-        Returns:
-            float32 replicates × K, the exact sums rounded once.
-        """
-        if self.clusters == 0:
-            return np.zeros((self.replicates, rows.shape[1]), np.float32)
-        exact = _exact(rows, self.clusters)
-        return np.concatenate(
-            [
-                np.matmul(weights.astype(exact.dtype, copy=False), exact).astype(np.float32)
-                for weights in self._weights()
-            ]
-        )
-
-    def weights(self, count: int) -> NDArray[np.float32]:
-        """Return how often each cluster is drawn in the first replicates.
-
-        Args:
-            count: How many replicates, at most all.
-
-        Returns:
-            float32 count × clusters.
-        """
-        found: list[NDArray[np.float32]] = []
-        for chunk in self._weights() if self.clusters else ():
-            found.append(chunk)
-            if sum(len(one) for one in found) >= count:
-                break
-        return np.concatenate([*found, np.zeros((0, self.clusters), np.float32)])[:count]
-
-    def _weights(self) -> Iterator[NDArray[np.float32]]:
-        if self._kept is not None:
-            yield from self._kept
-            return
-        keep: list[NDArray[np.float32]] | None = [] if self.clusters * self.replicates <= _CACHED_WEIGHTS else None
-        rng = generator("clusters", self._name, self.clusters)
-        step = max(1, min(self.replicates, 2_000_000 // self.clusters))
-        for start in range(0, self.replicates, step):
-            count = min(step, self.replicates - start)
-            drawn = rng.integers(self.clusters, size=(count, self.clusters))
-            drawn += np.arange(count)[:, None] * self.clusters
-            weights = np.bincount(drawn.ravel(), minlength=count * self.clusters).astype(np.float32)
-            chunk = weights.reshape(count, self.clusters)
-            if keep is not None:
-                keep.append(chunk)
-            yield chunk
-        self._kept = keep
-
-
-def _exact(rows: NDArray[np.float32], cases: int) -> NDArray[np.float32] | NDArray[np.float64]:
-    """Return rows whose sums are exact in every order, for a product of matrices adds in the processor's own.
-
-    Whole numbers stay float32 where no sum reaches 2^24. Others become float64 multiples of a power of two, of which no
-    sum holds more than 2^52: scores lose nothing by it.
-
-    Args:
-        rows: float32 of any shape.
-        cases: How many of them are added at most.
-    """
-    largest = float(np.abs(rows).max(initial=0.0)) * cases
-    if largest < 2**24 and np.array_equal(rows, np.rint(rows)):
-        return rows
-    bits = 52 - math.frexp(largest)[1]
-    return np.ldexp(np.rint(np.ldexp(rows.astype(np.float64), bits)), -bits)
 
 
 def percentile_interval(draws: ArrayLike, axis: int = 0) -> tuple[Floats, Floats]:
@@ -237,16 +167,3 @@ def smallest_upper_bound(cases: int) -> float:
     if cases <= 0:
         return 100.0
     return float(100 * wilson(0, cases)[1])
-
-
-def group_numbers(values: ArrayLike) -> tuple[NDArray[np.int64], int]:
-    """Return each value's number from 0 without gaps (in sorted order), and how many there are.
-
-    Args:
-        values: Names or numbers of any shape, taken row by row; all of one sort.
-
-    Returns:
-        int64 of shape (number of values,), in [0, groups), and the number of groups.
-    """
-    unique, codes = np.unique(np.asarray(values), return_inverse=True)
-    return codes.astype(np.int64).ravel(), int(unique.size)
