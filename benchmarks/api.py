@@ -39,8 +39,8 @@ from medtest.api.body import request_body
 from medtest.api.cache import Cache
 from medtest.api.campaign import Campaign
 from medtest.api.client import Caller, Endpoint
-from medtest.api.gate import Gate
 from medtest.api.ledger import Ledger
+from medtest.api.pacing.rate_limiter import RateLimiter
 from medtest.api.request import Parameters, Picture, Request
 from medtest.api.retry import Retries
 
@@ -113,7 +113,7 @@ def campaign(base_url: str, in_flight: int, rules: Retries | None = None) -> Ite
         Ledger(Path(folder) / "ledger.sqlite") as ledger,
         Cache(Path(folder) / "cache.sqlite") as cache,
     ):
-        yield Campaign(caller, ledger, cache=cache, gate=Gate(max_in_flight=in_flight), retries=rules)
+        yield Campaign(caller, ledger, cache=cache, limiter=RateLimiter(max_in_flight=in_flight), retries=rules)
 
 
 async def ours(base_url: str, count: int, in_flight: int, name: str) -> tuple[float, float]:

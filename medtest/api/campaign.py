@@ -1,8 +1,8 @@
-"""Requests in, outcomes out: ledger, cache, budget, gate, call, retry, in this order.
+"""Requests in, outcomes out: ledger, cache, budget, limiter, call, retry, in this order.
 
 ::
 
-    request ─▶ ledger (answered in an earlier session?) ─▶ cache ─▶ budget ─▶ gate ─▶ ledger: sent ─▶ call
+    request ─▶ ledger (answered in an earlier session?) ─▶ cache ─▶ budget ─▶ limiter ─▶ ledger: sent ─▶ call
                                                                       ▲                               │
     outcome ◀── cache ◀── ledger: answered, with the outcome ◀────────┴── again? ◀── reply ◀──────────┘
 
@@ -22,10 +22,10 @@ from medtest.api.budget import Budget, Reservation, Tokens, estimate
 from medtest.api.cache import Cache, CacheMode
 from medtest.api.client import Caller
 from medtest.api.door import DOOR_CLOSED, Door
-from medtest.api.gate import Gate, GateClosed
 from medtest.api.ledger import Ledger
-from medtest.api.limits import quotas, retry_after
-from medtest.api.pacing import Permit
+from medtest.api.pacing.quotas import quotas, retry_after
+from medtest.api.pacing.rate_limiter import LimiterClosed, RateLimiter
+from medtest.api.pacing.throttle import Permit
 from medtest.api.pool import GivenUp, Stop, blocking, stream
 from medtest.api.progress import Progress
 from medtest.api.request import Outcome, Request, Source, State, content_key
@@ -41,7 +41,7 @@ class Campaign:
         ledger: The run's ledger; the campaign does not close it.
         cache: Answers of other runs; None for none.
         budget: The run's limits; None for none. Give it what the ledger's totals say of earlier sessions.
-        gate: The server's gate; campaigns of one server in one process may share it.
+        limiter: The server's limiter; campaigns of one server in one process may share it.
         retries: How often and how long.
         draw: Random numbers of the pauses; they shape no result.
     """
@@ -53,14 +53,14 @@ class Campaign:
         *,
         cache: Cache | None = None,
         budget: Budget | None = None,
-        gate: Gate | None = None,
+        limiter: RateLimiter | None = None,
         retries: Retries | None = None,
         draw: random.Random | None = None,
     ) -> None:
         self.caller, self.ledger = caller, ledger
         self.cache = cache or Cache(None)
         self.budget = budget or Budget()
-        self.gate = gate or Gate()
+        self.limiter = limiter or RateLimiter()
         self.retries = retries or Retries()
         self.stopping = Stop()
         self._draw = draw or random.Random()  # noqa: S311 - spreads pauses
@@ -107,7 +107,7 @@ class Campaign:
                 :meth:`iterate`.
         """
         # Twice as many as may be in flight: some wait between two calls.
-        flow = stream(requests, self.ask, workers=2 * self.gate.limits.most, stop=self.stopping)
+        flow = stream(requests, self.ask, workers=2 * self.limiter.limits.most, stop=self.stopping)
         kept: list[Outcome] = []
         try:
             async with aclosing(flow) as results:
@@ -134,15 +134,15 @@ class Campaign:
     def stop(self) -> None:
         """Begin no further call; those under way end as usual, and the stream with them. From any thread.
 
-        A request that waits for the gate, for the budget or for the end of a pause has no outcome: the next session
+        A request that waits for the limiter, for the budget or for the end of a pause has no outcome: the next session
         asks it.
         """
         self.stopping.give()
-        self.gate.dismiss(self.stopping)
+        self.limiter.dismiss(self.stopping)
 
     def progress(self) -> Progress:
         """Return where the campaign stands."""
-        counters = self.gate.counters()
+        counters = self.limiter.counters()
         return Progress(
             done=sum(self._states.values()),
             states=dict(self._states),
@@ -252,7 +252,7 @@ class Campaign:
         return Tokens(int(tokens.prompt * self._prompt_factor) + 1, max(tokens.completion, self._longest))
 
     async def _leave_to_send(self, tokens: Tokens, usd: float, tally: Tally) -> tuple[Reservation, Permit]:
-        """Wait until budget and gate let a call through.
+        """Wait until budget and limiter let a call through.
 
         The time that a question has begins with its first call: until then it only stands in the queue; nor is what it
         waits later for other calls to end counted against it.
@@ -264,7 +264,7 @@ class Campaign:
         if tally.sent:
             tally.queued += permit.queued
             if tally.left(self.retries, _now()) <= 0:
-                self.gate.give_back(permit)
+                self.limiter.give_back(permit)
                 self.budget.settle(reservation, 0.0, billable=False)
                 raise TimeoutError
         return reservation, permit
@@ -273,12 +273,12 @@ class Campaign:
         reservation = await self.budget.reserve(usd)
         patience = self._patience(tally)
         try:
-            permit = await self.gate.enter(
+            permit = await self.limiter.enter(
                 tokens.prompt + tokens.completion, again=tally.sent > 0, patience=patience, stop=self.stopping
             )
         except BaseException as error:
             self.budget.settle(reservation, 0.0, billable=False)
-            if isinstance(error, GateClosed):
+            if isinstance(error, LimiterClosed):
                 raise self._closed(error.seconds) from None
             raise
         return reservation, permit
@@ -323,7 +323,7 @@ class Campaign:
             status = 402 if reply.trouble == Trouble.NO_CREDIT else reply.status
             late = reply.trouble == Trouble.TIMEOUT and not reply.unreached
             own, allowed = reply.seconds or None, self.caller.call_seconds
-            self.gate.leave(permit, status=status, headers=reply.headers, late=late, seconds=own, allowed=allowed)
+            self.limiter.leave(permit, status=status, headers=reply.headers, late=late, seconds=own, allowed=allowed)
         self._learn_tokens(request, reply)
         return outcome, reply
 
@@ -357,7 +357,7 @@ class Campaign:
         self._longest = max(self._longest, reply.completion_tokens or 0)
 
     async def _pause(self, reply: Reply, tally: Tally) -> None:
-        """Wait before another call, unless the gate does.
+        """Wait before another call, unless the limiter does.
 
         Raises:
             ServerClosed: The server asks for a longer pause than the question may last.

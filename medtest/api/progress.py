@@ -14,7 +14,7 @@ class Progress:
         states: How many of them per state.
         sources: How many of them per source.
         in_flight: Calls under way.
-        waiting: Requests that wait for the gate, or for the end of a pause before another call.
+        waiting: Requests that wait for the limiter, or for the end of a pause before another call.
         retried: Calls that were sent again.
         throttled: Answers that said "too many" (429).
         calls: Billable calls, over all sessions.

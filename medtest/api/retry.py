@@ -78,7 +78,7 @@ class Retries:
 
     Attributes:
         attempts: Most calls for one request, refusals for too many (429) not counted.
-        throttled: Most such refusals for one request; the gate's waiting makes them rare.
+        throttled: Most such refusals for one request; the limiter's waiting makes them rare.
         first_pause: Seconds before the second call; doubles with each further one.
         longest_pause: Seconds; no pause of ours is longer.
         call_seconds: Longest duration of one call, first byte to last.

@@ -12,8 +12,8 @@ import numpy as np
 from medtest.api.cache import Cache, CacheMode
 from medtest.api.campaign import Campaign
 from medtest.api.client import Caller, Endpoint
-from medtest.api.gate import Gate
 from medtest.api.ledger import Ledger
+from medtest.api.pacing.rate_limiter import RateLimiter
 from medtest.api.request import Outcome, Parameters, Picture, Request
 from medtest.api.retry import Retries
 
@@ -55,7 +55,9 @@ def campaign(
         call_seconds=retries.call_seconds,
     )
     with Ledger(folder / "ledger.sqlite") as ledger, Cache(folder / "cache.sqlite", mode) as cache:
-        yield Campaign(caller, ledger, cache=cache, gate=Gate(max_in_flight=max_in_flight), retries=retries, **more)
+        yield Campaign(
+            caller, ledger, cache=cache, limiter=RateLimiter(max_in_flight=max_in_flight), retries=retries, **more
+        )
 
 
 def asked(folder: Path, base_url: str, requests: Iterable[Request], **more: Any) -> list[Outcome]:

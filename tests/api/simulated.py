@@ -1,4 +1,4 @@
-"""Servers and campaigns of a simulation: what medtest.api.pacing decides, against limits and queues written down here.
+"""Servers and campaigns of a simulation: what the throttle decides, against limits and queues written down here.
 
 Nothing waits and no socket is opened: events are played in the order of their times. What a campaign does around the
 limits is played too: calls that were sent before go first, refusals without a word are tried again after a pause.
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from medtest.api.faults import Faults, Limiter
-from medtest.api.pacing import Limits, Permit
+from medtest.api.pacing.throttle import Permit, Throttle
 from medtest.api.retry import Reply, Retries, Tally, Trouble
 
 Answer = tuple[int, int, Mapping[str, str]]
@@ -191,14 +191,14 @@ class _Question:
 
 
 def played(
-    server: Server, questions: int, *, most: int = 32, rules: Retries | None = None, limits: Limits | None = None
+    server: Server, questions: int, *, most: int = 32, rules: Retries | None = None, limits: Throttle | None = None
 ) -> Played:
     """Ask a server questions, so many at once at most, until all have an answer or are given up."""
-    return _Campaign(server, questions, rules or Retries(), limits or Limits(most=most)).played()
+    return _Campaign(server, questions, rules or Retries(), limits or Throttle(most=most)).played()
 
 
 class _Campaign:
-    def __init__(self, server: Server, questions: int, rules: Retries, limits: Limits) -> None:
+    def __init__(self, server: Server, questions: int, rules: Retries, limits: Throttle) -> None:
         self.server, self.rules, self.limits = server, rules, limits
         self.first = deque(_Question() for _ in range(questions))
         self.again: deque[_Question] = deque()

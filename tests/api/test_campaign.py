@@ -255,8 +255,8 @@ def test_a_limit_with_headers_is_learned(tmp_path: Path) -> None:
         campaign(tmp_path, server.base_url, max_in_flight=32, retries=QUICK) as made,
     ):
         assert {one.state for one in made.iterate(questions(80))} == {State.ANSWERED}
-        assert made.gate.limits.buckets["requests"].known
-        assert made.gate.limits.buckets["requests"].capacity == 10
+        assert made.limiter.limits.buckets["requests"].known
+        assert made.limiter.limits.buckets["requests"].capacity == 10
 
 
 def test_the_server_tells_and_takes_its_faults() -> None:

@@ -61,7 +61,7 @@ def test_the_gate_does_not_take_an_empty_account_for_a_limit(tmp_path: Path) -> 
     with serving(Faults(credit=0)) as server, campaign(tmp_path, server.base_url) as made:
         with pytest.raises(NoCredit):
             list(made.iterate(questions(20)))
-        assert made.gate.counters().throttled == 0
+        assert made.limiter.counters().throttled == 0
 
 
 def test_what_says_that_nobody_pays() -> None:

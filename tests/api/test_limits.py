@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medtest.api.limits import LONGEST_PAUSE, Bucket, Quota, quotas, retry_after, seconds_of
+from medtest.api.pacing.quotas import LONGEST_PAUSE, Bucket, Quota, quotas, retry_after, seconds_of
 
 NOW = 1_762_000_000.0  # Sat, 01 Nov 2025 12:26:40 GMT
 

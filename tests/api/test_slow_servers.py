@@ -14,9 +14,9 @@ from clocked import played
 from medtest.api.campaign import Campaign
 from medtest.api.client import Caller, Endpoint
 from medtest.api.faults_server import Faults, FaultServer
-from medtest.api.gate import Gate
 from medtest.api.ledger import Ledger
-from medtest.api.load import Load
+from medtest.api.pacing.load import Load
+from medtest.api.pacing.rate_limiter import RateLimiter
 from medtest.api.request import Outcome, Parameters, State
 from medtest.api.retry import Retries
 
@@ -30,9 +30,9 @@ def asked(
         server = FaultServer(faults)
         await server.start()
         caller = Caller(Endpoint(base_url=server.base_url), Parameters(model="m"), call_seconds=retries.call_seconds)
-        gate = Gate(max_in_flight=max_in_flight, clock=asyncio.get_running_loop().time)
+        limiter = RateLimiter(max_in_flight=max_in_flight, clock=asyncio.get_running_loop().time)
         with Ledger(folder / "ledger.sqlite") as ledger:
-            made = Campaign(caller, ledger, gate=gate, retries=retries, draw=random.Random(1))  # noqa: S311 - pauses
+            made = Campaign(caller, ledger, limiter=limiter, retries=retries, draw=random.Random(1))  # noqa: S311 - pauses
             outcomes = await asyncio.gather(*(made.ask(one) for one in questions(count)))
         await caller.close()
         await server.stop()

@@ -45,9 +45,9 @@ def test_a_stop_lets_calls_under_way_end_and_no_other_leave(tmp_path: Path) -> N
                 got.append(outcome)
                 if len(got) == 6:
                     made.stop()
-                    left = made.gate.limits.let_through
+                    left = made.limiter.limits.let_through
                     assert "stopping: " in made.progress().line()
-            assert made.gate.limits.let_through == left == server.counts["received"]
+            assert made.limiter.limits.let_through == left == server.counts["received"]
             assert len(got) == left, "every call that had left was waited for"
         assert totals(tmp_path).lost == 0
         again = asked(tmp_path, server.base_url, questions(20))

@@ -21,8 +21,8 @@ from medtest.api.budget import Budget, planned_cost
 from medtest.api.cache import Cache, CacheMode
 from medtest.api.campaign import Campaign
 from medtest.api.client import Caller
-from medtest.api.gate import Gate
 from medtest.api.ledger import Ledger, doubtful_words
+from medtest.api.pacing.rate_limiter import RateLimiter
 from medtest.api.request import Outcome, Request
 from medtest.api.request import State as ReplyState
 from medtest.api.retry import Retries
@@ -222,7 +222,12 @@ class Judge:
                 where=NAME,
             )
             campaign = Campaign(
-                caller, ledger, cache=kept, budget=budget, gate=Gate(max_in_flight=own.max_in_flight), retries=rules
+                caller,
+                ledger,
+                cache=kept,
+                budget=budget,
+                limiter=RateLimiter(max_in_flight=own.max_in_flight),
+                retries=rules,
             )
             asked = {_address(one): one for one in unread}
             with _told(campaign, progress), _stopped_gently(campaign, stopping) as stopped:

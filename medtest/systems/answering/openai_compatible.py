@@ -21,8 +21,8 @@ from medtest.api.budget import Budget, Price, planned_cost, price_for
 from medtest.api.cache import Cache, CacheMode
 from medtest.api.campaign import Campaign
 from medtest.api.client import Caller, Endpoint
-from medtest.api.gate import Gate, shared_gate
 from medtest.api.ledger import Ledger, doubtful_words
+from medtest.api.pacing.rate_limiter import RateLimiter, shared_limiter
 from medtest.api.request import Outcome, Parameters, Picture, Request
 from medtest.api.retry import Retries
 from medtest.cases import Json
@@ -143,7 +143,7 @@ class OpenAICompatible(AskingSystem):
         self._cache: Cache | None = None
         self._budget: Budget | None = None
         self._campaign: Campaign | None = None
-        self._gate: Gate | None = None
+        self._limiter: RateLimiter | None = None
         self._stopping = threading.Event()
         self._pictures: dict[str, Picture] = {}
         self._line = ""
@@ -296,7 +296,7 @@ class OpenAICompatible(AskingSystem):
         )
         self._cache = Cache(self._shared / CACHE, self._cache_mode)
         self._caller()  # says what is wrong with the endpoint before a call is drawn
-        self._gate = shared_gate(self.endpoint().limited_as, self.settings.max_in_flight)
+        self._limiter = shared_limiter(self.endpoint().limited_as, self.settings.max_in_flight)
         import openai  # noqa: F401 - seconds, which no call should wait for
 
     def _caller(self) -> Caller:
@@ -327,7 +327,7 @@ class OpenAICompatible(AskingSystem):
             self._ledger,
             cache=self._cache,
             budget=self._budget,
-            gate=self._gate,
+            limiter=self._limiter,
             retries=Retries(attempts=own.attempts, call_seconds=own.call_seconds, total_seconds=own.total_seconds),
         )
         if self._stopping.is_set():
@@ -381,4 +381,4 @@ class OpenAICompatible(AskingSystem):
             self._cache.close()
         if self._ledger is not None:
             self._ledger.close()
-        self._cache = self._ledger = self._gate = None
+        self._cache = self._ledger = self._limiter = None

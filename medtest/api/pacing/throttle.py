@@ -1,9 +1,9 @@
 """When the next call may leave: what is learned from answers, with no waiting in it and all times given.
 
 Three things hold a call back: the number in flight, which starts small, grows while that pays
-(:class:`~medtest.api.load.Load`) and falls with refusals and timeouts; the server's own quotas, kept by token buckets
-that its headers feed; and a pause and a learned rate (:class:`~medtest.api.pace.Pace`) after a refusal (429) that names
-no quota, or after one that comes although the quota that it names was not used up.
+(:class:`~medtest.api.pacing.load.Load`) and falls with refusals and timeouts; the server's own quotas, kept by token
+buckets that its headers feed; and a pause and a learned rate (:class:`~medtest.api.pacing.pace.Pace`) after a refusal
+(429) that names no quota, or after one that comes although the quota that it names was not used up.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from medtest.api.limits import Bucket, quotas, retry_after
-from medtest.api.load import Load
-from medtest.api.pace import FEW, Accidents, Pace
+from medtest.api.pacing.load import Load
+from medtest.api.pacing.pace import FEW, Accidents, Pace
+from medtest.api.pacing.quotas import Bucket, quotas, retry_after
 
 LATE_STATUSES = frozenset({408, 504, 524})
 """Statuses that say of a call what a timeout says: nothing came in time."""
@@ -34,11 +34,11 @@ _IN_VAIN, _A_LATE_ONE, _A_SOON_ONE = 15, 5, 2
 
 @dataclass(slots=True, eq=False)
 class Permit:
-    """Leave to send one call; given back with :meth:`Gate.leave`.
+    """Leave to send one call; given back with :meth:`RateLimiter.leave`.
 
     Attributes:
         tokens: Tokens that the call is expected to use.
-        sent_at: When it was given, on the gate's clock.
+        sent_at: When it was given, on the limiter's clock.
         sent_before: Calls let through before it.
         tokens_before: Their tokens.
         beside: Calls under way when it left, itself among them.
@@ -55,7 +55,7 @@ class Permit:
     queued: float = 0.0
 
 
-class Limits:
+class Throttle:
     """Everything that decides when a call may leave; no waiting in here, and times are given."""
 
     def __init__(self, *, most: int, start: int = START) -> None:
@@ -85,8 +85,8 @@ class Limits:
     def ready_in(self, tokens: float, now: float, *, patience: float = math.inf) -> float:
         """Return seconds until a call of so many tokens may leave, as far as time decides.
 
-        What is kept back of a quota (:class:`~medtest.api.limits.Bucket`) is spent where a call would otherwise wait
-        longer than its patience.
+        What is kept back of a quota (:class:`~medtest.api.pacing.quotas.Bucket`) is spent where a call would otherwise
+        wait longer than its patience.
         """
         stated = self._stated(tokens, now, to_the_last=False)
         if stated > patience:

@@ -1,4 +1,4 @@
-"""One gate before a server, whoever asks: campaigns in threads and event loops of their own share its limit."""
+"""One rate limiter before a server, whoever asks: campaigns in threads and event loops of their own share its limit."""
 
 from __future__ import annotations
 
@@ -18,22 +18,24 @@ from api_parts import QUICK, questions
 from medtest.api.campaign import Campaign
 from medtest.api.client import Caller, Endpoint
 from medtest.api.faults_server import Faults, FaultServer, serving, serving_server
-from medtest.api.gate import Gate, GateClosed, shared_gate
 from medtest.api.ledger import Ledger
+from medtest.api.pacing.rate_limiter import LimiterClosed, RateLimiter, shared_limiter
 from medtest.api.pool import GivenUp, Stop
 from medtest.api.request import Outcome, Parameters, State
 from medtest.api.stops import ServerClosed
 
 
-def together(folder: Path, server: FaultServer, gate: Gate, each: int, threads: int = 2) -> list[list[Outcome]]:
-    """Let campaigns of different models ask one server through one gate at the same time."""
+def together(
+    folder: Path, server: FaultServer, limiter: RateLimiter, each: int, threads: int = 2
+) -> list[list[Outcome]]:
+    """Let campaigns of different models ask one server through one limiter at the same time."""
     found: list[list[Outcome]] = [[] for _ in range(threads)]
     failures: list[BaseException] = []
 
     def live(number: int) -> None:
         caller = Caller(Endpoint(base_url=server.base_url), Parameters(model=f"model-{number}"), call_seconds=20)
         with Ledger(folder / f"{number}.sqlite") as ledger:
-            made = Campaign(caller, ledger, gate=gate, retries=QUICK)
+            made = Campaign(caller, ledger, limiter=limiter, retries=QUICK)
             try:
                 for outcome in made.iterate(questions(each)):
                     found[number].append(outcome)
@@ -65,7 +67,7 @@ def test_two_campaigns_are_never_more_than_one_gate_lets_through(tmp_path: Path)
         return "Yes."
 
     with serving_server(FaultServer(answer=answer, threads=32)) as server:
-        found = together(tmp_path, server, Gate(max_in_flight=5), 40)
+        found = together(tmp_path, server, RateLimiter(max_in_flight=5), 40)
         assert server.counts["received"] == 80
     assert [{one.state for one in part} for part in found] == [{State.ANSWERED}] * 2
     assert 3 <= now[1] <= 5
@@ -73,7 +75,7 @@ def test_two_campaigns_are_never_more_than_one_gate_lets_through(tmp_path: Path)
 
 def test_two_campaigns_keep_to_one_limit(tmp_path: Path) -> None:
     with serving(Faults(latency=0.02, rate=20, burst=10)) as server:
-        found = together(tmp_path, server, Gate(max_in_flight=32), 50)
+        found = together(tmp_path, server, RateLimiter(max_in_flight=32), 50)
         assert [len(part) for part in found] == [50, 50]
         assert {one.state for part in found for one in part} == {State.ANSWERED}
         assert server.counts["limited"] / server.counts["received"] < 0.03
@@ -82,7 +84,7 @@ def test_two_campaigns_keep_to_one_limit(tmp_path: Path) -> None:
 def test_a_server_that_closes_for_hours_ends_both(tmp_path: Path) -> None:
     faults = Faults(rate=0.0003, burst=6, headers=False, latency=0.02)
     with serving(faults) as server, pytest.raises(ServerClosed):
-        together(tmp_path, server, Gate(), 30)
+        together(tmp_path, server, RateLimiter(), 30)
     for number in range(2):
         with Ledger(tmp_path / f"{number}.sqlite") as ledger:
             assert ledger.totals().under_way == ledger.totals().lost == 0
@@ -91,12 +93,12 @@ def test_a_server_that_closes_for_hours_ends_both(tmp_path: Path) -> None:
 
 def test_threads_that_come_cancel_and_go_leave_the_gate_as_it_was() -> None:
     """Four event loops, entries that are cancelled at random moments, and pauses in between."""
-    gate = Gate(max_in_flight=3)
+    limiter = RateLimiter(max_in_flight=3)
     inside, peak, entered = [0], [0], [0]
     lock = threading.Lock()
 
     async def one(draw: random.Random) -> None:
-        permit = await gate.enter(again=draw.random() < 0.3)
+        permit = await limiter.enter(again=draw.random() < 0.3)
         with lock:
             inside[0] += 1
             entered[0] += 1
@@ -107,7 +109,7 @@ def test_threads_that_come_cancel_and_go_leave_the_gate_as_it_was() -> None:
             with lock:
                 inside[0] -= 1
             refused = draw.random() < 0.02
-            gate.leave(permit, status=429 if refused else 200, headers={"retry-after-ms": "10"} if refused else {})
+            limiter.leave(permit, status=429 if refused else 200, headers={"retry-after-ms": "10"} if refused else {})
 
     async def body(seed: int) -> None:
         draw = random.Random(seed)
@@ -126,7 +128,7 @@ def test_threads_that_come_cancel_and_go_leave_the_gate_as_it_was() -> None:
     for thread in threads:
         thread.join(60)
     assert not any(thread.is_alive() for thread in threads), "somebody waits for ever"
-    counters = gate.counters()
+    counters = limiter.counters()
     assert (counters.in_flight, counters.waiting) == (0, 0)
     assert peak[0] <= 3
     assert entered[0] > 200
@@ -134,44 +136,44 @@ def test_threads_that_come_cancel_and_go_leave_the_gate_as_it_was() -> None:
 
 def test_a_loop_that_ends_hands_the_watch_on() -> None:
     """Who is next watches the clock for all; when its loop ends, another's does."""
-    gate = Gate(max_in_flight=2)
+    limiter = RateLimiter(max_in_flight=2)
     through = threading.Event()
 
     async def first() -> None:
-        permit = await gate.enter()
-        gate.leave(permit, status=429, headers={"retry-after-ms": "700"})
+        permit = await limiter.enter()
+        limiter.leave(permit, status=429, headers={"retry-after-ms": "700"})
         with suppress(TimeoutError):
             async with asyncio.timeout(0.2):  # it stands in front, and goes away before the pause is over
-                await gate.enter()
+                await limiter.enter()
 
     async def second() -> None:
         await asyncio.sleep(0.1)
-        await gate.enter()
+        await limiter.enter()
         through.set()
 
     threads = [threading.Thread(target=lambda make=make: asyncio.run(make()), daemon=True) for make in (first, second)]
     for thread in threads:
         thread.start()
     assert through.wait(10)
-    assert gate.counters().in_flight == 1
+    assert limiter.counters().in_flight == 1
 
 
 def test_who_waits_is_sent_away_by_a_stop_or_by_a_long_pause() -> None:
     async def body() -> None:
-        gate, stop, other = Gate(max_in_flight=1), Stop(), Stop()
-        held = await gate.enter()
-        mine = asyncio.create_task(gate.enter(stop=stop))
-        theirs = asyncio.create_task(gate.enter(stop=other, patience=5.0))
-        patient = asyncio.create_task(gate.enter(patience=50.0))
+        limiter, stop, other = RateLimiter(max_in_flight=1), Stop(), Stop()
+        held = await limiter.enter()
+        mine = asyncio.create_task(limiter.enter(stop=stop))
+        theirs = asyncio.create_task(limiter.enter(stop=other, patience=5.0))
+        patient = asyncio.create_task(limiter.enter(patience=50.0))
         await asyncio.sleep(0)
         stop.give()
-        gate.dismiss(stop)
+        limiter.dismiss(stop)
         with pytest.raises(GivenUp):
             await mine
         with pytest.raises(GivenUp):
-            await gate.enter(stop=stop)
-        gate.leave(held, status=429, headers={"retry-after": "20"})
-        with pytest.raises(GateClosed) as caught:
+            await limiter.enter(stop=stop)
+        limiter.leave(held, status=429, headers={"retry-after": "20"})
+        with pytest.raises(LimiterClosed) as caught:
             await theirs
         assert 19 < caught.value.seconds <= 20
         await asyncio.sleep(0.01)
@@ -183,20 +185,20 @@ def test_who_waits_is_sent_away_by_a_stop_or_by_a_long_pause() -> None:
 
 def test_calls_that_are_sent_again_go_first_and_in_their_own_order() -> None:
     async def body() -> None:
-        gate = Gate(max_in_flight=1)
-        held = await gate.enter()
+        limiter = RateLimiter(max_in_flight=1)
+        held = await limiter.enter()
         order: list[str] = []
 
         async def one(name: str, again: bool) -> None:
-            permit = await gate.enter(again=again)
+            permit = await limiter.enter(again=again)
             order.append(name)
-            gate.leave(permit, status=200, headers={})
+            limiter.leave(permit, status=200, headers={})
 
         tasks = []
         for name, again in (("new 1", False), ("again 1", True), ("new 2", False), ("again 2", True)):
             tasks.append(asyncio.create_task(one(name, again)))
             await asyncio.sleep(0)
-        gate.leave(held, status=200, headers={})
+        limiter.leave(held, status=200, headers={})
         await asyncio.gather(*tasks)
         assert order == ["again 1", "again 2", "new 1", "new 2"]
 
@@ -212,12 +214,12 @@ def test_a_server_has_one_gate_as_long_as_somebody_holds_it() -> None:
     others = {key("http://api.example.org/v1"), key("https://api.example.org:444/v1"), key("https://example.org/v1")}
     assert len(same | others | {key("https://api.example.org/v1", "L")}) == 5
     (name,) = same
-    gate = shared_gate(name, 8)
-    assert shared_gate(name, 32) is gate
-    assert gate.limits.most == 8
-    assert shared_gate(name, 3).limits.most == 3
-    assert gate.limits.limit <= 3
-    assert shared_gate(others.pop(), 8) is not gate
-    del gate
+    limiter = shared_limiter(name, 8)
+    assert shared_limiter(name, 32) is limiter
+    assert limiter.limits.most == 8
+    assert shared_limiter(name, 3).limits.most == 3
+    assert limiter.limits.limit <= 3
+    assert shared_limiter(others.pop(), 8) is not limiter
+    del limiter
     gc.collect()
-    assert shared_gate(name, 32).limits.most == 32, "nothing of it stays once nobody holds it"
+    assert shared_limiter(name, 32).limits.most == 32, "nothing of it stays once nobody holds it"

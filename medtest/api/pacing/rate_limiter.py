@@ -1,8 +1,8 @@
-"""One gate before a server: how many calls are under way, and when the next may leave.
+"""One rate limiter before a server: how many calls are under way, and when the next may leave.
 
-What decides is :mod:`medtest.api.pacing`'s; here calls wait in one queue and are let through one by one, so that the
-end of a pause wakes no herd. Systems of one process that ask one server with one key share its gate
-(:func:`shared_gate`): each has a thread and an event loop of its own, and the server one limit for all.
+What decides is :mod:`medtest.api.pacing.throttle`'s; here calls wait in one queue and are let through one by one, so
+that the end of a pause wakes no herd. Systems of one process that ask one server with one key share its limiter
+(:func:`shared_limiter`): each has a thread and an event loop of its own, and the server one limit for all.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from medtest.api.pacing import START, Limits, Permit
+from medtest.api.pacing.throttle import START, Permit, Throttle
 from medtest.api.pool import GivenUp, Stop
 
 
 @dataclass(frozen=True, slots=True)
 class GateCounters:
-    """What the gate is doing.
+    """What the limiter is doing.
 
     Attributes:
         in_flight: Calls under way.
@@ -31,7 +31,7 @@ class GateCounters:
         limit: Calls that may be under way at once, now.
         let_through: Calls let through so far.
         throttled: Answers so far that said "too many" (429).
-        pause: Seconds until the next call may leave, where the gate is closed.
+        pause: Seconds until the next call may leave, where the limiter is closed.
         pace: Calls per second that were learned from refusals; None where nothing limits.
     """
 
@@ -44,7 +44,7 @@ class GateCounters:
     pace: float | None
 
 
-class GateClosed(Exception):  # noqa: N818 - what the server says, not what broke
+class LimiterClosed(Exception):  # noqa: N818 - what the server says, not what broke
     """The server lets nothing through for longer than a call may wait.
 
     Attributes:
@@ -69,8 +69,8 @@ class _Waiter:
     permit: Permit | None = None
 
 
-class Gate:
-    """The gate itself. Campaigns of one server share it, each in a thread and an event loop of its own.
+class RateLimiter:
+    """The limiter itself. Campaigns of one server share it, each in a thread and an event loop of its own.
 
     Args:
         max_in_flight: Most calls under way at once.
@@ -83,7 +83,7 @@ class Gate:
     ) -> None:
         if max_in_flight < 1:
             raise ValueError("max_in_flight must be at least 1")
-        self.limits = Limits(most=max_in_flight, start=start)
+        self.limits = Throttle(most=max_in_flight, start=start)
         self._clock = clock
         self._lock = threading.Lock()
         self._again: deque[_Waiter] = deque()
@@ -109,7 +109,7 @@ class Gate:
             stop: Where this is given, nobody waits; see :meth:`dismiss`.
 
         Raises:
-            GateClosed: The server asks for a longer pause.
+            LimiterClosed: The server asks for a longer pause.
             GivenUp: The stop is given.
         """
         loop = asyncio.get_running_loop()
@@ -142,7 +142,7 @@ class Gate:
         seconds: float | None = None,
         allowed: float = math.inf,
     ) -> None:
-        """Give a permit back with what came of the call; see :meth:`medtest.api.pacing.Limits.answered`."""
+        """Give a permit back with what came of the call; see :meth:`medtest.api.pacing.throttle.Throttle.answered`."""
         now = self._clock()
         with self._lock:
             self.limits.answered(
@@ -165,7 +165,7 @@ class Gate:
             self._pump(_running_loop())
 
     def counters(self) -> GateCounters:
-        """Return what the gate is doing now."""
+        """Return what the limiter is doing now."""
         with self._lock:
             now = self._clock()
             return GateCounters(
@@ -218,7 +218,7 @@ class Gate:
         impatient = [waiter for waiter in self._waiting() if waiter.patience < closed]
         for waiter in impatient:
             self._forget(waiter)
-            self._tell(waiter, GateClosed(closed))
+            self._tell(waiter, LimiterClosed(closed))
         return bool(impatient)
 
     def _tell(self, waiter: _Waiter, error: Exception | None) -> None:
@@ -272,20 +272,20 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
         return None
 
 
-_shared: weakref.WeakValueDictionary[str, Gate] = weakref.WeakValueDictionary()
+_shared: weakref.WeakValueDictionary[str, RateLimiter] = weakref.WeakValueDictionary()
 _sharing = threading.Lock()
 
 
-def shared_gate(server: str, max_in_flight: int) -> Gate:
-    """Return the one gate of a server in this process, made where nobody holds it yet.
+def shared_limiter(server: str, max_in_flight: int) -> RateLimiter:
+    """Return the one limiter of a server in this process, made where nobody holds it yet.
 
     Args:
         server: What limits go by: host and key (:attr:`medtest.api.client.Endpoint.limited_as`).
-        max_in_flight: Most calls under way at once; of all who share the gate the smallest holds.
+        max_in_flight: Most calls under way at once; of all who share the limiter the smallest holds.
     """
     with _sharing:
-        gate = _shared.get(server)
-        if gate is None:
-            gate = _shared[server] = Gate(max_in_flight=max_in_flight)
-        gate.at_most(max_in_flight)
-        return gate
+        limiter = _shared.get(server)
+        if limiter is None:
+            limiter = _shared[server] = RateLimiter(max_in_flight=max_in_flight)
+        limiter.at_most(max_in_flight)
+        return limiter

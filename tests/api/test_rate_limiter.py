@@ -1,4 +1,4 @@
-"""The gate: how many leave, when, and what it learns, against limiters written down here."""
+"""The limiter: how many leave, when, and what it learns, against limits written down here."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import statistics
 
 import pytest
 
-from medtest.api.gate import Gate
-from medtest.api.pacing import START, Limits
+from medtest.api.pacing.rate_limiter import RateLimiter
+from medtest.api.pacing.throttle import START, Throttle
 
 
 class Clock:
@@ -47,8 +47,8 @@ class Steady:
 
 
 def played(server: Steady, calls: int, latency: float, most: int = 32) -> tuple[int, float]:
-    """Play calls through ``Limits`` on an imagined clock; return refusals and the whole duration."""
-    limits, now, refused, done = Limits(most=most), 1000.0, 0, 0
+    """Play calls through ``Throttle`` on an imagined clock; return refusals and the whole duration."""
+    limits, now, refused, done = Throttle(most=most), 1000.0, 0, 0
     left = calls
     under_way: list[tuple[float, int, object, int, dict[str, str]]] = []
     count = 0
@@ -136,7 +136,7 @@ def test_without_limits_it_opens_fast() -> None:
 
 
 def test_a_lone_refusal_without_a_word_closes_nothing() -> None:
-    limits = Limits(most=32)
+    limits = Throttle(most=32)
     for index in range(40):
         permit = limits.take(0, 1000.0 + index)
         limits.answered(permit, status=429 if index == 20 else 200, headers={}, now=1000.5 + index)
@@ -156,7 +156,7 @@ class Accidents(Steady):
 
 
 def test_refusals_at_random_are_no_limit() -> None:
-    # 32 in flight at 50 ms are 640 a second at most; a gate that took accidents for a limit came down to 10 a second
+    # 32 in flight at 50 ms are 640 a second at most; a limiter that took accidents for a limit came down to 10 a second
     rates = [5000 / played(Accidents(0.05, seed), 5000, 0.05)[1] for seed in range(8)]
     assert statistics.median(rates) > 500
     assert min(rates) > 100
@@ -172,43 +172,43 @@ def test_a_limit_is_kept_among_refusals_at_random(latency: float) -> None:
 def test_starts_small_queues_in_order_and_gives_back() -> None:
     async def body() -> None:
         clock = Clock()
-        gate = Gate(max_in_flight=32, clock=clock)
+        limiter = RateLimiter(max_in_flight=32, clock=clock)
         order: list[int] = []
 
         async def one(index: int) -> None:
-            permit = await gate.enter()
+            permit = await limiter.enter()
             order.append(index)
             await asyncio.sleep(0)
-            gate.leave(permit, status=200, headers={})
+            limiter.leave(permit, status=200, headers={})
 
-        first = [await gate.enter() for _ in range(START)]
+        first = [await limiter.enter() for _ in range(START)]
         tasks = [asyncio.create_task(one(index)) for index in range(20)]
         await asyncio.sleep(0)
-        assert gate.counters().in_flight == START
-        assert gate.counters().waiting == 20
+        assert limiter.counters().in_flight == START
+        assert limiter.counters().waiting == 20
         for permit in first:
-            gate.leave(permit, status=200, headers={})
+            limiter.leave(permit, status=200, headers={})
         await asyncio.gather(*tasks)
         assert order == sorted(order)
-        assert gate.counters().in_flight == 0
+        assert limiter.counters().in_flight == 0
 
     asyncio.run(body())
 
 
 def test_a_cancelled_waiter_leaves_no_hole() -> None:
     async def body() -> None:
-        gate = Gate(max_in_flight=1)
-        held = await gate.enter()
-        waiting = [asyncio.create_task(gate.enter()) for _ in range(3)]
+        limiter = RateLimiter(max_in_flight=1)
+        held = await limiter.enter()
+        waiting = [asyncio.create_task(limiter.enter()) for _ in range(3)]
         await asyncio.sleep(0)
         waiting[0].cancel()
         await asyncio.sleep(0)
-        gate.leave(held, status=200, headers={})
+        limiter.leave(held, status=200, headers={})
         waiting[1].cancel()  # it holds a permit that it will never see
         await asyncio.sleep(0)
         permit = await asyncio.wait_for(waiting[2], 1)
-        gate.leave(permit, status=None, headers={})
-        assert gate.counters().in_flight == 0
+        limiter.leave(permit, status=None, headers={})
+        assert limiter.counters().in_flight == 0
 
     asyncio.run(body())
 
@@ -216,11 +216,11 @@ def test_a_cancelled_waiter_leaves_no_hole() -> None:
 def test_retry_after_closes_the_gate_for_all() -> None:
     async def body() -> None:
         clock = Clock()
-        gate = Gate(clock=clock)
-        permit = await gate.enter()
-        gate.leave(permit, status=429, headers={"retry-after": "7"})
-        assert gate.counters().pause == pytest.approx(7)
-        waiting = asyncio.create_task(gate.enter())
+        limiter = RateLimiter(clock=clock)
+        permit = await limiter.enter()
+        limiter.leave(permit, status=429, headers={"retry-after": "7"})
+        assert limiter.counters().pause == pytest.approx(7)
+        waiting = asyncio.create_task(limiter.enter())
         await asyncio.sleep(0.01)
         assert not waiting.done()
         waiting.cancel()
@@ -229,7 +229,7 @@ def test_retry_after_closes_the_gate_for_all() -> None:
 
 
 def test_tokens_have_a_quota_too() -> None:
-    limits = Limits(most=8)
+    limits = Throttle(most=8)
     permit = limits.take(100, 1000.0)
     headers = {
         "x-ratelimit-limit-tokens": "1000",
@@ -243,4 +243,4 @@ def test_tokens_have_a_quota_too() -> None:
 
 def test_at_least_one() -> None:
     with pytest.raises(ValueError, match="at least 1"):
-        Gate(max_in_flight=0)
+        RateLimiter(max_in_flight=0)
