@@ -31,6 +31,7 @@ from medtest.followups import FollowUpStore, make_followups  # noqa: E402
 from medtest.followups.files import encode  # noqa: E402
 from medtest.followups.verify import verify_store  # noqa: E402
 from medtest.runner.parts import Parts  # noqa: E402
+from medtest.runner.processes import end_servers  # noqa: E402
 from medtest.suite.compose import load_suite  # noqa: E402
 from medtest.suite.model import Invocation, Suite  # noqa: E402
 
@@ -47,7 +48,8 @@ def study(seeds: int) -> Suite:
 
 
 def cpu_seconds() -> float:
-    """Return the processor time of this process and of its ended children."""
+    """Return the processor time of this process and of its ended children, workers and their server among them."""
+    end_servers()
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(u.ru_utime + u.ru_stime for u in used)
 

@@ -125,7 +125,7 @@ def run_once(cases: int, size: int, workers: int, name: str) -> None:
     def watch() -> None:
         parent = psutil.Process()
         while not done.wait(0.1):
-            for child in parent.children():
+            for child in parent.children(recursive=True):  # workers are children of a server
                 peaks[child.pid] = max(peaks.get(child.pid, 0), high_water(child.pid))
 
     watcher = threading.Thread(target=watch)

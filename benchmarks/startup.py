@@ -1,13 +1,19 @@
-"""How long the command line takes to answer, in seconds of wall time: whole processes, the median of five."""
+"""How long the command line takes to answer, and a worker to be there with torch: wall seconds, the median of five."""
 
 from __future__ import annotations
 
+import os
+import queue
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
+
+from medtest.runner.pool import Inbox, Worker
+from medtest.runner.processes import FRESH_VARIABLE
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMANDS: tuple[tuple[str, ...], ...] = (
@@ -27,14 +33,47 @@ def seconds(command: tuple[str, ...], folder: str) -> float:
     return time.perf_counter() - began
 
 
+class TorchJob:
+    """A job that is done as it is read: torch is imported."""
+
+    threads = 1
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what the worker calls."""
+        return exec, ("import os, torch; os._exit(0)",)
+
+
+def worker_seconds() -> float:
+    """Return the wall time from asking for a worker to its end, once torch is there."""
+    inbox: Inbox[tuple[Worker, Any]] = queue.SimpleQueue()
+    began = time.perf_counter()
+    worker = Worker(TorchJob(), inbox)
+    inbox.get()
+    passed = time.perf_counter() - began
+    worker._process.loaded(["torch"])  # as a worker's own message does
+    worker.end()
+    return passed
+
+
+def workers() -> None:
+    """Print a line per way in which workers are started."""
+    for way, text in (("1", "a worker, fresh interpreter"), ("", "a worker, forked")):
+        os.environ[FRESH_VARIABLE] = way
+        first, second = worker_seconds(), worker_seconds()  # forked: imports in the worker; imports in the server
+        times = sorted(worker_seconds() for _ in range(RUNS))
+        shown = f"(min {times[0]:.2f}, max {times[-1]:.2f}; the first {first:.2f}, the second {second:.2f})"
+        print(f"{text:45} median {statistics.median(times):5.2f} s  {shown}")
+
+
 def main() -> None:
-    """Print a line per command."""
+    """Print a line per command and per way to start a worker."""
     with tempfile.TemporaryDirectory() as folder:
         for command in COMMANDS:
             seconds(command, folder)
             times = sorted(seconds(command, folder) for _ in range(RUNS))
             shown = " ".join(Path(part).name if part.endswith(".py") else part for part in command)
             print(f"{shown:45} median {statistics.median(times):5.2f} s  (min {times[0]:.2f}, max {times[-1]:.2f})")
+    workers()
 
 
 if __name__ == "__main__":

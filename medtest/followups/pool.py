@@ -25,9 +25,8 @@ _STARTS = 3
 class _MakeWorker(Worker):
     """A worker that makes follow-ups and knows no system."""
 
-    boot: ClassVar[str] = (
-        "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from medtest.followups.worker import main; main()"
-    )
+    entry: ClassVar[str] = "medtest.followups.worker:main"
+    modules: ClassVar[tuple[str, ...]] = ("medtest.followups.worker",)
 
 
 class MakePool:

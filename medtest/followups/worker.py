@@ -109,10 +109,10 @@ class UnitMade:
 Answer: TypeAlias = "Started | Busy | UnitMade | Failed"
 
 
-def main() -> None:
+def main(tasks: int, messages: int, parent: int) -> None:
     """Run the process; there are as many as cores, so that each keeps to one thread."""
     cv2.setNumThreads(1)
-    run_worker(MakeSession)
+    run_worker(tasks, messages, parent, MakeSession)
 
 
 class MakeSession:

@@ -251,6 +251,17 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
+class Loaded:
+    """The worker imported modules that another may begin with; taken by what started it.
+
+    Attributes:
+        modules: Their names, in the order in which they came.
+    """
+
+    modules: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Gone:
     """Made by the parent's reader when a worker's pipe closes."""
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import queue
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -16,10 +14,10 @@ from multiprocessing.connection import Connection
 from typing import Any, ClassVar
 
 from medtest.api.redact import redact
+from medtest.runner import processes
 from medtest.runner.allocator import keeping_memory
-from medtest.runner.messages import Gone, Place
+from medtest.runner.messages import Gone, Loaded, Place
 
-_BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from medtest.runner.worker import main; main()"
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 _LAST_WORDS = 400
 
@@ -40,10 +38,12 @@ class Worker:
         doomed: Why it was killed for being too slow, or "".
         ready: Whether its systems are loaded.
         first_memory: Resident bytes after its first task.
-        boot: Python code that the process runs; another room's workers name their own ``main``.
+        entry: ``module:function`` that the process runs; another room's workers name their own.
+        modules: What the entry imports.
     """
 
-    boot: ClassVar[str] = _BOOT
+    entry: ClassVar[str] = "medtest.runner.worker:main"
+    modules: ClassVar[tuple[str, ...]] = ("medtest.runner.session",)
 
     def __init__(self, job: Any, inbox: Inbox[tuple[Worker, Any]]) -> None:
         self.tasks: list[Any] = []
@@ -60,6 +60,7 @@ class Worker:
         """Start the process and tell it what it is for."""
         self._log = tempfile.TemporaryFile(prefix="medtest-worker-")  # noqa: SIM115 - closed with the worker
         self._process = self._start(job.threads)
+        threading.Thread(target=self._read, daemon=True).start()
         self._send(job)
 
     @property
@@ -67,27 +68,23 @@ class Worker:
         """Process id."""
         return self._process.pid
 
-    def _start(self, threads: int) -> subprocess.Popen[bytes]:
+    def _start(self, threads: int) -> processes.Process:
         task_read, task_write = os.pipe()
         message_read, message_write = os.pipe()
-        environment = {**os.environ, **dict.fromkeys(_THREAD_VARIABLES, str(threads)), **keeping_memory(os.environ)}
         try:
-            process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own code
-                [
-                    sys.executable,
-                    "-c",
-                    self.boot,
-                    json.dumps(sys.path),
-                    str(task_read),
-                    str(message_write),
-                    str(os.getpid()),
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=self._log,
-                stderr=self._log,
-                env=environment,
-                pass_fds=(task_read, message_write),
-                start_new_session=True,  # a Ctrl-C at the terminal is the parent's to handle
+            process = processes.start(
+                processes.Start(
+                    entry=self.entry,
+                    modules=self.modules,
+                    environment={
+                        **os.environ,
+                        **dict.fromkeys(_THREAD_VARIABLES, str(threads)),
+                        **keeping_memory(os.environ),
+                    },
+                    tasks=task_read,
+                    messages=message_write,
+                    log=self._log,
+                )
             )
         except BaseException:
             for descriptor in (task_read, task_write, message_read, message_write):
@@ -96,18 +93,20 @@ class Worker:
         os.close(task_read)
         os.close(message_write)
         self._tasks = Connection(task_write, readable=False)
-        reader = threading.Thread(target=self._read, args=(Connection(message_read, writable=False),), daemon=True)
-        reader.start()
+        self._messages = Connection(message_read, writable=False)
         return process
 
-    def _read(self, pipe: Connection) -> None:
-        with pipe:
+    def _read(self) -> None:
+        with self._messages as pipe:
             while True:
                 try:
                     message = pipe.recv()
                 except (EOFError, OSError):
                     break
-                self._inbox.put((self, message))
+                if isinstance(message, Loaded):
+                    self._process.loaded(message.modules)
+                else:
+                    self._inbox.put((self, message))
         self._inbox.put((self, Gone()))
 
     def _send(self, thing: Any) -> None:
@@ -133,10 +132,7 @@ class Worker:
 
     def kill(self) -> None:
         """Kill it and whatever it started."""
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        with suppress(ProcessLookupError):
-            self._process.kill()
+        self._process.kill()
 
     def end(self, *, patience: float = 0.0) -> None:
         """Wait for its end, kill it when that takes longer than ``patience`` seconds, and free what it held."""
@@ -144,6 +140,7 @@ class Worker:
             self._process.wait(timeout=patience)
         self.kill()
         self._process.wait()
+        self._process.close()
         self._tasks.close()
         self._log.close()
 

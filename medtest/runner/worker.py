@@ -1,39 +1,86 @@
 """A worker process: loads the systems, then takes tasks from one pipe and answers through another.
 
 Systems under test run here and never in the parent, so that one that hangs can be killed, one that leaks be replaced
-and one that takes its process down be survived. The process is a fresh interpreter (neither fork, which is unsafe
-beside threads and CUDA, nor multiprocessing's spawn, which would import the user's main module again).
+and one that takes its process down be survived. The process is a fork of a server that holds modules and nothing else
+(:mod:`medtest.runner.fork_server`), or a fresh interpreter: neither a fork of the parent, which is unsafe beside
+threads and CUDA, nor multiprocessing's spawn, which would import the user's main module again.
 """
 
 from __future__ import annotations
 
 import ctypes
+import importlib
+import json
 import os
 import queue
 import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from medtest.runner.messages import Loaded
+
+NAME = "medtest-worker"
+"""The process's name in ``ps`` and ``top``."""
 _PR_SET_PDEATHSIG = 1
+_PR_SET_NAME = 15
+_FRESH = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from medtest.runner.worker import enter; enter(sys.argv[2], *map(int, sys.argv[3:]))"
+)
+_SHARED = frozenset(
+    (
+        *("medtest", "cv2", "httpx", "imageio", "matplotlib", "monai", "nibabel", "numpy", "openai", "pandas", "PIL"),
+        *("psutil", "pyarrow", "pydantic", "pydicom", "pywt", "safetensors", "scipy", "segmentation_models_pytorch"),
+        *("SimpleITK", "skimage", "statsmodels", "timm", "torch", "torchvision", "transformers"),
+    )
+)
+"""Packages that may be imported in the server: none runs a user's code, starts a thread or opens a device by that."""
 
 
-def main(make_session: Callable[[Any, Callable[[Any], None]], Any] | None = None) -> None:
-    """Run the process; the arguments are the pipes' descriptors and the parent's process id.
+def fresh(entry: str, path: Sequence[str], tasks: int, messages: int, parent: int) -> list[str]:
+    """Return the command of a worker that is a fresh interpreter.
 
     Args:
+        entry: ``module:function`` that it runs.
+        path: Its ``sys.path``.
+        tasks: Descriptor from which it reads tasks.
+        messages: Descriptor into which it writes messages.
+        parent: Process id of its parent, with which it ends.
+    """
+    return [sys.executable, "-c", _FRESH, json.dumps(list(path)), entry, str(tasks), str(messages), str(parent)]
+
+
+def enter(entry: str, tasks: int, messages: int, parent: int) -> None:
+    """Run the entry of a worker, ``module:function``; see :func:`fresh`."""
+    call_process(NAME)
+    module, _, function = entry.partition(":")
+    getattr(importlib.import_module(module), function)(tasks, messages, parent)
+
+
+def main(
+    inbound: int,
+    outbound: int,
+    parent: int,
+    make_session: Callable[[Any, Callable[[Any], None]], Any] | None = None,
+) -> None:
+    """Run the process.
+
+    Args:
+        inbound: Descriptor from which it reads tasks.
+        outbound: Descriptor into which it writes messages.
+        parent: Process id of its parent, with which it ends.
         make_session: Makes what does the work from the job and the way to the parent; the runner's
             :class:`~medtest.runner.session.Session` by default. Other rooms' workers bring their own.
     """
-    inbound, outbound, parent = (int(text) for text in sys.argv[2:5])
     _die_with(parent)
     _be_the_first_to_go()
-    messages = Connection(outbound, readable=False)
+    messages = _Messages(Connection(outbound, readable=False))
     tasks = _listen(Connection(inbound, writable=False))
     if make_session is None:
         from medtest.runner.session import Session
@@ -43,12 +90,44 @@ def main(make_session: Callable[[Any, Callable[[Any], None]], Any] | None = None
     session = make_session(job, messages.send)
     if not session.open():
         return
+    messages.tell_loaded()
     while True:
         task = tasks.get()
         if task is None:
             session.close()
             return
         session.run(task)
+        messages.tell_loaded()
+
+
+class _Messages:
+    """The way to the parent, for any thread."""
+
+    def __init__(self, pipe: Connection) -> None:
+        self._pipe = pipe
+        self._lock = threading.Lock()
+        self._known = dict.fromkeys(sys.modules)
+
+    def send(self, message: Any) -> None:
+        """Send a message."""
+        with self._lock:
+            self._pipe.send(message)
+
+    def tell_loaded(self) -> None:
+        """Tell which modules came to be loaded, in their order, of those that another worker may be forked with."""
+        if len(sys.modules) == len(self._known):
+            return
+        modules = dict.fromkeys(sys.modules)
+        new = tuple(name for name in modules if name not in self._known and name.partition(".")[0] in _SHARED)
+        self._known = modules
+        if new:
+            self.send(Loaded(new))
+
+
+def call_process(name: str) -> None:
+    """Give this process a name of at most 15 characters that ``ps`` and ``top`` show, where that can be."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode(), 0, 0, 0)
 
 
 def _die_with(parent: int) -> None:

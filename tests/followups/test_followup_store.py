@@ -19,9 +19,18 @@ from medtest.errors import OutputProblem, UserMistakes
 from medtest.followups import DamagedFile, Entry, FollowUpStore, StoreReport
 from medtest.followups.files import PictureFiles, decode, encode, mask_sha256, relative_path
 from medtest.runner.parts import Parts
+from medtest.runner.processes import FRESH_VARIABLE
 from medtest.suite.model import Privacy, Selection, Suite
 
 # ----------------------------------------------------------------------------------------------------- what is kept
+
+
+def test_forked_workers_make_the_bytes_that_fresh_interpreters_make(
+    made: StoreReport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(FRESH_VARIABLE, "1")
+    fresh = go(make_suite(), tmp_path, workers=2)
+    assert files_of(fresh.folder) == files_of(made.folder)
 
 
 def test_it_holds_what_the_runner_makes(made: StoreReport) -> None:

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import psutil
 import pyarrow.parquet as pq
 
 from medtest.records import UNEQUAL_COLUMNS
-from medtest.runner import Limits, RunOutcome, run_suite
+from medtest.runner import Limits, RunOutcome, run_suite, worker
 from medtest.suite.model import Invocation, Suite
 
 HERE = Path(__file__).parent
@@ -65,3 +66,9 @@ def wait_for(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
             return found
         time.sleep(0.02)
     raise AssertionError("it did not happen in time")
+
+
+def workers_of(pid: int) -> list[psutil.Process]:
+    """Return the worker processes of a run; the server that forks them is none."""
+    children = psutil.Process(pid).children(recursive=True)
+    return [child for child in children if sys.platform != "linux" or child.name() == worker.NAME]

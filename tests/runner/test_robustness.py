@@ -17,7 +17,7 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from runner_helpers import QUICK, assert_equal_records, go, records, script, wait_for
+from runner_helpers import QUICK, assert_equal_records, go, records, script, wait_for, workers_of
 from runner_parts import make_suite
 
 from medtest.errors import FolderInUse, OutputProblem
@@ -47,10 +47,6 @@ def _folder(home: Path, system: str = "bright") -> Path:
 
 def _shards(home: Path) -> list[Path]:
     return sorted(home.glob("outputs/*/*/*/records/shard-*.parquet"))
-
-
-def _children(process: subprocess.Popen[str]) -> list[psutil.Process]:
-    return psutil.Process(process.pid).children(recursive=True)
 
 
 @pytest.mark.slow
@@ -92,7 +88,7 @@ def test_sigkill_at_random_moments_loses_nothing_that_was_finished(tmp_path: Pat
 
 def test_workers_die_with_their_parent(tmp_path: Path) -> None:
     process = _start(tmp_path, systems={"bright": {"fault": "hang"}})
-    workers = wait_for(lambda: [c for c in _children(process) if len(_children(process)) == 2], 60)
+    workers = wait_for(lambda: found if len(found := workers_of(process.pid)) == 2 else None, 60)
     _folder(tmp_path)
     wait_for(lambda: all(worker.num_threads() > 1 for worker in workers), 60)  # they listen by now
     process.kill()
@@ -256,8 +252,7 @@ def test_a_worker_killed_from_outside_is_replaced(tmp_path: Path) -> None:
     killed: list[int] = []
 
     def kill_one() -> None:
-        parent = psutil.Process()
-        child = wait_for(lambda: next(iter([c for c in parent.children() if c.num_threads() > 1]), None), 60)
+        child = wait_for(lambda: next((c for c in workers_of(os.getpid()) if c.num_threads() > 1), None), 60)
         wait_for(lambda: _shards(tmp_path), 60)
         child.kill()
         killed.append(child.pid)

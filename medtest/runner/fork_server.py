@@ -1,0 +1,249 @@
+"""A process that imports what workers need once and forks a worker on each request.
+
+Importing costs a worker seconds (torch alone four), and a run replaces workers, a sweep or a notebook starts many. The
+server is a fresh interpreter (:mod:`medtest.runner.processes` starts it) that holds nothing but modules: it never runs
+a user's code, opens no device, starts no thread, and so may be forked, which the process of a run may not. Where a
+module that it imported did start a thread or open a device, a forked child becomes a fresh interpreter instead.
+
+Through its control socket come one byte and five descriptors per worker: the working directory, the log, the pipes of
+tasks and messages, and a status socket, through which a line of JSON follows. There it says ``pid N`` and, once the
+worker has ended, ``end CODE``, negative for a signal. A worker that has ended stays a zombie until the other end of its
+status socket is closed, so that its process id means nobody else as long as somebody may send it a signal; one that has
+not ended by then is killed. The server itself ends with the process that started it, and its workers with the server.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from medtest.runner.worker import call_process, enter, fresh
+
+LIGHT = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
+"""Variables of the server alone: Arrow's allocator starts a thread as it is loaded, unless it is told not to."""
+NAME = "medtest-forks"
+"""The process's name in ``ps`` and ``top``."""
+_HARMLESS = {"jemalloc_bg_thd"}
+"""Threads that look after a fork themselves, by name."""
+_DEVICES = ("/dev/nvidia", "/dev/dri", "/dev/kfd")
+_DESCRIPTORS = 5
+
+
+@dataclass(slots=True)
+class Request:
+    """What a worker is started with; the descriptors are this process's own.
+
+    Attributes:
+        entry: ``module:function`` that the worker runs.
+        modules: What to import before the fork.
+        path: The worker's ``sys.path``.
+        environment: The worker's environment.
+        folder: Its working directory.
+        log: Where its standard output and error go.
+        tasks: It reads tasks here.
+        messages: It writes messages here.
+        status: How it fares is written here.
+    """
+
+    entry: str
+    modules: list[str]
+    path: list[str]
+    environment: dict[str, str]
+    folder: int
+    log: int
+    tasks: int
+    messages: int
+    status: int
+
+    @classmethod
+    def received(cls, descriptors: list[int]) -> Request | None:
+        """Read a request's plan from its status socket; None where who wrote it was interrupted."""
+        folder, log, tasks, messages, status = descriptors
+        with os.fdopen(status, "rb", closefd=False) as file:
+            plan = file.readline()
+        if plan.endswith(b"\n"):
+            return cls(**json.loads(plan), folder=folder, log=log, tasks=tasks, messages=messages, status=status)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        return None
+
+    def close(self) -> None:
+        """Close all but the status socket."""
+        for descriptor in (self.folder, self.log, self.tasks, self.messages):
+            os.close(descriptor)
+
+
+def main() -> None:
+    """Serve until the parent is gone; the arguments are the control socket's descriptor and the parent's process id."""
+    control, parent = (int(text) for text in sys.argv[2:4])
+    call_process(NAME)
+    Server(control, parent).serve()
+
+
+class Server:
+    """Forks workers.
+
+    Args:
+        control: Descriptor of the control socket.
+        parent: Process id of who started it.
+    """
+
+    def __init__(self, control: int, parent: int) -> None:
+        self._control = socket.socket(fileno=control)
+        self._parent = os.pidfd_open(parent)
+        self._alive: dict[int, tuple[int, int]] = {}
+        """Process id and status socket by a descriptor of the process."""
+        self._asked_for: dict[int, int] = {}
+        """Process id by status socket."""
+        self._obstacle = ""
+        self._poll = select.poll()
+        self._poll.register(control, select.POLLIN)
+        self._poll.register(self._parent, select.POLLIN)
+
+    def serve(self) -> None:
+        """Fork workers until the parent is gone; in a worker, run its entry and return."""
+        server = os.getpid()
+        while True:
+            for descriptor, _ in self._poll.poll():
+                if descriptor == self._parent:
+                    os._exit(0)
+                if descriptor == self._control.fileno():
+                    request = self._received()
+                    if request is not None and self._forked(request):
+                        self._leave()
+                        _become(request, server, self._obstacle)
+                        return
+                elif descriptor in self._alive:
+                    self._tell_end(descriptor)
+                elif descriptor in self._asked_for:
+                    self._let_go(descriptor)
+
+    def _received(self) -> Request | None:
+        data, descriptors, _, _ = socket.recv_fds(self._control, 1, _DESCRIPTORS)
+        if not data:
+            os._exit(0)
+        return Request.received(descriptors)
+
+    def _forked(self, request: Request) -> bool:
+        """Fork a worker and say its process id, unless nobody waits for it any more; return whether this is it."""
+        if _imported(request.modules):
+            self._obstacle = obstacle()
+        closed = select.poll()
+        closed.register(request.status, select.POLLIN)
+        pid = -1
+        if not closed.poll(0):
+            try:
+                pid = os.fork()
+            except OSError as error:
+                os.write(request.log, f"no process can be started: {error.strerror}".encode())
+                _say(request.status, "end 1")
+        if pid == 0:
+            return True
+        request.close()
+        if pid < 0:
+            os.close(request.status)
+            return False
+        process = os.pidfd_open(pid)
+        self._alive[process] = pid, request.status
+        self._asked_for[request.status] = pid
+        self._poll.register(process, select.POLLIN)
+        self._poll.register(request.status, select.POLLIN)
+        _say(request.status, f"pid {pid}")
+        return False
+
+    def _leave(self) -> None:
+        """In a worker: close what is the server's."""
+        self._control.close()
+        for descriptor in (self._parent, *self._alive, *self._asked_for):
+            os.close(descriptor)
+
+    def _tell_end(self, process: int) -> None:
+        """A worker has ended: say how and leave it a zombie, or nothing where nobody listens."""
+        pid, status = self._alive.pop(process)
+        self._poll.unregister(process)
+        os.close(process)
+        if status not in self._asked_for:
+            os.waitpid(pid, 0)
+            return
+        ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        if ended is not None:
+            _say(status, f"end {ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status}")
+
+    def _let_go(self, status: int) -> None:
+        """Nobody asks for a worker any more: end it and what it started."""
+        pid = self._asked_for.pop(status)
+        self._poll.unregister(status)
+        os.close(status)
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        if all(pid != other for other, _ in self._alive.values()):
+            os.waitpid(pid, 0)
+
+
+def obstacle() -> str:
+    """Return why this process must not be forked, or ""."""
+    if _threads():
+        # OpenBLAS, told to use several threads, starts them as it is loaded, ends them at a fork, and starts them anew
+        # where somebody calculates: here nobody does.
+        pid = os.fork()
+        if not pid:
+            os._exit(0)
+        os.waitpid(pid, 0)
+    devices = {os.path.realpath(path) for path in Path("/proc/self/fd").iterdir()}
+    return ", ".join([*_threads(), *sorted(one for one in devices if one.startswith(_DEVICES))])
+
+
+def _threads() -> list[str]:
+    """Return the names of this process's threads beside the main one, but for those that look after forks."""
+    numbers = [number for number in os.listdir("/proc/self/task") if int(number) != os.getpid()]
+    names = [Path(f"/proc/self/task/{number}/comm").read_text(encoding="utf-8").strip() for number in numbers]
+    return [name for name in names if name not in _HARMLESS]
+
+
+def _imported(modules: list[str]) -> bool:
+    """Import modules; return whether any was new. One that fails does so again in the worker, which tells."""
+    new = [name for name in modules if name not in sys.modules]
+    for name in new:
+        with suppress(Exception):
+            importlib.import_module(name)
+    if new:
+        gc.freeze()
+    return bool(new)
+
+
+def _become(request: Request, server: int, hindrance: str) -> None:
+    """Be the worker that was asked for."""
+    os.setsid()
+    os.fchdir(request.folder)
+    os.dup2(request.log, 1)
+    os.dup2(request.log, 2)
+    for descriptor in (request.folder, request.log, request.status):
+        os.close(descriptor)
+    if hindrance:
+        os.set_inheritable(request.tasks, True)
+        os.set_inheritable(request.messages, True)
+        arguments = fresh(request.entry, request.path, request.tasks, request.messages, server)
+        os.execve(arguments[0], arguments, request.environment)  # noqa: S606 - our own interpreter and our own code
+    os.environ.clear()
+    os.environ.update(request.environment)
+    sys.path[:] = request.path
+    importlib.invalidate_caches()
+    if "numpy.random" in sys.modules:
+        sys.modules["numpy.random"].seed()
+    enter(request.entry, request.tasks, request.messages, server)
+
+
+def _say(status: int, text: str) -> None:
+    with suppress(OSError):  # nobody listens any more, which the socket tells
+        os.write(status, f"{text}\n".encode())

@@ -1,0 +1,252 @@
+"""Workers are forked by a server that holds modules and nothing else; what they do is what fresh interpreters do."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from runner_helpers import assert_equal_records, go, records, script, wait_for, workers_of
+from runner_parts import make_suite
+
+from medtest.runner import fork_server, processes
+from medtest.runner.messages import Gone
+from medtest.runner.pool import Inbox, Worker
+
+pytestmark = pytest.mark.skipif(not processes._has_descriptors_of_processes(), reason="needs Linux 5.3 or later")
+
+
+class Code:
+    """A job that runs as it is read: it says something into the log and ends its process."""
+
+    threads = 1
+
+    def __init__(self, code: str, threads: int = 1) -> None:
+        self.code = f"import os, sys\n{code}\nsys.stdout.flush()\nos._exit(0)"
+        self.threads = threads
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return exec, (self.code,)
+
+
+def said(code: str, threads: int = 1) -> tuple[str, str]:
+    """Run code in a worker; return how it ended and what it said."""
+    inbox: Inbox[tuple[Worker, Any]] = queue.SimpleQueue()
+    worker = Worker(Code(code, threads), inbox)
+    try:
+        assert isinstance(inbox.get(timeout=120)[1], Gone)
+        return worker.death(), worker.last_words()
+    finally:
+        worker.end()
+
+
+def server_of(code: str = "", threads: int = 1) -> int:
+    """Return the process id of the server that forks a worker."""
+    return int(said(f"{code}\nprint(os.getppid())", threads)[1])
+
+
+@pytest.fixture(params=["forked", "fresh"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Both ways in which workers are started."""
+    monkeypatch.setenv(processes.FRESH_VARIABLE, "1" if request.param == "fresh" else "")
+    return str(request.param)
+
+
+@pytest.fixture
+def own_servers() -> Iterator[None]:
+    """None before the test, none after it."""
+    processes.end_servers()
+    yield
+    processes.end_servers()
+
+
+@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL, signal.SIGTERM])
+def test_a_worker_that_is_killed_is_told_by_which_signal(way: str, number: signal.Signals) -> None:
+    assert said(f"import signal; signal.raise_signal({int(number)})")[0] == f"was killed by {number.name}"
+
+
+def test_what_a_worker_says_and_how_it_ends_does_not_depend_on_the_way(way: str) -> None:
+    assert said("print('last'); sys.stdout.flush(); os._exit(7)") == ("ended with exit code 7", "last")
+    how, words = said("raise ValueError('the plan is torn')")
+    assert how == "ended with exit code 1" and words.endswith("ValueError: the plan is torn")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "print(os.getcwd(), os.path.realpath('/proc/self/fd/0'), os.getsid(0) == os.getpgrp() == os.getpid())",
+        "print([k for k, v in os.environb.items() if k not in (b'PYTEST_CURRENT_TEST', b'MEDTEST_FRESH_WORKERS')])",
+        "import signal; print(*map(signal.getsignal, (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE)))",
+        "print(sys.path[:3], len(sys.path), sys.flags, sys.argv[0], len(os.listdir('/proc/self/fd')))",
+        "import threading; print(threading.enumerate()[0].name, threading.active_count())",
+        "print(open('/proc/self/oom_score_adj').read(), open('/proc/self/comm').read())",
+    ],
+)
+def test_a_forked_worker_finds_what_a_fresh_one_finds(
+    code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(processes.FRESH_VARIABLE, "")
+    forked = said(code)
+    monkeypatch.setenv(processes.FRESH_VARIABLE, "1")
+    assert said(code) == forked and forked[0] == "ended with exit code 0" and forked[1]
+
+
+def test_what_is_read_while_libraries_load_gets_another_server(
+    own_servers: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = server_of()
+    assert server_of() == first
+    monkeypatch.setenv("MEDTEST_HOME", "/elsewhere")
+    assert said("print(os.environ['MEDTEST_HOME'], os.getppid())")[1] == f"/elsewhere {first}"
+    monkeypatch.setenv("NPY_DISABLE_CPU_FEATURES", "AVX512F")
+    other = server_of("assert os.environ['NPY_DISABLE_CPU_FEATURES'] == 'AVX512F'")
+    assert other != first
+    monkeypatch.delenv("NPY_DISABLE_CPU_FEATURES")
+    assert said("print(os.environ.get('NPY_DISABLE_CPU_FEATURES'), os.getppid())")[1] == f"None {first}"
+    now = processes._inherited(dict(os.environ))
+    mask = os.umask(0o027)
+    try:
+        assert processes._inherited(dict(os.environ)) != now
+    finally:
+        os.umask(mask)
+    assert processes._inherited(dict(os.environ)) == now
+    for threads in (3, 4):
+        assert server_of(threads=threads) not in (first, other)
+    assert len(processes._servers) == processes._SERVERS
+
+
+def test_numbers_of_the_legacy_generators_differ_between_workers() -> None:
+    code = "import random, numpy; print(random.random(), numpy.random.random())"
+    first, second = said(code)[1].split(), said(code)[1].split()
+    assert len(first) == 2 and not set(first) & set(second)
+
+
+def test_a_worker_begins_with_what_another_came_to_load(own_servers: None, tmp_path: Path) -> None:
+    ask = "print('medtest.runner.session' in sys.modules, 'scipy.ndimage' in sys.modules, 'wave' in sys.modules)"
+    assert said(ask)[1] == "True False False"
+    (server,) = processes._servers.values()
+    server.loaded(["scipy.ndimage", "no.such.module", "wave"])
+    assert said(ask)[1] == "True True True"
+
+
+def test_a_run_tells_what_its_workers_loaded_and_nothing_of_the_users(own_servers: None, tmp_path: Path) -> None:
+    go(make_suite(seeds=1), tmp_path)
+    (server,) = processes._servers.values()
+    assert "medtest.oracles.masks" in server._modules
+    assert not any(name.startswith(("runner_parts", "tests")) for name in server._modules)
+
+
+def test_a_server_has_no_thread_and_no_worker_more_than_its_own(own_servers: None) -> None:
+    code = "import os\nprint(len(os.listdir('/proc/%d/task' % os.getppid())), len(os.listdir('/proc/self/task')))"
+    said("", threads=3)
+    (server,) = processes._servers.values()
+    server.loaded(["scipy.linalg", "pyarrow.parquet", "pandas"])
+    assert said(code, threads=3)[1] == "1 2"  # the worker's second one reads its tasks
+
+
+@pytest.mark.slow
+def test_no_package_of_those_that_are_shared_starts_a_thread_or_opens_a_device(own_servers: None) -> None:
+    from medtest.runner.worker import _SHARED
+
+    said("")
+    (server,) = processes._servers.values()
+    server.loaded(sorted(_SHARED))
+    code = (
+        "print(len(os.listdir('/proc/%d/task' % os.getppid())), 'torch' in sys.modules)\n"
+        "import torch; assert not torch.cuda.is_initialized()"
+    )
+    assert said(code) == ("ended with exit code 0", "1 True")
+
+
+def test_a_module_that_starts_a_thread_makes_workers_fresh_interpreters(
+    own_servers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "medtest_thready.py").write_text(
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    code = "print('medtest_thready' in sys.modules, b'fork_server' in open('/proc/self/cmdline', 'rb').read())"
+    assert said(code) == ("ended with exit code 0", "False True")
+    next(reversed(processes._servers.values())).loaded(["medtest_thready"])
+    assert said(code) == ("ended with exit code 0", "False False")
+    assert said("import signal; signal.raise_signal(11)")[0] == "was killed by SIGSEGV"
+
+
+def test_a_process_id_means_nobody_else_until_the_worker_is_let_go() -> None:
+    inbox: Inbox[tuple[Worker, Any]] = queue.SimpleQueue()
+    worker = Worker(Code("import subprocess; subprocess.Popen(['sleep', '600'])"), inbox)
+    assert isinstance(inbox.get(timeout=60)[1], Gone)
+    assert worker.death() == "ended with exit code 0"
+    pid = worker.pid
+    assert psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    group = [p for p in psutil.process_iter(["name"]) if p.info["name"] == "sleep" and os.getpgid(p.pid) == pid]
+    assert len(group) == 1
+    worker.end()
+    psutil.wait_procs(group, timeout=10)
+    wait_for(lambda: not psutil.pid_exists(pid))
+    assert not [one for one in group if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_a_worker_that_is_killed_at_once_leaves_nothing(own_servers: None) -> None:
+    inbox: Inbox[tuple[Worker, Any]] = queue.SimpleQueue()
+    for pause in (0.0, 0.0, 0.3, 0.6, 1.0, 1.5):
+        worker = Worker(Code("import time; time.sleep(600)"), inbox)
+        time.sleep(pause)
+        worker.kill()
+        worker.end()
+        assert worker.death() == "was killed by SIGKILL"
+    server = server_of()
+    wait_for(lambda: not psutil.Process(server).children())
+
+
+def test_a_server_that_was_killed_takes_its_workers_along_and_is_replaced(own_servers: None) -> None:
+    inbox: Inbox[tuple[Worker, Any]] = queue.SimpleQueue()
+    server = server_of()
+    worker = Worker(Code("import time; time.sleep(600)"), inbox)
+    running = psutil.Process(worker.pid)
+    wait_for(lambda: running.num_threads() > 1)  # it has asked to end with its parent by now
+    os.kill(server, signal.SIGKILL)
+    assert isinstance(inbox.get(timeout=60)[1], Gone)
+    assert worker.death() == "was killed by SIGKILL"
+    worker.end()
+    assert server_of() != server
+
+
+def test_a_server_that_cannot_start_says_why(own_servers: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [one for one in sys.path if "lib-dynload" in one])
+    how, words = said("")
+    assert how == "ended with exit code 1" and "Error" in words
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_neither_server_nor_worker_outlives_the_run(tmp_path: Path, number: signal.Signals) -> None:
+    process = script(
+        "run_suite(make_suite(systems={'bright': {'fault': 'hang'}}),\n"
+        "    Invocation(home=home, workers=2, quiet=True), limits=Limits(samples=0))\n",
+        tmp_path,
+    )
+    wait_for(lambda: len(workers_of(process.pid)) == 2, 60)
+    everyone = psutil.Process(process.pid).children(recursive=True)
+    assert len(everyone) == 3 and fork_server.NAME in [one.name() for one in everyone]
+    process.send_signal(number)
+    process.communicate()
+    _, alive = psutil.wait_procs(everyone, timeout=10)
+    assert not alive
+
+
+def test_records_are_equal_either_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    suite = make_suite(seeds=3, systems={"bright": {}, "dark": {"level": 150}})
+    monkeypatch.setenv(processes.FRESH_VARIABLE, "")
+    forked = go(suite, tmp_path / "forked", workers=2)
+    monkeypatch.setenv(processes.FRESH_VARIABLE, "1")
+    fresh = go(suite, tmp_path / "fresh", workers=2)
+    for number in range(2):
+        assert_equal_records(records(forked, number), records(fresh, number))
