@@ -7,7 +7,6 @@ exclusive classes each is set against the rest.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.results.cube.intervals import percentile_interval
-from medtest.results.label_cells import Chosen
+from medtest.results.label_cells import Pool
 
 Floats: TypeAlias = NDArray[np.float64]
 Bools: TypeAlias = NDArray[np.bool_]
@@ -94,33 +93,35 @@ class Area:
         return mean_of_classes(self.draws)
 
 
-def areas_of(parts: Sequence[Chosen], severity: int | None = None, *, resample: bool = False) -> Area:
-    """Return the areas of cases of one or several data sets together.
+def areas_of(pool: Pool, severity: int | None = None, *, resample: bool = False) -> Area:
+    """Return the areas of cases.
 
     Args:
-        parts: The cases, one part a data set.
+        pool: The cases.
         severity: Number of the severity; None for all.
         resample: Whether to draw clusters.
 
-    The same areas are wanted by several tables; they are kept with the records' side.
+    The same areas are wanted by several tables; they are kept with the cases.
     """
-    key = (tuple(part.key for part in parts), severity, resample)
-    found: Area = parts[0].side.kept(key, lambda: _areas(parts, severity, resample=resample))
+    key = (pool.relation, pool.numbers, severity, resample)
+    found: Area = pool.cases.kept(key, lambda: _areas(pool, severity, resample=resample))
     return found
 
 
-def _areas(parts: Sequence[Chosen], severity: int | None, *, resample: bool) -> Area:
-    rows = [part.scored(severity) for part in parts]
-    truth = np.concatenate([part.side.decided.expected[own] for part, own in zip(parts, rows, strict=True)])
-    scores = np.concatenate([part.side.probabilities[own] for part, own in zip(parts, rows, strict=True)])
+def _areas(pool: Pool, severity: int | None, *, resample: bool) -> Area:
+    by_set = pool.scored(severity)
+    rows = np.concatenate(by_set)
+    truth, scores = pool.cases.decided.expected[rows], pool.cases.probabilities[rows]
     lacking = np.isnan(scores).any(0)  # a class that one data set does not have
     scores = np.where(lacking, 0.0, scores)
     per_class = np.where(lacking, np.nan, auroc(truth, scores))
     draws = np.zeros((0, truth.shape[1]))
-    if resample and len(truth) and sum(part.clusters for part in parts) > 1:
+    if resample and len(truth) and pool.clusters > 1:
         count = int(np.clip(_MOST_NUMBERS // len(truth), _FEWEST, REPLICATES))
+        place = pool.cases.place
         weights = [
-            part.resampler.weights(count)[:, part.side.cluster[own]] for part, own in zip(parts, rows, strict=True)
+            place.resamplers[number].weights(count)[:, place.cluster[own]]
+            for number, own in zip(pool.numbers, by_set, strict=True)
         ]
         drawn = weighted(truth, scores, np.concatenate(weights, axis=1).astype(np.float64))
         draws = np.where(lacking, np.nan, drawn)

@@ -28,7 +28,7 @@ from medtest.results.decisions import (
     has_labels,
     probabilities_of,
 )
-from medtest.results.label_sums import Integers, SumColumns, grouped, measures, rows_of
+from medtest.results.label_sums import Integers, SumColumns, measures, rows_of
 from medtest.results.records_io import Records
 
 if TYPE_CHECKING:
@@ -132,7 +132,12 @@ def table_of(paired: PairedLabels, family: str = "") -> pd.DataFrame:
     import pandas as pd
 
     scores = MULTI_SCORES if paired.classes.multi else SCORES
-    made = {dataset: _measured(paired, numbers) for dataset, numbers in paired.pools}
+    sums = _sums(paired)
+    drawn = paired.drawn(sums)
+    made = {
+        dataset: _measured(paired, numbers, [sums[number] for number in numbers], [drawn[number] for number in numbers])
+        for dataset, numbers in paired.pools
+    }
     rows: list[dict[str, object]] = []
     for score in scores:
         for dataset, shown in made.items():
@@ -140,21 +145,28 @@ def table_of(paired: PairedLabels, family: str = "") -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(before_after.COLUMNS))
 
 
-def _measured(paired: PairedLabels, numbers: Sequence[int]) -> dict[str, Sides]:
-    """Return every measure of some data sets together."""
-    layout = SumColumns(classes=len(paired.classes.names), multi=paired.classes.multi)
-    parts = [_sums(paired, number, layout) for number in numbers]
-    totals = np.sum([total for total, _ in parts], axis=0)
-    draws = np.sum([drawn for _, drawn in parts], axis=0)
-    clusters = sum(paired.clusters[number] for number in numbers)
+def _measured(
+    paired: PairedLabels, numbers: Sequence[int], sums: Sequence[Floats], drawn: Sequence[Floats]
+) -> dict[str, Sides]:
+    """Return every measure of some data sets together.
+
+    Args:
+        paired: The cases.
+        numbers: Numbers of the data sets.
+        sums: Their sums by cluster.
+        drawn: Their sums of resampled clusters.
+    """
+    layout = _layout(paired)
+    totals, draws = np.sum([one.sum(0) for one in sums], axis=0), np.sum(drawn, axis=0)
+    clusters = sum(len(one) for one in sums)
     before, after = (measures(totals[side], layout) for side in (0, 1))
-    drawn = [measures(draws[:, side], layout) for side in (0, 1)]
+    measured = [measures(draws[:, side], layout) for side in (0, 1)]
     cases = layout.get(totals[0], "cases")
     found = {
         name: Sides(
             before=before[name],
             after=after[name],
-            differences=drawn[1][name] - drawn[0][name],
+            differences=measured[1][name] - measured[0][name],
             cases=cases,
             clusters=clusters,
         )
@@ -165,17 +177,15 @@ def _measured(paired: PairedLabels, numbers: Sequence[int]) -> dict[str, Sides]:
     return found
 
 
-def _sums(paired: PairedLabels, number: int, layout: SumColumns) -> tuple[Floats, Floats]:
-    """Return 2 × rows × width sums, before and after, and replicates × 2 × rows × width of resampled clusters."""
-    here = np.flatnonzero(paired.dataset == number)
-    size, rows = paired.clusters[number], len(paired.rows)
-    place = paired.cluster[here] * rows + paired.cell[here]
-    sides = [
-        grouped(rows_of(side, here, paired=False), place, size * rows).reshape(size, rows, layout.width)
-        for side in (paired.before, paired.after)
-    ]
-    per_cluster = np.stack(sides, axis=1)
-    return per_cluster.sum(0), paired.resamplers[number].drawn(per_cluster)
+def _layout(paired: PairedLabels) -> SumColumns:
+    return SumColumns(classes=len(paired.classes.names), multi=paired.classes.multi)
+
+
+def _sums(paired: PairedLabels) -> list[Floats]:
+    """Return clusters × 2 (before, after) × rows × width sums of each data set."""  # noqa: RUF002
+    every = np.arange(len(paired.cell))
+    sides = [paired.sums(*rows_of(side, every, paired=False).T) for side in (paired.before, paired.after)]
+    return [np.stack(both, axis=1).swapaxes(2, 3) for both in zip(*sides, strict=True)]
 
 
 def _areas(paired: PairedLabels, numbers: Sequence[int], cases: Floats, clusters: int) -> Sides:

@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from medtest.cases import SOURCE, UNCHANGED
+from medtest.cases import UNCHANGED
 from medtest.results import auroc, columns
-from medtest.results.cube.axes import Axes, axes
+from medtest.results.cube.axes import ALL, Axes, axes
 from medtest.results.cube.paired import clustered, holm
 from medtest.results.decisions import Floats
-from medtest.results.efr import ALL
-from medtest.results.label_cells import Cases, Chosen, cases_of
+from medtest.results.label_cells import Cases, Pool, cases_of
 from medtest.results.label_sums import SumColumns, measures
 from medtest.results.records_io import Records
 from medtest.results.retraining import ORIGINAL
@@ -46,13 +45,11 @@ class _Row:
     """One relation on one data set.
 
     Attributes:
-        totals: severities + all × width counts.
         values: Measures, severities + all each.
         draws: Measures of resampled clusters, replicates × severities + all each.
         cells: What the table shows, by number of the severity.
     """
 
-    totals: Floats
     values: dict[str, Floats]
     draws: dict[str, Floats]
     cells: dict[int, dict[str, Any]] = field(default_factory=dict)
@@ -99,88 +96,49 @@ class _Table:
 
     def __init__(self, cases: Cases) -> None:
         self._cases = cases
-        self._place = place = cases.place
-        classes = self._cases.classes
-        self._layout = SumColumns(classes=len(classes.names), multi=classes.multi)
-        self._all = len(place.severities)
+        self._all = len(cases.place.severities)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield the rows of each data set, and of all together."""
-        sets = range(len(self._place.datasets))
-        wanted = {**{self._place.datasets[number]: [number] for number in sets}, ALL: list(sets)}
-        made: dict[str, dict[str, _Row]] = {dataset: {} for dataset in wanted}
-        groups = [SOURCE, *self._place.groups]
-        for relation in (ORIGINAL, *self._place.relations):
-            parts = [self._cases.choose(relation, number) for number in sets]
-            for dataset, numbers in wanted.items():
-                chosen = [parts[number] for number in numbers]
-                if any(part.size for part in chosen):
-                    made[dataset][relation] = self._row(chosen)
-        for dataset, found in made.items():
+        place = self._cases.place
+        groups = dict(zip(place.relations, place.groups, strict=True))
+        for dataset, found in self._cases.by_dataset(self._row).items():
             for relation, row in found.items():
-                group = groups[[ORIGINAL, *self._place.relations].index(relation)]
                 for number, cell in row.cells.items():
-                    yield {**self._head(dataset, relation, group, number), **cell}
+                    yield {**self._head(dataset, relation, groups[relation], number), **cell}
             yield from self._averages(dataset, found)
 
     def _head(self, dataset: str, relation: str, group: str, number: int) -> dict[str, Any]:
-        severity = ALL if number == self._all else str(self._place.severities[number])
+        severity = ALL if number == self._all else str(self._cases.place.severities[number])
         return {"dataset": dataset, "relation": relation, "group": group, "severity": severity}
 
-    def _row(self, parts: Sequence[Chosen]) -> _Row:
-        per_cluster = [part.per_cluster(self._layout) for part in parts]
-        drawn = [part.draw(sums) for part, sums in zip(parts, per_cluster, strict=True)]
-        totals = np.sum([sums.sum(0) for sums in per_cluster], axis=0)
-        found = _Row(
-            totals=totals,
-            values=measures(totals, self._layout),
-            draws=measures(np.sum(drawn, axis=0), self._layout),
-        )
-        found.values["auroc"], found.draws["auroc"] = self._areas(parts)
-        executed, errors, skipped = (
-            np.sum([part.count(where(part)) for part in parts], axis=0) for where in (_any, _error, _skipped)
-        )
-        single = sum(part.clusters for part in parts) < 2
-        levels = [self._all] if parts[0].original else [*np.flatnonzero(executed[:-1]), self._all]
+    def _row(self, pool: Pool) -> _Row:
+        layout, totals = self._cases.layout, pool.totals
+        found = _Row(values=measures(totals, layout), draws=measures(pool.draws, layout))
+        found.values["auroc"], found.draws["auroc"] = self._areas(pool)
+        executed, errors, skipped = (pool.count(where) for where in (None, self._cases.error, self._cases.skipped))
+        levels = [self._all] if pool.original else [*np.flatnonzero(executed[:-1]), self._all]
         for number in levels:
-            cell: dict[str, Any] = {"cases": int(self._layout.get(totals[number], "cases"))}
+            cell: dict[str, Any] = {"cases": int(layout.get(totals[number], "cases"))}
             cell |= _plain({name: found.values[name][number] for name in columns.MEASURES})
-            if not single:
+            if pool.clusters > 1:
                 cell |= _ends({name: found.draws[name][:, number] for name in columns.MEASURES}, found, number)
-            if not parts[0].original:
-                cell |= self._against_source(totals[number], [sums[:, number] for sums in per_cluster])
+            if not pool.original:
+                cell |= _against_source(layout, totals[number], np.concatenate([one[:, number] for one in pool.sums]))
             found.cells[int(number)] = {**cell, "errors": int(errors[number]), "skipped": int(skipped[number])}
         return found
 
-    def _areas(self, parts: Sequence[Chosen]) -> tuple[Floats, Floats]:
+    def _areas(self, pool: Pool) -> tuple[Floats, Floats]:
         """Return mean AUROC at every severity and all, and its draws, which only ``all`` has."""
-        levels = [] if parts[0].original else list(range(self._all))
-        whole = auroc.areas_of(parts, resample=True)
+        levels = [] if pool.original else list(range(self._all))
+        whole = auroc.areas_of(pool, resample=True)
         values = np.full(self._all + 1, np.nan)
-        values[levels] = [auroc.areas_of(parts, number).mean for number in levels]
+        values[levels] = [auroc.areas_of(pool, number).mean for number in levels]
         values[-1] = whole.mean
         drawn = whole.mean_draws
         draws = np.full((len(drawn), self._all + 1), np.nan)
         draws[:, -1] = drawn
         return values, draws
-
-    def _against_source(self, total: Floats, per_cluster: Sequence[Floats]) -> dict[str, Any]:
-        def get(name: str) -> int:
-            return int(self._layout.get(total, name))
-
-        found: dict[str, Any] = {}
-        if get("pairs"):
-            net = np.concatenate(
-                [self._layout.get(one, "became_wrong") - self._layout.get(one, "became_right") for one in per_cluster]
-            )
-            p = clustered(np.rint(net))
-            found = {"became_wrong": get("became_wrong"), "became_right": get("became_right")}
-            found["p_mcnemar"] = float(f"{p:.6g}")
-        if get("compared"):
-            found["efr_source_percent"] = round(100 * get("changed") / get("compared"), 4)
-        if get("source_right"):
-            found["efr_truth_percent"] = round(100 * get("became_wrong") / get("source_right"), 4)
-        return found
 
     def _averages(self, dataset: str, found: Mapping[str, _Row]) -> Iterator[dict[str, Any]]:
         original = found.get(ORIGINAL)
@@ -225,13 +183,24 @@ def _ends(draws: Mapping[str, Floats], row: _Row, number: int) -> dict[str, Any]
     return found
 
 
-def _any(part: Chosen) -> Any:
-    return np.ones(len(part.side.frame), bool)
+def _against_source(layout: SumColumns, total: Floats, per_cluster: Floats) -> dict[str, Any]:
+    """Return what became of pairs of source and follow-up.
 
-
-def _error(part: Chosen) -> Any:
-    return part.side.error
-
-
-def _skipped(part: Chosen) -> Any:
-    return part.side.skipped
+    Args:
+        layout: How counts lie.
+        total: Sums of all clusters, width.
+        per_cluster: clusters × width.
+    """  # noqa: RUF002
+    worse, better, pairs, compared, changed, right = (
+        int(layout.get(total, name))
+        for name in ("became_wrong", "became_right", "pairs", "compared", "changed", "source_right")
+    )
+    found: dict[str, Any] = {}
+    if pairs:
+        p = clustered(np.rint(layout.get(per_cluster, "became_wrong") - layout.get(per_cluster, "became_right")))
+        found = {"became_wrong": worse, "became_right": better, "p_mcnemar": float(f"{p:.6g}")}
+    if compared:
+        found["efr_source_percent"] = round(100 * changed / compared, 4)
+    if right:
+        found["efr_truth_percent"] = round(100 * worse / right, 4)
+    return found

@@ -10,18 +10,17 @@ Types are the relations with severities and without frames; ``overall`` is the m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from medtest.cases import UNCHANGED
 from medtest.results import auroc, columns
-from medtest.results.cube.axes import Axes, axes
+from medtest.results.cube.axes import OVERALL, Axes, axes
 from medtest.results.decisions import Floats
-from medtest.results.efr import ALL, OVERALL
-from medtest.results.label_cells import Cases, Chosen, cases_of
-from medtest.results.label_sums import SumColumns
+from medtest.results.label_cells import Cases, Pool, cases_of
 from medtest.results.records_io import Records
 from medtest.results.retraining import ORIGINAL
 
@@ -33,33 +32,37 @@ _NUMBERS = ("error", "error_low", "error_high", "source_error", "reference_error
 
 
 def corruption_error_table(
-    records: Records, place: Axes | None = None, *, reference: pd.DataFrame | None = None
+    records: Records,
+    place: Axes | None = None,
+    cases: Cases | None = None,
+    *,
+    reference: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """Return mean errors over the severities of every type, with :data:`COLUMNS`; errors are fractions.
 
     Args:
         records: Records of one system.
         place: What :func:`medtest.results.cube.axes.axes` gave for these records; None makes it.
+        cases: What :func:`medtest.results.label_cells.cases_of` gave for both; None makes it.
         reference: This function's table of the reference system; None leaves ``ce`` and ``relative_ce`` empty.
     """
     import pandas as pd
 
     rows: list[dict[str, Any]] = []
     if not records.followups.empty:
-        found = cases_of(records, axes(records) if place is None else place)
-        types = _types(records, found)
-        sets = range(len(found.place.datasets))
-        wanted = {**{found.place.datasets[number]: [number] for number in sets}, ALL: list(sets)}
-        rows = [row for dataset, numbers in wanted.items() for row in _rows(found, types, dataset, numbers)]
+        given = axes(records) if place is None else place
+        types = _types(records, given)
+        found = cases or cases_of(records, given)
+        for dataset, errors in found.by_dataset(_Errors.of).items():
+            rows += _rows(dataset, {name: errors[name] for name in types if name in errors}, errors.get(ORIGINAL))
     table = pd.DataFrame(rows, columns=list(COLUMNS)).astype(dict.fromkeys(_NUMBERS, "float64"))
     return with_reference(table, reference)
 
 
-def _types(records: Records, found: Cases) -> list[str]:
+def _types(records: Records, place: Axes) -> list[str]:
     """Return the relations with levels: severities above 0, one frame each."""
     frames = records.followups["frame"].to_numpy()
     severity = records.followups["severity"].to_numpy()
-    place = found.place
     return [
         name
         for number, name in enumerate(place.relations)
@@ -69,48 +72,62 @@ def _types(records: Records, found: Cases) -> list[str]:
     ]
 
 
-def _rows(found: Cases, types: Sequence[str], dataset: str, numbers: Sequence[int]) -> Iterator[dict[str, Any]]:
-    layout = SumColumns(classes=len(found.classes.names), multi=found.classes.multi)
-    clean = _error([found.choose(ORIGINAL, number) for number in numbers], layout)[0][-1]
-    made: list[tuple[dict[str, Any], float, Floats]] = []
-    for relation in types:
-        parts = [found.choose(relation, number) for number in numbers]
-        errors, draws, cases = _error(parts, layout)
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Errors:
+    """Errors of one relation: the mean over its levels with its draws, and at all levels together."""
+
+    levels: tuple[str, ...]
+    cases: int
+    mean: float
+    draws: Floats
+    together: float
+    clusters: int
+
+    @classmethod
+    def of(cls, pool: Pool) -> _Errors:
+        layout = pool.cases.layout
+        with np.errstate(invalid="ignore", divide="ignore"):
+            errors, draws = (
+                1 - layout.get(one, "share") / layout.get(one, "cases") for one in (pool.totals, pool.draws)
+            )
+        cases = layout.get(pool.totals, "cases")
         there = np.flatnonzero(cases[:-1] > 0)
-        if not there.size:
-            continue
-        levels = [found.place.severities[level] for level in there]
-        mean, drawn = float(errors[there].mean()), draws[:, there].mean(1)
-        head = {"dataset": dataset, "relation": relation, "severities": " ".join(str(level) for level in levels)}
-        made.append(({**head, "cases": int(cases[-1]), "source_error": round(float(clean), 6)}, mean, drawn))
-    clusters = sum(found.resamplers[number].clusters for number in numbers)
-    for head, mean, drawn in made:
-        yield {**head, "error": round(mean, 6), **_ends(drawn, clusters)}
-    if made:
-        mean = float(np.mean([one for _, one, _ in made]))
+        return cls(
+            levels=tuple(str(pool.cases.place.severities[level]) for level in there),
+            cases=int(cases[-1]),
+            mean=float(errors[there].mean()) if there.size else float("nan"),
+            draws=draws[:, there].mean(1) if there.size else draws[:, -1],
+            together=float(errors[-1]),
+            clusters=pool.clusters,
+        )
+
+
+def _rows(dataset: str, types: Mapping[str, _Errors], original: _Errors | None) -> Iterator[dict[str, Any]]:
+    known = {name: one for name, one in types.items() if one.levels}
+    if not known:
+        return
+    clean = float("nan") if original is None else original.together
+    every = [*known.values()]
+    overall = _Errors(
+        levels=tuple(dict.fromkeys(level for one in every for level in one.levels)),
+        cases=sum(one.cases for one in every),
+        mean=float(np.mean([one.mean for one in every])),
+        draws=np.mean([one.draws for one in every], axis=0),
+        together=float("nan"),
+        clusters=every[0].clusters,
+    )
+    for relation, one in [*known.items(), (OVERALL, overall)]:
+        low, high = auroc.ends(one.draws) if one.clusters > 1 else (None, None)
         yield {
-            **made[0][0],
-            "relation": OVERALL,
-            "severities": " ".join(dict.fromkeys(level for head, _, _ in made for level in head["severities"].split())),
-            "cases": sum(head["cases"] for head, _, _ in made),
-            "error": round(mean, 6),
-            **_ends(np.mean([drawn for _, _, drawn in made], axis=0), clusters),
+            "dataset": dataset,
+            "relation": relation,
+            "severities": " ".join(one.levels),
+            "cases": one.cases,
+            "error": round(one.mean, 6),
+            "error_low": low,
+            "error_high": high,
+            "source_error": round(clean, 6),
         }
-
-
-def _error(parts: Sequence[Chosen], layout: SumColumns) -> tuple[Floats, Floats, Floats]:
-    """Return errors at every severity and all, their draws, and cases."""
-    per_cluster = [part.per_cluster(layout) for part in parts]
-    total = np.sum([sums.sum(0) for sums in per_cluster], axis=0)
-    drawn = np.sum([part.draw(sums) for part, sums in zip(parts, per_cluster, strict=True)], axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        errors, draws = (1 - layout.get(sums, "share") / layout.get(sums, "cases") for sums in (total, drawn))
-    return errors, draws, layout.get(total, "cases")
-
-
-def _ends(drawn: Floats, clusters: int) -> dict[str, Any]:
-    low, high = auroc.ends(drawn) if clusters > 1 else (None, None)
-    return {"error_low": low, "error_high": high}
 
 
 def with_reference(table: pd.DataFrame, reference: pd.DataFrame | None) -> pd.DataFrame:

@@ -84,16 +84,6 @@ def rows_of(decided: Decisions, chosen: Integers, *, paired: bool = True) -> Flo
     return np.concatenate([np.stack(plain, axis=1).astype(np.float64), *per_class], axis=1, dtype=np.float64)
 
 
-def grouped(rows: Floats, numbers: Integers, groups: int) -> Floats:
-    """Return the sums of rows that share a number, groups × width."""
-    found = np.zeros((groups, rows.shape[1]))
-    if len(rows):
-        order = np.argsort(numbers, kind="stable")
-        there, starts = np.unique(numbers[order], return_index=True)
-        found[there] = np.add.reduceat(rows[order], starts, axis=0)
-    return found
-
-
 def measures(sums: Floats, layout: SumColumns) -> dict[str, Floats]:
     """Return accuracy, κ, F1, label share and fall of … × width sums, NaN where one has no meaning."""
     cases = layout.get(sums, "cases")

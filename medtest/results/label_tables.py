@@ -102,11 +102,11 @@ def label_tables(
         classes=classes_of(records),
         classification=classification_table(records, found, cases),
         per_class=class_table(records, found, cases),
-        confusion=confusion_table(records, found),
+        confusion=confusion_table(records, found, cases),
         flips=flip_table(records, found, reference=None if reference is None else reference.flips),
         flip_frames=frame_table(records, found),
         corruption_error=corruption_error_table(
-            records, found, reference=None if reference is None else reference.corruption_error
+            records, found, cases, reference=None if reference is None else reference.corruption_error
         ),
         films=worst_sequences(records, found),
         reference="" if reference is None else reference.name,
