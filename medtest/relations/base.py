@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from medtest.cases import FollowUp, Params, PreparedSeed
-from medtest.plugins import Part, PartSettings
+from medtest.plugins import Part, PartSettings, wrong_at
 
 PUBLISHED_SEVERITY = 0
 """Severity of a case whose parameters are drawn from published ranges."""
@@ -25,17 +25,27 @@ class RelationSettings(PartSettings):
     """Settings every relation has; a relation adds its own ``levels`` model and options.
 
     Attributes:
-        severities: Which of the levels to run (mode ``levels``).
-        mode: ``levels`` (fixed severities from YAML) or ``published`` (parameters drawn from the report's ranges).
+        severities: Which of the levels to run.
         repeats: Draws per seed and severity.
     """
 
-    # counts in the digests of all relations, of those without published ranges too
+    # every relation had it once; now those alone whose parameters can be drawn from published ranges
     retired: ClassVar[Mapping[str, Any]] = {"mode": "levels"}
 
     severities: list[int] = Field(default=[1, 2, 3, 4, 5], min_length=1)
-    mode: Literal["levels", "published"] = "levels"
     repeats: int = Field(default=1, ge=1, le=1000)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_ranges(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("mode") == "published" and "mode" not in cls.model_fields:
+            raise wrong_at("mode", "levels, or no such key: this relation has no published ranges to draw from")
+        return given
+
+    @property
+    def drawn(self) -> bool:
+        """Whether parameters are drawn from published ranges and not taken from levels."""
+        return False
 
 
 class Relation(Part, ABC):
@@ -76,7 +86,7 @@ class Relation(Part, ABC):
 
     def severities(self) -> tuple[int, ...]:
         """Return the severities to run, ascending; ``(0,)`` in published mode."""
-        if self.settings.mode == "published":
+        if self.settings.drawn:
             return (PUBLISHED_SEVERITY,)
         return tuple(sorted(self.settings.severities))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Generic, Self, TypeVar, cast
+from typing import Generic, Literal, Self, TypeVar, cast
 
 from pydantic import Field, model_validator
 
@@ -52,6 +52,21 @@ class LeveledSettings(RelationSettings, Generic[L]):
                     f"levels must grow: level {lower} has scale {mild.scale:.6g}, level {upper} has {severe.scale:.6g}",
                 )
         return self
+
+
+class RangedSettings(LeveledSettings[L], Generic[L]):
+    """Settings of a relation whose parameters can be drawn from published ranges as well; it adds ``published``.
+
+    Attributes:
+        mode: ``levels`` (fixed severities from YAML) or ``published`` (parameters drawn from the ranges).
+    """
+
+    mode: Literal["levels", "published"] = "levels"
+
+    @property
+    def drawn(self) -> bool:
+        """Whether the mode is ``published``."""
+        return self.mode == "published"
 
 
 def number(params: Params, key: str) -> float:

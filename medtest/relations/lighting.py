@@ -25,7 +25,7 @@ from medtest.cases import FollowUp, Image, Params, PreparedSeed
 from medtest.errors import NotApplicable
 from medtest.plugins import PartSettings
 from medtest.relations.base import PUBLISHED_SEVERITY, Relation
-from medtest.relations.levels import Level, LeveledSettings, number
+from medtest.relations.levels import Level, RangedSettings, number
 
 LUMA = np.array([0.2989, 0.587, 0.114])
 """Luma weights of torchvision's ``rgb_to_grayscale`` (ITU-R BT.601, as it rounds them)."""
@@ -144,7 +144,7 @@ class FactorRange(PartSettings):
     biased: float = Field(default=0.9, ge=0.0, le=1.0)
 
 
-class ExposureSettings(LeveledSettings[ExposureLevel]):
+class ExposureSettings(RangedSettings[ExposureLevel]):
     """Settings of ``saturation`` and ``contrast``.
 
     Attributes:
@@ -275,7 +275,7 @@ class CutRange(PartSettings):
         return self
 
 
-class WhiteBalanceSettings(LeveledSettings[WhiteBalanceLevel]):
+class WhiteBalanceSettings(RangedSettings[WhiteBalanceLevel]):
     """Settings of ``white_balance``.
 
     Attributes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -18,11 +18,9 @@ class MeasuredSettings(RelationSettings):
 
     Attributes:
         property: Name of the property that the seed source measured.
-        mode: ``levels``; it means nothing here.
     """
 
     property: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")
-    mode: Literal["levels"] = "levels"
 
 
 class Measured(Relation):

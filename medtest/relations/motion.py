@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from medtest.cases import FollowUp, Image, Params, PreparedSeed
 from medtest.plugins import PartSettings
 from medtest.relations.base import PUBLISHED_SEVERITY, Relation
-from medtest.relations.levels import Level, LeveledSettings, number
+from medtest.relations.levels import Level, RangedSettings, number
 
 LARGEST_SIGMA = 15.0
 LARGEST_KERNEL = 7
@@ -55,7 +55,7 @@ class BlurRange(PartSettings):
         return self
 
 
-class BlurSettings(LeveledSettings[BlurLevel]):
+class BlurSettings(RangedSettings[BlurLevel]):
     """Settings of ``blur``.
 
     Attributes:

@@ -18,7 +18,7 @@ from medtest.cases import Effect, FollowUp, Image, Params, PreparedSeed
 from medtest.errors import Mistake, UserMistakes
 from medtest.plugins import TRUSTED, PartSettings
 from medtest.relations.base import PUBLISHED_SEVERITY, Relation
-from medtest.relations.levels import Level, LeveledSettings, number
+from medtest.relations.levels import Level, RangedSettings, number
 from medtest.relations.object_cutouts import Cutout, Variant, cutout
 from medtest.relations.object_library import BUNDLED, SOLID, ObjectInfo, ObjectLibrary, load_library
 from medtest.relations.object_placing import (
@@ -110,7 +110,7 @@ class _LibrarySettings(PartSettings):
     gain_high: float = Field(default=1.5, ge=1.0, le=3.0)
 
 
-class InstrumentSettings(LeveledSettings[AreaLevel], _LibrarySettings):
+class InstrumentSettings(RangedSettings[AreaLevel], _LibrarySettings):
     """Settings of ``instrument``.
 
     Attributes:
@@ -126,7 +126,7 @@ class InstrumentSettings(LeveledSettings[AreaLevel], _LibrarySettings):
     published: AreaRange
 
 
-class PiecesSettings(LeveledSettings[PiecesLevel], _LibrarySettings):
+class PiecesSettings(RangedSettings[PiecesLevel], _LibrarySettings):
     """Settings of ``feces`` and ``blood``.
 
     Attributes:

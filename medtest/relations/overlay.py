@@ -13,7 +13,7 @@ from medtest.cases import Effect, FollowUp, Image, Json, Mask, Params, PreparedS
 from medtest.errors import NotApplicable
 from medtest.plugins import PartSettings
 from medtest.relations.base import PUBLISHED_SEVERITY, Relation
-from medtest.relations.levels import Level, LeveledSettings, number
+from medtest.relations.levels import Level, RangedSettings, number
 from medtest.relations.overlay_text import draw_lines, line_width, set_block
 from medtest.relations.placement import Box, FreePlaces, draw_place, grid_shares, keep_out
 
@@ -75,7 +75,7 @@ class TextRange(PartSettings):
         return self
 
 
-class TextSettings(LeveledSettings[TextLevel]):
+class TextSettings(RangedSettings[TextLevel]):
     """Settings of ``text``.
 
     Attributes:

@@ -15,7 +15,7 @@ from medtest.errors import NotApplicable
 from medtest.plugins import PartSettings
 from medtest.portable import power
 from medtest.relations.base import PUBLISHED_SEVERITY, Relation
-from medtest.relations.levels import Level, LeveledSettings, number
+from medtest.relations.levels import Level, RangedSettings, number
 
 EPSILON = 1e-3
 """ε of equation 1 in pixels: keeps the axes above zero."""
@@ -78,7 +78,7 @@ class SpecularityRange(PartSettings):
         return self
 
 
-class SpecularitySettings(LeveledSettings[SpecularityLevel]):
+class SpecularitySettings(RangedSettings[SpecularityLevel]):
     """Settings of ``specularity``.
 
     Attributes:

@@ -167,7 +167,8 @@ def _settings(name: str, info: PartInfo) -> Iterator[tuple[str, dict[str, Any]]]
         for variant in VARIANTS:
             yield variant, {"form": "sequence", "variant": variant, "severities": [1], "frames": 6}
     elif ".noise." not in info.target:
-        yield "published", {"mode": "published", "repeats": 3}
+        drawn = {"mode": "published"} if "mode" in info.load().Settings.model_fields else {}
+        yield "published", {**drawn, "repeats": 3}
 
 
 def _follow_ups(name: str, relation: Any, seed: PreparedSeed) -> Cases:

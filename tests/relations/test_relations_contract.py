@@ -32,7 +32,8 @@ relaxed = settings(max_examples=8, deadline=None, suppress_health_check=[HealthC
 def relation_of(name: str, mode: str = "levels") -> Relation:
     info = parts("relations")[name]
     relation_class = info.load()
-    relation: Relation = relation_class(relation_class.Settings(**{**info.defaults, "mode": mode}))
+    given = {**info.defaults, "mode": mode} if "mode" in relation_class.Settings.model_fields else info.defaults
+    relation: Relation = relation_class(relation_class.Settings(**given))
     return relation
 
 

@@ -30,7 +30,8 @@ def fingerprint(name: str) -> tuple[int, str]:
     relation_class = info.load()
     digest = hashlib.sha256()
     for mode in ("levels", "published"):
-        relation: Relation = relation_class(relation_class.Settings(**{**info.defaults, "mode": mode}))
+        given = {**info.defaults, "mode": mode} if "mode" in relation_class.Settings.model_fields else info.defaults
+        relation: Relation = relation_class(relation_class.Settings(**given))
         for number in range(2):
             seed = synthetic_seed(number)
             for severity in relation.severities():

@@ -168,6 +168,22 @@ def test_severities_that_do_not_fit_are_shown_at_their_own_line(team: Path, seve
     assert (mistake.key, mistake.line, mistake.found) == ("relations.blur.severities", 9, severities)
 
 
+@pytest.mark.parametrize("name", ["jpeg", "gaussian_noise", "corruption_tilt", "unchanged"])
+def test_published_mode_of_a_relation_without_ranges_is_one_plain_mistake(name: str, team: Path) -> None:
+    text = BASE.replace("blur: {severities: [1, 2, 3]}", f"{name}:\n    mode: published\n    repeats: 2")
+    (mistake,) = refused(add(team, "drawn", text)).mistakes
+    assert (mistake.key, mistake.line, mistake.found) == (f"relations.{name}.mode", 8, "'published'")
+    assert "no published ranges" in mistake.allowed
+
+
+def test_a_relation_without_ranges_has_no_mode_and_files_of_before_are_read(team: Path) -> None:
+    before = BASE.replace("blur: {severities: [1, 2, 3]}", "gaussian_noise: {mode: levels}")
+    plan = settings_of(load_suite(add(team, "before", before)), "gaussian_noise")
+    assert "mode" not in plan.model_dump() and plan.counted()["mode"] == "levels"
+    with_ranges = settings_of(load_suite(team / "base.yaml"), "blur")
+    assert with_ranges.mode == "levels"
+
+
 def test_an_item_listed_twice_is_a_mistake(team: Path) -> None:
     (mistake,) = refused(add(team, "twice", BASE.replace("systems: [pranet]", "systems: [pranet, pranet]"))).mistakes
     assert mistake.key == "systems[1]"

@@ -41,7 +41,6 @@ class CorruptionSettings(LeveledSettings[L], Generic[L]):
     """Settings of every perturbation; a subclass adds ``sequence``, the constants of its sequences.
 
     Attributes:
-        mode: ``levels`` alone; there is no published range to draw from.
         form: ``levels`` or ``sequence``; see the module.
         variant: Of a sequence: ``paper``, ``released`` or ``imagenet_p``.
         frames: Frames of a sequence; None takes the variant's own number, 10 or ImageNet-P's 31 (translate: 41).
@@ -49,7 +48,6 @@ class CorruptionSettings(LeveledSettings[L], Generic[L]):
         video: Pass each sequence through lossy H.264, as the released data was (needs the extra ``video``).
     """
 
-    mode: Literal["levels"] = "levels"
     form: Literal["levels", "sequence"] = "levels"
     variant: Literal["paper", "released", "imagenet_p"] = "paper"
     frames: int | None = Field(default=None, ge=2, le=60)

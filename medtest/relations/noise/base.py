@@ -34,12 +34,10 @@ class NoiseSettings(LeveledSettings[L], Generic[L]):
     """Settings of every noise relation.
 
     Attributes:
-        mode: ``levels`` alone; there is no published range.
         clip: ``none`` or ``range``; see the module.
         units: ``own`` or ``of_255``; see the module.
     """
 
-    mode: Literal["levels"] = "levels"
     clip: Literal["none", "range"] = "none"
     units: Literal["own", "of_255"] = "own"
 
