@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from medtest.cases import Ask, Seed, SeedRef
-from medtest.oracles.answers import Answers
 from medtest.plugins import PartInfo, PartSettings, part
 from medtest.runner import Limits, RunOutcome, run_suite
 from medtest.seeds.base import SeedSource
 from medtest.suite.model import Criterion, Invocation, OraclePlan, PartPlan, Prepare, Suite
+from medtest.tasks.ask.oracle import Answers
 from medtest.vqa.questions import official
 
 RELATIONS = {"unchanged": {"repeats": 1}, "contrast": {"severities": [1, 2, 3, 4, 5]}}
@@ -32,7 +32,7 @@ class Noise(SeedSource):
     """Pictures of noise, 100×110: about 33 KB as PNG, before and after a change of contrast."""
 
     Settings = NoiseSettings
-    output_kind = "answer"
+    task = "answer"
     phantom = True
 
     def refs(self) -> Sequence[SeedRef]:

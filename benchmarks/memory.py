@@ -60,7 +60,7 @@ class Tint(Bright):
     """Says the class of the strongest channel, or one of two by the ratio of red and blue."""
 
     Settings = TintSettings
-    output_kind = "label"
+    tasks = ("label",)
 
     def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
         """Compare mean colours."""

@@ -141,8 +141,18 @@ class SeedRef:
         return Address(dataset=self.dataset, seed_id=self.seed_id)
 
 
+class Output:
+    """What a system answered, checked, or what is expected: the base of every task's own class.
+
+    Attributes:
+        kind: Name of its task.
+    """
+
+    kind: str
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MaskOutput:
+class MaskOutput(Output):
     """A segmentation: expected (a mask) or answered by a system (a probability map).
 
     Attributes:
@@ -158,7 +168,7 @@ class MaskOutput:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ImageOutput:
+class ImageOutput(Output):
     """A processed image, answered by an algorithm that maps images to images.
 
     Attributes:
@@ -172,7 +182,7 @@ class ImageOutput:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RegionOutput:
+class RegionOutput(Output):
     """A segmentation of an image of any dimension (volumes, films).
 
     Attributes:
@@ -184,7 +194,7 @@ class RegionOutput:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LabelOutput:
+class LabelOutput(Output):
     """A classification, answered by a system.
 
     Attributes:
@@ -203,7 +213,7 @@ class LabelOutput:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnswerOutput:
+class AnswerOutput(Output):
     """An answer in words, as a system gave it; an oracle reads a value from it.
 
     Attributes:
@@ -236,9 +246,6 @@ class AnswerOutput:
     attempts: int = 0
     kind: str = field(default="answer", init=False)
 
-
-Output: TypeAlias = MaskOutput | ImageOutput | RegionOutput | LabelOutput | AnswerOutput
-"""What a system answers and what is expected."""
 
 SERIES_KINDS: frozenset[str] = frozenset({"image", "region"})
 """Kinds of answers of series: images of any dtype, range and dimension, neither resized nor otherwise prepared."""
@@ -273,7 +280,7 @@ class Seed:
             image's spatial shape; of kind ``image`` the clean image, None where the image itself is clean.
         avoid: bool H×W rough mask that objects and text keep off, given by the user; None where there is none.
         spec: What the image's numbers mean.
-        kind: What answer is expected: ``mask``, ``image``, ``region``, ``label`` or ``answer``.
+        kind: Name of the task: ``mask``, ``image``, ``region``, ``label``, ``answer``, or one of another package.
         properties: What was measured of it by name, e.g. ``{"liver_variability": 3.74}``.
         classes: Of kind ``label``: the classes of the data set. ``expected`` is then the lesion's mask where there is
             one, off which objects are placed.
@@ -282,6 +289,8 @@ class Seed:
         asks: Of kind ``answer``: the questions, in the order of ``ref.items``. ``expected`` is then the mask of what
             must not be covered, where there is one.
         together: Of kind ``answer``: all questions are asked in one call, and not one by one.
+        truth: What a task of another package expects. It is handed on as it is, so places in it are best told in
+            fractions of the image, which preparation leaves right.
     """
 
     ref: SeedRef
@@ -295,6 +304,7 @@ class Seed:
     labels: tuple[str, ...] | None = None
     asks: tuple[Ask, ...] = ()
     together: bool = False
+    truth: Any = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -312,8 +322,7 @@ class PreparedSeed:
         grey: float32 H×W in [0, 1], sigmoid of local brightness; scales what is pasted.
         avoid: The user's rough mask at the prepared size, or None.
         spec: What the image's numbers mean.
-        kind: What answer is expected: ``mask``, ``image``, ``region`` (its truth is ``mask``, of the spatial shape) or
-            ``label`` or ``answer``.
+        kind: Name of the task; of ``region`` the truth is ``mask``, of the spatial shape.
         clean: The clean image of kind ``image``; None for other kinds.
         properties: What was measured of the seed, by name.
         classes: Of kind ``label``: the classes of the data set.
@@ -322,6 +331,7 @@ class PreparedSeed:
             bring in what lies beyond the crop; None else.
         asks: Of kind ``answer``: the questions.
         together: Of kind ``answer``: all questions are asked in one call.
+        truth: What a task of another package expects, as the seed has it.
     """
 
     ref: SeedRef
@@ -340,6 +350,7 @@ class PreparedSeed:
     wide: Image | None = None
     asks: tuple[Ask, ...] = ()
     together: bool = False
+    truth: Any = None
     _memo: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property

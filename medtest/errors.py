@@ -135,6 +135,18 @@ class BadOutput(Exception):  # noqa: N818 - it is a verdict (ERROR), not a mista
     """A system gave something that is not an answer (wrong shape, NaN); the case becomes ERROR."""
 
 
+class OtherClasses(BadOutput):
+    """A classifier gave scores of another number of classes than were asked for.
+
+    Attributes:
+        count: How many.
+    """
+
+    def __init__(self, reason: str, count: int) -> None:
+        super().__init__(reason)
+        self.count = count
+
+
 def nearest_name(name: str, allowed: Iterable[str]) -> str | None:
     """Return the allowed name that resembles ``name`` most, or None when none does."""
     found = difflib.get_close_matches(str(name).lower(), list(allowed), n=1, cutoff=0.6)

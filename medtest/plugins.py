@@ -2,7 +2,8 @@
 
 A part of ours is one class and one YAML file: ``conf/relations/blur.yaml`` names the class and holds its defaults.
 A part of another package is an entry point in one of the groups ``medtest.relations``, ``medtest.systems``,
-``medtest.seeds``, ``medtest.oracles``; its defaults lie in ``<name>.yaml`` beside the class's module, if it wants any.
+``medtest.seeds``, ``medtest.oracles``, ``medtest.tasks``; its defaults lie in ``<name>.yaml`` beside the class's
+module, if it wants any.
 Listing parts imports none of them.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -24,9 +26,16 @@ from pydantic_core import PydanticCustomError
 from medtest.errors import MedtestError, Mistake, UserMistakes, nearest_name
 from medtest.paths import conf_folder
 
-Family: TypeAlias = Literal["relations", "systems", "seeds", "oracles"]
+Family: TypeAlias = Literal["relations", "systems", "seeds", "oracles", "tasks"]
 FAMILIES: tuple[Family, ...] = ("relations", "systems", "seeds", "oracles")
-_FOLDERS: dict[Family, str] = {"relations": "relations", "systems": "model", "seeds": "seeds", "oracles": "oracles"}
+"""What a suite names; tasks are named by these parts."""
+_FOLDERS: dict[Family, str] = {
+    "relations": "relations",
+    "systems": "model",
+    "seeds": "seeds",
+    "oracles": "oracles",
+    "tasks": "tasks",
+}
 _CLASS_KEYS = ("class", "summary")
 
 
@@ -93,7 +102,7 @@ class PartInfo:
     """A part that can be named in a suite, not imported yet.
 
     Attributes:
-        family: relations, systems, seeds or oracles.
+        family: relations, systems, seeds, oracles or tasks.
         name: What a suite or ``model=`` calls it.
         target: ``"package.module:Class"``.
         summary: One line for ``medtest list``.
@@ -229,6 +238,21 @@ class Part:
     Settings: ClassVar[type[PartSettings]] = PartSettings
     revision: ClassVar[int] = 1
     digest_name: ClassVar[str] = ""
+
+
+def renamed(part: type[Part], old: str, new: str) -> bool:
+    """Say whether a class states an attribute under its name of the version before, and warn of it.
+
+    Args:
+        part: The class.
+        old: The name of before; it is read for one release more.
+        new: Its name.
+    """
+    if old not in vars(part) or new in vars(part):
+        return False
+    text = f"{part.__module__}.{part.__name__}: {old} is {new} now; the old name goes with the next release"
+    warnings.warn(text, FutureWarning, stacklevel=4)
+    return True
 
 
 def digest_name(part: type[Part], target: str = "") -> str:

@@ -74,10 +74,9 @@ def list_parts(
     """List suites, or the parts that a suite can name."""
     from medtest.cli.listing import parts_table, suites_table
 
-    if kind is ListedKind.SUITES:
-        _console().print(suites_table(list(suite_dir or [])))
-    else:
-        _console().print(parts_table(_FAMILIES[kind], config_dir or []))
+    family = _FAMILIES.get(kind)
+    table = suites_table(list(suite_dir or [])) if family is None else parts_table(family, config_dir or [])
+    _console().print(table)
 
 
 @app.command("check", rich_help_panel=RUN)

@@ -47,7 +47,7 @@ def run_labels(
 
     recipe = load_recipe(request.recipe, [f"{_own(key)}={_plain(value)}" for key, value in request.changes.items()])
     loaded = load_suite_of(request, config_dirs)
-    if loaded.suite.kind != "label":
+    if not loaded.suite.task.labels:
         raise MedtestError(f"{loaded.suite.name} has no labels; a suite like wce tests {request.model}")
     start = open_start(request.model, request.start)
     invocation = invocation_of(loaded, command_of(request))

@@ -13,7 +13,7 @@ import numpy as np
 from PIL import Image as PillowImage
 from rich.console import Console
 
-from medtest.cases import SERIES_KINDS, PreparedSeed, SeedRef
+from medtest.cases import PreparedSeed, SeedRef
 from medtest.cli.sheet import draw_sheet, save_sheet
 from medtest.errors import Mistake, OutputProblem, UserMistakes, nearest_name
 from medtest.preparation import prepare
@@ -21,6 +21,7 @@ from medtest.runs import invocation_of
 from medtest.seeds.base import SeedSource
 from medtest.suite.compose import Loaded, load
 from medtest.suite.model import Invocation, Suite
+from medtest.tasks.base import task_of
 
 if TYPE_CHECKING:
     from medtest.runner.replay import Replay
@@ -121,12 +122,12 @@ def export_images(tokens: Sequence[str], *, config_dirs: Sequence[Path], console
     target = Path(own["to"]).expanduser()
     export_followups(loaded.suite, invocation_of(loaded), target)
     console.print(f"{target}: follow-ups and manifest.csv.", markup=False, soft_wrap=True)
-    if loaded.suite.kind == "answer":
-        return  # answers in words have no files that a run reads; medtest data questions writes what is asked
+    task = loaded.suite.task
+    if not task.folder:
+        return  # of answers in words no files are read; medtest data questions writes what is asked
     console.print("Put your maps under the same names into a folder, then:", markup=False, soft_wrap=True)
     typed = [f"suite={name}", *(token for token in overrides if not token.startswith("model="))]
-    system = "results" if loaded.suite.kind in SERIES_KINDS else "predictions"
-    command = shlex.join(["python", "run.py", *typed, f"model={system}", "folder=YOUR_MAPS"])
+    command = shlex.join(["python", "run.py", *typed, f"model={task.folder}", "folder=YOUR_MAPS"])
     console.print(f"  {command}", markup=False, soft_wrap=True)
 
 
@@ -163,18 +164,16 @@ def replay_address(tokens: Sequence[str], *, out: Path, config_dirs: Sequence[Pa
     named = any(token.lstrip("+").split("=", 1)[0] == "model" for token in overrides)
     if case.items:
         chosen = [one.record_name for one in loaded.suite.build_systems().values()] if named else None
-        _show_answers(loaded.suite.name, invocation, case, chosen, console)
+        _show_answers(loaded.suite, invocation, case, chosen, console)
     elif named:
         _ask_again(loaded.suite, invocation, words[0], out, console)
 
 
 def _write_case(case: Replay, address: str, out: Path) -> list[str]:
     """Write the pictures and parameters of a case; return the pictures' names."""
-    from medtest.runner.series_strips import view
-
     pictures = {"source.png": case.source, "followup.png": case.followup}
-    if case.seed.kind in SERIES_KINDS:  # as they look: their range is black to white, of volumes one slice
-        pictures = {name: view(case.seed, picture).image for name, picture in pictures.items()}
+    task = task_of(case.seed.kind)  # as they look: the range of a series is black to white, of volumes one slice
+    pictures = {name: task.view(case.seed, picture).image for name, picture in pictures.items()}
     try:
         out.mkdir(parents=True, exist_ok=True)
         for file, picture in pictures.items():
@@ -201,12 +200,12 @@ def _ask_again(suite: Suite, invocation: Invocation, address: str, out: Path, co
 
 
 def _show_answers(
-    suite: str, invocation: Invocation, case: Replay, chosen: Sequence[str] | None, console: Console
+    suite: Suite, invocation: Invocation, case: Replay, chosen: Sequence[str] | None, console: Console
 ) -> None:
     """Print what was answered to the questions of a case, from records alone: of every system, or of the chosen."""
     from medtest.results.recorded_answers import recorded
 
-    found = recorded(invocation.home, suite, case.address, case.shown_id, case.items)
+    found = recorded(invocation.home, suite.name, suite.task, case.address, case.shown_id, case.items)
     others = dict.fromkeys(one.system for one in found if chosen is not None and one.system not in chosen)
     found = [one for one in found if one.system not in others]
     if not found:

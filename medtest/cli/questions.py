@@ -42,7 +42,7 @@ def write_development(tokens: Sequence[str], *, console: Console) -> None:
     if not own.get("to"):
         raise _mistake("to", "none", "to=DIR", f"medtest data questions suite={name} to=questions")
     loaded = load(name, _with_model(name, overrides))
-    if loaded.suite.kind != "answer":
+    if not loaded.suite.task.stream:
         found = f"{name}, whose seeds expect no answers to questions"
         raise _mistake(
             "suite", found, "a suite that asks questions", "medtest data questions suite=medvqa to=questions"

@@ -12,8 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from medtest.errors import Mistake, UserMistakes
-from medtest.oracles.answer_reading import ANSWERED, clean, reading
-from medtest.oracles.answers import MOST_EVIDENCE
+from medtest.oracles.answer_reading import ANSWERED, MOST_EVIDENCE, clean, reading
 from medtest.results.cube.intervals import wilson_ends
 from medtest.runner.folder import writing_text
 from medtest.runner.spreadsheets import text_cell

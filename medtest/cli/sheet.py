@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 from PIL import Image as PillowImage
 from PIL import ImageDraw, ImageFont
 
-from medtest.cases import SERIES_KINDS, Mask, PreparedSeed
+from medtest.cases import Mask, PreparedSeed
 from medtest.errors import NotApplicable, OutputProblem
 from medtest.relations.base import Relation
 from medtest.relations.series import follow_up
-from medtest.runner.label_words import expected_words
-from medtest.runner.series_strips import view
 from medtest.suite.plan import Step
+from medtest.tasks.base import task_of
 
 _PAPER = (255, 255, 255)
 _INK = (28, 30, 34)
@@ -83,26 +82,22 @@ def _outline(image: NDArray[np.uint8], mask: Mask | None, colour: tuple[int, int
 
 
 def _source_cells(seed: PreparedSeed, cell: int) -> list[SheetCell]:
-    if seed.kind in SERIES_KINDS:
-        shown = view(seed, seed.image, seed.mask)
+    task = task_of(seed.kind)
+    if task.series:
+        shown = task.view(seed, seed.image, seed.mask)
         truth = _fit(_outline(shown.image, shown.region, _LESION), cell)
         source = SheetCell(picture=_fit(shown.image, cell), caption="source")
-        return [source] if shown.region is None else [source, SheetCell(picture=truth, caption="expected region")]
+        expected = SheetCell(picture=truth, caption=task.expected_words(seed))
+        return [source] if shown.region is None else [source, expected]
     frame = np.array(seed.image)
     frame[seed.frame] = (0.35 * frame[seed.frame] + 0.65 * np.asarray(_FRAME)).astype(np.uint8)
     grey = np.round(seed.grey * 255).astype(np.uint8)
     return [
         SheetCell(picture=_fit(seed.image, cell), caption="source"),
-        SheetCell(picture=_fit(_outline(seed.image, seed.mask, _LESION), cell), caption=_expected(seed)),
+        SheetCell(picture=_fit(_outline(seed.image, seed.mask, _LESION), cell), caption=task.expected_words(seed)),
         SheetCell(picture=_fit(frame, cell), caption="black frame (blue)"),
         SheetCell(picture=_fit(grey, cell), caption="grey mask"),
     ]
-
-
-def _expected(seed: PreparedSeed) -> str:
-    if seed.kind == "answer":
-        return "kept free of objects"
-    return expected_words(seed) if seed.kind == "label" else "expected mask"
 
 
 def _draws(relation: Relation, repeats: int) -> list[tuple[int, int, int]]:
@@ -129,7 +124,7 @@ def _relation_cells(
         except NotApplicable as reason:
             cells.append(SheetCell(picture=None, caption=f"{label}: {reason}"))
             continue
-        shown = view(seed, made.image).image if seed.kind in SERIES_KINDS else made.image
+        shown = task_of(seed.kind).view(seed, made.image).image
         cells.append(SheetCell(picture=_fit(shown, cell), caption=f"{label} · scale {made.scale:.3g}"))
     return cells
 

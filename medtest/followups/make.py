@@ -6,13 +6,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from medtest.cases import SERIES_KINDS
 from medtest.errors import Mistake, UserMistakes
 from medtest.followups.guard import StoreLock
 from medtest.followups.making import Making
 from medtest.followups.report import StoreReport
 from medtest.followups.store import FOLDER, FollowUpStore
-from medtest.suite.draft import a_kind
 from medtest.suite.model import Invocation, Suite
 
 
@@ -76,13 +74,13 @@ def check_privacy(
     Raises:
         UserMistakes: It has ``privacy: {images: none}``, or is a series, whose images a store does not hold.
     """
-    if suite.kind in SERIES_KINDS:
+    if suite.task.series:
         raise UserMistakes(
             [
                 Mistake(
                     where="suite",
                     key="seeds",
-                    found=f"seeds that expect {a_kind(suite.kind)}",
+                    found=f"seeds that expect {suite.task.noun}",
                     allowed="seeds that expect a mask",
                     fix=series,
                 )

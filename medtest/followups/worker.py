@@ -16,7 +16,7 @@ from medtest.followups.entry import Entry
 from medtest.followups.files import Kind, encode, mask_sha256
 from medtest.followups.recipe import SuiteKeys
 from medtest.followups.store import FollowUpStore, names_of
-from medtest.oracles.masks import move_mask
+from medtest.oracles.moves import move_mask
 from medtest.preparation import prepare
 from medtest.runner.messages import Failed
 from medtest.runner.parts import MadeCase, Parts, describe

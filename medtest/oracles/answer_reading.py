@@ -13,6 +13,8 @@ ANSWERED = "answered"
 REFUSALS = frozenset({"refusal", "content_filter"})
 """States of a reply that are a refusal whatever its words."""
 CUT = "…"
+MOST_EVIDENCE = 160
+"""Characters of the words that a value was read from, as records keep them."""
 
 
 def clean(text: str, most: int) -> str:

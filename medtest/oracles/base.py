@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from medtest.cases import SOURCE, Effect, Json, Output, PreparedSeed, Verdict
 from medtest.errors import Mistake
 from medtest.oracles import criteria
-from medtest.plugins import Part, PartSettings
+from medtest.plugins import Part, PartSettings, renamed
 from medtest.records import NO_PREDICTION, SEED_FACTORS, SOURCE_FAILED
 
 
@@ -21,7 +21,7 @@ class Oracle(Part, ABC):
         primary: The suite's ``Criterion`` (score, threshold, against).
 
     Attributes:
-        output_kind: The kind of answer it judges.
+        task: Name of the task whose answers it judges.
         scores: Names of the score columns, in order; ``source_<score>`` is filled by the runner.
         references: What a criterion may be ``against``.
         self_scores: Scores that also exist as ``self_<score>`` (follow-up's output against the source's).
@@ -34,13 +34,18 @@ class Oracle(Part, ABC):
     """
 
     Settings: ClassVar[type[PartSettings]] = PartSettings
-    output_kind: ClassVar[str] = "mask"
+    task: ClassVar[str] = "mask"
     scores: ClassVar[tuple[str, ...]] = ()
     self_scores: ClassVar[tuple[str, ...]] = ()
     references: ClassVar[tuple[str, ...]] = ("truth", "source")
     texts: ClassVar[tuple[str, ...]] = ()
     measures: ClassVar[tuple[str, ...]] = ()
     seed_factors: ClassVar[tuple[str, ...]] = SEED_FACTORS
+
+    def __init_subclass__(cls, **others: Any) -> None:
+        super().__init_subclass__(**others)
+        if renamed(cls, "output_kind", "task"):
+            cls.task = str(vars(cls)["output_kind"])
 
     def __init__(self, settings: Any, *, primary: Any) -> None:
         self.settings = settings

@@ -13,8 +13,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import SERIES_KINDS, Mask, PreparedSeed
+from medtest.cases import Mask, PreparedSeed
 from medtest.portable import each
+from medtest.tasks.base import task_of
 
 MIN_LESION = 1e-4
 """Smallest part of the image that counts as a lesion of its own; less is noise of a JPEG mask's edge."""
@@ -25,20 +26,20 @@ SALIENCY_SIDE = 64
 
 
 def seed_factors(prepared: PreparedSeed) -> dict[str, float | None]:
-    """Return the factor columns that belong to the seed, named as in ``records.SEED_FACTORS`` or ``LABEL_FACTORS``.
+    """Return the factor columns that belong to the seed: those of its task, none of a series."""
+    return task_of(prepared.kind).factors(prepared)
+
+
+def lesion_factors(prepared: PreparedSeed) -> dict[str, float | None]:
+    """Return the factors of a seed that expects a mask, named as in ``records.SEED_FACTORS``.
 
     Area is a fraction of the field; the count is of 8-connected regions of at least ``MIN_LESION`` of the image;
     distance is that of the lesions' common centroid from the field's centroid, in radii of the disc that has the
     field's area, both axes measured in pixels of the prepared image; brightness and contrast are mean and standard
     deviation of grey levels (0-255, ITU-R BT.601 luma) in the field; visible area is the field's part of the image.
     The first three are None without a mask, the distance also with an empty one, and all but the visible area are None
-    where there is no field. Series (denoising, volumes) have no such factors; labels and questions have others
-    (:func:`_of_label`).
+    where there is no field.
     """
-    if prepared.kind in SERIES_KINDS:
-        return {}
-    if prepared.kind in ("label", "answer"):
-        return _of_label(prepared)
     field = ~prepared.frame
     pixels = int(np.count_nonzero(field))
     factors: dict[str, float | None] = {
@@ -67,13 +68,14 @@ def seed_factors(prepared: PreparedSeed) -> dict[str, float | None]:
     return factors
 
 
-def _of_label(prepared: PreparedSeed) -> dict[str, float | None]:
-    """Return the factors of a seed that expects a label or asks questions.
+def picture_factors(prepared: PreparedSeed) -> dict[str, float | None]:
+    """Return the factors of a seed that expects a label or asks questions, named as in ``records.LABEL_FACTORS``.
 
-    Brightness and contrast are as above. Sharpness is the variance of the Laplacian of grey levels in the field
-    (J. L. Pech-Pacheco et al., "Diatom autofocusing in brightfield microscopy", ICPR 2000). The salient area is the
-    fraction of the field whose spectral residual exceeds three times its mean (X. Hou, L. Zhang, "Saliency detection: a
-    spectral residual approach", CVPR 2007). The lesion's area is a fraction of the field, None without a mask.
+    Brightness and contrast are those of :func:`lesion_factors`. Sharpness is the variance of the Laplacian of grey
+    levels in the field (J. L. Pech-Pacheco et al., "Diatom autofocusing in brightfield microscopy", ICPR 2000). The
+    salient area is the fraction of the field whose spectral residual exceeds three times its mean (X. Hou, L. Zhang,
+    "Saliency detection: a spectral residual approach", CVPR 2007). The lesion's area is a fraction of the field, None
+    without a mask.
     """
     field = ~prepared.frame
     pixels = int(np.count_nonzero(field))

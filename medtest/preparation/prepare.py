@@ -5,10 +5,11 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from medtest.cases import SERIES_KINDS, Image, Mask, PreparedSeed, Seed
+from medtest.cases import Image, Mask, PreparedSeed, Seed
 from medtest.preparation.frame import fit_field
 from medtest.preparation.grey import grey_mask
 from medtest.preparation.series import locked, prepare_series
+from medtest.tasks.base import task_of
 
 REVISION = 1
 """Raised whenever preparation gives other bytes for the same seed; enters a run's digest."""
@@ -26,7 +27,7 @@ def prepare(seed: Seed, *, size: int | None, resize: int | None = None) -> Prepa
     Returns:
         The prepared seed; its arrays are contiguous and read-only.
     """
-    if seed.kind in SERIES_KINDS:
+    if task_of(seed.kind).series:
         return prepare_series(seed)
     if resize is not None and size is not None:
         return _cropped(seed, size, resize)
@@ -50,6 +51,7 @@ def prepare(seed: Seed, *, size: int | None, resize: int | None = None) -> Prepa
         labels=seed.labels,
         asks=seed.asks,
         together=seed.together,
+        truth=seed.truth,
     )
 
 
@@ -79,6 +81,7 @@ def _cropped(seed: Seed, size: int, resize: int) -> PreparedSeed:
         labels=seed.labels,
         asks=seed.asks,
         together=seed.together,
+        truth=seed.truth,
         wide=None if shape == (size, size) else locked(wide),
     )
 

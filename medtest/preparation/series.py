@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from medtest.cases import PreparedSeed, Seed
 from medtest.preparation.frame import fit_field
 from medtest.preparation.grey import grey_mask
+from medtest.tasks.base import task_of
 
 
 def prepare_series(seed: Seed) -> PreparedSeed:
@@ -19,7 +20,7 @@ def prepare_series(seed: Seed) -> PreparedSeed:
     that the relations on such images apply; everything else has no frame (arrays that take no memory).
 
     Args:
-        seed: Of kind ``image`` or ``region``.
+        seed: Of a task on series.
 
     Raises:
         ValueError: Image, truth and spec do not fit one another; the seed becomes an ERROR with this reason.
@@ -34,19 +35,19 @@ def prepare_series(seed: Seed) -> PreparedSeed:
     else:
         frame = np.broadcast_to(np.False_, spatial)
         grey = np.broadcast_to(np.float32(0), spatial)
-    truth = None if seed.expected is None else np.ascontiguousarray(seed.expected)
-    clean = (image if truth is None else truth) if seed.kind == "image" else None
+    mask, clean = task_of(seed.kind).truth(seed)
     return PreparedSeed(
         ref=seed.ref,
         image=locked(np.ascontiguousarray(image)),
-        mask=None if truth is None or seed.kind != "region" else locked(truth),
+        mask=None if mask is None else locked(np.ascontiguousarray(mask)),
         original_mask=None,
         frame=locked(frame),
         grey=locked(grey),
         spec=spec,
         kind=seed.kind,
-        clean=None if clean is None else locked(clean),
+        clean=None if clean is None else locked(np.ascontiguousarray(clean)),
         properties=dict(seed.properties),
+        truth=seed.truth,
     )
 
 
@@ -71,12 +72,6 @@ def _check(seed: Seed) -> None:
         raise ValueError(f"the range from {spec.low} to {spec.high} is empty")
     if np.issubdtype(image.dtype, np.floating) and not np.isfinite(image).all():
         raise ValueError("the image holds NaN or infinite values")
-    if seed.expected is None:
-        return
-    if seed.kind == "region" and (seed.expected.dtype != np.bool_ or seed.expected.shape != spec.spatial(image.shape)):
-        raise ValueError(f"the expected region is {seed.expected.dtype} {seed.expected.shape}; the image {image.shape}")
-    if seed.kind == "image" and (seed.expected.dtype != image.dtype or seed.expected.shape != image.shape):
-        raise ValueError(f"the clean image is {seed.expected.dtype} {seed.expected.shape}; the image {image.shape}")
 
 
 def locked(array: A) -> A:

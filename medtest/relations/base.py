@@ -15,7 +15,8 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from medtest.cases import FollowUp, Params, PreparedSeed
-from medtest.plugins import Part, PartSettings, wrong_at
+from medtest.plugins import Part, PartSettings, renamed, wrong_at
+from medtest.tasks.base import PICTURE
 
 PUBLISHED_SEVERITY = 0
 """Severity of a case whose parameters are drawn from published ranges."""
@@ -57,7 +58,7 @@ class Relation(Part, ABC):
     Attributes:
         group: lighting, motion, objects, non_objects, floor …
         needs_gradients: True for adversarial relations, which are handed the system.
-        output_kinds: Kinds of answers it is meant for.
+        takes: What it changes: ``picture`` (any picture, volume or film, whatever the task), or names of tasks.
         scale_unit: Unit of :attr:`FollowUp.scale`, for axes of figures.
         touches_frame: True when it may change pixels on the black frame (text alone).
         any_image: True when it takes images of every dtype, range and dimension (noise), not 8-bit RGB alone.
@@ -73,13 +74,18 @@ class Relation(Part, ABC):
     Settings: ClassVar[type[RelationSettings]] = RelationSettings
     group: ClassVar[str] = "other"
     needs_gradients: ClassVar[bool] = False
-    output_kinds: ClassVar[frozenset[str]] = frozenset({"mask", "label", "answer", "image", "region"})
+    takes: ClassVar[frozenset[str]] = frozenset({PICTURE})
     scale_unit: ClassVar[str] = ""
     touches_frame: ClassVar[bool] = False
     any_image: ClassVar[bool] = False
     effects: ClassVar[frozenset[str] | None] = None
     alters: ClassVar[frozenset[str]] = frozenset()
     alters_why: ClassVar[str] = ""
+
+    def __init_subclass__(cls, **others: Any) -> None:
+        super().__init_subclass__(**others)
+        if renamed(cls, "output_kinds", "takes"):
+            cls.takes = frozenset(vars(cls)["output_kinds"])
 
     def __init__(self, settings: Any) -> None:
         self.settings = settings

@@ -88,12 +88,11 @@ def build_library(
         UserMistakes: The folder has not this layout, nothing could be cut, or ``out`` holds this kind already.
         OutputProblem: ``out`` cannot be written.
     """
-    if options.kind is not None and options.kind not in KINDS:
-        raise UserMistakes(
-            [Mistake(where="command line", key="--kind", found=repr(options.kind), allowed=", ".join(KINDS))]
-        )
+    marked = options.kind
+    if marked is not None and marked not in KINDS:
+        raise UserMistakes([Mistake(where="command line", key="--kind", found=repr(marked), allowed=", ".join(KINDS))])
     report = BuildReport()
-    found = find_objects(layout, root, options.kind, report.skipped)
+    found = find_objects(layout, root, marked, report.skipped)
     _check_out(out, sorted({item.kind for item in found}))
     taken: set[tuple[str, str]] = set()
     for index, item in enumerate(found):

@@ -188,18 +188,18 @@ def _ead(root: Path, kind: str | None, skipped: Skipped) -> list[ObjectImage]:
 
 
 def _ead_reader(
-    image: Path, stem: str, kind: str, marks: dict[str, Path], texts: dict[str, Path], classes: tuple[str, ...]
+    image: Path, stem: str, marked: str, marks: dict[str, Path], texts: dict[str, Path], classes: tuple[str, ...]
 ) -> Callable[[], tuple[Image, Mask]] | None:
-    """Return how the mask of a kind is read: its own file, a page of the common one, or boxes; None without any."""
-    for name in (f"{stem}_{kind}", f"{stem}_{kind}_mask", f"{stem}_{kind.capitalize()}"):
+    """Return how the mask of an object is read: its own file, a page of the common one, or boxes; None without any."""
+    for name in (f"{stem}_{marked}", f"{stem}_{marked}_mask", f"{stem}_{marked.capitalize()}"):
         if name in marks:
-            return _reader(image, marks[name], kind, page=0)
-    if kind in EAD_PAGES:
+            return _reader(image, marks[name], marked, page=0)
+    if marked in EAD_PAGES:
         for name in (stem, f"{stem}_mask"):
-            if name in marks and _has_page(marks[name], EAD_PAGES.index(kind)):
-                return _reader(image, marks[name], kind, page=EAD_PAGES.index(kind))
-    if stem in texts and kind in classes:
-        boxes = _read_boxes(texts[stem], classes.index(kind))
+            if name in marks and _has_page(marks[name], EAD_PAGES.index(marked)):
+                return _reader(image, marks[name], marked, page=EAD_PAGES.index(marked))
+    if stem in texts and marked in classes:
+        boxes = _read_boxes(texts[stem], classes.index(marked))
         if boxes:
             return lambda: _from_boxes(read_image(image), boxes)
     return None

@@ -12,9 +12,10 @@ from dataclasses import replace
 import cv2
 import numpy as np
 
-from medtest.cases import SERIES_KINDS, Address, FollowUp, ImageSpec, PreparedSeed
+from medtest.cases import Address, FollowUp, ImageSpec, PreparedSeed
 from medtest.errors import NotApplicable
 from medtest.relations.base import Relation
+from medtest.tasks.base import task_of
 
 _MEMO = "medtest.relations.series:rgb"
 
@@ -32,7 +33,7 @@ def follow_up(relation: Relation, seed: PreparedSeed, address: Address, suite_se
         NotApplicable: The seed has no room for it, or is no image that this relation knows.
     """
     image = seed.image
-    if relation.any_image or seed.kind not in SERIES_KINDS:
+    if relation.any_image or not task_of(seed.kind).series:
         return _made(relation, seed, address, suite_seed)
     if image.dtype != np.uint8 or seed.spec.axes not in ("yxc", "yx"):
         raise NotApplicable(f"it changes 8-bit pictures; this image is {image.dtype} with the axes {seed.spec.axes}")

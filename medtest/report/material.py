@@ -104,8 +104,7 @@ class Material:
     def coverage(self) -> str:
         """How much of the suite is shown, as ``3 of 30 images``; "" for all of it, or where the run does not tell."""
         seeds, images = int(self.run.get("seeds") or 0), self.tables.counts.images
-        word = "source cases" if self.wanted.kind == "region" else "images"
-        return f"{images:,} of {seeds:,} {word}" if seeds and self.partial_cases else ""
+        return f"{images:,} of {seeds:,} {self.wanted.task.seeds}" if seeds and self.partial_cases else ""
 
     @property
     def partial_cases(self) -> str:

@@ -132,6 +132,7 @@ def report_page(material: Material) -> dict[str, Any]:
         **paper(material),
         **sections.published(material, rates),
         **cases(material),
+        "own": wanted.task.sections(tables.own),
     }
     shown = {
         "accuracy": page["labels"] or (page["answers"] and page["answers"]["hidden"]),
@@ -153,6 +154,9 @@ def report_page(material: Material) -> dict[str, Any]:
 def _ordered(page: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the sections in the order in which they stand on the page."""
     titles = dict(SECTIONS)
+    place = list(titles).index("severity")  # before what all tasks share
+    own = [(one.name, one.title) for one in page["own"]]
+    titles = dict([*list(SECTIONS)[:place], *own, *list(SECTIONS)[place:]])
     first = _ANSWERS_FIRST if page["answers"] else ()
     return [(name, titles[name]) for name in dict.fromkeys((*first, *titles))]
 

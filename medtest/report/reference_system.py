@@ -28,7 +28,7 @@ def find_reference(name: str, *, suite: Suite, home: Path, folders: Mapping[str,
     Raises:
         UserMistakes: There is no such system or folder, the folder holds several runs, or the suite is of another kind.
     """
-    if suite.kind != "label":
+    if not suite.task.labels:
         raise _mistake(name, "nothing: flips and corruption errors are of classifiers", "take it out")
     if name in folders:
         return folders[name]

@@ -1,6 +1,6 @@
 """What the records of systems that answer questions say: one judged row an answer, for the tables of answers.
 
-Nothing is judged again: scores and texts are the oracle's (:mod:`medtest.oracles.answers`). Cases without an answer
+Nothing is judged again: scores and texts are the oracle's (:mod:`medtest.tasks.ask.oracle`). Cases without an answer
 (errors, follow-ups that could not be made) are no rows.
 """
 

@@ -12,7 +12,7 @@ from medtest.cases import SOURCE, Address
 from medtest.errors import OutputProblem
 from medtest.records import KEY_COLUMNS
 from medtest.results.records_io import column_names, read_table
-from medtest.runner.answer_words import COLUMNS, Words, words_of
+from medtest.tasks.base import Task
 
 OUTPUTS = "outputs"
 
@@ -33,15 +33,18 @@ class Recorded:
     digest: str
     item: str
     verdict: str
-    words: Words
+    words: tuple[tuple[str, str], ...]
 
 
-def recorded(home: Path, suite: str, address: Address, shown_id: str, items: Sequence[str]) -> list[Recorded]:
+def recorded(
+    home: Path, suite: str, task: Task, address: Address, shown_id: str, items: Sequence[str]
+) -> list[Recorded]:
     """Return what systems answered to the questions of a case, from the newest run of each.
 
     Args:
         home: Folder that holds ``outputs/``.
         suite: The suite's name.
+        task: The suite's task, which puts records into words.
         address: The case; its item is not looked at.
         shown_id: The seed's id as records show it.
         items: The questions.
@@ -49,9 +52,9 @@ def recorded(home: Path, suite: str, address: Address, shown_id: str, items: Seq
     found: list[Recorded] = []
     for folder in _newest(home / OUTPUTS / suite):
         try:
-            if not {*COLUMNS, *KEY_COLUMNS} <= set(column_names(folder)):
+            if not {*task.word_columns, *KEY_COLUMNS} <= set(column_names(folder)):
                 continue
-            table = read_table(folder, [*KEY_COLUMNS, "verdict", *COLUMNS])
+            table = read_table(folder, [*KEY_COLUMNS, "verdict", *task.word_columns])
         except OutputProblem:
             continue
         own = table.filter(
@@ -63,7 +66,7 @@ def recorded(home: Path, suite: str, address: Address, shown_id: str, items: Seq
             if case is not None and case["state"] is not None:
                 source = next((row for row in rows if row["relation"] == SOURCE and row["state"] is not None), None)
                 beside = None if address.is_source else source
-                words = words_of(case, beside)
+                words = task.words(case, beside)
                 found.append(
                     Recorded(
                         system=folder.parent.name,

@@ -92,6 +92,7 @@ class Tables:
         excluded: What of the follow-ups people judged unfit, where the suite leaves them out.
         labels: The tables of a classifier.
         answers: The tables of a system that answers questions.
+        own: Further tables of the task by file name.
     """
 
     system: str
@@ -114,6 +115,7 @@ class Tables:
     excluded: Excluded | None = None
     labels: LabelTables | None = None
     answers: AnswerTables | None = None
+    own: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
     def frames(self) -> dict[str, pd.DataFrame]:
         """Return every table by its file name, those without a row left out."""
@@ -134,6 +136,7 @@ class Tables:
             **({"excluded.csv": self.excluded.table} if self.excluded is not None else {}),
             **(self.labels.frames() if self.labels is not None else {}),
             **(self.answers.frames() if self.answers is not None else {}),
+            **self.own,
         }
         return {name: frame for name, frame in named.items() if name == "efr.csv" or not frame.empty}
 
@@ -259,6 +262,7 @@ def tables_of(records: Records, wanted: Wanted, *, reference: Reference | None =
         excluded=excluded,
         labels=label_tables(records, place, reference=reference, phantom=wanted.phantom),
         answers=answer_tables(records, phantom=wanted.phantom),
+        own=wanted.task.tables(records),
     )
 
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import yaml
 
-from medtest.cases import SERIES_KINDS
 from medtest.errors import MedtestError, OutputProblem
 from medtest.oracles.criteria import NO_THRESHOLD
 from medtest.plugins import parts
 from medtest.results.efr import Criteria
 from medtest.suite.exclusion import COPY, BadListError, Exclusion, read_exclusion
 from medtest.suite.model import Criterion, Gate, Suite
+from medtest.tasks.base import Task, task_of
 
 SUITE_FILE = "suite.yaml"
 RUN_FILE = "run.json"
@@ -45,7 +45,7 @@ class Wanted:
         exclude: Follow-ups that people judged unfit.
         include_source: Curves over scales begin with the source, at scale 0.
         min_step: Neighbouring scales of a measured property that are nearer are merged.
-        kind: The kind of answer that the seeds expect.
+        kind: Name of the seeds' task.
     """
 
     suite: str
@@ -175,9 +175,14 @@ class Wanted:
         return "truth" if self.primary.against == "input" else self.primary.against
 
     @property
+    def task(self) -> Task:
+        """The task of the seeds."""
+        return task_of(self.kind)
+
+    @property
     def series(self) -> bool:
         """Whether the seeds are of a series, whose systems are compared over scales."""
-        return any(self._source(name, "output_kind") in SERIES_KINDS for name in self.seeds.values())
+        return self.task.series
 
     @property
     def phantom(self) -> bool:
@@ -204,7 +209,7 @@ def _judged_kind(oracle: object) -> str:
     """Return the kind of answer that an oracle judges; a mask where it is not installed."""
     info = parts("oracles").get(str(oracle))
     try:
-        return "mask" if info is None else str(info.load().output_kind)
+        return "mask" if info is None else str(info.load().task)
     except MedtestError:
         return "mask"
 

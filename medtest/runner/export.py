@@ -11,7 +11,7 @@ from typing import IO, Any
 import cv2
 import numpy as np
 
-from medtest.cases import SERIES_KINDS, Address, Image
+from medtest.cases import Address, Image
 from medtest.errors import Mistake, OutputProblem, UserMistakes
 from medtest.runner.folder import output_problems, writing, writing_text
 from medtest.runner.parts import MadeCase, Parts
@@ -124,7 +124,7 @@ def _export_unit(parts: Parts, source: int, unit: Unit, chosen: Sequence[int], t
         image, ending = made.follow.image, _ending(made)
         stem = folder.parent / folder.name if made.address.is_source else folder / made.address.stem
         name = stem.with_name(f"{stem.name}{ending}")
-        if made.kind in SERIES_KINDS:
+        if made.task.series:
             write_image(to / name, image, made.spec)
         else:
             _save(to / name, image)
@@ -140,7 +140,7 @@ def _inside(name: Path) -> Path:
 
 def _ending(made: MadeCase) -> str:
     """Return the ending of an exported image: PNG keeps 8 and 16 bits of flat pictures, all else needs ``.npy``."""
-    if made.kind not in SERIES_KINDS or made.follow is None:
+    if not made.task.series or made.follow is None:
         return ".png"
     flat = made.spec.axes in ("yx", "yxc") and made.follow.image.dtype in (np.uint8, np.uint16)
     return ".png" if flat else ".npy"

@@ -16,7 +16,7 @@ from PIL import ImageDraw, ImageFont
 from medtest.cases import Image, Mask, PreparedSeed
 from medtest.runner.folder import writing
 from medtest.runner.parts import SystemAnswer
-from medtest.runner.series_strips import FlatView, answer_view, view
+from medtest.tasks.base import View, task_of
 
 Picture: TypeAlias = NDArray[np.uint8]
 
@@ -55,13 +55,14 @@ def draw_montage(seed: PreparedSeed, rows: Sequence[MontageRow], names: Sequence
     Returns:
         uint8 RGB picture.
     """
-    truth = None if seed.mask is None else view(seed, seed.image, seed.mask).region
+    task = task_of(seed.kind)
+    truth = None if seed.mask is None else task.view(seed, seed.image, seed.mask).region
     grid: list[list[Picture]] = []
     for row in rows:
-        panels = [_panel(None if row.image is None else view(seed, row.image), truth)]
+        panels = [_panel(None if row.image is None else task.view(seed, row.image), truth)]
         for answer in row.answers:
             known = answer.output is not None and row.image is not None
-            panels.append(_panel(answer_view(seed, row.image, answer.output) if known else None, truth))  # type: ignore[arg-type]
+            panels.append(_panel(task.answer_view(seed, row.image, answer.output) if known else None, truth))  # type: ignore[arg-type]
         grid.append(panels)
     width = max(panel.shape[1] for panels in grid for panel in panels)
     columns = ["input", *names]
@@ -87,7 +88,7 @@ def save_montage(picture: Picture, file: Path) -> None:
         PillowImage.fromarray(picture).save(opened, format="PNG")
 
 
-def _panel(shown: FlatView | None, truth: Mask | None) -> Picture:
+def _panel(shown: View | None, truth: Mask | None) -> Picture:
     if shown is None:
         return np.full((PANEL, PANEL, 3), _FAINT, np.uint8)
     height, width = shown.image.shape[:2]

@@ -12,7 +12,6 @@ import numpy as np
 
 from medtest.api.redact import reason_of, redact
 from medtest.cases import (
-    SERIES_KINDS,
     Address,
     Classes,
     FollowUp,
@@ -23,7 +22,7 @@ from medtest.cases import (
     Verdict,
     image_sha256,
 )
-from medtest.errors import BadOutput, NotApplicable
+from medtest.errors import BadOutput, NotApplicable, OtherClasses
 from medtest.oracles.base import Oracle
 from medtest.preparation import prepare
 from medtest.records import NO_PREDICTION
@@ -34,9 +33,7 @@ from medtest.seeds.base import SeedSource
 from medtest.suite.model import KeptFollowUps, Suite
 from medtest.suite.plan import Plan, Unit
 from medtest.systems.base import Missing, RawAnswer, System
-from medtest.systems.border import check_mask
-from medtest.systems.label_border import OtherClasses, check_label
-from medtest.systems.series_border import check_image, check_region
+from medtest.tasks.base import Shown, Task, task_of
 
 _MOST_REASON = 1000
 """Characters of an exception that are kept; records cut them shorter, without paths."""
@@ -52,7 +49,7 @@ class MadeCase:
         sha256: Its image's.
         verdict: SKIP or ERROR where there is none, else PASS.
         reason: Why there is none.
-        kind: What answer is expected.
+        kind: Name of the task.
         spec: What the image's numbers mean.
         classes: Of kind ``label``: the seed's.
     """
@@ -65,6 +62,11 @@ class MadeCase:
     kind: str = "mask"
     spec: ImageSpec = ImageSpec()
     classes: Classes | None = None
+
+    @property
+    def task(self) -> Task:
+        """What knows the answers that are expected."""
+        return task_of(self.kind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,10 +194,7 @@ def _ask(system: System, cases: Sequence[MadeCase], began: Callable[[], None]) -
     began()
     started = time.perf_counter()
     addresses = [case.address for case in cases]
-    if cases[0].kind in SERIES_KINDS:
-        given = system.process(images, [case.spec for case in cases], addresses)
-    else:
-        given = system.predict(images, addresses)
+    given = cases[0].task.ask(system, images, [case.spec for case in cases], addresses)
     elapsed = 1000.0 * (time.perf_counter() - started) / len(cases)
     try:
         count = len(given)
@@ -222,18 +221,8 @@ def _checked(system: System, answer: RawAnswer, case: MadeCase, elapsed_ms: floa
 def _output(system: System, answer: RawAnswer, case: MadeCase) -> Output:
     if case.follow is None:
         raise BadOutput("answered a case that has no image")
-    image = case.follow.image
-    if case.kind == "image":
-        return check_image(answer, image)
-    if case.kind == "region":
-        return check_region(answer, image, case.spec)
-    if case.kind == "label":
-        if case.classes is None:
-            raise BadOutput("was asked for a label of a seed that has no classes")
-        return check_label(
-            answer, asked=case.classes, own=system.classes, form=system.answer_form, shape=image.shape[:2]
-        )
-    return check_mask(answer, image.shape[:2])
+    shown = Shown(image=case.follow.image, spec=case.spec, classes=case.classes)
+    return case.task.check(answer, shown, system)
 
 
 def describe(error: BaseException) -> str:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import SERIES_KINDS
 from medtest.runner import samples as sampling
 from medtest.runner.case_set import CaseSet
 from medtest.runner.folder import MONTAGE, output_problems, series_folder, view_folder
@@ -92,7 +91,7 @@ class Pictures:
 
         The first seed is the first that any of the cases is of.
         """
-        if self.prepared.suite.kind not in SERIES_KINDS or self._none:
+        if not self.prepared.suite.task.series or self._none:
             return {}
         shown = self._shown()
         plan = self.prepared.plan
@@ -114,7 +113,8 @@ class Pictures:
 
     def volumes(self) -> dict[int, list[VolumePicture]]:
         """Return by unit which volumes to draw, as :meth:`montages`; whether they are volumes their seeds tell."""
-        if self.prepared.suite.kind != "region" or self._none:
+        task = self.prepared.suite.task
+        if not (task.series and task.masks) or self._none:
             return {}
         found: dict[int, list[VolumePicture]] = {}
         for relation, which, place in extreme_cases(self.ledgers[0].folder, self.places, self.asked):

@@ -107,7 +107,7 @@ class _Again:
     def __init__(self, suite: Suite, parts: Parts, found: CasePlace, folder: Path) -> None:
         self._found = found
         self._cases = parts.unit(found.ref).cases
-        self._silent = suite.kind == "answer"  # asking a question again would cost, and may give another answer
+        self._silent = suite.task.stream  # asking a question again would cost, and may give another answer
         names = [system.record_name for system in suite.build_systems().values()]
         self._shown = [Answered(system=name, file=(folder / f"strip-{name}.png").resolve()) for name in names]
         self._judged: dict[int, Sample] = {}

@@ -30,7 +30,7 @@ from medtest.runner.progress import choose_progress
 from medtest.runner.shards import Code
 from medtest.suite.digest import oracle_digest
 from medtest.suite.model import Invocation, Suite
-from medtest.systems.asking import AskingSystem
+from medtest.systems.asking import draws_calls
 
 _PROGRESS_SECONDS = 0.1
 _AHEAD = 3
@@ -172,7 +172,7 @@ class _Run:
         """Run what is to do, and finish the folders."""
         needed = any(type(system).needs_device for system in self.prepared.systems)
         device = device_is_certain(self.invocation.device, needed=needed)
-        asked = [system for system in self.prepared.systems if isinstance(system, AskingSystem)]
+        asked = [system for system in self.prepared.systems if draws_calls(system)]
         at_once = len(asked) == len(self.prepared.systems) and all(system.own_limits for system in asked)
         self._dispatcher = Dispatcher(
             job=self._job(device or "auto"),
@@ -211,7 +211,7 @@ class _Run:
             self.notices.append(f"{self.prepared.systems[spent.system].record_name}: {spent.text}")
             self.stopped = min(self.stopped, spent.code, key=SEVERITY_ORDER.index)
         for system, folder in zip(self.prepared.systems, self.prepared.folders, strict=True):
-            if isinstance(system, AskingSystem) and (said := system.account(folder)):
+            if draws_calls(system) and (said := system.account(folder)):
                 self.notices.append(said)
 
     def _worker_class(self) -> type[Worker]:
@@ -269,7 +269,7 @@ class _Run:
 
     def _choose(self, device: str) -> Layout:
         units = int(np.any([ledger.units_to_do() for ledger in self.ledgers], axis=0).sum())
-        asking = any(isinstance(system, AskingSystem) for system in self.prepared.systems)
+        asking = any(draws_calls(system) for system in self.prepared.systems)
         alone = asking or any(type(system).in_process for system in self.prepared.systems)
         workers = 1 if alone else self.invocation.workers  # one gate before each server, one ledger; one such object
         self.layout = choose_layout(device=device, units=units, workers=workers, threads=self.invocation.threads)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -18,12 +18,14 @@ from medtest.cases import SOURCE, UNCHANGED
 from medtest.oracles import criteria
 from medtest.oracles.base import Oracle
 from medtest.records import KEY_COLUMNS
-from medtest.runner import answer_words
-from medtest.runner.answer_words import Words, clipped
 from medtest.runner.case_set import CaseSet
 from medtest.runner.folder import RECORDS, output_problems, writing_text
 from medtest.runner.ledger import Places
 from medtest.suite.model import Criterion
+from medtest.tasks.base import Task, task_of
+
+Words: TypeAlias = tuple[tuple[str, str], ...]
+"""Headings and texts, in order."""
 
 FOLDER = "samples"
 INDEX = "index.json"
@@ -139,9 +141,10 @@ def choose(
     """
     names = score_columns(oracle, primary)
     tied = criteria.TIE_BREAKERS.get(primary.score)
-    answers = oracle.output_kind == "answer" and set(answer_words.COLUMNS) <= set(oracle.texts)
+    task = task_of(oracle.task)
+    told = bool(task.word_columns) and set(task.word_columns) <= set(oracle.texts)
     second = None if tied is None else criteria.compared_columns(tied, primary.against)
-    found = _Candidates(folder, names, second, asked)
+    found = _Candidates(folder, names, second, asked, task)
     chosen: dict[int, str] = {}
     errors = found.errors(_ERRORS if count > 2 * _ERRORS else count // 4)
     rest = count - len(errors)
@@ -157,8 +160,8 @@ def choose(
         chosen[row] = "error"
     order = {"worst": 0, "median": 1, "error": 2}
     rows = sorted(chosen, key=lambda row: (order[chosen[row]], *found.rank(row), row))
-    records = found.read(rows, answer_words.COLUMNS if answers else ())
-    words = [found.words(row, record) if answers else () for row, record in zip(rows, records, strict=True)]
+    records = found.read(rows, task.word_columns if told else ())
+    words = [found.words(row, record) if told else () for row, record in zip(rows, records, strict=True)]
     located = places.find({name: [r[name] for r in records] for name in _COLUMNS})
     return [
         replace(_sample(number, chosen[row], int(place), record, names), words=said)
@@ -185,6 +188,7 @@ class _Candidates:
         tied: Columns of the follow-up's and of the source's score by which cases of equal loss are ranked; None where
             they are ranked by their place alone.
         asked: The cases that are looked at; None for all.
+        task: Puts records into words.
     """
 
     def __init__(
@@ -192,9 +196,11 @@ class _Candidates:
         folder: Path,
         names: tuple[str | None, str],
         tied: tuple[str, str | None] | None,
-        asked: CaseSet | None = None,
+        asked: CaseSet | None,
+        task: Task,
     ) -> None:
         self._path = folder / RECORDS
+        self._task = task
         self._before, self._after = names
         wanted = ["relation", "verdict", "seed_id", self._after, self._before, *(tied or ())]
         columns = list(dict.fromkeys(name for name in wanted if name))
@@ -281,9 +287,9 @@ class _Candidates:
         """Return the words of an answer and of its source's, which stands before it in the plan's order."""
         number = self.relations.index(SOURCE) if SOURCE in self.relations else -1
         before = np.flatnonzero(self._relation[:row] == number)
-        source = self.read([int(before[-1])], answer_words.COLUMNS)[0] if before.size else None
+        source = self.read([int(before[-1])], self._task.word_columns)[0] if before.size else None
         same = source is not None and all(source[name] == record[name] for name in ("dataset", "seed_id", "item"))
-        return clipped(answer_words.words_of(record, source if same else None), _MOST_WORDS)
+        return _clipped(self._task.words(record, source if same else None), _MOST_WORDS)
 
     def read(self, rows: list[int], more: Sequence[str] = ()) -> list[dict[str, Any]]:
         """Return whole records of a few rows, further columns with them."""
@@ -297,6 +303,11 @@ class _Candidates:
                 picked = table.take(pa.array([int(row - starts[group]) for row in here])).to_pylist()
                 found |= dict(zip(here, picked, strict=True))
         return [found[row] for row in rows]
+
+
+def _clipped(words: Sequence[Sequence[str]], most: int) -> Words:
+    """Return words with every text cut to ``most`` characters."""
+    return tuple((name, text if len(text) <= most else f"{text[: most - 1].rstrip()}…") for name, text in words)
 
 
 def _drop(table: pa.Table, after: str, before: str | None) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -19,7 +19,7 @@ from medtest.runner.messages import Device, Done, Failed, Halt, Job, Message, Re
 from medtest.runner.parts import Parts, describe
 from medtest.runner.privacy import Scrubber, ShownNames
 from medtest.runner.rows import RowMaker
-from medtest.systems.asking import AskingSystem
+from medtest.systems.asking import draws_calls
 
 
 class Session:
@@ -50,10 +50,10 @@ class Session:
             self._send(Failed(_portable(error, "a worker could not start")))
             return False
         for number, system in enumerate(systems):
-            if isinstance(system, AskingSystem) and not job.folders:
+            if draws_calls(system) and not job.folders:
                 continue  # only pictures are drawn, for which nobody is asked
             try:
-                if isinstance(system, AskingSystem):
+                if draws_calls(system):
                     system.keep_in(Path(job.folders[number]), Path(job.shared), budget=job.budget, cache=job.cache)
                 system.open(device=device, threads=job.threads)
             except Exception as error:  # noqa: BLE001 - the system under test may raise anything
@@ -74,7 +74,7 @@ class Session:
         self._parts = parts
         self._systems = systems
         outbox = Outbox(self._send, job.send_seconds)
-        asking = [system for system in systems if isinstance(system, AskingSystem)] if job.folders else []
+        asking = [system for system in systems if draws_calls(system)] if job.folders else []
         self._asking = AskingRunner(parts, asking, maker, outbox, names, self._memory) if asking else None
         self._units = UnitRunner(parts, systems, maker, outbox)
         self._send(Ready(self._memory()))

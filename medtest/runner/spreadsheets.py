@@ -23,8 +23,8 @@ _NUMBER = r"\A[+\-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+\-]?\d+)?\z"
 _STARTS = re.compile("[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 _PLAIN = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 
-_NUMBERS = "biufcmM"
-"""Kinds of the numpy types that hold no text."""
+_NUMBERS = frozenset("biufcmM")
+"""Letters of the numpy types that hold no text."""
 
 
 def text_cell(text: str) -> str:
@@ -42,7 +42,8 @@ def frame_for_csv(frame: pd.DataFrame) -> pd.DataFrame:
 
     changed = {}
     for name in frame.columns:
-        if frame[name].dtype.kind in _NUMBERS:
+        letter = frame[name].dtype.kind
+        if letter in _NUMBERS:
             continue
         cells = frame[name].tolist()
         shown = [text_cell(cell) if isinstance(cell, str) else cell for cell in cells]

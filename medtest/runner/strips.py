@@ -12,17 +12,16 @@ from numpy.typing import NDArray
 from PIL import Image as PillowImage
 from PIL import ImageDraw, ImageFont
 
-from medtest.cases import SERIES_KINDS, Image, LabelOutput, Mask, MaskOutput, PreparedSeed
+from medtest.cases import Image, Mask, PreparedSeed
 from medtest.runner.folder import writing
-from medtest.runner.label_words import expected_words, label_words
 from medtest.runner.lettering import fitted
 from medtest.runner.messages import Montage, Strip, StripTask
 from medtest.runner.montage import MontageRow, draw_montage, save_montage
 from medtest.runner.parts import MadeCase, Parts, SystemAnswer, answers, describe
-from medtest.runner.series_strips import answer_view, view
 from medtest.runner.volume_cases import draw_volume, is_volume, shown_systems
-from medtest.systems.asking import AskingSystem
+from medtest.systems.asking import draws_calls
 from medtest.systems.base import System
+from medtest.tasks.base import Answer, Case, Panel, task_of
 
 Picture: TypeAlias = NDArray[np.uint8]
 
@@ -95,7 +94,7 @@ def _draw_montage(systems: Sequence[System], seed: PreparedSeed, montage: Montag
 
 
 def _answer(system: System, case: MadeCase) -> SystemAnswer:
-    if case.follow is None or isinstance(system, AskingSystem):  # asking again would cost, and say nothing more
+    if case.follow is None or draws_calls(system):  # asking again would cost, and say nothing more
         return SystemAnswer(output=None, verdict=case.verdict, reason=case.reason)
     return answers(system, (case,), lambda: None)[0]
 
@@ -129,68 +128,24 @@ def draw_strip(
     Returns:
         uint8 RGB picture.
     """
-    changed = None if case.follow is None else case.follow.image
-    if seed.kind in SERIES_KINDS:
-        panels = _series_panels(seed, case, before, after)
-        return _assemble(panels, title, detail, with_truth=seed.mask is not None, outlines=seed.kind == "region")
-    if seed.kind == "answer":
-        panels = [("source", _panel(seed.image)), ("follow-up", _panel(changed, case.reason))]
-        panels += [("", _words_panel(words))] if words else []
-        return _assemble(panels, title, detail, with_truth=False, outlines=False)
-    if seed.kind == "label":
-        masks = seed.mask is not None or any(getattr(one.output, "mask", None) is not None for one in (before, after))
-        panels = _label_panels(seed, case, before, after)
-        return _assemble(panels, title, detail, with_truth=seed.mask is not None, outlines=masks)
-    panels = [("source", _panel(seed.image)), ("follow-up", _panel(changed, case.reason))]
-    if seed.mask is not None:
-        panels.append(("expected", _panel(seed.image, truth=seed.mask)))
-    panels.append(("answer to the source", _answer_panel(seed.image, before, seed.mask)))
-    panels.append(("answer to the follow-up", _answer_panel(changed, after, seed.mask)))
-    return _assemble(panels, title, detail, with_truth=seed.mask is not None)
+    shown = task_of(seed.kind).panels(
+        Case(
+            seed=seed,
+            image=None if case.follow is None else case.follow.image,
+            reason=case.reason,
+            before=Answer(output=before.output, reason=before.reason),
+            after=Answer(output=after.output, reason=after.reason),
+            words=words,
+        )
+    )
+    panels = [(panel.name, _drawn(panel)) for panel in shown.panels]
+    return _assemble(panels, title, detail, with_truth=shown.truth, outlines=shown.outlines)
 
 
-def _series_panels(
-    seed: PreparedSeed, case: MadeCase, before: SystemAnswer, after: SystemAnswer
-) -> list[tuple[str, Picture]]:
-    """Return the panels of a series: the clean image where it is another, and answers as images or outlines."""
-    changed = None if case.follow is None else case.follow.image
-    truth = None if seed.mask is None else view(seed, seed.image, seed.mask).region
-    panels = [("source", _panel(view(seed, seed.image).image, truth=truth))]
-    panels.append(("follow-up", _panel(None if changed is None else view(seed, changed).image, case.reason)))
-    if seed.clean is not None and seed.clean is not seed.image:
-        panels.insert(1, ("clean", _panel(view(seed, seed.clean).image)))
-    for name, image, answer in (
-        ("answer to the source", seed.image, before),
-        ("answer to the follow-up", changed, after),
-    ):
-        if answer.output is None or image is None:
-            panels.append((name, _panel(None, answer.reason or "not asked")))
-            continue
-        shown = answer_view(seed, image, answer.output)
-        panels.append((name, _panel(shown.image, truth=truth, answer=shown.region)))
-    return panels
-
-
-def _label_panels(
-    seed: PreparedSeed, case: MadeCase, before: SystemAnswer, after: SystemAnswer
-) -> list[tuple[str, Picture]]:
-    """Return source and follow-up with what was answered below each, outlined where there are masks."""
-    changed = None if case.follow is None else case.follow.image
-    panels = []
-    for name, image, answer in (("source", seed.image, before), ("follow-up", changed, after)):
-        output = answer.output
-        mask = output.mask.mask if isinstance(output, LabelOutput) and output.mask is not None else None
-        truth = None if image is None else seed.mask
-        reason = case.reason if image is None else ""
-        panels.append((f"{name}\n{label_words(answer)}", _panel(image, reason, truth=truth, answer=mask)))
-    panels[0] = (f"{panels[0][0]}\n{expected_words(seed)}", panels[0][1])
-    return panels
-
-
-def _answer_panel(image: Image | None, answer: SystemAnswer, truth: Mask | None) -> Picture:
-    if not isinstance(answer.output, MaskOutput):
-        return _panel(None if image is None else image // 3, answer.reason or "not asked", truth=truth)
-    return _panel(image, truth=truth, answer=answer.output.mask)
+def _drawn(panel: Panel) -> Picture:
+    if panel.lines:
+        return _words_panel(panel.lines)
+    return _panel(panel.image, panel.words, truth=panel.truth, answer=panel.answer)
 
 
 def _panel(image: Image | None, words: str = "", *, truth: Mask | None = None, answer: Mask | None = None) -> Picture:

@@ -8,16 +8,17 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from medtest.cases import SOURCE, UNCHANGED, MaskOutput, Output, PreparedSeed, RegionOutput
+from medtest.cases import SOURCE, UNCHANGED, PreparedSeed
 from medtest.records import KEY_COLUMNS
 from medtest.runner.case_set import CaseSet
 from medtest.runner.folder import LEAST, MOST, RECORDS
 from medtest.runner.ledger import Places
 from medtest.runner.messages import VolumePicture
 from medtest.runner.parts import MadeCase, SystemAnswer
-from medtest.runner.volume_figures import MOST_ANSWERS, Mask3, draw_volume_figures
+from medtest.runner.volume_figures import MOST_ANSWERS, draw_volume_figures
 from medtest.systems.base import System
 from medtest.systems.controls import Control
+from medtest.tasks.base import task_of
 
 _MOST_RELATIONS = 3
 """Every picture asks every system once more, and a suite may have many relations."""
@@ -75,10 +76,11 @@ def draw_volume(
     """
     if case.follow is None or seed.mask is None:
         return
+    task = task_of(seed.kind)
     given = {
         system.record_name: region
         for system, answer in zip(systems, answers, strict=True)
-        if (region := _region(answer.output)) is not None
+        if answer.output is not None and (region := task.region(answer.output)) is not None
     }
     folder, spacing = Path(picture.folder), seed.spec.spacing or (1.0, 1.0, 1.0)
     title = f"{picture.title} = {case.follow.scale:.3g}"
@@ -90,9 +92,3 @@ def shown_systems(systems: Sequence[System]) -> list[System]:
     """Return whose answers are drawn: the first few, controls only where there is nothing else."""
     real = [system for system in systems if not isinstance(system, Control)]
     return (real or list(systems))[:MOST_ANSWERS]
-
-
-def _region(output: Output | None) -> Mask3 | None:
-    if isinstance(output, RegionOutput):
-        return output.region
-    return output.mask if isinstance(output, MaskOutput) else None

@@ -73,7 +73,7 @@ class Abdomens(SeedSource):
     Settings: ClassVar[type[PartSettings]] = AbdomenSettings
     revision: ClassVar[int] = REVISION
     phantom: ClassVar[bool] = True
-    output_kind: ClassVar[str] = "region"
+    task: ClassVar[str] = "region"
 
     settings: AbdomenSettings
 

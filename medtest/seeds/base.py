@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from medtest.cases import Classes, Seed, SeedRef
-from medtest.plugins import Part, PartSettings
+from medtest.plugins import Part, PartSettings, renamed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,15 +35,20 @@ class SeedSource(Part, ABC):
         suite_seed: The suite's ``seed``, for sources that make their images.
 
     Attributes:
-        output_kind: What kind of answer the seeds expect ("mask", "image", "region", "label").
+        task: Name of the task that the seeds are for ("mask", "image", "region", "label", "answer", …).
         needs_root: Whether the source reads the user's folder.
         phantom: Whether the images are made and not real; tables say so.
     """
 
     Settings: ClassVar[type[PartSettings]] = PartSettings
-    output_kind: ClassVar[str] = "mask"
+    task: ClassVar[str] = "mask"
     needs_root: ClassVar[bool] = False
     phantom: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **others: Any) -> None:
+        super().__init_subclass__(**others)
+        if renamed(cls, "output_kind", "task"):
+            cls.task = str(vars(cls)["output_kind"])
 
     def __init__(self, *, dataset: str, settings: Any, root: Path | None, suite_seed: int) -> None:
         self.dataset = dataset

@@ -148,12 +148,12 @@ def dicom_rgb(path: Path, index: int, *, max_pixels: int, window: Sequence[float
     """
     with _opened(path) as (file, header):
         _info(header, max_pixels)
-        kind = _kind(header)
+        colours = _colours(header)
         values = _frame(file, header, index)
         try:
-            if kind in _COLOUR:
+            if colours in _COLOUR:
                 return np.ascontiguousarray(_high_byte(values, _number(header, "BitsStored", 8)))
-            if kind == "PALETTE COLOR":
+            if colours == "PALETTE COLOR":
                 return _palette(values, header)
             grey = _windowed(values, header, index, tuple(window))
         except (BadFileError, MemoryError):
@@ -177,18 +177,18 @@ def dicom_mask(path: Path, index: int, *, max_pixels: int, values: Sequence[int]
     """
     with _opened(path) as (file, header):
         _info(header, max_pixels)
-        kind = _kind(header)
+        colours = _colours(header)
         stored = _frame(file, header, index).astype(np.int64)
         if stored.ndim == 3:
             stored = stored.max(axis=2)
         if values:
             return np.ascontiguousarray(np.isin(stored, values))
-        if kind == "MONOCHROME1":
+        if colours == "MONOCHROME1":
             stored = int(stored.max()) - stored
         low, high = int(stored.min()), int(stored.max())
         if low < 0:
             raise BadFileError(f"is a mask with values from {low}")
-        if high <= MAX_LABEL or kind == "PALETTE COLOR":
+        if high <= MAX_LABEL or colours == "PALETTE COLOR":
             labels = np.unique(stored[stored > 0])
             if len(labels) > 1:
                 shown = ", ".join(str(label) for label in labels[:6])
@@ -198,13 +198,13 @@ def dicom_mask(path: Path, index: int, *, max_pixels: int, values: Sequence[int]
         return np.ascontiguousarray(stored > (0 if two and low == 0 else high / 2))
 
 
-def _kind(header: Dataset) -> str:
-    kind = str(header.get("PhotometricInterpretation", "")).strip()
-    if kind not in (*_COLOUR, *_GREY, "PALETTE COLOR"):
+def _colours(header: Dataset) -> str:
+    colours = str(header.get("PhotometricInterpretation", "")).strip()
+    if colours not in (*_COLOUR, *_GREY, "PALETTE COLOR"):
         raise BadFileError("has colours of a kind that is not read (read are MONOCHROME, RGB, YBR_FULL and palette)")
-    if (kind in _COLOUR) != (_number(header, "SamplesPerPixel", 1) == 3):
+    if (colours in _COLOUR) != (_number(header, "SamplesPerPixel", 1) == 3):
         raise BadFileError("has a header that contradicts itself about colours")
-    return kind
+    return colours
 
 
 def _frame(file: BinaryIO, header: Dataset, index: int) -> NDArray[Any]:

@@ -64,7 +64,7 @@ class Films(SeedSource):
     """
 
     Settings: ClassVar[type[PartSettings]] = FilmsSettings
-    output_kind: ClassVar[str] = "region"
+    task: ClassVar[str] = "region"
     revision: ClassVar[int] = REVISION
     phantom: ClassVar[bool] = True
 

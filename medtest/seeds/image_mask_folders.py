@@ -31,7 +31,7 @@ class ImageMaskFolders(FolderSource):
 
     digest_name: ClassVar[str] = "medtest.seeds.image_mask_folders:ImageMaskFolders"
     Settings: ClassVar[type[PartSettings]] = ImageMaskFoldersSettings
-    output_kind: ClassVar[str] = "mask"
+    task: ClassVar[str] = "mask"
     revision: ClassVar[int] = 1
     holds: ClassVar[str] = "your images and masks"
 

@@ -45,7 +45,7 @@ class LabelFolder(FolderSource):
 
     digest_name: ClassVar[str] = "medtest.seeds.label_folder:LabelFolder"
     Settings: ClassVar[type[PartSettings]] = LabelFolderSettings
-    output_kind: ClassVar[str] = "label"
+    task: ClassVar[str] = "label"
     revision: ClassVar[int] = 1
     holds: ClassVar[str] = "your labelled images"
 

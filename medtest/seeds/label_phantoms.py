@@ -52,7 +52,7 @@ class LabelPhantoms(SeedSource):
     """
 
     Settings: ClassVar[type[PartSettings]] = LabelPhantomSettings
-    output_kind: ClassVar[str] = "label"
+    task: ClassVar[str] = "label"
     phantom: ClassVar[bool] = True
 
     settings: LabelPhantomSettings

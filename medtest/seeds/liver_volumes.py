@@ -60,7 +60,7 @@ class LiverVolumes(SeedSource):
     """Volumes in NIfTI, DICOM or MetaImage, each with its labels; see :mod:`medtest.seeds.volume_layouts`."""
 
     Settings: ClassVar[type[PartSettings]] = LiverVolumeSettings
-    output_kind: ClassVar[str] = "region"
+    task: ClassVar[str] = "region"
     needs_root: ClassVar[bool] = True
 
     settings: LiverVolumeSettings

@@ -26,7 +26,7 @@ class QuestionFolder(FolderSource):
 
     digest_name: ClassVar[str] = "medtest.seeds.question_folder:QuestionFolder"
     Settings: ClassVar[type[PartSettings]] = QuestionFolderSettings
-    output_kind: ClassVar[str] = "answer"
+    task: ClassVar[str] = "answer"
     revision: ClassVar[int] = 1
     holds: ClassVar[str] = "your images"
 

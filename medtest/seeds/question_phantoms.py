@@ -45,7 +45,7 @@ class QuestionPhantoms(SeedSource):
     """
 
     Settings: ClassVar[type[PartSettings]] = QuestionPhantomSettings
-    output_kind: ClassVar[str] = "answer"
+    task: ClassVar[str] = "answer"
     phantom: ClassVar[bool] = True
 
     settings: QuestionPhantomSettings

@@ -55,7 +55,7 @@ class SeriesImages(SeedSource):
     """
 
     Settings: ClassVar[type[PartSettings]] = SeriesImagesSettings
-    output_kind: ClassVar[str] = "image"
+    task: ClassVar[str] = "image"
     revision: ClassVar[int] = 1
 
     settings: SeriesImagesSettings

@@ -18,7 +18,7 @@ from medtest.errors import OutputProblem
 from medtest.followups import DamagedFile, Entry, FollowUpStore
 from medtest.followups.recipe import SuiteKeys
 from medtest.followups.store import FOLDER
-from medtest.oracles.masks import move_mask
+from medtest.oracles.moves import move_mask
 from medtest.preparation import prepare
 from medtest.runner.parts import MadeCase, Parts
 from medtest.runner.privacy import Scrubber, ShownNames, load_key

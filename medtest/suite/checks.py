@@ -9,30 +9,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from medtest.cases import ID_PATTERN, SERIES_KINDS, SOURCE, UNCHANGED
+from medtest.cases import ID_PATTERN, SOURCE, UNCHANGED
 from medtest.errors import MedtestError, nearest_name
 from medtest.plugins import Family, PartInfo, parts
 from medtest.suite.altering import altering
 from medtest.suite.composed import with_composed
-from medtest.suite.draft import Draft, a_kind, settings_of
+from medtest.suite.draft import Draft, settings_of
 from medtest.suite.exclusion import PLAIN_NAME, BadListError, Exclusion, find_list, read_exclusion
 from medtest.suite.judging import gates_of, oracle_plan
 from medtest.suite.model import PartPlan, Prepare, Privacy, Suite
 from medtest.suite.safety import Key, short
 from medtest.suite.schema import ExcludeBlock, Head, PrepareBlock, PrivacyBlock, validate
+from medtest.tasks.base import Task, noun, task_of
 
 USES: Mapping[str, str] = {"seeds": "source", "relations": "relation", "systems": "use"}
 """The key that names the plug-in when the id differs."""
 NOTHING = "nothing"
 """What is found where a block that must name a part names none."""
-_HOW_TO_CHOOSE: Mapping[str, str] = {
-    "answer": (
-        "choose one with model=NAME: a preset that knows its server, or any server with "
-        "model=openai_compatible base_url=URL model_name=NAME"
-    )
-}
-"""How a system is chosen, by the kind of answer that the seeds expect."""
-
 _RESERVED = {"relations": (SOURCE, "overall", "overall_cells"), "seeds": ("all", "overall")}
 
 
@@ -94,7 +87,7 @@ def _plans(draft: Draft, family: Family, known: Mapping[str, PartInfo]) -> list[
         names, fix = list(known), f"name at least one under {family}:"
         if family == "systems":
             kind = _kind_named(draft)
-            names, fix = _that_answer(known, kind), _HOW_TO_CHOOSE.get(kind or "", "choose one with model=NAME")
+            names, fix = _that_answer(known, kind), Task.choose if kind is None else task_of(kind).choose
         allowed = ", ".join(names) or "none is installed"
         draft.wrong((family,), found=NOTHING, allowed=allowed, fix=fix, misfit=family == "systems")
     return plans
@@ -108,7 +101,7 @@ def _that_answer(known: Mapping[str, PartInfo], kind: str | None) -> list[str]:
             system = info.load()
         except MedtestError:
             continue  # another package's, which does not load: naming it says why
-        if kind is None or kind == system.output_kind or kind in system.other_kinds:
+        if kind is None or kind in system.tasks:
             names.append(name)
     return names
 
@@ -160,31 +153,39 @@ def _kind_named(draft: Draft) -> str | None:
         name = given.get("source", part_id) if isinstance(given, dict) else part_id
         info = parts("seeds").get(str(name))
         if info is not None:
-            return str(info.load().output_kind)
+            kind = str(info.load().task)
+            return kind if kind in parts("tasks") else None
     return None
 
 
 def _kinds_agree(draft: Draft, seeds: list[PartPlan], relations: list[PartPlan], systems: list[PartPlan]) -> str | None:
-    kinds = {plan.id: plan.info.load().output_kind for plan in seeds}
+    kinds = {plan.id: str(plan.info.load().task) for plan in seeds}
     if not kinds:
         return None
-    kind = next(iter(kinds.values()))
+    kind, known = next(iter(kinds.values())), parts("tasks")
+    if kind not in known:
+        fix = f"install the package that brings the task {kind}"
+        allowed, nearest = f"seeds for {', '.join(known)}", nearest_name(kind, known)
+        draft.wrong(
+            ("seeds", next(iter(kinds))), found=f"seeds for the task {kind}", allowed=allowed, nearest=nearest, fix=fix
+        )
+        return None
     for name, other in kinds.items():
         if other != kind:
             draft.wrong(
-                ("seeds", name), found=f"seeds that expect {a_kind(other)}", allowed=f"seeds that expect {a_kind(kind)}"
+                ("seeds", name), found=f"seeds that expect {noun(other)}", allowed=f"seeds that expect {noun(kind)}"
             )
     for plan in systems:
         system = plan.info.load()
-        if kind != system.output_kind and kind not in system.other_kinds:
-            found = f"a system that answers {a_kind(system.output_kind)}"
-            draft.wrong(("systems", plan.id), found=found, allowed=f"one that answers {a_kind(kind)}", misfit=True)
+        if kind not in system.tasks:
+            found = f"a system that answers {noun(system.tasks[0])}"
+            draft.wrong(("systems", plan.id), found=found, allowed=f"one that answers {noun(kind)}", misfit=True)
     for plan in relations:
-        meant = plan.info.load().output_kinds
-        if kind not in meant:
-            allowed = f"relations that suit {a_kind(kind)}"
+        meant = plan.info.load().takes
+        if not task_of(kind).fits(meant):
+            allowed = f"relations that suit {noun(kind)}"
             draft.wrong(("relations", plan.id), found=f"a relation for {', '.join(sorted(meant))}", allowed=allowed)
-    return str(kind)
+    return kind
 
 
 def _check_altering(draft: Draft, seeds: list[PartPlan], relations: list[PartPlan], allowed: tuple[str, ...]) -> None:
@@ -196,7 +197,7 @@ def _check_altering(draft: Draft, seeds: list[PartPlan], relations: list[PartPla
     told: set[str] = set()
     for plan in seeds:
         source = plan.info.load()
-        if source.output_kind != "label" or source.needs_root:
+        if source.needs_root or source.task not in parts("tasks") or not task_of(source.task).labels:
             continue
         classes = source(dataset=plan.id, settings=plan.settings, root=None, suite_seed=0).classes()
         if classes is None:
@@ -243,12 +244,12 @@ def _exclude(draft: Draft) -> Exclusion | None:
 def _prepare(draft: Draft, kind: str | None) -> PrepareBlock | None:
     """Return how images are prepared; series are taken as they are, and no other size goes with them."""
     given = draft.block("prepare")
-    series = kind in SERIES_KINDS
+    series = kind is not None and task_of(kind).series
     filled = {"size": "native", **given} if series else given
     block = validate(PrepareBlock, filled, at=("prepare",), origin=draft.origin, mistakes=draft.mistakes)
-    if block is not None and series and block.size != "native":
+    if block is not None and kind is not None and series and block.size != "native":
         draft.wrong(
-            ("prepare", "size"), found=block.size, allowed=f"native (seeds that expect {a_kind(kind)} keep their size)"
+            ("prepare", "size"), found=block.size, allowed=f"native (seeds that expect {noun(kind)} keep their size)"
         )
     if block is not None and block.resize is not None:
         _check_resize(draft, block, kind)
@@ -258,9 +259,9 @@ def _prepare(draft: Draft, kind: str | None) -> PrepareBlock | None:
 def _check_resize(draft: Draft, block: PrepareBlock, kind: str | None) -> None:
     """A crop needs a size below what the shorter side becomes, and seeds whose answer it leaves as it is."""
     key: Key = ("prepare", "resize")
-    if kind not in ("label", None):
+    if kind is not None and not task_of(kind).crops:
         allowed = "suites of labels alone (a crop would cut what a mask shows)"
-        draft.wrong(key, found=f"resize for seeds that expect {a_kind(kind)}", allowed=allowed)
+        draft.wrong(key, found=f"resize for seeds that expect {noun(kind)}", allowed=allowed)
     elif block.size == "native" or (block.resize is not None and block.resize < block.size):
         fix = "prepare.size is the side of the square that is cut out of the middle"
         draft.wrong(key, found=f"{block.resize} with size {block.size}", allowed="at least prepare.size", fix=fix)

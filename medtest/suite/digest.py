@@ -22,6 +22,7 @@ from medtest.seeds.base import SeedSource
 from medtest.suite.composed import counted_settings
 from medtest.suite.model import PartPlan, Suite
 from medtest.systems.base import System
+from medtest.tasks.base import Task
 
 DIGEST_LENGTH = 24
 """Hexadecimal digits of a digest: 96 bits, short enough for a folder's name."""
@@ -79,7 +80,7 @@ def run_digest(
         "system": {
             "class": digest_name(type(system), plan.info.target),
             "revision": type(system).revision,
-            "settings": {**_that_count(plan, suite.kind), **system.resolved()},
+            "settings": {**_that_count(plan, suite.task), **system.resolved()},
             "fingerprint": system.fingerprint(),
         },
     }
@@ -123,10 +124,10 @@ def _relation(plan: PartPlan, relation: Relation) -> Json:
     return entry
 
 
-def _that_count(plan: PartPlan, kind: str) -> dict[str, Any]:
+def _that_count(plan: PartPlan, task: Task) -> dict[str, Any]:
     """Leave out what changes no answer: marks in tables, and what speaks of labels where none are asked for."""
     fields = type(plan.settings).model_fields
     extras = {name: field.json_schema_extra for name, field in fields.items()}
     labels = {name for name, extra in extras.items() if isinstance(extra, dict) and extra.get("label_only")}
-    left_out = {"trained_on"} | (labels if kind != "label" else set())
+    left_out = {"trained_on"} | (labels if not task.labels else set())
     return {key: value for key, value in counted_settings(plan).items() if key not in left_out}

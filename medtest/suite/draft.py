@@ -131,8 +131,3 @@ def deep_merge(defaults: Mapping[Any, Any], given: Mapping[Any, Any]) -> dict[An
         else:
             merged[name] = value
     return merged
-
-
-def a_kind(kind: object) -> str:
-    """Return a kind of answer with its article: "a mask", "an image"."""
-    return f"{'an' if str(kind)[:1] in 'aeiou' else 'a'} {kind}"

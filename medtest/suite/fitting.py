@@ -8,7 +8,6 @@ from medtest.cases import Classes
 from medtest.errors import Mistake
 from medtest.seeds.base import SeedSource
 from medtest.systems.base import System
-from medtest.systems.label_border import classes_misfit
 
 
 def fitting_mistakes(sources: Sequence[SeedSource], systems: Mapping[str, System]) -> list[Mistake]:
@@ -57,4 +56,4 @@ def other_classes(system: System, count: int, asked: Classes) -> Mistake:
 
 def _misfit(source: SeedSource, system: System) -> str:
     asked = source.classes()
-    return "" if asked is None or system.kind != "label" else classes_misfit(system.classes, asked)
+    return "" if asked is None else system.task.misfit(system.classes, asked)

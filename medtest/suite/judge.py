@@ -32,7 +32,7 @@ def judge_of(block: JudgeBlock, suite: Suite | None, draft: Draft) -> Judge | No
             fix = f"say who reads too: {NAME}.use=gpt_4o"
             _wrong(draft, key, found=f"{NAME}.{key} without {NAME}.use", fix=fix)
         return None
-    if suite is not None and suite.kind != "answer":
+    if suite is not None and not suite.task.stream:
         allowed = "suites whose seeds ask questions"
         _wrong(draft, "use", found=f"suite={suite.name}, whose systems give no words", allowed=allowed)
         return None

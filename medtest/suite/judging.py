@@ -9,10 +9,11 @@ from medtest.cases import ID_PATTERN
 from medtest.errors import nearest_name
 from medtest.oracles import criteria
 from medtest.plugins import PartInfo, parts
-from medtest.suite.draft import Draft, a_kind, deep_merge, settings_of
+from medtest.suite.draft import Draft, deep_merge, settings_of
 from medtest.suite.model import Criterion, Gate, OraclePlan, PartPlan, Suite
 from medtest.suite.safety import Key
 from medtest.suite.schema import GateBlock, PrimaryBlock, ShownBlock, validate
+from medtest.tasks.base import noun, task_of
 
 _OTHER_SCORE: Mapping[str, tuple[str, str]] = {
     "label": ("a label changed or did not", "score: probability"),
@@ -36,10 +37,10 @@ def oracle_plan(draft: Draft, kind: str | None) -> OraclePlan | None:
     info = known[named] if named is not None else _oracle_for(kind, known)
     if info is None:
         if kind is not None:
-            draft.wrong(("oracles",), found=f"no oracle for {a_kind(kind)}", allowed=", ".join(known))
+            draft.wrong(("oracles",), found=f"no oracle for {noun(kind)}", allowed=", ".join(known))
         return None
-    if kind is not None and info.load().output_kind != kind:
-        draft.wrong(("oracles", "oracle"), found=info.name, allowed=f"an oracle that judges {a_kind(kind)}")
+    if kind is not None and info.load().task != kind:
+        draft.wrong(("oracles", "oracle"), found=info.name, allowed=f"an oracle that judges {noun(kind)}")
     defaults = dict(info.defaults)
     own = PartInfo(
         family="oracles",
@@ -92,7 +93,7 @@ def oracle_plan(draft: Draft, kind: str | None) -> OraclePlan | None:
 
 def oracle_of(draft: Draft, suite: Suite) -> OraclePlan | None:
     """Return the oracle that a draft describes for a suite's kind of seeds, or None with its mistakes filled."""
-    return oracle_plan(draft, str(suite.seeds[0].info.load().output_kind))
+    return oracle_plan(draft, suite.kind)
 
 
 def criterion_names(info: PartInfo) -> tuple[str, ...]:
@@ -106,7 +107,9 @@ def criterion_names(info: PartInfo) -> tuple[str, ...]:
 
 
 def _oracle_for(kind: str | None, known: Mapping[str, PartInfo]) -> PartInfo | None:
-    return next((info for info in known.values() if kind is None or info.load().output_kind == kind), None)
+    """Return the oracle of a task: the one that it names, else the first that judges it."""
+    own = None if kind is None else known.get(task_of(kind).oracle)
+    return own or next((info for info in known.values() if kind is None or info.load().task == kind), None)
 
 
 def _check_expectations(draft: Draft, settings: Any) -> None:

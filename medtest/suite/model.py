@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from medtest.cases import SERIES_KINDS, Address, FollowUp, PreparedSeed
+from medtest.cases import Address, FollowUp, PreparedSeed
 from medtest.oracles.base import Oracle
 from medtest.plugins import PartInfo
 from medtest.relations.base import Relation
@@ -15,6 +15,7 @@ from medtest.seeds.base import SeedSource
 from medtest.suite.exclusion import Exclusion
 from medtest.systems.asking import BudgetLimits
 from medtest.systems.base import System
+from medtest.tasks.base import Task, task_of
 
 Against = Literal["truth", "source", "input"]
 
@@ -140,13 +141,18 @@ class Suite:
         for plan in self.systems:
             system = systems[plan.id]
             system.kind, system.shown = self.kind, plan.shown
-            system.squared = self.prepare.size is not None and self.kind not in SERIES_KINDS
+            system.squared = self.prepare.size is not None and not self.task.series
         return systems
 
     @property
     def kind(self) -> str:
-        """The kind of answer that the seeds expect."""
-        return str(self.seeds[0].info.load().output_kind)
+        """Name of the task that the seeds are for."""
+        return str(self.seeds[0].info.load().task)
+
+    @property
+    def task(self) -> Task:
+        """The task that the seeds are for."""
+        return task_of(self.kind)
 
     def build_oracle(self) -> Oracle:
         """Make the oracle."""

@@ -16,7 +16,7 @@ from medtest.suite.fitting import fitting_mistakes
 from medtest.suite.model import Invocation, Suite
 from medtest.suite.plan import Plan, is_chosen
 from medtest.suite.selection import check_selection, nothing_chosen
-from medtest.systems.asking import Asking, AskingSystem, Quote
+from medtest.systems.asking import Asking, Quote, draws_calls
 from medtest.systems.base import System
 
 DEFAULT_MS = 30.0
@@ -175,7 +175,7 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
             notice=system.notice(),
             ms_per_case=timings.get(system.record_name, DEFAULT_MS),
             timed=system.record_name in timings,
-            asked=isinstance(system, AskingSystem),
+            asked=draws_calls(system),
             quote=quotes.get(name),
         )
         for name, system in systems_of_suite.items()
@@ -201,7 +201,7 @@ def _quotes(
 
     One image of each data set stands for all of it; calls whose answers an earlier run kept are not taken off.
     """
-    asking = {name: system for name, system in systems.items() if isinstance(system, AskingSystem)}
+    asking = {name: system for name, system in systems.items() if draws_calls(system)}
     if not asking:
         return {}
     calls = [call for source in sources for call in _example_calls(suite, source, asked)]

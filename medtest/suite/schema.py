@@ -279,16 +279,16 @@ def _found(value: object) -> str:
 
 
 def _allowed(detail: ErrorDetails) -> str:
-    kind, context = detail["type"], detail.get("ctx", {})
-    if kind in _BOUNDS:
-        name, text = _BOUNDS[kind]
+    error, context = detail["type"], detail.get("ctx", {})
+    if error in _BOUNDS:
+        name, text = _BOUNDS[error]
         bound = context.get(name, "?")
         return _PLAIN_PATTERNS.get(str(bound), text.format(bound))
-    if kind in ("literal_error", "enum"):
+    if error in ("literal_error", "enum"):
         names = str(context.get("expected", "")).replace("'", "").replace(" or ", ", ").split(", ")
         return ", ".join(dict.fromkeys(names))  # 1 and "1" are one to people
-    if kind in _ALLOWED:
-        return _ALLOWED[kind]
+    if error in _ALLOWED:
+        return _ALLOWED[error]
     return str(detail["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
 
 

@@ -37,9 +37,9 @@ def selection_of(only: Any, values: Mapping[str, Any], mistakes: list[Mistake]) 
     sets = [str(name) for name in values["seeds"]] if isinstance(values.get("seeds"), dict) else []
     found: dict[str, set[Any]] = {name: set() for name in _ONLY.values()}
     for item in given:
-        kind, colon, value = item.strip().partition(":")
-        kind, value = kind.strip(), value.strip()
-        if kind not in _ONLY or not colon or not value:
+        word, colon, value = item.strip().partition(":")
+        word, value = word.strip(), value.strip()
+        if word not in _ONLY or not colon or not value:
             near = _meant(item.strip(), ids, sets)
             mistakes.append(
                 Mistake(
@@ -51,7 +51,7 @@ def selection_of(only: Any, values: Mapping[str, Any], mistakes: list[Mistake]) 
                     fix="" if near else f"an image is chosen with seed:{short(item, 40)}",
                 )
             )
-        elif kind == "severity":
+        elif word == "severity":
             if value.isdecimal() and int(value) <= _HIGHEST:
                 found["severities"].add(int(value))
             else:
@@ -59,7 +59,7 @@ def selection_of(only: Any, values: Mapping[str, Any], mistakes: list[Mistake]) 
                     Mistake(where="command line", key="only", found=short(item), allowed="severity:0 to severity:5")
                 )
         else:
-            found[_ONLY[kind]].add(value)
+            found[_ONLY[word]].add(value)
     for name in sorted(found["relations"] - set(ids)):
         mistakes.append(
             Mistake(

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, TypeGuard
 
 from medtest.cases import Address, AnswerOutput, Ask, Image
 from medtest.errors import MedtestError
@@ -105,7 +105,8 @@ class AskingSystem(System):
             a table with a real one.
     """
 
-    output_kind = "answer"
+    tasks: ClassVar[tuple[str, ...]] = ("answer",)
+    draws_calls: ClassVar[bool] = True
     own_limits: ClassVar[bool] = False
     silent_seconds: float = 3600.0
     simulated: ClassVar[bool] = False
@@ -180,3 +181,8 @@ class AskingSystem(System):
             MedtestError: Always.
         """
         raise MedtestError(f"{self.record_name} answers questions; it needs seeds that ask some")
+
+
+def draws_calls(system: System) -> TypeGuard[AskingSystem]:
+    """Say whether a system draws its calls from a stream, and is not handed batches."""
+    return type(system).draws_calls

@@ -17,7 +17,8 @@ from pydantic import Field
 
 from medtest.cases import Address, Classes, Image, ImageSpec, Json
 from medtest.errors import Mistake
-from medtest.plugins import Part, PartSettings
+from medtest.plugins import Part, PartSettings, renamed
+from medtest.tasks.base import Task, task_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class LabelAnswer:
     """What a classifier answers that also segments.
 
     Attributes:
-        scores: As the answer of a classifier without a mask, see :mod:`medtest.systems.label_border`.
+        scores: As the answer of a classifier without a mask, see :mod:`medtest.tasks.classify.border`.
         mask: As the answer of a segmenter, see :mod:`medtest.systems.border`; None where there is none.
     """
 
@@ -42,7 +43,7 @@ class LabelAnswer:
 
 RawAnswer: TypeAlias = "NDArray[Any] | LabelAnswer | Missing | int | str | list[str] | list[int] | dict[str, float]"
 """For segmentation: h×w, bool (a mask) or float (probability in [0, 1]) or uint8 (probability × 255), of any size.
-For series see :mod:`medtest.systems.series_border`, for labels :mod:`medtest.systems.label_border`."""
+For series see :mod:`medtest.tasks.series_border`, for labels :mod:`medtest.tasks.classify.border`."""
 
 ANSWER_FORMS: tuple[str, ...] = ("probabilities", "logits", "labels")
 """What a classifier's answers may be."""
@@ -70,12 +71,14 @@ class System(Part, ABC):
         settings: An instance of the class's ``Settings``.
 
     Attributes:
-        output_kind: What it answers ("mask", "image", "region", "label").
-        other_kinds: What else it can answer, where the answer's form is the user's to choose (a function, a folder).
-        kind: What this one is asked for: ``output_kind``, or one of ``other_kinds`` as the suite's seeds need it.
+        tasks: Names of the tasks that it can do, its usual one first; several where the answer's form is the user's to
+            choose (a function, a folder).
+        kind: Name of the task that it is asked for, one of ``tasks`` as the suite's seeds need it.
         squared: Whether the suite has prepared images to a square, which is then what every system sees.
         needs_device: Whether ``device=`` matters to it.
         in_process: Whether it is an object of the calling program, which no other process can have.
+        draws_calls: Whether it draws calls from a stream and answers in any order
+            (:class:`medtest.systems.asking.AskingSystem`); others are handed batches.
         shown: What it is called in records where the user named it, or brought it; "" for its own name.
         classes: Of kind ``label``: what its scores stand for, in their order; None where they are the seeds' classes in
             the seeds' order.
@@ -85,17 +88,32 @@ class System(Part, ABC):
     classes: Classes | None = None
     answer_form: str = "probabilities"
     Settings: ClassVar[type[SystemSettings]] = SystemSettings
-    output_kind: ClassVar[str] = "mask"
-    other_kinds: ClassVar[frozenset[str]] = frozenset()
+    tasks: ClassVar[tuple[str, ...]] = ("mask",)
     needs_device: ClassVar[bool] = False
     in_process: ClassVar[bool] = False
+    draws_calls: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **others: Any) -> None:
+        super().__init_subclass__(**others)
+        usual, more = cls.tasks[0], cls.tasks[1:]
+        if renamed(cls, "output_kind", "tasks"):
+            usual = str(vars(cls)["output_kind"])
+        if renamed(cls, "other_kinds", "tasks"):
+            more = tuple(sorted(vars(cls)["other_kinds"]))
+        if "tasks" not in vars(cls):
+            cls.tasks = (usual, *(name for name in more if name != usual))
 
     def __init__(self, name: str, settings: Any) -> None:
         self.name = name
         self.settings = settings
-        self.kind: str = type(self).output_kind
+        self.kind: str = type(self).tasks[0]
         self.squared = False
         self.shown = ""
+
+    @property
+    def task(self) -> Task:
+        """What it is asked for, as an object."""
+        return task_of(self.kind)
 
     @property
     def record_name(self) -> str:
@@ -148,7 +166,7 @@ class System(Part, ABC):
             addresses: The cases' addresses, for systems that answer from files. A network must not look at them.
 
         Returns:
-            One answer per image (a map, or what :mod:`medtest.systems.label_border` takes where labels are asked for).
+            One answer per image (a map, or what :mod:`medtest.tasks.classify.border` takes where labels are asked for).
             An exception makes every case of the batch an ERROR, retried one by one once.
         """
 

@@ -20,8 +20,7 @@ from medtest.systems.base import RawAnswer
 class Control(Algorithm):
     """Base of both: nothing to load, any image of any kind."""
 
-    output_kind: ClassVar[str] = "image"
-    other_kinds: ClassVar[frozenset[str]] = frozenset({"region"})
+    tasks: ClassVar[tuple[str, ...]] = ("image", "region")
 
     def fingerprint(self) -> dict[str, Json]:
         """Return what is expected: the answers differ by that."""
@@ -37,7 +36,7 @@ class Identity(Control):
         self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
     ) -> Sequence[RawAnswer]:
         """Return the images themselves."""
-        if self.kind == "region":
+        if self.task.masks:
             return [_bright(image, spec) for image, spec in zip(images, specs, strict=True)]
         return list(images)
 
@@ -51,7 +50,7 @@ class Constant(Control):
         self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
     ) -> Sequence[RawAnswer]:
         """Return the same for every image."""
-        if self.kind == "region":
+        if self.task.masks:
             return [np.zeros(spec.spatial(image.shape), np.bool_) for image, spec in zip(images, specs, strict=True)]
         return [
             np.full(image.shape, (spec.low + spec.high) / 2, np.float32)

@@ -13,12 +13,12 @@ import numpy as np
 from medtest.cases import Address, Effect, FollowUp, Image, Json, Params, PreparedSeed, Seed, SeedRef
 from medtest.errors import NotApplicable
 from medtest.followups import StoreReport, make_followups
-from medtest.oracles.masks import Masks
 from medtest.plugins import PartInfo, PartSettings
 from medtest.relations.base import Relation, RelationSettings
 from medtest.seeds.base import SeedSource
 from medtest.suite.model import Criterion, Invocation, OraclePlan, PartPlan, Prepare, Privacy, Suite
 from medtest.systems.base import RawAnswer, System, SystemSettings
+from medtest.tasks.segment.oracle import Masks
 
 
 class SquareSettings(PartSettings):
@@ -190,7 +190,7 @@ def make_suite(
         oracle=OraclePlan(
             part=PartPlan(
                 id="masks",
-                info=PartInfo(family="oracles", name="masks", target="medtest.oracles.masks:Masks"),
+                info=PartInfo(family="oracles", name="masks", target="medtest.tasks.segment.oracle:Masks"),
                 settings=Masks.Settings(),
             ),
             primary=Criterion(),

@@ -14,10 +14,10 @@ from shipped_relations import effects_of
 from medtest.cases import Address, AnswerOutput, Ask, Effect, Json, Verdict
 from medtest.oracles import criteria
 from medtest.oracles.answer_reading import clean
-from medtest.oracles.answers import MOST_WORDS, WHY, Answers
 from medtest.oracles.criteria import Against
 from medtest.suite.model import Criterion
 from medtest.systems.answering.shapes import said
+from medtest.tasks.ask.oracle import MOST_WORDS, WHY, Answers
 from medtest.vqa.questions import question_of
 
 

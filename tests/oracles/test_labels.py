@@ -12,9 +12,9 @@ from hypothesis.extra import numpy as hnp
 
 from medtest.cases import Classes, Effect, LabelOutput, MaskOutput, PreparedSeed, SeedRef, Verdict
 from medtest.oracles import criteria
-from medtest.oracles.labels import Labels
-from medtest.oracles.masks import overlap
 from medtest.suite.model import Criterion
+from medtest.tasks.classify.oracle import Labels
+from medtest.tasks.segment.oracle import overlap
 
 THREE = Classes(names=("normal", "vascular", "inflammatory"))
 MANY = Classes(names=("mass", "nodule", "edema", "hernia"), multi=True)

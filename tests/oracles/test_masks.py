@@ -10,9 +10,10 @@ from hypothesis.extra import numpy as hnp
 from scipy import ndimage
 
 from medtest.cases import Effect, MaskOutput, PreparedSeed, SeedRef, Verdict
-from medtest.oracles.masks import HIT_FRACTION, REGION_FRACTION, Masks, mean_over_thresholds, move_mask, overlap
+from medtest.oracles.moves import move_mask
 from medtest.plugins import part
 from medtest.suite.model import Criterion
+from medtest.tasks.segment.oracle import HIT_FRACTION, REGION_FRACTION, Masks, mean_over_thresholds, overlap
 
 masks = hnp.arrays(bool, st.tuples(st.integers(1, 24), st.integers(1, 24)))
 
@@ -162,7 +163,7 @@ def test_verdict_is_that_of_the_primary_criterion():
 
 @pytest.mark.parametrize("shape", [(7, 5), (128, 64), (129, 300), (400, 513)])
 def test_levels_are_counted_as_one_by_one(shape: tuple[int, int]) -> None:
-    from medtest.oracles.masks import _box, _histogram, _histogram_inside
+    from medtest.tasks.segment.oracle import _box, _histogram, _histogram_inside
 
     rng = np.random.default_rng(3)
     for density in (0.0, 0.001, 0.3, 1.0):

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from skimage.metrics import peak_signal_noise_ratio, structural_similarity
 
 from medtest.cases import Effect, ImageOutput, ImageSpec, MaskOutput, PreparedSeed, RegionOutput, Seed, SeedRef, Verdict
-from medtest.oracles.masks import Masks
-from medtest.oracles.quality import PSNR_LIMIT, Quality, SeriesSettings, psnr, ssim
-from medtest.oracles.regions import Regions, overlap
 from medtest.preparation import prepare
 from medtest.suite.model import Criterion
+from medtest.tasks.region.oracle import Regions, overlap
+from medtest.tasks.restore.oracle import PSNR_LIMIT, Quality, SeriesSettings, psnr, ssim
+from medtest.tasks.segment.oracle import Masks
 
 SPECS = [
     (ImageSpec(axes="yx"), (40, 52)),

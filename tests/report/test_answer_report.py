@@ -250,7 +250,7 @@ def test_a_replay_shows_recorded_words_and_asks_nobody(ran: Any) -> None:
     assert case.items == ("text",)
     row = records(outcome).set_index(["seed_id", "item", "relation"]).loc[("patient-0002", "text", "dim")]
     assert case.followup_sha256 == row.followup_sha256
-    found = recorded(home, suite.name, case.address, case.shown_id, case.items)
+    found = recorded(home, suite.name, suite.task, case.address, case.shown_id, case.items)
     assert [one.system for one in found] == ["sim-simulated", "teller"]
     assert row.answer in dict(found[1].words)["follow-up"]
     whole = replay_case(suite, invocation, "blobs/patient-0002/dim_s3_f0_r0")
@@ -258,8 +258,8 @@ def test_a_replay_shows_recorded_words_and_asks_nobody(ran: Any) -> None:
     with pytest.raises(UserMistakes, match=r"(?s)question \"txet\".*text"):
         replay_case(suite, invocation, "blobs/patient-0002/dim_s3_f0_r0/txet")
     nothing = Address(dataset="blobs", seed_id="patient-0002", relation="dim", severity=5)
-    assert recorded(home, suite.name, nothing, case.shown_id, case.items) == []
-    assert recorded(home / "elsewhere", suite.name, case.address, case.shown_id, case.items) == []
+    assert recorded(home, suite.name, suite.task, nothing, case.shown_id, case.items) == []
+    assert recorded(home / "elsewhere", suite.name, suite.task, case.address, case.shown_id, case.items) == []
 
 
 def test_hashed_ids_and_no_images(tmp_path: Path) -> None:
@@ -270,7 +270,7 @@ def test_hashed_ids_and_no_images(tmp_path: Path) -> None:
     assert "patient-0001" not in text
     assert "data:image" not in text
     case = replay_case(suite, Invocation(home=tmp_path, quiet=True), "blobs/patient-0001/dim_s3_f0_r0/text")
-    assert len(recorded(tmp_path, suite.name, case.address, case.shown_id, case.items)) == 2
+    assert len(recorded(tmp_path, suite.name, suite.task, case.address, case.shown_id, case.items)) == 2
 
 
 def test_judging_by_the_truth_is_another_view(tmp_path: Path) -> None:

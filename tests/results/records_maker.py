@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from medtest import records as contract
 from medtest.oracles import criteria
-from medtest.oracles.masks import Masks
+from medtest.tasks.segment.oracle import Masks
 
 RELATIONS = {
     "unchanged": ("floor", 0.0),

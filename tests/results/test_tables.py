@@ -13,12 +13,12 @@ from records_maker import RELATIONS, make_records, write_records
 
 from medtest import records as contract
 from medtest.errors import OutputProblem
-from medtest.oracles.masks import Masks
 from medtest.results import curves, factors, gates
 from medtest.results.records_io import Records, read_table
 from medtest.results.tables import make_tables, worst_table
 from medtest.results.wanted import Wanted
 from medtest.suite.model import Criterion, Gate
+from medtest.tasks.segment.oracle import Masks
 
 PRIMARY = Criterion(score="dice", threshold=0.25, against="truth")
 

@@ -20,7 +20,7 @@ class Words(Oracle):
     """FAIL where the words differ from those said of the source; states and costs are kept."""
 
     Settings = PartSettings
-    output_kind = "answer"
+    task = "answer"
     scores = ("same",)
     self_scores = ("same",)
     texts = ("said", "state")

@@ -11,12 +11,12 @@ import numpy as np
 from runner_parts import Dim, plan_of
 
 from medtest.cases import Address, Classes, FollowUp, Image, Json, Params, PreparedSeed, Seed, SeedRef
-from medtest.oracles.labels import Labels
 from medtest.plugins import PartSettings
 from medtest.relations.base import Relation, RelationSettings
 from medtest.seeds.base import SeedSource
 from medtest.suite.model import Criterion, OraclePlan, Prepare, Privacy, Suite
 from medtest.systems.base import LabelAnswer, Missing, RawAnswer, System, SystemSettings
+from medtest.tasks.classify.oracle import Labels
 
 SHADES = Classes(names=("dark", "middle", "bright"))
 FINDINGS = Classes(names=("red", "green", "blue"), multi=True)
@@ -37,7 +37,7 @@ class Shades(SeedSource):
     """Noise of a mean level: its class. With ``multi`` each colour may be bright or not: the findings."""
 
     Settings = ShadeSettings
-    output_kind: ClassVar[str] = "label"
+    task: ClassVar[str] = "label"
     phantom: ClassVar[bool] = True
 
     def classes(self) -> Classes:
@@ -124,7 +124,7 @@ class Meter(System):
     """Says which level an image has, by its mean; of colours whether each is bright."""
 
     Settings = MeterSettings
-    output_kind: ClassVar[str] = "label"
+    tasks: ClassVar[tuple[str, ...]] = ("label",)
 
     def __init__(self, name: str, settings: Any) -> None:
         super().__init__(name, settings)

@@ -36,7 +36,7 @@ class Questions(Blobs):
     """Blobs of which three things are asked; of every second one only two where ``ragged``."""
 
     Settings = QuestionSettings
-    output_kind = "answer"
+    task = "answer"
 
     def refs(self) -> Sequence[SeedRef]:
         found = super().refs()
@@ -181,7 +181,7 @@ class SameNumber(Oracle):
     """FAIL where the number differs from the source's by more than 20."""
 
     Settings = PartSettings
-    output_kind = "answer"
+    task = "answer"
     scores = ("number",)
     self_scores = ("number",)
     texts = ("question", "said")

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from medtest.cases import Address, FollowUp, Image, Json, Params, PreparedSeed, Seed, SeedRef
 from medtest.errors import NotApplicable
-from medtest.oracles.masks import Masks
 from medtest.plugins import PartInfo, PartSettings
 from medtest.relations.base import Relation, RelationSettings
 from medtest.seeds.base import SeedSource
 from medtest.suite.model import Criterion, OraclePlan, PartPlan, Prepare, Privacy, Suite
 from medtest.systems.base import Missing, RawAnswer, System, SystemSettings
+from medtest.tasks.segment.oracle import Masks
 
 
 class BlobSettings(PartSettings):

@@ -12,10 +12,10 @@ from answer_parts import Instrument, Tint, answer_suite
 from runner_helpers import assert_equal_records, go, records
 from runner_parts import Dim
 
-from medtest.oracles.answers import Answers
 from medtest.report.finish import finish
 from medtest.suite.digest import oracle_digest
 from medtest.suite.model import Invocation, Suite
+from medtest.tasks.ask.oracle import Answers
 
 OTHER = {
     "expectations": {

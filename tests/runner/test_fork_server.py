@@ -140,7 +140,7 @@ def test_a_worker_begins_with_what_another_came_to_load(own_servers: None, tmp_p
 def test_a_run_tells_what_its_workers_loaded_and_nothing_of_the_users(own_servers: None, tmp_path: Path) -> None:
     go(make_suite(seeds=1), tmp_path)
     (server,) = processes._servers.values()
-    assert "medtest.oracles.masks" in server._modules
+    assert "medtest.tasks.segment.oracle" in server._modules
     assert not any(name.startswith(("runner_parts", "tests")) for name in server._modules)
 
 

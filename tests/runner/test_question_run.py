@@ -258,7 +258,7 @@ def test_a_plan_counts_questions(tmp_path: Path) -> None:
     assert found.sources == 10
     assert found.follow_ups == 10 * 5
     assert found.systems[0].quote is None
-    assert Meter.output_kind == "answer"
+    assert Meter.tasks == ("answer",)
 
 
 def test_strips_are_drawn_again_without_asking(tmp_path: Path) -> None:

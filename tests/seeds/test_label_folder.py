@@ -35,7 +35,7 @@ def test_class_folders_give_their_classes(tmp_path):
     assert seed.image.shape == (24, 32, 3)
     assert number_of(seed) == 3
     assert seed.expected is None
-    assert seeds.output_kind == "label"
+    assert seeds.task == "label"
     assert seeds.needs_root
 
 

@@ -29,7 +29,7 @@ def test_found_by_name_with_its_defaults() -> None:
     assert set(info.defaults) == set(PhantomSettings.model_fields)
     assert chosen.phantom
     assert not chosen.needs_root
-    assert chosen.output_kind == "mask"
+    assert chosen.task == "mask"
 
 
 def test_refs() -> None:

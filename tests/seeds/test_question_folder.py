@@ -65,7 +65,7 @@ def test_the_contests_layout(tmp_path: Path) -> None:
     assert seed.asks[0].text == "How many instruments are in the image?"
     assert prepare(seed, size=16).asks == seed.asks
     assert seeds.problems() == () == seeds.notices()
-    assert (seeds.output_kind, seeds.needs_root) == ("answer", True)
+    assert (seeds.task, seeds.needs_root) == ("answer", True)
 
 
 def test_kvasir_vqa_has_a_row_an_answer(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_pictures_are_seeds_with_the_18_questions_in_the_order_of_the_slides() -
         assert (seed.image == made.image).all()
         assert seed.expected is not None
         assert (np.asarray(seed.expected) == made.mask).all()
-        assert (seed.kind, seed.together, source.phantom, source.output_kind) == ("answer", False, True, "answer")
+        assert (seed.kind, seed.together, source.phantom, source.task) == ("answer", False, True, "answer")
         for ask in seed.asks:
             official = by_name(ask.item)
             assert official is not None

@@ -8,10 +8,10 @@ import pytest
 
 from medtest.cli.plan_view import _criterion
 from medtest.errors import UserMistakes
-from medtest.oracles.answers import Answers
 from medtest.suite.compose import load, load_suite
 from medtest.suite.model import Invocation
 from medtest.suite.outline import outline
+from medtest.tasks.ask.oracle import Answers
 from medtest.vqa.questions import by_name
 
 

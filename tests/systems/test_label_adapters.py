@@ -14,7 +14,7 @@ from medtest.cases import Address, Classes
 from medtest.errors import BadOutput, MedtestError
 from medtest.plugins import part
 from medtest.systems.base import Missing, System
-from medtest.systems.label_border import check_label
+from medtest.tasks.classify.border import check_label
 
 NAMES = ("normal", "vascular", "inflammatory")
 THREE = Classes(names=NAMES)

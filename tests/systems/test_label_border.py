@@ -13,7 +13,7 @@ from medtest.cases import Classes
 from medtest.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
 from medtest.errors import BadOutput
 from medtest.systems.base import LabelAnswer
-from medtest.systems.label_border import check_label, classes_misfit
+from medtest.tasks.classify.border import check_label, classes_misfit
 
 THREE = Classes(names=("normal", "vascular", "inflammatory"))
 TURNED = Classes(names=("inflammatory", "normal", "vascular"))

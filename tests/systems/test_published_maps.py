@@ -15,7 +15,7 @@ import cv2
 import numpy as np
 import pytest
 
-from medtest.oracles.masks import mean_over_thresholds
+from medtest.tasks.segment.oracle import mean_over_thresholds
 
 ROOT = Path(__file__).parents[2]
 SHARED = Path(os.environ.get("MEDTEST_SHARED", ROOT.parent / "shared"))

@@ -171,7 +171,7 @@ def test_sanets_correction_keeps_every_sign_and_stands_maps_of_one_sign() -> Non
 
 def test_ssformers_mean_over_thresholds_is_its_scripts_number() -> None:
     """(255 · Dice + Dice of the whole image) / 256, since the map is one of zeros and ones."""
-    from medtest.oracles.masks import mean_over_thresholds
+    from medtest.tasks.segment.oracle import mean_over_thresholds
 
     system = _system("ssformer", protocol="official")
     got = system._probability(torch.tensor(LOGITS[None], dtype=torch.float32), (8, 12))

@@ -24,7 +24,7 @@ AT = Address(dataset="d", seed_id="s", relation="noise", severity=2)
 def system_of(name: str, **settings: Any) -> System:
     info = parts("systems")[name]
     made = info.load()
-    kind = settings.pop("kind", made.output_kind)
+    kind = settings.pop("kind", made.tasks[0])
     system: System = made(name, made.Settings(**{**info.defaults, **settings}))
     system.kind = kind
     return system

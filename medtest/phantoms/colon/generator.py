@@ -130,7 +130,7 @@ def _polyp_weights(negatives: float | None) -> tuple[float, ...]:
 def _draw_kind(rng: np.random.Generator, frame: str | Sequence[str] | None) -> str:
     """Draw one of the wished kinds of frame; always one number from the stream."""
     wished = FRAME_KINDS if frame is None else (frame,) if isinstance(frame, str) else tuple(frame)
-    unknown = [kind for kind in wished if kind not in FRAME_KINDS]
+    unknown = [name for name in wished if name not in FRAME_KINDS]
     if unknown or not wished:
         raise ValueError(f"unknown frame {', '.join(map(repr, unknown))}; any of {', '.join(FRAME_KINDS)}")
     kinds = [kind for kind in FRAME_WEIGHTS if kind in wished]

@@ -45,7 +45,7 @@ class CallableSystem(System):
     """A function, or a class without required arguments whose instances are called.
 
     It is called with one uint8 RGB image, H×W×3 (a copy of its own), or with a batch of them, and gives what
-    :mod:`medtest.systems.border` describes; where labels are asked for, what :mod:`medtest.systems.label_border` does
+    :mod:`medtest.systems.border` describes; where labels are asked for, what :mod:`medtest.tasks.classify.border` does
     (see ``gives`` and ``classes``). A class is made once per worker, which is the place to load weights; if its
     ``__init__`` takes ``device``, it gets ``"cpu"`` or ``"cuda:N"``. What it raises becomes the ERROR of that case; a
     call that never returns is stopped by the runner's time limit. In a series it gets the image as it is (grey, 16 bit,
@@ -56,7 +56,7 @@ class CallableSystem(System):
 
     digest_name: ClassVar[str] = "medtest.systems.adapters.callable:CallableSystem"
     Settings = CallableSettings
-    other_kinds: ClassVar[frozenset[str]] = frozenset({"image", "region", "label"})
+    tasks: ClassVar[tuple[str, ...]] = ("mask", "image", "label", "region")
     needs_device = True
 
     def __init__(self, name: str, settings: Any) -> None:

@@ -57,8 +57,7 @@ class Command(System):
 
     digest_name: ClassVar[str] = "medtest.systems.adapters.command:Command"
     Settings: ClassVar[type[SystemSettings]] = CommandSettings
-    output_kind: ClassVar[str] = "image"
-    other_kinds: ClassVar[frozenset[str]] = frozenset({"region"})
+    tasks: ClassVar[tuple[str, ...]] = ("image", "region")
 
     def check(self) -> Sequence[Mistake]:
         """Return what is wrong with the command, without running it."""
@@ -114,7 +113,7 @@ class Command(System):
             if not wanted.is_file():
                 raise BadOutput("the tool ended well and wrote no output")
             most = int(self.settings.max_megabytes * 1e6)
-            region = self.kind == "region"
+            region = self.task.masks
             return read_image(wanted, spec, max_bytes=most, max_values=4 * image.size, region=region)
 
     def _run(self, words: list[str], folder: Path, given: Path) -> None:

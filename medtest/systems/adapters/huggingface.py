@@ -17,7 +17,7 @@ from medtest.systems.adapters.huggingface_folder import (
     offline,
     weights_of,
 )
-from medtest.systems.adapters.huggingface_labels import crops_images, kind_mistakes, label_inputs, names_in
+from medtest.systems.adapters.huggingface_labels import crops_images, label_inputs, names_in, other_mistakes
 from medtest.systems.adapters.image_classifier import checked
 from medtest.systems.adapters.label_names import LabelSettings, Naming, naming
 from medtest.systems.adapters.lesion import NetworkSettings, checked_scores
@@ -69,7 +69,7 @@ class HuggingFace(TorchNetwork):
     """
 
     digest_name: ClassVar[str] = "medtest.systems.adapters.huggingface:HuggingFace"
-    other_kinds: ClassVar[frozenset[str]] = frozenset({"label"})
+    tasks: ClassVar[tuple[str, ...]] = ("mask", "label")
     Settings: ClassVar[type[HuggingFaceSettings]] = HuggingFaceSettings
 
     def __init__(self, name: str, settings: Any) -> None:
@@ -89,7 +89,7 @@ class HuggingFace(TorchNetwork):
     @property
     def classes(self) -> Classes | None:  # type: ignore[override]
         """What a classifier's answers stand for; None for the seeds' classes in their order."""
-        found = self.naming if self.kind == "label" else None
+        found = self.naming if self.task.labels else None
         return None if found is None else found.classes
 
     @property
@@ -102,7 +102,7 @@ class HuggingFace(TorchNetwork):
     def _crops(self) -> bool:
         """Whether the folder's image processor crops images of which labels are asked."""
         wanted = self.settings
-        return self.kind == "label" and wanted.size is None and crops_images(user_path(wanted.path))
+        return self.task.labels and wanted.size is None and crops_images(user_path(wanted.path))
 
     @property
     def input(self) -> Literal["official", "as_is"]:
@@ -116,7 +116,7 @@ class HuggingFace(TorchNetwork):
 
     def check(self) -> Sequence[Mistake]:
         """Return what is wrong with the folder and with settings of the other kind of answer."""
-        return [*self._folder_mistakes(), *kind_mistakes(self.settings, self.kind, where=self.name)]
+        return [*self._folder_mistakes(), *other_mistakes(self.settings, labels=self.task.labels, where=self.name)]
 
     def _folder_mistakes(self) -> list[Mistake]:
         where, typed = self.name, self.settings.path
@@ -183,7 +183,7 @@ class HuggingFace(TorchNetwork):
             self._processor = self._image_processor(folder)
             network: nn.Module = self._load_network(folder)
         config: Any = network.config
-        if self.kind == "label":
+        if self.task.labels:
             found, count = self.naming, int(config.num_labels)
             if found is not None and len(found.own) != count:
                 raise MedtestError(f"{self.name}: this network has {count} classes, and {len(found.own)} are named")
@@ -199,7 +199,7 @@ class HuggingFace(TorchNetwork):
         from transformers.models.auto import modeling_auto
 
         common: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-        labels = self.kind == "label"
+        labels = self.task.labels
         makers: dict[str, Any] = (
             dict.fromkeys(
                 modeling_auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES, transformers.AutoModelForImageClassification
@@ -284,7 +284,7 @@ class HuggingFace(TorchNetwork):
 
     def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
         """Return one map per image, or one score per class and image where labels are asked."""
-        if self.kind != "label":
+        if not self.task.labels:
             return super().predict(images, addresses)
         import torch
 

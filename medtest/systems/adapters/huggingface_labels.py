@@ -31,9 +31,9 @@ def names_in(folder: Path) -> tuple[tuple[str, ...] | None, bool]:
     return real_names(given if isinstance(given, dict) else None), config.get("problem_type") == MANY
 
 
-def kind_mistakes(settings: Any, kind: str, *, where: str) -> list[Mistake]:
+def other_mistakes(settings: Any, *, labels: bool, where: str) -> list[Mistake]:
     """Return settings that belong to the other kind of answer, and what is wrong with names of classes."""
-    if kind == "label":
+    if labels:
         other = [key for key in ("lesion", "threshold") if getattr(settings, key) is not None]
         other += ["activation"] if settings.activation != "auto" else []
         names, _ = names_in(user_path(settings.path)) if settings.path else (None, False)
@@ -42,7 +42,7 @@ def kind_mistakes(settings: Any, kind: str, *, where: str) -> list[Mistake]:
         other = [key for key in ("classes", "multi") if getattr(settings, key) is not None]
         other += ["labels"] if settings.labels else []
         found = []
-    wanted, beside = ("labels", "masks") if kind == "label" else ("masks", "labels")
+    wanted, beside = ("labels", "masks") if labels else ("masks", "labels")
     what = f"a setting for {beside}, and the suite's seeds expect {wanted}"
     return [*found, *(Mistake(where=where, key=key, found=what, fix="leave it out") for key in other)]
 

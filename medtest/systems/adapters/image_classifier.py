@@ -85,7 +85,7 @@ class ImageClassifier(System):
     """
 
     Settings: ClassVar[type[ImageClassifierSettings]] = ImageClassifierSettings
-    output_kind = "label"
+    tasks: ClassVar[tuple[str, ...]] = ("label",)
     needs_device = True
     library: ClassVar[tuple[str, str]] = ("", "")
 

@@ -40,7 +40,7 @@ class Onnx(System):
 
     digest_name: ClassVar[str] = "medtest.systems.adapters.onnx:Onnx"
     Settings = OnnxSettings
-    other_kinds: ClassVar[frozenset[str]] = frozenset({"image", "label"})
+    tasks: ClassVar[tuple[str, ...]] = ("mask", "image", "label")
     needs_device = True
 
     def __init__(self, name: str, settings: Any) -> None:
@@ -124,7 +124,7 @@ class Onnx(System):
         for group in _groups(images, one_size=self._size is not None, most=self._batch):
             padded = [*group, *([group[-1]] * ((self._batch or len(group)) - len(group)))]
             given = self._session.run(None, {self._input: encode(padded, self.settings, self._size, self._dtype)})
-            found = answers_of(given, self.settings, len(padded), kind=self.kind)
+            found = answers_of(given, self.settings, len(padded), labels=self.task.labels)
             answers.extend(found[: len(group)])
         return answers
 

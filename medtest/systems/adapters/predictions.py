@@ -53,7 +53,7 @@ class Predictions(System):
 
     digest_name: ClassVar[str] = "medtest.systems.adapters.predictions:Predictions"
     Settings = PredictionsSettings
-    other_kinds: ClassVar[frozenset[str]] = frozenset({"label"})
+    tasks: ClassVar[tuple[str, ...]] = ("mask", "label")
 
     def __init__(self, name: str, settings: Any) -> None:
         super().__init__(name, settings)
@@ -67,7 +67,7 @@ class Predictions(System):
     def check(self) -> Sequence[Mistake]:
         """Return what is wrong with the folder."""
         found = folder_mistakes(self.settings.folder, where=self.name, key="folder")
-        if self.kind == "label" and not found:
+        if self.task.labels and not found:
             return self._label_mistakes()
         if not found and self.settings.values == "logits":
             allowed = "probability, labels (logits are for suites of labels)"
@@ -94,7 +94,7 @@ class Predictions(System):
 
     def fingerprint(self) -> dict[str, Json]:
         """Return a SHA-256 over the names and contents of all predictions."""
-        suffixes = SUFFIXES if self.kind != "label" else (label_files.TABLE, *label_files.SUFFIXES)
+        suffixes = SUFFIXES if not self.task.labels else (label_files.TABLE, *label_files.SUFFIXES)
         return {"folder_sha256": folder_sha256(user_path(self.settings.folder), frozenset(suffixes))}
 
     def open(self, *, device: str, threads: int) -> None:
@@ -103,12 +103,12 @@ class Predictions(System):
         Raises:
             MedtestError: A table cannot be read.
         """
-        if self.kind == "label":
+        if self.task.labels:
             self._table = Table(user_path(self.settings.folder), labels=self.settings.values == "labels")
 
     def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
         """Return each address's map or label, or ``Missing``."""
-        if self.kind == "label":
+        if self.task.labels:
             return [self._label(address) for address in addresses]
         return [self._answer(address) for address in addresses]
 

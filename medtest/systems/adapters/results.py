@@ -42,8 +42,7 @@ class Results(System):
 
     digest_name: ClassVar[str] = "medtest.systems.adapters.results:Results"
     Settings: ClassVar[type[SystemSettings]] = ResultsSettings
-    output_kind: ClassVar[str] = "image"
-    other_kinds: ClassVar[frozenset[str]] = frozenset({"region"})
+    tasks: ClassVar[tuple[str, ...]] = ("image", "region")
 
     def check(self) -> Sequence[Mistake]:
         """Return what is wrong with the folder."""
@@ -83,7 +82,7 @@ class Results(System):
                         spec,
                         max_bytes=image.size * _BYTES_A_VALUE + _SPARE_BYTES,
                         max_values=4 * image.size,
-                        region=self.kind == "region",
+                        region=self.task.masks,
                     )
         return Missing(NO_PREDICTION)
 

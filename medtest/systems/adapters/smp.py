@@ -196,7 +196,7 @@ def _heads_classes(state: Mapping[str, Tensor]) -> int:
 def _arguments(kind: type[Any], described: Mapping[str, Any], file: str) -> dict[str, Any]:
     """Return what the network is made with: its description, without weights that would be fetched."""
     parameters = inspect.signature(kind).parameters
-    open_end = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values())
+    open_end = any(str(one).startswith("**") for one in parameters.values())
     # What the network hands on to its encoder may be a number, and no path from which timm would read weights.
     unknown = [
         name

@@ -58,14 +58,14 @@ def answer_form(settings: GraphSettings) -> str:
 
 
 def answers_of(
-    outputs: Sequence[NDArray[Any]], settings: GraphSettings, count: int, *, kind: str
+    outputs: Sequence[NDArray[Any]], settings: GraphSettings, count: int, *, labels: bool
 ) -> list[NDArray[Any]]:
     """Return one answer per image of what a graph gave: its scores where labels are asked for, else a map.
 
     Raises:
         BadOutput: As :func:`decode` and :func:`medtest.systems.adapters.label_answers.scores_of`.
     """
-    if kind != "label":
+    if not labels:
         return decode(outputs, settings, count)
     if settings.gives == "image":
         raise BadOutput("gives=image is for suites whose answers are images; here labels are expected")

@@ -34,7 +34,7 @@ class TorchScript(System):
 
     digest_name: ClassVar[str] = "medtest.systems.adapters.torchscript:TorchScript"
     Settings = TorchScriptSettings
-    other_kinds: ClassVar[frozenset[str]] = frozenset({"image", "label"})
+    tasks: ClassVar[tuple[str, ...]] = ("mask", "image", "label")
     needs_device = True
 
     def __init__(self, name: str, settings: Any) -> None:
@@ -86,7 +86,7 @@ class TorchScript(System):
         for group in [list(images)] if alike else [[image] for image in images]:
             with torch.inference_mode():
                 given = self._module(torch.from_numpy(encode(group, self.settings, size)).to(self._device))
-            answers.extend(answers_of(_arrays(given), self.settings, len(group), kind=self.kind))
+            answers.extend(answers_of(_arrays(given), self.settings, len(group), labels=self.task.labels))
         return answers
 
     def process(

@@ -57,7 +57,7 @@ class ClassificationNetwork(CheckpointNetwork):
     """
 
     Settings = ClassifierSettings
-    output_kind = "label"
+    tasks: ClassVar[tuple[str, ...]] = ("label",)
     answer_form = "logits"
     published_size: ClassVar[int] = 224
     takes_any_size: ClassVar[bool] = False

@@ -20,7 +20,7 @@ WHITE = 255.0
 class ImageFilter(Algorithm):
     """An algorithm that gives an image for an image. Subclasses write :meth:`filter` and have no state."""
 
-    output_kind: ClassVar[str] = "image"
+    tasks: ClassVar[tuple[str, ...]] = ("image",)
 
     @abstractmethod
     def filter(self, pixels: NDArray[np.float32]) -> NDArray[np.float32]:

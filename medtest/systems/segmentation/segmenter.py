@@ -17,7 +17,7 @@ from medtest.systems.base import RawAnswer
 class Segmenter(Algorithm):
     """An algorithm that gives a region for an image of any dimension. Subclasses write :meth:`segment`."""
 
-    output_kind: ClassVar[str] = "region"
+    tasks: ClassVar[tuple[str, ...]] = ("region",)
 
     @abstractmethod
     def segment(self, volume: Image, spec: ImageSpec) -> NDArray[np.bool_]:

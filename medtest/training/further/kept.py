@@ -10,7 +10,7 @@ from medtest.followups.entry import Entry
 from medtest.followups.files import DamagedFile, mask_sha256
 from medtest.followups.recipe import SuiteKeys
 from medtest.followups.store import FollowUpStore
-from medtest.oracles.masks import move_mask
+from medtest.oracles.moves import move_mask
 from medtest.runner.parts import MadeCase, Parts
 from medtest.runner.privacy import ShownNames
 

@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Image, ImageOutput, ImageSpec, Mask, Output, PreparedSeed
+from medtest.cases import Image, ImageSpec, PreparedSeed
+from medtest.tasks.base import View
 
 _WHITE = 255.0
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class FlatView:
-    """A flat picture of an image.
-
-    Attributes:
-        image: uint8 H×W×3.
-        region: bool H×W, or None.
-    """
-
-    image: NDArray[np.uint8]
-    region: Mask | None = None
-
-
-def view(seed: PreparedSeed, image: Image, region: Mask | None = None) -> FlatView:
+def view(seed: PreparedSeed, image: Image, region: NDArray[np.bool_] | None = None) -> View:
     """Return what an image of a seed looks like: its range is 0 to 255, of volumes and films one slice.
 
     Args:
@@ -34,18 +20,10 @@ def view(seed: PreparedSeed, image: Image, region: Mask | None = None) -> FlatVi
         region: A region of its spatial shape.
     """
     place = telling_slice(seed)
-    return FlatView(
+    return View(
         image=as_picture(image if place is None else image[place], seed.spec),
         region=None if region is None else (region if place is None else region[place]),
     )
-
-
-def answer_view(seed: PreparedSeed, image: Image, output: Output) -> FlatView:
-    """Return what an answer looks like: a processed image itself, a region on the image that was asked about."""
-    if isinstance(output, ImageOutput):
-        return view(seed, output.image)
-    region = getattr(output, "region", None)
-    return view(seed, image, region)
 
 
 def telling_slice(seed: PreparedSeed) -> int | None:

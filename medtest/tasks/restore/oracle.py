@@ -32,7 +32,7 @@ PSNR_LIMIT = 100.0
 _SIDE, _SIGMA = 11, 1.5
 _MARGIN = _SIDE // 2
 _K1, _K2 = 0.01, 0.03
-_MEMO = "medtest.oracles.quality:"
+_MEMO = "medtest.tasks.restore.oracle:"
 _KEPT = 16
 """Inputs whose scores are remembered: more than a batch, for systems are asked batch by batch."""
 
@@ -54,7 +54,7 @@ class Quality(Oracle):
     """Judges processed images; see the module for what each score means."""
 
     Settings: ClassVar[type[PartSettings]] = SeriesSettings
-    output_kind: ClassVar[str] = "image"
+    task: ClassVar[str] = "image"
     scores: ClassVar[tuple[str, ...]] = ("ssim", "psnr", "input_ssim", "input_psnr")
     self_scores: ClassVar[tuple[str, ...]] = ("ssim",)
     references: ClassVar[tuple[str, ...]] = ("input", "truth", "source")

@@ -25,22 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.cases import Classes, LabelOutput
-from medtest.errors import BadOutput, nearest_name
+from medtest.errors import BadOutput, OtherClasses, nearest_name
 from medtest.systems.base import LabelAnswer
 from medtest.systems.border import CUT, SLACK, as_array, check_mask
-
-
-class OtherClasses(BadOutput):
-    """A classifier gave scores of another number of classes than were asked for.
-
-    Attributes:
-        count: How many.
-    """
-
-    def __init__(self, reason: str, count: int) -> None:
-        super().__init__(reason)
-        self.count = count
-
 
 SUM_SLACK = 1e-3
 """How far the probabilities of exclusive classes may sum from 1."""

@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 
 from medtest.cases import Effect, Output, PreparedSeed, RegionOutput
 from medtest.oracles.base import Oracle
-from medtest.oracles.quality import SeriesSettings
 from medtest.plugins import PartSettings
+from medtest.tasks.restore.oracle import SeriesSettings
 
 
 class Regions(Oracle):
     """Judges regions; see the module for what each score means."""
 
     Settings: ClassVar[type[PartSettings]] = SeriesSettings
-    output_kind: ClassVar[str] = "region"
+    task: ClassVar[str] = "region"
     scores: ClassVar[tuple[str, ...]] = ("dice", "iou", "precision", "recall", "f_measure")
     self_scores: ClassVar[tuple[str, ...]] = ("dice",)
     revision: ClassVar[int] = 1

@@ -30,7 +30,17 @@ from pydantic import Field, field_validator
 from medtest.cases import SOURCE, AnswerOutput, Ask, Effect, Json, Output, PreparedSeed, Verdict
 from medtest.errors import Mistake, UserMistakes, nearest_name
 from medtest.oracles import criteria
-from medtest.oracles.answer_reading import ANSWERED, CUT, REFUSALS, clean, read_answer, reading, stage_of, truth_of
+from medtest.oracles.answer_reading import (
+    ANSWERED,
+    CUT,
+    MOST_EVIDENCE,
+    REFUSALS,
+    clean,
+    read_answer,
+    reading,
+    stage_of,
+    truth_of,
+)
 from medtest.oracles.base import Oracle
 from medtest.plugins import PartSettings
 from medtest.records import ANSWER_FACTORS
@@ -43,7 +53,6 @@ from medtest.vqa.questions import Question, by_name, question_of_ask
 from medtest.vqa.values import Kind, read_value
 from medtest.vqa.wording import MOST_WORDS, NOT_RELEVANT
 
-MOST_EVIDENCE = 160
 _MOST_KEPT = 50_000
 _DECIDE = (
     *("relation", "item", "kind", "state", "said", "reply", "truth", "source_state", "source_said", "inserted"),
@@ -97,7 +106,7 @@ class Answers(Oracle):
     """Judges answers in words; see the module for what each score means."""
 
     Settings = AnswersSettings
-    output_kind: ClassVar[str] = "answer"
+    task: ClassVar[str] = "answer"
     scores: ClassVar[tuple[str, ...]] = ("agreement", "exact", "jaccard")
     self_scores: ClassVar[tuple[str, ...]] = ("agreement", "any_hit", "exact", "jaccard")
     criteria: ClassVar[tuple[str, ...]] = ("answer", "exact", "jaccard")

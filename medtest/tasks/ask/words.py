@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from medtest.vqa.wording import plain_value
@@ -69,8 +69,3 @@ def _answer(record: Mapping[str, Any]) -> str:
 
 def _text(record: Mapping[str, Any], name: str) -> str:
     return str(record.get(name) or "")
-
-
-def clipped(words: Sequence[Sequence[str]], most: int) -> Words:
-    """Return words with every text cut to ``most`` characters."""
-    return tuple((name, text if len(text) <= most else f"{text[: most - 1].rstrip()}…") for name, text in words)

@@ -9,7 +9,7 @@ Scores of a case (``p`` are the probabilities of the answer, ``e`` the expected 
   probability given to the class's true state (``p`` where it is true, 1 - ``p`` where it is not).
 - ``confidence``: the same of the system's own answer: probability given to its own label, or to its own decisions.
 - ``dice``, ``iou``: of the lesion's mask, where the system gives one and the seed has one (see
-  :mod:`medtest.oracles.masks`).
+  :mod:`medtest.tasks.segment.oracle`).
 - ``self_agreement``, ``self_label_share``, ``self_probability``: the first three with the answer to the source image in
   place of the expected one. A fall of ``self_probability`` is measured from the ``confidence`` of that answer.
 
@@ -27,8 +27,9 @@ import numpy as np
 
 from medtest.cases import Classes, Effect, LabelOutput, Output, PreparedSeed, Probability
 from medtest.oracles.base import Oracle
-from medtest.oracles.masks import move_mask, overlap
+from medtest.oracles.moves import move_mask
 from medtest.records import LABEL_FACTORS
+from medtest.tasks.segment.oracle import overlap
 
 JOINT = "|"
 """Stands between labels in the text columns."""
@@ -37,7 +38,7 @@ JOINT = "|"
 class Labels(Oracle):
     """Judges classifications; see the module for what each score means. It has no settings."""
 
-    output_kind: ClassVar[str] = "label"
+    task: ClassVar[str] = "label"
     scores: ClassVar[tuple[str, ...]] = ("agreement", "label_share", "probability", "confidence", "dice", "iou")
     self_scores: ClassVar[tuple[str, ...]] = ("agreement", "label_share", "probability")
     criteria: ClassVar[tuple[str, ...]] = ("label", "label_share", "probability", "dice", "iou")

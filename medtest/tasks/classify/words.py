@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from medtest.cases import LabelOutput, PreparedSeed
-from medtest.runner.parts import SystemAnswer
+from medtest.tasks.base import Answer
 
 MOST = 3
 """At most this many of several labels are written out."""
 
 
-def label_words(answer: SystemAnswer) -> str:
+def label_words(answer: Answer) -> str:
     """Return the labels of an answer with their probabilities, or why there is none."""
     output = answer.output
     if not isinstance(output, LabelOutput):

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from medtest.cases import Effect, Mask, MaskOutput, Output, PreparedSeed, Probability
 from medtest.oracles.base import Oracle
+from medtest.oracles.moves import move_mask
 
 HIT_FRACTION = 0.1
 """A lesion counts as found when at least this fraction of its pixels is predicted."""
@@ -35,7 +36,7 @@ REGION_FRACTION = 0.0005
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Box: TypeAlias = tuple[slice, slice]
-_MEMO = "medtest.oracles.masks:"
+_MEMO = "medtest.tasks.segment.oracle:"
 _BINS = np.arange(256, dtype=np.int64)
 _BAND = 128
 """Rows that are counted together; narrower bands follow an outline closer, but each costs calls."""
@@ -131,36 +132,10 @@ def _bytes(mask: Mask) -> Bytes:
     return np.ascontiguousarray(mask).view(np.uint8)
 
 
-def move_mask(mask: Mask, matrix: Any, *, prepared: tuple[int, int] | None = None) -> Mask:
-    """Return a mask moved by a relation's matrix, nearest neighbour, False where nothing came from.
-
-    Args:
-        mask: bool H×W.
-        matrix: 2×3 (affine) or 3×3 (perspective) numbers that map a source pixel (x, y) to its place in the follow-up,
-            at the prepared size; pixel centres lie on whole numbers.
-        prepared: Rows and columns of the prepared image, where ``mask`` has another size.
-    """
-    full = np.eye(3)
-    given = np.asarray(matrix, dtype=np.float64)
-    full[: given.shape[0]] = given
-    height, width = mask.shape
-    if prepared is not None and prepared != (height, width):
-        full = _resized_matrix(full, (height / prepared[0], width / prepared[1]))
-    moved = cv2.warpPerspective(_bytes(mask), full, (width, height), flags=cv2.INTER_NEAREST)
-    return np.asarray(moved, dtype=np.uint8).view(np.bool_)
-
-
-def _resized_matrix(matrix: NDArray[np.float64], factors: tuple[float, float]) -> NDArray[np.float64]:
-    rows, columns = factors
-    # a pixel centre x of the prepared image lies at (x + 0.5) * factor - 0.5 of the other one
-    up = np.array([[columns, 0, (columns - 1) / 2], [0, rows, (rows - 1) / 2], [0, 0, 1.0]])
-    return np.asarray(up @ matrix @ np.linalg.inv(up), dtype=np.float64)
-
-
 class Masks(Oracle):
     """Judges segmentations; see the module for what each score means. It has no settings."""
 
-    output_kind: ClassVar[str] = "mask"
+    task: ClassVar[str] = "mask"
     scores: ClassVar[tuple[str, ...]] = (
         "dice",
         "iou",

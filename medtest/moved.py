@@ -1,0 +1,60 @@
+"""Modules that lie elsewhere than in the version before: their old names go on working for one release, with a warning.
+
+Users name classes by their place in YAML (``class: medtest.oracles.masks:Masks``), and packages import them. A line of
+:data:`MOVED` is all that a move needs.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+MOVED: Mapping[str, str] = {
+    "medtest.oracles.answers": "medtest.tasks.ask.oracle",
+    "medtest.oracles.labels": "medtest.tasks.classify.oracle",
+    "medtest.oracles.masks": "medtest.tasks.segment.oracle",
+    "medtest.oracles.quality": "medtest.tasks.restore.oracle",
+    "medtest.oracles.regions": "medtest.tasks.region.oracle",
+    "medtest.systems.label_border": "medtest.tasks.classify.border",
+    "medtest.systems.series_border": "medtest.tasks.series_border",
+}
+"""Old name of a module, and where it lies."""
+
+
+class MovedFinder(MetaPathFinder, Loader):
+    """Finds a module under its old name: everything asked of it is asked of the one that it became."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """Return a spec for the old names, None for every other."""
+        return ModuleSpec(name, self) if name in MOVED else None
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Leave it to Python."""
+        return
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Give the module the ``__getattr__`` of its name's successor, and say so."""
+        new = MOVED[module.__name__]
+        warnings.warn(
+            f"{module.__name__} is {new} now; the old name goes with the next release",
+            FutureWarning,
+            stacklevel=2,
+        )
+        there = importlib.import_module(new)
+
+        def ask(name: str) -> Any:
+            return getattr(there, name)
+
+        vars(module)["__getattr__"] = ask
+
+
+def install() -> None:
+    """Let Python look for modules under their old names, once."""
+    if not any(isinstance(finder, MovedFinder) for finder in sys.meta_path):
+        sys.meta_path.append(MovedFinder())

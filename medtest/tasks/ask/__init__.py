@@ -1,0 +1,1 @@
+"""The task ask: questions about a picture, answered in words."""

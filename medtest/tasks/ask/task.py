@@ -1,0 +1,57 @@
+"""Questions about a picture, answered in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from medtest.cases import AnswerOutput, Output, PreparedSeed
+from medtest.errors import BadOutput
+from medtest.preparation.factors import picture_factors
+from medtest.tasks.ask.words import COLUMNS, Words, words_of
+from medtest.tasks.base import Answers, Case, Panel, Panels, Shown, Task
+
+
+class Ask(Task):
+    """Systems draw questions from a stream and yield answers, see :mod:`medtest.systems.asking`."""
+
+    name: ClassVar[str] = "answer"
+    output: ClassVar[type[Output]] = AnswerOutput
+    stream: ClassVar[bool] = True
+    oracle: ClassVar[str] = "answers"
+    choose: ClassVar[str] = (
+        "choose one with model=NAME: a preset that knows its server, or any server with "
+        "model=openai_compatible base_url=URL model_name=NAME"
+    )
+    word_columns: ClassVar[tuple[str, ...]] = COLUMNS
+
+    def factors(self, seed: PreparedSeed) -> dict[str, float | None]:
+        """Return those of a classifier's picture; the lesion is what must not be covered."""
+        return picture_factors(seed)
+
+    def check(self, raw: Any, shown: Shown, system: Answers) -> AnswerOutput:
+        """Return an answer that a system yielded.
+
+        Raises:
+            BadOutput: It is none.
+        """
+        if not isinstance(raw, AnswerOutput):
+            raise BadOutput(f"gave {type(raw).__name__} where an answer in words is expected")
+        return raw
+
+    def expected_words(self, seed: PreparedSeed) -> str:
+        """Return what a seed's mask stands for."""
+        return "kept free of objects"
+
+    def panels(self, case: Case) -> Panels:
+        """Return source and follow-up, and beside them the words."""
+        found = [
+            Panel(name="source", image=case.seed.image),
+            Panel(name="follow-up", image=case.image, words=case.reason),
+        ]
+        found += [Panel(name="", lines=case.words)] if case.words else []
+        return Panels(panels=found, outlines=False)
+
+    def words(self, record: Mapping[str, Any], source: Mapping[str, Any] | None) -> Words:
+        """Return the question, both answers with what was read from them, and what was expected."""
+        return words_of(record, source)

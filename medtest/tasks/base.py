@@ -1,0 +1,356 @@
+"""What a task is: everything that runner, suites, tables and reports have to know of one kind of answer.
+
+A task is a class in a folder of its own, found by its name as other parts are: ``conf/tasks/mask.yaml`` names one of
+ours, an entry point in the group ``medtest.tasks`` one of another package. Seeds say by that name which task they are
+for, systems which ones they can do, oracles which one they judge. Engines hold the object and ask it; none of them
+looks at its name.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import Address, Classes, Image, ImageSpec, Mask, Output, PreparedSeed, Seed
+from medtest.errors import Mistake, UserMistakes, nearest_name
+from medtest.plugins import Part, parts
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PICTURE = "picture"
+"""What relations take unless they say otherwise: any task whose seeds are pictures, volumes or films."""
+
+
+class Answers(Protocol):
+    """What a task needs of a system that it asks."""
+
+    @property
+    def classes(self) -> Classes | None:
+        """What its scores stand for, in their order; None where they are the seeds' classes in the seeds' order."""
+
+    @property
+    def answer_form(self) -> str:
+        """``probabilities``, ``logits`` or ``labels``."""
+
+    def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[Any]:
+        """Answer one batch of pictures."""
+
+    def process(self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]) -> Any:
+        """Answer one batch of a series."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What a system was shown.
+
+    Attributes:
+        image: The image.
+        spec: What its numbers and axes mean.
+        classes: The seeds' classes, where they have some.
+    """
+
+    image: Image
+    spec: ImageSpec = ImageSpec()
+    classes: Classes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A picture as a person looks at it.
+
+    Attributes:
+        image: uint8 H×W×3.
+        region: bool H×W that is outlined; None where there is none.
+    """
+
+    image: NDArray[np.uint8]
+    region: Mask | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """One picture of a strip.
+
+    Attributes:
+        name: What stands below it; several lines are parted by line feeds.
+        image: H×W×3, any size; None for an empty panel.
+        words: What is written across it: why there is nothing to see.
+        truth: bool H×W, outlined as expected.
+        answer: bool H×W, outlined and tinted as answered.
+        lines: Headings and texts that stand in the panel in place of a picture.
+    """
+
+    name: str
+    image: Image | None = None
+    words: str = ""
+    truth: Mask | None = None
+    answer: Mask | None = None
+    lines: Sequence[tuple[str, str]] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A system's answer, or why there is none."""
+
+    output: Output | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A case as strips show it.
+
+    Attributes:
+        seed: The source case.
+        image: The follow-up; None where there is none.
+        reason: Why there is none.
+        before: The answer to the source.
+        after: The answer to the follow-up.
+        words: Headings and texts of :meth:`Task.words`.
+    """
+
+    seed: PreparedSeed
+    image: Image | None
+    reason: str = ""
+    before: Answer
+    after: Answer
+    words: Sequence[tuple[str, str]] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panels:
+    """A strip.
+
+    Attributes:
+        panels: From left to right.
+        outlines: Whether a legend says what the outlines' colours mean.
+        truth: Whether what is expected is among them.
+    """
+
+    panels: Sequence[Panel]
+    outlines: bool = True
+    truth: bool = False
+
+
+class Records(Protocol):
+    """The records of one system, as tables read them."""
+
+    @property
+    def followups(self) -> pd.DataFrame:
+        """One row per follow-up case: the columns of the results contract, the oracle's scores and texts among them."""
+
+    @property
+    def sources(self) -> pd.DataFrame:
+        """One row per source case."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A section of the report. Everything in it is text; the page escapes it.
+
+    Attributes:
+        name: Its anchor: small letters, digits, - and _; unlike those of every report.
+        title: Its heading.
+        words: A paragraph below the heading.
+        columns: Heads of its table.
+        rows: Cells, a row each; no table where there are none.
+    """
+
+    name: str
+    title: str
+    words: str = ""
+    columns: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
+
+
+class Task(Part, ABC):
+    """One kind of answer.
+
+    Attributes:
+        name: What records, digests and suites call it; also the name of its YAML file or entry point.
+        output: Class of its checked answers, a subclass of :class:`medtest.cases.Output`.
+        takes: What its seeds are: :data:`PICTURE`, or a word that relations name in ``takes``.
+        series: Seeds are images of any dtype, range and dimension, neither resized nor otherwise prepared.
+        stream: Seeds ask questions; systems draw them from a stream and yield answers in words.
+        labels: Answers are in the seeds' classes.
+        masks: Answers mark pixels or voxels; files of them hold labels and no grey levels.
+        crops: A crop from the middle of a picture leaves its answer as it is.
+        oracle: Name of the oracle that judges it where a suite names none; "" for the first that does.
+        folder: The system that reads answers from files under the names of exported follow-ups; "" where there is none.
+        choose: How a system is chosen on the command line, for the message about a suite without one.
+        seeds: What source cases are called in counts.
+        word_columns: Text columns of records that :meth:`words` reads.
+    """
+
+    name: ClassVar[str]
+    output: ClassVar[type[Output]] = Output
+    takes: ClassVar[str] = PICTURE
+    series: ClassVar[bool] = False
+    stream: ClassVar[bool] = False
+    labels: ClassVar[bool] = False
+    masks: ClassVar[bool] = False
+    crops: ClassVar[bool] = False
+    oracle: ClassVar[str] = ""
+    folder: ClassVar[str] = ""
+    choose: ClassVar[str] = "choose one with model=NAME"
+    seeds: ClassVar[str] = "images"
+    word_columns: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def noun(self) -> str:
+        """Its name with an article: "a mask", "an image"."""
+        return noun(self.name)
+
+    def fits(self, takes: frozenset[str]) -> bool:
+        """Say whether relations that take these (``Relation.takes``) can be used on its seeds."""
+        return not takes.isdisjoint((self.takes, self.name))
+
+    # --- a case: input, answer --------------------------------------------------------------------------------------
+
+    def truth(self, seed: Seed) -> tuple[Mask | None, Image | None]:
+        """Return the mask and the clean image that the expected answer of a series' seed is, None for what it is not.
+
+        Raises:
+            ValueError: It does not fit the image.
+        """
+        return seed.expected, None
+
+    def factors(self, seed: PreparedSeed) -> dict[str, float | None]:
+        """Return the factor columns of a prepared seed, those that its oracle names in ``seed_factors``."""
+        return {}
+
+    def ask(
+        self, system: Answers, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
+    ) -> Sequence[Any]:
+        """Have a system answer one batch.
+
+        Args:
+            system: The opened system.
+            images: Sources and follow-ups.
+            specs: What each one's numbers and axes mean.
+            addresses: Their addresses.
+        """
+        given: Sequence[Any] = (
+            system.process(images, specs, addresses) if self.series else system.predict(images, addresses)
+        )
+        return given
+
+    @abstractmethod
+    def check(self, raw: Any, shown: Shown, system: Answers) -> Output:
+        """Return a system's raw answer as this task's output: the border where answers come in.
+
+        Args:
+            raw: What it gave for one image.
+            shown: What it was shown.
+            system: Who answered.
+
+        Raises:
+            BadOutput: It is no answer; the message says why, and the case becomes ERROR.
+        """
+
+    def misfit(self, own: Classes | None, asked: Classes) -> str:
+        """Return why a system's classes cannot answer for the seeds', or ""."""
+        return ""
+
+    # --- what people look at -----------------------------------------------------------------------------------------
+
+    def view(self, seed: PreparedSeed, image: Image, region: NDArray[np.bool_] | None = None) -> View:
+        """Return what an image of a seed looks like.
+
+        Args:
+            seed: Whose it is.
+            image: The source, a follow-up or an answer, of the seed's shape.
+            region: A region of its spatial shape.
+        """
+        return View(image=image, region=region)
+
+    def region(self, output: Output) -> NDArray[np.bool_] | None:
+        """Return the pixels or voxels that an answer marks; None where it marks none."""
+        return None
+
+    def answer_view(self, seed: PreparedSeed, image: Image, output: Output) -> View:
+        """Return what an answer looks like on the image that was asked about."""
+        return self.view(seed, image, self.region(output))
+
+    def expected_words(self, seed: PreparedSeed) -> str:
+        """Return what stands below a picture with a seed's expected answer."""
+        return f"expected {self.name}"
+
+    def answer_words(self, answer: Answer) -> str:
+        """Return an answer in a line, "" where a picture shows it; without one, why there is none."""
+        return "" if answer.output is not None else answer.reason or "not asked"
+
+    def panels(self, case: Case) -> Panels:
+        """Return the strip of a case: source and follow-up, each with its answer, and what is expected."""
+        seed = case.seed
+        found = []
+        for name, image, answer in (("source", seed.image, case.before), ("follow-up", case.image, case.after)):
+            marked = None if answer.output is None or image is None else self.region(answer.output)
+            words = self.answer_words(answer)
+            below = f"{name}\n{words}" if words else name
+            found.append(Panel(name=below, image=image, words=case.reason if image is None else "", answer=marked))
+        return Panels(panels=found, outlines=any(panel.answer is not None for panel in found))
+
+    def words(self, record: Mapping[str, Any], source: Mapping[str, Any] | None) -> tuple[tuple[str, str], ...]:
+        """Return headings and texts that stand beside a follow-up's strip.
+
+        Args:
+            record: Its record, with :attr:`word_columns`.
+            source: The source's record; None where it is not known.
+        """
+        return ()
+
+    # --- what is made of records -------------------------------------------------------------------------------------
+
+    def tables(self, records: Records) -> Mapping[str, pd.DataFrame]:
+        """Return the task's own tables by file name (``boxes.csv``), beside those that every task has.
+
+        They are pure functions of the records: no system is asked and no image is read.
+        """
+        return {}
+
+    def sections(self, tables: Mapping[str, pd.DataFrame]) -> Sequence[Section]:
+        """Return the task's own sections of the report.
+
+        Args:
+            tables: What :meth:`tables` gave.
+        """
+        return ()
+
+
+def noun(name: str) -> str:
+    """Return a task's name with an article: "a mask", "an image"."""
+    return f"{'an' if name[:1] in 'aeiou' else 'a'} {name}"
+
+
+@cache
+def task_of(name: str) -> Task:
+    """Return the task of a name.
+
+    Raises:
+        UserMistakes: No installed package brings it.
+    """
+    known = parts("tasks")
+    if name not in known:
+        fix = "install the package that brings it; seeds, systems and oracles name it in their attribute `task`"
+        raise UserMistakes(
+            [
+                Mistake(
+                    where="medtest",
+                    key="task",
+                    found=repr(name),
+                    allowed=", ".join(known),
+                    nearest=nearest_name(name, known),
+                    fix=fix,
+                )
+            ]
+        )
+    made: Task = known[name].load()()
+    return made

@@ -1,0 +1,1 @@
+"""The task classify: labels of a picture."""

@@ -1,0 +1,69 @@
+"""Classification: one label, or several, of a picture."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import Classes, LabelOutput, Output, PreparedSeed
+from medtest.errors import BadOutput
+from medtest.preparation.factors import picture_factors
+from medtest.tasks.base import Answer, Answers, Case, Panel, Panels, Shown, Task
+from medtest.tasks.classify.border import check_label, classes_misfit
+from medtest.tasks.classify.words import expected_words, label_words
+
+
+class Classify(Task):
+    """Systems answer with scores or labels, see :mod:`medtest.tasks.classify.border`."""
+
+    name: ClassVar[str] = "label"
+    output: ClassVar[type[Output]] = LabelOutput
+    labels: ClassVar[bool] = True
+    crops: ClassVar[bool] = True
+    oracle: ClassVar[str] = "labels"
+    folder: ClassVar[str] = "predictions"
+
+    def factors(self, seed: PreparedSeed) -> dict[str, float | None]:
+        """Return light, sharpness, how much stands out, lesion size where it is known, visible area."""
+        return picture_factors(seed)
+
+    def check(self, raw: Any, shown: Shown, system: Answers) -> LabelOutput:
+        """Return the answer in the seeds' classes.
+
+        Raises:
+            BadOutput: It is none; :class:`medtest.errors.OtherClasses` where it is of another number of classes.
+        """
+        if shown.classes is None:
+            raise BadOutput("was asked for a label of a seed that has no classes")
+        return check_label(
+            raw, asked=shown.classes, own=system.classes, form=system.answer_form, shape=shown.image.shape[:2]
+        )
+
+    def misfit(self, own: Classes | None, asked: Classes) -> str:
+        """Return why a system's classes cannot answer for the seeds', or ""; their order does not matter."""
+        return classes_misfit(own, asked)
+
+    def region(self, output: Output) -> NDArray[np.bool_] | None:
+        """Return the lesion's mask, where the system gives one too."""
+        return output.mask.mask if isinstance(output, LabelOutput) and output.mask is not None else None
+
+    def expected_words(self, seed: PreparedSeed) -> str:
+        """Return the expected labels."""
+        return expected_words(seed)
+
+    def answer_words(self, answer: Answer) -> str:
+        """Return the labels with their probabilities."""
+        return label_words(answer)
+
+    def panels(self, case: Case) -> Panels:
+        """Return source and follow-up with what was answered below each, outlined where there are masks."""
+        seed, found, outlines = case.seed, list[Panel](), case.seed.mask is not None
+        for name, image, answer in (("source", seed.image, case.before), ("follow-up", case.image, case.after)):
+            marked = None if answer.output is None else self.region(answer.output)
+            outlines = outlines or marked is not None
+            below = f"{name}\n{self.answer_words(answer)}" + ("" if found else f"\n{self.expected_words(seed)}")
+            truth, reason = (None, case.reason) if image is None else (seed.mask, "")
+            found.append(Panel(name=below, image=image, words=reason, truth=truth, answer=marked))
+        return Panels(panels=found, outlines=outlines, truth=seed.mask is not None)

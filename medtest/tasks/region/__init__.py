@@ -1,0 +1,1 @@
+"""The task region: a region in an image of any dimension."""

@@ -1,0 +1,1 @@
+"""The task segment: a mask of a picture."""

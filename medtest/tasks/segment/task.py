@@ -1,0 +1,55 @@
+"""Segmentation of pictures: a mask of the prepared picture."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import Image, Mask, MaskOutput, Output, PreparedSeed
+from medtest.preparation.factors import lesion_factors
+from medtest.systems.border import check_mask
+from medtest.tasks.base import Answer, Answers, Case, Panel, Panels, Shown, Task
+
+
+class Segment(Task):
+    """Systems answer with a map of the picture, see :mod:`medtest.systems.border`."""
+
+    name: ClassVar[str] = "mask"
+    output: ClassVar[type[Output]] = MaskOutput
+    masks: ClassVar[bool] = True
+    oracle: ClassVar[str] = "masks"
+    folder: ClassVar[str] = "predictions"
+
+    def factors(self, seed: PreparedSeed) -> dict[str, float | None]:
+        """Return size, number and place of lesions, light, visible area."""
+        return lesion_factors(seed)
+
+    def check(self, raw: Any, shown: Shown, system: Answers) -> MaskOutput:
+        """Return the answer as a mask of the prepared picture.
+
+        Raises:
+            BadOutput: It is no map.
+        """
+        return check_mask(raw, shown.image.shape[:2])
+
+    def region(self, output: Output) -> NDArray[np.bool_] | None:
+        """Return the mask."""
+        return output.mask if isinstance(output, MaskOutput) else None
+
+    def panels(self, case: Case) -> Panels:
+        """Return source, follow-up, what is expected, and both answers on what they are answers to."""
+        seed = case.seed
+        found = [Panel(name="source", image=seed.image), Panel(name="follow-up", image=case.image, words=case.reason)]
+        if seed.mask is not None:
+            found.append(Panel(name="expected", image=seed.image, truth=seed.mask))
+        found.append(self._answered("answer to the source", seed.image, case.before, seed.mask))
+        found.append(self._answered("answer to the follow-up", case.image, case.after, seed.mask))
+        return Panels(panels=found, truth=seed.mask is not None)
+
+    def _answered(self, name: str, image: Image | None, answer: Answer, truth: Mask | None) -> Panel:
+        if answer.output is None:
+            words = answer.reason or "not asked"
+            return Panel(name=name, image=None if image is None else image // 3, words=words, truth=truth)
+        return Panel(name=name, image=image, truth=truth, answer=self.region(answer.output))

@@ -1,0 +1,127 @@
+"""Tasks are found by name, and names of the version before go on working for one release."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from medtest.cases import ImageSpec, LabelOutput, MaskOutput, Output, PreparedSeed, RegionOutput, SeedRef
+from medtest.errors import BadOutput, UserMistakes
+from medtest.moved import MOVED
+from medtest.oracles.base import Oracle
+from medtest.plugins import PartInfo, parts
+from medtest.relations.base import Relation
+from medtest.seeds.base import SeedSource
+from medtest.systems.base import System
+from medtest.tasks.base import PICTURE, Answer, Case, Shown, Task, task_of
+
+
+def test_every_bundled_task_is_found_by_the_name_that_its_class_states() -> None:
+    names = [name for name, info in parts("tasks").items() if info.origin == "medtest"]
+    assert names == ["answer", "image", "label", "mask", "region"]
+    for name in names:
+        task = task_of(name)
+        assert (task.name, task) == (name, task_of(name))
+        assert parts("oracles")[task.oracle].load().task == name
+        assert issubclass(task.output, Output) and task.output is not Output
+        assert not task.folder or name in parts("systems")[task.folder].load().tasks
+
+
+def test_a_task_that_nobody_brings_is_one_mistake() -> None:
+    with pytest.raises(UserMistakes) as caught:
+        task_of("masks")
+    (mistake,) = caught.value.mistakes
+    assert (mistake.found, mistake.nearest) == ("'masks'", "mask")
+    assert "label, mask" in mistake.allowed
+
+
+def test_every_seed_source_system_and_oracle_names_tasks_that_are_there() -> None:
+    known = set(parts("tasks"))
+    for family in ("seeds", "oracles"):
+        assert {info.load().task for info in parts(family).values()} <= known  # type: ignore[arg-type]
+    for name, info in parts("systems").items():
+        assert set(info.load().tasks) <= known, name
+    for name, info in parts("relations").items():
+        assert info.load().takes == frozenset({PICTURE}), name
+
+
+class Dot(Output):
+    kind = "dot"
+
+
+class Dots(Task):
+    name = "dot"
+    output = Dot
+
+    def check(self, raw: object, shown: Shown, system: object) -> Dot:
+        if raw != "dot":
+            raise BadOutput("gave no dot")
+        return Dot()
+
+
+def test_a_task_that_says_the_least_is_drawn_and_takes_what_relations_take() -> None:
+    frame, grey = np.zeros((4, 4), np.bool_), np.ones((4, 4), np.float32)
+    ref, image = SeedRef(dataset="d", seed_id="s"), np.zeros((4, 4, 3), np.uint8)
+    task = Dots()
+    seed = PreparedSeed(ref=ref, image=image, mask=None, original_mask=None, frame=frame, grey=grey, kind="dot")
+    case = Case(seed=seed, image=None, reason="no room", before=Answer(output=Dot()), after=Answer(reason="broke"))
+    shown = task.panels(case)
+    assert [(panel.name, panel.words) for panel in shown.panels] == [("source", ""), ("follow-up\nbroke", "no room")]
+    assert (shown.outlines, task.noun, task.tables(None), task.sections({})) == (False, "a dot", {}, ())
+    assert task.fits(Relation.takes) and task.fits(frozenset({"dot"})) and not task.fits(frozenset({"prompt"}))
+
+
+def test_what_an_answer_marks_is_the_task_s_to_say() -> None:
+    mask = np.eye(4, dtype=np.bool_)
+    image = np.zeros((4, 4, 3), np.uint8)
+    shown = Shown(image=image)
+    system = None  # asked for nothing here
+    found = task_of("mask").check(mask, shown, system)  # type: ignore[arg-type]
+    assert isinstance(found, MaskOutput)
+    np.testing.assert_array_equal(task_of("mask").region(found), mask)
+    volume = Shown(image=np.zeros((2, 4, 4), np.float32), spec=ImageSpec(dtype="float32", axes="zyx"))
+    region = task_of("region").check(np.ones((2, 4, 4)), volume, system)  # type: ignore[arg-type]
+    assert isinstance(region, RegionOutput) and region.region.all()
+    with pytest.raises(BadOutput, match="no classes"):
+        task_of("label").check([1.0], shown, system)  # type: ignore[arg-type]
+    assert task_of("label").output is LabelOutput
+
+
+# --- names of the version before --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("old", sorted(MOVED))
+def test_a_module_that_moved_is_found_under_its_old_name_with_a_warning(old: str) -> None:
+    sys.modules.pop(old, None)
+    with pytest.warns(FutureWarning, match=old):
+        found = importlib.import_module(old)
+    new = importlib.import_module(MOVED[old])
+    names = [name for name in vars(new) if not name.startswith("_")]
+    assert names and all(getattr(found, name) is getattr(new, name) for name in names)
+
+
+def test_a_class_named_in_yaml_by_its_old_place_is_loaded(tmp_path: Path) -> None:
+    sys.modules.pop("medtest.oracles.masks", None)
+    info = PartInfo(family="oracles", name="masks", target="medtest.oracles.masks:Masks")
+    with pytest.warns(FutureWarning, match=r"medtest\.tasks\.segment\.oracle"):
+        assert info.load() is parts("oracles")["masks"].load()
+
+
+def test_attributes_of_the_version_before_are_read_with_a_warning() -> None:
+    with pytest.warns(FutureWarning, match="output_kind is task now"):
+        seeds = type("Seeds", (SeedSource,), {"output_kind": "label"})
+    with pytest.warns(FutureWarning, match="output_kind is task now"):
+        oracle = type("Judge", (Oracle,), {"output_kind": "region"})
+    with pytest.warns(FutureWarning, match="output_kind is tasks now"):
+        system = type("Both", (System,), {"output_kind": "image", "other_kinds": frozenset({"region"})})
+    with pytest.warns(FutureWarning, match="other_kinds is tasks now"):
+        more = type("More", (System,), {"other_kinds": frozenset({"label"})})
+    with pytest.warns(FutureWarning, match="output_kinds is takes now"):
+        relation = type("Only", (Relation,), {"output_kinds": frozenset({"mask"})})
+    assert (seeds.task, oracle.task, system.tasks) == ("label", "region", ("image", "region"))  # type: ignore[attr-defined]
+    assert more.tasks == ("mask", "label") and type("Below", (system,), {}).tasks == ("image", "region")  # type: ignore[attr-defined]
+    assert task_of("mask").fits(relation.takes) and not task_of("label").fits(relation.takes)  # type: ignore[attr-defined]
