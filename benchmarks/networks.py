@@ -58,16 +58,16 @@ def opened(name: str, threads: int, **settings: Any) -> tuple[Any, Any]:
     kept: list[Any] = []
     load = system._load
 
-    def loading() -> tuple[Any, int, float]:
+    def loading() -> tuple[Any, Any]:
         if compact:
-            network, size, threshold = load()
+            network, info = load()
         else:
             torch.manual_seed(0)
-            network, size, threshold = build_network(name), type(system).published_size, 0.5
+            network, info = build_network(name), None
             if family == "tganet":
                 system.labels = torch.randn(5, 300)
         kept.append(copy.deepcopy(network))
-        return network, size, threshold
+        return network, info
 
     system._load = loading
     system.open(device="cpu", threads=threads)

@@ -1,11 +1,11 @@
 """Milliseconds of preparation: resizing, black frame and grey mask of one seed, and looking at a folder of pairs.
 
-Process CPU time on one core, the best of several rounds. ``python benchmarks/preparation.py [PAIRS]``.
+Process CPU time on one core, the best of several rounds. ``python benchmarks/preparation.py``.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 import tempfile
 import time
 from collections.abc import Callable
@@ -64,9 +64,13 @@ def folder_seconds(pairs: int) -> tuple[float, float]:
 
 def main() -> None:
     """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pairs", type=int, default=300, help="of the folder that is checked")
+    parser.add_argument("--sizes", type=int, default=len(SIZES), help="how many sizes of images")
+    options = parser.parse_args()
     cv2.setNumThreads(1)
     print(f"{'size':>10} {'prepare':>9} {'of target':>10}   resize  mask  frame  grey  (ms, 512×512)")
-    for size in SIZES:
+    for size in SIZES[: options.sizes]:
         seeds = phantoms(size)
         prepared = [prepare(seed, size=512) for seed in seeds]
         aspect = size[1] / size[0]
@@ -83,7 +87,7 @@ def main() -> None:
         )
         numbers = "  ".join(f"{part:5.2f}" for part in parts)
         print(f"{size[1]}×{size[0]:<5} {whole:9.2f} {whole / TARGET_MS:9.2f}×   {numbers}")
-    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 300
+    pairs = options.pairs
     wall, cpu = folder_seconds(pairs)
     print(f"folder check: {pairs} pairs in {wall:.2f} s wall, {cpu:.2f} s CPU: {1e3 * cpu / pairs:.2f} ms a pair")
 

@@ -6,6 +6,7 @@ machine does not change.
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -20,10 +21,12 @@ HERE = Path(__file__).resolve().parent
 
 def main() -> None:
     """Measure every size and print a line for each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--records", type=int, nargs="+", default=SIZES)
     heads = ("records", "read", "efr.csv", "all tables", "report", "peak MB")
     print("  ".join(f"{head:>10}" for head in heads) + "   (CPU seconds)")
     before = None
-    for size in SIZES:
+    for size in parser.parse_args().records:
         with tempfile.TemporaryDirectory() as folder:
             _make(size, Path(folder))
             command = [sys.executable, str(HERE / "results.py"), "measure", folder]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import queue
 import statistics
@@ -55,25 +56,30 @@ def worker_seconds() -> float:
     return passed
 
 
-def workers() -> None:
+def workers(runs: int) -> None:
     """Print a line per way in which workers are started."""
     for way, text in (("1", "a worker, fresh interpreter"), ("", "a worker, forked")):
         os.environ[FRESH_VARIABLE] = way
         first, second = worker_seconds(), worker_seconds()  # forked: imports in the worker; imports in the server
-        times = sorted(worker_seconds() for _ in range(RUNS))
+        times = sorted(worker_seconds() for _ in range(runs))
         shown = f"(min {times[0]:.2f}, max {times[-1]:.2f}; the first {first:.2f}, the second {second:.2f})"
         print(f"{text:45} median {statistics.median(times):5.2f} s  {shown}")
 
 
 def main() -> None:
     """Print a line per command and per way to start a worker."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument("--commands", type=int, default=len(COMMANDS), help="how many of the commands")
+    options = parser.parse_args()
+    runs = options.runs
     with tempfile.TemporaryDirectory() as folder:
-        for command in COMMANDS:
+        for command in COMMANDS[: options.commands]:
             seconds(command, folder)
-            times = sorted(seconds(command, folder) for _ in range(RUNS))
+            times = sorted(seconds(command, folder) for _ in range(runs))
             shown = " ".join(Path(part).name if part.endswith(".py") else part for part in command)
             print(f"{shown:45} median {statistics.median(times):5.2f} s  (min {times[0]:.2f}, max {times[-1]:.2f})")
-    workers()
+    workers(runs)
 
 
 if __name__ == "__main__":

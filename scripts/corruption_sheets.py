@@ -66,8 +66,9 @@ def main() -> None:
     parser.add_argument("--index", type=int, default=1, help="which phantom of the suite")
     parser.add_argument("--side", type=int, default=112)
     parser.add_argument("--difficulty", type=int, default=3, help="of the sequences")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "images")
     options = parser.parse_args()
-    folder = ROOT / "docs" / "images"
+    folder = options.out
     for suite_name, draw, file in (
         (f"{SUITE}_levels", strip, "corruption_levels.jpg"),
         (SUITE, film, "corruption_sequences.jpg"),

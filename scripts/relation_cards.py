@@ -65,8 +65,9 @@ def main() -> None:
     parser.add_argument("--index", type=int, default=0, help="which phantom of suite polyp_seg")
     parser.add_argument("--side", type=int, default=200)
     parser.add_argument("--noise", action="store_true", help="the scales of uncertainty alone")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "images")
     options = parser.parse_args()
-    folder = ROOT / "docs" / "images" / "relations"
+    folder = options.out / "relations"
     folder.mkdir(parents=True, exist_ok=True)
     suite = load_suite("polyp_seg")
     source = suite.build_seeds(None)[0]
@@ -82,7 +83,7 @@ def main() -> None:
     if options.noise:
         return
     sheet = draw_sheet(seed, relations, suite_seed=suite.seed, cell=150)
-    Image.fromarray(sheet).save(ROOT / "docs" / "images" / "sheet.jpg", quality=84)
+    Image.fromarray(sheet).save(options.out / "sheet.jpg", quality=84)
 
 
 if __name__ == "__main__":
