@@ -220,7 +220,7 @@ class AnswerOutput(Output):
         address: Whose answer it is: the question is its ``item``.
         text: The words; "" where there are none.
         state: ``answered``, ``refusal``, ``content_filter``, ``length`` (cut off), ``malformed``: as
-            :class:`medtest.api.request.State`, whose ``error`` is no answer.
+            :class:`medtest.api.request.CallState`, whose ``error`` is no answer.
         model: What the server says answered; "" where it does not say.
         prompt_tokens: Tokens of the question as the server counted them (a share where one call asked several);
             None where it does not say.

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from medtest.api.redact import redacted
-from medtest.api.request import State
+from medtest.api.request import CallState
 from medtest.cases import Json
 
 _MOST_TOKENS = 2**31 - 1
@@ -42,7 +42,7 @@ class ReplyContent:
         completion_tokens: Counted by the server.
     """
 
-    state: State
+    state: CallState
     text: str
     parsed: Json
     reason: str
@@ -68,18 +68,18 @@ def read_body(body: Any, *, api: str, answer_model: type[BaseModel] | None, plai
     state, text = (_response if api == "responses" else _chat)(body)
     parsed: Json = None
     reason = ""
-    if state == State.ANSWERED and not text.strip():
-        state, reason = State.MALFORMED, "the answer is empty"
-    elif state == State.ANSWERED and answer_model is not None:
+    if state == CallState.ANSWERED and not text.strip():
+        state, reason = CallState.MALFORMED, "the answer is empty"
+    elif state == CallState.ANSWERED and answer_model is not None:
         parsed, reason = parse_structured(text, answer_model)
         if reason and not plain:
-            state = State.MALFORMED
+            state = CallState.MALFORMED
     usage = body.get("usage") if isinstance(body.get("usage"), Mapping) else {}
     return ReplyContent(
         state,
         text,
         parsed,
-        reason if state == State.MALFORMED else "",
+        reason if state == CallState.MALFORMED else "",
         str(body.get("model") or ""),
         _count(usage, "prompt_tokens", "input_tokens"),
         _count(usage, "completion_tokens", "output_tokens"),
@@ -117,7 +117,7 @@ def _whole(candidate: str) -> str:
         return candidate
 
 
-def _chat(body: Mapping[str, Any]) -> tuple[State, str]:
+def _chat(body: Mapping[str, Any]) -> tuple[CallState, str]:
     choices = body.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
         raise NotAnAnswer("the body has no choices" + _stated_error(body))
@@ -127,15 +127,15 @@ def _chat(body: Mapping[str, Any]) -> tuple[State, str]:
     text = _text(message.get("content"))
     finish = choices[0].get("finish_reason")
     if isinstance(message.get("refusal"), str) and message["refusal"]:
-        return State.REFUSAL, message["refusal"]
+        return CallState.REFUSAL, message["refusal"]
     if finish == "content_filter":
-        return State.CONTENT_FILTER, text
+        return CallState.CONTENT_FILTER, text
     if finish == "length":
-        return State.LENGTH, text
-    return State.ANSWERED, text
+        return CallState.LENGTH, text
+    return CallState.ANSWERED, text
 
 
-def _response(body: Mapping[str, Any]) -> tuple[State, str]:
+def _response(body: Mapping[str, Any]) -> tuple[CallState, str]:
     output = body.get("output")
     if not isinstance(output, list):
         raise NotAnAnswer("the body has no output" + _stated_error(body))
@@ -148,14 +148,14 @@ def _response(body: Mapping[str, Any]) -> tuple[State, str]:
     text = "".join(str(part.get("text") or "") for part in parts if part.get("type") == "output_text")
     refusal = "".join(str(part.get("refusal") or "") for part in parts if part.get("type") == "refusal")
     if refusal:
-        return State.REFUSAL, refusal
+        return CallState.REFUSAL, refusal
     details = body.get("incomplete_details")
     why = details.get("reason") if isinstance(details, Mapping) else None
     if why == "content_filter":
-        return State.CONTENT_FILTER, text
+        return CallState.CONTENT_FILTER, text
     if body.get("status") == "incomplete" or why == "max_output_tokens":
-        return State.LENGTH, text
-    return State.ANSWERED, text
+        return CallState.LENGTH, text
+    return CallState.ANSWERED, text
 
 
 def _text(content: Any) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 
 from medtest.api.answer_store import is_whole, opened, outcome_sha256
-from medtest.api.request import Outcome, Source, State
+from medtest.api.request import CallState, Outcome, Source
 from medtest.errors import OutputProblem
 
 _TABLE = """
@@ -94,7 +94,7 @@ class Cache:
         Raises:
             OutputProblem: The file cannot be written.
         """
-        if self._db is None or outcome.state != State.ANSWERED:
+        if self._db is None or outcome.state != CallState.ANSWERED:
             return
         with self._used():
             line = outcome.to_json()

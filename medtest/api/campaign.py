@@ -27,8 +27,8 @@ from medtest.api.pacing.quotas import quotas, retry_after
 from medtest.api.pacing.rate_limiter import LimiterClosed, RateLimiter
 from medtest.api.pacing.throttle import Permit
 from medtest.api.pool import GivenUp, Stop, blocking, stream
-from medtest.api.progress import Progress
-from medtest.api.request import Outcome, Request, Source, State, content_key
+from medtest.api.progress import CampaignProgress
+from medtest.api.request import CallState, Outcome, Request, Source, content_key
 from medtest.api.retry import Reply, Retries, Tally, Trouble
 from medtest.api.stops import ServerClosed
 
@@ -119,7 +119,7 @@ class Campaign:
                             yield one
                     kept = doubtful
         except DOOR_CLOSED:
-            self._states[str(State.ERROR)] -= len(kept)
+            self._states[str(CallState.ERROR)] -= len(kept)
             raise
         except Exception:
             for one in kept:
@@ -129,7 +129,7 @@ class Campaign:
             yield one
 
     def _is_doubtful(self, outcome: Outcome) -> bool:
-        return outcome.state == State.ERROR and self._door.doubts(outcome.address)
+        return outcome.state == CallState.ERROR and self._door.doubts(outcome.address)
 
     def stop(self) -> None:
         """Begin no further call; those under way end as usual, and the stream with them. From any thread.
@@ -140,10 +140,10 @@ class Campaign:
         self.stopping.give()
         self.limiter.dismiss(self.stopping)
 
-    def progress(self) -> Progress:
+    def progress(self) -> CampaignProgress:
         """Return where the campaign stands."""
         counters = self.limiter.counters()
-        return Progress(
+        return CampaignProgress(
             done=sum(self._states.values()),
             states=dict(self._states),
             sources=dict(self._sources),
@@ -184,7 +184,7 @@ class Campaign:
             return await self._call(request, key)
         while (known := self.cache.get(key, request.address)) is None and key in self._flying:
             other = await asyncio.shield(self._flying[key])
-            if other is not None and other.state == State.ANSWERED:
+            if other is not None and other.state == CallState.ANSWERED:
                 line = other.to_json()
                 known = Outcome.from_json(line, address=request.address, key=key, source=Source.SHARED)
                 break
@@ -245,7 +245,7 @@ class Campaign:
 
     @staticmethod
     def _failed(request: Request, key: str, tally: Tally, reason: str) -> Outcome:
-        return Outcome(address=request.address, key=key, state=State.ERROR, reason=reason, attempts=tally.sent)
+        return Outcome(address=request.address, key=key, state=CallState.ERROR, reason=reason, attempts=tally.sent)
 
     def _expected(self, request: Request) -> Tokens:
         tokens = estimate(request, self.caller.parameters)

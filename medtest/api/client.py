@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from medtest.api.answers import NotAnAnswer, decoded, error_of, read_body
 from medtest.api.body import request_body
 from medtest.api.redact import guard, guard_logs, names_variable, reason_of, redact, redacted
-from medtest.api.request import Parameters, Request, State
+from medtest.api.request import CallState, Parameters, Request
 from medtest.api.retry import AGAIN, Reply, Trouble
 from medtest.errors import Mistake, UserMistakes
 
@@ -357,7 +357,7 @@ class Caller:
         if status == 429:
             return Reply(trouble=Trouble.THROTTLED, **common)
         if status in (400, 403) and any(word in words for word in _FILTERED):
-            return Reply(state=State.CONTENT_FILTER, text="", **common)
+            return Reply(state=CallState.CONTENT_FILTER, text="", **common)
         structured = request.answer_model is not None and not plain
         if structured and request.words_do and not self._schema_answered and self._breaks_on_schemas(status):
             self.takes_schema = False

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from medtest.api.request import Outcome, State
+from medtest.api.request import CallState, Outcome
 from medtest.api.retry import Reply, Trouble
 from medtest.api.stops import AccessLost, NoCredit, ServerGone, ServerMissing, TurnedAway
 from medtest.errors import MedtestError
@@ -100,7 +100,7 @@ class Door:
         self._lost.end(sent_at)
         if outcome is None:
             return
-        if outcome.state != State.ERROR:
+        if outcome.state != CallState.ERROR:
             self._let_in = True
             self._refused.end(sent_at)
         elif reply.status in KEY_STATUSES:

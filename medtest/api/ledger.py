@@ -22,7 +22,7 @@ from types import TracebackType
 from filelock import FileLock, Timeout
 
 from medtest.api.answer_store import is_whole, opened, outcome_sha256
-from medtest.api.request import Outcome, Source, State
+from medtest.api.request import CallState, Outcome, Source
 from medtest.api.retry import Reply
 from medtest.errors import FolderInUse, OutputProblem
 
@@ -223,7 +223,7 @@ class Ledger:
             self._put(outcome)
 
     def _put(self, outcome: Outcome) -> None:
-        if outcome.state == State.ERROR:
+        if outcome.state == CallState.ERROR:
             return
         kept = (outcome.address, outcome.key, str(outcome.state), str(outcome.source), outcome.to_json())
         self._db.execute(

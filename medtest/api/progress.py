@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class CampaignProgress:
     """Where a campaign stands.
 
     Attributes:

@@ -21,7 +21,7 @@ KEY_REVISION = 1
 """Raise it whenever the same key would stand for another request: it is part of every key."""
 
 
-class State(StrEnum):
+class CallState(StrEnum):
     """What an answer is. Only ERROR means that there is none; no state is an exception."""
 
     ANSWERED = "answered"
@@ -198,7 +198,7 @@ class Outcome:
 
     address: str
     key: str
-    state: State
+    state: CallState
     text: str = ""
     parsed: Json = None
     plain: bool = False
@@ -220,7 +220,7 @@ class Outcome:
     def from_json(cls, line: str, *, address: str, key: str, source: Source) -> Outcome:
         """Return what :meth:`to_json` wrote, for this address."""
         kept = json.loads(line)
-        return cls(**{**kept, "state": State(kept["state"]), "address": address, "key": key, "source": source})
+        return cls(**{**kept, "state": CallState(kept["state"]), "address": address, "key": key, "source": source})
 
     @classmethod
     def read(cls, line: str, *, address: str, key: str, source: Source) -> Outcome | None:

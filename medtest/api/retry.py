@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from medtest.api.request import State
+from medtest.api.request import CallState
 
 AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 """Statuses after which a call is sent again; every other status of 400 and above is final."""
@@ -59,7 +59,7 @@ class Reply:
     trouble: Trouble = Trouble.NONE
     status: int | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    state: State | None = None
+    state: CallState | None = None
     text: str = ""
     parsed: Any = None
     plain: bool = False

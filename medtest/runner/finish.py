@@ -21,7 +21,7 @@ from medtest.oracles.base import Oracle
 from medtest.runner.case_set import CaseSet
 from medtest.runner.folder import RUN_FILE, TABLES_OF, tables_are_stale, utc_now, write_manifest, writing_text
 from medtest.runner.layout import Layout
-from medtest.runner.ledger import Places, RecordLedger
+from medtest.runner.ledger import CasePlaces, RecordLedger
 from medtest.runner.messages import StripTask
 from medtest.runner.outcome import Limits, SystemOutcome
 from medtest.runner.pictures import Pictures, drawing_tasks
@@ -66,7 +66,7 @@ class Finisher:
     prepared: PreparedRun
     invocation: Invocation
     ledgers: Sequence[RecordLedger]
-    places: Places
+    places: CasePlaces
     limits: Limits
     asked: CaseSet | None = None
     view: str = ""

@@ -39,7 +39,7 @@ _DESCRIPTORS = 5
 
 
 @dataclass(slots=True)
-class Request:
+class ForkRequest:
     """What a worker is started with; the descriptors are this process's own.
 
     Attributes:
@@ -65,7 +65,7 @@ class Request:
     status: int
 
     @classmethod
-    def received(cls, descriptors: list[int]) -> Request | None:
+    def received(cls, descriptors: list[int]) -> ForkRequest | None:
         """Read a request's plan from its status socket; None where who wrote it was interrupted."""
         folder, log, tasks, messages, status = descriptors
         with os.fdopen(status, "rb", closefd=False) as file:
@@ -127,13 +127,13 @@ class Server:
                 elif descriptor in self._asked_for:
                     self._let_go(descriptor)
 
-    def _received(self) -> Request | None:
+    def _received(self) -> ForkRequest | None:
         data, descriptors, _, _ = socket.recv_fds(self._control, 1, _DESCRIPTORS)
         if not data:
             os._exit(0)
-        return Request.received(descriptors)
+        return ForkRequest.received(descriptors)
 
-    def _forked(self, request: Request) -> bool:
+    def _forked(self, request: ForkRequest) -> bool:
         """Fork a worker and say its process id, unless nobody waits for it any more; return whether this is it."""
         if _imported(request.modules):
             self._obstacle = obstacle()
@@ -222,7 +222,7 @@ def _imported(modules: list[str]) -> bool:
     return bool(new)
 
 
-def _become(request: Request, server: int, hindrance: str) -> None:
+def _become(request: ForkRequest, server: int, hindrance: str) -> None:
     """Be the worker that was asked for."""
     os.setsid()
     os.fchdir(request.folder)

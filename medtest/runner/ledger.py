@@ -28,7 +28,7 @@ _VERDICT, _REASON = COLUMN["verdict"], COLUMN["reason"]
 _AGAIN = (Code.ERROR, Code.SOURCE_FAILED, Code.NONE)
 
 
-class Places:
+class CasePlaces:
     """Where a record stands in the plan: unit × cases of the longest unit + case.
 
     Args:
@@ -118,7 +118,7 @@ class RecordLedger:
         schema: pa.Schema,
         digest: str,
         primary: Criterion,
-        places: Places,
+        places: CasePlaces,
         chosen: NDArray[np.bool_],
         limits: Limits,
         judging: Mapping[str, Any] | None = None,

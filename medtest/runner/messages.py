@@ -251,7 +251,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedModules:
     """The worker imported modules that another may begin with; taken by what started it.
 
     Attributes:

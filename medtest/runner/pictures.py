@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from medtest.runner import samples as sampling
 from medtest.runner.case_set import CaseSet
 from medtest.runner.folder import MONTAGE, output_problems, series_folder, view_folder
-from medtest.runner.ledger import Places, RecordLedger
+from medtest.runner.ledger import CasePlaces, RecordLedger
 from medtest.runner.messages import Montage, Strip, StripTask, VolumePicture
 from medtest.runner.volume_cases import extreme_cases
 
@@ -40,7 +40,7 @@ class Pictures:
 
     prepared: PreparedRun
     ledgers: Sequence[RecordLedger]
-    places: Places
+    places: CasePlaces
     home: Path
     count: int
     asked: CaseSet | None = None

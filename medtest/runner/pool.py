@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from medtest.api.redact import redact
 from medtest.runner import processes
 from medtest.runner.allocator import keeping_memory
-from medtest.runner.messages import Gone, Loaded, Place
+from medtest.runner.messages import Gone, LoadedModules, Place
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 _LAST_WORDS = 400
@@ -103,7 +103,7 @@ class Worker:
                     message = pipe.recv()
                 except (EOFError, OSError):
                     break
-                if isinstance(message, Loaded):
+                if isinstance(message, LoadedModules):
                     self._process.loaded(message.modules)
                 else:
                     self._inbox.put((self, message))

@@ -21,7 +21,7 @@ from medtest.runner.case_set import CaseSet
 from medtest.runner.dispatch import HALT_SECONDS, Callbacks, Dispatcher
 from medtest.runner.folder import FolderLock, set_unread_aside
 from medtest.runner.layout import Layout, choose_layout, device_is_certain
-from medtest.runner.ledger import Places, RecordLedger
+from medtest.runner.ledger import CasePlaces, RecordLedger
 from medtest.runner.messages import Job, StripTask, Task, Told, UnitTask
 from medtest.runner.outcome import Count, Limits, Progress, RunOutcome, SystemOutcome
 from medtest.runner.pool import Worker
@@ -126,7 +126,7 @@ class _Run:
     def open(self) -> None:
         """Read what earlier runs left."""
         prepared = self.prepared
-        places = Places(prepared.plan, prepared.names)
+        places = CasePlaces(prepared.plan, prepared.names)
         judging = prepared.suite.build_oracle().judging()
         for system, digest, folder in zip(prepared.systems, prepared.digests, prepared.folders, strict=True):
             ledger = RecordLedger(

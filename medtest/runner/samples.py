@@ -20,7 +20,7 @@ from medtest.oracles.base import Oracle
 from medtest.records import KEY_COLUMNS
 from medtest.runner.case_set import CaseSet
 from medtest.runner.folder import RECORDS, output_problems, writing_text
-from medtest.runner.ledger import Places
+from medtest.runner.ledger import CasePlaces
 from medtest.suite.model import Criterion
 from medtest.tasks.base import Task, task_of
 
@@ -127,7 +127,7 @@ _COLUMNS = ["dataset", "seed_id", "relation", "severity", "frame", "repeat", "it
 
 
 def choose(
-    folder: Path, places: Places, *, oracle: Oracle, primary: Criterion, count: int, asked: CaseSet | None = None
+    folder: Path, places: CasePlaces, *, oracle: Oracle, primary: Criterion, count: int, asked: CaseSet | None = None
 ) -> list[Sample]:
     """Choose about ``count`` cases from the records of a folder: worst, median and errors, spread over relations.
 

@@ -12,7 +12,7 @@ from medtest.cases import SOURCE, UNCHANGED, PreparedSeed
 from medtest.records import KEY_COLUMNS
 from medtest.runner.case_set import CaseSet
 from medtest.runner.folder import LEAST, MOST, RECORDS
-from medtest.runner.ledger import Places
+from medtest.runner.ledger import CasePlaces
 from medtest.runner.messages import VolumePicture
 from medtest.runner.parts import MadeCase, SystemAnswer
 from medtest.runner.volume_figures import MOST_ANSWERS, draw_volume_figures
@@ -24,7 +24,7 @@ _MOST_RELATIONS = 3
 """Every picture asks every system once more, and a suite may have many relations."""
 
 
-def extreme_cases(folder: Path, places: Places, asked: CaseSet | None = None) -> list[tuple[str, str, int]]:
+def extreme_cases(folder: Path, places: CasePlaces, asked: CaseSet | None = None) -> list[tuple[str, str, int]]:
     """Return (relation, ``least`` or ``greatest``, place in the plan) of the cases of extreme scale.
 
     Args:

@@ -23,7 +23,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from medtest.runner.messages import Loaded
+from medtest.runner.messages import LoadedModules
 
 NAME = "medtest-worker"
 """The process's name in ``ps`` and ``top``."""
@@ -121,7 +121,7 @@ class _Messages:
         new = tuple(name for name in modules if name not in self._known and name.partition(".")[0] in _SHARED)
         self._known = modules
         if new:
-            self.send(Loaded(new))
+            self.send(LoadedModules(new))
 
 
 def call_process(name: str) -> None:

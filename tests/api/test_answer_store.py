@@ -13,14 +13,14 @@ import pytest
 
 from medtest.api.cache import Cache
 from medtest.api.ledger import Ledger
-from medtest.api.request import Outcome, State
+from medtest.api.request import CallState, Outcome
 from medtest.errors import OutputProblem
 
 COUNT = 40
 
 
 def _answer(number: int) -> Outcome:
-    return Outcome(address=f"case/{number}", key=f"{number:064x}", state=State.ANSWERED, text=f"{number} polyps.")
+    return Outcome(address=f"case/{number}", key=f"{number:064x}", state=CallState.ANSWERED, text=f"{number} polyps.")
 
 
 def _fill(store: Ledger | Cache) -> None:

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from medtest.api.cache import CacheMode
 from medtest.api.faults_server import Faults, serving
 from medtest.api.ledger import Ledger
-from medtest.api.request import Outcome, Parameters, Request, Source, State
+from medtest.api.request import CallState, Outcome, Parameters, Request, Source
 from medtest.api.retry import Retries
 from medtest.api.stops import TurnedAway
 from medtest.errors import FolderInUse, OutputProblem
@@ -35,7 +35,7 @@ def test_every_request_has_one_outcome_and_one_call(tmp_path: Path) -> None:
     with serving() as server:
         got = asked(tmp_path, server.base_url, questions(60))
         assert [o.address for o in got] == sorted(f"case/{i}" for i in range(60))
-        assert {o.state for o in got} == {State.ANSWERED}
+        assert {o.state for o in got} == {CallState.ANSWERED}
         assert all(o.prompt_tokens and o.attempts == 1 and o.source == Source.CALL for o in got)
         assert server.counts["received"] == 60 == len(server.answered)
 
@@ -77,13 +77,15 @@ def test_equal_content_at_the_same_time_is_asked_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("faults", "state"),
     [
-        (Faults(refusal=1), State.REFUSAL),
-        (Faults(filtered=1), State.CONTENT_FILTER),
-        (Faults(length=1), State.LENGTH),
+        (Faults(refusal=1), CallState.REFUSAL),
+        (Faults(filtered=1), CallState.CONTENT_FILTER),
+        (Faults(length=1), CallState.LENGTH),
     ],
 )
 @pytest.mark.parametrize("api", ["chat", "responses"])
-def test_what_is_no_answer_is_a_state_and_not_cached(tmp_path: Path, faults: Faults, state: State, api: str) -> None:
+def test_what_is_no_answer_is_a_state_and_not_cached(
+    tmp_path: Path, faults: Faults, state: CallState, api: str
+) -> None:
     parameters = Parameters(model="simulated", api=api)
     with serving(faults) as server:
         assert {o.state for o in asked(tmp_path, server.base_url, questions(3), parameters=parameters)} == {state}
@@ -94,7 +96,7 @@ def test_what_is_no_answer_is_a_state_and_not_cached(tmp_path: Path, faults: Fau
         (tmp_path / "ledger.sqlite").unlink()
         server.set(Faults())
         again = asked(tmp_path, server.base_url, questions(3), parameters=parameters)
-        assert {(o.source, o.state) for o in again} == {(Source.CALL, State.ANSWERED)}
+        assert {(o.source, o.state) for o in again} == {(Source.CALL, CallState.ANSWERED)}
 
 
 @pytest.mark.parametrize("fault", ["error", "reset", "truncated", "wrong_type", "too_many"])
@@ -102,11 +104,11 @@ def test_exhausted_retries_are_an_error_that_the_next_session_asks_again(tmp_pat
     rules = Retries(attempts=3, throttled=2, first_pause=0.01, longest_pause=0.02, call_seconds=10)
     with serving(Faults(retry_after="none", **{fault: 1.0})) as server:
         (got,) = asked(tmp_path, server.base_url, questions(1), retries=rules)
-        assert (got.state, got.attempts) == (State.ERROR, 3)
+        assert (got.state, got.attempts) == (CallState.ERROR, 3)
         assert "3 calls" in got.reason
         server.set(Faults())
         (again,) = asked(tmp_path, server.base_url, questions(1), retries=rules)
-        assert (again.state, again.source) == (State.ANSWERED, Source.CALL)
+        assert (again.state, again.source) == (CallState.ANSWERED, Source.CALL)
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
         totals = ledger.totals()
     doubtful = 0 if fault in ("error", "too_many") else 3
@@ -136,23 +138,23 @@ def test_a_dripping_body_ends_at_the_time_limit(tmp_path: Path) -> None:
     rules = Retries(attempts=2, first_pause=0.01, call_seconds=0.4)
     with serving(Faults(slow=1, slow_seconds=3600)) as server:
         (got,) = asked(tmp_path, server.base_url, questions(1), retries=rules)
-        assert got.state == State.ERROR
+        assert got.state == CallState.ERROR
         assert "0.4 s" in got.reason
 
 
 def test_structured_answers_and_servers_that_take_no_schema(tmp_path: Path) -> None:
     with serving() as server:
         (got,) = asked(tmp_path / "a", server.base_url, questions(1, answer_model=Shape))
-        assert got.state == State.ANSWERED
+        assert got.state == CallState.ANSWERED
         assert set(got.parsed) == {"answer", "count"}  # type: ignore[arg-type]
         assert not got.plain
         server.set(Faults(takes_schema=False))
         got_plain = asked(tmp_path / "b", server.base_url, questions(5, answer_model=Shape))
-        assert {(o.state, o.plain) for o in got_plain} == {(State.ANSWERED, True)}
+        assert {(o.state, o.plain) for o in got_plain} == {(CallState.ANSWERED, True)}
     server.answer = lambda body: json.dumps({"answer": 3})
     with serving(answer=server.answer) as wrong:
         (bad,) = asked(tmp_path / "c", wrong.base_url, questions(1, answer_model=Shape))
-        assert bad.state == State.MALFORMED
+        assert bad.state == CallState.MALFORMED
         assert bad.text == '{"answer": 3}'
 
 
@@ -160,12 +162,12 @@ def test_a_wrong_key_ends_at_once_and_an_empty_account_too(tmp_path: Path, monke
     monkeypatch.setenv("SOME_KEY", "canary-wrong-key-123")
     with serving(Faults(key="right")) as server:
         (got,) = asked(tmp_path, server.base_url, questions(1), key_variable="SOME_KEY")
-        assert (got.state, got.attempts) == (State.ERROR, 1)
+        assert (got.state, got.attempts) == (CallState.ERROR, 1)
         assert "HTTP 401" in got.reason
         assert "canary" not in got.reason
         monkeypatch.setenv("SOME_KEY", "right")
         (fine,) = asked(tmp_path, server.base_url, questions(1), key_variable="SOME_KEY")
-        assert fine.state == State.ANSWERED
+        assert fine.state == CallState.ANSWERED
 
 
 def test_no_server_at_all(tmp_path: Path) -> None:
@@ -173,7 +175,7 @@ def test_no_server_at_all(tmp_path: Path) -> None:
         pass
     rules = Retries(attempts=2, first_pause=0.01, call_seconds=5)
     (got,) = asked(tmp_path, server.base_url, questions(1), retries=rules)
-    assert got.state == State.ERROR
+    assert got.state == CallState.ERROR
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
         assert ledger.totals().billable == 0
 
@@ -220,12 +222,12 @@ def test_a_ledger_that_cannot_be_written_stops_and_is_no_verdict(tmp_path: Path)
     with serving() as server:
         with campaign(tmp_path, server.base_url, max_in_flight=1) as made, pytest.raises(OutputProblem, match="ledger"):
             for outcome in made.iterate(questions(20)):
-                assert outcome.state == State.ANSWERED
+                assert outcome.state == CallState.ANSWERED
                 made.ledger._db.execute("PRAGMA query_only=ON")  # as a full disk, from the first answer on
         before = server.counts["received"]
         assert before < 20
         outcomes = asked(tmp_path, server.base_url, questions(20))
-    assert [outcome.state for outcome in outcomes] == [State.ANSWERED] * 20
+    assert [outcome.state for outcome in outcomes] == [CallState.ANSWERED] * 20
     assert server.counts["received"] <= 20 + 1  # at most what was under way is asked twice
 
 
@@ -254,7 +256,7 @@ def test_a_limit_with_headers_is_learned(tmp_path: Path) -> None:
         serving(Faults(latency=0.01, rate=40, burst=10)) as server,
         campaign(tmp_path, server.base_url, max_in_flight=32, retries=QUICK) as made,
     ):
-        assert {one.state for one in made.iterate(questions(80))} == {State.ANSWERED}
+        assert {one.state for one in made.iterate(questions(80))} == {CallState.ANSWERED}
         assert made.limiter.limits.buckets["requests"].known
         assert made.limiter.limits.buckets["requests"].capacity == 10
 
@@ -279,5 +281,5 @@ def test_a_server_that_lets_nobody_in_is_not_asked_thousands_of_times(
         assert server.counts["received"] < 100
         monkeypatch.setenv("SOME_KEY", "right")
         fine = asked(tmp_path, server.base_url, questions(400), key_variable="SOME_KEY")
-        assert {one.state for one in fine} == {State.ANSWERED}
+        assert {one.state for one in fine} == {CallState.ANSWERED}
         assert len(fine) == 400

@@ -16,7 +16,7 @@ from medtest.api.door import FORBIDDEN, GONE, KNOCKS, Door
 from medtest.api.faults import Faults
 from medtest.api.faults_server import BadRequest, FaultServer, default_answer, serving, serving_server
 from medtest.api.ledger import Ledger
-from medtest.api.request import Outcome, Parameters, State
+from medtest.api.request import CallState, Outcome, Parameters
 from medtest.api.retry import Reply, Retries, Trouble
 from medtest.api.stops import AccessLost, NoCredit, ServerGone, ServerMissing, TurnedAway
 from medtest.errors import ExitCode, MedtestError
@@ -43,14 +43,14 @@ def test_an_empty_account_ends_the_campaign_and_is_no_error(tmp_path: Path, stat
         assert stopped.exit_code is ExitCode.BUDGET
         assert "the account has no credit" in str(stopped)
         assert "same command goes on" in str(stopped)
-        assert {one.state for one in got} == {State.ANSWERED}
+        assert {one.state for one in got} == {CallState.ANSWERED}
         assert "error" not in line
         # Every answer that was paid for is there; a few calls were under way when the first was refused.
         assert len(got) == server.counts["answered"] >= 30
         assert server.counts["unpaid"] <= 2 * 16
         server.set(Faults())
         rest = asked(tmp_path, server.base_url, questions(400))
-        assert {one.state for one in rest} == {State.ANSWERED}
+        assert {one.state for one in rest} == {CallState.ANSWERED}
         assert server.counts["answered"] == 400, "nothing that was answered is asked again"
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
         assert ledger.totals().lost == 0
@@ -83,12 +83,12 @@ def test_a_key_that_is_revoked_in_mid_run_ends_it_and_is_no_error(tmp_path: Path
         assert stopped.exit_code is ExitCode.BUDGET
         assert f"HTTP {status}" in str(stopped)
         assert "revoked" in str(stopped)
-        assert {one.state for one in got} == {State.ANSWERED}
+        assert {one.state for one in got} == {CallState.ANSWERED}
         assert "error" not in line
         assert len(got) == server.counts["answered"] >= 40
         assert server.counts["revoked"] <= (FORBIDDEN if status == 403 else KNOCKS) + 2 * 16
         server.set(Faults())
-        assert {one.state for one in asked(tmp_path, server.base_url, questions(400))} == {State.ANSWERED}
+        assert {one.state for one in asked(tmp_path, server.base_url, questions(400))} == {CallState.ANSWERED}
         assert server.counts["answered"] == 400
 
 
@@ -101,7 +101,7 @@ def test_a_few_refusals_among_answers_are_the_questions_own(tmp_path: Path) -> N
     with serving(Faults(latency=0.01), answer=answer) as server:
         got = asked(tmp_path, server.base_url, questions(60))
     assert len(got) == 60
-    assert sorted(one.address for one in got if one.state == State.ERROR) == ["case/19", "case/7"]
+    assert sorted(one.address for one in got if one.state == CallState.ERROR) == ["case/19", "case/7"]
 
 
 def test_a_refusal_is_not_kept_back_once_nothing_else_is_under_way(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_refusal_is_not_kept_back_once_nothing_else_is_under_way(tmp_path: Pat
         for outcome in made.iterate(lazily()):
             seen.append(outcome)  # noqa: PERF402 - the requests look at it meanwhile
         guard.cancel()
-    assert [one.state for one in seen] == [State.ANSWERED, State.ERROR, State.ANSWERED]
+    assert [one.state for one in seen] == [CallState.ANSWERED, CallState.ERROR, CallState.ANSWERED]
     assert not told.is_set()
 
 
@@ -137,23 +137,23 @@ def test_an_answer_that_left_before_a_refusal_ends_no_row() -> None:
     now = [0.0]
     door = Door("http://127.0.0.1/v1", clock=lambda: now[0])
     refused = Reply(trouble=Trouble.REJECTED, status=401, reason="HTTP 401")
-    good = Reply(status=200, state=State.ANSWERED)
+    good = Reply(status=200, state=CallState.ANSWERED)
 
-    def outcome(state: State) -> Outcome:
+    def outcome(state: CallState) -> Outcome:
         return Outcome(address="", key="", state=state)
 
-    door.mind("a", good, outcome(State.ANSWERED), sent_at=0.0)
+    door.mind("a", good, outcome(CallState.ANSWERED), sent_at=0.0)
     for number in range(KNOCKS - 1):
         now[0] = 10.0 + number
-        door.mind(f"b{number}", refused, outcome(State.ERROR), sent_at=9.0)
-        door.mind(f"slow{number}", good, outcome(State.ANSWERED), sent_at=5.0)
+        door.mind(f"b{number}", refused, outcome(CallState.ERROR), sent_at=9.0)
+        door.mind(f"slow{number}", good, outcome(CallState.ANSWERED), sent_at=5.0)
         assert door.doubts("b0")
-    door.mind("late", good, outcome(State.ANSWERED), sent_at=30.0)
+    door.mind("late", good, outcome(CallState.ANSWERED), sent_at=30.0)
     assert not door.doubts("b0")
     for number in range(KNOCKS - 1):
-        door.mind(f"c{number}", refused, outcome(State.ERROR), sent_at=40.0)
+        door.mind(f"c{number}", refused, outcome(CallState.ERROR), sent_at=40.0)
     with pytest.raises(AccessLost):
-        door.mind("d", refused, outcome(State.ERROR), sent_at=40.0)
+        door.mind("d", refused, outcome(CallState.ERROR), sent_at=40.0)
 
 
 # --- nobody there -------------------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ def test_a_server_that_vanishes_in_mid_run_ends_it_and_is_no_error(tmp_path: Pat
             assert "error" not in made.progress().line()
     assert caught.value.exit_code is ExitCode.BUDGET
     assert "same command goes on" in str(caught.value)
-    assert {one.state for one in got} == {State.ANSWERED}
+    assert {one.state for one in got} == {CallState.ANSWERED}
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
         totals = ledger.totals()
         assert totals.outcomes == len(got)
@@ -208,7 +208,7 @@ def test_a_server_that_vanishes_in_mid_run_ends_it_and_is_no_error(tmp_path: Pat
         assert totals.calls <= len(got) + 3 * (GONE + 2 * 8) + 8
     with serving(port=port) as again:
         rest = asked(tmp_path, again.base_url, questions(200))
-    assert {one.state for one in rest} == {State.ANSWERED}
+    assert {one.state for one in rest} == {CallState.ANSWERED}
 
 
 def test_a_wrong_key_records_nothing_and_a_short_campaign_says_what_was_said(
@@ -220,4 +220,4 @@ def test_a_wrong_key_records_nothing_and_a_short_campaign_says_what_was_said(
         assert isinstance(stopped, TurnedAway)
         assert got == []
         few = asked(tmp_path, server.base_url, questions(3), key_variable="SOME_KEY", retries=QUICK)
-    assert {one.state for one in few} == {State.ERROR}
+    assert {one.state for one in few} == {CallState.ERROR}

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from medtest.api.faults_server import BadRequest, Refusal, serving
 from medtest.api.ledger import Ledger
-from medtest.api.request import State
+from medtest.api.request import CallState
 
 ODD = "Two \ud83d polyps\x00 \x1b[31m\x9b2J \u202eliah\u2066 and Authorization: Bearer sk-abc12345"
 SHOWN = "Two \\ud83d polyps\\x00 \\x1b[31m\\x9b2J \\u202eliah\\u2066 and Authorization: Bearer [hidden]"
@@ -32,12 +32,12 @@ def _fails(body: Mapping[str, Any]) -> str:
     raise BadRequest(ODD, code="half\ud83d")
 
 
-CASES: dict[str, tuple[Any, dict[str, Any], State]] = {
-    "words": (lambda body: ODD, {}, State.ANSWERED),
-    "structured": (lambda body: json.dumps({"answer": ODD}), {"answer_model": Shape}, State.ANSWERED),
-    "structured, escaped twice": (lambda body: '{"answer": "\ud83d"}', {"answer_model": Shape}, State.ANSWERED),
-    "refusal": (_refuses, {}, State.REFUSAL),
-    "error": (_fails, {}, State.ERROR),
+CASES: dict[str, tuple[Any, dict[str, Any], CallState]] = {
+    "words": (lambda body: ODD, {}, CallState.ANSWERED),
+    "structured": (lambda body: json.dumps({"answer": ODD}), {"answer_model": Shape}, CallState.ANSWERED),
+    "structured, escaped twice": (lambda body: '{"answer": "\ud83d"}', {"answer_model": Shape}, CallState.ANSWERED),
+    "refusal": (_refuses, {}, CallState.REFUSAL),
+    "error": (_fails, {}, CallState.ERROR),
 }
 
 
@@ -56,9 +56,9 @@ def test_odd_signs_are_kept_and_asked_about_once(name: str, tmp_path: Path) -> N
         assert not {"\x00", "\x1b", "\x9b", "\u202e"} & set(told) and "sk-abc" not in told
     if name == "words":
         assert found[0].text == SHOWN
-    assert (sent, asked_again) == (4, 0 if state != State.ERROR else 4)
+    assert (sent, asked_again) == (4, 0 if state != CallState.ERROR else 4)
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
-        assert ledger.totals().outcomes == (0 if state == State.ERROR else 4)
+        assert ledger.totals().outcomes == (0 if state == CallState.ERROR else 4)
         assert ledger.totals().under_way == 0
 
 

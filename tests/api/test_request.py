@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from medtest.api.answers import NotAnAnswer, parse_structured, read_body
 from medtest.api.body import request_body
-from medtest.api.request import Outcome, Parameters, Picture, Request, Source, State, content_key, schema_of
+from medtest.api.request import CallState, Outcome, Parameters, Picture, Request, Source, content_key, schema_of
 
 PARAMETERS = Parameters(model="m")
 
@@ -140,30 +140,30 @@ SAID = {"type": "output_text", "text": "Yes"}
 @pytest.mark.parametrize(
     ("api", "body", "state", "text"),
     [
-        ("chat", chat(), State.ANSWERED, "Yes"),
-        ("chat", chat([{"type": "text", "text": "Ye"}, {"type": "text", "text": "s"}]), State.ANSWERED, "Yes"),
-        ("chat", chat(None, refusal="I can't"), State.REFUSAL, "I can't"),
-        ("chat", chat("", "content_filter"), State.CONTENT_FILTER, ""),
-        ("chat", chat("Yes, bec", "length"), State.LENGTH, "Yes, bec"),
-        ("chat", chat("  "), State.MALFORMED, "  "),
-        ("chat", chat(None), State.MALFORMED, ""),
-        ("responses", response([SAID]), State.ANSWERED, "Yes"),
-        ("responses", response([{"type": "refusal", "refusal": "No."}]), State.REFUSAL, "No."),
+        ("chat", chat(), CallState.ANSWERED, "Yes"),
+        ("chat", chat([{"type": "text", "text": "Ye"}, {"type": "text", "text": "s"}]), CallState.ANSWERED, "Yes"),
+        ("chat", chat(None, refusal="I can't"), CallState.REFUSAL, "I can't"),
+        ("chat", chat("", "content_filter"), CallState.CONTENT_FILTER, ""),
+        ("chat", chat("Yes, bec", "length"), CallState.LENGTH, "Yes, bec"),
+        ("chat", chat("  "), CallState.MALFORMED, "  "),
+        ("chat", chat(None), CallState.MALFORMED, ""),
+        ("responses", response([SAID]), CallState.ANSWERED, "Yes"),
+        ("responses", response([{"type": "refusal", "refusal": "No."}]), CallState.REFUSAL, "No."),
         (
             "responses",
             response([SAID], status="incomplete", incomplete_details={"reason": "max_output_tokens"}),
-            State.LENGTH,
+            CallState.LENGTH,
             "Yes",
         ),
         (
             "responses",
             response([], status="incomplete", incomplete_details={"reason": "content_filter"}),
-            State.CONTENT_FILTER,
+            CallState.CONTENT_FILTER,
             "",
         ),
     ],
 )
-def test_states(api: str, body: dict[str, Any], state: State, text: str) -> None:
+def test_states(api: str, body: dict[str, Any], state: CallState, text: str) -> None:
     found = read_body(body, api=api, answer_model=None, plain=False)
     assert (found.state, found.text) == (state, text)
 
@@ -184,10 +184,10 @@ def test_structured_answers() -> None:
         assert parse_structured(text, Colour) == (fine, "")
     assert parse_structured("red", Colour)[0] is None
     wrong = read_body(chat('{"colour": "blue"}'), api="chat", answer_model=Colour, plain=False)
-    assert wrong.state == State.MALFORMED
+    assert wrong.state == CallState.MALFORMED
     assert "colour" in wrong.reason
     spoken = read_body(chat("It is red."), api="chat", answer_model=Colour, plain=True)
-    assert (spoken.state, spoken.parsed) == (State.ANSWERED, None)
+    assert (spoken.state, spoken.parsed) == (CallState.ANSWERED, None)
 
 
 def test_tokens_that_are_counted() -> None:
@@ -197,6 +197,6 @@ def test_tokens_that_are_counted() -> None:
 
 
 def test_outcomes_survive_json() -> None:
-    one = Outcome(address="a", key="k", state=State.LENGTH, text='ä "x"\n', parsed={"n": [1, None]}, cost_usd=0.25)
+    one = Outcome(address="a", key="k", state=CallState.LENGTH, text='ä "x"\n', parsed={"n": [1, None]}, cost_usd=0.25)
     again = Outcome.from_json(one.to_json(), address="a", key="k", source=Source.CALL)
     assert again == one

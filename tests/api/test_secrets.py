@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from medtest.api.client import Caller, Endpoint
 from medtest.api.faults_server import Faults, serving
 from medtest.api.redact import guard, guard_logs, reason_of, redact, visible, without_users
-from medtest.api.request import Parameters, Request, State
+from medtest.api.request import CallState, Parameters, Request
 from medtest.api.retry import Retries
 from medtest.errors import UserMistakes
 
@@ -270,7 +270,7 @@ def test_the_key_reaches_the_server_and_only_the_environment_holds_it(
 
         async def body() -> None:
             reply = await caller.call(Request(address="a", prompt="p"))
-            assert reply.state == State.ANSWERED
+            assert reply.state == CallState.ANSWERED
             assert PLAIN_CANARY not in str(vars(caller)) + str(vars(caller._opened))
             await caller.close()
 
@@ -380,7 +380,7 @@ def test_redirects_are_not_followed(tmp_path: Path) -> None:
         finally:
             away.shutdown()
             away.server_close()
-        assert got.state == State.ERROR
+        assert got.state == CallState.ERROR
         assert "307" in got.reason
         assert other.counts["received"] == 0
 
@@ -409,7 +409,7 @@ def test_a_proxy_is_used_for_other_hosts_and_not_for_this_one(tmp_path: Path, mo
         monkeypatch.delenv(name, raising=False)
     with serving() as server:
         (got,) = asked(tmp_path, server.base_url, questions(1))
-    assert got.state == State.ANSWERED
+    assert got.state == CallState.ANSWERED
     assert heard == []
 
     async def body() -> None:

@@ -21,7 +21,7 @@ from medtest.api.faults_server import Faults, FaultServer, serving, serving_serv
 from medtest.api.ledger import Ledger
 from medtest.api.pacing.rate_limiter import LimiterClosed, RateLimiter, shared_limiter
 from medtest.api.pool import GivenUp, Stop
-from medtest.api.request import Outcome, Parameters, State
+from medtest.api.request import CallState, Outcome, Parameters
 from medtest.api.stops import ServerClosed
 
 
@@ -69,7 +69,7 @@ def test_two_campaigns_are_never_more_than_one_gate_lets_through(tmp_path: Path)
     with serving_server(FaultServer(answer=answer, threads=32)) as server:
         found = together(tmp_path, server, RateLimiter(max_in_flight=5), 40)
         assert server.counts["received"] == 80
-    assert [{one.state for one in part} for part in found] == [{State.ANSWERED}] * 2
+    assert [{one.state for one in part} for part in found] == [{CallState.ANSWERED}] * 2
     assert 3 <= now[1] <= 5
 
 
@@ -77,7 +77,7 @@ def test_two_campaigns_keep_to_one_limit(tmp_path: Path) -> None:
     with serving(Faults(latency=0.02, rate=20, burst=10)) as server:
         found = together(tmp_path, server, RateLimiter(max_in_flight=32), 50)
         assert [len(part) for part in found] == [50, 50]
-        assert {one.state for part in found for one in part} == {State.ANSWERED}
+        assert {one.state for part in found for one in part} == {CallState.ANSWERED}
         assert server.counts["limited"] / server.counts["received"] < 0.03
 
 

@@ -17,7 +17,7 @@ from medtest.api.faults_server import Faults, FaultServer
 from medtest.api.ledger import Ledger
 from medtest.api.pacing.load import Load
 from medtest.api.pacing.rate_limiter import RateLimiter
-from medtest.api.request import Outcome, Parameters, State
+from medtest.api.request import CallState, Outcome, Parameters
 from medtest.api.retry import Retries
 
 
@@ -46,7 +46,7 @@ def asked(
 def test_a_server_of_one_slot_is_asked_one_after_another(tmp_path: Path, call_seconds: float) -> None:
     rules = Retries(call_seconds=call_seconds)
     outcomes, counts, came, seconds = asked(tmp_path, Faults(slots=1, latency=1.2), 108, rules)
-    assert {one.state for one in outcomes} == {State.ANSWERED}
+    assert {one.state for one in outcomes} == {CallState.ANSWERED}
     assert seconds <= 150  # 108 · 1.2 s are 130 s
     assert counts["received"] <= 125
     assert max(came.values()) <= 6
@@ -63,7 +63,7 @@ def test_what_is_recorded_of_a_server_of_one_slot_is_its_own_time(tmp_path: Path
 def test_a_shorter_window_than_stated_refuses_a_tenth_at_most(tmp_path: Path, retry_after: str, latency: float) -> None:
     faults = Faults(rate=1.0, burst=60, hidden=6, hidden_seconds=6.0, latency=latency, retry_after=retry_after)
     outcomes, counts, came, seconds = asked(tmp_path, faults, 108, Retries())
-    assert {one.state for one in outcomes} == {State.ANSWERED}
+    assert {one.state for one in outcomes} == {CallState.ANSWERED}
     assert counts["limited"] / counts["received"] <= 0.10
     assert max(came.values()) <= 6
     assert seconds < 1.4 * 108
@@ -72,7 +72,7 @@ def test_a_shorter_window_than_stated_refuses_a_tenth_at_most(tmp_path: Path, re
 def test_calls_that_hang_among_others_that_come_soon_lower_nothing(tmp_path: Path) -> None:
     faults = Faults(latency=0.25, slow=0.03, slow_seconds=600.0)
     outcomes, counts, _, seconds = asked(tmp_path, faults, 200, Retries(call_seconds=5.0))
-    assert {one.state for one in outcomes} == {State.ANSWERED}
+    assert {one.state for one in outcomes} == {CallState.ANSWERED}
     assert counts["slow"] >= 4
     assert seconds < 20  # one that hangs costs 5 s and another try, at the end too
 
@@ -83,7 +83,7 @@ def test_a_question_that_waits_for_others_of_ours_keeps_its_time(tmp_path: Path)
     faults = Faults(slots=1, latency=1.0, error=0.5, seed=4)
     outcomes, counts, _, _ = asked(tmp_path, faults, 20, rules, max_in_flight=1)
     assert counts["error"] > 5
-    assert [one.state for one in outcomes].count(State.ANSWERED) >= 19
+    assert [one.state for one in outcomes].count(CallState.ANSWERED) >= 19
 
 
 @pytest.mark.parametrize(("power", "full"), [(0.0, False), (0.3, False), (1.0, True)])

@@ -15,7 +15,7 @@ from api_parts import QUICK, asked, campaign, questions
 from medtest.api.campaign import Campaign
 from medtest.api.faults_server import Faults, FaultServer, serving, serving_server
 from medtest.api.ledger import Ledger, LedgerTotals
-from medtest.api.request import Outcome, State
+from medtest.api.request import CallState, Outcome
 from medtest.api.retry import Retries
 from medtest.api.stops import ServerClosed, in_words
 from medtest.errors import ExitCode
@@ -51,7 +51,7 @@ def test_a_stop_lets_calls_under_way_end_and_no_other_leave(tmp_path: Path) -> N
             assert len(got) == left, "every call that had left was waited for"
         assert totals(tmp_path).lost == 0
         again = asked(tmp_path, server.base_url, questions(20))
-        assert {one.state for one in again} == {State.ANSWERED}
+        assert {one.state for one in again} == {CallState.ANSWERED}
         assert server.counts["received"] == max(20, left), "nothing was asked twice"
 
 
@@ -63,7 +63,7 @@ def test_a_stop_waits_for_no_pause_and_no_other_try(tmp_path: Path) -> None:
         assert server.counts["received"] == 3
     assert totals(tmp_path).outcomes == 0
     with serving() as server:
-        assert {one.state for one in asked(tmp_path, server.base_url, questions(3))} == {State.ANSWERED}
+        assert {one.state for one in asked(tmp_path, server.base_url, questions(3))} == {CallState.ANSWERED}
 
 
 def test_a_stop_before_the_first_call_asks_nothing(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_pause_of_hours_ends_the_run_and_is_no_error(tmp_path: Path, faults: F
         got: list[Outcome] = []
         with campaign(tmp_path, server.base_url, retries=rules) as made, pytest.raises(ServerClosed) as caught:
             got += made.iterate(questions(40))
-        assert {one.state for one in got} == {State.ANSWERED}
+        assert {one.state for one in got} == {CallState.ANSWERED}
         assert len(got) == 5 == server.counts["answered"]
         assert caught.value.exit_code is ExitCode.BUDGET
         assert 0.5 * 3600 < caught.value.seconds <= 5 * 3600
@@ -100,7 +100,7 @@ def test_a_pause_of_hours_ends_the_run_and_is_no_error(tmp_path: Path, faults: F
         assert totals(tmp_path).lost == 0
         server.set(Faults())
         rest = asked(tmp_path, server.base_url, questions(40))
-        assert {one.state for one in rest} == {State.ANSWERED}
+        assert {one.state for one in rest} == {CallState.ANSWERED}
         assert server.counts["answered"] == 40
 
 
@@ -112,7 +112,7 @@ def test_a_quota_that_the_last_question_uses_up_stops_nothing(tmp_path: Path) ->
 def test_a_pause_within_a_question_s_time_is_waited_for(tmp_path: Path) -> None:
     with serving(Faults(rate=1.0, burst=2, headers=False)) as server:
         got = asked(tmp_path, server.base_url, questions(4), retries=Retries(total_seconds=20.0))
-        assert {one.state for one in got} == {State.ANSWERED}
+        assert {one.state for one in got} == {CallState.ANSWERED}
 
 
 def test_pauses_as_people_say_them() -> None:
@@ -138,7 +138,7 @@ def test_waiting_for_other_calls_is_no_time_of_the_question(tmp_path: Path) -> N
     rules = Retries(first_pause=0.01, total_seconds=1.0, call_seconds=10.0)
     with serving_server(FaultServer(answer=answer, threads=4)) as server:
         got = asked(tmp_path, server.base_url, questions(3), max_in_flight=1, retries=rules)
-    assert {one.state for one in got} == {State.ANSWERED}
+    assert {one.state for one in got} == {CallState.ANSWERED}
     assert tried.count("question 0") == 2
 
 
@@ -146,7 +146,7 @@ def test_a_pause_of_ours_does_not_outlast_the_question(tmp_path: Path) -> None:
     rules = Retries(first_pause=3600.0, longest_pause=3600.0, total_seconds=0.8, call_seconds=5.0)
     with serving(Faults(error=1.0)) as server:
         (got,) = asked(tmp_path, server.base_url, questions(1), retries=rules)
-        assert got.state == State.ERROR
+        assert got.state == CallState.ERROR
         assert "no answer within 0.8 s" in got.reason
         assert server.counts["received"] == 1
 

@@ -22,7 +22,7 @@ from runner_parts import make_suite
 
 from medtest.errors import FolderInUse, OutputProblem
 from medtest.runner.folder import SWEEP_VARIABLE
-from medtest.runner.ledger import Places
+from medtest.runner.ledger import CasePlaces
 from medtest.runner.prepared import prepare_run
 from medtest.runner.shard_scan import scan
 from medtest.suite.model import Invocation
@@ -346,7 +346,7 @@ def test_whatever_byte_is_hit_cases_are_run_again_or_unharmed(tmp_path: Path) ->
     path = folder / "records.parquet"
     content, seen = path.read_bytes(), 0
     prepared = prepare_run(suite, Invocation(home=tmp_path, quiet=True))
-    places = Places(prepared.plan, prepared.names)
+    places = CasePlaces(prepared.plan, prepared.names)
     draw = random.Random(0)
     footer = range(len(content) - 8 - int.from_bytes(content[-8:-4], "little"), len(content))
     for at in [*draw.sample(range(len(content)), 80), *draw.sample(footer, 80)]:

@@ -17,7 +17,7 @@ from runner_parts import make_suite
 from medtest.cases import SeedRef
 from medtest.runner import Limits
 from medtest.runner.folder import make_folder
-from medtest.runner.ledger import Places, RecordLedger
+from medtest.runner.ledger import CasePlaces, RecordLedger
 from medtest.runner.privacy import ShownNames
 from medtest.runner.rows import COLUMN, records_schema
 from medtest.runner.shard_scan import scan
@@ -71,12 +71,12 @@ def test_merging_keeps_the_newest_row_of_each_case_in_the_order_of_the_plan(
         writer.flush()
         if number == 1:  # a run ends and another begins in the middle
             merge(folder, SCHEMA, STAMP, writer.parts, written="w", judge=lambda table: table)
-            found = scan(folder, SCHEMA, "d", Places(plan, ShownNames()).find)
+            found = scan(folder, SCHEMA, "d", CasePlaces(plan, ShownNames()).find)
             writer = ShardWriter(folder, SCHEMA, STAMP, seconds=1e9, rows=10**9)
             writer.parts = found.parts
     counts = merge(folder, SCHEMA, STAMP, writer.parts, written="w", judge=lambda table: table)
     table = pq.read_table(folder / "records.parquet")
-    places = Places(plan, ShownNames()).find(table.to_pydict()).tolist()
+    places = CasePlaces(plan, ShownNames()).find(table.to_pydict()).tolist()
     assert places == sorted(newest)
     assert list(zip(table["verdict"].to_pylist(), table["dice"].to_pylist(), strict=True)) == [
         newest[place] for place in places
@@ -119,7 +119,7 @@ def test_a_hundred_thousand_records_are_resumed_in_seconds_and_little_memory(tmp
     import psutil
 
     plan = _plan(9091)
-    places = Places(plan, ShownNames())
+    places = CasePlaces(plan, ShownNames())
     options: dict[str, Any] = {
         "folder": tmp_path, "schema": SCHEMA, "digest": "d", "primary": Criterion(), "places": places,
         "chosen": np.ones(plan.total, dtype=np.bool_), "limits": Limits(shard_rows=500),

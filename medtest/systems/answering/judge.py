@@ -23,8 +23,7 @@ from medtest.api.campaign import Campaign
 from medtest.api.client import Caller
 from medtest.api.ledger import Ledger, doubtful_words
 from medtest.api.pacing.rate_limiter import RateLimiter
-from medtest.api.request import Outcome, Request
-from medtest.api.request import State as ReplyState
+from medtest.api.request import CallState, Outcome, Request
 from medtest.api.retry import Retries
 from medtest.cases import Json
 from medtest.errors import ExitCode, FolderInUse, MedtestError, Mistake, OutputProblem
@@ -172,7 +171,7 @@ class Judge:
             problem, code = self._words(stopped), stopped.exit_code
         silent = len(outcomes) - len(found)
         if not problem and silent:
-            reason = next((one.reason for one in outcomes if one.state == ReplyState.ERROR), "no usable reply")
+            reason = next((one.reason for one in outcomes if one.state == CallState.ERROR), "no usable reply")
             problem = f"{self.name} gave no reading of {silent} of {len(unread)} answers: {reason}"
             code = ExitCode.OK if found else ExitCode.TOO_MANY_ERRORS
         called = [one for one in outcomes if one.source == "call"]
@@ -311,6 +310,6 @@ def _address(unread: Unread) -> str:
 def _reading(unread: Unread, outcome: Outcome) -> Reading | None:
     """Return what came of a call; None where there is no reply in the form that was asked for."""
     parsed = outcome.parsed
-    if not isinstance(parsed, Mapping) and outcome.state == ReplyState.ANSWERED:
+    if not isinstance(parsed, Mapping) and outcome.state == CallState.ANSWERED:
         parsed, _ = parse_structured(outcome.text, JudgeReply)
     return reading_of(parsed, unread) if isinstance(parsed, Mapping) else None

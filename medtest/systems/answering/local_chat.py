@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from pydantic import Field
 
 from medtest.api.redact import reason_of
-from medtest.api.request import Outcome, State
+from medtest.api.request import CallState, Outcome
 from medtest.cases import Json
 from medtest.errors import MedtestError, Mistake
 from medtest.plugins import TRUSTED
@@ -162,7 +162,9 @@ class LocalChat(AskingSystem):
             try:
                 outcome = self._outcome(call)
             except Exception as error:  # noqa: BLE001 - a stranger's processor or network may raise whatever it likes
-                outcome = Outcome(address=call.label, key="", state=State.ERROR, reason=reason_of(error), attempts=1)
+                outcome = Outcome(
+                    address=call.label, key="", state=CallState.ERROR, reason=reason_of(error), attempts=1
+                )
             yield asked_of(call, outcome)
             self._answered += 1
 
@@ -187,12 +189,12 @@ class LocalChat(AskingSystem):
             made = self._model.generate(**inputs, **self._generation())
         fresh = made[0, asked:]
         ended = bool(fresh.numel()) and int(fresh[-1]) in self._ends()
-        state = State.LENGTH if fresh.numel() == self.settings.max_tokens and not ended else State.ANSWERED
+        state = CallState.LENGTH if fresh.numel() == self.settings.max_tokens and not ended else CallState.ANSWERED
         text = str(self._processor.decode(fresh, skip_special_tokens=True)).strip()
         return Outcome(
             address=call.label,
             key="",
-            state=State.MALFORMED if state == State.ANSWERED and not text else state,
+            state=CallState.MALFORMED if state == CallState.ANSWERED and not text else state,
             text=text,
             model=str(self._model.config.model_type),
             prompt_tokens=asked,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from medtest.api.request import Outcome, Source, State
+from medtest.api.request import CallState, Outcome, Source
 from medtest.cases import AnswerOutput, Ask, Json
 from medtest.systems.answering.shapes import ANSWER, field_names, said
 from medtest.systems.asking import Asked, Asking
@@ -25,7 +25,7 @@ def asked_of(call: Asking, outcome: Outcome, *, mode: str = "words") -> Asked:
     others are ``malformed``.
     """
     seconds = outcome.seconds if outcome.source == Source.CALL else None
-    if outcome.state == State.ERROR:
+    if outcome.state == CallState.ERROR:
         return Asked(number=call.number, outputs=(outcome.reason or "no answer",) * len(call.asks), seconds=seconds)
     words = words_of(call.asks, outcome, together=call.together)
     share = 1.0 / len(call.asks)
@@ -35,7 +35,7 @@ def asked_of(call: Asking, outcome: Outcome, *, mode: str = "words") -> Asked:
             text=text,
             state=str(state),
             mode=mode,
-            shaped=isinstance(outcome.parsed, Mapping) and state == State.ANSWERED,
+            shaped=isinstance(outcome.parsed, Mapping) and state == CallState.ANSWERED,
             model=outcome.model,
             prompt_tokens=_share(outcome.prompt_tokens, share),
             completion_tokens=_share(outcome.completion_tokens, share),
@@ -48,20 +48,20 @@ def asked_of(call: Asking, outcome: Outcome, *, mode: str = "words") -> Asked:
     return Asked(number=call.number, outputs=outputs, seconds=seconds)
 
 
-def words_of(asks: Sequence[Ask], outcome: Outcome, *, together: bool) -> list[tuple[str, State]]:
+def words_of(asks: Sequence[Ask], outcome: Outcome, *, together: bool) -> list[tuple[str, CallState]]:
     """Return the words and the state of each question's answer."""
-    if outcome.state in (State.REFUSAL, State.CONTENT_FILTER, State.LENGTH):
+    if outcome.state in (CallState.REFUSAL, CallState.CONTENT_FILTER, CallState.LENGTH):
         return [(outcome.text, outcome.state)] * len(asks)
     if isinstance(outcome.parsed, Mapping):
         names = field_names(asks) if together else [ANSWER]
         return [
-            (said(_field(outcome.parsed, name), ask.kind), State.ANSWERED)
+            (said(_field(outcome.parsed, name), ask.kind), CallState.ANSWERED)
             for name, ask in zip(names, asks, strict=True)
         ]
     if not together:
         return [(outcome.text, outcome.state)]
     told = split(outcome.text, [question_of_ask(ask) for ask in asks], numbered_from=FIRST_NUMBER)
-    return [(told[ask.item], State.ANSWERED) if ask.item in told else ("", State.MALFORMED) for ask in asks]
+    return [(told[ask.item], CallState.ANSWERED) if ask.item in told else ("", CallState.MALFORMED) for ask in asks]
 
 
 def _field(parsed: Mapping[str, Json], name: str) -> Json:

@@ -142,7 +142,7 @@ class _Named(AnswerKind):
         return [(first, last) for name in self.sections for _, first, last in lexicon.mentions(name, said)]
 
 
-class YesNo(_Named):
+class YesNoKind(_Named):
     """Yes or no."""
 
     fields = Fields(
@@ -174,7 +174,7 @@ class YesNo(_Named):
         yield "" if yet is None else f"not yet {yet[0]}"
 
 
-class Findings(_Named):
+class FindingsKind(_Named):
     """Abnormalities, landmarks or instruments."""
 
     fields = Fields(
@@ -198,7 +198,7 @@ class Findings(_Named):
         return apart(passage.low, _section_of(item))
 
 
-class Count(AnswerKind):
+class CountKind(AnswerKind):
     """How many there are."""
 
     fields = Fields(
@@ -222,7 +222,7 @@ class Count(AnswerKind):
             yield beside_a_count(passage, value, item)
 
 
-class Size(AnswerKind):
+class SizeKind(AnswerKind):
     """Millimetres."""
 
     fields = Fields(keys=("size_mm", "diameter", "size", "polyp_size"), pair=True)
@@ -237,7 +237,7 @@ class Size(AnswerKind):
             yield beside_sizes(passage, found[0])
 
 
-class Colour(_Named):
+class ColourKind(_Named):
     """Base colours."""
 
     fields = Fields(keys=("colour", "color", "colours", "colors"))
@@ -248,7 +248,7 @@ class Colour(_Named):
         return colour.colour(low, item)
 
 
-class Place(_Named):
+class PlaceKind(_Named):
     """Cells of the 3 x 3 grid."""
 
     fields = Fields(keys=("location", "locations", "position", "place", "where"), grid=True)
@@ -275,7 +275,7 @@ class Place(_Named):
                 yield f"place {one[0]}"
 
 
-class Procedure(_Named):
+class ProcedureKind(_Named):
     """Kinds of endoscopy."""
 
     fields = Fields(keys=("procedure", "procedure_type", "type"))
@@ -285,7 +285,7 @@ class Procedure(_Named):
         return named.procedure(low)
 
 
-class PolypType(_Named):
+class PolypTypeKind(_Named):
     """Classes of Paris, their words, or histology."""
 
     fields = Fields(keys=("type", "polyp_type", "paris", "paris_classification", "morphology"))
@@ -305,7 +305,7 @@ class PolypType(_Named):
         return [*super()._parts(said), *(one.span() for one in _PARIS_CODE.finditer(said))]
 
 
-class FreeText(AnswerKind):
+class TextKind(AnswerKind):
     """Words of any other question."""
 
     conclusive = False
@@ -323,15 +323,15 @@ class FreeText(AnswerKind):
 
 
 KINDS: Mapping[Kind, AnswerKind] = {
-    Kind.YES_NO: YesNo(),
-    Kind.FINDINGS: Findings(),
-    Kind.COUNT: Count(),
-    Kind.SIZE: Size(),
-    Kind.COLOUR: Colour(),
-    Kind.PLACE: Place(),
-    Kind.POLYP_TYPE: PolypType(),
-    Kind.PROCEDURE: Procedure(),
-    Kind.TEXT: FreeText(),
+    Kind.YES_NO: YesNoKind(),
+    Kind.FINDINGS: FindingsKind(),
+    Kind.COUNT: CountKind(),
+    Kind.SIZE: SizeKind(),
+    Kind.COLOUR: ColourKind(),
+    Kind.PLACE: PlaceKind(),
+    Kind.POLYP_TYPE: PolypTypeKind(),
+    Kind.PROCEDURE: ProcedureKind(),
+    Kind.TEXT: TextKind(),
 }
 
 

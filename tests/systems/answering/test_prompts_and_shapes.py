@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from medtest.api.answers import parse_structured
-from medtest.api.request import Outcome, Source, State, schema_of
+from medtest.api.request import CallState, Outcome, Source, schema_of
 from medtest.cases import Ask, Json
 from medtest.systems.answering.outputs import words_of
 from medtest.systems.answering.prompts import PromptSettings, prompt_of
@@ -23,7 +23,7 @@ from medtest.vqa.values import Kind
 ASKS = tuple(Ask(item=one.name, text=one.text, kind=one.kind.value, id=one.id) for one in official())
 
 
-def outcome(state: State = State.ANSWERED, text: str = "", parsed: Json = None) -> Outcome:
+def outcome(state: CallState = CallState.ANSWERED, text: str = "", parsed: Json = None) -> Outcome:
     return Outcome(address="a", key="k", state=state, text=text, parsed=parsed)
 
 
@@ -89,7 +89,7 @@ def test_structured_answers_parse_as_what_they_say(item: str, value: Json, expec
     parsed, wrong = parse_structured(json.dumps({"answer": value}), shape_of(ask))
     assert not wrong
     ((words, state),) = words_of([ask], outcome(parsed=parsed), together=False)
-    assert state == State.ANSWERED
+    assert state == CallState.ANSWERED
     assert str(question_of_ask(ask).parse(words)) == expected
 
 
@@ -103,7 +103,7 @@ def test_every_shape_with_ways_out_takes_them_and_they_are_read_as_what_they_are
     parsed, wrong = parse_structured(json.dumps({"answer": value}), shape_of(ask, outs=True))
     assert not wrong
     ((words, reply),) = words_of([ask], outcome(parsed=parsed), together=False)
-    assert reply == State.ANSWERED
+    assert reply == CallState.ANSWERED
     assert question_of_ask(ask).parse(words).state.value == state
 
 
@@ -120,21 +120,21 @@ def test_counts_come_back(count: int) -> None:
     assert str(question_of_ask(ask).parse(said(count, ask.kind))) == str(count)
 
 
-@pytest.mark.parametrize("state", [State.REFUSAL, State.CONTENT_FILTER, State.LENGTH])
-def test_a_state_is_every_questions(state: State) -> None:
+@pytest.mark.parametrize("state", [CallState.REFUSAL, CallState.CONTENT_FILTER, CallState.LENGTH])
+def test_a_state_is_every_questions(state: CallState) -> None:
     assert words_of(ASKS, outcome(state, "I cannot"), together=True) == [("I cannot", state)] * 18
 
 
 def test_a_text_for_all_is_cut_up_and_what_belongs_to_none_is_malformed() -> None:
     text = 'Here you are:\n{"polyps": 2, "text": "No", "9": "lost"}'
     words = dict(
-        zip((ask.item for ask in ASKS), words_of(ASKS, outcome(State.MALFORMED, text), together=True), strict=True)
+        zip((ask.item for ask in ASKS), words_of(ASKS, outcome(CallState.MALFORMED, text), together=True), strict=True)
     )
-    assert words["polyps"] == ("2", State.ANSWERED)
-    assert words["text"] == ("No", State.ANSWERED)
-    assert words["size"] == ("", State.MALFORMED)
-    alone = words_of([ASKS[4]], outcome(State.MALFORMED, "No idea"), together=False)
-    assert alone == [("No idea", State.MALFORMED)]
+    assert words["polyps"] == ("2", CallState.ANSWERED)
+    assert words["text"] == ("No", CallState.ANSWERED)
+    assert words["size"] == ("", CallState.MALFORMED)
+    alone = words_of([ASKS[4]], outcome(CallState.MALFORMED, "No idea"), together=False)
+    assert alone == [("No idea", CallState.MALFORMED)]
 
 
 def test_shares_add_up_and_kept_answers_take_no_time() -> None:
@@ -150,7 +150,7 @@ def test_shares_add_up_and_kept_answers_take_no_time() -> None:
     whole = Outcome(
         address="l",
         key="k",
-        state=State.LENGTH,
+        state=CallState.LENGTH,
         prompt_tokens=1000,
         completion_tokens=90,
         cost_usd=0.5,
@@ -166,5 +166,5 @@ def test_shares_add_up_and_kept_answers_take_no_time() -> None:
     kept = Outcome.from_json(whole.to_json(), address="l", key="k", source=Source.LEDGER)
     assert asked_of(call, kept).seconds is None
     assert asked_of(call, kept).outputs == asked.outputs
-    lost = Outcome(address="l", key="k", state=State.ERROR, reason="no answer after 6 calls")
+    lost = Outcome(address="l", key="k", state=CallState.ERROR, reason="no answer after 6 calls")
     assert asked_of(call, lost).outputs == ("no answer after 6 calls",) * 18
