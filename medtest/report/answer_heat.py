@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from medtest.report.figures import shade
 from medtest.report.heat import percent
-from medtest.results.answer_flips import ALL, OVERALL
 from medtest.results.answer_tables import AnswerTables
+from medtest.results.cube.axes import ALL, OVERALL
 
 if TYPE_CHECKING:
     from medtest.report.material import Material

@@ -18,8 +18,6 @@ from medtest.report.heat import SUMS, EfrRows, beside, percent
 from medtest.report.material import Material
 from medtest.report.words import criterion_keys, violations_of
 from medtest.results import efr
-from medtest.results.answer_states import ALL as ALL_QUESTIONS
-from medtest.results.answer_states import OVERALL as EVERY_RELATION
 from medtest.results.flips import AUTO
 from medtest.results.images import COUNTED
 from medtest.results.tables import SEED_FACTS
@@ -127,7 +125,7 @@ def answer_lines(material: Material) -> list[str]:
         return []
     lines = [floor_words(found.flips), hidden_words(found)]
     states = {(row["item"], row["relation"]): row for row in found.states.to_dict("records")}
-    row = states.get((ALL_QUESTIONS, EVERY_RELATION))
+    row = states.get((efr.ALL, efr.OVERALL))
     if row is not None and (row["refusal"] or row["unparsed"]):
         lines.append(
             f"{row['refusal']:,} of {row['asked']:,} answers refused ({row['refused_after_answer']:,} where the source "

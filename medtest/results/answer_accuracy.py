@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from medtest.results.answer_flips import Floats, QuestionGrid
+from medtest.results.answer_cells import Questions, in_order
 from medtest.results.answer_rows import SOURCE, UNCHANGED
+from medtest.results.cube.axes import Floats
 from medtest.results.cube.intervals import FEW_CLUSTERS, joined, percentile_interval, wilson, wilson_of_rate
+from medtest.results.cube.rates import decimals
 from medtest.results.cube.resampling import Resampler
 from medtest.results.published_answers import IMAGES, PublishedAccuracy, published
 from medtest.vqa.questions import by_name, in_slide_order
@@ -74,32 +76,25 @@ def relation_table(frame: pd.DataFrame) -> pd.DataFrame:
     """
     import pandas as pd
 
-    grid = QuestionGrid.of(frame)
-    exact = frame["exact"].to_numpy(dtype=np.float64)
-    rows: list[dict[str, object]] = []
-    for item in grid.items:
-        for relation in grid.relations:
-            cases = grid.cells.get((item, relation))
-            if cases is None:
-                continue
-            judged = cases[~np.isnan(grid.right[cases])]
-            rate = float(grid.right[judged].mean()) if judged.size else float("nan")
-            low, high = wilson_of_rate(rate, len(np.unique(grid.image[judged])))
-            beside = exact[judged][~np.isnan(exact[judged])]
-            rows.append(
-                {
-                    "item": item,
-                    "relation": relation,
-                    "cases": int(judged.size),
-                    "right": int(grid.right[judged].sum()),
-                    "accuracy": round(rate, 6),
-                    "ci_low": round(low, 6),
-                    "ci_high": round(high, 6),
-                    "exact": round(float(beside.mean()), 6) if beside.size else float("nan"),
-                    "not_judged": int(cases.size - judged.size),
-                }
-            )
-    return pd.DataFrame(rows, columns=list(RELATION_COLUMNS))
+    if frame.empty:
+        return pd.DataFrame(columns=list(RELATION_COLUMNS))
+    place = Questions.of(frame, "vqa accuracy")
+    right, exact = (frame[name].to_numpy(dtype=np.float64) for name in ("right", "exact"))
+    judged = ~np.isnan(right)
+    made = place.rates(np.where(judged, right, 0.0), judged)
+    asked, cases = place.counts(np.ones(len(frame))), place.counts(judged)
+    columns = {
+        "cases": cases,
+        "right": made.part[0].astype(np.int64),
+        "accuracy": decimals(made.rate[0]),
+        "ci_low": decimals(made.low[0]),
+        "ci_high": decimals(made.high[0]),
+        "exact": place.means(exact, judged & ~np.isnan(exact)),
+        "not_judged": asked - cases,
+    }
+    keep = asked > 0
+    keep[-1], keep[:, -1] = False, False
+    return place.table(columns, keep, RELATION_COLUMNS)
 
 
 def accuracy_table(frame: pd.DataFrame) -> pd.DataFrame:
@@ -115,7 +110,7 @@ def accuracy_table(frame: pd.DataFrame) -> pd.DataFrame:
 
     by_relation = relation_table(frame)
     resampled = Resampled.of(frame)
-    rows = [_row(item, frame, by_relation) | resampled.ends_of(item) for item in _items(frame)]
+    rows = [_row(item, frame, by_relation) | resampled.ends_of(item) for item in in_order(frame["item"])]
     table = pd.DataFrame(rows, columns=list(COLUMNS))
     every = [one.name for one in in_slide_order()]
     kept = [one.name for one in in_slide_order() if one.kept]
@@ -175,7 +170,7 @@ class Resampled:
         import pandas as pd
 
         judged = frame[frame["right"].notna() & (frame["relation"] != UNCHANGED)]
-        items = tuple(_items(frame))
+        items = tuple(in_order(frame["item"]))
         relations = [SOURCE, *(name for name in dict.fromkeys(judged["relation"]) if name != SOURCE)]
         image, images = pd.factorize(judged["image"])
         place = {name: number for number, name in enumerate(items)}
@@ -268,12 +263,6 @@ def label_scores(said: list[frozenset[str]], true: list[frozenset[str]]) -> tupl
     product = float(hit + false) * (hit + missed) * (rest + false) * (rest + missed)
     mcc = (hit * rest - false * missed) / product**0.5 if product else float("nan")
     return f1, recall, mcc
-
-
-def _items(frame: pd.DataFrame) -> list[str]:
-    there = list(dict.fromkeys(frame["item"]))
-    known = [one.name for one in in_slide_order() if one.name in set(there)]
-    return [*known, *(name for name in there if name not in set(known))]
 
 
 def _row(item: str, frame: pd.DataFrame, by_relation: pd.DataFrame) -> dict[str, object]:

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from medtest.results.answer_flips import OVERALL
+from medtest.results.answer_cells import Questions
 from medtest.results.answer_records import answered
-from medtest.results.answer_rows import UNCHANGED
 from medtest.results.records_io import Records
 
 if TYPE_CHECKING:
     import pandas as pd
 
 CHANGES = ("weaker", "stronger", "overlap")
-COLUMNS = ("item", "relation", "cases", "any_hit", "exact", "jaccard", *CHANGES, "distance")
+SCORES = ("any_hit", "exact", "jaccard")
+COLUMNS = ("item", "relation", "cases", *SCORES, *CHANGES, "distance")
 
 
 def change_table(records: Records) -> pd.DataFrame:
@@ -36,31 +36,20 @@ def change_table(records: Records) -> pd.DataFrame:
 
     cases = answered(records.followups)
     cases = cases[cases["self_agreement"].notna().to_numpy(dtype=bool)]
+    if cases.empty:
+        return pd.DataFrame(columns=list(COLUMNS))
     texts = {name: cases[name].astype(object).fillna("").to_numpy(dtype=object) for name in ("item", "relation")}
+    place = Questions.of(pd.DataFrame({**texts, "image": ""}), "vqa changes", items=list(dict.fromkeys(texts["item"])))
     change = cases["change"].astype(object).fillna("").to_numpy(dtype=object)
-    scores = {
-        name: cases[f"self_{name}"].to_numpy(dtype=np.float64, na_value=np.nan)
-        for name in ("any_hit", "exact", "jaccard")
-    }
+    scores = {name: cases[f"self_{name}"].to_numpy(dtype=np.float64, na_value=np.nan) for name in SCORES}
     distance = pd.to_numeric(cases["distance"], errors="coerce").to_numpy(dtype=np.float64)
-    plain = texts["relation"] != UNCHANGED
-    under = {name: texts["relation"] == name for name in dict.fromkeys(texts["relation"])} | {OVERALL: plain}
-    rows: list[dict[str, object]] = []
-    for item in dict.fromkeys(texts["item"]):
-        own = texts["item"] == item
-        for relation, there in under.items():
-            chosen = np.flatnonzero(own & there)
-            if not chosen.size:
-                continue
-            moved = distance[chosen][~np.isnan(distance[chosen])]
-            rows.append(
-                {
-                    "item": item,
-                    "relation": relation,
-                    "cases": int(chosen.size),
-                    **{name: round(float(values[chosen].mean()), 6) for name, values in scores.items()},
-                    **{name: int((change[chosen] == name).sum()) for name in CHANGES},
-                    "distance": round(float(moved.mean()), 6) if moved.size else float("nan"),
-                }
-            )
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    counted = place.counts(np.ones(len(cases)))
+    columns = {
+        "cases": counted,
+        **{name: place.means(values, np.ones(len(cases), bool)) for name, values in scores.items()},
+        **{name: place.counts(change == name) for name in CHANGES},
+        "distance": place.means(distance, ~np.isnan(distance)),
+    }
+    keep = counted > 0
+    keep[:, -1] = False  # of no question there is all
+    return place.table(columns, keep, COLUMNS)

@@ -27,16 +27,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.results.answer_cells import in_order
 from medtest.results.answer_rows import SOURCE, UNCHANGED
+from medtest.results.cube.axes import ALL, OVERALL
 from medtest.results.cube.intervals import FEW_CLUSTERS, joined, percentile_ends, wilson_of_rate
 from medtest.results.cube.paired import clustered, holm
 from medtest.results.cube.resampling import Resampler
-from medtest.vqa.questions import by_name, in_slide_order
+from medtest.vqa.questions import by_name
 
 if TYPE_CHECKING:
     import pandas as pd
-
-ALL, OVERALL = "all", "overall"
 
 COLUMNS = (
     "item",
@@ -190,7 +190,7 @@ class QuestionGrid:
         }
         numbers = [frame[name].to_numpy(dtype=np.float64) for name in ("flip", "right", "source_right")]
         return cls(
-            items=tuple(_in_order(items)),
+            items=tuple(in_order(items)),
             relations=tuple(str(name) for name in relations),
             images=len(images),
             image=image.astype(np.int64),
@@ -215,12 +215,6 @@ class QuestionGrid:
         flips = np.bincount(self.image[judged], weights=each * self.flip[judged], minlength=self.images)
         cases = np.bincount(self.image[judged], weights=each, minlength=self.images)
         return np.stack([flips, cases], axis=1)
-
-
-def _in_order(names: Iterable[object]) -> list[str]:
-    there = list(dict.fromkeys(str(name) for name in names))
-    known = [one.name for one in in_slide_order() if one.name in set(there)]
-    return [*known, *(name for name in there if name not in set(known))]
 
 
 def _cell(

@@ -7,23 +7,20 @@ malformed replies are unparsed. All are counted apart here, whatever became of t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from medtest.cases import Verdict
+from medtest.results.answer_cells import Questions
 from medtest.results.answer_records import JUDGE, READ_BY, RULES, SCHEMA, STATE, answered, independent, read_by
-from medtest.results.answer_rows import SOURCE, UNCHANGED
-from medtest.results.cube.intervals import FEW_CLUSTERS, percentile_ends, wilson_of_rate
-from medtest.results.cube.resampling import Resampler
+from medtest.results.cube.axes import ALL
+from medtest.results.cube.rates import decimals
 from medtest.results.records_io import Records
 
 if TYPE_CHECKING:
     import pandas as pd
-
-ALL, OVERALL = "all", "overall"
 
 COUNTS = (
     "asked",
@@ -82,28 +79,22 @@ def state_table(records: Records) -> pd.DataFrame:
     import pandas as pd
 
     cases = _cases(records)
-    image, images = pd.factorize(cases["image"].to_numpy(dtype=object))
-    names = ("item", "relation", STATE, "reply", "why", "verdict", READ_BY)
-    texts = {name: cases[name].to_numpy(dtype=object) for name in names}
-    relations = list(dict.fromkeys(texts["relation"]))
-    pooled = ~np.isin(texts["relation"], [SOURCE, UNCHANGED])
-    under = {name: texts["relation"] == name for name in relations} | {OVERALL: pooled}
-    every = np.ones(len(cases), bool)
-    facts = _Facts(
-        image=image.astype(np.int64),
-        images=len(images),
-        resampler=Resampler(len(images), "vqa states"),
-        **_marks(texts),
-    )
-    rows: list[dict[str, object]] = []
-    for item in [*dict.fromkeys(texts["item"]), ALL]:
-        own = every if item == ALL else texts["item"] == item
-        for relation, there in under.items():
-            chosen = np.flatnonzero(own & there)
-            if chosen.size:
-                pool = item == ALL or relation == OVERALL
-                rows.append({"item": item, "relation": relation, **facts.counted(chosen, pool=pool)})
-    return pd.DataFrame(rows, columns=list(STATE_COLUMNS))
+    if cases.empty:
+        return pd.DataFrame(columns=list(STATE_COLUMNS))
+    place = Questions.of(cases, "vqa states", items=list(dict.fromkeys(cases["item"])))
+    names = (STATE, "reply", "why", "verdict", READ_BY)
+    error, marks = _marks({name: cases[name].to_numpy(dtype=object) for name in names})
+    asked = place.counts(np.ones(len(cases)))
+    made = place.rates(marks["refusal"], ~error)
+    columns = {
+        "asked": asked,
+        **{name: place.counts(mark) for name, mark in marks.items()},
+        "errors": place.counts(error),
+        "refusal_rate": decimals(made.rate[0]),
+        "ci_low": decimals(made.low[0]),
+        "ci_high": decimals(made.high[0]),
+    }
+    return place.table(columns, asked > 0, STATE_COLUMNS)
 
 
 def _cases(records: Records) -> pd.DataFrame:
@@ -119,7 +110,8 @@ def _cases(records: Records) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def _marks(texts: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+def _marks(texts: Mapping[str, NDArray[Any]]) -> tuple[NDArray[np.bool_], dict[str, NDArray[np.bool_]]]:
+    """Return which cases are errors, and which are of each state."""
     error = texts["verdict"] == Verdict.ERROR.value
     states = {name: (texts[STATE] == name) & ~error for name in ("value", "not_relevant", "refusal", "unparsed")}
     replies = {
@@ -128,42 +120,7 @@ def _marks(texts: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     }
     refused = states["refusal"] & (texts["why"] == "refusal")
     by = {f"by_{name}": (texts[READ_BY] == name) & ~error for name in (SCHEMA, RULES, JUDGE)}
-    return {"error": error, "marks": {**states, "refused_after_answer": refused, **replies, **by}}
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Facts:
-    image: NDArray[np.int64]
-    images: int
-    error: NDArray[np.bool_]
-    marks: Mapping[str, NDArray[np.bool_]]
-    resampler: Resampler
-
-    def counted(self, rows: NDArray[np.int64], *, pool: bool) -> dict[str, object]:
-        """Return the counts of some cases; of a pool the interval is a bootstrap where enough images differ."""
-        counts = {name: int(mark[rows].sum()) for name, mark in self.marks.items()}
-        answered_rows = rows[~self.error[rows]]
-        rate = counts["refusal"] / answered_rows.size if answered_rows.size else float("nan")
-        asked, refused = (
-            np.bincount(self.image[part], minlength=self.images).astype(np.float64)
-            for part in (answered_rows, rows[self.marks["refusal"][rows]])
-        )
-        images = int(np.count_nonzero(asked))
-        few = min(np.count_nonzero(refused), np.count_nonzero(refused < asked)) < FEW_CLUSTERS
-        if pool and not few:
-            drawn = self.resampler.sums(np.stack([refused, asked], axis=1).astype(np.float32)).astype(np.float64)
-            with np.errstate(invalid="ignore", divide="ignore"):
-                low, high = percentile_ends(drawn[:, 0] / drawn[:, 1])
-        else:
-            low, high = wilson_of_rate(rate, images)
-        return {
-            "asked": int(rows.size),
-            **counts,
-            "errors": int(rows.size - answered_rows.size),
-            "refusal_rate": round(rate, 6),
-            "ci_low": round(low, 6),
-            "ci_high": round(high, 6),
-        }
+    return error, {**states, "refused_after_answer": refused, **replies, **by}
 
 
 def cost_table(records: Records) -> pd.DataFrame:

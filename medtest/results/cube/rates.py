@@ -59,6 +59,7 @@ def rates(
     pools: Sequence[str] = (),
     pooled: NDArray[np.bool_] | None = None,
     independent: bool = False,
+    only_pools: bool = False,
     scale: Floats | None = None,
 ) -> Rates:
     """Return the rates of every cell of relations × severities, and of pools.
@@ -70,6 +71,7 @@ def rates(
         pools: Pools of relations to append: ``cases``, ``cells``, ``mean``.
         pooled: bool R; relations in the pools, None for all.
         independent: Cells whose clusters hold one case each have Wilson's interval and no bootstrap.
+        only_pools: Only pools are resampled; a cell has Wilson's interval with every cluster counted as one case.
         scale: Multiplies the rates of each relation; None for 1.
     """  # noqa: RUF002
     pooling = _Pooling(pools, np.ones(place.shape[0], bool) if pooled is None else pooled, scale)
@@ -83,7 +85,11 @@ def rates(
     rate.append(rate[0] if single else pooling.rates(totals))
     ends.append(ends[0] if single else percentile_interval(pooling.rates(np.stack(drawn, axis=1))))
     counts = [with_all(pooling.margins(totals[:, which]), 0) for which in (0, 1)]
-    return _with_intervals(pooling, np.stack(rate), ends, counts, pooling.clusters(sums), independent=independent)
+    steady = np.zeros(counts[0].shape, bool)
+    steady[:, : place.shape[0], :-1] = only_pools
+    return _with_intervals(
+        pooling, np.stack(rate), ends, counts, pooling.clusters(sums), independent=independent, steady=steady
+    )
 
 
 @dataclass(frozen=True)
@@ -141,12 +147,13 @@ def _with_intervals(
     clusters: Floats,
     *,
     independent: bool,
+    steady: NDArray[np.bool_],
 ) -> Rates:
     low, high = (np.stack([end[side] for end in ends]) for side in (0, 1))
     method = np.full(rate.shape, BOOTSTRAP, dtype=object)
     part, whole = counts
     there, hit, missed = clusters
-    few = (hit < FEW_CLUSTERS) | (missed < FEW_CLUSTERS)
+    few = steady | (hit < FEW_CLUSTERS) | (missed < FEW_CLUSTERS)
     largest = pooling.largest(whole)
     wide = wilson(np.clip(rate / largest, 0.0, 1.0) * there, there)
     low, high = np.where(few, wide[0] * largest, low), np.where(few, wide[1] * largest, high)
