@@ -152,6 +152,12 @@ def test_only_tracking_imports_mlflow() -> None:
             assert not any(n.split(".")[0] == "mlflow" for n in _imports(path)), path
 
 
+def test_nothing_private_of_hydra_is_imported() -> None:
+    for path in _modules():
+        private = [name for name in _imports(path) if name.startswith(("hydra._", "omegaconf._"))]
+        assert not private, f"{path} imports {private[0]}, which another version may not have"
+
+
 def test_the_core_imports_nothing_heavy() -> None:
     code = (
         "import sys, medtest.suite.compose, medtest.runner, medtest.cli.app, medtest.cli.launch\n"

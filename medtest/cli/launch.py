@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from medtest.suite.overrides import Prepared
 
 _FLAGS = ("--help", "--version", "--multirun", "--config-dir", "--hydra-help", "--cfg", "--info", "--shell-completion")
+_INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
 
 
 def main(argv: Sequence[str] | None = None, *, command: str = "") -> int:
@@ -83,7 +84,8 @@ def _main(typed: list[str], called: str) -> int:
     from medtest.suite.hydra_source import ConfigFolders
     from medtest.suite.overrides import prepare
 
-    args = _arguments(typed)
+    parser = _parser(typed)
+    args = parser.parse_intermixed_args(typed)
     sweep = bool(args.multirun) or "hydra.mode=MULTIRUN" in args.overrides
     ready = prepare(args.overrides, multirun=sweep)
     mistakes = list(ready.mistakes)
@@ -93,7 +95,7 @@ def _main(typed: list[str], called: str) -> int:
         raise UserMistakes(mistakes)
     places = ConfigFolders(suites=suites, configs=configs)
     if args.hydra_help or args.cfg or args.info is not None or args.shell_completion:
-        return _hydra_itself(args, ready, places)
+        return _hydra_itself(args, ready, places, parser)
     from medtest.cli.jobs import HydraJob, gravest
 
     job = HydraJob(
@@ -108,8 +110,9 @@ def _main(typed: list[str], called: str) -> int:
     return gravest(result.code for result in results)
 
 
-def _arguments(typed: list[str]) -> argparse.Namespace:
-    from hydra._internal.utils import get_args_parser
+def _parser(typed: Sequence[str]) -> argparse.ArgumentParser:
+    """Return the parser of the flags: our own, and those that are handed on to Hydra."""
+    import argparse
 
     def complain(message: str) -> NoReturn:
         flag = next((t for t in typed if t.startswith("-") and t in message), "")
@@ -125,13 +128,22 @@ def _arguments(typed: list[str]) -> argparse.Namespace:
             ]
         )
 
-    parser = get_args_parser()
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.error = complain  # type: ignore[method-assign]
-    parser.allow_abbrev = False
-    args: argparse.Namespace = parser.parse_intermixed_args(typed)
-    if args.config_name is not None or args.config_path is not None:
-        complain("--config-name" if args.config_name is not None else "--config-path")
-    return args
+    parser.add_argument("overrides", nargs="*", help="KEY=VALUE, as suite=polyp_seg limit=5; dots lead inside")
+    parser.add_argument("--help", "-h", action="store_true", help="medtest's help")
+    parser.add_argument("--version", action="store_true", help="medtest's version")
+    parser.add_argument("--run", "-r", action="store_true", help="one job, as without a flag")
+    parser.add_argument("--multirun", "-m", action="store_true", help="several jobs, by Hydra's sweeper and launcher")
+    parser.add_argument("--config-dir", "-cd", help="a team's own folder like conf/")
+    parser.add_argument("--hydra-help", action="store_true", help="Hydra's help")
+    parser.add_argument("--cfg", "-c", choices=["job", "hydra", "all"], help="show what is composed, and run nothing")
+    parser.add_argument("--resolve", action="store_true", help="with --cfg: interpolation filled in")
+    parser.add_argument("--package", "-p", help="with --cfg: this block alone")
+    parser.add_argument("--info", "-i", nargs="?", const="all", choices=_INFO, help="show what Hydra knows")
+    completion = 'completion of keys: eval "$(python run.py -sc install=bash)", or zsh, fish; uninstall=bash'
+    parser.add_argument("--shell-completion", "-sc", action="store_true", help=completion)
+    return parser
 
 
 def _folders(key: str, given: Sequence[str], mistakes: list[Mistake]) -> tuple[Path, ...]:
@@ -149,17 +161,11 @@ def _folders(key: str, given: Sequence[str], mistakes: list[Mistake]) -> tuple[P
 
 
 def _hydra(places: ConfigFolders) -> Any:
-    from hydra import version
-    from hydra._internal.hydra import Hydra
-    from hydra.core.global_hydra import GlobalHydra
+    from medtest.suite.hydra_source import open_hydra
 
-    from medtest.suite.hydra_source import search_path
-
-    version.setbase("1.3")
-    GlobalHydra.instance().clear()
     # Its launcher logs what was typed, keys in the wrong place among it; our own lines say which job is which.
     logging.getLogger("hydra").setLevel(logging.ERROR)
-    return Hydra.create_main_hydra2(task_name="medtest", config_search_path=search_path(places))
+    return open_hydra(places)
 
 
 def _in_our_words(places: ConfigFolders, do: Any) -> Any:
@@ -228,16 +234,16 @@ def _sweep(job: HydraJob, ready: Prepared, places: ConfigFolders) -> list[JobRes
     return results
 
 
-def _hydra_itself(args: argparse.Namespace, ready: Prepared, places: ConfigFolders) -> int:
-    from hydra._internal.utils import get_args_parser
-
+def _hydra_itself(
+    args: argparse.Namespace, ready: Prepared, places: ConfigFolders, parser: argparse.ArgumentParser
+) -> int:
     hydra = _hydra(places)
     overrides = list(ready.overrides)
 
     def show() -> None:
         if args.hydra_help:
             args.overrides = []  # it composes Hydra's own node alone
-            hydra.hydra_help(config_name="config", args_parser=get_args_parser(), args=args)
+            hydra.hydra_help(config_name="config", args_parser=parser, args=args)
         elif args.cfg:
             hydra.show_cfg("config", overrides, args.cfg, args.package, bool(args.resolve))
         elif args.info is not None:

@@ -273,7 +273,7 @@ def _check_resize(draft: Draft, block: PrepareBlock, kind: str | None) -> None:
 def _privacy(draft: Draft) -> Privacy:
     """Return the strictest of conf/ and the suite; what the command line says outright wins."""
     ours = validate(PrivacyBlock, draft.block("privacy"), at=("privacy",), origin=draft.origin, mistakes=draft.mistakes)
-    theirs = draft.block("suite_privacy")
+    theirs = draft.block("privacy", draft.own)
     asked = validate(PrivacyBlock, theirs, at=("privacy",), origin=draft.origin, mistakes=draft.mistakes)
     if ours is None or asked is None:
         return Privacy()

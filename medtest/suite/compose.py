@@ -7,9 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hydra import version as hydra_version
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra.core.utils import setup_globals
 from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
@@ -20,7 +17,7 @@ from medtest.suite.checks import check
 from medtest.suite.composed import with_composed
 from medtest.suite.digest import oracle_digest
 from medtest.suite.draft import Draft
-from medtest.suite.hydra_source import ConfigFolders, search_path
+from medtest.suite.hydra_source import ConfigFolders, open_hydra
 from medtest.suite.hydra_words import rephrase
 from medtest.suite.judging import gates_of, oracle_of
 from medtest.suite.library import COMMAND_LINE, MAPS, SuiteTree, load_tree
@@ -122,13 +119,12 @@ def compose(overrides: Sequence[str], places: ConfigFolders) -> DictConfig:
     Raises:
         UserMistakes: Hydra refuses them; its message is put in our words.
     """
-    hydra_version.setbase("1.3")
-    setup_globals()
     try:
-        loader = ConfigLoaderImpl(config_search_path=search_path(places))
-        return loader.load_configuration("config", list(overrides), RunMode.RUN)
+        loader = open_hydra(places).config_loader
+        composed: DictConfig = loader.load_configuration("config", list(overrides), RunMode.RUN)
     except (HydraException, OmegaConfBaseException, ValueError) as error:
         raise rephrase(error, places) from error
+    return composed
 
 
 def settle(cfg: DictConfig, hydra: DictConfig, places: ConfigFolders, *, for_run: bool = False) -> Loaded:
@@ -173,6 +169,7 @@ def settle(cfg: DictConfig, hydra: DictConfig, places: ConfigFolders, *, for_run
         systems=infos,
         mistakes=mistakes,
         folders=places.suite_folders(),
+        own=tree.values,
     )
     suite = check(draft)
     draft.mistakes[:] = _without_echoes(draft.mistakes, tree)
@@ -287,8 +284,6 @@ def _plain(cfg: DictConfig, mistakes: list[Mistake]) -> dict[str, Any]:
 
 def _laid_over(tree: SuiteTree, values: Mapping[str, Any]) -> dict[str, Any]:
     content = {key: value for key, value in tree.values.items() if key != "privacy"}
-    if isinstance(tree.values.get("privacy"), dict):
-        content["suite_privacy"] = tree.values["privacy"]
 
     def over(below: Any, above: Any) -> Any:
         if isinstance(below, dict) and isinstance(above, dict):

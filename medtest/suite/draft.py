@@ -27,6 +27,7 @@ class Draft:
         systems: Every system that can be named.
         mistakes: Is added to.
         folders: Where suites lie, for files that stand beside them.
+        own: What the suite itself says, before ``conf/`` and the command line.
     """
 
     values: Mapping[str, Any]
@@ -36,6 +37,7 @@ class Draft:
     systems: Mapping[str, PartInfo]
     mistakes: list[Mistake] = field(default_factory=list)
     folders: Sequence[Path] = ()
+    own: Mapping[str, Any] = field(default_factory=dict)
 
     def wrong(
         self,
@@ -62,9 +64,9 @@ class Draft:
             )
         )
 
-    def block(self, key: str) -> dict[str, Any]:
-        """Return a mapping, or an empty one and a mistake when something else stands there."""
-        given = self.values.get(key)
+    def block(self, key: str, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return a mapping out of the values, or an empty one and a mistake when something else stands there."""
+        given = (self.values if values is None else values).get(key)
         if given is None:
             return {}
         if not isinstance(given, dict):

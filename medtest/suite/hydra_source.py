@@ -1,38 +1,44 @@
-"""Three config sources that let Hydra compose from our folders, whatever the working directory.
+"""How Hydra composes from our folders, whatever the working directory: one config source in the place of ``conf/``.
 
-- ``medtest-suites``: the group ``suite`` lies in a folder called ``suites``; what Hydra gets of a suite is plain data
-  that :mod:`medtest.suite.safety` has let through, with ``extends`` already worked out. A suite with mistakes gives
-  nothing; the job reports them, so that one bad file does not keep the others of a sweep from running.
-- ``medtest-systems``: the group ``model``; ``model=ssformer`` becomes ``systems: {ssformer: {use: ssformer}}``, so
-  that ``model=[pranet,ssformer]`` merges into two systems instead of one mixture. Names that no system has are let
-  through and reported by the job, as with suites.
-- ``medtest-conf``: ``conf/`` without the folders that hold the parts' defaults, which are no choices of Hydra's.
+It is Hydra's own file source over ``conf/`` without the folders of the parts' defaults, which are no choices of
+Hydra's, and with two groups whose options are made and not read as they stand:
+
+- ``suite``: plain data that :mod:`medtest.suite.safety` has let through, with ``extends`` already worked out. A suite
+  with mistakes gives nothing; the job reports them, so that one bad file does not keep the others of a sweep from
+  running. What it says of privacy is not there either: ``conf/`` cannot be loosened by it.
+- ``model``: ``model=ssformer`` becomes ``systems: {ssformer: {use: ssformer}}``, so that ``model=[pranet,ssformer]``
+  merges into two systems instead of one mixture.
+
+Names that no suite and no system has are let through and reported by the job.
 """
 
 from __future__ import annotations
 
+import json
 import re
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hydra._internal.config_search_path_impl import ConfigSearchPathImpl
-from hydra._internal.core_plugins.file_config_source import FileConfigSource
+from hydra import initialize_config_dir
+from hydra.core.config_search_path import ConfigSearchPath
+from hydra.core.global_hydra import GlobalHydra
 from hydra.core.object_type import ObjectType
 from hydra.core.plugins import Plugins
 from hydra.plugins.config_source import ConfigLoadError, ConfigResult, ConfigSource
+from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import OmegaConf
 
 from medtest.paths import conf_folder
 from medtest.suite.library import load_tree, suite_folders, suite_names
 from medtest.suite.systems import system_infos
 
-_SEPARATOR = "\0"
-"""Joins folders in a source's path: the one sign that no folder's name can hold."""
 _NAME = re.compile(r"[A-Za-z0-9_][\w-]{0,99}(?:\.yaml)?")
 """What may be the name of a suite or system, or a misspelling of one; nothing that leads out of a folder."""
-_PARTS = ("relations", "seeds", "oracles", "model")
+_MADE = ("suite", "model")
+_HIDDEN = ("relations", "seeds", "oracles")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,142 +58,110 @@ class ConfigFolders:
         return suite_folders(self.suites)
 
 
-class _GroupSource(ConfigSource):
-    """A source of one group, whose options are made and not read as they stand."""
+class MedtestSource(ConfigSource):
+    """``conf/`` with suites and systems; the path is the folders of :class:`ConfigFolders` as JSON."""
 
-    group = ""
+    def __init__(self, provider: str, path: str) -> None:
+        super().__init__(provider, path)
+        suites, configs = json.loads(self.path)
+        self.places = ConfigFolders(suites=tuple(map(Path, suites)), configs=tuple(map(Path, configs)))
+        self.files = _file_source()(provider, f"file://{conf_folder()}")
 
-    def names(self) -> Sequence[str]:
-        """Return the group's options."""
-        raise NotImplementedError
-
-    def make(self, name: str) -> dict[str, Any]:
-        """Return what choosing an option adds to the configuration's root."""
-        raise NotImplementedError
+    @staticmethod
+    def scheme() -> str:
+        """Return the scheme of its paths."""
+        return "medtest"
 
     def available(self) -> bool:
         """Folders that are missing simply give no names."""
         return True
 
     def is_group(self, config_path: str) -> bool:
-        """Tell whether a path is the root or the group."""
-        return config_path.strip("/") in ("", self.group)
+        """Tell whether a path is a folder of options."""
+        group, _, name = config_path.strip("/").partition("/")
+        if group in _MADE:
+            return not name
+        return group not in _HIDDEN and self.files.is_group(config_path)
 
     def is_config(self, config_path: str) -> bool:
-        """Tell whether a path is an option of the group."""
+        """Tell whether a path is an option; a suite or system need not be there, only have what may be a name."""
         group, _, name = config_path.strip("/").partition("/")
-        return group == self.group and name.removesuffix(".yaml") in self.names()
+        if group in _MADE:
+            return _NAME.fullmatch(name) is not None
+        return group not in _HIDDEN and self.files.is_config(config_path)
 
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
-        """Return what lies under a path: the group, or its options."""
-        if config_path.strip("/") == self.group:
-            return [] if results_filter == ObjectType.GROUP else list(self.names())
-        return [] if results_filter == ObjectType.CONFIG else [self.group]
+        """Return what lies under a path."""
+        group = config_path.strip("/")
+        if group in _MADE:
+            return [] if results_filter == ObjectType.GROUP else list(self._names(group))
+        made = _MADE if not group and results_filter != ObjectType.CONFIG else ()
+        return sorted({*made, *self.files.list(config_path, results_filter)} - set(() if group else _HIDDEN))
 
     def load_config(self, config_path: str) -> ConfigResult:
-        """Return what an option adds to the root."""
+        """Return an option; a suite or a system is what it adds to the configuration's root."""
         if not self.is_config(config_path):
             raise ConfigLoadError(f"Config not found : {config_path}")
-        name = config_path.strip("/").partition("/")[2].removesuffix(".yaml")
+        group, _, name = config_path.strip("/").partition("/")
+        if group not in _MADE:
+            return self.files.load_config(config_path)
+        name = name.removesuffix(".yaml")
+        content = self._suite(name) if group == "suite" else _chosen(name)
         return ConfigResult(
-            config=OmegaConf.create(self.make(name)),
+            config=OmegaConf.create(content),
             path=self.full_path(),
             provider=self.provider,
             header={"package": "_global_"},
         )
 
+    def _names(self, group: str) -> Sequence[str]:
+        if group == "suite":
+            return suite_names(self.places.suite_folders())
+        return sorted(system_infos(self.places.configs))
 
-def _is_name_in(group: str, config_path: str) -> bool:
-    found, _, name = config_path.strip("/").partition("/")
-    return found == group and _NAME.fullmatch(name) is not None
-
-
-class SuiteSource(_GroupSource):
-    """``suite=NAME``; the path is the team's folders, joined; ours are always added."""
-
-    group = "suite"
-
-    @staticmethod
-    def scheme() -> str:
-        """Return the scheme of its paths."""
-        return "medtest-suites"
-
-    def _folders(self) -> tuple[Path, ...]:
-        return suite_folders(Path(folder) for folder in self.path.split(_SEPARATOR) if folder)
-
-    def names(self) -> Sequence[str]:
-        """Return the suites that can be named."""
-        return suite_names(self._folders())
-
-    def is_config(self, config_path: str) -> bool:
-        """Tell whether the path is a name at all: one that no folder has is a mistake that the job reports."""
-        return _is_name_in(self.group, config_path)
-
-    def make(self, name: str) -> dict[str, Any]:
-        """Return a suite's content, or nothing when it has mistakes."""
-        tree = load_tree(name, self._folders())
-        if tree.mistakes:
-            return {}
-        content = dict(tree.values)
-        if "privacy" in content:  # kept apart from what conf/ says, which a suite cannot loosen
-            content["suite_privacy"] = content.pop("privacy")
-        return content
+    def _suite(self, name: str) -> dict[str, Any]:
+        tree = load_tree(name, self.places.suite_folders())
+        return {} if tree.mistakes else {key: value for key, value in tree.values.items() if key != "privacy"}
 
 
-class SystemSource(_GroupSource):
-    """``model=NAME``; the path is the ``--config-dir`` folders, joined."""
-
-    group = "model"
-
-    @staticmethod
-    def scheme() -> str:
-        """Return the scheme of its paths."""
-        return "medtest-systems"
-
-    def names(self) -> Sequence[str]:
-        """Return the systems that can be named."""
-        return sorted(system_infos(tuple(Path(folder) for folder in self.path.split(_SEPARATOR) if folder)))
-
-    def is_config(self, config_path: str) -> bool:
-        """Tell whether the path is a name at all: one that no system has is a mistake that the job reports."""
-        return _is_name_in(self.group, config_path)
-
-    def make(self, name: str) -> dict[str, Any]:
-        """Return the system's entry, and that it was chosen."""
-        return {"systems": {name: {"use": name}}, "chosen": {"systems": {name: True}}}
+def _file_source() -> type[ConfigSource]:
+    """Return Hydra's own source of files."""
+    sources = (found for found in Plugins.instance().discover(ConfigSource) if issubclass(found, ConfigSource))
+    return next(source for source in sources if source.scheme() == "file")
 
 
-class ConfSource(FileConfigSource):
-    """``conf/`` without the parts' folders."""
-
-    @staticmethod
-    def scheme() -> str:
-        """Return the scheme of its paths."""
-        return "medtest-conf"
-
-    @staticmethod
-    def _hidden(config_path: str) -> bool:
-        return config_path.strip("/").partition("/")[0] in _PARTS
-
-    def is_group(self, config_path: str) -> bool:
-        """As the file source, but for the parts' folders."""
-        return not self._hidden(config_path) and bool(super().is_group(config_path))
-
-    def is_config(self, config_path: str) -> bool:
-        """As the file source, but for the parts' folders."""
-        return not self._hidden(config_path) and bool(super().is_config(config_path))
+def _chosen(system: str) -> dict[str, Any]:
+    return {"systems": {system: {"use": system}}, "chosen": {"systems": {system: True}}}
 
 
-def search_path(places: ConfigFolders) -> ConfigSearchPathImpl:
-    """Return where Hydra looks, in order: our primary config, systems, suites, the team's folders, Hydra's own."""
-    for source in (SuiteSource, SystemSource, ConfSource):
-        Plugins.instance().register(source)
-    path = ConfigSearchPathImpl()
-    path.append("hydra", "pkg://hydra.conf")
-    path.append("main", f"{ConfSource.scheme()}://{conf_folder()}")
-    path.append("medtest", f"{SystemSource.scheme()}://{_SEPARATOR.join(str(f) for f in places.configs)}")
-    path.append("medtest", f"{SuiteSource.scheme()}://{_SEPARATOR.join(str(f) for f in places.suites)}")
-    for folder in places.configs:
-        path.append("command-line", f"file://{folder}")
-    path.append("schema", "structured://")
-    return path
+class _SearchPath(SearchPathPlugin):
+    """Puts our source in the place of ``conf/``, and a team's folders after it; leaves other programs' paths alone."""
+
+    places = ConfigFolders()
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        for element in search_path.get_path():
+            if element.path == str(conf_folder()):
+                folders = [[str(folder) for folder in each] for each in (self.places.suites, self.places.configs)]
+                element.path = f"{MedtestSource.scheme()}://{json.dumps(folders)}"
+                for folder in self.places.configs:
+                    search_path.append("command-line", f"file://{folder}")
+                return
+
+
+_OPENING = threading.Lock()
+
+
+def open_hydra(places: ConfigFolders) -> Any:
+    """Return Hydra over our folders and those of a call; the process's global one stays what it was."""
+    for plugin in (MedtestSource, _SearchPath):
+        Plugins.instance().register(plugin)
+    with _OPENING:
+        before = GlobalHydra.instance().hydra
+        GlobalHydra.instance().clear()
+        _SearchPath.places = places
+        try:
+            initialize_config_dir(str(conf_folder()), job_name="medtest", version_base="1.3")
+            return GlobalHydra.instance().hydra
+        finally:
+            GlobalHydra.instance().hydra = before

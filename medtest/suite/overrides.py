@@ -163,10 +163,13 @@ def _suite_name(value: str, ready: Prepared) -> str:
 
 def _as_names(key: str, value: str) -> str:
     """Quote names that Hydra would read as numbers or nothing: a suite may be called ``2024`` or ``null``."""
-    return ",".join(
-        quote(name) if _NOT_READ_AS_TEXT.fullmatch(name) and (key, name) != ("model", "null") else name
-        for name in _split(value)
-    )
+
+    def written(name: str) -> str:
+        if name.startswith("[") and name.endswith("]"):
+            return f"[{_as_names(key, name[1:-1])}]"
+        return quote(name) if _NOT_READ_AS_TEXT.fullmatch(name.strip()) and (key, name) != ("model", "null") else name
+
+    return ",".join(map(written, _split(value)))
 
 
 def _refuse_empty(key: str, value: str, ready: Prepared) -> None:

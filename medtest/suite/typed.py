@@ -31,7 +31,7 @@ SYSTEM_KEYS = (
 """Options that set a key of the only chosen system."""
 _OTHER_NAMES = {"model_name": "model"}
 """What such an option is called in the system's settings, where ``model=`` is taken."""
-_INTERNAL = ("without", "chosen", "suite_privacy")
+_INTERNAL = ("without", "chosen")
 
 
 @dataclass(kw_only=True)

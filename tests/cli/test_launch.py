@@ -227,6 +227,18 @@ def test_ids_that_begin_with_a_digit_are_swept_over(work: Path, capsys: pytest.C
     ]
 
 
+def test_a_sweeper_of_a_team_s_own_folder(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a sweeper's configuration sweeps over are keys as Hydra knows them, those of the suite among them."""
+    folder = work.parent / "conf" / "hydra" / "sweeper"
+    folder.mkdir(parents=True)
+    (folder / "mine.yaml").write_text("defaults: [basic]\nparams: {seed: '1,2', model: 'pranet,ssformer'}\n")
+    typed = ["-m", "suite=good", "suite_dir=../suites", "plan=true", "--config-dir", str(work.parent / "conf")]
+    assert run(*typed, "hydra/sweeper=mine") == 0
+    shown = capsys.readouterr().out
+    assert "4 jobs" in shown
+    assert re.search(r"3\s+seed=2 model=ssformer suite=good .*done", shown)
+
+
 def test_a_sweep_that_cannot_begin_says_that_nothing_was_run(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("-m", "suite=good", "suite_dir=../suites", "plan=true", "tracking=local,nowhere") == 2
     shown = capsys.readouterr()

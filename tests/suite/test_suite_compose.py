@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from hydra import compose, initialize_config_dir
 from suite_parts import BASE, add, ids, refused, settings_of
 
 from medtest.paths import suites_folder
@@ -342,6 +343,17 @@ def test_folders_with_any_sign_in_their_name(team: Path) -> None:
     (odd / "model" / "ours.yaml").write_text("use: pranet\n")
     assert load_suite("odd", ["model=ours"], suite_dirs=[odd], config_dirs=[odd]).seed == 7
     assert load_suite("odd", ["model=ours", f"suite_dir={odd}"], config_dirs=[odd]).seed == 7
+
+
+def test_another_program_of_hydra_in_this_process_keeps_its_own(team: Path) -> None:
+    own = team / "own"
+    own.mkdir()
+    (own / "app.yaml").write_text("seed: 5\n")
+    with initialize_config_dir(str(own), version_base="1.3"):
+        assert load_suite("base.yaml").seed == 7
+        assert compose("app") == {"seed": 5}
+    with initialize_config_dir(str(own), version_base="1.3"):
+        assert compose("app") == {"seed": 5}
 
 
 @pytest.mark.parametrize("name", ["2024", "1e5", "null", "nan", "true"])

@@ -110,6 +110,7 @@ HYDRA: dict[str, tuple[list[str], str, str, str | None]] = {
     # typed: key, part of the mistake, nearest
     "no such suite": (["suite=polyp_sag"], "suite", "polyp_seg", "polyp_seg"),
     "no such model": (["model=pranett"], "model", "pranet", "pranet"),
+    "a number among models": (["model=[5,pranet]"], "model", "pranet", None),
     "no such tracking": (["tracking=locl"], "tracking", "local, none", "local"),
     "unknown option": (["limt=5"], "limt", "limit", "limit"),
     "unknown nested option": (["tracking.ur=x"], "tracking.ur", "uri", "uri"),

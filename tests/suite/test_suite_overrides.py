@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.plugins import Plugins
+from hydra.plugins.sweeper import Sweeper
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from medtest.suite.overrides import prepare, quote, set_key, unquoted
 
+BasicSweeper: Any = next(found for found in Plugins.instance().discover(Sweeper) if found.__name__ == "BasicSweeper")
 paths = st.text(
     st.one_of(
         st.sampled_from(list(" /\\'\"[]{}(),=:$%#&*?!~@;.-+…ä漢")),
