@@ -83,6 +83,14 @@ TRUSTED: dict[str, Any] = {"trusted": True}
 """``json_schema_extra`` of a settings field that a suite may not set."""
 
 
+def typed_as(name: str) -> dict[str, Any]:
+    """Return ``json_schema_extra`` of a system's setting whose own name means something else on the command line.
+
+    Any setting of the only system of a call is typed by its name, ``checkpoint=FILE``; ``model`` chooses systems there.
+    """
+    return {"typed_as": name}
+
+
 AT_KEY = "at_key"
 """Type of the error that :func:`wrong_at` makes."""
 

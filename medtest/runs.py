@@ -422,8 +422,9 @@ def _literal(value: Any) -> str:
     if isinstance(value, list | tuple | set | frozenset | range):
         return "[" + ",".join(_literal(one) for one in value) + "]"
     if isinstance(value, str) and not _BARE.fullmatch(value):
-        escaped = value.replace("'", "\\'")
-        return f"'{escaped}'"
+        from medtest.suite.overrides import quote
+
+        return quote(value)
     return str(value)
 
 

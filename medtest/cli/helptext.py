@@ -19,12 +19,12 @@ Start here:
 
 Your network:
   model=ssformer checkpoint=FILE                   a published network with your weights
-  model=tganet checkpoint=FILE label_vectors=FILE  its word vectors (label_pieces=FILE: BPEmb's other file)
   model=huggingface|monai|smp path=FOLDER          networks of transformers, MONAI, segmentation_models_pytorch
   model=onnx path=FILE.onnx | model=torchscript path=FILE.pt
   model=callable target=package.module:function    any Python function: images in, masks out
   model=predictions folder=DIR                     masks made elsewhere (medtest export writes the follow-ups)
   model=command command='TOOL {{input}} {{output}}'  a program, image in, image or region out (suite=denoising, liver)
+  KEY=VALUE                                        any setting of the system (medtest list systems shows them)
   systems.ssformer.checkpoint=FILE                 with several systems
   model=openai_compatible base_url=URL model_name=NAME send_images=true   a model over an API
   "+systems.v2={{use: ssformer, checkpoint: FILE}}"  a second checkpoint of one network

@@ -87,9 +87,10 @@ def _main(typed: list[str], called: str) -> int:
     parser = _parser(typed)
     args = parser.parse_intermixed_args(typed)
     sweep = bool(args.multirun) or "hydra.mode=MULTIRUN" in args.overrides
-    ready = prepare(args.overrides, multirun=sweep)
-    mistakes = list(ready.mistakes)
+    mistakes: list[Mistake] = []
     configs = _folders("--config-dir", [args.config_dir] if args.config_dir else [], mistakes)
+    ready = prepare(args.overrides, multirun=sweep, configs=configs)
+    mistakes = [*ready.mistakes, *mistakes]
     suites = _folders("suite_dir", [str(folder) for folder in ready.suite_folders], mistakes)
     if mistakes:
         raise UserMistakes(mistakes)

@@ -95,7 +95,8 @@ def load(
     Raises:
         UserMistakes: Everything that is wrong, at once.
     """
-    ready = prepare([f"suite={name}", *overrides])
+    configs = tuple(Path(d).expanduser().resolve() for d in config_dirs)
+    ready = prepare([f"suite={name}", *overrides], configs=configs)
     if ready.mistakes:
         raise UserMistakes(ready.mistakes)
     places = ConfigFolders(
@@ -103,7 +104,7 @@ def load(
             *(Path(d).expanduser().resolve() for d in ready.suite_folders),
             *(Path(d).resolve() for d in suite_dirs),
         ),
-        configs=tuple(Path(d).expanduser().resolve() for d in config_dirs),
+        configs=configs,
     )
     cfg = compose(ready.overrides, places)
     return settle(cfg, cfg.hydra, places)
@@ -146,18 +147,18 @@ def settle(cfg: DictConfig, hydra: DictConfig, places: ConfigFolders, *, for_run
     source = Sources(tree=tree, typed=[key for key in map(key_of, task_overrides(hydra)) if key])
     infos = system_infos(places.configs)
     if not tree.origins and tree.mistakes:  # nothing could be read of it: the rest of what was typed is all there is
-        keep_chosen(values, source, mistakes, infos)
+        chosen = keep_chosen(values, source, mistakes, infos)
+        to_only_system(values, chosen, source, [], infos)
         _options(values, source, mistakes)
-        check_keys(values, source, mistakes)
+        check_keys(values, chosen, source, mistakes, infos)
         raise UserMistakes(_in_order(mistakes))
     if tree.mistakes:  # Hydra got nothing of a suite with mistakes; check what could be read of it all the same
         values = _laid_over(tree, values)
     take_out(values, source, mistakes)
     chosen = keep_chosen(values, source, mistakes, infos)
     options = _options(values, source, mistakes)
-    if options is not None:
-        to_only_system(values, options, chosen, source, mistakes)
-    check_keys(values, source, mistakes)
+    to_only_system(values, chosen, source, mistakes, infos)
+    check_keys(values, chosen, source, mistakes, infos)
     selection = selection_of(values.get("only"), values, mistakes)
     if isinstance(values.get("version"), (int, float)) and not isinstance(values["version"], bool):
         values["version"] = str(values["version"])  # Hydra's grammar reads version=3 as a number

@@ -9,8 +9,9 @@ with all other mistakes, and with the nearest name.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,29 +23,24 @@ from medtest.api.redact import SECRET_NAMES
 from medtest.errors import Mistake
 from medtest.suite.library import MAPS
 from medtest.suite.safety import short
+from medtest.suite.schema import SUITE_KEYS, RunBlock
+from medtest.suite.systems import system_infos, text_keys
 
 GROUPS: tuple[str, ...] = ("suite", "model", "tracking")
 PATH_KEYS: frozenset[str] = frozenset(
     {
         "data",
-        "checkpoint",
-        "target",
-        "command",
-        "path",
-        "folder",
         "avoid",
         "uri",
         "suite_dir",
         "study",
-        "label_vectors",
-        "label_pieces",
         "base_url",
         "key_variable",
         "model_name",
         "system_name",
     }
 )
-"""Last part of the keys whose values are taken as typed."""
+"""Last part of the keys whose values are taken as typed, beside the settings of systems that hold text."""
 PATH_ENDINGS: tuple[str, ...] = ("_folder", "_file", "_path")
 """… and endings of such parts: settings of parts that hold paths (``relations.instrument.library_folder``)."""
 WHOLE_KEYS: frozenset[str] = frozenset({"only"})
@@ -55,6 +51,7 @@ NAME, SYSTEM_NAME = "name", "system_name"
 
 _TOKEN = re.compile(r"(?P<sign>\+\+|\+|~)?(?P<key>[^\s=+~][^=]*?)(?:=(?P<value>.*))?", re.DOTALL)
 _KEEP = re.compile(r"null|\$\{.*\}", re.DOTALL)
+_PLAIN = re.compile(r"[A-Za-z][\w./:-]*", re.ASCII)
 _NOT_READ_AS_TEXT = re.compile(r"null|true|false|nan|inf|[0-9][0-9_]*(?:e[-+]?[0-9_]+)?", re.IGNORECASE)
 _ODD = "_id_"
 """Stands before ids that begin with a digit on their way through Hydra; no id begins so itself."""
@@ -71,12 +68,27 @@ class Prepared:
         suite_folders: ``suite_dir=`` and the folders of suites that were named by their files.
         keys: Every suite or option key that was set, as typed.
         mistakes: What cannot be read.
+        texts: Tells the settings of systems that hold text.
     """
 
     overrides: list[str] = field(default_factory=list)
     suite_folders: list[Path] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
     mistakes: list[Mistake] = field(default_factory=list)
+    texts: Callable[[], set[str]] = set
+
+    def taken_as_typed(self, key: str, value: str) -> bool:
+        """Whether a key holds text, so that no sign in its value is Hydra's.
+
+        Of systems' settings only what Hydra could read otherwise is looked up: a plain word or path is text anyway.
+        """
+        first, last = key.partition(".")[0], key.rpartition(".")[2]
+        if holds_path(key):
+            return True
+        of_system = first == "systems" or not (first in SUITE_KEYS or first in RunBlock.model_fields)
+        if not of_system or (_PLAIN.fullmatch(value) and not _NOT_READ_AS_TEXT.fullmatch(value)):
+            return False
+        return value.startswith(("/", "~")) or last in self.texts()
 
 
 def holds_key(token: str) -> bool:
@@ -85,18 +97,20 @@ def holds_key(token: str) -> bool:
 
 
 def holds_path(key: str) -> bool:
-    """Whether the value of a key is a path, which is taken as typed."""
-    return key in PATH_KEYS or key.endswith(PATH_ENDINGS)
+    """Whether the value of a key is taken as typed, whoever's key it is."""
+    last = key.rpartition(".")[2]
+    return last in PATH_KEYS or last.endswith(PATH_ENDINGS)
 
 
-def prepare(tokens: Sequence[str], *, multirun: bool = False) -> Prepared:
+def prepare(tokens: Sequence[str], *, multirun: bool = False, configs: Sequence[Path] = ()) -> Prepared:
     """Translate what was typed.
 
     Args:
         tokens: Everything on the command line that is no ``--flag``.
         multirun: Whether commas in paths separate the jobs of a sweep.
+        configs: A team's folders like ``conf/``, whose systems are known too.
     """
-    ready = Prepared()
+    ready = Prepared(texts=cache(lambda: text_keys(tokens, system_infos(configs))))
     without: list[str] = []
     for token in tokens:
         _one(token, ready, without, multirun=multirun)
@@ -145,7 +159,7 @@ def _one(token: str, ready: Prepared, without: list[str], *, multirun: bool) -> 
         _accept(token, f"++chosen.{key}={value}", ready)
     else:
         ready.keys.append(key)
-        _accept(token, f"++{_grammatical(key)}={_value(key, value, multirun=multirun)}", ready)
+        _accept(token, f"++{_grammatical(key)}={_value(key, value, ready, multirun=multirun)}", ready)
 
 
 def _suite_name(value: str, ready: Prepared) -> str:
@@ -252,12 +266,11 @@ def _as_quoted(value: str) -> str | None:
     return parsed.text if isinstance(parsed, QuotedString) else None
 
 
-def _value(key: str, value: str, *, multirun: bool) -> str:
-    last = key.rpartition(".")[2]
-    if holds_path(last) or (last in WHOLE_KEYS and not value.startswith("[")):
-        return _quoted_paths(value, multirun=multirun)
+def _value(key: str, value: str, ready: Prepared, *, multirun: bool) -> str:
     if key.partition(".")[0] in MAPS and value.startswith("{") and value.endswith("}"):
-        return _quoted_mapping(value)
+        return _quoted_mapping(key, value, ready)
+    if ready.taken_as_typed(key, value) or (key.rpartition(".")[2] in WHOLE_KEYS and not value.startswith("[")):
+        return _quoted_paths(value, multirun=multirun)
     return value
 
 
@@ -271,7 +284,7 @@ def _quoted_paths(value: str, *, multirun: bool) -> str:
     return quote(value)
 
 
-def _quoted_mapping(value: str) -> str:
+def _quoted_mapping(key: str, value: str, ready: Prepared) -> str:
     """Quote the paths in ``{use: ssformer, checkpoint: /a b/c=d.pth}``; leave the rest as it stands."""
     pieces: list[str] = []
     for part in _split(value[1:-1]):
@@ -282,8 +295,8 @@ def _quoted_mapping(value: str) -> str:
             pieces.append(part)
     for index, piece in enumerate(pieces):
         pair = _PAIR.fullmatch(piece)
-        if pair is not None and holds_path(pair["key"]) and not _KEEP.fullmatch(pair["value"].strip()):
-            path = pair["value"].strip()
+        path = "" if pair is None else pair["value"].strip()
+        if pair is not None and not _KEEP.fullmatch(path) and ready.taken_as_typed(f"{key}.{pair['key']}", path):
             pieces[index] = f"{pair['key']}: {path if _as_quoted(path) is not None else quote(path)}"
     return "{" + ",".join(pieces) + "}"
 

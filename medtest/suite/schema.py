@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from medtest.errors import Mistake, nearest_name
@@ -136,16 +137,6 @@ _DEVICE = r"^(auto|cpu|cuda(:\d{1,3})?)$"
 class RunBlock(Block):
     """The options of a run: ``conf/config.yaml`` and the command line."""
 
-    checkpoint: str | None = None
-    target: str | None = None
-    path: str | None = None
-    folder: str | None = None
-    command: str | None = None
-    label_vectors: str | None = None
-    label_pieces: str | None = None
-    base_url: str | None = None
-    model_name: str | None = None
-    send_images: bool | None = None
     system_name: str | None = None
     data: str | None = None
     limit: Annotated[int, Field(ge=1)] | None = None
@@ -372,11 +363,22 @@ def field_names(model: type[BaseModel], location: Key) -> list[str]:
     return []
 
 
+def is_trusted(field: FieldInfo) -> bool:
+    """Whether a suite may not set this field (``json_schema_extra=TRUSTED``)."""
+    extra = field.json_schema_extra
+    return isinstance(extra, dict) and bool(extra.get("trusted"))
+
+
+def is_text(field: FieldInfo) -> bool:
+    """Whether a field holds text and nothing else: what is typed for it is taken as it stands."""
+    options = set(_options(field.annotation))
+    return str in options and options <= {str, type(None)}
+
+
 def trusted_keys(model: type[BaseModel], at: Key = ()) -> Iterator[Key]:
     """Yield the paths of the fields that a suite may not set (``json_schema_extra=TRUSTED``)."""
     for name, info in model.model_fields.items():
-        extra = info.json_schema_extra
-        if isinstance(extra, dict) and extra.get("trusted"):
+        if is_trusted(info):
             yield (*at, name)
             continue
         for option in _options(info.annotation):

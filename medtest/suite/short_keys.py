@@ -31,6 +31,11 @@ def whole_key(key: str) -> str:
     return _WHOLE.get(key, key)
 
 
+def keeps_meaning(key: str) -> bool:
+    """Whether a short key means one of the suite, though a system may have a setting of that name."""
+    return "." in whole_key(key)
+
+
 def meaning_of(key: str) -> str:
     """Return what to type in the place of a key that no suite and no option has, or ""."""
     if key in _WHOLE:

@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from medtest.cases import UNCHANGED
 from medtest.errors import Mistake, nearest_name
+from medtest.plugins import PartInfo
 from medtest.suite.checks import USES
+from medtest.suite.draft import deep_merge
 from medtest.suite.library import COMMAND_LINE, Origin, SuiteTree
-from medtest.suite.overrides import SYSTEM_NAME, set_key
+from medtest.suite.overrides import NAME, SYSTEM_NAME, set_key
 from medtest.suite.safety import Key, dotted, short
 from medtest.suite.schema import SUITE_KEYS, RunBlock
-from medtest.suite.short_keys import meaning_of
+from medtest.suite.short_keys import keeps_meaning, meaning_of
+from medtest.suite.systems import keys_of_any, typed_settings
 
-SYSTEM_KEYS = (
-    "checkpoint",
-    "target",
-    "path",
-    "folder",
-    "command",
-    "label_vectors",
-    "label_pieces",
-    "base_url",
-    "model_name",
-    "send_images",
-)
-"""Options that set a key of the only chosen system."""
-_OTHER_NAMES = {"model_name": "model"}
-"""What such an option is called in the system's settings, where ``model=`` is taken."""
 _INTERNAL = ("without", "chosen")
+_KEYS = frozenset({*SUITE_KEYS, *RunBlock.model_fields, *_INTERNAL})
 
 
 @dataclass(kw_only=True)
@@ -174,44 +163,71 @@ def _names_part(settings: Any, family: str) -> bool:
 
 
 def to_only_system(
-    values: dict[str, Any], options: RunBlock, chosen: list[str], source: Sources, mistakes: list[Mistake]
+    values: dict[str, Any], chosen: list[str], source: Sources, mistakes: list[Mistake], known: Mapping[str, PartInfo]
 ) -> None:
-    """Give ``checkpoint=`` and its like to the system that ``model=`` chose, or to the suite's only one."""
-    given = {
-        _OTHER_NAMES.get(key, key): getattr(options, key) for key in SYSTEM_KEYS if getattr(options, key) is not None
-    }
+    """Give ``checkpoint=`` and its like to the system that ``model=`` chose, or to the suite's only one.
+
+    Such keys are those that are neither the suite's nor an option, and a setting of a system.
+    """
+    given = [key for key in values if key not in _KEYS and key not in source.tree.values and not keeps_meaning(key)]
     if not given:
         return
     block = values.get("systems")
     block = block if isinstance(block, dict) else {}
     systems = chosen or [name for name, item in block.items() if item is not False]
-    if len(systems) == 1:
-        name = systems[0]
-        settings = block.get(name)
-        values["systems"] = {**block, name: {**(settings if isinstance(settings, dict) else {}), **given}}
-        source.typed += [("systems", name, key) for key in given]
-        return
-    for key in given:
-        names = ", ".join(systems) or "none"
-        mistakes.append(
-            Mistake(
-                where="command line",
-                key=key,
-                found=f"{len(systems)} systems ({names})",
-                allowed="one system",
-                fix=f"choose one with model=NAME, or type systems.{next(iter(systems), 'NAME')}.{key}=…",
+    settings = _typed_settings(systems, block, known)
+    if any(key not in settings for key in given):  # a mistake; another system's, maybe
+        settings = {**dict.fromkeys(keys_of_any(known.values()), ""), **settings}
+    for key in (key for key in given if key in settings):
+        value = values.pop(key)
+        if len(systems) == 1 and value is not None:
+            name, setting = systems[0], settings[key] or key
+            before = block.get(name)
+            block = {**block, name: deep_merge(before if isinstance(before, dict) else {}, {setting: value})}
+            source.typed.append(("systems", name, setting))
+        elif value is not None:
+            names = ", ".join(systems) or "none"
+            mistakes.append(
+                Mistake(
+                    where="command line",
+                    key=key,
+                    found=f"{len(systems)} systems ({names})",
+                    allowed="one system",
+                    fix=f"choose one with model=NAME, or type systems.{next(iter(systems), 'NAME')}.{key}=…",
+                )
             )
-        )
+    values["systems"] = block
 
 
-def check_keys(values: dict[str, Any], source: Sources, mistakes: list[Mistake]) -> None:
+def _typed_settings(systems: Sequence[str], block: Mapping[str, Any], known: Mapping[str, PartInfo]) -> dict[str, str]:
+    """Return the names of the settings of a call's systems by what they are typed as."""
+    found: dict[str, str] = {}
+    for name in systems:
+        stated = block.get(name)
+        info = known.get(str(stated.get("use", name) if isinstance(stated, dict) else name))
+        found |= {key: own for key, (own, _) in typed_settings(info).items()} if info else {}
+    return found
+
+
+def check_keys(
+    values: dict[str, Any], chosen: list[str], source: Sources, mistakes: list[Mistake], known: Mapping[str, PartInfo]
+) -> None:
     """Note every top-level key that is neither a suite's nor an option, and options written into a suite."""
-    options = list(RunBlock.model_fields)
-    typed = [option for option in options if option != SYSTEM_NAME]  # which is typed as name=
-    known = {*SUITE_KEYS, *options, *_INTERNAL}
-    for key in [key for key in values if key not in known]:
+    unknown = [key for key in values if key not in _KEYS]
+    stated = [key for key in source.tree.values if key not in SUITE_KEYS]
+    typed_alone = {*_KEYS, *keys_of_any(known.values(), trusted=True)} if stated else _KEYS
+    for key in unknown:
+        if key in stated and key in typed_alone:
+            continue
         from_suite = not source.on_command_line((key,))
-        names = list(SUITE_KEYS) if from_suite else sorted({*SUITE_KEYS, *typed, "suite", "model", "suite_dir"})
+        names = list(SUITE_KEYS)
+        if not from_suite:
+            block = values.get("systems")
+            block = block if isinstance(block, dict) else {}
+            typed = {NAME if option == SYSTEM_NAME else option for option in RunBlock.model_fields}
+            settings = set(_typed_settings(chosen or list(block), block, known))
+            settings = settings or keys_of_any(known.values(), trusted=True)
+            names = sorted({*SUITE_KEYS, *typed, *settings, "suite", "model", "suite_dir"})
         place = source.origin((key,))
         mistakes.append(
             Mistake(
@@ -224,7 +240,7 @@ def check_keys(values: dict[str, Any], source: Sources, mistakes: list[Mistake])
                 fix="" if from_suite else meaning_of(key),
             )
         )
-    for key in [key for key in (*options, *_INTERNAL) if key in source.tree.values and key not in SUITE_KEYS]:
+    for key in [key for key in stated if key in typed_alone]:
         place = source.tree.origin((key,))
         mistakes.append(
             Mistake(
@@ -233,6 +249,6 @@ def check_keys(values: dict[str, Any], source: Sources, mistakes: list[Mistake])
                 key=key,
                 found=f"the key {key}",
                 allowed=", ".join(SUITE_KEYS),
-                fix=f"an option of a run is typed and not written in a suite: {key}=…" if key in options else "",
+                fix="" if key in _INTERNAL else f"an option of a run is typed and not written in a suite: {key}=…",
             )
         )

@@ -22,7 +22,7 @@ def typed_command(called: str, typed: Sequence[str], *, hide_paths: bool = False
         typed: What was typed after it.
         hide_paths: Take every path and address out: ids of seeds are hashed, and folders may be called as patients are.
     """
-    from medtest.suite.overrides import PATH_KEYS, unquoted
+    from medtest.suite.overrides import unquoted
 
     shown: list[str] = []
     for typed_token in typed:
@@ -35,7 +35,7 @@ def typed_command(called: str, typed: Sequence[str], *, hide_paths: bool = False
             shown.append(f"{key}=URI")
         elif not hide_paths:
             shown.append(_without_home(token))
-        elif equals and (last in PATH_KEYS or key == "--config-dir") and last != "target" and local:
+        elif local and equals and last != "target":
             shown.append(f"{key}=PATH")
         elif "://" in token or (local and equals) or token.startswith(("/", "~")) or "{" in token and "/" in token:
             shown.append(f"{key}=…" if equals else "PATH")

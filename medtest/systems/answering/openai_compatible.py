@@ -27,7 +27,7 @@ from medtest.api.request import Outcome, Parameters, Picture, Request
 from medtest.api.retry import Retries
 from medtest.cases import Json
 from medtest.errors import MedtestError, Mistake
-from medtest.plugins import TRUSTED
+from medtest.plugins import TRUSTED, typed_as
 from medtest.systems.answering.misplaced_keys import holds_secret, key_as_name
 from medtest.systems.answering.outputs import asked_of
 from medtest.systems.answering.prompts import PromptSettings, prompt_of
@@ -95,7 +95,7 @@ class ApiSettings(PromptSettings):
     base_url: str = Field(default="", json_schema_extra=TRUSTED)
     key_variable: str = Field(default="", json_schema_extra=TRUSTED)
     send_images: bool = Field(default=False, json_schema_extra=TRUSTED)
-    model: str = Field(default="", max_length=200)
+    model: str = Field(default="", max_length=200, json_schema_extra=typed_as("model_name"))
     api: Literal["chat", "responses"] = "chat"
     seed: Literal["case"] | int | None = "case"
     max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
