@@ -60,9 +60,9 @@ def _measure(folder: Path) -> None:
     from medtest.report.material import Material
     from medtest.report.page import report_html
     from medtest.results.efr import efr_table
-    from medtest.results.records_io import Records
+    from medtest.results.records.records_io import Records
+    from medtest.results.records.wanted import Wanted
     from medtest.results.tables import make_tables
-    from medtest.results.wanted import Wanted
     from medtest.suite.model import Criterion
 
     wanted = Wanted(

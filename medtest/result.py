@@ -70,7 +70,7 @@ class Result:
         """
         import pandas as pd
 
-        from medtest.results.records_io import read_table
+        from medtest.results.records.records_io import read_table
 
         frames = []
         for one in self.outcome.systems:

@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from medtest.errors import Mistake, UserMistakes
-from medtest.results.robustness import Robustness, agreement, irregular, ranked, robustness_of
-from medtest.results.series import SeriesSet
-from medtest.results.series_file import read_series_file
+from medtest.results.series.robustness import Robustness, agreement, irregular, ranked, robustness_of
+from medtest.results.series.series import SeriesSet
+from medtest.results.series.series_file import read_series_file
 
 RECORDS = ".parquet"
 EXPERIMENT = "alpha-sigma"
@@ -150,8 +150,8 @@ def write_files(
 
 
 def _csv(found: SeriesSet, measured: Sequence[Robustness]) -> dict[str, bytes]:
-    from medtest.results.paired import paired_table
-    from medtest.results.robustness import robustness_table
+    from medtest.results.series.paired import paired_table
+    from medtest.results.series.robustness import robustness_table
 
     tables = {
         "alpha_sigma.csv": robustness_table(found),

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from medtest.errors import Mistake, OutputProblem, UserMistakes, nearest_name
 from medtest.oracles import criteria
-from medtest.results.records_io import RECORDS, Records
-from medtest.results.series import SeriesSet
-from medtest.results.series_records import CurveSettings, series_sets
-from medtest.results.wanted import Wanted
+from medtest.results.records.records_io import RECORDS, Records
+from medtest.results.records.wanted import Wanted
+from medtest.results.series.series import SeriesSet
+from medtest.results.series.series_records import CurveSettings, series_sets
 
 
 def sets_of_records(

@@ -151,10 +151,11 @@ def make(out: Path) -> pd.DataFrame:
         OutputProblem: Records are missing, or the folder cannot be written.
     """
     from medtest.report.before_after import Page, before_after_html
-    from medtest.results import before_after_labels, before_after_words
-    from medtest.results.exclusion import leave_out
-    from medtest.results.records_io import Records
-    from medtest.results.wanted import Wanted
+    from medtest.results import before_after_words
+    from medtest.results.labels import before_after_labels
+    from medtest.results.records.exclusion import leave_out
+    from medtest.results.records.records_io import Records
+    from medtest.results.records.wanted import Wanted
     from medtest.runner.case_set import CaseSet
     from medtest.runner.folder import view_folder
 

@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from medtest.errors import SEVERITY_ORDER, ExitCode
-from medtest.results.readings import COLUMNS, unread_in
-from medtest.results.records_io import Records
+from medtest.results.answers.readings import COLUMNS, unread_in
+from medtest.results.records.records_io import Records
 from medtest.runner.run import SHARED_ANSWERS
 from medtest.systems.answering.judge import Readings
 

@@ -10,8 +10,8 @@ from rich.console import Console
 from medtest.cases import SOURCE, Ask, Seed
 from medtest.cli.images import split_tokens
 from medtest.errors import Mistake, UserMistakes
-from medtest.results.records_io import read_table
-from medtest.results.wanted import RUN_FILE, Wanted
+from medtest.results.records.records_io import read_table
+from medtest.results.records.wanted import RUN_FILE, Wanted
 from medtest.runner.export import check_privacy
 from medtest.runner.folder import output_problems, writing_text
 from medtest.runs import invocation_of

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from medtest.cli.reference_labels import label_models, label_names, print_labels
 from medtest.errors import Mistake, UserMistakes, nearest_name
-from medtest.results import reference
+from medtest.results.published import reference
 from medtest.seeds.datasets.facts import plain
 
 

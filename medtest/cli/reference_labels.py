@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from medtest.results import published_labels, retraining
-from medtest.results.retraining import AVERAGE
+from medtest.results.published import published_labels, retraining
+from medtest.results.published.retraining import AVERAGE
 
 _FIGURE = len("100.00")
 

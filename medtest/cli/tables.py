@@ -13,9 +13,9 @@ from medtest.report.console import efr_view, gates_view
 from medtest.report.material import Material
 from medtest.report.views import remake, views_of
 from medtest.results import gate_log
-from medtest.results.damage import damaged
-from medtest.results.records_io import RECORDS, SHARDS
-from medtest.results.wanted import RUN_FILE
+from medtest.results.records.damage import damaged
+from medtest.results.records.records_io import RECORDS, SHARDS
+from medtest.results.records.wanted import RUN_FILE
 from medtest.runner.folder import OUTPUTS, VIEWS, write_manifest
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from medtest.report.figures import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
-from medtest.results.robustness import Robustness, resampled
-from medtest.results.series import Series, SeriesSet
+from medtest.results.series.robustness import Robustness, resampled
+from medtest.results.series.series import Series, SeriesSet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

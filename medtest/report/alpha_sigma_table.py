@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from medtest.results.robustness import Robustness, ranked
+from medtest.results.series.robustness import Robustness, ranked
 
 FILE = "tab_rob.tex"
 

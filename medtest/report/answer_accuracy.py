@@ -8,10 +8,10 @@ from typing import Any
 from medtest.report.answer_heat import question_words
 from medtest.report.label_words import with_interval
 from medtest.report.words import counted
-from medtest.results.answer_accuracy import AVERAGE_14, AVERAGE_18
-from medtest.results.answer_hidden import Hidden
-from medtest.results.answer_tables import AnswerTables
-from medtest.results.published_answers import SOURCE as PUBLISHED
+from medtest.results.answers.answer_accuracy import AVERAGE_14, AVERAGE_18
+from medtest.results.answers.answer_hidden import Hidden
+from medtest.results.answers.answer_tables import AnswerTables
+from medtest.results.published.published_answers import SOURCE as PUBLISHED
 
 _AVERAGED = ("source", "perturbed", "difference", "source_exact", "f1", "recall", "mcc")
 """Figures of a question that an average is taken of."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtest.report.figures import shade
 from medtest.report.heat import percent
-from medtest.results.answer_tables import AnswerTables
+from medtest.results.answers.answer_tables import AnswerTables
 from medtest.results.cube.axes import ALL, OVERALL
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from medtest.report.answer_heat import question_words
-from medtest.results.answer_worst import GivenAnswer, Illustration
+from medtest.results.answers.answer_worst import GivenAnswer, Illustration
 from medtest.vqa.wording import plain_value
 
 _MOST_WORDS = 90

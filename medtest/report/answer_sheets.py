@@ -10,7 +10,7 @@ from typing import Any
 
 from medtest.report.material import picture_of, sample_index
 from medtest.report.replayed import PictureKind, ReplayedPicture, write_pictures
-from medtest.results.answer_worst import Illustration
+from medtest.results.answers.answer_worst import Illustration
 from medtest.runner.folder import writing
 from medtest.suite.model import Invocation, Suite
 
@@ -36,7 +36,7 @@ def write_sheets(
         suite: The suite.
         invocation: How it was called.
         folder: The system's folder.
-        worst: What :func:`medtest.results.answer_worst.worst_images` chose.
+        worst: What :func:`medtest.results.answers.answer_worst.worst_images` chose.
         system: The system's name.
 
     Returns:

@@ -13,9 +13,9 @@ from medtest.report.heat import percent
 from medtest.report.label_words import p_words
 from medtest.report.table_rows import rows_of
 from medtest.report.words import counted
-from medtest.results.answer_rows import SOURCE, UNCHANGED
-from medtest.results.answer_states import COUNTS
-from medtest.results.answer_tables import AnswerTables
+from medtest.results.answers.answer_rows import SOURCE, UNCHANGED
+from medtest.results.answers.answer_states import COUNTS
+from medtest.results.answers.answer_tables import AnswerTables
 from medtest.results.cube.axes import ALL, OVERALL
 from medtest.vqa.wording import plain_value
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import medtest
 from medtest.report import figures
 from medtest.report.page import render
-from medtest.results import before_after, before_after_words, retraining
+from medtest.results import before_after, before_after_words
 from medtest.results.efr import ALL
-from medtest.results.retraining import AVERAGE, ORIGINAL
+from medtest.results.published import retraining
+from medtest.results.published.retraining import AVERAGE, ORIGINAL
 
 if TYPE_CHECKING:
     import pandas as pd

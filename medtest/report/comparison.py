@@ -28,9 +28,9 @@ from medtest.report.words import (
     score_words,
 )
 from medtest.results import efr
-from medtest.results.common_cases import Common, common_cases
 from medtest.results.differences import LEVEL, difference_table
-from medtest.results.records_io import Records
+from medtest.results.records.common_cases import Common, common_cases
+from medtest.results.records.records_io import Records
 from medtest.results.tables import tables_of
 from medtest.runner.folder import OUTPUTS, output_problems, writing_text
 from medtest.runner.spreadsheets import frame_for_csv

@@ -9,9 +9,9 @@ from medtest.report.answer_heat import question_words
 from medtest.report.heat import percent
 from medtest.report.intervals import MARKS, legend
 from medtest.report.words import counted
-from medtest.results.common_cases import Common, LeftOut
 from medtest.results.differences import FLIPS, ITEM, RELATION
 from medtest.results.efr import OVERALL
+from medtest.results.records.common_cases import Common, LeftOut
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -18,8 +18,8 @@ from medtest.report.heat import SUMS, EfrRows, beside, percent
 from medtest.report.material import Material
 from medtest.report.words import criterion_keys, violations_of
 from medtest.results import efr
-from medtest.results.flips import AUTO
 from medtest.results.images import COUNTED
+from medtest.results.labels.flips import AUTO
 from medtest.results.tables import SEED_FACTS
 
 

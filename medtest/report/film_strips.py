@@ -12,8 +12,8 @@ from typing import Any
 from medtest.cases import Image
 from medtest.report.material import sample_index
 from medtest.report.replayed import PictureKind, ReplayedPicture, write_pictures
-from medtest.results.decisions import labels_of
-from medtest.results.films import FilmSequence, StripFrame
+from medtest.results.labels.decisions import labels_of
+from medtest.results.labels.films import FilmSequence, StripFrame
 from medtest.runner.films import FilmFrame, draw_film
 from medtest.runner.folder import writing
 from medtest.suite.model import Invocation, Suite
@@ -34,7 +34,7 @@ def write_films(
         suite: The suite.
         invocation: How it was called.
         folder: The system's folder.
-        films: What :func:`medtest.results.films.worst_sequences` chose.
+        films: What :func:`medtest.results.labels.films.worst_sequences` chose.
         system: The system's name.
 
     Returns:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from medtest.report.figures import shade
 from medtest.report.heat import percent, rows_of
 from medtest.results.efr import ALL, OVERALL
-from medtest.results.flips import AUTO
-from medtest.results.label_tables import LabelTables
+from medtest.results.labels.flips import AUTO
+from medtest.results.labels.label_tables import LabelTables
 
 if TYPE_CHECKING:
     from medtest.report.material import Material

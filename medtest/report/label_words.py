@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from medtest.results.classification import WITH, WITHOUT
+from medtest.results.labels.classification import WITH, WITHOUT
 
 
 def average_words(relation: str) -> str:

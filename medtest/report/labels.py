@@ -13,12 +13,12 @@ from medtest.report.heat import percent
 from medtest.report.label_words import average_words, p_words, with_interval
 from medtest.report.material import strips
 from medtest.report.table_rows import rows_of
-from medtest.results import published_labels
-from medtest.results.classification import AVERAGES, WITHOUT
 from medtest.results.efr import ALL, OVERALL
-from medtest.results.flips import AUTO, FIRST, PREVIOUS, RELEASED
-from medtest.results.label_tables import LabelTables
-from medtest.results.retraining import ORIGINAL
+from medtest.results.labels.classification import AVERAGES, WITHOUT
+from medtest.results.labels.flips import AUTO, FIRST, PREVIOUS, RELEASED
+from medtest.results.labels.label_tables import LabelTables
+from medtest.results.published import published_labels
+from medtest.results.published.retraining import ORIGINAL
 
 if TYPE_CHECKING:
     from medtest.report.material import Material

@@ -12,10 +12,10 @@ from typing import Any
 
 from medtest.jsonfile import read_object
 from medtest.records import is_simulated
-from medtest.results.judged import compared_records
-from medtest.results.records_io import Records
+from medtest.results.records.judged import compared_records
+from medtest.results.records.records_io import Records
+from medtest.results.records.wanted import RUN_FILE, Wanted
 from medtest.results.tables import Tables
-from medtest.results.wanted import RUN_FILE, Wanted
 from medtest.runner.case_set import CaseSet
 from medtest.runner.folder import view_folder
 

@@ -34,8 +34,8 @@ from medtest.report.words import (
     violations_of,
 )
 from medtest.results import efr, gate_log, pivot
-from medtest.results.series_records import MEASURED
-from medtest.results.wanted import Wanted
+from medtest.results.records.wanted import Wanted
+from medtest.results.series.series_records import MEASURED
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from medtest.results.paper import ALL_CASES, PUBLISHED, SCORES, number
-from medtest.results.reference import DATASET_SIZES
+from medtest.results.published.paper import ALL_CASES, PUBLISHED, SCORES, number
+from medtest.results.published.reference import DATASET_SIZES
 
 if TYPE_CHECKING:
     from medtest.report.material import Material

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from medtest.errors import Mistake, UserMistakes, nearest_name
 from medtest.report.material import read_run
-from medtest.results.judged import make_columns
-from medtest.results.label_tables import Reference, reference_of
-from medtest.results.records_io import RECORDS, Records
+from medtest.results.labels.label_tables import Reference, reference_of
+from medtest.results.records.judged import make_columns
+from medtest.results.records.records_io import RECORDS, Records
 from medtest.runner.case_set import CaseSet
 from medtest.suite.model import Suite
 

@@ -10,9 +10,10 @@ from medtest.oracles import criteria
 from medtest.report import figures
 from medtest.report.heat import SUMS, EfrRows, cell, interval, percent, rows_of
 from medtest.report.words import curve_words, limit_words, robustness_against, score_words
-from medtest.results import efr, reference
-from medtest.results.alpha_sigma import TOO_FEW_SCALES
+from medtest.results import efr
 from medtest.results.factors import all_factors
+from medtest.results.published import reference
+from medtest.results.series.alpha_sigma import TOO_FEW_SCALES
 
 if TYPE_CHECKING:
     import pandas as pd

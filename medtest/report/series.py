@@ -16,12 +16,12 @@ from medtest.report.alpha_sigma_figure import draw_figure
 from medtest.report.alpha_sigma_table import FILE as TABLE
 from medtest.report.alpha_sigma_table import latex_table
 from medtest.report.words import scale_words, score_words
-from medtest.results.paired import paired_table
-from medtest.results.records_io import Records
-from medtest.results.robustness import Robustness, agreement, ranked, robustness_of, robustness_table
-from medtest.results.series import SeriesSet
-from medtest.results.series_records import CurveSettings, series_sets
-from medtest.results.wanted import Wanted
+from medtest.results.records.records_io import Records
+from medtest.results.records.wanted import Wanted
+from medtest.results.series.paired import paired_table
+from medtest.results.series.robustness import Robustness, agreement, ranked, robustness_of, robustness_table
+from medtest.results.series.series import SeriesSet
+from medtest.results.series.series_records import CurveSettings, series_sets
 from medtest.runner.folder import MONTAGE, VOLUME_PICTURES, output_problems, series_folder
 
 TABLES = ("alpha_sigma.csv", "agreement.csv", "paired.csv")

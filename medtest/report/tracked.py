@@ -13,7 +13,7 @@ from medtest.report.headline import headline_of, summary
 from medtest.report.material import Material, read_run
 from medtest.report.metrics import child_of
 from medtest.report.series import files_of
-from medtest.results.wanted import RUN_FILE
+from medtest.results.records.wanted import RUN_FILE
 from medtest.runner.folder import write_manifest, write_run
 from medtest.runner.outcome import RunOutcome
 from medtest.suite.model import Invocation, Suite

@@ -21,10 +21,10 @@ from medtest.report.page import report_html
 from medtest.report.reference_system import find_reference, read_reference
 from medtest.report.tracked import TrackedResults
 from medtest.results import gate_log
-from medtest.results.judged import compared_records
-from medtest.results.records_io import RECORDS
+from medtest.results.records.judged import compared_records
+from medtest.results.records.records_io import RECORDS
+from medtest.results.records.wanted import SUITE_FILE, Wanted
 from medtest.results.tables import Tables, make_tables
-from medtest.results.wanted import SUITE_FILE, Wanted
 from medtest.runner.case_set import CaseSet
 from medtest.runner.folder import note_tables, output_problems, view_folder, write_run, writing_text
 from medtest.runner.outcome import RunOutcome, SystemOutcome
@@ -100,7 +100,7 @@ def remake(folder: Path, *, view: str = "", reference: Path | None = None) -> Ma
     Raises:
         OutputProblem: The folder holds no records or no ``suite.yaml``, or cannot be written.
     """
-    from medtest.results.rejudging import oracle_in
+    from medtest.results.records.rejudging import oracle_in
 
     target = view_folder(folder, view)
     run = read_run(target)

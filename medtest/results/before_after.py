@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from medtest.cases import UNCHANGED
 from medtest.errors import OutputProblem
 from medtest.records import KEY_COLUMNS
-from medtest.results import retraining
 from medtest.results.cube.axes import ALL, Floats, Places
 from medtest.results.cube.intervals import percentile_interval
 from medtest.results.cube.resampling import Resampler, group_numbers
-from medtest.results.records_io import Records
-from medtest.results.retraining import AVERAGE, ORIGINAL
+from medtest.results.published import retraining
+from medtest.results.published.retraining import AVERAGE, ORIGINAL
+from medtest.results.records.records_io import Records
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +48,7 @@ COLUMNS: tuple[str, ...] = (
     "published_difference",
     "published_mean_difference",
 )
-"""Columns of the long table, that of classifiers too (:mod:`medtest.results.before_after_labels`). Scores and
+"""Columns of the long table, that of classifiers too (:mod:`medtest.results.labels.before_after_labels`). Scores and
 differences lie in [-1, 1]. ``published_before`` and ``published_after`` are there where the slides have this data set;
 ``published_mean_difference`` is the mean over the slides' data sets."""
 

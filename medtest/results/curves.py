@@ -14,7 +14,7 @@ from medtest.results import columns, efr
 from medtest.results.cube.axes import Axes, axes, with_all
 from medtest.results.cube.intervals import percentile_interval
 from medtest.results.cube.rates import decimals, table
-from medtest.results.records_io import Records
+from medtest.results.records.records_io import Records
 from medtest.suite.model import Criterion
 
 if TYPE_CHECKING:

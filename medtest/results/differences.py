@@ -28,9 +28,9 @@ from medtest.results.cube.axes import OVERALL, Axes, Floats, Places, axes
 from medtest.results.cube.intervals import FEW_CLUSTERS, paired_score, percentile_ends
 from medtest.results.cube.paired import clustered, holm
 from medtest.results.cube.rates import BOOTSTRAP
-from medtest.results.flips import AUTO, sequences_of
-from medtest.results.records_io import Records
-from medtest.results.status import status
+from medtest.results.labels.flips import AUTO, sequences_of
+from medtest.results.records.records_io import Records
+from medtest.results.records.status import status
 from medtest.suite.model import Criterion
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def difference_table(sides: Mapping[str, Records], primary: Criterion, order: Se
 
     Args:
         sides: Records of each system's common cases, row by row the same, as
-            :func:`medtest.results.common_cases.common_cases` returns them.
+            :func:`medtest.results.records.common_cases.common_cases` returns them.
         primary: The criterion of a violation.
         order: Relation ids in the order wanted.
     """

@@ -26,8 +26,8 @@ from medtest.oracles import criteria
 from medtest.results import columns
 from medtest.results.cube.axes import ALL, OVERALL, OVERALL_CELLS, Axes, axes
 from medtest.results.cube.rates import BOOTSTRAP, CASES, CELLS, WILSON, WILSON_CLUSTERS, Rates, margins, rates, table
-from medtest.results.records_io import Records
-from medtest.results.status import status
+from medtest.results.records.records_io import Records
+from medtest.results.records.status import status
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -21,8 +21,8 @@ from medtest.results.cube.axes import Axes, Places, axes
 from medtest.results.cube.intervals import FEW_CLUSTERS, Z95
 from medtest.results.cube.rates import rates
 from medtest.results.cube.resampling import group_numbers
-from medtest.results.records_io import Records
-from medtest.results.status import status
+from medtest.results.records.records_io import Records
+from medtest.results.records.status import status
 from medtest.suite.model import Criterion
 
 if TYPE_CHECKING:

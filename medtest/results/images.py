@@ -15,8 +15,8 @@ from medtest.cases import UNCHANGED
 from medtest.oracles import criteria
 from medtest.records import ADDRESS, KEY_COLUMNS, addresses
 from medtest.results.cube.axes import Axes, axes
-from medtest.results.records_io import Floats, Records
-from medtest.results.status import status
+from medtest.results.records.records_io import Floats, Records
+from medtest.results.records.status import status
 from medtest.suite.model import Criterion
 
 if TYPE_CHECKING:

@@ -12,19 +12,20 @@ import numpy as np
 from medtest.errors import OutputProblem
 from medtest.oracles import criteria
 from medtest.oracles.base import Oracle
-from medtest.results import alpha_sigma, curves, efr, factors, gates, pivot
-from medtest.results.answer_tables import AnswerTables, answer_tables
+from medtest.results import curves, efr, factors, gates, pivot
+from medtest.results.answers.answer_tables import AnswerTables, answer_tables
+from medtest.results.answers.readings import judged_table
 from medtest.results.cube.axes import axes
-from medtest.results.exclusion import Excluded, leave_out
 from medtest.results.images import COUNTED, images_table, source_warnings, violations_table, worst_table
-from medtest.results.judged import judged_records, make_columns
-from medtest.results.label_tables import LabelTables, Reference, label_tables
-from medtest.results.measured import measured_rows
-from medtest.results.paper import Paper, paper_of
-from medtest.results.readings import judged_table
-from medtest.results.records_io import Records
-from medtest.results.series_records import CurveSettings
-from medtest.results.wanted import Wanted
+from medtest.results.labels.label_tables import LabelTables, Reference, label_tables
+from medtest.results.published.paper import Paper, paper_of
+from medtest.results.records.exclusion import Excluded, leave_out
+from medtest.results.records.judged import judged_records, make_columns
+from medtest.results.records.records_io import Records
+from medtest.results.records.wanted import Wanted
+from medtest.results.series import alpha_sigma
+from medtest.results.series.measured import measured_rows
+from medtest.results.series.series_records import CurveSettings
 from medtest.runner.case_set import CaseSet
 from medtest.runner.spreadsheets import frame_for_csv
 from medtest.suite.model import Suite

@@ -15,8 +15,8 @@ from medtest.cli.app import run_app
 from medtest.errors import UserMistakes
 from medtest.report.alpha_sigma_figure import draw_figure, plain
 from medtest.report.alpha_sigma_table import escaped, latex_table
-from medtest.results.robustness import robustness_of
-from medtest.results.series import SeriesSet, make_series
+from medtest.results.series.robustness import robustness_of
+from medtest.results.series.series import SeriesSet, make_series
 
 DATA = Path(__file__).parents[1] / "data" / "alpha_sigma"
 NASTY = r"[a_b] & 50% $x$ {\bf#1} ^~<>|" + '"\t\n\x07 λ=Σ'

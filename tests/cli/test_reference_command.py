@@ -11,7 +11,7 @@ from rich.console import Console
 
 from medtest.cli.reference import print_reference
 from medtest.errors import UserMistakes
-from medtest.results import published_labels, reference
+from medtest.results.published import published_labels, reference
 
 
 def test_no_figure_is_cut_at_eighty_columns() -> None:

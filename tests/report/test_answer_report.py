@@ -29,13 +29,13 @@ from medtest.report.headline import headline_of
 from medtest.report.metrics import metrics, tags
 from medtest.report.page import report_page
 from medtest.report.views import remake
-from medtest.results.answer_accuracy import AVERAGE_18
-from medtest.results.answer_flips import CONTRACT
-from medtest.results.answer_hidden import Hidden
-from medtest.results.answer_tables import AnswerTables
-from medtest.results.answer_worst import GivenAnswer, Illustration, Shown
-from medtest.results.readings import JUDGED_COLUMNS
-from medtest.results.recorded_answers import recorded
+from medtest.results.answers.answer_accuracy import AVERAGE_18
+from medtest.results.answers.answer_flips import CONTRACT
+from medtest.results.answers.answer_hidden import Hidden
+from medtest.results.answers.answer_tables import AnswerTables
+from medtest.results.answers.answer_worst import GivenAnswer, Illustration, Shown
+from medtest.results.answers.readings import JUDGED_COLUMNS
+from medtest.results.answers.recorded_answers import recorded
 from medtest.runner import Limits, RunOutcome
 from medtest.runner.replay import replay_case
 from medtest.suite.model import Gate, Invocation, Privacy, Suite

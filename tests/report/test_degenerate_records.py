@@ -41,17 +41,18 @@ from medtest.report.headline import headline_of
 from medtest.report.material import Material  # noqa: E402
 from medtest.report.metrics import metrics, tags  # noqa: E402
 from medtest.report.page import report_html  # noqa: E402
-from medtest.results import before_after_labels, before_after_words  # noqa: E402
+from medtest.results import before_after_words  # noqa: E402
+from medtest.results.answers.readings import unread_in  # noqa: E402
 from medtest.results.before_after import headline  # noqa: E402
-from medtest.results.films import worst_sequences  # noqa: E402
-from medtest.results.label_tables import reference_of  # noqa: E402
-from medtest.results.paired import paired_table  # noqa: E402
-from medtest.results.readings import unread_in  # noqa: E402
-from medtest.results.records_io import Records  # noqa: E402
-from medtest.results.robustness import robustness_table  # noqa: E402
-from medtest.results.series_records import CurveSettings, series_sets  # noqa: E402
+from medtest.results.labels import before_after_labels  # noqa: E402
+from medtest.results.labels.films import worst_sequences  # noqa: E402
+from medtest.results.labels.label_tables import reference_of  # noqa: E402
+from medtest.results.records.records_io import Records  # noqa: E402
+from medtest.results.records.wanted import Wanted  # noqa: E402
+from medtest.results.series.paired import paired_table  # noqa: E402
+from medtest.results.series.robustness import robustness_table  # noqa: E402
+from medtest.results.series.series_records import CurveSettings, series_sets  # noqa: E402
 from medtest.results.tables import tables_of  # noqa: E402
-from medtest.results.wanted import Wanted  # noqa: E402
 from medtest.suite.compose import load_suite  # noqa: E402
 from medtest.suite.model import Gate, Suite  # noqa: E402
 

@@ -19,8 +19,8 @@ from medtest.report.label_words import p_words, with_interval
 from medtest.report.labels import label_page
 from medtest.report.material import SampleStrip
 from medtest.report.page import render
-from medtest.results.label_tables import label_tables, reference_of
-from medtest.results.records_io import Records
+from medtest.results.labels.label_tables import label_tables, reference_of
+from medtest.results.records.records_io import Records
 
 RELATIONS = {"blur": ("motion", 0.1), "white_balance": ("lighting", 0.3), "corruption_gaussian_noise": ("noise", 0.2)}
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from records_maker import make_records
 
-from medtest.results.alpha_sigma import NO_LOSS, TOO_FEW_SCALES, TOO_FEW_SEEDS, alpha_sigma, alpha_sigma_table
-from medtest.results.records_io import Records
+from medtest.results.records.records_io import Records
+from medtest.results.series.alpha_sigma import NO_LOSS, TOO_FEW_SCALES, TOO_FEW_SEEDS, alpha_sigma, alpha_sigma_table
 
 SCALES = (5, 10, 15, 20, 25)
 PUBLISHED = {

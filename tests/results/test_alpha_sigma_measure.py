@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medtest.results.alpha_sigma import alpha_sigma
 from medtest.results.cube.paired import holm
-from medtest.results.paired import paired_table
-from medtest.results.robustness import agreement, measures, permutation_p, robustness_of, robustness_table
-from medtest.results.series import SeriesSet, groups_of, make_series
+from medtest.results.series.alpha_sigma import alpha_sigma
+from medtest.results.series.paired import paired_table
+from medtest.results.series.robustness import agreement, measures, permutation_p, robustness_of, robustness_table
+from medtest.results.series.series import SeriesSet, groups_of, make_series
 
 quick = settings(max_examples=60, deadline=None)
 qualities = st.lists(st.floats(0, 1, width=32), min_size=2, max_size=9)

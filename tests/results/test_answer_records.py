@@ -12,14 +12,14 @@ from scipy.stats import binomtest
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
-from medtest.results.answer_accuracy import AVERAGE_18, accuracy_table
-from medtest.results.answer_flips import ALL, CONTRACT, OVERALL, flip_table
-from medtest.results.answer_hidden import hidden_flips
-from medtest.results.answer_records import answer_rows, has_answers
-from medtest.results.answer_states import COST_COLUMNS, STATE_COLUMNS, cost_table, state_table
-from medtest.results.answer_tables import FLIPS, answer_tables
-from medtest.results.answer_worst import worst_images
-from medtest.results.records_io import Records
+from medtest.results.answers.answer_accuracy import AVERAGE_18, accuracy_table
+from medtest.results.answers.answer_flips import ALL, CONTRACT, OVERALL, flip_table
+from medtest.results.answers.answer_hidden import hidden_flips
+from medtest.results.answers.answer_records import answer_rows, has_answers
+from medtest.results.answers.answer_states import COST_COLUMNS, STATE_COLUMNS, cost_table, state_table
+from medtest.results.answers.answer_tables import FLIPS, answer_tables
+from medtest.results.answers.answer_worst import worst_images
+from medtest.results.records.records_io import Records
 from medtest.tasks.ask.oracle import Answers
 from medtest.vqa.questions import in_slide_order
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from shipped_relations import effects_of
 
-from medtest.results.answer_accuracy import (
+from medtest.results.answers.answer_accuracy import (
     AVERAGE_14,
     AVERAGE_18,
     accuracy_table,
@@ -15,10 +15,10 @@ from medtest.results.answer_accuracy import (
     published_table,
     relation_table,
 )
-from medtest.results.answer_flips import ALL, COLUMNS, OVERALL, direction_table, flip_table
-from medtest.results.answer_rows import SOURCE, UNCHANGED, frame_of, judged_row
+from medtest.results.answers.answer_flips import ALL, COLUMNS, OVERALL, direction_table, flip_table
+from medtest.results.answers.answer_rows import SOURCE, UNCHANGED, frame_of, judged_row
 from medtest.results.cube.intervals import newcombe
-from medtest.results.published_answers import averages, published
+from medtest.results.published.published_answers import averages, published
 from medtest.vqa.matrix import default_matrix
 from medtest.vqa.questions import by_name, in_slide_order
 

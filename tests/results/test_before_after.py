@@ -13,8 +13,9 @@ from records_maker import RELATIONS, make_records, write_records
 from scipy import stats
 
 from medtest.errors import OutputProblem
-from medtest.results import before_after, before_after_words, retraining
-from medtest.results.records_io import Records
+from medtest.results import before_after, before_after_words
+from medtest.results.published import retraining
+from medtest.results.records.records_io import Records
 
 SHARED = Path(os.environ.get("MEDTEST_SHARED", Path(__file__).parents[2].parent / "shared"))
 

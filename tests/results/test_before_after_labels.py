@@ -12,8 +12,8 @@ from records_maker import make_records
 from medtest.errors import OutputProblem
 from medtest.report.before_after import Page, before_after_html
 from medtest.results import before_after, before_after_words
-from medtest.results.before_after_labels import compare, pair, table_of
-from medtest.results.records_io import Records
+from medtest.results.labels.before_after_labels import compare, pair, table_of
+from medtest.results.records.records_io import Records
 
 metrics = pytest.importorskip("sklearn.metrics")
 RELATIONS = {"blur": ("motion", 0.3), "white_balance": ("lighting", 0.6), "text": ("non_objects", 0.1)}

@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 from label_records import CAPSULE, CHEST, TYPES, label_row, make_label_records
 
-from medtest.results.class_tables import class_table, confusion_table
-from medtest.results.corruption_error import corruption_error_table
-from medtest.results.films import worst_sequences
-from medtest.results.records_io import Records
+from medtest.results.labels.class_tables import class_table, confusion_table
+from medtest.results.labels.corruption_error import corruption_error_table
+from medtest.results.labels.films import worst_sequences
+from medtest.results.records.records_io import Records
 
 metrics = pytest.importorskip("sklearn.metrics")
 

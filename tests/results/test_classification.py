@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from label_records import CAPSULE, CHEST, TYPES, label_row, make_label_records
 from statsmodels.stats.contingency_tables import mcnemar
 
-from medtest.results import auroc, columns
-from medtest.results.classification import WITH, WITHOUT, classification_table
-from medtest.results.records_io import Records
+from medtest.results import columns
+from medtest.results.labels import auroc
+from medtest.results.labels.classification import WITH, WITHOUT, classification_table
+from medtest.results.records.records_io import Records
 
 metrics = pytest.importorskip("sklearn.metrics")
 

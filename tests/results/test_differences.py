@@ -11,11 +11,11 @@ from scipy import optimize, stats
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
-from medtest.results.common_cases import common_cases
 from medtest.results.cube.intervals import paired_score
 from medtest.results.differences import difference_table
-from medtest.results.flips import flip_table
-from medtest.results.records_io import Records
+from medtest.results.labels.flips import flip_table
+from medtest.results.records.common_cases import common_cases
+from medtest.results.records.records_io import Records
 from medtest.suite.model import Criterion
 
 DICE = Criterion(score="dice", threshold=0.25, against="truth")

@@ -10,7 +10,7 @@ from records_maker import make_records
 from statsmodels.stats.proportion import proportion_confint
 
 from medtest.results import efr
-from medtest.results.records_io import Records
+from medtest.results.records.records_io import Records
 
 EVERY = efr.Criteria(scores=("dice", "iou", "both", "either"), thresholds=(0.25, 0.5), against=("truth", "source"))
 

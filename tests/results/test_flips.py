@@ -11,10 +11,10 @@ from label_records import CHEST, TYPES, label_row, make_label_records
 
 from medtest.cases import Classes
 from medtest.results import columns
-from medtest.results.class_tables import class_table
-from medtest.results.decisions import classes_of
-from medtest.results.flips import RULES, flip_table, frame_table, sequences_of, with_reference
-from medtest.results.records_io import Records
+from medtest.results.labels.class_tables import class_table
+from medtest.results.labels.decisions import classes_of
+from medtest.results.labels.flips import RULES, flip_table, frame_table, sequences_of, with_reference
+from medtest.results.records.records_io import Records
 
 SHORT = {"a": "normal", "b": "vascular", "c": "inflammatory"}
 

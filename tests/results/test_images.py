@@ -9,7 +9,7 @@ from label_records import label_row
 from records_maker import make_records
 
 from medtest.results.images import images_table, source_warnings, violations_table
-from medtest.results.records_io import Records
+from medtest.results.records.records_io import Records
 from medtest.suite.model import Criterion
 
 PRIMARY = Criterion(score="dice", threshold=0.25, against="truth")

@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 from records_maker import make_records, write_records
 
-from medtest.results import reference
-from medtest.results.paper import ALL_CASES, NUMBERS, model_of
+from medtest.results.published import reference
+from medtest.results.published.paper import ALL_CASES, NUMBERS, model_of
+from medtest.results.records.wanted import Wanted
 from medtest.results.tables import make_tables
-from medtest.results.wanted import Wanted
 from medtest.suite.model import Criterion
 
 ARTEFACT_PARTS = dict.fromkeys(["unchanged", *reference.ARTEFACTS.values()])

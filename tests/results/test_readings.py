@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from medtest.cases import SOURCE, Address, AnswerOutput, Effect
-from medtest.results.answer_states import state_table
-from medtest.results.answer_tables import answer_tables
-from medtest.results.readings import judged_table, unread_in, with_readings
-from medtest.results.records_io import Records
+from medtest.results.answers.answer_states import state_table
+from medtest.results.answers.answer_tables import answer_tables
+from medtest.results.answers.readings import judged_table, unread_in, with_readings
+from medtest.results.records.records_io import Records
 from medtest.suite.model import Criterion
 from medtest.tasks.ask.oracle import Answers
 from medtest.vqa.answers.answer import State

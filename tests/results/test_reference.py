@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from medtest.results import reference
+from medtest.results.published import reference
 
 SHARED = Path(os.environ.get("MEDTEST_SHARED", Path(__file__).parents[2].parent / "shared"))
 

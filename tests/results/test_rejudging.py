@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from medtest.plugins import parts
-from medtest.results.rejudging import oracle_in
+from medtest.results.records.rejudging import oracle_in
 
 SUITE = """
 relations:

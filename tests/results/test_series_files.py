@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from medtest.errors import UserMistakes
-from medtest.results.paired import paired_table
-from medtest.results.robustness import ranked, robustness_of
-from medtest.results.series_file import read_series_file
+from medtest.results.series.paired import paired_table
+from medtest.results.series.robustness import ranked, robustness_of
+from medtest.results.series.series_file import read_series_file
 
 DATA = Path(__file__).parents[1] / "data" / "alpha_sigma"
 
@@ -290,7 +290,7 @@ def test_a_million_rows_are_read_in_little_memory(tmp_path: Path) -> None:
                 file.writelines(f"{algorithm};image-{image:05d};{s};0,{s * 7 % 10}{image % 10}\n" for s in range(1, 11))
     code = (
         "import sys\nfrom pathlib import Path\n"
-        "from medtest.results.series_file import read_series_file\n"
+        "from medtest.results.series.series_file import read_series_file\n"
         "found = read_series_file(Path(sys.argv[1]))\n"
         "print([one.images.shape for one in found.series])\n"
         "(peak,) = (line for line in open('/proc/self/status') if line.startswith('VmHWM'))\n"

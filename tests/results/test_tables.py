@@ -14,9 +14,9 @@ from records_maker import RELATIONS, make_records, write_records
 from medtest import records as contract
 from medtest.errors import OutputProblem
 from medtest.results import curves, factors, gates
-from medtest.results.records_io import Records, read_table
+from medtest.results.records.records_io import Records, read_table
+from medtest.results.records.wanted import Wanted
 from medtest.results.tables import make_tables, worst_table
-from medtest.results.wanted import Wanted
 from medtest.suite.model import Criterion, Gate
 from medtest.tasks.segment.oracle import Masks
 

@@ -13,7 +13,7 @@ from runner_parts import make_suite
 from medtest.cases import SeedRef
 from medtest.errors import OutputProblem
 from medtest.records import KEY_COLUMNS
-from medtest.results.records_io import Records
+from medtest.results.records.records_io import Records
 from medtest.runner import Limits
 from medtest.runner.case_set import FILE, CaseSet
 from medtest.runner.privacy import ShownNames

@@ -32,10 +32,10 @@ from medtest.report.headline import headline_of
 from medtest.report.material import Material
 from medtest.report.metrics import metrics, tags
 from medtest.report.sections import robustness
-from medtest.results.alpha_sigma import TOO_FEW_SCALES
-from medtest.results.records_io import Records
+from medtest.results.records.records_io import Records
+from medtest.results.records.wanted import Wanted
+from medtest.results.series.alpha_sigma import TOO_FEW_SCALES
 from medtest.results.tables import make_tables
-from medtest.results.wanted import Wanted
 from medtest.runner import Limits, export_followups, replay_case, replay_strips, run_suite
 from medtest.suite.model import Gate, Invocation, Privacy, Selection
 from medtest.suite.outline import outline

@@ -20,8 +20,8 @@ from medtest.errors import UserMistakes
 from medtest.followups.make import check_privacy
 from medtest.preparation import prepare, seed_factors
 from medtest.report.finish import finish
-from medtest.results.records_io import Records
-from medtest.results.series_records import CurveSettings, series_sets
+from medtest.results.records.records_io import Records
+from medtest.results.series.series_records import CurveSettings, series_sets
 from medtest.results.tables import make_tables
 from medtest.runner import Limits
 from medtest.runner.export import export_followups
@@ -201,7 +201,7 @@ def test_films_run(tmp_path: Path) -> None:
 
 
 def test_a_measured_property_has_a_point_a_cluster_and_is_asked_about_once(tmp_path: Path) -> None:
-    from medtest.results.measured import measured_rows
+    from medtest.results.series.measured import measured_rows
 
     rows = []
     rng = np.random.default_rng(0)

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from medtest.errors import UserMistakes
-from medtest.results.exclusion import leave_out
-from medtest.results.records_io import Records
+from medtest.results.records.exclusion import leave_out
+from medtest.results.records.records_io import Records
 from medtest.suite.compose import load_suite
 from medtest.suite.exclusion import Exclusion, read_exclusion
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from medtest.cases import UNCHANGED
 from medtest.results.cube.resampling import Resampler
-from medtest.results.records_io import Records
+from medtest.results.records.records_io import Records
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]

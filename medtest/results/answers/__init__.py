@@ -1,0 +1,1 @@
+"""Tables of systems that answer questions: flips, accuracy, states, changes, costs."""

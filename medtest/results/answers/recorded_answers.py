@@ -1,0 +1,91 @@
+"""What systems answered to one case, from the records that lie in ``outputs/``: nothing is asked again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.compute as pc
+
+from medtest.cases import SOURCE, Address
+from medtest.errors import OutputProblem
+from medtest.records import KEY_COLUMNS
+from medtest.results.records.records_io import column_names, read_table
+from medtest.tasks.base import Task
+
+OUTPUTS = "outputs"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recorded:
+    """One answer of one system.
+
+    Attributes:
+        system: The system's name in its records.
+        digest: Of the run.
+        item: The question.
+        verdict: The verdict.
+        words: What was asked, answered and expected, as headings and texts.
+    """
+
+    system: str
+    digest: str
+    item: str
+    verdict: str
+    words: tuple[tuple[str, str], ...]
+
+
+def recorded(
+    home: Path, suite: str, task: Task, address: Address, shown_id: str, items: Sequence[str]
+) -> list[Recorded]:
+    """Return what systems answered to the questions of a case, from the newest run of each.
+
+    Args:
+        home: Folder that holds ``outputs/``.
+        suite: The suite's name.
+        task: The suite's task, which puts records into words.
+        address: The case; its item is not looked at.
+        shown_id: The seed's id as records show it.
+        items: The questions.
+    """
+    found: list[Recorded] = []
+    for folder in _newest(home / OUTPUTS / suite):
+        try:
+            if not {*task.word_columns, *KEY_COLUMNS} <= set(column_names(folder)):
+                continue
+            table = read_table(folder, [*KEY_COLUMNS, "verdict", *task.word_columns])
+        except OutputProblem:
+            continue
+        own = table.filter(
+            pc.and_(pc.equal(table["dataset"], address.dataset), pc.equal(table["seed_id"], shown_id))
+        ).to_pylist()
+        for item in items:
+            rows = [row for row in own if row["item"] == item]
+            case = next((row for row in rows if _is(row, address)), None)
+            if case is not None and case["state"] is not None:
+                source = next((row for row in rows if row["relation"] == SOURCE and row["state"] is not None), None)
+                beside = None if address.is_source else source
+                words = task.words(case, beside)
+                found.append(
+                    Recorded(
+                        system=folder.parent.name,
+                        digest=folder.name,
+                        item=item,
+                        verdict=str(case["verdict"]),
+                        words=words,
+                    )
+                )
+    return found
+
+
+def _is(row: dict[str, object], address: Address) -> bool:
+    return all(row[name] == getattr(address, name) for name in ("relation", "severity", "frame", "repeat"))
+
+
+def _newest(folder: Path) -> list[Path]:
+    """Return the newest run's folder of every system."""
+    if not folder.is_dir():
+        return []
+    runs = [sorted(system.glob("*/run.json"), key=lambda file: file.stat().st_mtime) for system in folder.iterdir()]
+    return sorted(files[-1].parent for files in runs if files)

@@ -1,0 +1,51 @@
+"""What each follow-up counts as under a criterion: a case, a violation, or which of the reasons for neither."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import Verdict
+from medtest.oracles import criteria
+from medtest.results.records.records_io import Records
+
+
+@dataclass(frozen=True, kw_only=True)
+class Status:
+    """What each follow-up counts as under one criterion; every follow-up is exactly one of the four.
+
+    Attributes:
+        case: It is in the denominator.
+        error: The system or the relation broke.
+        skipped: There is no verdict for a reason of the case's own.
+        source_failed: The source case gives nothing to compare with.
+        violated: It is in the denominator and a violation.
+    """
+
+    case: NDArray[np.bool_]
+    error: NDArray[np.bool_]
+    skipped: NDArray[np.bool_]
+    source_failed: NDArray[np.bool_]
+    violated: NDArray[np.bool_]
+
+
+def status(records: Records, *, score: str, threshold: float, against: str) -> Status:
+    """Return what each follow-up counts as under one criterion."""
+    columns = {name: records.floats(name) for name in criteria.columns_needed(score, against)}
+    judged = criteria.judge(columns, score=score, threshold=threshold, against=against)
+    error = (records.followups["verdict"] == Verdict.ERROR.value).to_numpy(dtype=bool)
+    case = judged.applies & ~error
+    lost = judged.source_failed | records.source_broken
+    if against == "source":
+        # an answer that is scored against the truth and not against the source: there is no answer to the source
+        lost = lost | (~np.isnan(records.floats(criteria.components(score)[0])) & ~judged.applies)
+    source_failed = lost & ~case & ~error
+    return Status(
+        case=case,
+        error=error,
+        skipped=~(case | error | source_failed),
+        source_failed=source_failed,
+        violated=judged.violated & case,
+    )

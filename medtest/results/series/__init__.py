@@ -1,0 +1,1 @@
+"""Quality over scales of uncertainty: curves, (α,σ) and its companions, tests of pairs."""

@@ -1,0 +1,269 @@
+"""(α,σ)-robustness of each system over each relation's scales: ``tables/alpha_sigma.csv``.
+
+The definition stands here once (Vacavant et al., "(α,σ)-robustness", definition 1 and equation 6): over the scales
+σ_1 < … < σ_m of a disturbance with qualities Q_1 … Q_m, α is the steepest loss per unit of scale,
+``max_k (Q_k - Q_{k+1}) / (σ_{k+1} - σ_k)``, and σ the scale σ_k where that step begins. The paper writes the difference
+of qualities the other way round and means a drop; its own published values are those of the drop. Equal steps (within
+floating error) go to the larger scale. α ≤ 0 says that quality never falls, and is kept as it is.
+
+Scales are the follow-ups' physical ``scale``, never their severity. The curve is the mean over the seeds that were
+scored at every scale, so that no step of it comes from seeds that dropped out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from medtest.cases import UNCHANGED
+from medtest.oracles.criteria import compared_columns
+from medtest.results.cube.axes import ALL, Axes, axes
+from medtest.results.cube.intervals import percentile_interval
+from medtest.results.records.records_io import Records
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats: TypeAlias = NDArray[np.float64]
+
+TIE = 1e-9
+"""Steps that differ by less than this fraction of the curve's range per unit of scale are equal."""
+
+COLUMNS: tuple[str, ...] = (
+    "dataset",
+    "relation",
+    "group",
+    "score",
+    "against",
+    "seeds",
+    "scales",
+    "qualities",
+    "source_quality",
+    "alpha",
+    "alpha_low",
+    "alpha_high",
+    "sigma",
+    "sigma_low",
+    "sigma_high",
+    "sigma_share",
+    "alpha_from_source",
+    "note",
+)
+NO_LOSS = "quality never falls over these scales"
+TOO_FEW_SCALES = "fewer than two distinct scales"
+TOO_FEW_SEEDS = "no seed was scored at all scales"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlphaSigma:
+    """(α,σ) of one curve.
+
+    Attributes:
+        alpha: Steepest loss of quality per unit of scale; at or below 0 when quality never falls.
+        sigma: Scale where that step begins.
+        step: Number of that step, from 0.
+    """
+
+    alpha: float
+    sigma: float
+    step: int
+
+
+def alpha_sigma(scales: ArrayLike, qualities: ArrayLike) -> AlphaSigma:
+    """Return (α,σ) of one quality curve.
+
+    Args:
+        scales: m distinct scales in any order, m ≥ 2.
+        qualities: The quality at each, higher is better.
+
+    Raises:
+        ValueError: Fewer than two scales, scales that are not distinct, or a number that is not finite.
+    """
+    sigma = np.asarray(scales, dtype=np.float64)
+    quality = np.asarray(qualities, dtype=np.float64)
+    if sigma.ndim != 1 or sigma.shape != quality.shape or sigma.size < 2:
+        raise ValueError(f"expected two or more scales with one quality each, got {sigma.shape} and {quality.shape}")
+    if not (np.isfinite(sigma).all() and np.isfinite(quality).all()):
+        raise ValueError("scales and qualities must be finite numbers")
+    order = np.argsort(sigma)
+    sigma, quality = sigma[order], quality[order]
+    if (np.diff(sigma) <= 0).any():
+        raise ValueError("scales must be distinct")
+    alphas, steps = steepest(sigma, quality[None])
+    return AlphaSigma(alpha=float(alphas[0]), sigma=float(sigma[steps[0]]), step=int(steps[0]))
+
+
+def steepest(sigma: Floats, curves: Floats) -> tuple[Floats, NDArray[np.int64]]:
+    """Return α and the step's number of many curves (N×m) over the same ascending scales."""
+    slopes = -np.diff(curves, axis=1) / np.diff(sigma)
+    alphas = slopes.max(axis=1)
+    slack = TIE * np.abs(slopes).max(axis=1)
+    tied = slopes >= (alphas - slack)[:, None]
+    steps = slopes.shape[1] - 1 - np.argmax(tied[:, ::-1], axis=1)
+    return alphas, steps
+
+
+def alpha_sigma_table(
+    records: Records,
+    scores: Sequence[str],
+    against: Sequence[str],
+    place: Axes | None = None,
+    *,
+    include_source: bool = False,
+) -> pd.DataFrame:
+    """Return (α,σ) for every data set (and all of them), relation, score and reference, with :data:`COLUMNS`.
+
+    ``unchanged`` and relations in published mode (whose scales differ from seed to seed) are left out; measured
+    properties are in :mod:`medtest.results.series.measured`.
+
+    Args:
+        records: Records of one system.
+        scores: Score columns.
+        against: ``truth`` and ``source``.
+        place: What :func:`medtest.results.cube.axes.axes` gave for these records; None makes it.
+        include_source: The source's quality, at scale 0, is the first point of the curves.
+    """
+    import pandas as pd
+
+    rows: list[dict[str, object]] = []
+    if records.followups.empty:
+        return pd.DataFrame(columns=list(COLUMNS))
+    found = axes(records) if place is None else place
+    leveled = np.array([level > 0 for level in found.severities], dtype=bool)
+    for reference in against:
+        for score in scores:
+            name, origin = compared_columns(score, reference)
+            after = records.floats(name)
+            before = np.ones_like(after) if origin is None else records.floats(origin)
+            if np.isnan(after).all() or np.isnan(before).all():
+                continue
+            for number, relation in enumerate(found.relations):
+                rows_here = np.flatnonzero((found.relation == number) & leveled[found.severity])
+                if relation == UNCHANGED or rows_here.size == 0:
+                    continue
+                head = {"relation": relation, "group": found.groups[number], "score": score, "against": reference}
+                values = (records.floats("scale"), after, before)
+                curves = _Curves(found, rows_here, *values, include_source=include_source)
+                rows += [{**head, **row} for row in curves.rows()]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _known_median(scales: Floats) -> float:
+    """Return the median scale of a severity; cases that do not apply have none, and NaN is the answer without any."""
+    known = scales[~np.isnan(scales)]
+    return float(np.median(known)) if known.size else float("nan")
+
+
+class _Curves:
+    """The curves of one relation and one score, seed by seed.
+
+    Args:
+        place: The axes of all follow-ups.
+        rows: Follow-ups of the relation.
+        scale: Scale of every follow-up.
+        after: Quality of every follow-up.
+        before: Quality of its source.
+        include_source: Whether curves begin with the source, at scale 0.
+    """
+
+    def __init__(
+        self,
+        place: Axes,
+        rows: NDArray[np.int64],
+        scale: Floats,
+        after: Floats,
+        before: Floats,
+        *,
+        include_source: bool = False,
+    ) -> None:
+        self._place = place
+        severity = place.severity[rows]
+        levels = np.unique(severity)
+        scales = np.array([_known_median(scale[rows][severity == level]) for level in levels])
+        order = np.argsort(scales, kind="stable")
+        self._levels, self._scales = levels[order], scales[order]
+        seeds, numbers = np.unique(place.seed[rows], return_inverse=True)
+        position = np.argmax(severity[:, None] == self._levels, axis=1)
+        known = ~np.isnan(after[rows])
+        sums, seen = np.zeros((seeds.size, levels.size)), np.zeros((seeds.size, levels.size))
+        np.add.at(sums, (numbers[known], position[known]), after[rows][known])
+        np.add.at(seen, (numbers[known], position[known]), 1.0)
+        first = np.zeros(seeds.size, np.int64)
+        first[numbers[::-1]] = rows[::-1]
+        source = before[first]
+        whole = (seen > 0).all(1) & ~np.isnan(source)
+        self._curves = sums[whole] / seen[whole]
+        self._sources = source[whole]
+        if include_source:
+            self._scales = np.concatenate([[0.0], self._scales])
+            self._curves = np.concatenate([self._sources[:, None], self._curves], axis=1)
+        self._dataset = place.dataset[first][whole]
+        self._cluster = place.cluster[first][whole]
+        self._present = [n for n in range(len(place.datasets)) if (place.dataset[rows] == n).any()]
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return a row for each data set and one for all."""
+        names = [(self._place.datasets[number], [number]) for number in self._present]
+        return [{"dataset": name, **self._one(numbers)} for name, numbers in [*names, (ALL, self._present)]]
+
+    def _one(self, datasets: list[int]) -> dict[str, object]:
+        scales = self._scales
+        listed = " ".join(f"{value:g}" for value in scales)
+        if scales.size < 2 or (np.diff(scales) <= 0).any():  # NaN compares false and is dealt with below
+            return {"seeds": 0, "scales": listed, "note": TOO_FEW_SCALES}
+        inside = np.isin(self._dataset, datasets)
+        if not inside.any() or np.isnan(scales).any():  # a scale at which no case could be made: no seed is complete
+            return {"seeds": 0, "scales": listed, "note": TOO_FEW_SEEDS}
+        mean = self._curves[inside].mean(0)
+        found = alpha_sigma(scales, mean)
+        source = float(self._sources[inside].mean())
+        row: dict[str, object] = {
+            "seeds": int(inside.sum()),
+            "scales": listed,
+            "qualities": " ".join(f"{quality:.4f}" for quality in mean),
+            "source_quality": round(source, 6),
+            "alpha": _places(found.alpha),
+            "sigma": float(f"{found.sigma:.9g}"),
+            "alpha_from_source": _places((source - float(mean[0])) / float(scales[0])) if scales[0] > 0 else None,
+            "note": NO_LOSS if found.alpha <= 0 else "",
+        }
+        return row | self._intervals(datasets, found)
+
+    def _intervals(self, datasets: list[int], found: AlphaSigma) -> dict[str, object]:
+        if sum(self._place.clusters[number] for number in datasets) < 2:
+            return {}
+        drawn = np.sum([self._drawn(number) for number in datasets], axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means = drawn[:, :-1] / drawn[:, -1:]
+        means = means[~np.isnan(means).any(1)]
+        if len(means) == 0:
+            return {}
+        alphas, steps = steepest(self._scales, means)
+        sigmas = self._scales[steps]
+        low, high = percentile_interval(alphas)
+        sigma_low, sigma_high = np.quantile(sigmas, (0.025, 0.975), method="nearest")
+        return {
+            "alpha_low": _places(float(low)),
+            "alpha_high": _places(float(high)),
+            "sigma_low": float(f"{sigma_low:.9g}"),
+            "sigma_high": float(f"{sigma_high:.9g}"),
+            "sigma_share": round(float((sigmas == found.sigma).mean()), 4),
+        }
+
+    def _drawn(self, number: int) -> Floats:
+        """Return replicates × (scales + 1): sums of the curves of resampled clusters, and how many seeds they hold."""
+        inside = self._dataset == number
+        sums = np.zeros((self._place.clusters[number], self._scales.size + 1))
+        np.add.at(sums[:, :-1], self._cluster[inside], self._curves[inside])
+        np.add.at(sums[:, -1], self._cluster[inside], 1.0)
+        # float32 sums of thousands of scores keep six digits: ample for the ends of an interval
+        return self._place.resamplers[number].drawn(sums)
+
+
+def _places(number: float) -> float:
+    """Return eight decimals, no negative zero."""
+    return round(number, 8) + 0.0

@@ -1,0 +1,255 @@
+"""(α,σ) of a curve and what its paper's discussion asks to see beside it, with intervals where images allow them.
+
+For qualities Q_1 … Q_m over ascending scales σ_1 … σ_m (losses and signs change place where lower is better):
+
+- ``alpha``, ``sigma``: :func:`medtest.results.series.alpha_sigma.alpha_sigma`. α ≤ 0 says that the quality never falls.
+- ``mean_quality``: Σ Q_k / m. A constant picture has α = 0 and is useless; this column shows it.
+- ``area``: area under the curve by trapezoids, divided by σ_m - σ_1: the mean height between the outer scales.
+- ``sum_of_falls``: Σ max(0, Q_k - Q_(k+1)).
+- ``worst_loss``: max over j < k of Q_j - Q_k, the worst total loss from a scale to any larger one; below 0 where the
+  quality rises throughout.
+
+Intervals: 95 % percentile bootstrap over clusters of images, as everywhere (:mod:`medtest.results.cube`). Where
+there is one case a scale there is no interval but a permutation p: how often α is at least as large when the qualities
+are dealt to the scales at random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from math import factorial
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.results.cube.intervals import percentile_interval
+from medtest.results.cube.resampling import Resampler, generator, group_numbers
+from medtest.results.series.alpha_sigma import NO_LOSS, TIE, steepest
+from medtest.results.series.series import Floats, Series, SeriesSet
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MEASURES: tuple[str, ...] = ("alpha", "sigma", "mean_quality", "area", "sum_of_falls", "worst_loss")
+ROBUST_IS_HIGH: dict[str, bool] = {
+    "alpha": False,
+    "sigma": True,
+    "mean_quality": True,
+    "area": True,
+    "sum_of_falls": False,
+    "worst_loss": False,
+}
+"""Whether a large value speaks for an algorithm (qualities, higher is better)."""
+
+NO_RISE = "the error never rises over these scales"
+DRAWS = 9_999
+"""Random permutations where there are too many to go through them all."""
+_ALL_PERMUTATIONS = 5_040
+_EVEN = 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class Robustness:
+    """The measures of one algorithm.
+
+    Attributes:
+        name: The algorithm.
+        alpha: Steepest loss per unit of scale.
+        sigma: Scale where that step begins.
+        sigma_label: That scale as its source wrote it.
+        step: Number of that step, from 0.
+        mean_quality: Mean over scales.
+        area: Normalised area under the curve.
+        sum_of_falls: Sum of losses between neighbours.
+        worst_loss: Worst total loss.
+        intervals: Lower and upper end by measure; empty without images.
+        sigma_share: Share of the bootstrap's draws with this σ; None without images.
+        p: Permutation p of α; None where there are images.
+        note: What a reader must know: quality never falls.
+    """
+
+    name: str
+    alpha: float
+    sigma: float
+    sigma_label: str
+    step: int
+    mean_quality: float
+    area: float
+    sum_of_falls: float
+    worst_loss: float
+    intervals: dict[str, tuple[float, float]]
+    sigma_share: float | None
+    p: float | None
+    note: str
+
+
+def robustness_of(one: Series, *, lower_is_better: bool = False, name: str = "images") -> Robustness:
+    """Return every measure of one curve.
+
+    Args:
+        one: The curve, of two scales or more.
+        lower_is_better: Whether a rise is the loss.
+        name: Fixes the bootstrap's random numbers; the same for all algorithms, which then see the same draws.
+
+    Raises:
+        ValueError: There are fewer than two scales.
+    """
+    if one.scales.size < 2:
+        raise ValueError(f"{one.name}: two scales or more are needed, got {one.scales.size}")
+    values, steps = measures(one.scales, one.qualities[None], lower_is_better=lower_is_better)
+    found = {key: float(value[0]) for key, value in values.items()}
+    step = int(steps[0])
+    intervals, share = _intervals(one, found["sigma"], lower_is_better=lower_is_better, name=name)
+    return Robustness(
+        name=one.name,
+        **found,
+        sigma_label=one.labels[step],
+        step=step,
+        intervals=intervals,
+        sigma_share=share,
+        p=None if one.clustered else permutation_p(one.scales, one.qualities, lower_is_better=lower_is_better),
+        note="" if found["alpha"] > 0 else NO_RISE if lower_is_better else NO_LOSS,
+    )
+
+
+def measures(
+    scales: Floats, curves: Floats, *, lower_is_better: bool = False
+) -> tuple[dict[str, Floats], NDArray[np.int64]]:
+    """Return every measure of many curves, and the number of the worst step of each.
+
+    Args:
+        scales: m ascending, distinct scales, m ≥ 2.
+        curves: N × m.
+        lower_is_better: Whether a rise is the loss.
+    """
+    sign = -1.0 if lower_is_better else 1.0
+    good = sign * np.asarray(curves, dtype=np.float64)
+    alphas, steps = steepest(scales, good)
+    widths = np.diff(scales)
+    area = ((good[:, 1:] + good[:, :-1]) / 2 * widths).sum(1) / (scales[-1] - scales[0])
+    best_so_far = np.maximum.accumulate(good, axis=1)[:, :-1]
+    return (
+        {
+            "alpha": alphas + 0.0,  # no negative zero
+            "sigma": scales[steps],
+            "mean_quality": sign * good.mean(1),
+            "area": sign * area,
+            "sum_of_falls": np.maximum(-np.diff(good, axis=1), 0.0).sum(1),
+            "worst_loss": (best_so_far - good[:, 1:]).max(1),
+        },
+        steps,
+    )
+
+
+def _intervals(
+    one: Series, sigma: float, *, lower_is_better: bool, name: str
+) -> tuple[dict[str, tuple[float, float]], float | None]:
+    if not one.clustered or one.images is None or one.clusters is None:
+        return {}, None
+    drawn = resampled(one.images, one.clusters, name)
+    values, _ = measures(one.scales, drawn, lower_is_better=lower_is_better)
+    found: dict[str, tuple[float, float]] = {}
+    for key, draws in values.items():
+        if key == "sigma":
+            low, high = np.quantile(draws, (0.025, 0.975), method="nearest")
+        else:
+            low, high = (end for end in percentile_interval(draws))
+        found[key] = (float(low), float(high))
+    return found, float((values["sigma"] == sigma).mean())
+
+
+def resampled(images: Floats, clusters: NDArray[np.int64], name: str) -> Floats:
+    """Return mean curves of resampled clusters, draws × m; draws that hold no image are left out.
+
+    Args:
+        images: N × m.
+        clusters: Cluster of each image.
+        name: Fixes the random numbers.
+    """
+    numbers, count = group_numbers(clusters)
+    sums = np.zeros((count, images.shape[1] + 1))
+    np.add.at(sums[:, :-1], numbers, images)
+    np.add.at(sums[:, -1], numbers, 1.0)
+    drawn = Resampler(count, name).drawn(sums)
+    kept = drawn[drawn[:, -1] > 0]
+    return np.asarray(kept[:, :-1] / kept[:, -1:])
+
+
+def permutation_p(scales: Floats, qualities: Floats, *, lower_is_better: bool = False) -> float:
+    """Return how likely an α at least this large is when the qualities are dealt to the scales at random.
+
+    Up to seven scales every permutation is counted, the observed one among them; above, 9,999 are drawn and the
+    observed one is added (B. Phipson and G. K. Smyth, 2010).
+    """
+    sign = -1.0 if lower_is_better else 1.0
+    good = sign * np.asarray(qualities, dtype=np.float64)
+    size = good.size
+    if factorial(size) <= _ALL_PERMUTATIONS:
+        dealt = np.array(list(permutations(good)))
+    else:
+        rng = generator("permutation", size)
+        dealt = np.concatenate([good[None], rng.permuted(np.tile(good, (DRAWS, 1)), axis=1)])
+    alphas, _ = steepest(scales, dealt)
+    observed, _ = steepest(scales, good[None])
+    slack = TIE * float(np.abs(alphas).max())
+    return float((alphas >= observed[0] - slack).mean())
+
+
+def irregular(scales: Floats) -> bool:
+    """Whether the steps between scales differ by more than a twentieth of their mean: α is then mostly noise."""
+    steps = np.diff(scales)
+    return bool(steps.size and np.ptp(steps) > _EVEN * steps.mean())
+
+
+def robustness_table(found: SeriesSet, *, name: str = "images") -> pd.DataFrame:
+    """Return one row an algorithm, by descending α as the paper's program orders them, with intervals or p."""
+    import pandas as pd
+
+    rows = []
+    for one in ranked([robustness_of(s, lower_is_better=found.lower_is_better, name=name) for s in found.series]):
+        row: dict[str, object] = {"algorithm": one.name}
+        for key in MEASURES:
+            row[key] = _round(getattr(one, key))
+            low, high = one.intervals.get(key, (None, None))
+            row[f"{key}_low"], row[f"{key}_high"] = _round(low), _round(high)
+        rows.append({**row, "sigma_share": _round(one.sigma_share), "permutation_p": _round(one.p), "note": one.note})
+    return pd.DataFrame(rows)
+
+
+def _round(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:z.9g}")
+
+
+def ranked(found: Sequence[Robustness]) -> list[Robustness]:
+    """Return algorithms by descending α; equal ones keep their order."""
+    return sorted(found, key=lambda one: -one.alpha)
+
+
+def agreement(found: Sequence[Robustness], *, lower_is_better: bool = False) -> pd.DataFrame:
+    """Return Kendall's τ-b between the rankings that the measures give, each turned so that high is robust.
+
+    Args:
+        found: The algorithms, three or more; fewer give an empty table, for two rankings of two say nothing.
+        lower_is_better: Whether ``mean_quality`` and ``area`` are errors.
+    """
+    import pandas as pd
+    from scipy.stats import kendalltau
+
+    if len(found) < 3:
+        return pd.DataFrame(columns=["measure", *MEASURES])
+    turned = {"mean_quality", "area"} if lower_is_better else set()
+    values = {
+        key: np.array([getattr(one, key) for one in found]) * (1 if high != (key in turned) else -1)
+        for key, high in ROBUST_IS_HIGH.items()
+    }
+    rows = []
+    for first in MEASURES:
+        row: dict[str, object] = {"measure": first}
+        for second in MEASURES:
+            tau = float(kendalltau(values[first], values[second]).statistic)
+            row[second] = None if np.isnan(tau) else round(tau, 4)
+        rows.append(row)
+    return pd.DataFrame(rows)

@@ -1,0 +1,111 @@
+"""A file of quality over scales while it is read: its mistakes and notes, its lines, and the curves made of them.
+
+:mod:`medtest.results.series.series_file` reads the published format into these lines,
+:mod:`medtest.results.series.series_csv` CSV.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from medtest.errors import Mistake, UserMistakes
+from medtest.results.series.series import SeriesSet, make_series
+
+MAX_SIZE = 1e100
+"""Numbers beyond cannot be squared, and measure nothing."""
+
+NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
+FORM = "a number with a decimal point, as 0.9131"
+
+
+@dataclass(kw_only=True)
+class SeriesReading:
+    """A file while it is read.
+
+    Attributes:
+        where: Its name, for messages.
+        notes: What was read with a grain of salt.
+        commas: Whether a comma may stand for the decimal point, since none separates cells.
+    """
+
+    where: str
+    commas: bool = False
+    notes: list[str] = field(default_factory=list)
+
+    def wrong(self, line: int | None, column: int | None, found: str, allowed: str, fix: str = "") -> UserMistakes:
+        """Return the error of one mistake; lines and columns count from 1."""
+        key = "" if column is None else f"column {column}"
+        return UserMistakes([Mistake(where=self.where, line=line, key=key, found=found, allowed=allowed, fix=fix)])
+
+    def note(self, text: str) -> None:
+        """Keep a note once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def number(self, text: str, line: int, column: int) -> float:
+        """Return a cell's number."""
+        if not text:
+            raise self.wrong(line, column, "nothing", FORM, "every algorithm needs a quality at every scale")
+        if self.commas and "," in text and NUMBER.fullmatch(text.replace(",", ".")):
+            self.note("decimal commas were read as points")
+            text = text.replace(",", ".")
+        if NUMBER.fullmatch(text) is None:
+            comma = text.count(",") == 1 and NUMBER.fullmatch(text.replace(",", ".")) is not None
+            fix = "write a point and no comma" if comma else ""
+            raise self.wrong(line, column, repr(text[:40]), FORM, fix)
+        value = float(text)
+        if abs(value) > MAX_SIZE:
+            raise self.wrong(line, column, repr(text[:40]), f"a number from {-MAX_SIZE:g} to {MAX_SIZE:g}")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a table: its number in the file and its cells, each with its column."""
+
+    line: int
+    cells: tuple[str, ...]
+
+
+def check_width(reading: SeriesReading, number: int, cells: Sequence[str], width: int) -> None:
+    """Check that a line has a cell for each scale.
+
+    Raises:
+        UserMistakes: It has more or fewer.
+    """
+    if len(cells) != width:
+        found = f"{len(cells) - 1} qualities for {width - 1} scales"
+        raise reading.wrong(number, min(len(cells), width) + 1, found, f"{width - 1} qualities, one for each scale")
+
+
+def assemble(
+    reading: SeriesReading, *, title: str, quality: str, head: Line, scales: Sequence[float], rows: Sequence[Line]
+) -> SeriesSet:
+    """Return the curves of a table of one line an algorithm, its columns sorted and equal scales merged.
+
+    Raises:
+        UserMistakes: A name is missing or stands twice, a cell is no number, or there are fewer than two scales.
+    """
+    if len(set(scales)) < 2:
+        found = "one scale" if scales else "no scale"
+        raise reading.wrong(head.line, 2, found, "two different scales or more: α is a loss between neighbours")
+    if list(scales) != sorted(scales):
+        reading.note("the scales were not ascending; their columns were sorted")
+    if len(set(scales)) != len(scales):
+        reading.note("equal scales were merged to their mean")
+    names: dict[str, int] = {}
+    series = []
+    for row in rows:
+        name = row.cells[0]
+        if not name:
+            raise reading.wrong(row.line, 1, "no name", "the algorithm's name before its qualities")
+        if name in names:
+            raise reading.wrong(
+                row.line, 1, f"{name!r} for the second time", f"another name than line {names[name]} has"
+            )
+        names[name] = row.line
+        values = [reading.number(cell, row.line, column) for column, cell in enumerate(row.cells[1:], start=2)]
+        series.append(make_series(name, scales, values, labels=head.cells[1:]))
+    return SeriesSet(title=title, quality=quality, scale=head.cells[0], series=tuple(series))

@@ -1,0 +1,150 @@
+"""Quality over scales from the records of runs: one :class:`SeriesSet` for each relation, an algorithm for each system.
+
+A relation with levels gives every seed a quality at every scale; only seeds that were scored at all scales count, as
+in ``tables/alpha_sigma.csv``. A measured property (``group == "measured"``) puts every seed at a scale of its own: each
+cluster (a liver) is one point, its repeats (noise) averaged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import UNCHANGED
+from medtest.results.records.records_io import Records
+from medtest.results.series.series import Floats, Series, SeriesSet, make_series
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MEASURED = "measured"
+"""Group of relations that change nothing and whose scale was measured."""
+
+_NEEDED = ("dataset", "seed_id", "cluster", "relation", "group", "severity", "scale")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurveSettings:
+    """How curves are made of records.
+
+    Attributes:
+        include_source: Whether the source case, at scale 0, is the first point.
+        min_step: Neighbouring scales nearer than this are merged; 0 merges equal ones.
+    """
+
+    include_source: bool = False
+    min_step: float = 0.0
+
+
+def series_sets(
+    records: Mapping[str, Records], score: str, *, title: str = "", shape: CurveSettings | None = None
+) -> list[SeriesSet]:
+    """Return the curves of every relation, in the order of the first system's records.
+
+    Args:
+        records: Records by system.
+        score: Score column, higher is better.
+        title: Put before each relation's name.
+        shape: How curves are made.
+    """
+    how = shape or CurveSettings()
+    names = list(dict.fromkeys(str(name) for one in records.values() for name in one.followups["relation"].unique()))
+    found = []
+    for name in names:
+        if name == UNCHANGED:
+            continue
+        curves = [curve_of(system, one, name, score, how) for system, one in records.items()]
+        kept = _over_the_same_seeds([curve for curve in curves if curve is not None])
+        if kept:
+            found.append(
+                SeriesSet(title=f"{title}-{name}" if title else name, quality=score, scale=name, series=tuple(kept))
+            )
+    return found
+
+
+def curve_of(system: str, records: Records, relation: str, score: str, shape: CurveSettings) -> Series | None:
+    """Return one system's curve under one relation; None where fewer than two scales were scored."""
+    frame = records.followups
+    rows = frame.loc[(frame["relation"].astype(str) == relation).to_numpy(dtype=bool)]
+    if rows.empty or score not in rows.columns:
+        return None
+    measured = str(rows["group"].iloc[0]) == MEASURED
+    values = rows[[*_NEEDED, score]].dropna(subset=["scale", score])
+    if values.empty:
+        return None
+    if measured:
+        return _measured(system, values, score, shape)
+    values = values.loc[(values["severity"] > 0).to_numpy(dtype=bool)]
+    return None if values.empty else _leveled(system, values, records, score, shape)
+
+
+def _measured(system: str, values: pd.DataFrame, score: str, shape: CurveSettings) -> Series | None:
+    keys = [values[name].astype(str) for name in ("dataset", "cluster")]
+    points = values.groupby(keys, sort=False)[["scale", score]].mean()
+    scales = points["scale"].to_numpy()
+    curve = make_series(
+        system, scales, points[score].to_numpy(), labels=[f"{value:.4g}" for value in scales], min_step=shape.min_step
+    )
+    return curve if curve.scales.size > 1 else None
+
+
+def _leveled(system: str, values: pd.DataFrame, records: Records, score: str, shape: CurveSettings) -> Series | None:
+    seeds = values["dataset"].astype(str) + "\x1f" + values["seed_id"].astype(str)
+    table = values.assign(seed=seeds).pivot_table(index="seed", columns="severity", values=score, aggfunc="mean")
+    scales = values.groupby("severity", sort=True)["scale"].median().reindex(table.columns).to_numpy(dtype=np.float64)
+    clusters = values["dataset"].astype(str) + "\x1f" + values["cluster"].astype(str)
+    cluster_of = dict(zip(seeds, clusters, strict=True))
+    if shape.include_source and f"source_{score}" in records.followups.columns:
+        table, scales = _with_source(table, scales, records, score)
+    whole = table.dropna()
+    if whole.empty or scales.size < 2:
+        return None
+    images = whole.to_numpy(dtype=np.float64)
+    _, numbers = np.unique([cluster_of[str(seed)] for seed in whole.index], return_inverse=True)
+    curve = make_series(
+        system,
+        scales,
+        images.mean(0),
+        images=images,
+        clusters=numbers.astype(np.int64),
+        min_step=shape.min_step,
+    )
+    return replace(curve, seeds=tuple(str(seed) for seed in whole.index)) if curve.scales.size > 1 else None
+
+
+def _with_source(table: pd.DataFrame, scales: Floats, records: Records, score: str) -> tuple[pd.DataFrame, Floats]:
+    """Put the source's quality, at scale 0, before the others."""
+    frame = records.followups
+    seeds = frame["dataset"].astype(str) + "\x1f" + frame["seed_id"].astype(str)
+    source = frame.assign(seed=seeds).groupby("seed", sort=False)[f"source_{score}"].first()
+    table = table.copy()
+    table.insert(0, 0, source.reindex(table.index))
+    return table, np.concatenate([[0.0], scales])
+
+
+def _over_the_same_seeds(curves: Sequence[Series]) -> list[Series]:
+    """Keep the seeds that every system was scored on, so that systems are compared on the same images."""
+    known = [set(curve.seeds) for curve in curves if curve.seeds]
+    if not known:
+        return list(curves)
+    common = set.intersection(*known)
+    kept = []
+    for curve in curves:
+        if curve.images is None or curve.clusters is None or not common:
+            kept.append(curve)
+            continue
+        rows: NDArray[np.int64] = np.array([n for n, seed in enumerate(curve.seeds) if seed in common], np.int64)
+        kept.append(
+            replace(
+                curve,
+                images=curve.images[rows],
+                clusters=curve.clusters[rows],
+                qualities=curve.images[rows].mean(0),
+                seeds=tuple(curve.seeds[int(n)] for n in rows),
+            )
+        )
+    return kept
