@@ -146,6 +146,63 @@ def test_no_modules_import_one_another_in_a_circle() -> None:
     graph.prepare()  # else a CycleError names them
 
 
+KINDS = frozenset({"mask", "label", "answer", "image", "region"})
+OUTPUTS = frozenset({"MaskOutput", "LabelOutput", "AnswerOutput", "ImageOutput", "RegionOutput", "AskingSystem"})
+
+
+def _said(node: ast.AST) -> str:
+    return str(getattr(node, "attr", getattr(node, "id", "")))
+
+
+def _asks_for_a_kind(node: ast.AST) -> bool:
+    """Say whether code looks at the name of a task, or at the class of an output, to tell what it has before it."""
+    if isinstance(node, ast.Compare):
+        constants = {one.value for one in ast.walk(node) if isinstance(one, ast.Constant)}
+        sides = [_said(side) for side in (node.left, *node.comparators)]
+        kinds = any(side.endswith(("kind", "task", "tasks")) for side in sides) and bool(constants & KINDS)
+        asked = [one for one in ast.walk(node) if isinstance(one, ast.Call) and _said(one.func) == "type"]
+        return kinds or (bool(asked) and bool({_said(one) for one in ast.walk(node)} & OUTPUTS))
+    if isinstance(node, ast.Match):
+        patterns = {_said(one) for case in node.cases for one in ast.walk(case.pattern)}
+        return _said(node.subject).endswith(("kind", "task")) or bool(patterns & OUTPUTS)
+    if isinstance(node, ast.Call) and _said(node.func) in ("isinstance", "issubclass"):
+        return bool({_said(one) for one in ast.walk(node.args[1])} & OUTPUTS)
+    if isinstance(node, ast.Call) and _said(node.func) == "hasattr":
+        return _said(node.args[0]).endswith(("output", "answer"))
+    if isinstance(node, ast.Dict):
+        keys = [key.value for key in node.keys if isinstance(key, ast.Constant)]
+        return len(keys) > 1 and set(keys) <= KINDS
+    return False
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'x = seed.kind == "mask"',
+        'x = kind in ("image", "region")',
+        'x = "label" in system.tasks',
+        "x = isinstance(answer.output, LabelOutput | MaskOutput)",
+        "x = type(output) is MaskOutput",
+        'x = hasattr(case.output, "region")',
+        'x = {"label": 1, "answer": 2}.get(suite.kind, 3)',
+        "match suite.kind:\n    case _:\n        pass",
+        "match output:\n    case MaskOutput():\n        pass",
+    ],
+)
+def test_code_that_asks_for_a_kind_of_answer_is_seen(code: str) -> None:
+    assert any(_asks_for_a_kind(node) for node in ast.walk(ast.parse(code)))
+
+
+@pytest.mark.parametrize("path", _modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_no_engine_asks_for_a_kind_of_answer(path: Path) -> None:
+    rules = ("oracles", "criteria.py")  # whose keys are names of criteria
+    parts = path.relative_to(PACKAGE).parts
+    if parts[0] not in ("tasks", "readers") and parts != rules:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        lines = [getattr(node, "lineno", 0) for node in ast.walk(tree) if _asks_for_a_kind(node)]
+        assert not lines, f"{path}:{lines[0]}: ask the task object (medtest/tasks/base.py)"
+
+
 def test_only_tracking_imports_mlflow() -> None:
     for path in _modules():
         if _room(path) != "tracking":

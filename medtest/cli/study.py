@@ -98,11 +98,10 @@ def _target(typed: str, home: Path, name: str) -> Path:
 
 
 def _tell(made: MadeStudy, console: Console) -> None:
-    from medtest.study.questions import StudyKind
 
     total = sum(made.items.values())
     counted = ", ".join(f"{name} {count}" for name, count in made.items.items())
-    what = "pairs" if made.kind is StudyKind.PAIRS else "frames"
+    what = "pairs" if made.kind.compares else "frames"
     console.print(
         f"{path_from_here(made.folder)}: {total:,} {what} ({counted}), {made.catches} catch items, {made.training} for "
         f"training; {made.annotators} annotators, up to {made.longest:,} items each with the repeated ones.",

@@ -19,14 +19,6 @@ _MAKES_THE_CASE = ("suite", "suite_dir", "data", "seed", "seeds", "relations", "
 """First parts of the keys that change an address or what is made at it."""
 
 
-_OUTLINES = "Green outlines what was expected, magenta what the system answered."
-_ANSWERS = "Beside the pictures stands what was asked, answered and expected, and the value that was read."
-_LABELS = "Below each image stands what the system answered, below the source what was expected."
-
-
-_BY_KIND = {"label": _LABELS, "answer": _ANSWERS}
-
-
 def replay_command(material: Material, address: str) -> str:
     """Return the command that makes one case again, with all that was typed of its seeds and relations."""
     typed = shlex.split(material.command)
@@ -84,7 +76,7 @@ def cases(material: Material) -> dict[str, Any]:
         "worst": worst,
         "worst_images": images,
         "no_strips": "No sample strips lie beside this report.",
-        "strip_words": _BY_KIND.get(material.wanted.kind, _OUTLINES),
+        "strip_words": material.wanted.task.strip_words,
     }
 
 

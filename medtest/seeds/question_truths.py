@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from medtest.vqa.answers.answer import State
+from medtest.vqa.answers.kinds import KINDS
 from medtest.vqa.questions import Question
 from medtest.vqa.values import NO, YES, Kind
 
-_KINDS = {Kind.YES_NO: "yes or no", Kind.COUNT: "a count"}
+_SAID = {Kind.YES_NO: "yes or no", Kind.COUNT: "a count"}
 _MOST_NAMED = 4
 _ODD_SHARE = 1 / 3
 _PLAIN: Mapping[str, Callable[[str], bool]] = {
@@ -21,20 +22,20 @@ _PLAIN: Mapping[str, Callable[[str], bool]] = {
 
 def contradicts(question: Question, answers: Sequence[str]) -> bool:
     """Say whether true answers to a question of yes or no say both."""
-    if question.kind is not Kind.YES_NO or len(answers) < 2:
+    if KINDS[question.kind].choices != frozenset((YES, NO)) or len(answers) < 2:
         return False
     return len({str(question.parse_truth((answer,))) for answer in answers} & {YES, NO}) == 2
 
 
 def unusable(question: Question, answers: Sequence[str]) -> str:
     """Return what makes true answers useless, in words; "" where they are of use, or where there are none."""
-    if not answers or question.kind is Kind.TEXT:
+    if not answers or KINDS[question.kind].free:
         return ""
     if contradicts(question, answers):
         return "both yes and no"
     if question.parse_truth(tuple(answers)).state in (State.VALUE, State.NOT_RELEVANT):
         return ""
-    kind = _KINDS.get(question.kind, f"a {question.kind.value}")
+    kind = _SAID.get(question.kind, f"a {question.kind.value}")
     return f"{'; '.join(answers)[:40]!r} for {kind}"
 
 
@@ -46,7 +47,7 @@ def odd_truths(asked: Sequence[tuple[Question, Sequence[str]]]) -> str:
     """
     by_name: dict[str, list[str]] = {}
     for question, answers in asked:
-        if question.kind is Kind.TEXT:
+        if KINDS[question.kind].free:
             by_name.setdefault(question.name, []).extend(answers)
     counts: Counter[str] = Counter()
     for given in by_name.values():

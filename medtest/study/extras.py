@@ -52,7 +52,7 @@ class Extras:
 
 def training_items(extras: Extras, count: int) -> list[Item]:
     """Return up to ``count`` training items; their seeds are kept out of the study where it has enough others."""
-    items = _marked(extras, count, "training") if extras.kind is StudyKind.ARTEFACTS else _training_pairs(extras, count)
+    items = _training_pairs(extras, count) if extras.kind.compares else _marked(extras, count, "training")
     if len(extras.workshop.sources) > 4 * len(extras.trained):
         extras.workshop.leave_out(extras.trained)
     return items
@@ -162,7 +162,7 @@ def catch_items(extras: Extras, count: int, notices: list[str]) -> list[Item]:
     """Return ``count`` catch items; half are identical pairs, half follow-ups whose lesion was erased."""
     if count == 0:
         return []
-    if extras.kind is StudyKind.ARTEFACTS:
+    if not extras.kind.compares:
         return _told(_marked(extras, count, "catch"), count, notices)
     erased = _erased_followups(extras, count // 2)
     if len(erased) < count // 2:

@@ -168,8 +168,8 @@ def _draw(workshop: Workshop, options: StudyOptions, seed: int, progress: Progre
     if options.training:
         draft.training = training_items(extras, options.training)
     draft.items = {name: [] for name in workshop.addresses} if options.drawn else {}
-    draft.wanted = len(draft.items) * options.drawn + (options.frames if options.kind is StudyKind.ARTEFACTS else 0)
-    if options.kind is StudyKind.ARTEFACTS:
+    draft.wanted = len(draft.items) * options.drawn + (0 if options.kind.compares else options.frames)
+    if not options.kind.compares:
         draft.items = {FRAMES: [], **draft.items}
         _draw_frames(workshop, options, seed, draft, numbers)
     _draw_followups(workshop, options, seed, draft, numbers)
@@ -195,9 +195,7 @@ def _draw_followups(
     workshop: Workshop, options: StudyOptions, seed: int, draft: _Draft, numbers: Iterator[int]
 ) -> None:
     """Draw wave by wave: what does not apply to its seed is replaced by the relation's next candidate."""
-    names = [
-        name for name in workshop.addresses if options.kind is StudyKind.PAIRS or workshop.parts[name] in ARTEFACTS
-    ]
+    names = [name for name in workshop.addresses if options.kind.compares or workshop.parts[name] in ARTEFACTS]
     orders = {name: preferred(workshop.addresses[name], generator(seed, "draw", name)) for name in names}
     while True:
         wave = [

@@ -45,7 +45,7 @@ class StudyOptions(BaseModel):
         """Follow-ups of each relation."""
         if self.per_relation is not None:
             return self.per_relation
-        return 100 if self.kind is StudyKind.PAIRS else 0
+        return 100 if self.kind.compares else 0
 
     @property
     def seen_by(self) -> int:

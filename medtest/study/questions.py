@@ -24,6 +24,11 @@ class StudyKind(StrEnum):
     PAIRS = "pairs"
     ARTEFACTS = "artefacts"
 
+    @property
+    def compares(self) -> bool:
+        """Whether a source and its follow-up stand side by side; else single frames are marked."""
+        return self.value == "pairs"
+
 
 class Role(StrEnum):
     """What an item is there for; annotators never see it."""

@@ -68,7 +68,7 @@ def report_study(folder: Path, *, home: Path, leave_out: Sequence[int] = (), tra
         store.check_annotators("--leave-out", leave_out)
         ratings = read_ratings(store, leave_out)
         meta, kind = dict(store.meta), store.kind
-    tables = pair_tables(ratings) if kind is StudyKind.PAIRS else frame_tables(ratings)
+    tables = pair_tables(ratings) if kind.compares else frame_tables(ratings)
     target = folder / FOLDER
     with output_problems(target):
         target.mkdir(exist_ok=True)
@@ -198,7 +198,7 @@ def _terminal(kind: StudyKind, tables: Mapping[str, pd.DataFrame]) -> list[Rende
     from rich.table import Table
 
     shown: list[tuple[str, pd.DataFrame, tuple[str, ...]]]
-    if kind is StudyKind.ARTEFACTS:
+    if not kind.compares:
         frames = ("artefact", "frames", "found", "percent", "ci_low", "ci_high", "published_percent")
         shown = [("Frames that show an artefact, by consensus", tables["frequencies.csv"], frames)]
     else:
@@ -230,7 +230,7 @@ def _number(value: object) -> str:
 def study_metrics(kind: StudyKind, tables: Mapping[str, pd.DataFrame]) -> dict[str, float]:
     """Return what MLflow compares studies by: ``mean/<question>/<relation>``, ``kappa/<question>/<scale>/…``."""
     found: dict[str, float] = {}
-    if kind is StudyKind.ARTEFACTS:
+    if not kind.compares:
         for row in _rows(tables["frequencies.csv"]):
             if row["percent"] is not None:
                 found[f"percent/{row['artefact']}"] = float(row["percent"])

@@ -32,7 +32,7 @@ def make_review(folder: Path, options: StudyOptions, to: Path) -> MadeStudy:
         OutputProblem: The folder cannot be written.
     """
     with StudyStore(folder) as store:
-        if store.kind is not StudyKind.PAIRS:
+        if not store.kind.compares:
             raise UserMistakes([Mistake(where=folder.name, found="a study of artefacts", allowed="a study of pairs")])
         chosen = second_look(read_ratings(store))
         meta = dict(store.meta)

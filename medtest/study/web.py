@@ -170,7 +170,7 @@ class Pages:
         kind = self._store.kind
         return HTMLResponse(
             _template("page.html.j2").render(
-                pairs=kind is StudyKind.PAIRS,
+                pairs=kind.compares,
                 questions=QUESTIONS,
                 levels=list(enumerate(LEVEL_WORDS, start=1)),
                 artefacts=ARTEFACTS,
@@ -266,7 +266,7 @@ class Pages:
             "answer": None if answer is None else _shown(answer),
             "ahead": [] if ahead is None else [f"/image/{ahead.source_key}", f"/image/{ahead.followup_key}"],
         }
-        if self._store.kind is StudyKind.PAIRS:
+        if self._store.kind.compares:
             content["source"] = f"/image/{place.source_key}"
         else:
             content["outlines"] = {}
@@ -353,8 +353,8 @@ def _posted(body: bytes, kind: StudyKind) -> PostedAnswer:
         raise Refused(422, "That is no answer to this study.") from error
     pairs = posted.diagnosis is not None and posted.realism is not None and posted.marks is None
     marked = posted.marks is not None and posted.diagnosis is None and posted.realism is None
-    if (kind is StudyKind.PAIRS and not pairs) or (kind is StudyKind.ARTEFACTS and not marked):
-        raise Refused(422, "Both questions want an answer." if kind is StudyKind.PAIRS else "Mark artefacts, or none.")
+    if not (pairs if kind.compares else marked):
+        raise Refused(422, "Both questions want an answer." if kind.compares else "Mark artefacts, or none.")
     if posted.marks is not None and not set(posted.marks) <= set(ARTEFACTS):
         raise Refused(422, "That artefact is none of the nine.")
     return posted

@@ -187,6 +187,7 @@ class Task(Part, ABC):
         choose: How a system is chosen on the command line, for the message about a suite without one.
         seeds: What source cases are called in counts.
         word_columns: Text columns of records that :meth:`words` reads.
+        strip_words: What the report says of its strips.
     """
 
     name: ClassVar[str]
@@ -202,6 +203,7 @@ class Task(Part, ABC):
     choose: ClassVar[str] = "choose one with model=NAME"
     seeds: ClassVar[str] = "images"
     word_columns: ClassVar[tuple[str, ...]] = ()
+    strip_words: ClassVar[str] = "Green outlines what was expected, magenta what the system answered."
 
     @property
     def noun(self) -> str:

@@ -36,7 +36,7 @@ def with_options(options: type[BaseModel]) -> Callable[[Command], Command]:
 
     def decorate(command: Command) -> Command:
         own = inspect.signature(command, eval_str=True).parameters.values()
-        parameters = [one for one in own if one.kind is not one.VAR_KEYWORD]
+        parameters = [one for one in own if not str(one).startswith("**")]
         for name, field in options.model_fields.items():
             default = ... if field.is_required() else field.get_default(call_default_factory=True)
             option = typer.Option(default, help=field.description)

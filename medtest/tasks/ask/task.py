@@ -24,6 +24,9 @@ class Ask(Task):
         "model=openai_compatible base_url=URL model_name=NAME"
     )
     word_columns: ClassVar[tuple[str, ...]] = COLUMNS
+    strip_words: ClassVar[str] = (
+        "Beside the pictures stands what was asked, answered and expected, and the value that was read."
+    )
 
     def factors(self, seed: PreparedSeed) -> dict[str, float | None]:
         """Return those of a classifier's picture; the lesion is what must not be covered."""

@@ -24,6 +24,7 @@ class Classify(Task):
     crops: ClassVar[bool] = True
     oracle: ClassVar[str] = "labels"
     folder: ClassVar[str] = "predictions"
+    strip_words: ClassVar[str] = "Below each image stands what the system answered, below the source what was expected."
 
     def factors(self, seed: PreparedSeed) -> dict[str, float | None]:
         """Return light, sharpness, how much stands out, lesion size where it is known, visible area."""

@@ -135,7 +135,7 @@ def _from_suite(options: ClassificationOptions, kind: ClassifierFamily, folder: 
 
     overrides = [f"model={kind.name}", *([f"data={options.data}"] if options.data else [])]
     suite = load(options.suite or "", overrides).suite
-    if suite.kind != "label":
+    if not suite.task.labels:
         allowed = "a suite whose seeds have labels"
         raise UserMistakes([Mistake(where="command line", key="--suite", found=suite.name, allowed=allowed)])
     sources = suite.build_seeds(options.data)

@@ -57,6 +57,7 @@ class AnswerKind(ABC):
         unnamed: Whether ``yes`` stands for things without a name and ``no`` for none.
         sections: Sections of the lexicon that hold its names.
         choices: All of its names; None where there are more.
+        free: Whether any words are an answer, and answers are compared by their words.
     """
 
     fields: ClassVar[Fields] = Fields()
@@ -69,6 +70,7 @@ class AnswerKind(ABC):
     unnamed: ClassVar[bool] = False
     sections: ClassVar[tuple[str, ...]] = ()
     choices: ClassVar[frozenset[str] | None] = None
+    free: ClassVar[bool] = False
 
     @abstractmethod
     def read(self, text: str, low: str, item: int | None) -> Found | None:
@@ -308,6 +310,7 @@ class PolypTypeKind(_Named):
 class TextKind(AnswerKind):
     """Words of any other question."""
 
+    free = True
     conclusive = False
     many = False
 
