@@ -48,7 +48,7 @@ def needs_weights(systems: list[str]) -> None:
     """Skip where a compact network is not there yet."""
     for name in systems:
         if not (package_folder() / "weights" / f"{name}-compact.safetensors").is_file():
-            pytest.skip(f"the weights of {name}-compact do not ship yet: medtest train classification --network {name}")
+            pytest.skip(f"the weights of {name}-compact do not ship yet: medtest train model={name}")
 
 
 def write_images(folder: Path, generator) -> None:

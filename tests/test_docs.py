@@ -279,10 +279,8 @@ def _smaller(command: str) -> str:
         command += " DEMO='limit=1 only=severity:3'"
     if command.startswith("medtest study make suite"):
         command += " limit=3 per_relation=1 frames=3"
-    if command.startswith("medtest train segmentation"):
-        command += " --steps 2 --batch 2 --phantoms 4 --no-mlflow"
-    if command.startswith("medtest train classification"):
-        command = re.sub(r"--phantoms \d+", "--phantoms 8", command) + " --steps 2 --batch 2 --threads 1 --no-mlflow"
+    if command.startswith("medtest train model="):
+        command = re.sub(r"phantoms=\d+", "phantoms=8", command) + " steps=2 batch=2 threads=1 mlflow=false"
     if command.startswith("medtest train further"):
         command = re.sub(r"phantoms=\d+", "phantoms=16", command)
         command += " steps=2 batch=2 limit=1 relations=[blur] relations.blur.severities=[3]"

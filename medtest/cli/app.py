@@ -235,13 +235,11 @@ def _mount() -> None:
     """Add the commands that other rooms bring; their modules import nothing heavy."""
     from medtest.cli.data import app as data
     from medtest.cli.followups import app as followups
-    from medtest.cli.further import app as further
     from medtest.cli.objects import app as objects
     from medtest.cli.study import app as study
+    from medtest.cli.train import app as train
     from medtest.cli.weights import app as weights
-    from medtest.training.app import app as train
 
-    train.registered_commands += [one for one in further.registered_commands if one not in train.registered_commands]
     for name, room, heading, words in (
         ("weights", weights, MODELS, "Checkpoints: what is in them, and old ones converted."),
         ("train", train, MODELS, "Train the bundled networks again, or others; evaluate them."),

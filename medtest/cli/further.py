@@ -1,75 +1,36 @@
-"""``medtest train further``: train on originals and perturbed images, then test before and after."""
+"""Further training: train on originals and perturbed images, then test before and after."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.console import Console
 
 from medtest.cli.further_folder import device_of, flat, folder_of, load_suite_of, locked_folder, tracked
-from medtest.cli.further_tokens import FurtherRequest, command_of, parse
-from medtest.cli.help_groups import GroupedCommands
-from medtest.errors import ExitCode, Mistake, UserMistakes
+from medtest.cli.further_tokens import FurtherRequest, command_of
+from medtest.cli.train_reporter import TrainingReporter
+from medtest.errors import ExitCode
 
 if TYPE_CHECKING:
-    from medtest.cli.further_compare import ComparedSystems
+    from medtest.runner.parts import Parts
     from medtest.suite.compose import Loaded
     from medtest.suite.model import Invocation
+    from medtest.training.further.kinds import FurtherKind
     from medtest.training.further.leak import Print
     from medtest.training.further.log import FurtherLog
-    from medtest.training.further.material import TrainingMaterial
     from medtest.training.further.networks import Start
-    from medtest.training.further.recipe import Recipe
-    from medtest.training.further.train import FurtherStep, FurtherTrained
-
-app = typer.Typer(cls=GroupedCommands, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
-
-
-@app.command("further")
-def further(
-    tokens: Annotated[
-        list[str],
-        typer.Argument(help="model=NAME suite=NAME data=TRAINING [test=FOLDER] [from=CHECKPOINT] [recipe=NAME] …"),
-    ],
-    config_dir: Annotated[
-        list[Path] | None, typer.Option("--config-dir", help="A folder like conf/ of your own.")
-    ] = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads of torch in training.")] = None,
-) -> None:
-    """Train a network further on its images and as many perturbed ones, then test it before and after.
-
-    data= is the folder of training images and masks (or one that holds train/ and test/); test= is what the suite
-    tests on. Further keys: from=compact or weights, recipe=compact, pranet, sanet, tganet, ssformer or a YAML file,
-    recipe.KEY=VALUE, steps=, epochs=, batch=, rate=, precision=, held_out=, out=FOLDER, store=FOLDER (store=none keeps
-    no follow-ups), compare=false, and anything a run of the suite takes.
-    """
-    console = Console(highlight=False)
-    request = parse(tokens)
-    if request.model in label_families():
-        from medtest.cli.further_labels import run_labels
-
-        raise typer.Exit(int(run_labels(request, config_dirs=config_dir or [], threads=threads, console=console)))
-    if request.data is None:
-        found = [Mistake(where="command line", key="phantoms", found=request.model, allowed="a classifier")]
-        raise UserMistakes(found)
-    raise typer.Exit(int(run(request, config_dirs=config_dir or [], threads=threads, console=console)))
+    from medtest.training.further.train import Material
+    from medtest.training.recipe import Recipe
+    from medtest.training.run import Trained
+    from medtest.training.trainer import Training
 
 
-@app.command("table")
-def table(
-    folder: Annotated[Path, typer.Argument(help="Folder of a further training (out=), or any folder above some.")],
-) -> None:
-    """Make the before/after tables and pages again from records, without training or testing."""
-    from medtest.cli.further_compare import remake_tables
-
-    remake_tables(folder, console=Console(highlight=False))
-
-
-def run(request: FurtherRequest, *, config_dirs: Sequence[Path], threads: int | None, console: Console) -> ExitCode:
+def train_further_of(
+    request: FurtherRequest, *, config_dirs: Sequence[Path], threads: int | None, console: Console
+) -> ExitCode:
     """Train and compare.
 
     Args:
@@ -82,47 +43,40 @@ def run(request: FurtherRequest, *, config_dirs: Sequence[Path], threads: int | 
         UserMistakes: Something cannot be used; nothing was trained.
         MedtestError: Training could not be done; what was finished is kept.
     """
+    from medtest.runner.parts import Parts
     from medtest.runs import invocation_of
-    from medtest.suite.compose import needs_data
-    from medtest.training.further.engine import precision_of
-    from medtest.training.further.networks import check_family, open_start
-    from medtest.training.further.recipe import load_recipe
+    from medtest.training.further.kinds import kind_of_model
+    from medtest.training.further.networks import open_start
+    from medtest.training.precision import precision_of
 
-    check_family(request.model)
-    recipe = load_recipe(request.recipe, request.changes)
+    kind = kind_of_model(request.model)
+    recipe = kind.recipe(request.recipe, request.changes)
     loaded = load_suite_of(request, config_dirs)
-    settings = {"label_vectors": request.label_vectors} if request.label_vectors else {}
-    start = open_start(request.model, request.start, settings=settings)
+    suite = kind.suite(loaded.suite, request.phantoms)
+    start = open_start(request.model, request.start, settings=request.settings)
     invocation = invocation_of(loaded, command_of(request))
     device = device_of(invocation.device)
-    precision_of(recipe, device)  # said before follow-ups are made
-    out = folder_of(request, invocation.home, network=start.name, recipe=recipe.name)
-    testable = request.test is not None or not needs_data(loaded.suite)
+    precision_of(recipe.precision, device)  # said before follow-ups are made
     job = _Job(
         request=request,
+        kind=kind,
         loaded=loaded,
         recipe=recipe,
         start=start,
         invocation=invocation,
         device=device,
-        out=out,
+        out=folder_of(request, invocation.home, network=start.name, recipe=recipe.name),
         threads=threads or invocation.threads,
-        testable=testable,
         console=console,
+        reporter=TrainingReporter(console, *kind.reported),
     )
-    return job.run()
-
-
-def label_families() -> tuple[str, ...]:
-    """Return the names of the classifiers that can be trained."""
-    from medtest.training.classification.families import KINDS
-
-    return tuple(KINDS)
+    return job.run(Parts(suite, request.data, invocation.batch_size))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Job:
     request: FurtherRequest
+    kind: FurtherKind
     loaded: Loaded
     recipe: Recipe
     start: Start
@@ -130,152 +84,118 @@ class _Job:
     device: str
     out: Path
     threads: int | None
-    testable: bool
     console: Console
+    reporter: TrainingReporter
 
-    def run(self) -> ExitCode:
+    def run(self, parts: Parts) -> ExitCode:
         """Check, train, compare."""
-        from medtest.runner.parts import Parts
-        from medtest.training.further.material import training_prints, training_suite
+        from medtest.training.further.train import check_state, writer
 
-        say = self.console.print
-        parts = Parts(training_suite(self.loaded.suite), self.request.data, self.invocation.batch_size)
-        prints = training_prints(parts)
-        say(f"{len(prints)} training pictures; {self._apart(prints)}", markup=False, soft_wrap=True)
+        prints = {} if self.request.phantoms else self._apart(parts)
         with locked_folder(self.out, fresh=self.invocation.fresh, console=self.console):
-            return self._locked(parts, prints)
+            material = self._material(parts, prints)
+            write = writer(self.out, self.start, self.recipe)
+            training = self.kind.training(self.start, material, self.recipe, device=self.device, write=write)
+            check_state(training, self.out)
+            suite, network, recipe = self.loaded.suite, self.start.name, self.recipe.name
+            with tracked(suite, self.invocation, self.out, network=network, recipe=recipe, console=self.console) as log:
+                trained = self._train(training, material, log)
+                return self._compare(trained, log)
 
-    def _locked(self, parts: Any, prints: Mapping[str, Print]) -> ExitCode:
-        from medtest.training.further.train import check_state
+    def _say(self, text: str) -> None:
+        self.console.print(text, markup=False, soft_wrap=True)
 
-        material = self._material(parts, prints)
-        check_state(self.start, material, self.recipe, self.out)
-        suite, network, recipe = self.loaded.suite, self.start.name, self.recipe.name
-        with tracked(suite, self.invocation, self.out, network=network, recipe=recipe, console=self.console) as log:
-            trained = self._train(material, log)
-            compared = self._compare(trained, log)
-        return ExitCode.OK if compared is None else compared.code
+    def _testable(self) -> bool:
+        """Whether there is something to test on: seeds of the suite's own, or the folder of ``test=``."""
+        from medtest.suite.compose import needs_data
 
-    def _apart(self, prints: Mapping[str, Print]) -> str:
-        """Refuse training pictures that are test seeds."""
+        return self.request.test is not None or not needs_data(self.loaded.suite)
+
+    def _apart(self, parts: Parts) -> dict[str, Print]:
+        """Return what training pictures are known by; refuse those that are test seeds."""
         from medtest.training.further.leak import prints_of, refuse_shared, shared_images
 
-        if not self.testable:
-            return "no test seeds were named (test=FOLDER), so nothing is tested before and after"
-        sources = self.loaded.suite.build_seeds(self.invocation.data)
         how = self.loaded.suite.prepare
-        tested = list(prints_of(sources, size=how.size, resize=how.resize))
-        refuse_shared(shared_images(prints, tested))
-        return f"none of them is among the {len(tested)} test seeds."
+        found = prints_of(parts.sources, size=how.size, resize=how.resize)
+        prints = {f"{ref.dataset}/{ref.seed_id}": one for ref, one in found}
+        said = "no test seeds were named (test=FOLDER), so nothing is tested before and after"
+        if self._testable():
+            sources = self.loaded.suite.build_seeds(self.invocation.data)
+            tested = list(prints_of(sources, size=how.size, resize=how.resize))
+            refuse_shared(shared_images(prints, tested))
+            said = f"none of them is among the {len(tested)} test seeds."
+        self._say(f"{len(prints)} training pictures; {said}")
+        return prints
 
-    def _material(self, parts: Any, prints: Mapping[str, Print]) -> TrainingMaterial:
-        """Draw the perturbed images, or take them from where they lie."""
-        import cv2
-
+    def _material(self, parts: Parts, prints: Mapping[str, Print]) -> Material:
+        """Make the cases, or take them from where they lie."""
         from medtest.followups import default_folder
-        from medtest.training.further.material import prepare_material
+        from medtest.training.further.kinds import MaterialRequest
 
-        cv2.setNumThreads(1)
         kept = self.request.store
         store = default_folder() if kept is None else Path(kept).expanduser() if kept else None
         if self.loaded.suite.privacy.seed_ids == "hashed":
             store = None  # what is drawn here is known by plain ids, which such a suite keeps out of shared folders
-        material = prepare_material(
-            parts,
-            prints,
-            self.recipe,
-            size=self.recipe.size or self.start.size,
-            folder=self.out,
-            store=store,
-            progress=_Reporter(self.console).drawing,
+        material = self.kind.material(
+            MaterialRequest(
+                parts=parts,
+                prints=prints,
+                recipe=self.recipe,
+                start=self.start,
+                folder=self.out,
+                store=store,
+                progress=self.reporter.drawing,
+            )
         )
         counts = material.counts
-        self.console.print(
+        made = ""
+        if "made" in counts:
+            made = (
+                f" ({counts['made']} follow-ups made, {counts['reused']} from the store, {counts['replaced']} draws "
+                "without room replaced)"
+            )
+        self._say(
             f"{counts['originals']} originals and {counts['perturbed']} perturbed images train, "
-            f"{counts['held_clean']} and {counts['held_perturbed']} watch "
-            f"({counts['made']} follow-ups made, {counts['reused']} from the store, {counts['replaced']} draws without "
-            "room replaced).",
-            markup=False,
-            soft_wrap=True,
+            f"{counts['held_clean']} and {counts['held_perturbed']} watch{made}."
         )
         return material
 
-    def _train(self, material: TrainingMaterial, log: FurtherLog | None) -> FurtherTrained:
-        from medtest.training.further.train import FACTS, HISTORY, train_further
+    def _train(self, training: Training, material: Material, log: FurtherLog | None) -> Trained:
+        from medtest.training.further.train import train_further
 
         if log is not None:
             options = self.recipe.model_dump(mode="json", exclude={"notes", "summary", "source"})
-            counts = {f"pairs_{kind}": count for kind, count in material.counts.items()}
+            counts = {f"{self.kind.counted}{name}": count for name, count in material.counts.items()}
             log.params({**flat(options), **counts, "from": self.start.sha256})
         trained = train_further(
-            self.start,
-            material,
-            self.recipe,
-            self.out,
-            device=self.device,
-            threads=self.threads,
-            log=log,
-            progress=_Reporter(self.console),
+            training, self.start, material, self.out, threads=self.threads, log=log, progress=self.reporter
         )
-        if log is not None:
-            log.attach([trained.weights, self.out / FACTS, self.out / HISTORY])
-            log.end_training(failed=False)
         how = "stopped early, " if trained.stopped_early else ""
-        self.console.print(
-            f"{how}{trained.steps} steps; the weights of step {trained.step} are kept: {trained.weights.name}",
-            markup=False,
-            soft_wrap=True,
-        )
-        if trained.step == 0:
-            self.console.print(
-                "Nothing was better on held-out pairs than the start, which is kept.", markup=False, soft_wrap=True
-            )
+        kept = f"the weights of step {trained.kept_step} are kept: {trained.weights.name}"
+        self._say(f"{how}{trained.steps} steps; {kept}")
+        if trained.kept_step == 0:
+            self._say("Nothing was better on held-out cases than the start, which is kept.")
         return trained
 
-    def _compare(self, trained: FurtherTrained, log: FurtherLog | None) -> ComparedSystems | None:
+    def _compare(self, trained: Trained, log: FurtherLog | None) -> ExitCode:
         if not self.request.compare:
-            return None
-        if not self.testable:
-            self.console.print(
-                "Add test=FOLDER to this command and it tests before and after.", markup=False, soft_wrap=True
-            )
-            return None
+            return ExitCode.OK
+        if not self._testable():
+            self._say("Add test=FOLDER to this command and it tests before and after.")
+            return ExitCode.OK
         from medtest.cli.further_compare import compare
 
-        return compare(
+        settings: dict[str, Any] = dict(self.request.settings)
+        found = compare(
             self.loaded.suite,
             self.invocation,
             model=self.request.model,
             network=self.start.name,
             before=self.start.checkpoint,
             after=trained.weights,
-            settings={"label_vectors": self.request.label_vectors} if self.request.label_vectors else {},
+            settings=settings,
             out=self.out,
             log=log,
             console=self.console,
         )
-
-
-class _Reporter:
-    """Prints a line per validation, and a short one now and then in a terminal."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-
-    def drawing(self, done: int, total: int) -> None:
-        """Tell how far making the perturbed images is."""
-        if self._console.is_terminal and (done % 20 == 0 or done == total):
-            self._console.print(f"perturbed images of {done}/{total} pictures", markup=False, soft_wrap=True)
-
-    def __call__(self, point: FurtherStep) -> None:
-        if point.validation:
-            found = point.validation
-            kinds = [kind for kind in ("clean", "perturbed") if f"dice_{kind}" in found]
-            scores = ", ".join(f"{kind} {found[f'dice_{kind}']:.3f}" for kind in kinds)
-            head = f"step {point.step}/{point.steps}" + ("" if point.step == 0 else f"  loss {point.loss:.3f}")
-            tail = f"best {point.best_score:.3f} at step {point.best_step}"
-            self._console.print(f"{head}  held-out Dice {scores}  {tail}", markup=False, soft_wrap=True)
-        elif point.step % 20 == 0 and self._console.is_terminal:
-            self._console.print(
-                f"step {point.step}/{point.steps}  loss {point.loss:.3f}  rate {point.rate:.2e}", markup=False
-            )
+        return found.code

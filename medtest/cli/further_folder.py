@@ -95,8 +95,7 @@ def _open_log(suite: Suite, invocation: Invocation, out: Path, *, network: str, 
         "recipe": recipe,
         "command": invocation.command,
     }
-    uri = invocation.tracking_uri
-    return FurtherLog(invocation.home, uri, out, experiment=suite.name, name=network, tags=tags)
+    return FurtherLog(out, network, home=invocation.home, uri=invocation.tracking_uri, experiment=suite.name, tags=tags)
 
 
 def _end_log(log: FurtherLog | None, *, failed: bool, console: Console) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from medtest.errors import Mistake, UserMistakes, nearest_name
+from medtest.training.recipe_files import typed_value
 
 OWN = ("model", "data", "phantoms", "test", "from", "recipe", "out", "store", "label_vectors", "compare")
 SHORT = {
@@ -58,6 +59,11 @@ class FurtherRequest:
     compare: bool = True
     phantoms: int = 0
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Settings of the system that the command line gives."""
+        return {"label_vectors": self.label_vectors} if self.label_vectors else {}
+
 
 def parse(tokens: Sequence[str]) -> FurtherRequest:
     """Sort what was typed.
@@ -65,8 +71,6 @@ def parse(tokens: Sequence[str]) -> FurtherRequest:
     Raises:
         UserMistakes: Something is missing or cannot be.
     """
-    import yaml
-
     from medtest.cli.images import split_tokens
 
     changes: dict[str, Any] = {}
@@ -74,13 +78,7 @@ def parse(tokens: Sequence[str]) -> FurtherRequest:
     for token in tokens:
         key, equals, value = token.partition("=")
         if equals and (key.startswith("recipe.") or key in SHORT):
-            try:
-                plain = yaml.safe_load(value)
-            except yaml.YAMLError:
-                plain = value
-            if isinstance(plain, str):
-                plain = _number(plain)
-            changes[key.removeprefix("recipe.") if key.startswith("recipe.") else SHORT[key]] = plain
+            changes[key.removeprefix("recipe.") if key.startswith("recipe.") else SHORT[key]] = typed_value(value)
         else:
             rest.append(token)
     name, overrides, own, words = split_tokens(rest, *OWN)
@@ -127,14 +125,6 @@ def parse(tokens: Sequence[str]) -> FurtherRequest:
         compare=own.get("compare", "true").lower() == "true",
         phantoms=int(phantoms) if phantoms else 0,
     )
-
-
-def _number(text: str) -> Any:
-    """Return a number that YAML 1.1 takes for text ("1e-4"), else the text."""
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 def _parted(root: Path) -> tuple[Path, Path | None]:

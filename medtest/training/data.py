@@ -21,6 +21,7 @@ from medtest.systems.checkpoints.inputs import IMAGENET, InputKind
 from medtest.training.augment import Augmentation, augment
 from medtest.training.colour import Colours, colours_of, exchange_colours
 from medtest.training.losses import border_weights
+from medtest.training.order import case_at
 
 Floats = NDArray[np.float32]
 
@@ -196,7 +197,7 @@ class Batches:
         masks: list[NDArray[np.uint8]] = []
         for number, (pairs, count) in enumerate(self._sets):
             for position in range(step * count, (step + 1) * count):
-                index = self._index(number, len(pairs), position)
+                index = case_at(position, len(pairs), seed=self._seed, group=number)
                 source = self._recoloured(rng, pairs.images[index])
                 image, mask = augment(rng, source, pairs.masks[index], size=size, how=self._how)
                 images.append(image)
@@ -219,7 +220,3 @@ class Batches:
         if donor is None:
             donor = self._colours[number, index] = colours_of(donors.images[index])
         return exchange_colours(image, donor, wrap=self._wrap)
-
-    def _index(self, number: int, length: int, position: int) -> int:
-        order = np.random.Generator(np.random.PCG64([self._seed, 2, number, position // length])).permutation(length)
-        return int(order[position % length])

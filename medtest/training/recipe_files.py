@@ -55,6 +55,35 @@ def load_file(
         raise UserMistakes(_rephrased(error.errors(), model, path.name if own else f"recipe {name}")) from error
 
 
+def typed_changes(changes: Iterable[str], *, key: str = "--change") -> dict[str, Any]:
+    """Return what ``KEY=VALUE`` words lay over a recipe: dotted keys and plain values.
+
+    Raises:
+        UserMistakes: A word has another form.
+    """
+    laid: dict[str, Any] = {}
+    for change in changes:
+        name, equals, text = change.partition("=")
+        if not equals or not name:
+            raise mistake(key, change, "KEY=VALUE, as optimizer.rate=1e-3")
+        laid[name] = typed_value(text)
+    return laid
+
+
+def typed_value(text: str) -> Any:
+    """Return a typed value as YAML has it; 1e-4 is a number too, which YAML 1.1 takes for text."""
+    try:
+        plain = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+    if not isinstance(plain, str):
+        return plain
+    try:
+        return float(plain)
+    except ValueError:
+        return plain
+
+
 def mistake(key: str, found: str, allowed: str, nearest: str | None = None) -> UserMistakes:
     """Return what is raised of one wrong key of the command line."""
     return UserMistakes([Mistake(where="command line", key=key, found=found, allowed=allowed, nearest=nearest)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,11 @@ from numpy.typing import NDArray
 from medtest.systems.checkpoints.inputs import IMAGENET, InputKind
 from medtest.training.data import Pairs
 
-Answer = Callable[[NDArray[np.float32]], NDArray[np.float32]]
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Forward: TypeAlias = "Callable[[Tensor, Tensor], tuple[Tensor, float | Tensor]]"
+"""Maps images as the network takes them, float32 [B, 3, S, S], and truth, float32 [B, 1, S, S], to logits and loss."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,18 +56,28 @@ def bootstrap(values: NDArray[np.float64], *, seed: int = 0, draws: int = 10_000
     return Interval(mean=float(values.mean()), low=float(low), high=float(high), count=len(values))
 
 
-def dice_of(answer: Answer, pairs: Pairs, *, batch: int = 8, kind: InputKind = IMAGENET) -> NDArray[np.float64]:
-    """Return each pair's Dice at the pairs' own size.
+def dice_of(
+    forward: Forward, pairs: Pairs, *, kind: InputKind = IMAGENET, threshold: float = 0.5, batch: int = 8
+) -> tuple[NDArray[np.float64], float]:
+    """Return each pair's Dice at the pairs' own size, and the mean loss over all pairs.
 
     Args:
-        answer: Maps what the network takes, float32 B×3×S×S, to probabilities float32 B×S×S.
+        forward: Maps a batch to the logits [B, 1, S, S] of its masks and to its loss.
         pairs: Images and masks at the size the network takes.
-        batch: Images asked at once.
         kind: How the network wants its pixels.
+        threshold: Probability above which a pixel is lesion.
+        batch: Images asked at once.
     """
+    import torch
+
     scores: list[float] = []
+    losses: list[float] = []
     for start in range(0, len(pairs), batch):
-        given = answer(kind.tensor(pairs.images[start : start + batch]))
-        for probability, mask in zip(given, pairs.masks[start : start + batch], strict=True):
-            scores.append(dice_and_iou(probability > 0.5, mask > 127)[0])
-    return np.array(scores)
+        images = torch.from_numpy(kind.tensor(np.asarray(pairs.images[start : start + batch])))
+        masks = np.asarray(pairs.masks[start : start + batch]) > 127
+        with torch.inference_mode():
+            logits, loss = forward(images, torch.from_numpy(masks.astype(np.float32))[:, None])
+            probability = torch.sigmoid(logits)[:, 0].cpu().numpy()
+        losses += [float(loss)] * len(masks)
+        scores += [dice_and_iou(one > threshold, mask)[0] for one, mask in zip(probability, masks, strict=True)]
+    return np.array(scores), float(np.mean(losses))

@@ -8,9 +8,10 @@ same three.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +20,13 @@ from medtest.training.data import Pairs, pairs_from_folder
 from medtest.training.made import phantom_pairs
 from medtest.training.options import SegmentationOptions
 
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from medtest.training.data import Batch
+    from medtest.training.run import Trained
+    from medtest.training.trainer import Evaluation, Loss, Progress
+
 CACHE_SCALE = 1.25
 """Pairs are kept in memory this much larger than the network takes them, so that a crop loses little sharpness."""
 VALIDATION_PHANTOMS = 48
@@ -26,46 +34,6 @@ EXCHANGE = {"sanet": 0.8}
 """Share of images whose colours are exchanged, by family, where the options do not say."""
 VALIDATION_SEED = 7
 """Validation phantoms come from a suite seed of their own and are never trained on."""
-
-Progress = Callable[["SegmentationStep"], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SegmentationStep:
-    """Where a training stands; reported after every step.
-
-    Attributes:
-        step: Steps done.
-        steps: Steps in all.
-        loss: Loss of the last step.
-        rate: Its learning rate.
-        validation: Mean Dice by kind of pair ("real", "phantoms"), after a validation; else empty.
-        best: Best validation score so far, -1 before the first.
-    """
-
-    step: int
-    steps: int
-    loss: float
-    rate: float
-    validation: dict[str, float]
-    best: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingResult:
-    """What a training leaves.
-
-    Attributes:
-        weights: The best weights, half precision safetensors.
-        best_step: Step of the best validation.
-        best_score: Its score: mean Dice on the real pairs held out and on phantoms, averaged where there are both.
-        run_id: The MLflow run, or None.
-    """
-
-    weights: Path
-    best_step: int
-    best_score: float
-    run_id: str | None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -125,7 +93,7 @@ def train_segmentation(
     resume: bool = True,
     progress: Progress | None = None,
     stop: Callable[[int], bool] | None = None,
-) -> TrainingResult:
+) -> Trained:
     """Train a compact network, or go on with a training that was interrupted.
 
     The folder then holds ``<network>.safetensors`` (the best averaged weights so far, half precision),
@@ -139,26 +107,25 @@ def train_segmentation(
         stop: Called with the number of steps done; True writes the state and ends early.
 
     Returns:
-        The best weights and their score.
+        The best weights and their score: mean Dice on the real pairs held out and on phantoms, averaged where there
+        are both.
 
     Raises:
         UserMistakes: Files of the data cannot be used.
         MedtestError: Options or data do not fit, or the state belongs to another training.
     """
-    import json
-
     import torch
 
     from medtest.systems import networks
+    from medtest.systems.checkpoints.weights import WeightsInfo, save_weights
     from medtest.systems.segmentation.networks import registry
     from medtest.systems.segmentation.networks.inputs import INPUTS
     from medtest.training.augment import Augmentation
     from medtest.training.data import Batches
-    from medtest.training.loop import Optimization, Trainer, initialise
-    from medtest.training.probe import Probe
-    from medtest.training.runlog import RunLog
+    from medtest.training.initial import initialise
+    from medtest.training.run import train_tracked
     from medtest.training.start import backbone_from, start_from
-    from medtest.training.steps import loss_of
+    from medtest.training.trainer import Training
 
     if options.network not in registry.COMPACT:
         raise MedtestError(f"no compact network is called {options.network!r}; there are {', '.join(registry.COMPACT)}")
@@ -173,92 +140,83 @@ def train_segmentation(
         start_from(network, options.start_from)
     if options.backbone_from is not None:
         backbone_from(network, options.network, options.backbone_from)
-    exchange = EXCHANGE.get(options.network, 0.0) if options.exchange is None else options.exchange
-    batches = Batches(
-        _shares(options, data),
-        sizes=options.sizes or [options.size],
-        seed=options.seed,
-        how=Augmentation(),
-        kind=INPUTS[options.network],
-        exchange=exchange,
-    )
-    recipe = Optimization(
-        steps=options.steps,
-        warmup=options.warmup,
-        rate=options.rate,
-        last_rate=options.last_rate,
-        decay=options.decay,
-        clip=options.clip,
-        auxiliary=options.auxiliary,
-        average=options.average,
-        bf16=options.bf16,
-    )
-    identity = {**options.identity(), "data": data.digests(), "network": networks.describe(config)}
-    trainer = Trainer(
-        network,
-        batches,
-        recipe,
-        seed=options.seed,
-        device=options.device,
-        identity=identity,
-        loss=loss_of(options.network, auxiliary=options.auxiliary),
-    )
-    state, run_file = out / "state.pt", out / "mlflow_run.txt"
-    run_id: str | None = None
-    if resume and state.is_file():
-        trainer.resume(state)
-        run_id = run_file.read_text(encoding="utf-8").strip() if run_file.is_file() else None
-    log = RunLog(enabled=options.mlflow, name=f"{options.network}-compact", run_id=run_id)
-    if log.run_id:
-        run_file.write_text(log.run_id, encoding="utf-8")
-    sizes = {name: len(pairs) for name, pairs in data.training}
-    log.params({**options.identity(), **{f"pairs_{name}": count for name, count in sizes.items()}})
     weights = out / f"{options.network}.safetensors"
-    probe = Probe(
-        networks.make(config),
-        config,
-        data.validation,
-        weights,
-        size=options.size,
+
+    def write(state: Mapping[str, Tensor], note: str) -> None:
+        save_weights(weights, state, WeightsInfo(network=networks.describe(config), size=options.size, note=note))
+
+    training = Training(
+        network=network,
+        recipe=options.recipe(),
+        validation=options.validation(watched=bool(data.validation)),
+        batches=Batches(
+            _shares(options, data),
+            sizes=options.sizes or [options.size],
+            seed=options.seed,
+            how=Augmentation(),
+            kind=INPUTS[options.network],
+            exchange=EXCHANGE.get(options.network, 0.0) if options.exchange is None else options.exchange,
+        ),
+        loss=_loss(options),
+        evaluate=_evaluation(options, data.validation),
+        write=write,
         steps=options.steps,
+        steps_per_epoch=options.steps,
+        seed=options.seed,
         device=options.device,
+        identity={**options.identity(), "data": data.digests(), "network": networks.describe(config)},
+        prefix="val_dice_",
     )
-    try:
-        while trainer.step < options.steps:
-            numbers = trainer.advance()
-            ended = stop is not None and stop(trainer.step)
-            validation: dict[str, float] = {}
-            if trainer.step % options.validate_every == 0 or trainer.step == options.steps:
-                validation = probe.validate(trainer)
-                trainer.history.append({"step": trainer.step, **numbers, **validation})
-                (out / "history.json").write_text(json.dumps(trainer.history, indent=1), encoding="utf-8")
-                log.metrics({f"val_dice_{kind}": score for kind, score in validation.items()}, trainer.step)
-            if validation or ended:
-                trainer.save(state)
-            if trainer.step % 20 == 0 or validation:
-                log.metrics(numbers, trainer.step)
-            if progress is not None:
-                progress(
-                    SegmentationStep(
-                        step=trainer.step,
-                        steps=options.steps,
-                        loss=numbers["loss"],
-                        rate=numbers["rate"],
-                        validation=validation,
-                        best=float(trainer.best["score"]),
-                    )
-                )
-            if ended:
-                break
-    except BaseException:
-        log.end(failed=True)
-        raise
-    if weights.is_file():
-        log.artifact(weights)
-    log.end()
-    return TrainingResult(
-        weights=weights,
-        best_step=int(trainer.best["step"]),
-        best_score=float(trainer.best["score"]),
-        run_id=log.run_id,
+    sizes = {f"pairs_{name}": len(pairs) for name, pairs in data.training}
+    return train_tracked(
+        training,
+        out,
+        weights,
+        name=f"{options.network}-compact",
+        params={**options.identity(), **sizes},
+        track=options.mlflow,
+        resume=resume,
+        progress=progress,
+        stop=stop,
     )
+
+
+def _loss(options: SegmentationOptions) -> Loss:
+    """Return the loss of a batch: the family's, of what the network answers."""
+    import torch
+
+    from medtest.training.precision import autocast, in_float32
+    from medtest.training.steps import loss_of
+
+    compare = loss_of(options.network, auxiliary=options.auxiliary)
+    precision, device = options.recipe().precision, options.device
+
+    def loss(network: nn.Module, batch: Batch) -> tuple[Tensor, Mapping[str, Tensor]]:
+        images = torch.from_numpy(batch.images).to(device, memory_format=torch.channels_last)
+        truth, weights = torch.from_numpy(batch.truth).to(device), torch.from_numpy(batch.weights).to(device)
+        with autocast(precision, device):
+            outputs = network(images)
+        return compare(in_float32(outputs), truth, weights), {}
+
+    return loss
+
+
+def _evaluation(options: SegmentationOptions, validation: Mapping[str, Pairs]) -> Callable[[nn.Module], Evaluation]:
+    """Return what evaluates a network: its mean Dice by kind of pair."""
+    import torch
+
+    from medtest.systems.segmentation.networks.inputs import INPUTS
+    from medtest.training.scores import dice_of
+    from medtest.training.steps import answer_of
+    from medtest.training.trainer import Evaluation
+
+    def evaluate(network: nn.Module) -> Evaluation:
+        def forward(images: Tensor, truth: Tensor) -> tuple[Tensor, float]:
+            outputs = network(images.to(options.device, memory_format=torch.channels_last))
+            return answer_of(options.network, outputs, (truth.shape[2], truth.shape[3])), 0.0
+
+        kind = INPUTS[options.network]
+        facts = {name: float(dice_of(forward, pairs, kind=kind)[0].mean()) for name, pairs in validation.items()}
+        return Evaluation(score=float(np.mean(list(facts.values()))) if facts else 0.0, loss=0.0, facts=facts)
+
+    return evaluate

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +12,14 @@ from typing import Any
 import torch
 
 from medtest.errors import MedtestError
+
+FORMAT = 2
+"""Form of a state; raised where what lies in it changes."""
+
+
+def identity_digest(identity: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of what makes a training itself and no other; JSON values."""
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 
 def write_state(state: Mapping[str, Any], path: Path) -> None:
@@ -24,26 +34,38 @@ def write_state(state: Mapping[str, Any], path: Path) -> None:
     """
     partial = path.with_name(path.name + ".partial")
     with partial.open("wb") as file:
-        torch.save(dict(state), file)
+        torch.save({**state, "format": FORMAT}, file)
         file.flush()
         os.fsync(file.fileno())
     partial.replace(path)
 
 
-def load_state(path: Path, *, device: str, mapped: bool = False) -> dict[str, Any]:
-    """Return what :func:`write_state` wrote; whose training it is, the caller compares.
+def load_state(path: Path, *, device: str, identity: Mapping[str, Any], mapped: bool = False) -> dict[str, Any]:
+    """Return what :func:`write_state` wrote.
 
     Args:
         path: The state's file.
         device: Where its tensors go.
+        identity: What must be the same; JSON values.
         mapped: Leave the tensors on disk.
 
     Raises:
-        MedtestError: It cannot be read, or does not say to which training it belongs.
+        MedtestError: It cannot be read, is of another version, or belongs to a training with other options, weights or
+            data.
     """
     try:
         state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True, mmap=mapped)
-        state["identity"]
+        kept = state["identity"]
     except Exception as error:  # noqa: BLE001 - what a torn file makes of torch's reader is anyone's guess
         raise MedtestError(f"{path.name}: the state of this training cannot be read: {error}") from error
+    if state.get("format") != FORMAT:
+        raise MedtestError(
+            f"{path.name}: this training was begun by another version of medtest. Finish it with that version, or "
+            f"begin anew in another out=; the weights that it kept lie beside {path.name} and can be started from"
+        )
+    if kept != identity_digest(identity):
+        raise MedtestError(
+            f"{path.name} belongs to a training with another recipe, other options, other weights or other data: "
+            "choose another out=, or begin anew there (fresh=true)"
+        )
     return state

@@ -19,7 +19,7 @@ from medtest.systems.segmentation.networks.inputs import INPUTS
 from medtest.training.augment import Augmentation
 from medtest.training.colour import colours_of, exchange_colours
 from medtest.training.data import Batches, Pairs
-from medtest.training.loop import initialise
+from medtest.training.initial import initialise
 from medtest.training.start import backbone_from
 from medtest.training.steps import answer_of, loss_of, number_and_size, sanet_loss, tganet_loss
 

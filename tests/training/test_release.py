@@ -7,11 +7,11 @@ import torch
 from typer.testing import CliRunner
 
 from medtest import paths
+from medtest.cli.train import app
 from medtest.errors import MedtestError
 from medtest.systems import networks
 from medtest.systems.checkpoints.weights import WeightsInfo, load_network, read_info, save_weights
 from medtest.systems.segmentation.networks import registry
-from medtest.training.app import app
 
 COMPACT = registry.COMPACT["ssformer"]
 

@@ -9,15 +9,16 @@ import pytest
 import torch
 
 from medtest.errors import MedtestError
-from medtest.training.state import load_state, write_state
+from medtest.training.state import identity_digest, load_state, write_state
 
-STATE = {"identity": "abc", "step": 3, "network": {"weight": torch.arange(6.0).reshape(2, 3)}}
+WHOSE = {"recipe": "a", "data": "b"}
+STATE = {"identity": identity_digest(WHOSE), "step": 3, "network": {"weight": torch.arange(6.0).reshape(2, 3)}}
 
 
 @pytest.mark.parametrize("mapped", [False, True])
 def test_what_was_written_is_read(tmp_path: Path, mapped: bool) -> None:
     write_state(STATE, tmp_path / "state.pt")
-    found = load_state(tmp_path / "state.pt", device="cpu", mapped=mapped)
+    found = load_state(tmp_path / "state.pt", device="cpu", identity=WHOSE, mapped=mapped)
     assert found["step"] == 3
     assert torch.equal(found["network"]["weight"], STATE["network"]["weight"])
     assert [path.name for path in tmp_path.iterdir()] == ["state.pt"]
@@ -27,7 +28,7 @@ def test_a_state_that_cannot_be_written_leaves_the_one_before(tmp_path: Path) ->
     write_state(STATE, tmp_path / "state.pt")
     with pytest.raises((AttributeError, TypeError, pickle.PicklingError)):
         write_state({**STATE, "step": lambda: 4}, tmp_path / "state.pt")
-    assert load_state(tmp_path / "state.pt", device="cpu")["step"] == 3
+    assert load_state(tmp_path / "state.pt", device="cpu", identity=WHOSE)["step"] == 3
 
 
 class Harmful:
@@ -43,11 +44,21 @@ def test_what_is_no_state_is_one_message(tmp_path: Path, capsys: pytest.CaptureF
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(MedtestError, match=r"^state\.pt: the state of this training cannot be read"):
-        load_state(path, device="cpu")
+        load_state(path, device="cpu", identity=WHOSE)
     torch.save({"step": 3}, path)  # says not whose it is
     with pytest.raises(MedtestError, match="cannot be read: 'identity'"):
-        load_state(path, device="cpu")
+        load_state(path, device="cpu", identity=WHOSE)
     torch.save({"identity": Harmful()}, path)
     with pytest.raises(MedtestError, match="cannot be read"):
-        load_state(path, device="cpu")
+        load_state(path, device="cpu", identity=WHOSE)
     assert capsys.readouterr().out == ""
+
+
+def test_a_state_of_another_training_or_version_is_one_message(tmp_path: Path) -> None:
+    path = tmp_path / "state.pt"
+    write_state(STATE, path)
+    with pytest.raises(MedtestError, match=r"another recipe, other options.*fresh=true"):
+        load_state(path, device="cpu", identity={**WHOSE, "data": "c"})
+    torch.save(STATE, path)  # as the version before wrote it
+    with pytest.raises(MedtestError, match=r"another version of medtest\. Finish it with that version, or begin anew"):
+        load_state(path, device="cpu", identity=WHOSE)

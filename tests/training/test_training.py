@@ -18,7 +18,6 @@ from medtest.errors import MedtestError
 from medtest.systems.checkpoints.weights import load_network, read_info
 from medtest.training.augment import Augmentation, augment
 from medtest.training.data import Batches, Pairs, normalise
-from medtest.training.loop import Optimization, learning_rate
 from medtest.training.losses import border_weights, deep_loss, structure_loss
 from medtest.training.options import SegmentationOptions
 from medtest.training.scores import bootstrap, dice_and_iou
@@ -144,17 +143,6 @@ def test_bootstrap_agrees_with_scipy() -> None:
     assert (ours.low, ours.high) == (pytest.approx(theirs.low, abs=0.005), pytest.approx(theirs.high, abs=0.005))
 
 
-def test_the_schedule_warms_up_and_ends_at_its_last_rate() -> None:
-    recipe = Optimization(
-        steps=1000, warmup=100, rate=1.0, last_rate=0.1, decay=0, clip=1, auxiliary=0, average=0.9, bf16=False
-    )
-    rates = [learning_rate(recipe, step) for step in range(1000)]
-    assert rates[0] == pytest.approx(0.01)
-    assert rates[99] == rates[100] == 1.0
-    assert rates[550] == pytest.approx(0.55, abs=1e-6)
-    assert rates[-1] == pytest.approx(0.1, abs=1e-4)
-
-
 # ---------------------------------------------------------------------------------------------------------- training
 
 
@@ -248,7 +236,7 @@ def test_phantoms_are_made_once_and_both_kinds_are_validated(tmp_path: Path, mon
     root = _folder(tmp_path / "data")
     seen: list[dict[str, float]] = []
     options = _options(root, steps=2, phantoms=3, phantom_share=0.5)
-    train_segmentation(options, tmp_path / "out", progress=lambda point: seen.append(point.validation))
+    train_segmentation(options, tmp_path / "out", progress=lambda point: seen.append(point.facts))
     assert set(seen[-1]) == {"real", "phantoms"}
     files = sorted((tmp_path / "out" / "phantoms").iterdir())
     assert len(files) == 2

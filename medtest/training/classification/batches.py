@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from medtest.training.classification.cases import LabelledSet, Pixels
 from medtest.training.classification.changes import centred, changed
 from medtest.training.classification.recipe import ClassifierRecipe
+from medtest.training.order import case_at
 
-_ORDER, _CHANGES = 2, 1
+_CHANGES = 1
 _STEP = 32
 
 
@@ -70,11 +71,6 @@ class LabelledBatches:
         self._by_class = [members[classes == number] for number in np.unique(classes)]
         self._balanced = recipe.balanced and not cases.classes.multi and len(self._by_class) > 1
 
-    @property
-    def steps_per_pass(self) -> int:
-        """Optimizer steps of one pass over the cases."""
-        return max(1, len(self._members) // self._recipe.batch)
-
     def side_at(self, step: int) -> int:
         """Return the side at which the network sees the images of a step."""
         if step >= self._small_steps:
@@ -97,17 +93,12 @@ class LabelledBatches:
         )
 
     def _index(self, position: int) -> int:
-        if not self._balanced:
-            return self._of(self._members, 0, position)
-        number = position % len(self._by_class)
-        return self._of(self._by_class[number], number + 1, position // len(self._by_class))
-
-    def _of(self, members: NDArray[np.int64], group: int, position: int) -> int:
-        """Return which case stands at a position: a set passes wholly before it is shuffled again."""
-        key = [self._seed, _ORDER, group, position // len(members)]
-        return int(
-            members[np.random.Generator(np.random.PCG64(key)).permutation(len(members))[position % len(members)]]
-        )
+        """Return which case stands at a position."""
+        group, members = 0, self._members
+        if self._balanced:
+            position, number = divmod(position, len(self._by_class))
+            group, members = number + 1, self._by_class[number]
+        return int(members[case_at(position, len(members), seed=self._seed, group=group)])
 
 
 def shown_cases(

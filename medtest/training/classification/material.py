@@ -40,6 +40,7 @@ class LabelledMaterial:
         watched: Indices that are held out.
         perturbed: bool N, which cases are perturbed.
         counts: How many of each there are.
+        seed: Drew images, severities and what is held out.
     """
 
     cases: LabelledSet
@@ -47,6 +48,12 @@ class LabelledMaterial:
     watched: NDArray[np.int64]
     perturbed: NDArray[np.bool_]
     counts: Mapping[str, int]
+    seed: int
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over all cases."""
+        return self.cases.digest
 
 
 def training_suite(suite: Suite, *, phantoms: int) -> Suite:
@@ -113,7 +120,12 @@ def prepare_material(
         "held_perturbed": int((apart & perturbed).sum()),
     }
     return LabelledMaterial(
-        cases=cases, trained=np.flatnonzero(~apart), watched=np.flatnonzero(apart), perturbed=perturbed, counts=counts
+        cases=cases,
+        trained=np.flatnonzero(~apart),
+        watched=np.flatnonzero(apart),
+        perturbed=perturbed,
+        counts=counts,
+        seed=seed,
     )
 
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from medtest.training.options import TrainingOptions
+from medtest.training.recipe_files import typed_changes
 
 
-class ClassificationOptions(BaseModel):
-    """What a training of a classifier may be told; descriptions are the help of the command's options."""
+class ClassificationOptions(TrainingOptions):
+    """What a training of a classifier may be told."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    reported = "held out: "
+    scored = "score"
 
     network: str = Field(description="Compact network: agdn, dsinet, attnmel, inceptionv3_dr or chexnet.")
     suite: str | None = Field(default=None, description="Suite whose seeds are the training cases; with --data.")
@@ -34,15 +38,12 @@ class ClassificationOptions(BaseModel):
         multiple_of=32,
         description="Side in pixels that the network takes; its own without.",
     )
-    start_from: Path | None = Field(
-        default=None, description="Weights to start from: a training's folder or a .safetensors file."
-    )
-    seed: int = Field(default=0, ge=0, description="Initial weights, order, changes, dropout, and what is held out.")
-    device: str = Field(default="cpu", description="cpu or cuda:N.")
-    threads: int = Field(default=0, ge=0, description="Threads of torch; 0 leaves its choice.")
-    mlflow: bool = Field(default=True, description="Log to MLflow (MLFLOW_TRACKING_URI, else ./mlruns).")
 
-    def identity(self) -> dict[str, Any]:
-        """Return the options that a resumed training must share, as JSON values."""
-        apart = {"data", "device", "threads", "mlflow", "start_from"}
-        return self.model_dump(mode="json", exclude=apart)
+    def changes(self) -> dict[str, Any]:
+        """Return the keys of the recipe that were typed.
+
+        Raises:
+            UserMistakes: A change is no ``KEY=VALUE``.
+        """
+        own = {key: value for key in ("steps", "batch") if (value := getattr(self, key)) is not None}
+        return {**typed_changes(self.change), **own}

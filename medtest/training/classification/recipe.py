@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from medtest.training.further.recipe import Optimizer, Schedule
+from medtest.training.recipe import Recipe, Table, Validation
+from medtest.training.recipe_files import load_file, names_in
 
 FOLDER = Path(__file__).parent / "recipes"
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Changes(_Data):
+class Changes(Table):
     """Random changes of a training image; probabilities and widths of 0 switch a change off.
 
     Attributes:
@@ -54,7 +52,7 @@ class Changes(_Data):
         return self
 
 
-class Losses(_Data):
+class Losses(Table):
     """What answers are compared by; a family takes of it what it has.
 
     Attributes:
@@ -78,75 +76,47 @@ class Losses(_Data):
     segmentation: float = Field(default=1.0, ge=0)
 
 
-class Watching(_Data):
+class Watching(Validation):
     """How training is watched, on training cases that are held out.
 
     Attributes:
         held_out: Share of the cases (whole patients or videos) held out of training.
-        every_steps: Steps between validations; an epoch where null.
         score: What is compared: ``accuracy``, or ``auroc`` (mean area under the ROC curve, one class against the rest).
-        keep: ``best`` or ``last``.
-        patience: Validations without a better score after which training stops; null never stops early.
     """
 
     held_out: float = Field(default=0.15, gt=0, lt=1)
-    every_steps: int | None = Field(default=None, ge=1)
     score: Literal["accuracy", "auroc"] = "accuracy"
-    keep: Literal["best", "last"] = "best"
-    patience: int | None = Field(default=None, ge=1)
 
 
-class ClassifierRecipe(_Data):
+class ClassifierRecipe(Recipe):
     """One way of training a classifier.
 
     Attributes:
-        name: The file's.
-        summary: One line.
-        source: Where its facts come from.
-        batch: Cases of a batch.
-        epochs: Passes over the training cases.
-        steps: Optimizer steps; in place of ``epochs``.
         passes: How often an "epoch" of the schedule passes over the cases.
         balanced: Classes are drawn alike often (single-label alone).
-        optimizer: How weights are moved.
-        fresh_every_epoch: The optimizer is made anew at each epoch, which forgets its momentum.
-        schedule: How the rate changes.
-        clip_norm: Largest norm of the gradient.
         small: Share of the steps, at the beginning, whose images are shown at ``small_side`` times their side.
         small_side: See there; sides are rounded to multiples of 32.
         changes: Random changes.
         loss: What is compared.
-        average: Decay of averaged weights, which are then what is validated and kept; 0 for none.
         perturbed: In further training, the share of the images that each relation perturbs.
-        precision: ``fp32``, ``bf16`` (autocast) or ``amp`` (float16 with a gradient scaler, CUDA only).
         watching: How it is watched.
-        notes: What is known of the published training and not repeated here.
     """
 
-    name: str = ""
-    summary: str = ""
-    source: str = ""
-    batch: int = Field(ge=2, le=512)
-    epochs: float | None = Field(default=None, gt=0)
-    steps: int | None = Field(default=None, ge=1)
     passes: int = Field(default=1, ge=1, le=100)
     balanced: bool = False
-    optimizer: Optimizer
-    fresh_every_epoch: bool = False
-    schedule: Schedule
-    clip_norm: float | None = Field(default=None, gt=0)
     small: float = Field(default=0.0, ge=0, lt=1)
     small_side: float = Field(default=0.5, gt=0.2, le=1)
     changes: Changes = Changes()
     loss: Losses = Losses()
-    average: float = Field(default=0.0, ge=0, lt=1)
     perturbed: float = Field(default=0.125, ge=0, le=1)
-    precision: Literal["fp32", "bf16", "amp"] = "fp32"
     watching: Watching = Watching()
-    notes: list[str] = []
 
-    @model_validator(mode="after")
-    def _fits(self) -> ClassifierRecipe:
-        if (self.epochs is None) == (self.steps is None):
-            raise ValueError("give epochs or steps, one of them")
-        return self
+
+def recipe_names() -> tuple[str, ...]:
+    """Return the names of the recipes that ship with medtest."""
+    return names_in(FOLDER)
+
+
+def load_recipe(name: str, changes: Mapping[str, Any] | None = None) -> ClassifierRecipe:
+    """Return a recipe of classifiers; see :func:`medtest.training.recipe_files.load_file`."""
+    return load_file(ClassifierRecipe, FOLDER, name, changes)

@@ -51,3 +51,13 @@ def mean_area(logits: Floats, truth: Floats, *, multi: bool) -> float:
     shares = np.exp(shifted) / np.exp(shifted).sum(axis=1, keepdims=True)
     each = areas(shares, truth)[1:] if truth.shape[1] == 2 else areas(shares, truth)
     return float(np.nanmean(each)) if np.isfinite(each).any() else 0.0
+
+
+def cross_entropy(logits: NDArray[np.float32], truth: NDArray[np.float32], *, multi: bool) -> float:
+    """Return the mean cross-entropy of logits, float B×C, with truth of the same shape."""  # noqa: RUF002
+    scores = np.asarray(logits, np.float64)
+    if multi:
+        return float((np.logaddexp(0, scores) - truth * scores).mean())
+    top = scores.max(axis=1)
+    whole = top + np.log(np.exp(scores - top[:, None]).sum(axis=1))
+    return float((whole - (scores * truth).sum(axis=1)).mean())

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,33 +11,14 @@ from medtest.errors import MedtestError, Mistake, UserMistakes
 from medtest.training.classification.cases import LabelledCase, LabelledSet, held_out, keep, phantom_cases, seed_cases
 from medtest.training.classification.families import ClassifierFamily, kind_of
 from medtest.training.classification.options import ClassificationOptions
-from medtest.training.classification.recipes import load_recipe
+from medtest.training.classification.recipe import load_recipe
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from medtest.cases import Classes
-    from medtest.training.classification.job import ClassifierStep, TrainingWork
-    from medtest.training.classification.recipe import ClassifierRecipe
-
-STATE, RUN = "state.pt", "mlflow_run.txt"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trained:
-    """What a training leaves.
-
-    Attributes:
-        weights: The weights that are kept, half precision safetensors.
-        best_step: Step of the best validation.
-        best_score: Its score.
-        steps: Steps done.
-        run_id: The MLflow run, or None.
-    """
-
-    weights: Path
-    best_step: int
-    best_score: float
-    steps: int
-    run_id: str | None
+    from medtest.training.run import Trained
+    from medtest.training.trainer import Progress
 
 
 def train_classification(
@@ -45,7 +26,7 @@ def train_classification(
     out: Path,
     *,
     resume: bool = True,
-    progress: Callable[[ClassifierStep], None] | None = None,
+    progress: Progress | None = None,
     stop: Callable[[int], bool] | None = None,
 ) -> Trained:
     """Train a classifier, or go on with a training that was interrupted.
@@ -66,41 +47,61 @@ def train_classification(
     """
     import torch
 
-    from medtest.training.classification.job import ClassifierJob
-    from medtest.training.runlog import RunLog
+    from medtest.systems import networks
+    from medtest.systems.checkpoints.weights import WeightsInfo, save_weights
+    from medtest.training.classification.task import classifier_training, some_of
+    from medtest.training.initial import initialise
+    from medtest.training.run import train_tracked
+    from medtest.training.start import start_from
 
     kind = kind_of(options.network)
-    recipe = load_recipe(options.recipe, options.change, steps=options.steps, batch=options.batch)
+    recipe = load_recipe(options.recipe, options.changes())
+    seed = options.seed if recipe.seed is None else recipe.seed
     if options.threads:
         torch.set_num_threads(options.threads)
     out.mkdir(parents=True, exist_ok=True)
     cases = training_cases(options, kind, out / "cases")
+    config = config_for(options.network, len(cases.classes.names))
+    torch.manual_seed(seed)
+    network = networks.make(config)
+    if not kind.own_start:
+        initialise(network, seed)
+    if options.start_from is not None:
+        start_from(network, options.start_from)
+    side = options.side or kind.side
     weights = out / f"{options.network}.safetensors"
-    job = ClassifierJob(_work(options, kind, recipe, cases, weights), out)
-    state, run_file = out / STATE, out / RUN
-    run_id: str | None = None
-    if resume and state.is_file():
-        job.engine.resume(state)
-        run_id = run_file.read_text(encoding="utf-8").strip() if run_file.is_file() else None
-    log = RunLog(enabled=options.mlflow, name=f"{options.network}-compact", run_id=run_id)
-    if log.run_id:
-        run_file.write_text(log.run_id, encoding="utf-8")
-    log.params({**options.identity(), "cases": len(cases), "held_out": len(job.watched), "steps": job.steps})
-    try:
-        job.run(log, state, progress=progress, stop=stop)
-    except BaseException:
-        log.end(failed=True)
-        raise
-    if weights.is_file():
-        log.artifact(weights)
-    log.end()
-    reached = job.engine.reached
-    return Trained(
-        weights=weights,
-        best_step=reached.best_step,
-        best_score=reached.best_score,
-        steps=reached.step,
-        run_id=log.run_id,
+    names = () if kind.classes == cases.classes else cases.classes.names
+
+    def write(state: Mapping[str, Tensor], note: str) -> None:
+        info = WeightsInfo(network=networks.describe(config), size=side, note=note, classes=names)
+        save_weights(weights, state, info)
+
+    trained, watched = held_out(cases, share=recipe.watching.held_out, seed=seed)
+    watched = some_of(watched, seed=seed)
+    training = classifier_training(
+        options.network,
+        network,
+        cases,
+        trained,
+        watched,
+        recipe,
+        side=side,
+        shown=kind.side / kind.stored,
+        seed=seed,
+        device=options.device,
+        identity={**options.identity(), "network": networks.describe(config)},
+        write=write,
+    )
+    return train_tracked(
+        training,
+        out,
+        weights,
+        name=f"{options.network}-compact",
+        params={**options.identity(), "cases": len(cases), "held_out": len(watched), "steps": training.steps},
+        track=options.mlflow,
+        resume=resume,
+        progress=progress,
+        stop=stop,
     )
 
 
@@ -155,42 +156,6 @@ def _from_suite(options: ClassificationOptions, kind: ClassifierFamily, folder: 
 
     digests = ",".join(source.digest() for source in sources)
     return keep(seeds(), folder, classes=found[0], side=kind.stored, what=f"suite {suite.name} {digests}")
-
-
-def _work(
-    options: ClassificationOptions, kind: ClassifierFamily, recipe: ClassifierRecipe, cases: LabelledSet, weights: Path
-) -> TrainingWork:
-    import torch
-
-    from medtest.systems import networks
-    from medtest.training.classification.job import TrainingWork, compact_writer
-    from medtest.training.loop import initialise
-    from medtest.training.start import start_from
-
-    config = config_for(options.network, len(cases.classes.names))
-    torch.manual_seed(options.seed)
-    network = networks.make(config)
-    if not kind.own_start:
-        initialise(network, options.seed)
-    if options.start_from is not None:
-        start_from(network, options.start_from)
-    side = options.side or kind.side
-    names = () if kind.classes == cases.classes else cases.classes.names
-    trained, watched = held_out(cases, share=recipe.watching.held_out, seed=options.seed)
-    return TrainingWork(
-        family=options.network,
-        network=network,
-        cases=cases,
-        trained=trained,
-        watched=watched,
-        recipe=recipe,
-        side=side,
-        shown=kind.side / kind.stored,
-        seed=options.seed,
-        device=options.device,
-        identity={**options.identity(), "network": networks.describe(config)},
-        write=compact_writer(weights, config, side=side, classes=names),
-    )
 
 
 def config_for(family: str, classes: int) -> Any:

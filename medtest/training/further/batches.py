@@ -13,11 +13,12 @@ from medtest.training.augment import Augmentation, augment
 from medtest.training.colour import colours_of, exchange_colours
 from medtest.training.data import Pairs, shrink
 from medtest.training.further.changes import change
-from medtest.training.further.recipe import Recipe
+from medtest.training.further.recipe import SegmentationRecipe
+from medtest.training.order import case_at
 
 Pixels = NDArray[np.uint8]
 _OWN = Augmentation()
-_ORDER, _CHANGES, _SCALE = 2, 1, 5
+_CHANGES, _SCALE = 1, 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +46,7 @@ class RecipeBatches:
         size: Side that the network takes.
     """
 
-    def __init__(self, originals: Pairs, perturbed: Pairs, recipe: Recipe, *, size: int) -> None:
+    def __init__(self, originals: Pairs, perturbed: Pairs, recipe: SegmentationRecipe, *, size: int) -> None:
         self._recipe = recipe
         self._size = size
         whole = (originals, perturbed) if len(perturbed) else (originals,)
@@ -78,16 +79,11 @@ class RecipeBatches:
         for group, (parts, count) in enumerate(self._groups):
             length = sum(len(part) for part in parts)
             for position in range(number * count, (number + 1) * count):
-                image, mask = _pick(parts, self._index(group, length, position))
+                image, mask = _pick(parts, case_at(position, length, seed=self._recipe.seed, group=group))
                 changed = self._changed(rng, image, mask)
                 images.append(changed[0])
                 masks.append(changed[1])
         return RawBatch(images=np.stack(images), masks=np.stack(masks), side=self._side(step, turn))
-
-    def _index(self, group: int, length: int, position: int) -> int:
-        """Return which pair stands at a position: a set passes wholly before it is shuffled again."""
-        key = [self._recipe.seed, _ORDER, group, position // length]
-        return int(np.random.Generator(np.random.PCG64(key)).permutation(length)[position % length])
 
     def _side(self, step: int, turn: int) -> int:
         scales = self._recipe.scales

@@ -32,7 +32,7 @@ from medtest.training.data import Pairs, shrink, shrink_mask
 from medtest.training.further.draw import PerturbationSlot, draw_slots, split
 from medtest.training.further.kept import Kept
 from medtest.training.further.leak import Print, prints_of
-from medtest.training.further.recipe import Recipe
+from medtest.training.further.recipe import SegmentationRecipe
 
 DATASET = "training"
 """Data set id of training images: its follow-ups are never those that the same suite makes of test seeds."""
@@ -95,7 +95,7 @@ def training_prints(parts: Parts) -> dict[str, Print]:
 def prepare_material(
     parts: Parts,
     prints: Mapping[str, Print],
-    recipe: Recipe,
+    recipe: SegmentationRecipe,
     *,
     size: int,
     folder: Path,

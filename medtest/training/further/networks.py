@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 COMPACT = "compact"
 """What ``from=`` calls the network that ships with medtest."""
-ENCODERS = ("resnet.", "bkbone.", "backbone.", "layer0.", "layer1.", "layer2.", "layer3.")
-"""How the names of the encoders' parameters begin."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

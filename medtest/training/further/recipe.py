@@ -6,87 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
+from medtest.training.recipe import Recipe, Table, Validation
 from medtest.training.recipe_files import load_file, names_in
 
 FOLDER = Path(__file__).parent / "recipes"
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Optimizer(_Data):
-    """How weights are moved.
-
-    Attributes:
-        name: ``adam``, ``adamw`` or ``sgd``.
-        rate: Learning rate before the schedule.
-        backbone_rate: That of the encoder's parameters; as ``rate`` where null.
-        decay: Weight decay (AdamW's is decoupled).
-        decay_all: Whether norms and biases decay too, as they do where every parameter is in one group.
-        momentum: SGD's.
-        nesterov: SGD's.
-    """
-
-    name: Literal["adam", "adamw", "sgd"]
-    rate: float = Field(gt=0)
-    backbone_rate: float | None = Field(default=None, gt=0)
-    decay: float = Field(default=0.0, ge=0)
-    decay_all: bool = True
-    momentum: float = Field(default=0.9, ge=0, lt=1)
-    nesterov: bool = False
-
-
-class ConstantRate(_Data):
-    """The rate times ``factor`` for every ``every`` epochs begun (0: never), after a linear warm-up."""
-
-    kind: Literal["steps"]
-    every: int = Field(default=0, ge=0)
-    factor: float = Field(default=0.1, gt=0, le=1)
-    warmup_epochs: float = Field(default=0.0, ge=0)
-
-
-class Milestones(_Data):
-    """The rate times ``factor`` at the start of each of these epochs, counted from 1."""
-
-    kind: Literal["milestones"]
-    at: list[int] = Field(min_length=1)
-    factor: float = Field(gt=0, le=1)
-
-
-class Plateau(_Data):
-    """The rate times ``factor`` after more than ``patience`` validations in a row without a lower validation loss.
-
-    A loss counts as lower by a relative ``threshold``.
-    """
-
-    kind: Literal["plateau"]
-    patience: int = Field(ge=0)
-    factor: float = Field(gt=0, lt=1)
-    threshold: float = Field(default=1e-4, ge=0)
-
-
-class Cosine(_Data):
-    """A linear warm-up of some steps, then half a cosine down to ``last`` times the rate."""
-
-    kind: Literal["cosine"]
-    warmup_steps: int = Field(default=0, ge=0)
-    last: float = Field(default=0.01, ge=0, le=1)
-
-
-class Poly(_Data):
-    """The rate times (1 - step / steps) to the power of ``power``."""
-
-    kind: Literal["poly"]
-    power: float = Field(default=0.9, gt=0)
-
-
-Schedule = Annotated[ConstantRate | Milestones | Plateau | Cosine | Poly, Field(discriminator="kind")]
-
-
-class Scales(_Data):
+class Scales(Table):
     """Sides at which a batch is shown.
 
     Attributes:
@@ -122,7 +50,7 @@ class Scales(_Data):
 _Zoom = Annotated[float, Field(ge=0.1, le=10)]
 
 
-class Augment(_Data):
+class Augment(Table):
     """Random changes of a pair before it is resized to the recipe's size; probabilities of 0 switch a change off.
 
     Attributes:
@@ -167,7 +95,7 @@ class Augment(_Data):
         return self
 
 
-class Loss(_Data):
+class Loss(Table):
     """What outputs are compared by.
 
     Attributes:
@@ -183,7 +111,7 @@ class Loss(_Data):
     judgements: float = Field(default=1.0, ge=0)
 
 
-class Quirks(_Data):
+class Quirks(Table):
     """What the published training code does otherwise than its paper says; true repeats it.
 
     Attributes:
@@ -203,87 +131,50 @@ class Quirks(_Data):
     double_sigmoid: bool = False
 
 
-class Validation(_Data):
-    """How training is watched, on training pairs that are held out.
+class PairValidation(Validation):
+    """How training is watched, on training pairs that are held out: by the mean of clean and perturbed Dice.
 
     Attributes:
         held_out: Pairs held out of training; a share of them all if below 1.
         perturbed: Perturbed images of each held-out pair, of relations and severities drawn at random.
-        every_steps: Steps between validations; an epoch where null.
-        keep: ``best`` (highest mean of clean and perturbed Dice) or ``last``.
-        clean_floor: With ``best``: largest loss of mean Dice on clean held-out images, against the start, at which
-            weights may be kept. Null for no floor.
-        patience: Validations without a better score after which training stops; null never stops early.
+        clean_floor: Where the best is kept: largest loss of mean Dice on clean held-out images, against the start, at
+            which weights may be kept. Null for no floor.
     """
 
     held_out: float = Field(default=40, gt=0)
     perturbed: int = Field(default=3, ge=0)
-    every_steps: int | None = Field(default=None, ge=1)
-    keep: Literal["best", "last"] = "best"
     clean_floor: float | None = Field(default=None, ge=0, le=1)
-    patience: int | None = Field(default=None, ge=1)
 
 
-class Recipe(_Data):
-    """One way of training a network further.
+class SegmentationRecipe(Recipe):
+    """One way of training a segmentation network further.
 
     Attributes:
-        name: Its name: a word, for folders are called by it; the file's where it is not said.
-        summary: One line.
-        source: Where its facts come from.
         size: Side in pixels; the network's own where null.
-        batch: Pairs of a batch.
-        epochs: Passes over the training set (originals and perturbed).
-        steps: Optimizer steps; in place of ``epochs``.
         perturbed: Perturbed images for each original one.
         draw: ``random`` (over all follow-ups alike) or ``balanced`` (every original and every relation alike often).
         mix: ``shuffled`` (one set) or ``half`` (every batch half of each).
-        optimizer: How weights are moved.
-        schedule: How the rate changes.
-        clip_value: Largest absolute value of a gradient's element.
-        clip_norm: Largest norm of the gradient.
         scales: Sides of a batch.
         augment: Random changes.
         loss: What is compared.
-        average: Decay of averaged weights, which are then what is validated and kept; 0 for none.
-        frozen_norms: Batch norms keep their statistics.
-        precision: ``fp32``, ``bf16`` (autocast), ``amp`` (float16 with a gradient scaler, CUDA only) or ``auto``
-            (``amp`` on CUDA, else ``fp32``).
         seed: Draws perturbed images, order, changes and dropout.
         validation: How it is watched.
         quirks: Oddities of the published code.
-        notes: What is known of the published training and not repeated here.
     """
 
-    name: str = Field(default="", pattern=r"^([A-Za-z0-9][A-Za-z0-9_.-]{0,63})?$")
-    summary: str = ""
-    source: str = ""
     size: int | None = Field(default=None, ge=64, le=1024, multiple_of=32)
-    batch: int = Field(ge=2, le=512)
-    epochs: float | None = Field(default=None, gt=0)
-    steps: int | None = Field(default=None, ge=1)
     perturbed: float = Field(default=1.0, ge=0, le=20)
     draw: Literal["random", "balanced"] = "random"
     mix: Literal["shuffled", "half"] = "shuffled"
-    optimizer: Optimizer
-    schedule: Schedule
-    clip_value: float | None = Field(default=None, gt=0)
-    clip_norm: float | None = Field(default=None, gt=0)
     scales: Scales = Scales()
     augment: Augment = Augment()
     loss: Loss = Loss()
-    average: float = Field(default=0.0, ge=0, lt=1)
-    frozen_norms: bool = False
-    precision: Literal["auto", "fp32", "bf16", "amp"] = "fp32"
     seed: int = Field(default=0, ge=0)
-    validation: Validation = Validation()
+    validation: PairValidation = PairValidation()
     quirks: Quirks = Quirks()
-    notes: list[str] = []
 
     @model_validator(mode="after")
-    def _fits(self) -> Recipe:
-        if (self.epochs is None) == (self.steps is None):
-            raise ValueError("give epochs or steps, one of them")
+    def _counts_epochs(self) -> SegmentationRecipe:
         if self.schedule.kind == "milestones" and self.epochs is None:
             raise ValueError("milestones are counted in epochs: give epochs")
         return self
@@ -294,6 +185,6 @@ def recipe_names() -> tuple[str, ...]:
     return names_in(FOLDER)
 
 
-def load_recipe(name: str, changes: Mapping[str, Any] | None = None) -> Recipe:
+def load_recipe(name: str, changes: Mapping[str, Any] | None = None) -> SegmentationRecipe:
     """Return a recipe of segmentation networks; see :func:`medtest.training.recipe_files.load_file`."""
-    return load_file(Recipe, FOLDER, name, changes)
+    return load_file(SegmentationRecipe, FOLDER, name, changes)

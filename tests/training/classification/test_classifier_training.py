@@ -6,7 +6,6 @@ import json
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,11 +15,10 @@ from medtest.training.classification.batches import LabelledBatches
 from medtest.training.classification.cases import LabelledCase, held_out, keep, squared, squared_mask
 from medtest.training.classification.changes import centred, changed
 from medtest.training.classification.options import ClassificationOptions
-from medtest.training.classification.recipe import Changes
-from medtest.training.classification.recipes import load_recipe, recipe_names
+from medtest.training.classification.recipe import Changes, load_recipe, recipe_names
 from medtest.training.classification.scores import accuracy, areas, mean_area
 from medtest.training.classification.train import train_classification
-from medtest.training.further.schedule import RateFactors
+from medtest.training.recipe_files import typed_changes
 
 TWO = Classes(names=("benign", "melanoma"))
 
@@ -50,27 +48,6 @@ def test_every_recipe_can_be_read():
 
 
 @pytest.mark.parametrize(
-    ("name", "epoch", "factor"),
-    [("agdn", 58, 1.0), ("agdn", 59, 0.1), ("attnmel", 9, 1.0), ("attnmel", 10, 0.1), ("attnmel", 20, 0.01)]
-    + [("inceptionv3_dr", 9, 1.0), ("inceptionv3_dr", 10, 0.1), ("inceptionv3_dr", 20, 0.01), ("dsinet", 0, 1.0)],
-)
-def test_published_rates_fall_when_their_authors_say(name, epoch, factor):
-    rates = RateFactors(load_recipe(name), steps=2000, steps_per_epoch=10)
-    assert rates.factor(10 * epoch) == pytest.approx(factor)
-
-
-def test_dsinet_rate_follows_torchs_polynomial():
-    weight = torch.nn.Parameter(torch.zeros(1))
-    optimizer = torch.optim.SGD([weight], lr=1.0)
-    theirs = torch.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=50, power=0.9)
-    ours = RateFactors(load_recipe("dsinet"), steps=50, steps_per_epoch=5)
-    for step in range(50):
-        assert ours.factor(step) == pytest.approx(optimizer.param_groups[0]["lr"], abs=1e-9)
-        optimizer.step()
-        theirs.step()
-
-
-@pytest.mark.parametrize(
     ("name", "changes", "expected"),
     [
         ("compactt", (), "did you mean: compact"),
@@ -83,13 +60,14 @@ def test_dsinet_rate_follows_torchs_polynomial():
 )
 def test_mistakes_in_recipes_are_told(name, changes, expected):
     with pytest.raises(UserMistakes) as caught:
-        load_recipe(name, changes)
+        load_recipe(name, typed_changes(changes))
     assert expected in str(caught.value)
 
 
 def test_numbers_typed_as_text_are_numbers():
-    assert load_recipe("compact", ("optimizer.rate=1e-4",), steps=7).optimizer.rate == pytest.approx(1e-4)
-    assert load_recipe("agdn", (), steps=7).epochs is None
+    recipe = load_recipe("compact", {**typed_changes(["optimizer.rate=1e-4"]), "steps": 7})
+    assert recipe.optimizer.rate == pytest.approx(1e-4)
+    assert load_recipe("agdn", {"steps": 7}).epochs is None
 
 
 # --- cases ------------------------------------------------------------------------------------------------------
@@ -162,9 +140,8 @@ def test_image_and_mask_move_together(seed):
 def test_an_epoch_passes_every_case_once(tmp_path):
     cases = small_set(tmp_path)
     members = np.arange(12)
-    recipe = load_recipe("compact", ("small=0", "balanced=false"), steps=10, batch=4)
+    recipe = load_recipe("compact", {"small": 0, "balanced": False, "steps": 10, "batch": 4})
     batches = LabelledBatches(cases, members, recipe, side=64, shown=1.0, steps=10, seed=1)
-    assert batches.steps_per_pass == 3
     chosen = [batches._index(position) for position in range(12)]
     assert sorted(chosen) == list(range(12))
     first, again = batches.batch(2), batches.batch(2)
@@ -174,7 +151,7 @@ def test_an_epoch_passes_every_case_once(tmp_path):
 def test_balanced_batches_hold_both_classes_alike(tmp_path):
     cases = small_set(tmp_path)
     members = np.array([0, 2, 4, 6, 8, 1])  # five benign, one melanoma
-    recipe = load_recipe("compact", ("balanced=true", "small=0.5"), steps=10, batch=4)
+    recipe = load_recipe("compact", {"balanced": True, "small": 0.5, "steps": 10, "batch": 4})
     batches = LabelledBatches(cases, members, recipe, side=128, shown=1.0, steps=10, seed=1)
     for step in range(4):
         assert batches.batch(step).truth.sum(axis=0).tolist() == [2, 2]

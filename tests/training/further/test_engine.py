@@ -20,15 +20,17 @@ from further_parts import small_material, write_start
 from medtest.errors import Interrupted, MedtestError
 from medtest.systems.checkpoints.weights import load_network, read_info
 from medtest.training.further.batches import RecipeBatches
-from medtest.training.further.engine import Engine, precision_of
 from medtest.training.further.networks import open_start
-from medtest.training.further.recipe import Recipe, load_recipe
-from medtest.training.further.train import FurtherStep, train_further
+from medtest.training.further.recipe import SegmentationRecipe, load_recipe
+from medtest.training.further.task import further_training
+from medtest.training.further.train import check_state, train_further, writer
+from medtest.training.precision import precision_of
+from medtest.training.trainer import Evaluation, Trainer, TrainingStep
 
 STEPS = 8
 
 
-def _recipe(name: str = "compact", **changes) -> Recipe:
+def _recipe(name: str = "compact", **changes) -> SegmentationRecipe:
     small = {
         "size": 64,
         "batch": 4,
@@ -40,10 +42,12 @@ def _recipe(name: str = "compact", **changes) -> Recipe:
     return load_recipe(name, {**small, **changes})
 
 
-def _train(weights: Path, out: Path, recipe: Recipe, save_every: int = 2, progress=None):
+def _train(weights: Path, out: Path, recipe: SegmentationRecipe, save_every: int = 2, progress=None):
     torch.set_num_threads(1)
-    start = open_start("pranet", str(weights))
-    return train_further(start, small_material(), recipe, out, threads=1, save_every=save_every, progress=progress)
+    start, material = open_start("pranet", str(weights)), small_material()
+    training = further_training(start, material, recipe, device="cpu", write=writer(out, start, recipe))
+    check_state(training, out)
+    return train_further(training, start, material, out, threads=1, save_every=save_every, progress=progress)
 
 
 def _state(out: Path):
@@ -69,7 +73,7 @@ def test_interrupted_and_resumed_equals_uninterrupted(tmp_path):
     recipe = _recipe()
     whole = _train(weights, tmp_path / "whole", recipe)
 
-    def interrupt(point: FurtherStep) -> None:
+    def interrupt(point: TrainingStep) -> None:
         if point.step == 4:
             os.kill(os.getpid(), signal.SIGTERM)
 
@@ -78,7 +82,7 @@ def test_interrupted_and_resumed_equals_uninterrupted(tmp_path):
     assert _state(tmp_path / "parts")["reached"]["step"] == 4
     again = _train(weights, tmp_path / "parts", recipe)
     _same(tmp_path / "whole", tmp_path / "parts")
-    assert whole.step == again.step and whole.history == again.history
+    assert whole.kept_step == again.kept_step and whole.history == again.history
     # a finished training is not trained again
     done = _state(tmp_path / "whole")
     _train(weights, tmp_path / "whole", recipe)
@@ -86,7 +90,7 @@ def test_interrupted_and_resumed_equals_uninterrupted(tmp_path):
 
 
 def _kill_at(weights: str, out: str, step: int) -> None:
-    def kill(point: FurtherStep) -> None:
+    def kill(point: TrainingStep) -> None:
         if point.step == step:
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -112,7 +116,7 @@ def test_training_learns(tmp_path):
     weights = write_start(tmp_path / "start.safetensors")
     losses: list[float] = []
     recipe = _recipe(steps=16, **{"optimizer.rate": 3e-3, "augment.own": False, "validation.every_steps": 16})
-    _train(weights, tmp_path / "out", recipe, progress=lambda point: losses.append(point.loss))
+    _train(weights, tmp_path / "out", recipe, progress=lambda point: losses.append(point.numbers.get("loss", np.nan)))
     assert np.mean(losses[-4:]) < 0.8 * np.mean(losses[1:5])
 
 
@@ -131,27 +135,26 @@ def test_kept_weights_are_in_the_form_they_came_in(tmp_path):
     assert facts["kept_step"] == 3 and facts["recipe"]["name"] == "compact"
 
 
-def _engine(tmp_path, recipe):
-    start = open_start("pranet", str(write_start(tmp_path / "start.safetensors")))
-    material = small_material()
-    batches = RecipeBatches(material.originals, material.perturbed, recipe, size=64)
-    return Engine(start, batches, recipe, steps=8, device="cpu", identity={})
+def _trainer(tmp_path, recipe, family="pranet"):
+    start = open_start(family, str(write_start(tmp_path / "start.safetensors", family)))
+    write = writer(tmp_path, start, recipe)
+    return Trainer(further_training(start, small_material(), recipe, device="cpu", write=write), tmp_path)
 
 
 def test_what_is_kept(tmp_path):
-    engine = _engine(tmp_path, _recipe(**{"validation.clean_floor": 0.01, "validation.patience": 3}))
+    trainer = _trainer(tmp_path, _recipe(**{"validation.clean_floor": 0.01, "validation.patience": 3}))
     found = [(0.80, 0.60), (0.78, 0.70), (0.795, 0.66), (0.80, 0.64), (0.79, 0.60)]
     kept = []
     for step, (clean, perturbed) in enumerate(found):
-        engine.reached.step = step
+        trainer.reached.step = step
         score = (clean + perturbed) / 2
-        kept.append(engine.judge({"dice_clean": clean, "dice_perturbed": perturbed, "score": score, "loss": 1.0}))
+        kept.append(trainer.judge(Evaluation(score=score, loss=1.0, facts={"dice_clean": clean}), {}))
     # the second is best but loses two points on clean images, the fourth is not better than the third
     assert kept == [True, False, True, False, False]
-    assert engine.reached.best_step == 2 and not engine.reached.stopped
-    engine.reached.step = 5
-    engine.judge({"dice_clean": 0.8, "dice_perturbed": 0.5, "score": 0.65, "loss": 1.0})
-    assert engine.reached.stopped
+    assert trainer.reached.best_step == 2 and not trainer.reached.stopped
+    trainer.reached.step = 5
+    trainer.judge(Evaluation(score=0.65, loss=1.0, facts={"dice_clean": 0.8}), {})
+    assert trainer.reached.stopped
 
 
 def test_early_stopping_ends_the_training(tmp_path):
@@ -175,59 +178,52 @@ def test_a_state_of_another_training_is_refused(tmp_path):
 
 
 def test_a_loss_that_is_no_number_is_told(tmp_path):
-    engine = _engine(tmp_path, _recipe())
+    trainer = _trainer(tmp_path, _recipe())
     with torch.no_grad():
-        next(engine.network.parameters()).fill_(float("nan"))
+        next(trainer.network.parameters()).fill_(float("nan"))
     with pytest.raises(MedtestError, match="the loss is nan at step 0"):
-        engine.advance()
+        trainer.advance()
 
 
 @pytest.mark.parametrize("name", ["pranet", "sanet", "tganet", "ssformer"])
 def test_every_paper_s_recipe_does_a_step(tmp_path, name):
     changes = {"steps": 2} if name != "sanet" else {"epochs": 1}
     recipe = load_recipe(name, {"size": 64, "batch": 4, **changes, "scales.sizes": [64], "scales.weights": []})
-    start = open_start(name, str(write_start(tmp_path / "start.safetensors", name)))
-    material = small_material()
-    engine = Engine(
-        start,
-        RecipeBatches(material.originals, material.perturbed, recipe, size=64),
-        recipe,
-        steps=2,
-        device="cpu",
-        identity={},
-    )
-    before = {key: value.clone() for key, value in engine.network.state_dict().items()}
-    numbers = engine.advance()
+    trainer = _trainer(tmp_path, recipe, name)
+    before = {key: value.clone() for key, value in trainer.network.state_dict().items()}
+    numbers = trainer.advance()
     assert np.isfinite(numbers["loss"])
-    assert any(not torch.equal(value, before[key]) for key, value in engine.network.state_dict().items())
+    assert any(not torch.equal(value, before[key]) for key, value in trainer.network.state_dict().items())
 
 
 def test_bfloat16_on_a_cpu(tmp_path):
-    engine = _engine(tmp_path, _recipe(precision="bf16"))
-    assert np.isfinite(engine.advance()["loss"])
-    assert all(value.dtype != torch.bfloat16 for value in engine.network.state_dict().values())
+    trainer = _trainer(tmp_path, _recipe(precision="bf16"))
+    assert np.isfinite(trainer.advance()["loss"])
+    assert all(value.dtype != torch.bfloat16 for value in trainer.network.state_dict().values())
 
 
 def test_float16_needs_a_gpu():
     with pytest.raises(MedtestError, match="needs a CUDA device"):
-        precision_of(_recipe(precision="amp"), "cpu")
-    assert precision_of(load_recipe("sanet"), "cpu") == "fp32"
-    assert precision_of(load_recipe("sanet"), "cuda:0") == "amp"
+        precision_of("amp", "cpu")
+    assert load_recipe("sanet").precision == "auto"
+    assert precision_of("auto", "cpu") == "fp32"
+    assert precision_of("auto", "cuda:0") == "amp"
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 def test_amp_on_a_gpu(tmp_path):
     recipe = _recipe(precision="amp")
-    start = open_start("pranet", str(write_start(tmp_path / "start.safetensors")))
-    trained = train_further(start, small_material(), recipe, tmp_path / "out", device="cuda:0")
+    start, material = open_start("pranet", str(write_start(tmp_path / "start.safetensors"))), small_material()
+    training = further_training(start, material, recipe, device="cuda:0", write=writer(tmp_path / "out", start, recipe))
+    trained = train_further(training, start, material, tmp_path / "out")
     assert trained.steps == STEPS
 
 
 def test_gradients_are_clipped_by_value(tmp_path):
-    engine = _engine(tmp_path, _recipe("pranet", clip_value=1e-6, steps=4))
-    engine.advance()
-    gradients = [p.grad.abs().max().item() for p in engine.network.parameters() if p.grad is not None]
+    trainer = _trainer(tmp_path, _recipe("pranet", clip_value=1e-6, steps=4))
+    trainer.advance()
+    gradients = [p.grad.abs().max().item() for p in trainer.network.parameters() if p.grad is not None]
     assert 0 < max(gradients) <= 1e-6
 
 

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from medtest.cli.train import app
+from medtest.cli.train_tokens import from_scratch, parse_scratch
 from medtest.errors import UserMistakes
-from medtest.training.app import app
+from medtest.training.classification.options import ClassificationOptions
 from medtest.training.evaluate import folder_images, phantom_images
 from medtest.training.options import SegmentationOptions
 
@@ -41,6 +43,68 @@ def test_a_short_training_from_the_command_line(tmp_path: Path) -> None:
     assert "validation Dice real" in output
     assert (tmp_path / "out" / "pranet.safetensors").is_file()
     assert "step 1/2" not in _run(*given, "--out", str(tmp_path / "out"))  # finished: nothing is left to do
+
+
+def test_one_command_trains_every_kind_of_network(tmp_path: Path) -> None:
+    data = _folder(tmp_path / "my data [1]=x")
+    given = ["model=pranet", f"data={data}", "held_out=2", "batch=2", "size=64", "sizes=[64,96]", "steps=2"]
+    given += ["validate_every=1", "mlflow=false", "threads=1", f"out={tmp_path / 'out'}"]
+    first = _run(*given)
+    assert "step 2/2" in first and "validation Dice real" in first and "best mean Dice in validation" in first
+    weights = (tmp_path / "out" / "pranet.safetensors").read_bytes()
+    assert "step 1/2" not in _run("network", *given)  # the same training: finished
+    assert "step 1/2" in _run(*given, "fresh=true")
+    assert (tmp_path / "out" / "pranet.safetensors").read_bytes() == weights
+    older = ["segmentation", "--network", "pranet", "--data", str(data), "--held-out", "2", "--batch", "2"]
+    older += ["--size", "64", "--sizes", "64", "--sizes", "96", "--steps", "2", "--validate-every", "1", "--no-mlflow"]
+    done = CliRunner().invoke(app, [*older, "--threads", "1", "--out", str(tmp_path / "out")], catch_exceptions=False)
+    assert "step 1/2" not in done.output  # the same options, so the same training
+    assert done.stderr.count("\n") == 1 and "medtest train model=pranet" in done.stderr
+
+
+def test_what_is_typed_is_sorted_by_the_network(tmp_path: Path) -> None:
+    options, out, fresh = parse_scratch(
+        [
+            "model=attnmel",
+            "suite=wce",
+            "data=~/d",
+            "from=scratch",
+            "recipe.optimizer.rate=1e-4",
+            "recipe=agdn",
+            "steps=7",
+        ]
+    )
+    assert isinstance(options, ClassificationOptions) and not fresh
+    assert (options.suite, options.recipe, options.changes()) == ("wce", "agdn", {"optimizer.rate": 1e-4, "steps": 7})
+    assert out.parts[-3:] == ("outputs", "training", "attnmel")
+    options, out, fresh = parse_scratch(
+        ["model=sanet", "data=a", "data=b", "sizes=[64,96]", "from=w", f"out={tmp_path}", "fresh=true"], threads=2
+    )
+    assert isinstance(options, SegmentationOptions) and fresh and out == tmp_path
+    assert (options.data, options.sizes, options.start_from) == ([Path("a"), Path("b")], [64, 96], Path("w"))
+    assert options.threads == 2
+    assert [from_scratch(["model=x", *one]) for one in (["from=w"], ["suite=s"], ["suite=s", "from=scratch"])] == [
+        True,
+        False,
+        True,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [
+        (["phantoms=3"], "a network (pranet, attnmel"),
+        (["model=pranett", "phantoms=3"], "did you mean: pranet"),
+        (["model=pranet", "phantom=3"], "did you mean: phantoms"),
+        (["model=pranet", "size=100"], "multiple of 32"),
+        (["model=pranet", "recipe.average=0.9"], "its own keys change this training"),
+        (["model=attnmel", "auxiliary=1"], "allowed: KEY=VALUE"),
+    ],
+)
+def test_what_is_typed_wrongly_is_told(tokens: list[str], expected: str) -> None:
+    with pytest.raises(UserMistakes) as caught:
+        parse_scratch(tokens)
+    assert expected in str(caught.value)
 
 
 def test_every_option_of_a_training_can_be_typed() -> None:

@@ -5,24 +5,44 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias
 
 import typer
 from pydantic import BaseModel
 from rich.console import Console
 
+from medtest.cli.help_groups import GroupedCommands
+from medtest.cli.train_reporter import TrainingReporter
+from medtest.cli.train_tokens import checked, from_scratch, parse_scratch, train_anew
 from medtest.training.classification.options import ClassificationOptions
-from medtest.training.options import SegmentationOptions
+from medtest.training.options import SegmentationOptions, TrainingOptions
 
-if TYPE_CHECKING:
-    from medtest.training.classification.job import ClassifierStep
-    from medtest.training.segmentation import SegmentationStep
-
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+DEFAULT = "network"
+SHARED = set(TrainingOptions.model_fields) - {"network"}
 
 
+class TrainCommands(GroupedCommands):
+    """Takes ``medtest train model=NAME …`` for ``medtest train network model=NAME …``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the command's name before words that begin without one."""
+        named = bool(args) and args[0] in self.commands
+        if not named and any("=" in word and not word.startswith("-") for word in args):
+            args = [DEFAULT, *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(cls=TrainCommands, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+Tokens = Annotated[
+    list[str],
+    typer.Argument(help="model=NAME suite=NAME data=TRAINING [test=FOLDER] [from=CHECKPOINT] [recipe=NAME] …"),
+]
+ConfigDirs = Annotated[list[Path] | None, typer.Option("--config-dir", help="A folder like conf/ of your own.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="Threads of torch in training.")]
+Out = Annotated[Path, typer.Option(help="Folder of this training: cases, state, weights, history.")]
+Resume = Annotated[bool, typer.Option(help="Go on where an interrupted training of this folder stopped.")]
 Command: TypeAlias = Callable[..., None]
-Model = TypeVar("Model", bound=BaseModel)
 
 
 def with_options(options: type[BaseModel]) -> Callable[[Command], Command]:
@@ -35,9 +55,10 @@ def with_options(options: type[BaseModel]) -> Callable[[Command], Command]:
     """
 
     def decorate(command: Command) -> Command:
-        own = inspect.signature(command, eval_str=True).parameters.values()
-        parameters = [one for one in own if not str(one).startswith("**")]
-        for name, field in options.model_fields.items():
+        own = inspect.signature(command, eval_str=True).parameters
+        parameters = [one for name, one in own.items() if name != "given"]
+        fields = sorted(options.model_fields.items(), key=lambda field: field[0] in SHARED)
+        for name, field in fields:
             default = ... if field.is_required() else field.get_default(call_default_factory=True)
             option = typer.Option(default, help=field.description)
             keyword = inspect.Parameter.KEYWORD_ONLY
@@ -48,96 +69,82 @@ def with_options(options: type[BaseModel]) -> Callable[[Command], Command]:
     return decorate
 
 
-def checked(kind: type[Model], given: dict[str, Any]) -> Model:
-    """Return the options that were typed.
+@app.command(DEFAULT)
+def network(
+    tokens: Annotated[
+        list[str],
+        typer.Argument(help="model=NAME, then suite=NAME data=TRAINING to train further, else phantoms=N, data=DIR …"),
+    ],
+    config_dir: ConfigDirs = None,
+    threads: Threads = None,
+) -> None:
+    """Train a network: medtest train model=NAME KEY=VALUE … (this word may be left out).
 
-    Raises:
-        UserMistakes: A value is out of bounds.
+    With suite= it is trained further, as under "further". Without, or with from=scratch, the compact network of that
+    name is trained from drawn weights, or from those of from=PATH: on data=FOLDER of images and masks, on phantoms=N,
+    or on the seeds of a suite of labels (suite=NAME data=FOLDER from=scratch). Further keys: out=FOLDER, fresh=true,
+    steps=, batch=, seed=, device=, mlflow=false; recipe=NAME and recipe.KEY=VALUE of classifiers; rate=, warmup=,
+    size=, sizes=[192,224] and others of segmentation networks. A wrong key lists them all.
     """
-    from pydantic import ValidationError
+    if not from_scratch(tokens):
+        further(tokens, config_dir, threads)
+        return
+    options, out, fresh = parse_scratch(tokens, threads=threads)
+    _train(options, out, resume=not fresh)
 
-    from medtest.errors import Mistake, UserMistakes
 
-    try:
-        return kind.model_validate(given)
-    except ValidationError as error:
-        raise UserMistakes(
-            Mistake(
-                where="command line",
-                key="--" + ".".join(str(step) for step in one["loc"]).replace("_", "-"),
-                found=repr(one["input"]),
-                allowed=one["msg"],
-            )
-            for one in error.errors()
-        ) from error
+@app.command("further")
+def further(tokens: Tokens, config_dir: ConfigDirs = None, threads: Threads = None) -> None:
+    """Train a network further on its images and as many perturbed ones, then test it before and after.
+
+    data= is the folder of training images and masks (or one that holds train/ and test/); test= is what the suite
+    tests on. Further keys: from=compact or weights, recipe=compact, pranet, sanet, tganet, ssformer or a YAML file,
+    recipe.KEY=VALUE, steps=, epochs=, batch=, rate=, precision=, held_out=, out=FOLDER, store=FOLDER (store=none keeps
+    no follow-ups), compare=false, and anything a run of the suite takes.
+    """
+    from medtest.cli.further import train_further_of
+    from medtest.cli.further_tokens import parse
+
+    console = Console(highlight=False)
+    code = train_further_of(parse(tokens), config_dirs=config_dir or [], threads=threads, console=console)
+    raise typer.Exit(int(code))
+
+
+@app.command("table")
+def table(
+    folder: Annotated[Path, typer.Argument(help="Folder of a further training (out=), or any folder above some.")],
+) -> None:
+    """Make the before/after tables and pages again from records, without training or testing."""
+    from medtest.cli.further_compare import remake_tables
+
+    remake_tables(folder, console=Console(highlight=False))
 
 
 @app.command("segmentation")
 @with_options(SegmentationOptions)
-def segmentation(
-    *,
-    out: Annotated[Path, typer.Option(help="Folder of this training: state, weights, history.")],
-    resume: Annotated[bool, typer.Option(help="Go on where an interrupted training of this folder stopped.")] = True,
-    **given: Any,
-) -> None:
-    """Train a compact segmentation network on folders of images and masks, on phantoms, or on both."""
-    from medtest.training.segmentation import train_segmentation
-
-    options = checked(SegmentationOptions, given)
-    console = Console(highlight=False)
-    result = train_segmentation(options, out, resume=resume, progress=_Reporter(console))
-    console.print(f"best mean Dice in validation {result.best_score:.3f} at step {result.best_step}: {result.weights}")
+def segmentation(*, out: Out, resume: Resume = True, **given: Any) -> None:
+    """The older form of medtest train model=…: a compact segmentation network from drawn weights."""
+    _older("segmentation", checked(SegmentationOptions, given, dashes=True), out, resume=resume)
 
 
 @app.command("classification")
 @with_options(ClassificationOptions)
-def classification(
-    *,
-    out: Annotated[Path, typer.Option(help="Folder of this training: cases, state, weights, history.")],
-    resume: Annotated[bool, typer.Option(help="Go on where an interrupted training of this folder stopped.")] = True,
-    **given: Any,
-) -> None:
-    """Train a classifier on phantoms or on the seeds of a suite."""
-    from medtest.training.classification.train import train_classification
+def classification(*, out: Out, resume: Resume = True, **given: Any) -> None:
+    """The older form of medtest train model=…: a classifier from drawn weights."""
+    _older("classification", checked(ClassificationOptions, given, dashes=True), out, resume=resume)
 
+
+def _older(name: str, options: TrainingOptions, out: Path, *, resume: bool) -> None:
+    text = f"medtest train {name} is an older name of medtest train model={options.network} …; it keeps working."
+    Console(stderr=True, highlight=False).print(text, markup=False, soft_wrap=True)
+    _train(options, out, resume=resume)
+
+
+def _train(options: TrainingOptions, out: Path, *, resume: bool) -> None:
     console = Console(highlight=False)
-    options = checked(ClassificationOptions, given)
-    result = train_classification(options, out, resume=resume, progress=_Told(console))
-    console.print(
-        f"best score in validation {result.best_score:.3f} at step {result.best_step}: {result.weights}",
-        markup=False,
-        soft_wrap=True,
-    )
-
-
-class _Told:
-    """Prints a line per validation of a classifier, and a short one now and then in a terminal."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-
-    def __call__(self, point: ClassifierStep) -> None:
-        head = f"step {point.step}/{point.steps}  loss {point.loss:.3f}"
-        if point.validation:
-            scores = ", ".join(f"{name} {score:.3f}" for name, score in point.validation.items())
-            self._console.print(f"{head}  held out: {scores}  best {point.best:.3f}", soft_wrap=True)
-        elif point.step % 20 == 0 and self._console.is_terminal:
-            self._console.print(head)
-
-
-class _Reporter:
-    """Prints a line per validation, and a short one now and then in a terminal."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-
-    def __call__(self, point: SegmentationStep) -> None:
-        if point.validation:
-            scores = ", ".join(f"{kind} {score:.3f}" for kind, score in point.validation.items())
-            head = f"step {point.step}/{point.steps}  loss {point.loss:.3f}"
-            self._console.print(f"{head}  validation Dice {scores}  best {point.best:.3f}")
-        elif point.step % 20 == 0 and self._console.is_terminal:
-            self._console.print(f"step {point.step}/{point.steps}  loss {point.loss:.3f}  rate {point.rate:.2e}")
+    trained = train_anew(options, out, resume=resume, progress=TrainingReporter(console, options.reported))
+    best = f"best {options.scored} in validation {trained.best_score:.3f} at step {trained.best_step}"
+    console.print(f"{best}: {trained.weights}", markup=False, soft_wrap=True)
 
 
 @app.command("evaluate")

@@ -1,0 +1,152 @@
+"""What the further training of a segmentation network gives to the trainer: batches, the recipe's loss, evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from medtest.systems.segmentation.networks.answers import answer_of
+from medtest.systems.segmentation.networks.inputs import INPUTS
+from medtest.training.data import Pairs
+from medtest.training.further.batches import RawBatch, RecipeBatches
+from medtest.training.further.losses import answers_of, recipe_loss
+from medtest.training.further.material import TrainingMaterial
+from medtest.training.further.networks import Start
+from medtest.training.further.recipe import SegmentationRecipe
+from medtest.training.precision import autocast
+from medtest.training.scores import dice_of
+from medtest.training.trainer import Evaluation, Training, Writer
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+def further_training(
+    start: Start, material: TrainingMaterial, recipe: SegmentationRecipe, *, device: str, write: Writer
+) -> Training:
+    """Return what is trained, for the trainer.
+
+    Args:
+        start: The network; its weights are changed.
+        material: The data.
+        recipe: The recipe.
+        device: "cpu" or "cuda:N".
+        write: Writes the weights that are kept.
+    """
+    size = recipe.size or start.size
+    batches = RecipeBatches(material.originals, material.perturbed, recipe, size=size)
+    return Training(
+        network=start.network,
+        recipe=recipe,
+        validation=recipe.validation,
+        batches=batches,
+        loss=PairLoss(start, recipe, device),
+        evaluate=evaluation(start, material.held_out, recipe, device),
+        may_keep=clean_floor(recipe.validation.clean_floor),
+        write=write,
+        steps=recipe.steps_of(batches.steps_per_epoch),
+        steps_per_epoch=batches.steps_per_epoch,
+        seed=recipe.seed,
+        device=device,
+        identity={
+            "recipe": recipe.model_dump(mode="json", exclude={"notes", "summary", "source"}),
+            "start": start.sha256,
+            "network": start.name,
+            "data": material.digest,
+            "size": size,
+        },
+        from_start=True,
+        ramp=False,
+    )
+
+
+class PairLoss:
+    """The recipe's loss of what a network answers.
+
+    Args:
+        start: Its family, and the word vectors that it may want.
+        recipe: The recipe.
+        device: "cpu" or "cuda:N".
+    """
+
+    def __init__(self, start: Start, recipe: SegmentationRecipe, device: str) -> None:
+        self._family = start.family
+        self._labels = None if start.labels is None else start.labels.to(device)
+        self._kind = INPUTS[start.family]
+        self._recipe = recipe
+        self._device = device
+
+    def __call__(self, network: nn.Module, batch: RawBatch) -> tuple[Tensor, Mapping[str, Tensor]]:
+        """Return the loss of a batch."""
+        images, truth = self._tensors(batch)
+        with autocast(self._recipe.precision, self._device):
+            outputs = self.outputs(network, images)
+        return self.compare(outputs, truth), {}
+
+    def outputs(self, network: nn.Module, images: Tensor) -> Any:
+        """Return what a network gives for images, which are brought to its device."""
+        images = images.to(self._device, memory_format=torch.channels_last)
+        return network(images) if self._labels is None else network(images, self._labels.expand(len(images), -1, -1))
+
+    def compare(self, outputs: Any, truth: Tensor) -> Tensor:
+        """Return the loss of outputs."""
+        answers, how = answers_of(self._family, outputs), self._recipe
+        return recipe_loss(answers, truth.to(self._device), how.loss, how.quirks, family=self._family)
+
+    def _tensors(self, batch: RawBatch) -> tuple[Tensor, Tensor]:
+        """Normalise a batch and show it at its side."""
+        images = torch.from_numpy(self._kind.tensor(batch.images))
+        truth = torch.from_numpy(batch.masks.astype(np.float32) / 255)[:, None]
+        if batch.side != images.shape[2]:
+            scales, side = self._recipe.scales, (batch.side, batch.side)
+            images = functional.interpolate(images, size=side, mode="bilinear", align_corners=scales.corners)
+            if scales.mask == "nearest":
+                truth = functional.interpolate(truth, size=side, mode="nearest")
+            else:
+                truth = functional.interpolate(truth, size=side, mode="bilinear", align_corners=scales.corners)
+        if not self._recipe.quirks.soft_masks:
+            truth = (truth > 0.5).float()
+        return images, truth
+
+
+def evaluation(
+    start: Start, held_out: Mapping[str, Pairs], recipe: SegmentationRecipe, device: str
+) -> Callable[[nn.Module], Evaluation]:
+    """Return what evaluates a network: Dice and loss on held-out pairs of each kind (``clean``, ``perturbed``)."""
+    loss = PairLoss(start, recipe, device)
+
+    def evaluate(network: nn.Module) -> Evaluation:
+        def forward(images: Tensor, truth: Tensor) -> tuple[Tensor, Tensor]:
+            outputs = loss.outputs(network, images)
+            size = (int(truth.shape[2]), int(truth.shape[3]))
+            return answer_of(start.family, outputs, size).float(), loss.compare(outputs, truth)
+
+        facts: dict[str, float] = {}
+        for kind, pairs in held_out.items():
+            scores, facts[f"loss_{kind}"] = dice_of(
+                forward,
+                pairs,
+                kind=INPUTS[start.family],
+                threshold=start.threshold,
+                batch=max(2, min(8, recipe.batch)),
+            )
+            facts[f"dice_{kind}"] = float(scores.mean())
+        for name, part in (("score", "dice_"), ("loss", "loss_")):
+            facts[name] = float(np.mean([facts[part + kind] for kind in held_out])) if held_out else 0.0
+        return Evaluation(score=facts["score"], loss=facts["loss"], facts=facts)
+
+    return evaluate
+
+
+def clean_floor(floor: float | None) -> Callable[[Mapping[str, float], Mapping[str, float]], bool]:
+    """Return whether weights may be kept: their clean Dice is at most ``floor`` below that of the start."""
+
+    def may_keep(found: Mapping[str, float], first: Mapping[str, float]) -> bool:
+        return floor is None or found.get("dice_clean", 0.0) >= first.get("dice_clean", 0.0) - floor
+
+    return may_keep

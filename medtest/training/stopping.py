@@ -1,0 +1,25 @@
+"""Ctrl-C and SIGTERM during a training."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def stopping() -> Iterator[threading.Event]:
+    """Turn Ctrl-C and SIGTERM into a flag that is looked at between steps; only in the main thread."""
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+    before = {kind: signal.getsignal(kind) for kind in (signal.SIGINT, signal.SIGTERM)}
+    for kind in before:
+        signal.signal(kind, lambda *_: asked.set())
+    try:
+        yield asked
+    finally:
+        for kind, handler in before.items():
+            signal.signal(kind, handler)
