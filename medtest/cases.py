@@ -247,10 +247,6 @@ class AnswerOutput(Output):
     kind: str = field(default="answer", init=False)
 
 
-SERIES_KINDS: frozenset[str] = frozenset({"image", "region"})
-"""Kinds of answers of series: images of any dtype, range and dimension, neither resized nor otherwise prepared."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
     """What a relation does to the expected answer. Data, read by the oracle.

@@ -16,7 +16,7 @@ from PIL import ImageDraw, ImageFont
 from medtest.cases import Image, Mask, PreparedSeed
 from medtest.runner.folder import writing
 from medtest.runner.parts import SystemAnswer
-from medtest.tasks.base import View, task_of
+from medtest.tasks.base import FlatView, task_of
 
 Picture: TypeAlias = NDArray[np.uint8]
 
@@ -88,7 +88,7 @@ def save_montage(picture: Picture, file: Path) -> None:
         PillowImage.fromarray(picture).save(opened, format="PNG")
 
 
-def _panel(shown: View | None, truth: Mask | None) -> Picture:
+def _panel(shown: FlatView | None, truth: Mask | None) -> Picture:
     if shown is None:
         return np.full((PANEL, PANEL, 3), _FAINT, np.uint8)
     height, width = shown.image.shape[:2]

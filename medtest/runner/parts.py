@@ -33,7 +33,7 @@ from medtest.seeds.base import SeedSource
 from medtest.suite.model import KeptFollowUps, Suite
 from medtest.suite.plan import Plan, Unit
 from medtest.systems.base import Missing, RawAnswer, System
-from medtest.tasks.base import Shown, Task, task_of
+from medtest.tasks.base import SystemInput, Task, task_of
 
 _MOST_REASON = 1000
 """Characters of an exception that are kept; records cut them shorter, without paths."""
@@ -221,7 +221,7 @@ def _checked(system: System, answer: RawAnswer, case: MadeCase, elapsed_ms: floa
 def _output(system: System, answer: RawAnswer, case: MadeCase) -> Output:
     if case.follow is None:
         raise BadOutput("answered a case that has no image")
-    shown = Shown(image=case.follow.image, spec=case.spec, classes=case.classes)
+    shown = SystemInput(image=case.follow.image, spec=case.spec, classes=case.classes)
     return case.task.check(answer, shown, system)
 
 

@@ -21,7 +21,7 @@ from medtest.runner.parts import MadeCase, Parts, SystemAnswer, answers, describ
 from medtest.runner.volume_cases import draw_volume, is_volume, shown_systems
 from medtest.systems.asking import draws_calls
 from medtest.systems.base import System
-from medtest.tasks.base import Answer, Case, Panel, task_of
+from medtest.tasks.base import Case, CaseAnswer, Panel, task_of
 
 Picture: TypeAlias = NDArray[np.uint8]
 
@@ -133,8 +133,8 @@ def draw_strip(
             seed=seed,
             image=None if case.follow is None else case.follow.image,
             reason=case.reason,
-            before=Answer(output=before.output, reason=before.reason),
-            after=Answer(output=after.output, reason=after.reason),
+            before=CaseAnswer(output=before.output, reason=before.reason),
+            after=CaseAnswer(output=after.output, reason=after.reason),
             words=words,
         )
     )

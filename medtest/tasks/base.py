@@ -28,7 +28,7 @@ PICTURE = "picture"
 """What relations take unless they say otherwise: any task whose seeds are pictures, volumes or films."""
 
 
-class Answers(Protocol):
+class AskedSystem(Protocol):
     """What a task needs of a system that it asks."""
 
     @property
@@ -47,7 +47,7 @@ class Answers(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class SystemInput:
     """What a system was shown.
 
     Attributes:
@@ -62,7 +62,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class FlatView:
     """A picture as a person looks at it.
 
     Attributes:
@@ -96,7 +96,7 @@ class Panel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class CaseAnswer:
     """A system's answer, or why there is none."""
 
     output: Output | None = None
@@ -119,8 +119,8 @@ class Case:
     seed: PreparedSeed
     image: Image | None
     reason: str = ""
-    before: Answer
-    after: Answer
+    before: CaseAnswer
+    after: CaseAnswer
     words: Sequence[tuple[str, str]] = ()
 
 
@@ -139,7 +139,7 @@ class Panels:
     truth: bool = False
 
 
-class Records(Protocol):
+class RunRecords(Protocol):
     """The records of one system, as tables read them."""
 
     @property
@@ -229,7 +229,7 @@ class Task(Part, ABC):
         return {}
 
     def ask(
-        self, system: Answers, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
+        self, system: AskedSystem, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
     ) -> Sequence[Any]:
         """Have a system answer one batch.
 
@@ -245,7 +245,7 @@ class Task(Part, ABC):
         return given
 
     @abstractmethod
-    def check(self, raw: Any, shown: Shown, system: Answers) -> Output:
+    def check(self, raw: Any, shown: SystemInput, system: AskedSystem) -> Output:
         """Return a system's raw answer as this task's output: the border where answers come in.
 
         Args:
@@ -263,7 +263,7 @@ class Task(Part, ABC):
 
     # --- what people look at -----------------------------------------------------------------------------------------
 
-    def view(self, seed: PreparedSeed, image: Image, region: NDArray[np.bool_] | None = None) -> View:
+    def view(self, seed: PreparedSeed, image: Image, region: NDArray[np.bool_] | None = None) -> FlatView:
         """Return what an image of a seed looks like.
 
         Args:
@@ -271,13 +271,13 @@ class Task(Part, ABC):
             image: The source, a follow-up or an answer, of the seed's shape.
             region: A region of its spatial shape.
         """
-        return View(image=image, region=region)
+        return FlatView(image=image, region=region)
 
     def region(self, output: Output) -> NDArray[np.bool_] | None:
         """Return the pixels or voxels that an answer marks; None where it marks none."""
         return None
 
-    def answer_view(self, seed: PreparedSeed, image: Image, output: Output) -> View:
+    def answer_view(self, seed: PreparedSeed, image: Image, output: Output) -> FlatView:
         """Return what an answer looks like on the image that was asked about."""
         return self.view(seed, image, self.region(output))
 
@@ -285,7 +285,7 @@ class Task(Part, ABC):
         """Return what stands below a picture with a seed's expected answer."""
         return f"expected {self.name}"
 
-    def answer_words(self, answer: Answer) -> str:
+    def answer_words(self, answer: CaseAnswer) -> str:
         """Return an answer in a line, "" where a picture shows it; without one, why there is none."""
         return "" if answer.output is not None else answer.reason or "not asked"
 
@@ -311,7 +311,7 @@ class Task(Part, ABC):
 
     # --- what is made of records -------------------------------------------------------------------------------------
 
-    def tables(self, records: Records) -> Mapping[str, pd.DataFrame]:
+    def tables(self, records: RunRecords) -> Mapping[str, pd.DataFrame]:
         """Return the task's own tables by file name (``boxes.csv``), beside those that every task has.
 
         They are pure functions of the records: no system is asked and no image is read.

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.cases import Image, PreparedSeed
-from medtest.tasks.base import Case, Panel, Panels, Task, View
+from medtest.tasks.base import Case, FlatView, Panel, Panels, Task
 from medtest.tasks.views import view
 
 
@@ -18,7 +18,7 @@ class SeriesTask(Task):
     series: ClassVar[bool] = True
     folder: ClassVar[str] = "results"
 
-    def view(self, seed: PreparedSeed, image: Image, region: NDArray[np.bool_] | None = None) -> View:
+    def view(self, seed: PreparedSeed, image: Image, region: NDArray[np.bool_] | None = None) -> FlatView:
         """Return an image as it looks: its range is black to white, of volumes and films one slice."""
         return view(seed, image, region)
 

@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.cases import Image, ImageSpec, PreparedSeed
-from medtest.tasks.base import View
+from medtest.tasks.base import FlatView
 
 _WHITE = 255.0
 
 
-def view(seed: PreparedSeed, image: Image, region: NDArray[np.bool_] | None = None) -> View:
+def view(seed: PreparedSeed, image: Image, region: NDArray[np.bool_] | None = None) -> FlatView:
     """Return what an image of a seed looks like: its range is 0 to 255, of volumes and films one slice.
 
     Args:
@@ -20,7 +20,7 @@ def view(seed: PreparedSeed, image: Image, region: NDArray[np.bool_] | None = No
         region: A region of its spatial shape.
     """
     place = telling_slice(seed)
-    return View(
+    return FlatView(
         image=as_picture(image if place is None else image[place], seed.spec),
         region=None if region is None else (region if place is None else region[place]),
     )

@@ -17,7 +17,7 @@ from medtest.plugins import PartInfo, parts
 from medtest.relations.base import Relation
 from medtest.seeds.base import SeedSource
 from medtest.systems.base import System
-from medtest.tasks.base import PICTURE, Answer, Case, Shown, Task, task_of
+from medtest.tasks.base import PICTURE, Case, CaseAnswer, SystemInput, Task, task_of
 
 
 def test_every_bundled_task_is_found_by_the_name_that_its_class_states() -> None:
@@ -57,7 +57,7 @@ class Dots(Task):
     name = "dot"
     output = Dot
 
-    def check(self, raw: object, shown: Shown, system: object) -> Dot:
+    def check(self, raw: object, shown: SystemInput, system: object) -> Dot:
         if raw != "dot":
             raise BadOutput("gave no dot")
         return Dot()
@@ -68,7 +68,9 @@ def test_a_task_that_says_the_least_is_drawn_and_takes_what_relations_take() -> 
     ref, image = SeedRef(dataset="d", seed_id="s"), np.zeros((4, 4, 3), np.uint8)
     task = Dots()
     seed = PreparedSeed(ref=ref, image=image, mask=None, original_mask=None, frame=frame, grey=grey, kind="dot")
-    case = Case(seed=seed, image=None, reason="no room", before=Answer(output=Dot()), after=Answer(reason="broke"))
+    case = Case(
+        seed=seed, image=None, reason="no room", before=CaseAnswer(output=Dot()), after=CaseAnswer(reason="broke")
+    )
     shown = task.panels(case)
     assert [(panel.name, panel.words) for panel in shown.panels] == [("source", ""), ("follow-up\nbroke", "no room")]
     assert (shown.outlines, task.noun, task.tables(None), task.sections({})) == (False, "a dot", {}, ())
@@ -78,12 +80,12 @@ def test_a_task_that_says_the_least_is_drawn_and_takes_what_relations_take() -> 
 def test_what_an_answer_marks_is_the_task_s_to_say() -> None:
     mask = np.eye(4, dtype=np.bool_)
     image = np.zeros((4, 4, 3), np.uint8)
-    shown = Shown(image=image)
+    shown = SystemInput(image=image)
     system = None  # asked for nothing here
     found = task_of("mask").check(mask, shown, system)  # type: ignore[arg-type]
     assert isinstance(found, MaskOutput)
     np.testing.assert_array_equal(task_of("mask").region(found), mask)
-    volume = Shown(image=np.zeros((2, 4, 4), np.float32), spec=ImageSpec(dtype="float32", axes="zyx"))
+    volume = SystemInput(image=np.zeros((2, 4, 4), np.float32), spec=ImageSpec(dtype="float32", axes="zyx"))
     region = task_of("region").check(np.ones((2, 4, 4)), volume, system)  # type: ignore[arg-type]
     assert isinstance(region, RegionOutput) and region.region.all()
     with pytest.raises(BadOutput, match="no classes"):

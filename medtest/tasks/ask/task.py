@@ -9,10 +9,10 @@ from medtest.cases import AnswerOutput, Output, PreparedSeed
 from medtest.errors import BadOutput
 from medtest.preparation.factors import picture_factors
 from medtest.tasks.ask.words import COLUMNS, Words, words_of
-from medtest.tasks.base import Answers, Case, Panel, Panels, Shown, Task
+from medtest.tasks.base import AskedSystem, Case, Panel, Panels, SystemInput, Task
 
 
-class Ask(Task):
+class AskTask(Task):
     """Systems draw questions from a stream and yield answers, see :mod:`medtest.systems.asking`."""
 
     name: ClassVar[str] = "answer"
@@ -32,7 +32,7 @@ class Ask(Task):
         """Return those of a classifier's picture; the lesion is what must not be covered."""
         return picture_factors(seed)
 
-    def check(self, raw: Any, shown: Shown, system: Answers) -> AnswerOutput:
+    def check(self, raw: Any, shown: SystemInput, system: AskedSystem) -> AnswerOutput:
         """Return an answer that a system yielded.
 
         Raises:

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from medtest.cases import Classes, LabelOutput, Output, PreparedSeed
 from medtest.errors import BadOutput
 from medtest.preparation.factors import picture_factors
-from medtest.tasks.base import Answer, Answers, Case, Panel, Panels, Shown, Task
+from medtest.tasks.base import AskedSystem, Case, CaseAnswer, Panel, Panels, SystemInput, Task
 from medtest.tasks.classify.border import check_label, classes_misfit
 from medtest.tasks.classify.words import expected_words, label_words
 
 
-class Classify(Task):
+class ClassifyTask(Task):
     """Systems answer with scores or labels, see :mod:`medtest.tasks.classify.border`."""
 
     name: ClassVar[str] = "label"
@@ -30,7 +30,7 @@ class Classify(Task):
         """Return light, sharpness, how much stands out, lesion size where it is known, visible area."""
         return picture_factors(seed)
 
-    def check(self, raw: Any, shown: Shown, system: Answers) -> LabelOutput:
+    def check(self, raw: Any, shown: SystemInput, system: AskedSystem) -> LabelOutput:
         """Return the answer in the seeds' classes.
 
         Raises:
@@ -54,7 +54,7 @@ class Classify(Task):
         """Return the expected labels."""
         return expected_words(seed)
 
-    def answer_words(self, answer: Answer) -> str:
+    def answer_words(self, answer: CaseAnswer) -> str:
         """Return the labels with their probabilities."""
         return label_words(answer)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from medtest.cases import LabelOutput, PreparedSeed
-from medtest.tasks.base import Answer
+from medtest.tasks.base import CaseAnswer
 
 MOST = 3
 """At most this many of several labels are written out."""
 
 
-def label_words(answer: Answer) -> str:
+def label_words(answer: CaseAnswer) -> str:
     """Return the labels of an answer with their probabilities, or why there is none."""
     output = answer.output
     if not isinstance(output, LabelOutput):

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.cases import Image, Mask, Output, RegionOutput, Seed
-from medtest.tasks.base import Answers, Shown
+from medtest.tasks.base import AskedSystem, SystemInput
 from medtest.tasks.series import SeriesTask
 from medtest.tasks.series_border import check_region
 
 
-class Region(SeriesTask):
+class RegionTask(SeriesTask):
     """Systems answer with a region of the image's spatial shape, see :mod:`medtest.tasks.series_border`."""
 
     name: ClassVar[str] = "region"
@@ -33,7 +33,7 @@ class Region(SeriesTask):
             raise ValueError(f"the expected region is {known.dtype} {known.shape}; the image {shape}")
         return known, None
 
-    def check(self, raw: Any, shown: Shown, system: Answers) -> RegionOutput:
+    def check(self, raw: Any, shown: SystemInput, system: AskedSystem) -> RegionOutput:
         """Return the answer as a region.
 
         Raises:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from medtest.cases import Image, ImageOutput, Mask, Output, PreparedSeed, Seed
-from medtest.tasks.base import Answers, Shown, View
+from medtest.tasks.base import AskedSystem, FlatView, SystemInput
 from medtest.tasks.series import SeriesTask
 from medtest.tasks.series_border import check_image
 
 
-class Restore(SeriesTask):
+class RestoreTask(SeriesTask):
     """Systems answer with an image of the input's shape, see :mod:`medtest.tasks.series_border`."""
 
     name: ClassVar[str] = "image"
@@ -28,7 +28,7 @@ class Restore(SeriesTask):
             raise ValueError(f"the clean image is {clean.dtype} {clean.shape}; the image {image.shape}")
         return None, image if clean is None else clean
 
-    def check(self, raw: Any, shown: Shown, system: Answers) -> ImageOutput:
+    def check(self, raw: Any, shown: SystemInput, system: AskedSystem) -> ImageOutput:
         """Return the answer as an image.
 
         Raises:
@@ -36,6 +36,6 @@ class Restore(SeriesTask):
         """
         return check_image(raw, shown.image)
 
-    def answer_view(self, seed: PreparedSeed, image: Image, output: Output) -> View:
+    def answer_view(self, seed: PreparedSeed, image: Image, output: Output) -> FlatView:
         """Return the processed image itself."""
         return self.view(seed, output.image if isinstance(output, ImageOutput) else image)

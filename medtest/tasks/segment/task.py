@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from medtest.cases import Image, Mask, MaskOutput, Output, PreparedSeed
 from medtest.preparation.factors import lesion_factors
 from medtest.systems.border import check_mask
-from medtest.tasks.base import Answer, Answers, Case, Panel, Panels, Shown, Task
+from medtest.tasks.base import AskedSystem, Case, CaseAnswer, Panel, Panels, SystemInput, Task
 
 
-class Segment(Task):
+class SegmentTask(Task):
     """Systems answer with a map of the picture, see :mod:`medtest.systems.border`."""
 
     name: ClassVar[str] = "mask"
@@ -26,7 +26,7 @@ class Segment(Task):
         """Return size, number and place of lesions, light, visible area."""
         return lesion_factors(seed)
 
-    def check(self, raw: Any, shown: Shown, system: Answers) -> MaskOutput:
+    def check(self, raw: Any, shown: SystemInput, system: AskedSystem) -> MaskOutput:
         """Return the answer as a mask of the prepared picture.
 
         Raises:
@@ -48,7 +48,7 @@ class Segment(Task):
         found.append(self._answered("answer to the follow-up", case.image, case.after, seed.mask))
         return Panels(panels=found, truth=seed.mask is not None)
 
-    def _answered(self, name: str, image: Image | None, answer: Answer, truth: Mask | None) -> Panel:
+    def _answered(self, name: str, image: Image | None, answer: CaseAnswer, truth: Mask | None) -> Panel:
         if answer.output is None:
             words = answer.reason or "not asked"
             return Panel(name=name, image=None if image is None else image // 3, words=words, truth=truth)
