@@ -20,18 +20,18 @@ first cases of both, images exchanged whole. ``p_holm`` is corrected over all ce
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.results.answers.answer_cells import in_order
+from medtest.results.answers.answer_cells import Questions
 from medtest.results.answers.answer_rows import SOURCE, UNCHANGED
-from medtest.results.cube.axes import ALL, OVERALL
+from medtest.results.cube.axes import ALL, OVERALL, Floats
 from medtest.results.cube.intervals import FEW_CLUSTERS, joined, percentile_ends, wilson_of_rate
 from medtest.results.cube.paired import clustered, holm
+from medtest.results.cube.rates import BOOTSTRAP
 from medtest.results.cube.resampling import Resampler
 from medtest.vqa.questions import by_name
 
@@ -86,8 +86,6 @@ DIRECTION_COLUMNS = (
     "p_holm",
 )
 
-Floats = NDArray[np.float64]
-
 
 def flip_table(frame: pd.DataFrame) -> pd.DataFrame:
     """Return flips of every question × relation with their pools, with exactly :data:`COLUMNS`.
@@ -105,158 +103,115 @@ def flip_table(frame: pd.DataFrame) -> pd.DataFrame:
 
     if not (frame["relation"] != SOURCE).any():
         return pd.DataFrame(columns=list(COLUMNS))
-    grid = QuestionGrid.of(frame)
-    resampler = Resampler(grid.images, "vqa flips")
-    relations = [name for name in grid.relations if name not in (SOURCE, UNCHANGED)]
-    rows: list[dict[str, object]] = []
-    for item in [*grid.items, ALL]:
-        items = grid.items if item == ALL else (item,)
-        for relation in [*relations, OVERALL]:
-            under = relations if relation == OVERALL else [relation]
-            cases = grid.rows(items, under)
-            if cases.size:
-                rows.append(_cell(item, relation, grid, cases, _floor(grid, items, under), resampler))
+    flips = _Flips(frame)
+    place = flips.place
+    under = [*np.flatnonzero(place.pooled), len(place.relations)]
+    cells = [(relation, item) for item in range(len(place.items) + 1) for relation in under]
+    rows = [flips.row(*cell) for cell in cells if flips.asked[cell]]
     return _with_holm(pd.DataFrame(rows, columns=list(COLUMNS)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Floor:
-    """Rows of the images asked again that stand beside a cell or pool, with the weight of each."""
+class _Flips:
+    """Judged answers by image, relation and question; what stands behind the last of either is the pool of all.
 
-    rows: NDArray[np.int64]
-    weights: Floats
-
-
-def _floor(grid: QuestionGrid, items: Sequence[str], relations: Sequence[str]) -> _Floor:
-    """Return the floor of some questions under some relations: what a question weighs is how often it is judged there.
-
-    A relation that takes a question away would otherwise be held against that question's own unsteadiness.
-    """
-    judged = {item: float((~np.isnan(grid.flip[grid.rows((item,), relations)])).sum()) for item in items}
-    if not any(judged.values()):
-        judged = dict.fromkeys(items, 1.0)
-    rows, weights = [np.zeros(0, np.int64)], [np.zeros(0)]
-    for item, cases in judged.items():
-        again = grid.rows((item,), (UNCHANGED,))
-        known = int((~np.isnan(grid.flip[again])).sum())
-        if cases and again.size:
-            rows.append(again)
-            weights.append(np.full(again.size, cases / max(1, known)))
-    return _Floor(rows=np.concatenate(rows), weights=np.concatenate(weights))
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class QuestionGrid:
-    """Judged rows as arrays, cut into question × relation.
-
-    Attributes:
-        items: Questions in the order of tables.
-        relations: Relations in the order of the rows.
-        images: How many images there are.
-        image: Each row's image.
-        flip: float64, 1, 0 or NaN.
-        right: As in the rows, and likewise the following.
-        source_right: float64.
-        refusal: bool.
-        cells: Numbers of the rows of each pair, ordered by image, severity and repeat.
+    Args:
+        frame: Rows of one system.
     """
 
-    items: tuple[str, ...]
-    relations: tuple[str, ...]
-    images: int
-    image: NDArray[np.int64]
-    flip: Floats
-    right: Floats
-    source_right: Floats
-    refusal: NDArray[np.bool_]
-    cells: Mapping[tuple[str, str], NDArray[np.int64]]
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self.place = place = Questions.of(frame, "vqa flips")
+        self._flip = frame["flip"].to_numpy(dtype=np.float64)
+        judged = ~np.isnan(self._flip)
+        flip = np.where(judged, self._flip, 0.0)
+        self._made = place.rates(flip, judged)
+        self._sums = place.sums(flip, judged)[0]
+        self._rows = _ordered(place, frame)
+        self.asked = place.counts(np.ones(len(frame)))
+        self._refusals = place.counts(frame["state"] == "refusal")
+        again = [name == UNCHANGED for name in place.relations]
+        self._again = self._sums[:, :, again].sum(2)
 
-    @classmethod
-    def of(cls, frame: pd.DataFrame) -> QuestionGrid:
-        """Cut the rows of one system."""
-        import pandas as pd
-
-        image, images = pd.factorize(frame["image"].to_numpy(dtype=object))
-        item, items = pd.factorize(frame["item"].to_numpy(dtype=object))
-        relation, relations = pd.factorize(frame["relation"].to_numpy(dtype=object))
-        severity, repeat = (frame[name].to_numpy(dtype=np.int64) for name in ("severity", "repeat"))
-        pair = item * max(1, len(relations)) + relation
-        order = np.lexsort((repeat, severity, image, pair))
-        starts = np.flatnonzero(np.diff(pair[order], prepend=-1))
-        cells = {
-            (str(items[item[rows[0]]]), str(relations[relation[rows[0]]])): rows
-            for rows in np.split(order, starts[1:])
-            if rows.size
-        }
-        numbers = [frame[name].to_numpy(dtype=np.float64) for name in ("flip", "right", "source_right")]
-        return cls(
-            items=tuple(in_order(items)),
-            relations=tuple(str(name) for name in relations),
-            images=len(images),
-            image=image.astype(np.int64),
-            flip=numbers[0],
-            right=numbers[1],
-            source_right=numbers[2],
-            refusal=(frame["state"] == "refusal").to_numpy(dtype=bool),
-            cells=cells,
+    def row(self, relation: int, item: int) -> dict[str, object]:
+        """Return the row of a relation and a question, or of a pool of either."""
+        place, at = self.place, (0, relation, item)
+        resampler = place.resamplers[0]
+        relations = np.flatnonzero(place.pooled) if relation == len(place.relations) else [relation]
+        items = range(len(place.items)) if item == len(place.items) else [item]
+        pool = relation == len(place.relations) or item == len(place.items)
+        found = self._sums[:, :, relations][..., items]
+        floor, counted = self._floor(found.sum((0, 2))[1], items, pool=pool)
+        found = found.sum((2, 3))
+        n, n0 = self._made.clusters[at], float((floor[:, 1] > 0).sum())
+        rate, rate0 = float(self._made.rate[at]), _rate(floor.sum(0))
+        resampled = [self._made.method[at] == BOOTSTRAP, pool and not _few(floor)]
+        ends = float(self._made.low[at]), float(self._made.high[at])
+        ends0 = percentile_ends(_drawn(floor, resampler)) if resampled[1] else wilson_of_rate(rate0, n0)
+        both = all(resampled)
+        low, high = (
+            percentile_ends(_drawn(found, resampler) - _drawn(floor, resampler))
+            if both
+            else joined(rate, ends, rate0, ends0)
         )
+        method = "bootstrap" if both else "wilson and bootstrap" if any(resampled) else "newcombe"
+        name = ALL if item == len(place.items) else place.items[item]
+        known = by_name(name)
+        return {
+            "item": name,
+            "question": "" if known is None else known.text,
+            "relation": OVERALL if relation == len(place.relations) else place.relations[relation],
+            "flips": int(self._made.part[at]),
+            "cases": int(self._made.whole[at]),
+            "unchanged_flips": int(counted[0]),
+            "unchanged_cases": int(counted[1]),
+            "rate": _round(rate),
+            "rate_low": _round(ends[0]),
+            "rate_high": _round(ends[1]),
+            "unchanged_rate": _round(rate0),
+            "net": _round(rate - rate0),
+            "ci_low": _round(low),
+            "ci_high": _round(high),
+            "ci_method": method if n and n0 else "",
+            "p": self._against_unchanged(relation, item) if not pool and n and n0 else float("nan"),
+            "p_holm": float("nan"),
+            "refusals": int(self._refusals[relation, item]),
+            "not_judged": int(self.asked[relation, item] - self._made.whole[at]),
+        }
 
-    def rows(self, items: Iterable[str], relations: Iterable[str]) -> NDArray[np.int64]:
-        """Return the numbers of the rows of some questions under some relations."""
-        names = list(relations)
-        found = [self.cells[item, name] for item in items for name in names if (item, name) in self.cells]
-        return np.concatenate(found) if found else np.zeros(0, np.int64)
+    def _floor(self, judged: Floats, items: Sequence[int], *, pool: bool) -> tuple[Floats, Floats]:
+        """Return flips and cases of images asked again, images × 2, weighed in a pool; and both in all, as they are.
 
-    def per_image(self, rows: NDArray[np.int64], weights: Floats | None = None) -> Floats:
-        """Return images × 2: flips and judged cases, each row as often as its weight says (once without weights)."""
-        known = ~np.isnan(self.flip[rows])
-        judged = rows[known]
-        each = np.ones(judged.size) if weights is None else weights[known]
-        flips = np.bincount(self.image[judged], weights=each * self.flip[judged], minlength=self.images)
-        cases = np.bincount(self.image[judged], weights=each, minlength=self.images)
-        return np.stack([flips, cases], axis=1)
+        What a question weighs is how often it is judged in the pool: a relation that takes a question away would
+        otherwise be held against that question's own unsteadiness.
+        """  # noqa: RUF002
+        again = self._again[..., items]
+        cases = judged if judged.any() else np.ones(len(judged))
+        weights = cases / np.maximum(1.0, again[:, 1].sum(0)) if pool else np.ones(len(cases))
+        return (again * weights).sum(-1), again[..., cases > 0].sum((0, 2))
+
+    def _against_unchanged(self, relation: int, item: int) -> float:
+        """Return McNemar's exact p on equally many first cases of each image, with the relation and without."""
+        image, images = self.place.cluster, self.place.clusters[0]
+        again = self.place.relations.index(UNCHANGED)
+        rows = [self._rows[one * len(self.place.items) + item] for one in (relation, again)]
+        judged = [one[~np.isnan(self._flip[one])] for one in rows]
+        number = [np.bincount(image[one], minlength=images) for one in judged]
+        first = np.minimum(*number)
+        flips: list[Floats] = []
+        for one, counts in zip(judged, number, strict=True):
+            # rows are ordered by image, so that a row's place among its image's is its distance from their first
+            place = np.arange(one.size) - (np.cumsum(counts) - counts)[image[one]]
+            kept = one[place < first[image[one]]]
+            flips.append(np.bincount(image[kept], self._flip[kept], images).astype(np.float64))
+        net = (flips[0] - flips[1])[first > 0]
+        return clustered(net.astype(np.int64)) if net.size else float("nan")
 
 
-def _cell(
-    item: str,
-    relation: str,
-    grid: QuestionGrid,
-    rows: NDArray[np.int64],
-    floor: _Floor,
-    resampler: Resampler,
-) -> dict[str, object]:
-    pool = item == ALL or relation == OVERALL
-    found, again = grid.per_image(rows), grid.per_image(floor.rows, floor.weights if pool else None)
-    counted = grid.per_image(floor.rows).sum(0)
-    n, n0 = float((found[:, 1] > 0).sum()), float((again[:, 1] > 0).sum())
-    rate, rate0 = _rate(found.sum(0)), _rate(again.sum(0))
-    resampled = [pool and not _few(one) for one in (found, again)]
-    ends = _bootstrap(found, None, resampler) if resampled[0] else wilson_of_rate(rate, n)
-    ends0 = _bootstrap(again, None, resampler) if resampled[1] else wilson_of_rate(rate0, n0)
-    low, high = _bootstrap(found, again, resampler) if all(resampled) else joined(rate, ends, rate0, ends0)
-    method = "bootstrap" if all(resampled) else "wilson and bootstrap" if any(resampled) else "newcombe"
-    known = by_name(item)
-    return {
-        "item": item,
-        "question": "" if known is None else known.text,
-        "relation": relation,
-        "flips": int(found[:, 0].sum()),
-        "cases": int(found[:, 1].sum()),
-        "unchanged_flips": int(counted[0]),
-        "unchanged_cases": int(counted[1]),
-        "rate": _round(rate),
-        "rate_low": _round(ends[0]),
-        "rate_high": _round(ends[1]),
-        "unchanged_rate": _round(rate0),
-        "net": _round(rate - rate0),
-        "ci_low": _round(low),
-        "ci_high": _round(high),
-        "ci_method": method if n and n0 else "",
-        "p": _against_unchanged(grid, rows, floor.rows) if not pool and n and n0 else float("nan"),
-        "p_holm": float("nan"),
-        "refusals": int(grid.refusal[rows].sum()),
-        "not_judged": int(np.isnan(grid.flip[rows]).sum()),
-    }
+def _ordered(place: Questions, frame: pd.DataFrame) -> dict[int, NDArray[np.int64]]:
+    """Return the rows of each cell, ordered by image, severity and repeat."""
+    severity, repeat = (frame[name].to_numpy(dtype=np.int64) for name in ("severity", "repeat"))
+    order = np.lexsort((repeat, severity, place.cluster, place.cell))
+    starts = np.flatnonzero(np.diff(place.cell[order], prepend=-1))
+    return {int(place.cell[rows[0]]): rows for rows in np.split(order, starts[1:]) if rows.size}
 
 
 def _rate(sums: Floats) -> float:
@@ -273,29 +228,11 @@ def _few(found: Floats) -> bool:
     return min(flipped, steady) < FEW_CLUSTERS
 
 
-def _bootstrap(found: Floats, again: Floats | None, resampler: Resampler) -> tuple[float, float]:
-    both = found if again is None else np.concatenate([found, again], axis=1)
-    draws = resampler.sums(both.astype(np.float32)).astype(np.float64)
+def _drawn(sums: Floats, resampler: Resampler) -> Floats:
+    """Return rates of resampled images."""
+    drawn = resampler.drawn(sums)
     with np.errstate(invalid="ignore", divide="ignore"):
-        rates = draws[:, 0] / draws[:, 1]
-        if again is not None:
-            rates = rates - draws[:, 2] / draws[:, 3]
-    return percentile_ends(rates)
-
-
-def _against_unchanged(grid: QuestionGrid, rows: NDArray[np.int64], floor: NDArray[np.int64]) -> float:
-    """Return McNemar's exact p on equally many first cases of each image, with the relation and without."""
-    judged = [one[~np.isnan(grid.flip[one])] for one in (rows, floor)]
-    number = [np.bincount(grid.image[one], minlength=grid.images) for one in judged]
-    first = np.minimum(*number)
-    flips: list[Floats] = []
-    for one, counts in zip(judged, number, strict=True):
-        # rows are ordered by image, so that a row's place among its image's is its distance from their first
-        place = np.arange(one.size) - (np.cumsum(counts) - counts)[grid.image[one]]
-        kept = one[place < first[grid.image[one]]]
-        flips.append(np.bincount(grid.image[kept], grid.flip[kept], grid.images).astype(np.float64))
-    net = (flips[0] - flips[1])[first > 0]
-    return clustered(net.astype(np.int64)) if net.size else float("nan")
+        return np.asarray(drawn[:, 0] / drawn[:, 1])
 
 
 def _with_holm(table: pd.DataFrame) -> pd.DataFrame:
@@ -317,32 +254,31 @@ def direction_table(frame: pd.DataFrame) -> pd.DataFrame:
     """
     import pandas as pd
 
-    grid = QuestionGrid.of(frame)
-    rows: list[dict[str, object]] = []
-    for item in grid.items:
-        for relation in grid.relations:
-            chosen = grid.cells.get((item, relation), np.zeros(0, np.int64))
-            chosen = chosen[~np.isnan(grid.right[chosen]) & ~np.isnan(grid.source_right[chosen])]
-            if chosen.size and relation != SOURCE:
-                rows.append(_direction(item, relation, grid, chosen))
-    return _with_holm(pd.DataFrame(rows, columns=list(DIRECTION_COLUMNS)))
-
-
-def _direction(item: str, relation: str, grid: QuestionGrid, rows: NDArray[np.int64]) -> dict[str, object]:
-    before, after = grid.source_right[rows] == 1, grid.right[rows] == 1
+    numbers = [frame[name].to_numpy(dtype=np.float64) for name in ("source_right", "right")]
+    chosen = ~np.isnan(numbers).any(0) & (frame["relation"] != SOURCE).to_numpy(dtype=bool)
+    if not chosen.any():
+        return _with_holm(pd.DataFrame(columns=list(DIRECTION_COLUMNS)))
+    place = Questions.of(frame, "vqa flips").take(chosen)
+    before, after = (one[chosen] == 1 for one in numbers)
     lost, won = before & ~after, ~before & after
-    net = np.bincount(grid.image[rows], weights=lost.astype(np.float64) - won, minlength=grid.images)
-    known = by_name(item)
-    return {
-        "item": item,
-        "question": "" if known is None else known.text,
-        "relation": relation,
-        "cases": int(rows.size),
-        "right_to_wrong": int(lost.sum()),
-        "wrong_to_right": int(won.sum()),
-        "wrong_to_wrong": int((~before & ~after & (grid.flip[rows] == 1)).sum()),
-        "accuracy_source": _round(float(before.mean())),
-        "accuracy": _round(float(after.mean())),
-        "p": clustered(net.astype(np.int64)) if relation != UNCHANGED else float("nan"),
-        "p_holm": float("nan"),
+    flipped = frame["flip"].to_numpy(dtype=np.float64)[chosen] == 1
+    net = place.sums(lost.astype(np.float64) - won)[0][:, 0]
+    tested = np.full((len(place.relations) + 1, len(place.items) + 1), np.nan)
+    for relation in np.flatnonzero(place.pooled):
+        tested[relation, :-1] = [clustered(net[:, relation, item].astype(np.int64)) for item in range(len(place.items))]
+    cases, every = place.counts(np.ones(len(before))), np.ones(len(before), bool)
+    columns = {
+        "cases": cases,
+        "right_to_wrong": place.counts(lost),
+        "wrong_to_right": place.counts(won),
+        "wrong_to_wrong": place.counts(~before & ~after & flipped),
+        "accuracy_source": place.means(before.astype(np.float64), every),
+        "accuracy": place.means(after.astype(np.float64), every),
+        "p": tested,
     }
+    keep = cases > 0
+    keep[-1], keep[:, -1] = False, False
+    made = place.table(columns, keep, ("item", "relation", *columns))
+    asked = {name: by_name(name) for name in place.items}
+    words = made["item"].map({name: "" if known is None else known.text for name, known in asked.items()})
+    return _with_holm(made.assign(question=words))[list(DIRECTION_COLUMNS)]
