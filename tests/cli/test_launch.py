@@ -13,6 +13,8 @@ import pytest
 from medtest.cli.bootstrap import DEFECT, opencv_advice
 from medtest.cli.jobs import gravest
 from medtest.cli.launch import main
+from medtest.paths import suites_folder
+from medtest.suite.library import suite_names
 from medtest.suite.typed_command import job_tokens, typed_command
 
 ROOT = Path(__file__).parents[2]
@@ -166,7 +168,8 @@ def test_a_sweep_lists_every_job_and_ends_with_the_gravest(work: Path, capsys: p
 
 def test_every_suite_of_a_folder(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (work.parent / "suites" / "bad.yaml").unlink()
-    assert run("-m", "suite=glob(*)", "suite_dir=../suites", "plan=true", "limit=1") == 0
+    some = "suite=glob([folder,good,polyp_seg_folder,polyp_seg_published])"
+    assert run("-m", some, "suite_dir=../suites", "plan=true", "limit=1") == 0
     summary = capsys.readouterr().out.partition(" jobs")[2]
     assert re.search(r"suite=folder .*not run.*data=PATH", summary)
     assert re.search(r"suite=good .*done", summary)
@@ -174,9 +177,19 @@ def test_every_suite_of_a_folder(work: Path, capsys: pytest.CaptureFixture[str])
     assert re.search(r"suite=polyp_seg_published .*done", summary)
 
 
-def test_suites_of_a_folder_for_other_systems_are_not_run(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.slow
+def test_every_suite_there_is_is_planned_by_one_line(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (work.parent / "suites" / "bad.yaml").unlink()
     assert run("-m", "suite=glob(*)", "suite_dir=../suites", "plan=true", "limit=1", "model=pranet") == 0
+    summary = capsys.readouterr().out.partition(" jobs")[2]
+    for name in suite_names([suites_folder(), work.parent / "suites"]):
+        assert re.search(rf"suite={name} .*(done|not run)", summary), name
+
+
+def test_suites_of_a_folder_for_other_systems_are_not_run(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (work.parent / "suites" / "bad.yaml").unlink()
+    typed = ["-m", "suite=glob([de*,polyp_seg])", "suite_dir=../suites", "plan=true", "limit=1", "model=pranet"]
+    assert run(*typed) == 0
     summary = capsys.readouterr().out.partition(" jobs")[2]
     assert re.search(r"suite=denoising .*not run.*one that answers an image", summary)
     assert re.search(r"suite=polyp_seg .*done", summary)

@@ -13,6 +13,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from medtest.cli.launch import main
 from medtest.errors import UserMistakes
 from medtest.suite.compose import load_suite
 from medtest.suite.library import load_tree
@@ -331,24 +332,25 @@ WHOLE = (
 
 
 @pytest.mark.parametrize("added", WHOLE)
-def test_whole_runs_refuse_attacks_and_touch_nothing(added: str, tmp_path: Path) -> None:
+def test_whole_runs_refuse_attacks_and_touch_nothing(
+    added: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     suites, work = tmp_path / "suites", tmp_path / "work"
     suites.mkdir()
     work.mkdir()
     write(suites, attack_text(f"{added}\n"))
-    environment = {**os.environ, "MEDTEST_CANARY": CANARY, "MEDTEST_HOME": str(work)}
-    for tokens in ([], ["-m"]):
-        done = subprocess.run(
-            [sys.executable, str(ROOT / "run.py"), "suite=evil", f"suite_dir={suites}", *tokens],
-            cwd=work,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert done.returncode == 2, done.stdout + done.stderr
-        assert "Traceback" not in done.stderr
-        assert CANARY not in done.stdout + done.stderr
+    monkeypatch.chdir(work)
+    monkeypatch.setenv("MEDTEST_CANARY", CANARY)
+    monkeypatch.setenv("MEDTEST_HOME", str(work))
+    typed = ["suite=evil", f"suite_dir={suites}"]
+    calls = [lambda: main(typed, command="python run.py"), lambda: main([*typed, "-m"], command="python run.py")]
+    if added == WHOLE[0]:  # a whole process once; in the others only what it imports would be the same again
+        whole = [sys.executable, str(ROOT / "run.py"), *typed]
+        calls.append(lambda: subprocess.run(whole, timeout=120, check=False).returncode)
+    for call in calls:
+        assert call() == 2
+        out, err = capfd.readouterr()
+        assert "Traceback" not in err
+        assert CANARY not in out + err
         assert list(work.rglob("*")) == []
         assert [p.name for p in suites.iterdir()] == ["evil.yaml"]
