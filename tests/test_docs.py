@@ -15,14 +15,24 @@ import sys
 import time
 import urllib.request
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from command_server import CommandServer
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LEFT_OUT = ("make test", "make slow", "make lint", "make bench", "git clone", "cd medtest")
 SETUP = ("pip install", "sudo apt-get", "apt-get", "make install")
+OWN_PROCESSES = (
+    "python run.py --help",
+    "python run.py suite=wce limit=2",
+    "medtest list relations",
+    "medtest data known",
+)
+"""Commands that are run as they are typed, beside what make and servers start; others are forks of a process that has
+imported their libraries already."""
 
 
 def _commands() -> list[tuple[str, str]]:
@@ -43,6 +53,7 @@ COMMANDS = [(p, c) for p, c in dict.fromkeys(_commands()) if FIRST[c] == p and n
 
 def test_pages_have_commands() -> None:
     assert len(COMMANDS) > 15
+    assert set(OWN_PROCESSES) <= {command for _, command in COMMANDS}
 
 
 def test_trainings_have_folders_of_their_own() -> None:
@@ -266,7 +277,8 @@ def _write_families(folder: Path) -> None:
 
 
 def _smaller(command: str) -> str:
-    """Return the command at reduced size: fewer seeds, one severity, no more than a few steps of training."""
+    """Return the command at reduced size: fewer seeds, one severity, few steps of training, MLflow in README alone."""
+    typed = command
     if command.startswith(("python run.py", "medtest run")) and "plan=true" not in command and "--help" not in command:
         if "limit=" not in command:
             command += " limit=1"
@@ -275,6 +287,8 @@ def _smaller(command: str) -> str:
             command += " only=severity:1" if sequences else " only=severity:3"
     if command.startswith("python run.py") and "checkpoint=" in command:
         command += " relations=[blur]"
+    if command.startswith("python run.py") and "track" not in command and FIRST[typed] != "README.md":
+        command += " tracking=none"
     if command.startswith("make demo"):
         command += " DEMO='limit=1 only=severity:3'"
     if command.startswith("medtest study make suite"):
@@ -299,20 +313,25 @@ def _environment(home: Path) -> dict[str, str]:
     }
 
 
+@pytest.fixture(scope="module")
+def commands(reader: Path) -> Iterator[CommandServer]:
+    """Runs ``python run.py`` and ``medtest`` without importing their libraries for each."""
+    with CommandServer(reader / "commands", _environment(reader)) as server:
+        yield server
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(
-    ("page", "command"),
-    [pytest.param(page, one, marks=[] if page == "README.md" else [pytest.mark.long]) for page, one in COMMANDS],
-    ids=lambda value: str(value)[:90],
-)
-def test_command(reader: Path, page: str, command: str) -> None:
+@pytest.mark.parametrize(("page", "command"), COMMANDS, ids=lambda value: str(value)[:90])
+def test_command(reader: Path, commands: CommandServer, page: str, command: str) -> None:
     environment = _environment(reader)
     if re.match(r"(make ui|medtest ui|medtest study serve|mlflow server|mlflow ui)", command):
         _ask_server(command, reader, environment)
         return
     if command.startswith("make") and not (Path(sys.prefix) / ".medtest-installed").exists():
         pytest.skip("make would install first: these tests do not run from make's own environment")
+    if command not in OWN_PROCESSES:
+        environment = commands.environment(environment)
     done = subprocess.run(
         ["bash", "-c", _smaller(command)],
         cwd=reader / "medtest",
@@ -324,6 +343,27 @@ def test_command(reader: Path, page: str, command: str) -> None:
     finding = 1 if "run.py" in command or "medtest run" in command else 0
     assert done.returncode in (0, finding), f"{command}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command", ["python run.py suite=polyp_sag", "medtest check nowhere.yaml", "medtest --version"]
+)
+def test_a_fork_says_what_a_process_of_its_own_says(reader: Path, commands: CommandServer, command: str) -> None:
+    plain = _environment(reader)
+    own, fork = (
+        subprocess.run(
+            ["bash", "-c", f"echo {command} >&2; {command}; echo $?"],
+            cwd=reader / "medtest",
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        for environment in (plain, commands.environment(plain))
+    )
+    assert (own.stdout, own.stderr) == (fork.stdout, fork.stderr)
+    assert own.stdout
 
 
 def _ask_server(command: str, home: Path, environment: dict[str, str]) -> None:
