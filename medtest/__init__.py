@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 from medtest.moved import install as _install
 
 if TYPE_CHECKING:
+    from medtest.arguments import Model
     from medtest.result import Result
-    from medtest.runs import Model, run
+    from medtest.runs import run
     from medtest.suite.compose import load_suite
 
 __version__ = "0.1.0"
 __all__ = ["Model", "Result", "__version__", "load_suite", "run"]
 
-_HOMES = {"Model": "runs", "Result": "result", "load_suite": "suite.compose", "run": "runs"}
+_HOMES = {"Model": "arguments", "Result": "result", "load_suite": "suite.compose", "run": "runs"}
 
 
 def __getattr__(name: str) -> Any:

@@ -9,12 +9,13 @@ import contextlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from medtest import signals
-from medtest.errors import FolderInUse, MedtestError, Mistake, NotTracked, UserMistakes
+from medtest.arguments import Systems, typed_option, typed_relations, typed_systems, with_models
+from medtest.errors import FolderInUse, MedtestError, NotTracked, UserMistakes
 from medtest.paths import home as default_home
 from medtest.suite.compose import Loaded, load
 from medtest.suite.model import Invocation, KeptFollowUps, Suite
@@ -22,20 +23,14 @@ from medtest.suite.outline import write_timings
 from medtest.systems.asking import BudgetLimits
 
 if TYPE_CHECKING:
-    from medtest.plugins import PartInfo
     from medtest.report.finish import Finished
     from medtest.result import Result
     from medtest.runner import Progress, RunOutcome
-    from medtest.suite.model import PartPlan
     from medtest.systems.answering.judge import Readings
-    from medtest.systems.base import System
     from medtest.tracking import Parents
 
 _TIMED_CASES = 50
 """A run of fewer cases says more about loading than about a case."""
-_STAND_IN = "callable"
-"""The system that a suite is composed with where the program gives one of its own."""
-_BARE = re.compile(r"[A-Za-z_][\w.-]*")
 
 Reader: TypeAlias = "Callable[[RunOutcome], tuple[dict[str, Readings], RunOutcome]]"
 """Reads answers that the parser could not, after a run: what it read by system, and the outcome with what it says."""
@@ -52,69 +47,6 @@ class Completed:
 
     outcome: RunOutcome
     finished: Finished
-
-
-@dataclass(frozen=True)
-class Model:
-    """A function or an object of this program as a system under test.
-
-    Attributes:
-        given: Takes one uint8 RGB image, H×W×3, and gives what a system answers: for segmentation a map (bool, float
-            in [0, 1] or uint8), for labels a number for each class, for restoration an image. Or an instance of a
-            subclass of :class:`medtest.systems.base.System`.
-        name: What records, folders and tables call it; the function's own name by default.
-        fingerprint: What it is, in your words (a version, a hash of its weights). Under the same words finished cases
-            are not run again; without them no result is used again.
-        batch: It takes B×H×W×3 and gives B answers.
-        gives: Where labels are asked for: ``probability``, ``logits`` or ``classes``.
-        classes: Where labels are asked for: names of the classes in the order of its scores; None for the seeds' order.
-        multi: Where labels are asked for: several may be true at once.
-    """
-
-    given: Callable[..., Any] | System
-    name: str = ""
-    fingerprint: str = ""
-    batch: bool = False
-    gives: Literal["probability", "logits", "classes"] = "probability"
-    classes: Sequence[str] | None = None
-    multi: bool = False
-
-    def plan(self) -> PartPlan:
-        """Return it as a system of a suite.
-
-        Raises:
-            UserMistakes: It is neither a function nor a system, or its name cannot be one.
-        """
-        from medtest.plugins import PartInfo
-        from medtest.suite.model import PartPlan
-        from medtest.systems.adapters.in_memory import ObjectSettings, ObjectSystem
-        from medtest.systems.base import System
-        from medtest.systems.naming import clean, refused
-
-        if isinstance(self.given, type) or not (isinstance(self.given, System) or callable(self.given)):
-            raise _mistake("systems", repr(self.given)[:80], "a function, an object that can be called, or a system")
-        name = self.name or clean(getattr(self.given, "__name__", type(self.given).__name__))
-        if allowed := refused(name):
-            raise _mistake("systems", name[:80], allowed)
-        settings = ObjectSettings(
-            given=self.given,
-            identity=self.fingerprint,
-            batch=self.batch,
-            gives=self.gives,
-            classes=None if self.classes is None else list(self.classes),
-            multi=self.multi,
-        )
-        info: PartInfo = PartInfo(
-            family="systems",
-            name="in_memory",
-            target=f"{ObjectSystem.__module__}:{ObjectSystem.__qualname__}",
-            summary="A function or an object of the program that runs the suite.",
-        )
-        return PartPlan(id=name, info=info, settings=settings, shown=name)
-
-
-Given: TypeAlias = "str | Model | Callable[..., Any] | System"
-Systems: TypeAlias = "Given | Sequence[Given] | Mapping[str, Mapping[str, Any] | Model | Callable[..., Any] | System]"
 
 
 def run(
@@ -159,15 +91,15 @@ def run(
     """
     from medtest.result import Result
 
-    typed, models = _of_systems(systems, fingerprint)
-    typed += [*_of_relations(relations)]
+    typed, models = typed_systems(systems, fingerprint)
+    typed += [*typed_relations(relations)]
     plain = {"limit": limit, "only": only, "data": data, "quiet": quiet, **options}
-    typed += [_override(key, value) for key, value in plain.items() if value is not None]
+    typed += [typed_option(key, value) for key, value in plain.items() if value is not None]
     typed += overrides
     loaded = load(suite, typed)
     command = ""
     if models:
-        loaded = _with_models(loaded, models)
+        loaded = with_models(loaded, models)
     else:
         from medtest.suite.typed_command import typed_command
 
@@ -336,97 +268,3 @@ def _keep_timing(invocation: Invocation, outcome: RunOutcome) -> None:
     if executed >= _TIMED_CASES and not outcome.interrupted:
         names = [system.record_name for system in outcome.systems if system.cases_executed]
         write_timings(invocation.home, names, 1000.0 * outcome.running_seconds / executed)
-
-
-# --- arguments ----------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class _Chosen:
-    names: list[str] = field(default_factory=list)
-    settings: list[str] = field(default_factory=list)
-    models: list[Model] = field(default_factory=list)
-
-
-def _of_systems(systems: Systems | None, fingerprint: str) -> tuple[list[str], list[Model]]:
-    """Return the systems as one types them, and those that are objects of this program."""
-    if systems is None:
-        return [], []
-    chosen = _Chosen()
-    if isinstance(systems, Mapping):
-        for name, what in systems.items():
-            if isinstance(what, Mapping):
-                chosen.names.append(name)
-                chosen.settings += [_override(f"systems.{name}.{key}", value) for key, value in what.items()]
-            else:
-                model = what if isinstance(what, Model) else Model(what)
-                chosen.models.append(replace(model, name=name))
-    else:
-        for given in systems if isinstance(systems, list | tuple) else (systems,):
-            if isinstance(given, str):
-                chosen.names.append(given)
-            else:
-                chosen.models.append(given if isinstance(given, Model) else Model(given))
-    if fingerprint:
-        if len(chosen.models) != 1:
-            raise _mistake("fingerprint", fingerprint[:80], "one function or object; for several, Model(fingerprint=…)")
-        chosen.models = [replace(chosen.models[0], fingerprint=fingerprint)]
-    names = [*chosen.names, *([_STAND_IN] if chosen.models else [])]
-    typed = names[0] if len(names) == 1 else f"[{','.join(names)}]"
-    return [f"model={typed}", *chosen.settings], chosen.models
-
-
-def _of_relations(relations: Sequence[str] | Mapping[str, Mapping[str, Any]] | None) -> list[str]:
-    if relations is None:
-        return []
-    named = [relations] if isinstance(relations, str) else list(relations)
-    settings = relations.items() if isinstance(relations, Mapping) else ()
-    of_each = [_override(f"relations.{name}.{key}", value) for name, given in settings for key, value in given.items()]
-    return [f"relations=[{','.join(named)}]", *of_each]
-
-
-def _with_models(loaded: Loaded, models: Sequence[Model]) -> Loaded:
-    """Return what was loaded with objects of this program in place of their stand-in."""
-    plans = [model.plan() for model in models]
-    others = [plan for plan in loaded.suite.systems if plan.id != _STAND_IN]
-    names = [plan.id for plan in (*others, *plans)]
-    again = sorted({name for name in names if names.count(name) > 1})
-    if again:
-        raise _mistake("systems", f"{', '.join(again)} twice", "a name of its own for each", "Model(…, name=…)")
-    from medtest.suite.composed import with_composed
-
-    def filled(suite: Suite) -> Suite:
-        return with_composed(replace(suite, systems=(*others, *plans)))
-
-    return replace(loaded, suite=filled(loaded.suite), own=filled(loaded.own))
-
-
-def _override(key: str, value: Any) -> str:
-    """Return a key and its value as one types them."""
-    from medtest.suite.overrides import WHOLE_KEYS, holds_path
-
-    if isinstance(value, Path) or holds_path(key):
-        return f"{key}={value}"
-    if key in WHOLE_KEYS:
-        return f"{key}={value if isinstance(value, str) else ','.join(map(str, value))}"
-    return f"{key}={_literal(value)}"
-
-
-def _literal(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, Mapping):
-        return "{" + ",".join(f"{key}:{_literal(one)}" for key, one in value.items()) + "}"
-    if isinstance(value, list | tuple | set | frozenset | range):
-        return "[" + ",".join(_literal(one) for one in value) + "]"
-    if isinstance(value, str) and not _BARE.fullmatch(value):
-        from medtest.suite.overrides import quote
-
-        return quote(value)
-    return str(value)
-
-
-def _mistake(key: str, found: str, allowed: str, fix: str = "") -> UserMistakes:
-    return UserMistakes([Mistake(where="medtest.run", key=key, found=found, allowed=allowed, fix=fix)])

@@ -54,6 +54,7 @@ LAYERS: dict[str, int] = {
     "report": 8,
     "tasks": 8,
     "result": 9,
+    "arguments": 5,
     "runs": 9,
     "cli": 10,
     "__main__": 11,
