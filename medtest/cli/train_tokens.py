@@ -107,7 +107,7 @@ def train_anew(options: TrainingOptions, out: Path, *, resume: bool, progress: P
         from medtest.training.classification.train import train_classification
 
         return train_classification(options, out, resume=resume, progress=progress)
-    from medtest.training.segmentation import train_segmentation
+    from medtest.training.segmentation.train import train_segmentation
 
     return train_segmentation(cast(SegmentationOptions, options), out, resume=resume, progress=progress)
 

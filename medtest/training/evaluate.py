@@ -72,7 +72,7 @@ def phantom_images(count: int, *, seed: int = PHANTOM_SEED) -> list[Pair]:
 
 
 def _prepared(image: Image, mask: Mask) -> tuple[Image, Mask]:
-    from medtest.training.data import shrink
+    from medtest.training.segmentation.data import shrink
 
     nearest = cv2.resize(mask.astype(np.uint8), (SIZE, SIZE), interpolation=cv2.INTER_NEAREST_EXACT)
     return shrink(image, SIZE), nearest > 0

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.systems.checkpoints.inputs import IMAGENET, InputKind
-from medtest.training.data import Pairs
+from medtest.training.segmentation.data import Pairs
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from medtest.training.losses import structure_loss  # noqa: E402
+from medtest.training.segmentation.losses import structure_loss  # noqa: E402
 
 
 def test_a_smaller_false_region_is_better_and_teaches() -> None:

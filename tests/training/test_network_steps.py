@@ -16,12 +16,12 @@ from medtest.systems import networks
 from medtest.systems.checkpoints.weights import WeightsInfo, save_weights
 from medtest.systems.segmentation.networks import registry
 from medtest.systems.segmentation.networks.inputs import INPUTS
-from medtest.training.augment import Augmentation
-from medtest.training.colour import colours_of, exchange_colours
-from medtest.training.data import Batches, Pairs
 from medtest.training.initial import initialise
+from medtest.training.segmentation.augment import Augmentation
+from medtest.training.segmentation.colour import colours_of, exchange_colours
+from medtest.training.segmentation.data import Batches, Pairs
+from medtest.training.segmentation.steps import answer_of, loss_of, number_and_size, sanet_loss, tganet_loss
 from medtest.training.start import backbone_from
-from medtest.training.steps import answer_of, loss_of, number_and_size, sanet_loss, tganet_loss
 
 
 def _boxes(*boxes: tuple[int, int, int, int]) -> np.ndarray:

@@ -16,12 +16,12 @@ from training_pairs import write_pairs
 
 from medtest.errors import MedtestError
 from medtest.systems.checkpoints.weights import load_network, read_info
-from medtest.training.augment import Augmentation, augment
-from medtest.training.data import Batches, Pairs, normalise
-from medtest.training.losses import border_weights, deep_loss, structure_loss
 from medtest.training.options import SegmentationOptions
 from medtest.training.scores import bootstrap, dice_and_iou
-from medtest.training.segmentation import train_segmentation
+from medtest.training.segmentation.augment import Augmentation, augment
+from medtest.training.segmentation.data import Batches, Pairs, normalise
+from medtest.training.segmentation.losses import border_weights, deep_loss, structure_loss
+from medtest.training.segmentation.train import train_segmentation
 
 
 def _pairs(count: int, size: int = 40) -> Pairs:
@@ -230,7 +230,7 @@ def test_training_starts_from_other_weights(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_phantoms_are_made_once_and_both_kinds_are_validated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from medtest.training import segmentation
+    from medtest.training.segmentation import train as segmentation
 
     monkeypatch.setattr(segmentation, "VALIDATION_PHANTOMS", 2)
     root = _folder(tmp_path / "data")

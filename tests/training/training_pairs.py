@@ -6,7 +6,7 @@ from pathlib import Path
 
 import cv2
 
-from medtest.training.data import Pairs
+from medtest.training.segmentation.data import Pairs
 
 
 def write_pairs(root: Path, pairs: Pairs) -> Path:

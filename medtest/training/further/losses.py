@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from medtest.training.further.recipe import Loss, Quirks
-from medtest.training.losses import BOX, batch_dice_loss, dice_loss
-from medtest.training.steps import Outputs, number_and_size
+from medtest.training.segmentation.losses import BOX, batch_dice_loss, dice_loss
+from medtest.training.segmentation.steps import Outputs, number_and_size
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -122,7 +122,7 @@ def pixel_dice_loss(logits: Tensor, truth: Tensor) -> Tensor:
 
 
 def judgement_loss(judgements: Sequence[Tensor], truth: Tensor, *, double: bool) -> Tensor:
-    """Return the cross-entropy of TGANet's number and size; see :func:`medtest.training.steps.number_and_size`.
+    """Return the cross-entropy of TGANet's number and size, which ``segmentation.steps`` reads off masks.
 
     Args:
         judgements: Logits of number [B, 2] and size [B, 3].

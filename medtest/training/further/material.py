@@ -28,11 +28,11 @@ from medtest.runner.rows import params_text
 from medtest.suite.digest import digest_of
 from medtest.suite.model import PartPlan, Suite
 from medtest.suite.plan import Plan
-from medtest.training.data import Pairs, shrink, shrink_mask
 from medtest.training.further.draw import PerturbationSlot, draw_slots, split
 from medtest.training.further.kept import Kept
 from medtest.training.further.leak import Print, prints_of
 from medtest.training.further.recipe import SegmentationRecipe
+from medtest.training.segmentation.data import Pairs, shrink, shrink_mask
 
 DATASET = "training"
 """Data set id of training images: its follow-ups are never those that the same suite makes of test seeds."""

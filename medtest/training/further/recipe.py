@@ -54,7 +54,7 @@ class Augment(Table):
     """Random changes of a pair before it is resized to the recipe's size; probabilities of 0 switch a change off.
 
     Attributes:
-        own: medtest's own augmentation (:mod:`medtest.training.augment`) in place of everything below.
+        own: medtest's own augmentation (:mod:`medtest.training.segmentation.augment`) in place of everything below.
         flip: Probability of a mirror image left to right.
         flip_vertical: Probability of a mirror image top to bottom.
         quarter_turns: Probability of one to three quarter turns.

@@ -12,7 +12,6 @@ from torch.nn import functional
 
 from medtest.systems.segmentation.networks.answers import answer_of
 from medtest.systems.segmentation.networks.inputs import INPUTS
-from medtest.training.data import Pairs
 from medtest.training.further.batches import RawBatch, RecipeBatches
 from medtest.training.further.losses import answers_of, recipe_loss
 from medtest.training.further.material import TrainingMaterial
@@ -20,6 +19,7 @@ from medtest.training.further.networks import Start
 from medtest.training.further.recipe import SegmentationRecipe
 from medtest.training.precision import autocast
 from medtest.training.scores import dice_of
+from medtest.training.segmentation.data import Pairs
 from medtest.training.trainer import Evaluation, Training, Writer
 
 if TYPE_CHECKING:

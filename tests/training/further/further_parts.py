@@ -11,9 +11,9 @@ import numpy as np
 from medtest.systems import networks
 from medtest.systems.checkpoints.weights import WeightsInfo, save_weights
 from medtest.systems.segmentation.networks import registry
-from medtest.training.data import Pairs
 from medtest.training.further.material import TrainingMaterial
 from medtest.training.initial import initialise
+from medtest.training.segmentation.data import Pairs
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from training_pairs import write_pairs  # noqa: E402

@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch.nn import functional
 
-from medtest.training import losses as compact
 from medtest.training.further.losses import (
     NetworkOutputs,
     answers_of,
@@ -18,6 +17,7 @@ from medtest.training.further.losses import (
     structure_loss,
 )
 from medtest.training.further.recipe import Loss, Quirks
+from medtest.training.segmentation import losses as compact
 
 
 def _batch(side: int = 40) -> tuple[torch.Tensor, torch.Tensor]:

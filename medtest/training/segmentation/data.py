@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from medtest.errors import MedtestError
 from medtest.seeds.base import SeedSource
 from medtest.systems.checkpoints.inputs import IMAGENET, InputKind
-from medtest.training.augment import Augmentation, augment
-from medtest.training.colour import Colours, colours_of, exchange_colours
-from medtest.training.losses import border_weights
 from medtest.training.order import case_at
+from medtest.training.segmentation.augment import Augmentation, augment
+from medtest.training.segmentation.colour import Colours, colours_of, exchange_colours
+from medtest.training.segmentation.losses import border_weights
 
 Floats = NDArray[np.float32]
 
@@ -142,7 +142,7 @@ class Batch:
     Attributes:
         images: float32 B×3×S×S, as the network's :class:`InputKind` wants them.
         truth: float32 B×1×S×S, 0 or 1.
-        weights: float32 B×1×S×S, see :func:`medtest.training.losses.border_weights`.
+        weights: float32 B×1×S×S, see :func:`medtest.training.segmentation.losses.border_weights`.
     """
 
     images: Floats
@@ -165,7 +165,7 @@ class Batches:
         how: The random changes.
         kind: How the network wants its pixels.
         exchange: Probability that an image takes the colours of another one of any of the sets, see
-            :mod:`medtest.training.colour`.
+            :mod:`medtest.training.segmentation.colour`.
         wrap: Whether the exchange wraps values around as the published training does.
     """
 

@@ -1,9 +1,9 @@
 """Training of the compact segmentation networks that ship with medtest, and of others of the same classes.
 
-What differs between the families lies in :mod:`medtest.training.steps` (``loss_of`` makes a family's loss,
+What differs between the families lies in :mod:`medtest.training.segmentation.steps` (``loss_of`` makes a family's loss,
 ``answer_of`` picks the answer's logits), in ``networks.inputs`` (how each wants its pixels) and in
-:mod:`medtest.training.colour` (SANet's colour exchange, a setting of ``data.Batches``); further training builds on the
-same three.
+:mod:`medtest.training.segmentation.colour` (SANet's colour exchange, a setting of ``data.Batches``); further training
+builds on the same three.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from medtest.errors import MedtestError
-from medtest.training.data import Pairs, pairs_from_folder
-from medtest.training.made import phantom_pairs
 from medtest.training.options import SegmentationOptions
+from medtest.training.segmentation.data import Pairs, pairs_from_folder
+from medtest.training.segmentation.made import phantom_pairs
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from medtest.training.data import Batch
     from medtest.training.run import Trained
+    from medtest.training.segmentation.data import Batch
     from medtest.training.trainer import Evaluation, Loss, Progress
 
 CACHE_SCALE = 1.25
@@ -49,7 +49,7 @@ class _Data:
 
 def _load(options: SegmentationOptions, out: Path) -> _Data:
     """Load and split the real pairs and make the phantoms."""
-    from medtest.training.data import shrink_pairs
+    from medtest.training.segmentation.data import shrink_pairs
 
     large = int(options.size * CACHE_SCALE)
     training: list[tuple[str, Pairs]] = []
@@ -120,10 +120,10 @@ def train_segmentation(
     from medtest.systems.checkpoints.weights import WeightsInfo, save_weights
     from medtest.systems.segmentation.networks import registry
     from medtest.systems.segmentation.networks.inputs import INPUTS
-    from medtest.training.augment import Augmentation
-    from medtest.training.data import Batches
     from medtest.training.initial import initialise
     from medtest.training.run import train_tracked
+    from medtest.training.segmentation.augment import Augmentation
+    from medtest.training.segmentation.data import Batches
     from medtest.training.start import backbone_from, start_from
     from medtest.training.trainer import Training
 
@@ -186,7 +186,7 @@ def _loss(options: SegmentationOptions) -> Loss:
     import torch
 
     from medtest.training.precision import autocast, in_float32
-    from medtest.training.steps import loss_of
+    from medtest.training.segmentation.steps import loss_of
 
     compare = loss_of(options.network, auxiliary=options.auxiliary)
     precision, device = options.recipe().precision, options.device
@@ -207,7 +207,7 @@ def _evaluation(options: SegmentationOptions, validation: Mapping[str, Pairs]) -
 
     from medtest.systems.segmentation.networks.inputs import INPUTS
     from medtest.training.scores import dice_of
-    from medtest.training.steps import answer_of
+    from medtest.training.segmentation.steps import answer_of
     from medtest.training.trainer import Evaluation
 
     def evaluate(network: nn.Module) -> Evaluation:

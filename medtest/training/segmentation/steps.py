@@ -22,7 +22,7 @@ from torch.nn import functional
 
 from medtest.errors import MedtestError
 from medtest.systems.segmentation.networks.answers import Outputs, answer_of
-from medtest.training.losses import batch_dice_loss, deep_loss, dice_loss
+from medtest.training.segmentation.losses import batch_dice_loss, deep_loss, dice_loss
 
 __all__ = ["Outputs", "StepLoss", "answer_of", "loss_of", "number_and_size", "sanet_loss", "tganet_loss"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from medtest.phantoms.colon import REVISION, colon_rng, make_colon
-from medtest.training.data import Pairs, shrink, shrink_mask
+from medtest.training.segmentation.data import Pairs, shrink, shrink_mask
 
 DATASET = "training"
 """Name under which training phantoms are drawn; suites use other names, so theirs are never the same."""

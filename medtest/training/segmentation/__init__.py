@@ -1,0 +1,1 @@
+"""Training of segmentation networks from drawn weights: pairs, changes, losses."""
