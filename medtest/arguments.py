@@ -149,7 +149,7 @@ def with_models(loaded: Loaded, models: Sequence[Model]) -> Loaded:
 
 def typed_option(key: str, value: Any) -> str:
     """Return a key and its value as one types them."""
-    from medtest.suite.overrides import WHOLE_KEYS, holds_path
+    from medtest.suite.commandline.overrides import WHOLE_KEYS, holds_path
 
     if isinstance(value, Path) or holds_path(key):
         return f"{key}={value}"
@@ -168,7 +168,7 @@ def _literal(value: Any) -> str:
     if isinstance(value, list | tuple | set | frozenset | range):
         return "[" + ",".join(_literal(one) for one in value) + "]"
     if isinstance(value, str) and not _BARE.fullmatch(value):
-        from medtest.suite.overrides import quote
+        from medtest.suite.commandline.overrides import quote
 
         return quote(value)
     return str(value)

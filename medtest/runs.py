@@ -101,7 +101,7 @@ def run(
     if models:
         loaded = with_models(loaded, models)
     else:
-        from medtest.suite.typed_command import typed_command
+        from medtest.suite.commandline.command import typed_command
 
         hide = loaded.suite.privacy.seed_ids == "hashed"
         command = typed_command("medtest run", [f"suite={suite}", *typed], hide_paths=hide)

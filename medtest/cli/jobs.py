@@ -18,10 +18,10 @@ from medtest.errors import SEVERITY_ORDER, ExitCode, MedtestError, UserMistakes
 from medtest.paths import home
 from medtest.runs import check_reference, invocation_of
 from medtest.suite.checks import NOTHING
+from medtest.suite.commandline.command import job_tokens, typed_command, without_keys
+from medtest.suite.commandline.source import ConfigFolders
 from medtest.suite.compose import Loaded, needs_data, settle, task_overrides
-from medtest.suite.hydra_source import ConfigFolders
 from medtest.suite.model import Invocation
-from medtest.suite.typed_command import job_tokens, typed_command, without_keys
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     import argparse
 
     from medtest.cli.jobs import HydraJob, JobResult
-    from medtest.suite.hydra_source import ConfigFolders
-    from medtest.suite.overrides import Prepared
+    from medtest.suite.commandline.overrides import Prepared
+    from medtest.suite.commandline.source import ConfigFolders
 
 _FLAGS = ("--help", "--version", "--multirun", "--config-dir", "--hydra-help", "--cfg", "--info", "--shell-completion")
 _INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
@@ -81,8 +81,8 @@ def _called_as() -> str:
 
 
 def _main(typed: list[str], called: str) -> int:
-    from medtest.suite.hydra_source import ConfigFolders
-    from medtest.suite.overrides import prepare
+    from medtest.suite.commandline.overrides import prepare
+    from medtest.suite.commandline.source import ConfigFolders
 
     parser = _parser(typed)
     args = parser.parse_intermixed_args(typed)
@@ -162,7 +162,7 @@ def _folders(key: str, given: Sequence[str], mistakes: list[Mistake]) -> tuple[P
 
 
 def _hydra(places: ConfigFolders) -> Any:
-    from medtest.suite.hydra_source import open_hydra
+    from medtest.suite.commandline.source import open_hydra
 
     # Its launcher logs what was typed, keys in the wrong place among it; our own lines say which job is which.
     logging.getLogger("hydra").setLevel(logging.ERROR)
@@ -173,7 +173,7 @@ def _in_our_words(places: ConfigFolders, do: Any) -> Any:
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
-    from medtest.suite.hydra_words import rephrase
+    from medtest.suite.commandline.words import rephrase
 
     try:
         return do()

@@ -18,11 +18,11 @@ from medtest.runner.ledger import seeds_twice
 from medtest.runner.privacy import ShownNames, key_fingerprint, load_key
 from medtest.runner.rows import records_schema, strata_of
 from medtest.suite.altering import altering_mistakes
+from medtest.suite.commandline.selection import check_selection, nothing_chosen
 from medtest.suite.digest import Digest, digest_of, run_digest
 from medtest.suite.fitting import fitting_mistakes
 from medtest.suite.model import Invocation, Selection, Suite
 from medtest.suite.plan import Plan, is_chosen
-from medtest.suite.selection import check_selection, nothing_chosen
 from medtest.systems.base import System
 
 _LISTED = 50

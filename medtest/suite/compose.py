@@ -14,21 +14,21 @@ from omegaconf.errors import OmegaConfBaseException
 
 from medtest.errors import Mistake, UserMistakes
 from medtest.suite.checks import check
+from medtest.suite.commandline.keys import Sources, check_keys, keep_chosen, key_of, take_out, to_only_system
+from medtest.suite.commandline.overrides import as_typed, prepare
+from medtest.suite.commandline.selection import selection_of
+from medtest.suite.commandline.source import ConfigFolders, open_hydra
+from medtest.suite.commandline.words import rephrase
 from medtest.suite.composed import with_composed
 from medtest.suite.digest import oracle_digest
 from medtest.suite.draft import Draft
-from medtest.suite.hydra_source import ConfigFolders, open_hydra
-from medtest.suite.hydra_words import rephrase
 from medtest.suite.judging import gates_of, oracle_of
 from medtest.suite.library import COMMAND_LINE, MAPS, SuiteTree, load_tree
 from medtest.suite.model import Selection, Suite
 from medtest.suite.naming import named
-from medtest.suite.overrides import as_typed, prepare
 from medtest.suite.safety import short
 from medtest.suite.schema import JudgeBlock, RunBlock, validate
-from medtest.suite.selection import selection_of
 from medtest.suite.systems import system_infos
-from medtest.suite.typed import Sources, check_keys, keep_chosen, key_of, take_out, to_only_system
 
 if TYPE_CHECKING:
     from medtest.systems.answering.judge import Judge
@@ -114,7 +114,7 @@ def compose(overrides: Sequence[str], places: ConfigFolders) -> DictConfig:
     """Let Hydra compose the primary config, the suite, the systems and the overrides.
 
     Args:
-        overrides: Prepared overrides (:func:`medtest.suite.overrides.prepare`).
+        overrides: Prepared overrides (:func:`medtest.suite.commandline.overrides.prepare`).
         places: Where to look.
 
     Raises:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from medtest.errors import Mistake, UserMistakes
+from medtest.suite.commandline.overrides import NAME
 from medtest.suite.model import Suite
-from medtest.suite.overrides import NAME
 from medtest.suite.safety import short
 from medtest.systems.naming import distinct, given_name, refused
 

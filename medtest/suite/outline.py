@@ -12,10 +12,10 @@ from medtest.jsonfile import read_object
 from medtest.preparation import prepare
 from medtest.seeds.base import SeedSource
 from medtest.suite.altering import altering_mistakes
+from medtest.suite.commandline.selection import check_selection, nothing_chosen
 from medtest.suite.fitting import fitting_mistakes
 from medtest.suite.model import Invocation, Suite
 from medtest.suite.plan import Plan, is_chosen
-from medtest.suite.selection import check_selection, nothing_chosen
 from medtest.systems.asking import Asking, Quote, draws_calls
 from medtest.systems.base import System
 

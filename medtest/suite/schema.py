@@ -12,9 +12,9 @@ from pydantic_core import ErrorDetails
 
 from medtest.errors import Mistake, nearest_name
 from medtest.plugins import AT_KEY
+from medtest.suite.commandline.short_keys import device_meant
 from medtest.suite.library import Origin
 from medtest.suite.safety import Key, dotted, short
-from medtest.suite.short_keys import device_meant
 
 M = TypeVar("M", bound=BaseModel)
 Percent = Annotated[float, Field(ge=0, le=100)]

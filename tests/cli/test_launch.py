@@ -15,7 +15,7 @@ from medtest.cli.jobs import gravest
 from medtest.cli.launch import main
 from medtest.paths import suites_folder
 from medtest.suite.library import suite_names
-from medtest.suite.typed_command import job_tokens, typed_command
+from medtest.suite.commandline.command import job_tokens, typed_command
 
 ROOT = Path(__file__).parents[2]
 HEAVY = (
@@ -72,7 +72,7 @@ def test_help_imports_nothing_heavy_and_says_what_to_type_next() -> None:
 
 def test_help_lists_every_option() -> None:
     from medtest.cli.helptext import HELP
-    from medtest.suite.overrides import NAME, SYSTEM_NAME
+    from medtest.suite.commandline.overrides import NAME, SYSTEM_NAME
     from medtest.suite.schema import RunBlock
 
     typed = [NAME if name == SYSTEM_NAME else name for name in RunBlock.model_fields]

@@ -9,8 +9,8 @@ import yaml
 from suite_parts import BASE, add, ids, refused, settings_of
 
 from medtest.errors import UserMistakes
+from medtest.suite.commandline.short_keys import cuda_devices, device_meant
 from medtest.suite.compose import load_suite
-from medtest.suite.short_keys import cuda_devices, device_meant
 
 # --- mistakes ---------------------------------------------------------------------------------------------------
 

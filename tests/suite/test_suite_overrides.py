@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from medtest.suite.overrides import prepare, quote, set_key, unquoted
+from medtest.suite.commandline.overrides import prepare, quote, set_key, unquoted
 
 BasicSweeper: Any = next(found for found in Plugins.instance().discover(Sweeper) if found.__name__ == "BasicSweeper")
 paths = st.text(

@@ -9,8 +9,8 @@ import pytest
 from suite_parts import BASE, add, refused
 
 from medtest.plugins import parts
+from medtest.suite.commandline.overrides import prepare
 from medtest.suite.compose import load_suite
-from medtest.suite.overrides import prepare
 
 SYSTEM = """\
 from pydantic import Field

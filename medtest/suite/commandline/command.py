@@ -22,7 +22,7 @@ def typed_command(called: str, typed: Sequence[str], *, hide_paths: bool = False
         typed: What was typed after it.
         hide_paths: Take every path and address out: ids of seeds are hashed, and folders may be called as patients are.
     """
-    from medtest.suite.overrides import unquoted
+    from medtest.suite.commandline.overrides import unquoted
 
     shown: list[str] = []
     for typed_token in typed:
@@ -61,7 +61,7 @@ def _quoted(token: str) -> str:
 def without_keys(token: str) -> str:
     """Return what was typed without what is a key or may be one; the name of a key's variable stays."""
     from medtest.api.redact import names_variable, redact, without_users
-    from medtest.suite.overrides import holds_key, unquoted
+    from medtest.suite.commandline.overrides import holds_key, unquoted
 
     key, equals, value = token.partition("=")
     if equals and holds_key(token) and not names_variable(unquoted(value)):
@@ -76,7 +76,7 @@ def job_tokens(typed: Sequence[str], overrides: Sequence[str]) -> list[str]:
         typed: The sweep as typed, flags among it.
         overrides: The job's overrides, as Hydra wrote them.
     """
-    from medtest.suite.overrides import set_value
+    from medtest.suite.commandline.overrides import set_value
 
     values = dict(found for override in overrides if (found := set_value(override)) is not None)
     kept: list[str] = []
@@ -89,7 +89,7 @@ def job_tokens(typed: Sequence[str], overrides: Sequence[str]) -> list[str]:
 
 def _of_the_job(token: str, values: dict[tuple[str, ...], str]) -> str:
     """Return the token with the value that the job has, where it names several."""
-    from medtest.suite.overrides import is_sweep, prepare, typed_key, unquoted
+    from medtest.suite.commandline.overrides import is_sweep, prepare, typed_key, unquoted
 
     overrides = [] if token.startswith("-") or "=" not in token else prepare([token], multirun=True).overrides
     if not any(is_sweep(override) for override in overrides):

@@ -6,11 +6,11 @@ import re
 
 from medtest.cases import ID_PATTERN
 from medtest.errors import Mistake, UserMistakes, nearest_name
-from medtest.suite.hydra_source import ConfigFolders
+from medtest.suite.commandline.short_keys import whole_key
+from medtest.suite.commandline.source import ConfigFolders
 from medtest.suite.library import suite_names
 from medtest.suite.safety import short
 from medtest.suite.schema import RunBlock
-from medtest.suite.short_keys import whole_key
 from medtest.suite.systems import system_infos
 
 

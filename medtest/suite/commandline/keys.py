@@ -11,12 +11,12 @@ from medtest.cases import UNCHANGED
 from medtest.errors import Mistake, nearest_name
 from medtest.plugins import PartInfo
 from medtest.suite.checks import USES
+from medtest.suite.commandline.overrides import NAME, SYSTEM_NAME, set_key
+from medtest.suite.commandline.short_keys import keeps_meaning, meaning_of
 from medtest.suite.draft import deep_merge
 from medtest.suite.library import COMMAND_LINE, Origin, SuiteTree
-from medtest.suite.overrides import NAME, SYSTEM_NAME, set_key
 from medtest.suite.safety import Key, dotted, short
 from medtest.suite.schema import SUITE_KEYS, RunBlock
-from medtest.suite.short_keys import keeps_meaning, meaning_of
 from medtest.suite.systems import keys_of_any, typed_settings
 
 _INTERNAL = ("without", "chosen")
