@@ -23,7 +23,7 @@ from medtest.suite.composed import with_composed
 from medtest.suite.digest import oracle_digest
 from medtest.suite.draft import Draft
 from medtest.suite.judging import gates_of, oracle_of
-from medtest.suite.library import COMMAND_LINE, MAPS, SuiteTree, load_tree
+from medtest.suite.library import COMMAND_LINE, MAPS, SuiteTree, deep_merge, load_tree
 from medtest.suite.model import Selection, Suite
 from medtest.suite.naming import named
 from medtest.suite.safety import short
@@ -153,7 +153,7 @@ def settle(cfg: DictConfig, hydra: DictConfig, places: ConfigFolders, *, for_run
         check_keys(values, chosen, source, mistakes, infos)
         raise UserMistakes(_in_order(mistakes))
     if tree.mistakes:  # Hydra got nothing of a suite with mistakes; check what could be read of it all the same
-        values = _laid_over(tree, values)
+        values = deep_merge({key: value for key, value in tree.values.items() if key != "privacy"}, values)
     take_out(values, source, mistakes)
     chosen = keep_chosen(values, source, mistakes, infos)
     options = _options(values, source, mistakes)
@@ -281,17 +281,6 @@ def _plain(cfg: DictConfig, mistakes: list[Mistake]) -> dict[str, Any]:
         if isinstance(block, dict):
             values[key] = {str(name): {} if item is None or item is True else item for name, item in block.items()}
     return values
-
-
-def _laid_over(tree: SuiteTree, values: Mapping[str, Any]) -> dict[str, Any]:
-    content = {key: value for key, value in tree.values.items() if key != "privacy"}
-
-    def over(below: Any, above: Any) -> Any:
-        if isinstance(below, dict) and isinstance(above, dict):
-            return {**below, **{k: over(below.get(k), v) for k, v in above.items()}}
-        return above
-
-    return {**content, **{key: over(content.get(key), value) for key, value in values.items()}}
 
 
 def _options(values: Mapping[str, Any], source: Sources, mistakes: list[Mistake]) -> RunBlock | None:

@@ -10,7 +10,7 @@ from typing import Any
 from medtest.errors import MedtestError, Mistake
 from medtest.plugins import PartInfo
 from medtest.suite.composed import without
-from medtest.suite.library import Origin
+from medtest.suite.library import Origin, deep_merge
 from medtest.suite.safety import Key, dotted, short
 from medtest.suite.schema import trusted_keys, validate
 
@@ -118,18 +118,3 @@ def _holds(values: Any, key: Key) -> bool:
             return False
         values = inner[0]
     return True
-
-
-def deep_merge(defaults: Mapping[Any, Any], given: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Merge mappings, replace anything else; ``levels.3`` of the command line means the level 3 of the defaults."""
-    merged = dict(defaults)
-    for name, value in given.items():
-        if isinstance(name, str) and name.isdecimal() and name not in merged:
-            numbers = any(isinstance(k, int) for k in merged)
-            name = int(name) if numbers and len(name) < 10 else name  # noqa: PLW2901
-        before = merged.get(name)
-        if isinstance(value, Mapping) and isinstance(before, Mapping):
-            merged[name] = deep_merge(before, value)
-        else:
-            merged[name] = value
-    return merged

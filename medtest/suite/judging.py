@@ -9,7 +9,8 @@ from medtest.cases import ID_PATTERN
 from medtest.errors import nearest_name
 from medtest.oracles import criteria
 from medtest.plugins import PartInfo, parts
-from medtest.suite.draft import Draft, deep_merge, settings_of
+from medtest.suite.draft import Draft, settings_of
+from medtest.suite.library import deep_merge
 from medtest.suite.model import Criterion, Gate, OraclePlan, PartPlan, Suite
 from medtest.suite.safety import Key
 from medtest.suite.schema import GateBlock, PrimaryBlock, ShownBlock, validate

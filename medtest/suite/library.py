@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -193,6 +193,21 @@ def _spread_lists(document: Document) -> None:
             for name, settings in given.items():
                 if settings is None:
                     given[name] = {}
+
+
+def deep_merge(defaults: Mapping[Any, Any], given: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Merge mappings, replace anything else; ``levels.3`` of the command line means the level 3 of the defaults."""
+    merged = dict(defaults)
+    for name, value in given.items():
+        if isinstance(name, str) and name.isdecimal() and name not in merged:
+            numbers = any(isinstance(k, int) for k in merged)
+            name = int(name) if numbers and len(name) < 10 else name  # noqa: PLW2901
+        before = merged.get(name)
+        if isinstance(value, Mapping) and isinstance(before, Mapping):
+            merged[name] = deep_merge(before, value)
+        else:
+            merged[name] = value
+    return merged
 
 
 class _Replaced(dict[str, Any]):

@@ -13,7 +13,7 @@ from medtest.errors import MedtestError, OutputProblem
 from medtest.oracles.base import Oracle
 from medtest.plugins import parts
 from medtest.results.records.records_io import Records
-from medtest.suite.draft import deep_merge
+from medtest.suite.library import deep_merge
 from medtest.suite.model import Criterion
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from medtest.plugins import PartInfo
 from medtest.suite.checks import USES
 from medtest.suite.commandline.overrides import NAME, SYSTEM_NAME, set_key
 from medtest.suite.commandline.short_keys import keeps_meaning, meaning_of
-from medtest.suite.draft import deep_merge
-from medtest.suite.library import COMMAND_LINE, Origin, SuiteTree
+from medtest.suite.library import COMMAND_LINE, Origin, SuiteTree, deep_merge
 from medtest.suite.safety import Key, dotted, short
 from medtest.suite.schema import SUITE_KEYS, RunBlock
 from medtest.suite.systems import keys_of_any, typed_settings

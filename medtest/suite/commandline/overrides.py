@@ -21,7 +21,7 @@ from hydra.errors import HydraException
 
 from medtest.api.redact import SECRET_NAMES
 from medtest.errors import Mistake
-from medtest.suite.library import MAPS
+from medtest.suite.library import MAPS, deep_merge
 from medtest.suite.safety import short
 from medtest.suite.schema import SUITE_KEYS, RunBlock
 from medtest.suite.systems import system_infos, text_keys
@@ -211,16 +211,7 @@ def as_typed(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return composed values with the ids that :func:`prepare` wrote for Hydra laid over those of the suite."""
     inner = {name: as_typed(item) if isinstance(item, dict) else item for name, item in values.items()}
     plain = {name: item for name, item in inner.items() if not str(name).startswith(_ODD)}
-    for name in [name for name in inner if name not in plain]:
-        real = str(name).removeprefix(_ODD)
-        plain[real] = _over(plain.get(real), inner[name])
-    return plain
-
-
-def _over(below: Any, above: Any) -> Any:
-    if isinstance(below, dict) and isinstance(above, dict):
-        return {**below, **{name: _over(below.get(name), item) for name, item in above.items()}}
-    return above
+    return deep_merge(plain, {str(name).removeprefix(_ODD): inner[name] for name in inner if name not in plain})
 
 
 def is_sweep(override: str) -> bool:
