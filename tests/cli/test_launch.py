@@ -14,8 +14,8 @@ from medtest.cli.bootstrap import DEFECT, opencv_advice
 from medtest.cli.jobs import gravest
 from medtest.cli.launch import main
 from medtest.paths import suites_folder
-from medtest.suite.library import suite_names
 from medtest.suite.commandline.command import job_tokens, typed_command
+from medtest.suite.library import suite_names
 
 ROOT = Path(__file__).parents[2]
 HEAVY = (
