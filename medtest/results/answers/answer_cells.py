@@ -44,9 +44,10 @@ class Questions(Places):
 
         image, images = pd.factorize(frame["image"].to_numpy(dtype=object))
         relation, relations = pd.factorize(frame["relation"].to_numpy(dtype=object))
-        order = in_order(frame["item"]) if items is None else items
+        asked, names = pd.factorize(frame["item"].to_numpy(dtype=object))
+        order = in_order(names) if items is None else items
         place = {one: number for number, one in enumerate(order)}
-        item = np.array([place[str(one)] for one in frame["item"]], np.int64)
+        item = np.array([place[str(one)] for one in names], np.int64)[asked]
         return cls(
             shape=(len(relations), len(order)),
             dataset=np.zeros(len(image), np.int64),
