@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from medtest.training.further.kinds import FurtherKind
     from medtest.training.further.leak import Print
     from medtest.training.further.log import FurtherLog
-    from medtest.training.further.networks import Start
-    from medtest.training.further.train import Material
+    from medtest.training.further.networks import StartingPoint
+    from medtest.training.further.train import TrainingMaterial
     from medtest.training.recipe import Recipe
     from medtest.training.run import Trained
     from medtest.training.trainer import Training
@@ -79,7 +79,7 @@ class _Job:
     kind: FurtherKind
     loaded: Loaded
     recipe: Recipe
-    start: Start
+    start: StartingPoint
     invocation: Invocation
     device: str
     out: Path
@@ -127,7 +127,7 @@ class _Job:
         self._say(f"{len(prints)} training pictures; {said}")
         return prints
 
-    def _material(self, parts: Parts, prints: Mapping[str, Print]) -> Material:
+    def _material(self, parts: Parts, prints: Mapping[str, Print]) -> TrainingMaterial:
         """Make the cases, or take them from where they lie."""
         from medtest.followups import default_folder
         from medtest.training.further.kinds import MaterialRequest
@@ -160,7 +160,7 @@ class _Job:
         )
         return material
 
-    def _train(self, training: Training, material: Material, log: FurtherLog | None) -> Trained:
+    def _train(self, training: Training, material: TrainingMaterial, log: FurtherLog | None) -> Trained:
         from medtest.training.further.train import train_further
 
         if log is not None:

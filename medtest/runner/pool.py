@@ -73,7 +73,7 @@ class Worker:
         message_read, message_write = os.pipe()
         try:
             process = processes.start(
-                processes.Start(
+                processes.WorkerStart(
                     entry=self.entry,
                     modules=self.modules,
                     environment={

@@ -38,7 +38,7 @@ _END_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
+class WorkerStart:
     """What a worker process is started with.
 
     Attributes:
@@ -83,7 +83,7 @@ class Process(Protocol):
         """Remember modules that it came to load: the next one of its kind begins with them."""
 
 
-def start(what: Start) -> Process:
+def start(what: WorkerStart) -> Process:
     """Start a worker process, forked where that can be; it is not waited for."""
     if not _can_fork():
         return _Fresh(what)
@@ -98,7 +98,7 @@ def start(what: Start) -> Process:
 class _Fresh:
     """A fresh interpreter."""
 
-    def __init__(self, what: Start) -> None:
+    def __init__(self, what: WorkerStart) -> None:
         self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own code
             worker.fresh(what.entry, sys.path, what.tasks, what.messages, os.getpid()),
             stdin=subprocess.DEVNULL,
@@ -152,7 +152,7 @@ class ForkServer:
         self.workers = 0
 
     @classmethod
-    def started(cls, what: Start) -> ForkServer:
+    def started(cls, what: WorkerStart) -> ForkServer:
         """Start one for a worker; in the worker's log it says why, if it cannot start."""
         ours, theirs = socket.socketpair()
         try:
@@ -176,7 +176,7 @@ class ForkServer:
         """Whether nothing can be asked of it any more."""
         return self._control.fileno() < 0
 
-    def start(self, what: Start) -> _Forked:
+    def start(self, what: WorkerStart) -> _Forked:
         """Ask for a worker.
 
         Raises:
@@ -310,7 +310,7 @@ _servers: dict[_Key, ForkServer] = {}
 _lock = threading.Lock()
 
 
-def _server(what: Start) -> ForkServer:
+def _server(what: WorkerStart) -> ForkServer:
     """Return the server whose workers inherit what a fresh interpreter would, started where there is none."""
     key = _inherited(what.environment)
     with _lock:

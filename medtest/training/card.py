@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from medtest.systems.files import cached_sha256
-from medtest.training.evaluate import Evaluation
+from medtest.training.evaluate import NetworkScores
 
 DATA = """\
 - 560 image and mask pairs of Kvasir-SEG (Jha et al., MMM 2020), the same pictures as the segmented images of
@@ -67,7 +67,7 @@ class CardFacts:
     size: int
     threshold: float
     commands: Sequence[str]
-    evaluations: Sequence[Evaluation]
+    evaluations: Sequence[NetworkScores]
     notes: Sequence[str] = ()
 
 

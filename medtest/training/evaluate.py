@@ -26,7 +26,7 @@ BATCH = 8
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Evaluation:
+class NetworkScores:
     """Scores of one set of images.
 
     Attributes:
@@ -80,7 +80,7 @@ def _prepared(image: Image, mask: Mask) -> tuple[Image, Mask]:
 
 def evaluate(
     system: System, pairs: Sequence[Pair], *, name: str, progress: Callable[[int, int], None] | None = None
-) -> Evaluation:
+) -> NetworkScores:
     """Ask an opened system about every image and score its masks.
 
     Raises:
@@ -102,7 +102,7 @@ def evaluate(
         if progress is not None:
             progress(min(start + BATCH, len(pairs)), len(pairs))
     scores = np.array(dice)
-    return Evaluation(name=name, dice=bootstrap(scores), iou=bootstrap(np.array(iou)), scores=scores)
+    return NetworkScores(name=name, dice=bootstrap(scores), iou=bootstrap(np.array(iou)), scores=scores)
 
 
 def open_system(

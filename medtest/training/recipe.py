@@ -11,13 +11,13 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
-class Table(BaseModel):
+class RecipeTable(BaseModel):
     """A table of a recipe: nothing in it is unknown, and nothing changes."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Optimizer(Table):
+class Optimizer(RecipeTable):
     """How weights are moved.
 
     Attributes:
@@ -39,7 +39,7 @@ class Optimizer(Table):
     nesterov: bool = False
 
 
-class ConstantRate(Table):
+class ConstantRate(RecipeTable):
     """The rate times ``factor`` for every ``every`` epochs begun (0: never), after a linear warm-up."""
 
     kind: Literal["steps"]
@@ -48,7 +48,7 @@ class ConstantRate(Table):
     warmup_epochs: float = Field(default=0.0, ge=0)
 
 
-class Milestones(Table):
+class Milestones(RecipeTable):
     """The rate times ``factor`` at the start of each of these epochs, counted from 1."""
 
     kind: Literal["milestones"]
@@ -56,7 +56,7 @@ class Milestones(Table):
     factor: float = Field(gt=0, le=1)
 
 
-class Plateau(Table):
+class Plateau(RecipeTable):
     """The rate times ``factor`` after more than ``patience`` validations in a row without a lower validation loss.
 
     A loss counts as lower by a relative ``threshold``.
@@ -68,7 +68,7 @@ class Plateau(Table):
     threshold: float = Field(default=1e-4, ge=0)
 
 
-class Cosine(Table):
+class Cosine(RecipeTable):
     """A linear warm-up of some steps, then half a cosine down to ``last`` times the rate."""
 
     kind: Literal["cosine"]
@@ -76,7 +76,7 @@ class Cosine(Table):
     last: float = Field(default=0.01, ge=0, le=1)
 
 
-class Poly(Table):
+class Poly(RecipeTable):
     """The rate times (1 - step / steps) to the power of ``power``."""
 
     kind: Literal["poly"]
@@ -86,7 +86,7 @@ class Poly(Table):
 Schedule = Annotated[ConstantRate | Milestones | Plateau | Cosine | Poly, Field(discriminator="kind")]
 
 
-class Validation(Table):
+class Validation(RecipeTable):
     """How a training is watched, on training cases that are held out.
 
     Attributes:
@@ -100,7 +100,7 @@ class Validation(Table):
     patience: int | None = Field(default=None, ge=1)
 
 
-class Recipe(Table):
+class Recipe(RecipeTable):
     """One way of training a network.
 
     Attributes:

@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from medtest.training.recipe import Recipe, Table, Validation
+from medtest.training.recipe import Recipe, RecipeTable, Validation
 from medtest.training.recipe_files import load_file, names_in
 
 FOLDER = Path(__file__).parent / "recipes"
 
 
-class Changes(Table):
+class Changes(RecipeTable):
     """Random changes of a training image; probabilities and widths of 0 switch a change off.
 
     Attributes:
@@ -52,7 +52,7 @@ class Changes(Table):
         return self
 
 
-class Losses(Table):
+class Losses(RecipeTable):
     """What answers are compared by; a family takes of it what it has.
 
     Attributes:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from medtest.runner.parts import Parts
     from medtest.suite.model import Suite
     from medtest.training.further.leak import Print
-    from medtest.training.further.networks import Start
-    from medtest.training.further.train import Material
+    from medtest.training.further.networks import StartingPoint
+    from medtest.training.further.train import TrainingMaterial
     from medtest.training.recipe import Recipe
     from medtest.training.trainer import Training, Writer
 
@@ -36,7 +36,7 @@ class MaterialRequest:
     parts: Parts
     prints: Mapping[str, Print]
     recipe: Any
-    start: Start
+    start: StartingPoint
     folder: Path
     store: Path | None
     progress: Callable[[int, int], None] | None = None
@@ -56,10 +56,10 @@ class FurtherKind(Protocol):
     def suite(self, suite: Suite, phantoms: int) -> Suite:
         """Return the suite with training cases in place of its own."""
 
-    def material(self, request: MaterialRequest) -> Material:
+    def material(self, request: MaterialRequest) -> TrainingMaterial:
         """Make what training reads, or take it from where it lies."""
 
-    def training(self, start: Start, material: Any, recipe: Any, *, device: str, write: Writer) -> Training:
+    def training(self, start: StartingPoint, material: Any, recipe: Any, *, device: str, write: Writer) -> Training:
         """Return what is trained, for the trainer."""
 
 
@@ -89,7 +89,7 @@ class MaskKind:
             )
         return training_suite(suite)
 
-    def material(self, request: MaterialRequest) -> Material:
+    def material(self, request: MaterialRequest) -> TrainingMaterial:
         """Draw the perturbed images."""
         import cv2
 
@@ -106,7 +106,7 @@ class MaskKind:
             progress=request.progress,
         )
 
-    def training(self, start: Start, material: Any, recipe: Any, *, device: str, write: Writer) -> Training:
+    def training(self, start: StartingPoint, material: Any, recipe: Any, *, device: str, write: Writer) -> Training:
         """Return what is trained."""
         from medtest.training.further.task import further_training
 
@@ -131,7 +131,7 @@ class LabelKind:
 
         return training_suite(suite, phantoms=phantoms)
 
-    def material(self, request: MaterialRequest) -> Material:
+    def material(self, request: MaterialRequest) -> TrainingMaterial:
         """Make originals and perturbed images."""
         from medtest.training.classification.families import kind_of
         from medtest.training.classification.material import prepare_material
@@ -146,7 +146,7 @@ class LabelKind:
             folder=request.folder / "cases",
         )
 
-    def training(self, start: Start, material: Any, recipe: Any, *, device: str, write: Writer) -> Training:
+    def training(self, start: StartingPoint, material: Any, recipe: Any, *, device: str, write: Writer) -> Training:
         """Return what is trained."""
         from medtest.training.classification.families import kind_of
         from medtest.training.classification.task import classifier_training, some_of

@@ -21,7 +21,7 @@ COMPACT = "compact"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Start:
+class StartingPoint:
     """A network to be trained further.
 
     Attributes:
@@ -74,7 +74,7 @@ def check_family(model: str) -> None:
         )
 
 
-def open_start(model: str, source: str, *, settings: Mapping[str, Any] | None = None) -> Start:
+def open_start(model: str, source: str, *, settings: Mapping[str, Any] | None = None) -> StartingPoint:
     """Return the network that training starts from.
 
     Args:
@@ -106,8 +106,8 @@ def open_start(model: str, source: str, *, settings: Mapping[str, Any] | None = 
     return _published(model, kind, path, dict(settings or {}))
 
 
-def _compact(model: str, network: nn.Module, info: WeightsInfo, path: Path, *, checkpoint: str | None) -> Start:
-    return Start(
+def _compact(model: str, network: nn.Module, info: WeightsInfo, path: Path, *, checkpoint: str | None) -> StartingPoint:
+    return StartingPoint(
         family=model,
         name=f"{model}-compact",
         network=network,
@@ -119,14 +119,14 @@ def _compact(model: str, network: nn.Module, info: WeightsInfo, path: Path, *, c
     )
 
 
-def _published(model: str, kind: Any, path: Path, settings: dict[str, Any]) -> Start:
+def _published(model: str, kind: Any, path: Path, settings: dict[str, Any]) -> StartingPoint:
     from medtest.systems.checkpoints.checkpoint import load_published
 
     name, network = load_published(path, tuple(kind.published))
     labels = None
     if model == "tganet":
         labels = _word_vectors(kind, path, settings)
-    return Start(
+    return StartingPoint(
         family=model,
         name=name,
         network=network,
@@ -180,7 +180,7 @@ def is_ours(path: Path) -> bool:
     return True
 
 
-def write_weights(path: Path, start: Start, state: Mapping[str, Tensor], *, note: str) -> None:
+def write_weights(path: Path, start: StartingPoint, state: Mapping[str, Tensor], *, note: str) -> None:
     """Write trained weights in the form they came in, atomically.
 
     A compact network keeps medtest's form (half precision, its description in the header); a published one is written

@@ -8,13 +8,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from medtest.training.recipe import Recipe, Table, Validation
+from medtest.training.recipe import Recipe, RecipeTable, Validation
 from medtest.training.recipe_files import load_file, names_in
 
 FOLDER = Path(__file__).parent / "recipes"
 
 
-class Scales(Table):
+class Scales(RecipeTable):
     """Sides at which a batch is shown.
 
     Attributes:
@@ -50,7 +50,7 @@ class Scales(Table):
 _Zoom = Annotated[float, Field(ge=0.1, le=10)]
 
 
-class Augment(Table):
+class Augment(RecipeTable):
     """Random changes of a pair before it is resized to the recipe's size; probabilities of 0 switch a change off.
 
     Attributes:
@@ -95,7 +95,7 @@ class Augment(Table):
         return self
 
 
-class Loss(Table):
+class Loss(RecipeTable):
     """What outputs are compared by.
 
     Attributes:
@@ -111,7 +111,7 @@ class Loss(Table):
     judgements: float = Field(default=1.0, ge=0)
 
 
-class Quirks(Table):
+class Quirks(RecipeTable):
     """What the published training code does otherwise than its paper says; true repeats it.
 
     Attributes:

@@ -15,7 +15,7 @@ from medtest.systems.segmentation.networks.inputs import INPUTS
 from medtest.training.further.batches import RawBatch, RecipeBatches
 from medtest.training.further.losses import answers_of, recipe_loss
 from medtest.training.further.material import TrainingMaterial
-from medtest.training.further.networks import Start
+from medtest.training.further.networks import StartingPoint
 from medtest.training.further.recipe import SegmentationRecipe
 from medtest.training.precision import autocast
 from medtest.training.scores import dice_of
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def further_training(
-    start: Start, material: TrainingMaterial, recipe: SegmentationRecipe, *, device: str, write: Writer
+    start: StartingPoint, material: TrainingMaterial, recipe: SegmentationRecipe, *, device: str, write: Writer
 ) -> Training:
     """Return what is trained, for the trainer.
 
@@ -74,7 +74,7 @@ class PairLoss:
         device: "cpu" or "cuda:N".
     """
 
-    def __init__(self, start: Start, recipe: SegmentationRecipe, device: str) -> None:
+    def __init__(self, start: StartingPoint, recipe: SegmentationRecipe, device: str) -> None:
         self._family = start.family
         self._labels = None if start.labels is None else start.labels.to(device)
         self._kind = INPUTS[start.family]
@@ -115,7 +115,7 @@ class PairLoss:
 
 
 def evaluation(
-    start: Start, held_out: Mapping[str, Pairs], recipe: SegmentationRecipe, device: str
+    start: StartingPoint, held_out: Mapping[str, Pairs], recipe: SegmentationRecipe, device: str
 ) -> Callable[[nn.Module], Evaluation]:
     """Return what evaluates a network: Dice and loss on held-out pairs of each kind (``clean``, ``perturbed``)."""
     loss = PairLoss(start, recipe, device)

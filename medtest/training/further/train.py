@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from medtest.training.further.log import FurtherLog
-    from medtest.training.further.networks import Start
+    from medtest.training.further.networks import StartingPoint
     from medtest.training.recipe import Recipe
     from medtest.training.trainer import Writer
 
 FACTS = "training.json"
 
 
-class Material(Protocol):
+class TrainingMaterial(Protocol):
     """What a further training reads; it knows how its kind of cases is trained on."""
 
     @property
@@ -34,12 +34,12 @@ class Material(Protocol):
         """SHA-256 over all cases."""
 
 
-def weights_file(out: Path, start: Start) -> Path:
+def weights_file(out: Path, start: StartingPoint) -> Path:
     """Return the file that a training writes its weights to."""
     return out / f"{start.family}.safetensors"
 
 
-def writer(out: Path, start: Start, recipe: Recipe) -> Writer:
+def writer(out: Path, start: StartingPoint, recipe: Recipe) -> Writer:
     """Return what writes the weights that are kept, in the form they came in."""
     from medtest.training.further.networks import write_weights
 
@@ -64,8 +64,8 @@ def check_state(training: Training, out: Path) -> None:
 
 def train_further(
     training: Training,
-    start: Start,
-    material: Material,
+    start: StartingPoint,
+    material: TrainingMaterial,
     out: Path,
     *,
     threads: int | None = None,
