@@ -97,7 +97,7 @@ def test_what_is_missing_is_told(tokens, expected):
         (["recipe=pranett"], "did you mean: pranet"),
         (["from=nothing.pth"], "there is no such file"),
         (["recpe=pranet"], "did you mean: recipe"),
-        (["stps=3"], "allowed: base_url, batch, batch_seconds"),
+        (["stps=3"], "did you mean: steps"),
         (["suite=polyp_segg"], "did you mean: polyp_seg"),
         (["model=unet"], "allowed: pranet, sanet, tganet, ssformer, agdn"),
         (["recipe.optimiser.rate=1"], "did you mean: optimizer"),
