@@ -27,7 +27,7 @@ from medtest.errors import MedtestError, Mistake, UserMistakes, nearest_name
 from medtest.paths import conf_folder
 
 Family: TypeAlias = Literal["relations", "systems", "seeds", "oracles", "tasks"]
-FAMILIES: tuple[Family, ...] = ("relations", "systems", "seeds", "oracles")
+FAMILIES: tuple[Family, ...] = ("relations", "systems", "seeds", "oracles", "tasks")
 """What a suite names; tasks are named by these parts."""
 _FOLDERS: dict[Family, str] = {
     "relations": "relations",

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from medtest import __version__
 from medtest.cli.help_groups import MAKE, MODELS, READ, RUN, GroupedCommands
-from medtest.plugins import Family
+from medtest.plugins import FAMILIES
 
 app = typer.Typer(
     name="medtest",
@@ -43,14 +43,7 @@ class ListedKind(StrEnum):
     SYSTEMS = "systems"
     SEEDS = "seeds"
     ORACLES = "oracles"
-
-
-_FAMILIES: dict[ListedKind, Family] = {
-    ListedKind.RELATIONS: "relations",
-    ListedKind.SYSTEMS: "systems",
-    ListedKind.SEEDS: "seeds",
-    ListedKind.ORACLES: "oracles",
-}
+    TASKS = "tasks"
 
 
 def _console() -> Console:
@@ -74,7 +67,7 @@ def list_parts(
     """List suites, or the parts that a suite can name."""
     from medtest.cli.listing import parts_table, suites_table
 
-    family = _FAMILIES.get(kind)
+    family = next((one for one in FAMILIES if one == kind.value), None)
     table = suites_table(list(suite_dir or [])) if family is None else parts_table(family, config_dir or [])
     _console().print(table)
 

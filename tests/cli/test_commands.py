@@ -78,6 +78,12 @@ def test_a_team_s_systems_are_listed(work: Path, capsys: pytest.CaptureFixture[s
     assert "ours" in shown and "release" in shown and "ssformer" in shown
 
 
+def test_kinds_of_answers_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_app(["list", "tasks"]) == 0
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in ("answer", "image", "label", "mask", "region"))
+
+
 def test_a_case_is_replayed_from_its_address(work: Path) -> None:
     address = "mine/frame_2/blur_s3_f0_r0"
     assert run_app(["replay", "suite=a=b/team.yaml", "data=data", address, "--out", "again"]) == 0
