@@ -10,6 +10,7 @@ TESTS  := $(VENV)/.medtest-tests-installed
 INSTALLER ?= uv
 # Tests run over all cores; one worker a file, since tests of a file share what they made.
 PYTEST ?= $(BIN)/python -m pytest -q -n auto --dist loadfile
+SLOW   ?= slow
 
 .PHONY: help demo test slow lint ui bench install clean
 help:
@@ -46,7 +47,7 @@ test: $(TESTS)
 	$(PYTEST)
 
 slow: $(TESTS)
-	$(PYTEST) -m slow
+	$(PYTEST) -m "$(SLOW)"
 
 lint: $(TESTS)
 	$(BIN)/ruff check .

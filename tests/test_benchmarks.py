@@ -49,6 +49,7 @@ def test_none_is_forgotten() -> None:
     assert set(SCRIPTS) | ELSEWHERE == {path.stem for path in (ROOT / "scripts").glob("*.py")}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_a_benchmark_runs(name: str, tmp_path: Path) -> None:
     done = _run(ROOT / "benchmarks" / f"{name}.py", BENCHMARKS[name], tmp_path)
@@ -57,6 +58,7 @@ def test_a_benchmark_runs(name: str, tmp_path: Path) -> None:
     assert len(done.stdout.splitlines()) > 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_script_draws(name: str, tmp_path: Path) -> None:
     done = _run(ROOT / "scripts" / f"{name}.py", SCRIPTS[name], tmp_path)

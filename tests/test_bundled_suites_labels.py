@@ -70,7 +70,10 @@ def test_no_suite_of_labels_is_forgotten() -> None:
     assert shipped == set(LABEL_SUITES)
 
 
-@pytest.mark.parametrize("suite", LABEL_SUITES)
+@pytest.mark.parametrize(
+    "suite",
+    [pytest.param(suite, marks=[] if number < 3 else [pytest.mark.long]) for number, suite in enumerate(LABEL_SUITES)],
+)
 def test_a_suite_runs_as_typed(suite: str, work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     typed = [f"suite={suite}", "limit=1", "track=false", "workers=1"]
     if suite in FOLDERS:

@@ -92,6 +92,7 @@ def test_tables_digests_and_systems_that_differ_are_named(sides: tuple[Any, Any,
     assert 'identity: covers.system.class: "medtest.systems.controls:Identity" became "elsewhere:Identity"' in said
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_commit_equals_itself() -> None:

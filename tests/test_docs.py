@@ -24,6 +24,8 @@ from command_server import CommandServer
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LEFT_OUT = ("make test", "make slow", "make lint", "make bench", "git clone", "cd medtest")
+LONG_PAGES = ("bring-your-network.md",)
+"""Pages whose commands load libraries of others for minutes."""
 SETUP = ("pip install", "sudo apt-get", "apt-get", "make install")
 OWN_PROCESSES = (
     "python run.py --help",
@@ -322,7 +324,11 @@ def commands(reader: Path) -> Iterator[CommandServer]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(("page", "command"), COMMANDS, ids=lambda value: str(value)[:90])
+@pytest.mark.parametrize(
+    ("page", "command"),
+    [pytest.param(page, one, marks=[pytest.mark.long] if page in LONG_PAGES else []) for page, one in COMMANDS],
+    ids=lambda value: str(value)[:90],
+)
 def test_command(reader: Path, commands: CommandServer, page: str, command: str) -> None:
     environment = _environment(reader)
     if re.match(r"(make ui|medtest ui|medtest study serve|mlflow server|mlflow ui)", command):

@@ -110,7 +110,7 @@ def _look(link: str) -> None:
         page.goto(link, timeout=240_000)
         page.get_by_text("net-c").first.wait_for(timeout=240_000)
         assert {"efr", "gate", "weakest_relation", "efr_low"} <= _in_view(page)  # beside MLflow's open assistant
-        page.set_viewport_size({"width": 1900, "height": 900})
+        page.set_viewport_size({"width": 2400, "height": 900})  # columns out of view are not in the page
         page.get_by_text("source_score").first.wait_for(timeout=240_000)
         place = "e => [e.getBoundingClientRect().left, e.getAttribute('col-id')]"
         heads = page.evaluate(f"[...document.querySelectorAll('[role=columnheader]')].map({place})")
