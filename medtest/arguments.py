@@ -59,10 +59,10 @@ class Model:
         from medtest.systems.naming import clean, refused
 
         if isinstance(self.given, type) or not (isinstance(self.given, System) or callable(self.given)):
-            raise _mistake("systems", repr(self.given)[:80], "a function, an object that can be called, or a system")
+            raise mistake("systems", repr(self.given)[:80], "a function, an object that can be called, or a system")
         name = self.name or clean(getattr(self.given, "__name__", type(self.given).__name__))
         if allowed := refused(name):
-            raise _mistake("systems", name[:80], allowed)
+            raise mistake("systems", name[:80], allowed)
         settings = ObjectSettings(
             given=self.given,
             identity=self.fingerprint,
@@ -112,7 +112,7 @@ def typed_systems(systems: Systems | None, fingerprint: str) -> tuple[list[str],
                 chosen.models.append(given if isinstance(given, Model) else Model(given))
     if fingerprint:
         if len(chosen.models) != 1:
-            raise _mistake("fingerprint", fingerprint[:80], "one function or object; for several, Model(fingerprint=…)")
+            raise mistake("fingerprint", fingerprint[:80], "one function or object; for several, Model(fingerprint=…)")
         chosen.models = [replace(chosen.models[0], fingerprint=fingerprint)]
     names = [*chosen.names, *([_STAND_IN] if chosen.models else [])]
     typed = names[0] if len(names) == 1 else f"[{','.join(names)}]"
@@ -138,7 +138,7 @@ def with_models(loaded: Loaded, models: Sequence[Model]) -> Loaded:
     names = [plan.id for plan in (*others, *plans)]
     again = sorted({name for name in names if names.count(name) > 1})
     if again:
-        raise _mistake("systems", f"{', '.join(again)} twice", "a name of its own for each", "Model(…, name=…)")
+        raise mistake("systems", f"{', '.join(again)} twice", "a name of its own for each", "Model(…, name=…)")
     from medtest.suite.composed import with_composed
 
     def filled(suite: Suite) -> Suite:
@@ -174,5 +174,6 @@ def _literal(value: Any) -> str:
     return str(value)
 
 
-def _mistake(key: str, found: str, allowed: str, fix: str = "") -> UserMistakes:
+def mistake(key: str, found: str, allowed: str, fix: str = "") -> UserMistakes:
+    """Return what is wrong with an argument of :func:`medtest.run`."""
     return UserMistakes([Mistake(where="medtest.run", key=key, found=found, allowed=allowed, fix=fix)])

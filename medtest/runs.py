@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from medtest import signals
-from medtest.arguments import Systems, typed_option, typed_relations, typed_systems, with_models
+from medtest.arguments import Systems, mistake, typed_option, typed_relations, typed_systems, with_models
 from medtest.errors import FolderInUse, MedtestError, NotTracked, UserMistakes
 from medtest.paths import home as default_home
 from medtest.suite.compose import Loaded, load
@@ -97,6 +97,8 @@ def run(
     typed += [typed_option(key, value) for key, value in plain.items() if value is not None]
     typed += overrides
     loaded = load(suite, typed)
+    if loaded.options.plan:
+        raise mistake("plan", "true", "a run; medtest.load_suite checks a suite without running it", "leave plan out")
     command = ""
     if models:
         loaded = with_models(loaded, models)

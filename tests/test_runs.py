@@ -9,10 +9,12 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import psutil
 import pytest
 
 import medtest
@@ -163,6 +165,16 @@ def test_options_are_checked_as_on_the_command_line(tmp_path: Path) -> None:
         medtest.run("polyp_seg", reddish, home=tmp_path, workerz=1)
     with pytest.raises(UserMistakes, match="fingerprint"):
         medtest.run("polyp_seg", "pranet", home=tmp_path, fingerprint="v1")
+    with pytest.raises(UserMistakes, match="load_suite"):
+        medtest.run("polyp_seg", reddish, home=tmp_path, overrides=["plan=true"])
+    assert not (tmp_path / "outputs").exists()
+
+
+def test_memory_of_the_program_is_no_leak_of_the_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    resident = iter(range(2**40, 2**60, 2**50))  # the program's own grows without end
+    monkeypatch.setattr(psutil.Process, "memory_info", lambda process: SimpleNamespace(rss=next(resident)))
+    result = medtest.run("polyp_seg", reddish, home=tmp_path, batch_size=1, **SMALL)
+    assert not any("leaks" in line for line in result.notices) and "ERROR" not in set(result.records["verdict"])
 
 
 @pytest.mark.slow

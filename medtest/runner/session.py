@@ -117,7 +117,8 @@ class Session:
                 system.close()
 
     def _memory(self) -> int:
-        return int(self._process.memory_info().rss)
+        """Return the resident bytes of the process, 0 where it is not the worker's alone: others' leaks are not its."""
+        return int(self._process.memory_info().rss) if self._own_process else 0
 
 
 def _portable(error: Exception, what: str) -> Exception:
