@@ -19,7 +19,7 @@ from medtest.cases import Seed, SeedRef
 from medtest.phantoms.colon import colon_rng, make_colon
 from medtest.preparation import grey_mask, prepare, resize_image, resize_mask
 from medtest.preparation.frame import fit_field
-from medtest.seeds.image_mask_folders import ImageMaskFolders, ImageMaskFoldersSettings
+from medtest.seeds.folders.image_masks import ImageMaskFolders, ImageMaskFoldersSettings
 
 SIZES = ((288, 384), (531, 622), (1072, 1920))
 TARGET_MS = 20.0

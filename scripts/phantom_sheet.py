@@ -22,7 +22,7 @@ from PIL import Image as Pictures
 
 from medtest.phantoms import questions
 from medtest.phantoms.labelled import LabelledPhantom
-from medtest.seeds.phantoms import Phantoms, PhantomSettings
+from medtest.seeds.made.phantoms import Phantoms, PhantomSettings
 
 SUITE_SEED = 20240
 QUESTION_SEED = 20250

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtest.imagefile import BadFileError, check_decodes, decode_rgb, decode_size, read_bytes
-from medtest.seeds.films import _grey
-from medtest.seeds.series_images import _decoded
+from medtest.seeds.made.films import _grey
+from medtest.seeds.volumes.series_images import _decoded
 from medtest.systems.adapters.maps import read_map
 from medtest.tiffheader import declared_rgb
 

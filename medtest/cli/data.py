@@ -10,7 +10,7 @@ import typer
 
 from medtest.cli.help_groups import GroupedCommands
 from medtest.errors import ExitCode
-from medtest.seeds.folder_layout import shown
+from medtest.seeds.folders.layout import shown
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -18,7 +18,7 @@ from medtest.followups.files import DRAFT, KINDS, SUFFIX, DamagedFile, Kind, dec
 from medtest.followups.guard import StoreLock
 from medtest.followups.store import FollowUpStore
 from medtest.runner.layout import usable_cores
-from medtest.seeds.folder_layout import shown
+from medtest.seeds.folders.layout import shown
 
 ASIDE = "aside"
 """Folder below the store to which a repair moves what does not belong there."""

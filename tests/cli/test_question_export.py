@@ -11,7 +11,7 @@ from medtest.api.faults_server import serving
 from medtest.cli.app import run_app
 from medtest.cli.launch import main
 from medtest.errors import UserMistakes
-from medtest.seeds.question_folder import QuestionFolder, QuestionFolderSettings
+from medtest.seeds.questions.folder import QuestionFolder, QuestionFolderSettings
 from medtest.suite.compose import load_suite
 from medtest.vqa.questions import by_name, official
 

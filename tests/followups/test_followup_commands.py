@@ -25,7 +25,7 @@ from medtest.followups.guard import LOCK, StoreLock
 from medtest.followups.verify import repair_store, verify_store
 from medtest.imagefile import read_rgb
 from medtest.maskfile import read_mask
-from medtest.seeds.image_mask_folders import ImageMaskFolders
+from medtest.seeds.folders.image_masks import ImageMaskFolders
 from medtest.suite.model import Invocation
 
 

@@ -23,7 +23,7 @@ from medtest.phantoms.abdomen import (
 )
 from medtest.phantoms.abdomen.cohort import MEASURE, shape_mask
 from medtest.phantoms.abdomen.shapes import liver_distance, refine
-from medtest.seeds.abdomens import Abdomens, AbdomenSettings
+from medtest.seeds.made.abdomens import Abdomens, AbdomenSettings
 
 FLAT = (0.0,) * len(MODES)
 

@@ -27,9 +27,9 @@ from medtest.phantoms.films.generator import make_film
 from medtest.plugins import PartInfo, parts
 from medtest.preparation import prepare, seed_factors
 from medtest.relations.series import follow_up
-from medtest.seeds.abdomens import Abdomens, AbdomenSettings
-from medtest.seeds.dicom_file import _window
-from medtest.seeds.scikit_images import NAMES, load_image
+from medtest.seeds.made.abdomens import Abdomens, AbdomenSettings
+from medtest.seeds.volumes.dicom_file import _window
+from medtest.seeds.volumes.scikit_images import NAMES, load_image
 
 Cases = Iterator[tuple[str, Any]]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from layout_files import mask, picture
 
-from medtest.seeds.label_folder import LabelFolder, LabelFolderSettings
+from medtest.seeds.labels.folder import LabelFolder, LabelFolderSettings
 
 KVASIR_FOLDERS = {
     "Normal_clean_mucosa": 4,

@@ -11,7 +11,7 @@ from PIL import Image as Pillow
 
 from medtest.errors import Mistake, UserMistakes
 from medtest.seeds.base import SeedSource
-from medtest.seeds.image_mask_folders import ImageMaskFolders, ImageMaskFoldersSettings
+from medtest.seeds.folders.image_masks import ImageMaskFolders, ImageMaskFoldersSettings
 
 SIZE = (24, 32)
 

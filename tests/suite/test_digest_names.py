@@ -21,7 +21,7 @@ from medtest.plugins import FAMILIES, PartInfo, PartSettings, digest_name, parts
 from medtest.relations.base import RelationSettings
 from medtest.relations.motion import Blur
 from medtest.runner.privacy import ShownNames
-from medtest.seeds.folder_source import FolderSource
+from medtest.seeds.folders.source import FolderSource
 from medtest.suite.compose import load_suite
 from medtest.suite.composed import counted_settings
 from medtest.suite.digest import digest_of, oracle_digest, run_digest

@@ -11,7 +11,7 @@ import pytest
 
 from medtest.cases import Address, ImageSpec
 from medtest.plugins import part
-from medtest.seeds.scikit_images import MOST_SIDE, NAMES, load_image
+from medtest.seeds.volumes.scikit_images import MOST_SIDE, NAMES, load_image
 
 FILTERS = (
     "original_shock",

@@ -9,8 +9,8 @@ import pytest
 from volume_files import write_series
 
 from medtest.errors import UserMistakes
-from medtest.seeds.liver_volumes import LiverVolumes, LiverVolumeSettings, deepest_points
-from medtest.seeds.volume_layouts import find_pairs
+from medtest.seeds.volumes.layouts import find_pairs
+from medtest.seeds.volumes.liver_volumes import LiverVolumes, LiverVolumeSettings, deepest_points
 
 nibabel = pytest.importorskip("nibabel")
 

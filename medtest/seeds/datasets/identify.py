@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from medtest.seeds.datasets.facts import by_alias, known, plain
 from medtest.seeds.datasets.tree import Tree
-from medtest.seeds.formats import has_no_suffix, kind_of_name, without_suffix
+from medtest.seeds.folders.formats import has_no_suffix, kind_of_name, without_suffix
 
 _KVASIR_NAMES = re.compile(r"cju[a-z0-9]{15,}", re.I)
 """Kvasir-SEG's files are named by keys of the tool they were drawn with."""

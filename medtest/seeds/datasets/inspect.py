@@ -23,8 +23,8 @@ from medtest.seeds.datasets.inspect_questions import (
 from medtest.seeds.datasets.inspect_rest import in_words, look_like_maps, set_of_maps, together, unexplained
 from medtest.seeds.datasets.known import chosen
 from medtest.seeds.datasets.tree import UNREAD_ARCHIVES, Tree, is_archive, tree_of_archive, tree_of_folder
-from medtest.seeds.folder_layout import DataSet, LayoutError, shown
-from medtest.seeds.folder_pairing import pair_images, pair_with_masks
+from medtest.seeds.folders.layout import DataSet, LayoutError, shown
+from medtest.seeds.folders.pairing import pair_images, pair_with_masks
 
 PIXEL_SECONDS = 30.0
 """How long pictures are decoded; what is left then is seen by its header."""

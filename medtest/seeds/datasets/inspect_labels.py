@@ -11,11 +11,11 @@ from medtest.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found
 from medtest.seeds.datasets.inspect_notes import Pixels, sizes_of
-from medtest.seeds.folder_layout import shown
-from medtest.seeds.label_entries import LabelledFolder, fold
-from medtest.seeds.label_layouts import READERS
-from medtest.seeds.label_settings import LabelFolderSettings
-from medtest.seeds.npz_file import npz_members
+from medtest.seeds.folders.layout import shown
+from medtest.seeds.labels.entries import LabelledFolder, fold
+from medtest.seeds.labels.layouts import READERS
+from medtest.seeds.labels.settings import LabelFolderSettings
+from medtest.seeds.volumes.npz_file import npz_members
 
 SUITES = {"wce_folder": CAPSULE, "skin_folder": DERMOSCOPY, "fundus_folder": FUNDUS, "chest_folder": CHEST}
 """Suites for the user's labelled images, by the classes they ask for."""

@@ -12,9 +12,9 @@ from medtest.imagefile import BadFileError, check_decodes, read_bytes
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found
 from medtest.seeds.datasets.facts import Facts
-from medtest.seeds.folder_layout import shown
-from medtest.seeds.formats import kind_of
-from medtest.seeds.frames import FrameReading, opened_frames
+from medtest.seeds.folders.formats import kind_of
+from medtest.seeds.folders.layout import shown
+from medtest.seeds.volumes.frames import FrameReading, opened_frames
 
 Files: TypeAlias = "tuple[PurePosixPath, PurePosixPath | None]"
 """An image and its mask."""

@@ -12,9 +12,9 @@ from medtest.seeds.datasets.base import Found
 from medtest.seeds.datasets.inspect_notes import Pixels, sizes_of
 from medtest.seeds.datasets.recognisers.question_files import questions_at
 from medtest.seeds.datasets.tree import Tree
-from medtest.seeds.folder_layout import shown
-from medtest.seeds.question_choice import Gathered, files_of_questions, gather
-from medtest.seeds.question_settings import QuestionFolderSettings
+from medtest.seeds.folders.layout import shown
+from medtest.seeds.questions.choice import Gathered, files_of_questions, gather
+from medtest.seeds.questions.settings import QuestionFolderSettings
 from medtest.vqa.questions import official
 
 MODEL = "model=openai_compatible"

@@ -13,9 +13,9 @@ from medtest.maskfile import BLACK, WHITE
 from medtest.seeds.datasets.base import Found
 from medtest.seeds.datasets.known import known_datasets
 from medtest.seeds.datasets.tree import Tree, is_archive
-from medtest.seeds.folder_layout import DataSet, LayoutError, find_datasets
-from medtest.seeds.folder_pairing import composed
-from medtest.seeds.formats import has_no_suffix, kind_of_name, without_suffix
+from medtest.seeds.folders.formats import has_no_suffix, kind_of_name, without_suffix
+from medtest.seeds.folders.layout import DataSet, LayoutError, find_datasets
+from medtest.seeds.folders.pairing import composed
 
 _SAMPLE = 5
 _TINT = 8

@@ -9,7 +9,7 @@ from medtest.imagefile import BadFileError
 from medtest.seeds.datasets.base import Found, recognise
 from medtest.seeds.datasets.facts import known
 from medtest.seeds.datasets.tree import tree_of_folder
-from medtest.seeds.folder_layout import DataSet, LayoutError
+from medtest.seeds.folders.layout import DataSet, LayoutError
 
 
 def known_datasets(root: Path, asked: Sequence[str] = ()) -> list[DataSet]:

@@ -20,7 +20,7 @@ from typing import IO, Any
 
 from medtest.imagefile import BadFileError
 from medtest.paths import is_there_inside
-from medtest.seeds.formats import has_no_suffix, is_ignored, is_unnamed_dicom
+from medtest.seeds.folders.formats import has_no_suffix, is_ignored, is_unnamed_dicom
 
 DEEPEST = 10
 MOST_FILES = 1_000_000

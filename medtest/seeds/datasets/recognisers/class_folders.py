@@ -10,7 +10,7 @@ from medtest.seeds.datasets.base import Found, Recogniser
 from medtest.seeds.datasets.facts import by_alias, known, plain
 from medtest.seeds.datasets.identify import stems_of
 from medtest.seeds.datasets.tree import Tree
-from medtest.seeds.folder_layout import IMAGE_FOLDERS, MASK_FOLDERS
+from medtest.seeds.folders.layout import IMAGE_FOLDERS, MASK_FOLDERS
 
 PARTS = {
     "train": "train",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from medtest.seeds.datasets.base import Found, Recogniser
 from medtest.seeds.datasets.identify import stems_of
 from medtest.seeds.datasets.tree import Tree
-from medtest.seeds.folder_pairing import mask_of
+from medtest.seeds.folders.pairing import mask_of
 
 
 class Flat(Recogniser):

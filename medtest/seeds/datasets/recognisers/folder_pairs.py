@@ -10,7 +10,7 @@ from medtest.seeds.datasets.base import Found, Recogniser
 from medtest.seeds.datasets.facts import by_alias, mixtures, plain
 from medtest.seeds.datasets.identify import identify, image_stems
 from medtest.seeds.datasets.tree import Tree
-from medtest.seeds.folder_layout import IMAGE_FOLDERS, MASK_FOLDERS, natural_key
+from medtest.seeds.folders.layout import IMAGE_FOLDERS, MASK_FOLDERS, natural_key
 
 _PARTS = ("train", "training", "val", "valid", "validation", "test", "testing")
 _PNG_FIRST = ("png", "tif", "tiff", "bmp", "jpg")

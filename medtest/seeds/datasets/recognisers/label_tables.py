@@ -10,7 +10,7 @@ from medtest.seeds.datasets.base import Found, Recogniser
 from medtest.seeds.datasets.identify import image_stems, stems_of
 from medtest.seeds.datasets.recognisers.class_folders import PARTS
 from medtest.seeds.datasets.tree import Tree
-from medtest.seeds.folder_layout import IMAGE_FOLDERS, MASK_FOLDERS
+from medtest.seeds.folders.layout import IMAGE_FOLDERS, MASK_FOLDERS
 
 _TABLE = re.compile(
     r"(?:(?P<part>train|training|val|valid|validation|test|testing)(?:[_\- ]?(?:labels?|set))?"

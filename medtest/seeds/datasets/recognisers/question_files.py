@@ -10,7 +10,7 @@ from medtest.seeds.datasets.base import Found, Recogniser
 from medtest.seeds.datasets.facts import by_alias, known, plain
 from medtest.seeds.datasets.identify import image_stems, stems_of
 from medtest.seeds.datasets.tree import Tree
-from medtest.seeds.folder_layout import IMAGE_FOLDERS
+from medtest.seeds.folders.layout import IMAGE_FOLDERS
 
 _CONTEST, _CONTEST_SET = "gt.json", "medvqa-gi-2023"
 _NAMED = re.compile(r"(?:.*(?:question|vqa|qa[_\- ]?pairs?).*)\.(?:jsonl?|csv)", re.I)

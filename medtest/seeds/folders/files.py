@@ -1,0 +1,151 @@
+"""What every source of seeds from a user's folder needs: its root, ids, files that stay inside, one report."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+from medtest.cases import Mask
+from medtest.errors import Mistake, UserMistakes
+from medtest.imagefile import BadFileError
+from medtest.seeds.base import SeedProblem
+from medtest.seeds.folders.layout import shown
+from medtest.seeds.folders.metadata import Metadata, read_metadata
+from medtest.seeds.volumes.frames import FrameReading, opened_frames
+
+LONGEST_ID = 120
+"""Seed ids are cut to this many characters, with a hash at the end."""
+
+CHANGED = "leave the data alone while a run lasts, or start again"
+"""How a file that cannot be read any more is mended."""
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def id_of(parts: Sequence[str]) -> str:
+    """Return a seed's id of the parts of a path: other characters than letters, digits and ``._-`` replaced by _."""
+    text = _UNSAFE.sub("_", "_".join(parts)).lstrip(".") or "_"
+    return _hashed(text, text) if len(text) > LONGEST_ID else text
+
+
+def distinct_ids(names: Sequence[str]) -> list[str]:
+    """Return an id for each image by its name, a path with ``/``; names must be distinct.
+
+    Names in other scripts lose their letters in an id, which a hash of the whole name then tells apart.
+    """
+    ids = [id_of(PurePosixPath(name).parts) for name in names]
+    often = Counter(ids)
+    return [one if often[one] == 1 else _hashed(one, name) for one, name in zip(ids, names, strict=True)]
+
+
+def _hashed(seed_id: str, name: str) -> str:
+    return f"{seed_id[: LONGEST_ID - 9]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def data_root(root: Path | None, what: str) -> Path:
+    """Return the user's folder.
+
+    Args:
+        root: What ``data=`` named, or None.
+        what: What the folder holds, in words.
+
+    Raises:
+        UserMistakes: There is none, or it is no folder.
+    """
+    where, key = "command line", "data"
+    if root is None:
+        allowed = f"the folder that holds {what}"
+        raise UserMistakes([Mistake(where=where, key=key, found="nothing", allowed=allowed, fix="add data=PATH")])
+    if not root.is_dir():
+        found = "is a file" if root.exists() else "does not exist"
+        raise UserMistakes([Mistake(where=where, key=key, found=f"{shown(root)} {found}", allowed="a folder")])
+    return root
+
+
+def below(root: Path, relative: str) -> Path:
+    """Return a file's path, once more made sure of: a link may have been put there since.
+
+    Raises:
+        BadFileError: It is gone, or leads out of the folder.
+    """
+    path = root / relative
+    try:
+        inside = path.resolve(strict=True).is_relative_to(root.resolve())
+    except (OSError, RuntimeError) as error:
+        raise BadFileError("is not there any more") from error
+    if not inside:
+        raise BadFileError("leads out of the data folder")
+    return path
+
+
+def read_mask_of(path: Path, index: int, reading: FrameReading) -> Mask:
+    """Return one mask of a file, bool H×W."""
+    with opened_frames(path, reading) as frames:
+        return frames.mask(index)
+
+
+def frozen(mask: Mask | None) -> Mask | None:
+    """Return a mask that cannot be written to."""
+    if mask is not None:
+        mask.setflags(write=False)
+    return mask
+
+
+def marked(mask: Mask | None) -> Mask | None:
+    """Return a mask that cannot be written to; None for an empty one: nothing to keep off, nothing to score."""
+    return frozen(mask) if mask is not None and mask.any() else None
+
+
+def stop_at(problems: Sequence[SeedProblem]) -> UserMistakes:
+    """Return the one report on files that cannot be used, for ``on_bad_seed: stop``."""
+    count = len({problem.file for problem in problems})
+    files = "1 file" if count == 1 else f"{count} files"
+    return UserMistakes(
+        [Mistake(where=p.file, found=p.reason) for p in problems],
+        heading=f"{files} of the data cannot be used (on_bad_seed: skip leaves them out)",
+    )
+
+
+def nothing_left(root: Path, problems: Sequence[SeedProblem], found: str = "no images at all") -> UserMistakes:
+    """Return the report on a folder of which nothing can be used."""
+    reasons = [Mistake(where=p.file, found=p.reason) for p in problems]
+    return UserMistakes(
+        reasons or [Mistake(where=shown(root.name or "."), key="data", found=found)],
+        heading="the data folder holds no usable image",
+    )
+
+
+def metadata_of(root: Path, name: str) -> Metadata | None:
+    """Return the CSV of patients and strata that a suite names below the root; None where it names none.
+
+    Raises:
+        UserMistakes: It is not there, leads out of the folder, or cannot be read.
+    """
+    if not name:
+        return None
+    return read_metadata(table_below(root, name, "metadata"), shown(name))
+
+
+def table_below(root: Path, name: str, key: str) -> Path:
+    """Return the path of a table that a suite names below the root.
+
+    Raises:
+        UserMistakes: It is not there, or leads out of the folder.
+    """
+    path = root / name
+    if not path.exists():
+        raise UserMistakes([Mistake(where=shown(name), key=key, found="does not exist in the data folder")])
+    if not path.resolve().is_relative_to(root.resolve()):
+        raise UserMistakes([Mistake(where=shown(name), key=key, found="is a link that leads out of the data folder")])
+    return path
+
+
+def without_row(metadata: Metadata, names: Sequence[str]) -> UserMistakes:
+    """Return the report on images that a metadata CSV has no row for: their intervals would be too narrow."""
+    return UserMistakes(
+        Mistake(where=metadata.where, key="metadata", found=f"no row for {name}", allowed="one row for each image")
+        for name in names
+    )

@@ -1,0 +1,208 @@
+"""Folders of images and masks that a user has."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+from typing import ClassVar
+
+from medtest.cases import Seed, SeedRef
+from medtest.errors import Mistake, UserMistakes, nearest_name
+from medtest.plugins import PartSettings
+from medtest.seeds.base import SeedProblem
+from medtest.seeds.datasets.known import coverage, known_datasets
+from medtest.seeds.folders.check import Rules, check_pairs
+from medtest.seeds.folders.files import below, distinct_ids, frozen, metadata_of, read_mask_of
+from medtest.seeds.folders.formats import without_suffix
+from medtest.seeds.folders.label_values import label_values
+from medtest.seeds.folders.layout import DataSet, LayoutError, Pair, find_datasets, natural_key, shown
+from medtest.seeds.folders.metadata import ImageFacts
+from medtest.seeds.folders.pairing import list_files, pair_images, pair_with_masks
+from medtest.seeds.folders.settings import ImageMaskFoldersSettings
+from medtest.seeds.folders.source import FolderSource, Listing, check_size, still_there
+from medtest.seeds.volumes.check import Choose, Slice
+from medtest.seeds.volumes.frames import FrameReading, opened_frames
+
+
+class ImageMaskFolders(FolderSource):
+    """Images with masks (or without) from folders, joined by name, every file looked at before a run."""
+
+    digest_name: ClassVar[str] = "medtest.seeds.image_mask_folders:ImageMaskFolders"
+    Settings: ClassVar[type[PartSettings]] = ImageMaskFoldersSettings
+    task: ClassVar[str] = "mask"
+    revision: ClassVar[int] = 1
+    holds: ClassVar[str] = "your images and masks"
+
+    def load(self, ref: SeedRef) -> Seed:
+        """Read one seed's files.
+
+        Raises:
+            UserMistakes: A file has changed since it was looked at and cannot be read any more.
+        """
+        root, reading = self._root(), self._reading()
+        image, mask, avoid, *rest = json.loads(ref.locator)
+        index, span = (int(rest[0]), (float(rest[1]), float(rest[2]))) if rest else (0, (0.0, 0.0))
+        expected = rough = None
+        with still_there(image), opened_frames(below(root, image), reading) as frames:
+            pixels = frames.rgb(index, span)
+        if mask:
+            with still_there(mask):
+                expected = read_mask_of(below(root, mask), index, reading)
+        if avoid:
+            with still_there(avoid):
+                rough = read_mask_of(below(self._avoid_root(), avoid), index, reading)
+        check_size(mask, expected, pixels)
+        check_size(avoid, rough, pixels)
+        return Seed(ref=ref, image=pixels, expected=frozen(expected), avoid=frozen(rough))
+
+    def _reading(self) -> FrameReading:
+        settings = self.settings
+        return FrameReading(
+            max_pixels=settings.max_pixels,
+            axis=settings.axis,
+            window=tuple(settings.window),
+            label_values=label_values(settings.label_values),
+        )
+
+    # --------------------------------------------------------------------------------------------------- listing
+
+    def _avoid_root(self) -> Path:
+        folder = Path(self.settings.avoid).expanduser()
+        if not folder.is_dir():
+            raise UserMistakes(
+                [
+                    Mistake(
+                        where="command line",
+                        key=f"seeds.{self.dataset}.avoid",
+                        found=f"{shown(folder)} is no folder",
+                        allowed="a folder of rough masks named like the images",
+                    )
+                ]
+            )
+        return folder
+
+    def _look(self, root: Path, listing: Listing) -> None:
+        datasets = self._datasets(root)
+        listing.metadata = metadata_of(root, self.settings.metadata)
+        taken: set[tuple[str, str]] = set()
+        for dataset in datasets:
+            self._add(root, dataset, taken, listing)
+        listing.notices += self._coverage(datasets, listing.refs)
+
+    def _datasets(self, root: Path) -> list[DataSet]:
+        settings = self.settings
+        found = find_datasets(
+            root,
+            name=self.dataset,
+            layout=settings.layout,
+            images=settings.images,
+            masks=settings.masks,
+            known=lambda folder: known_datasets(folder, settings.sets),
+        )
+        if settings.sets:
+            names = [dataset.name for dataset in found]
+            unknown = [name for name in settings.sets if name not in names]
+            if unknown and (settings.missing_sets == "stop" or len(unknown) == len(settings.sets)):
+                raise UserMistakes(
+                    [
+                        Mistake(
+                            where="suite",
+                            key=f"seeds.{self.dataset}.sets",
+                            found=name,
+                            allowed=", ".join(dict.fromkeys(names)),
+                            nearest=nearest_name(name, names),
+                            fix="medtest data inspect PATH says what is there",
+                        )
+                        for name in unknown
+                    ]
+                )
+            found = [dataset for dataset in found if dataset.name in settings.sets]
+        if settings.labels == "required":
+            for dataset in found:
+                if dataset.masks is None:
+                    raise LayoutError(
+                        f"no masks folder beside {shown(dataset.images)}", "set labels: none to test without masks"
+                    )
+        return sorted(found, key=lambda dataset: natural_key(dataset.name))
+
+    def _coverage(self, datasets: Sequence[DataSet], refs: Sequence[SeedRef]) -> tuple[str, ...]:
+        """Say which known data sets are missing or not whole, where they are what was asked for."""
+        if self.settings.layout != "known":
+            return ()
+        counts = dict(Counter(ref.dataset for ref in refs))
+        asked = self.settings.sets or list(dict.fromkeys(dataset.name for dataset in datasets))
+        return coverage(asked, counts)
+
+    def _add(self, root: Path, dataset: DataSet, taken: set[tuple[str, str]], listing: Listing) -> None:
+        labelled = self.settings.labels == "required"
+        pairing = pair_with_masks(root, dataset) if labelled else pair_images(root, dataset)
+        listing.problems += pairing.problems
+        ids = distinct_ids(["/".join(name_parts(pair)) for pair in pairing.pairs])
+        identifiers = {pair.key: seed_id for pair, seed_id in zip(pairing.pairs, ids, strict=True)}
+        rough = self._rough_masks(dataset, listing.problems)
+        chosen = [(pair, rough.get(pair.key)) for pair in pairing.pairs]
+        rules = Rules(
+            reading=self._reading(),
+            negatives=self.settings.negatives,
+            avoid_root=self._avoid_root() if rough else None,
+            choose=Choose(which=self.settings.slices, every=self.settings.every),
+        )
+        listing.ignored += pairing.ignored
+        for (pair, avoid), checked in zip(chosen, check_pairs(root, chosen, rules), strict=True):
+            if checked.problems:
+                listing.problems += checked.problems
+                continue
+            listing.traits.add(shown(pair.mask or pair.image), checked.traits)
+            name = identifiers[pair.key]
+            inner = pair.image.relative_to(dataset.images)
+            facts = listing.facts(dataset.name, (name, str(pair.image), str(inner), inner.name), shown(pair.image))
+            for part in checked.slices:
+                seed_id = f"{name}{part.label}"
+                if (dataset.name, seed_id) in taken:
+                    reason = f"gets the same seed id {seed_id!r} as another file; rename it"
+                    listing.problems.append(SeedProblem(file=shown(pair.image), reason=reason))
+                    continue
+                taken.add((dataset.name, seed_id))
+                cluster = name if part.label else ""
+                listing.refs.append(_ref(dataset.name, seed_id, facts, cluster, _locator(pair, avoid, part)))
+                digests: list[object] = list(checked.digests)
+                listing.digests.append(digests if part.index < 0 else [*digests, part.index, *part.span])
+
+    def _rough_masks(self, dataset: DataSet, problems: list[SeedProblem]) -> dict[str, PurePosixPath]:
+        """Return the rough masks by key, relative to the avoid folder or its sub-folder for the data set."""
+        if not self.settings.avoid:
+            return {}
+        root = self._avoid_root()
+        own = PurePosixPath(dataset.name) if (root / dataset.name).is_dir() else PurePosixPath(".")
+        listed = list_files(root, own)
+        found = listed.by_key
+        problems += [SeedProblem(file=f"avoid: {p.file}", reason=p.reason) for p in listed.problems]
+        for paths in found.values():
+            if len(paths) > 1:
+                problems += [
+                    SeedProblem(file=f"avoid: {shown(p)}", reason="has a name that occurs twice") for p in paths
+                ]
+        return {key: paths[0] for key, paths in found.items() if len(paths) == 1}
+
+
+def name_parts(pair: Pair) -> tuple[str, ...]:
+    """Return the parts of an image's path, without suffix, of which its seed's id is made."""
+    return without_suffix(pair.image).parts[-(pair.key.count("/") + 1) :]
+
+
+def _ref(dataset: str, seed_id: str, facts: ImageFacts | None, cluster: str, locator: str) -> SeedRef:
+    """Return a seed; images of one file belong together where nothing else is known."""
+    return SeedRef(
+        dataset=dataset,
+        seed_id=seed_id,
+        cluster=(facts.cluster if facts else "") or cluster,
+        strata=facts.strata if facts else (),
+        locator=locator,
+    )
+
+
+def _locator(pair: Pair, avoid: PurePosixPath | None, part: Slice) -> str:
+    paths = [str(pair.image), str(pair.mask) if pair.mask else None, str(avoid) if avoid else None]
+    return json.dumps(paths if part.index < 0 else [*paths, part.index, *part.span])

@@ -1,0 +1,254 @@
+"""Which files of a folder are images, and which mask belongs to which image. Names only, no contents."""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import TypeAlias
+
+from medtest.paths import is_there_inside
+from medtest.seeds.base import SeedProblem
+from medtest.seeds.folders.formats import UNREAD, is_ignored, is_unnamed_dicom, suffix_of, without_suffix
+from medtest.seeds.folders.layout import DataSet, LayoutError, Pair, natural_key, shown
+
+DEEPEST = 6
+"""Folders below an image folder are followed to this depth."""
+
+MOST_FILES = 1_000_000
+"""More files than this are not a data set but a wrong folder."""
+
+Rule: TypeAlias = tuple[str, re.Pattern[str]]
+
+_ANY = re.S | re.I
+"""How files are named after others does not depend on case; what they are called does."""
+
+RULES: tuple[Rule, ...] = (
+    ("<name>", re.compile(r"(?P<stem>.+)", _ANY)),
+    ("<name>_mask", re.compile(r"(?P<stem>.+)[_\- ]mask", _ANY)),
+    ("mask_<name>", re.compile(r"mask[_\- ](?P<stem>.+)", _ANY)),
+    ("p<name>", re.compile(r"p(?P<stem>.+)", _ANY)),
+    ("<name>_gt", re.compile(r"(?P<stem>.+)[_\- ](?:gt|ground[_\- ]?truth)", _ANY)),
+    ("gt_<name>", re.compile(r"gt[_\- ](?P<stem>.+)", _ANY)),
+    ("<name>_segmentation", re.compile(r"(?P<stem>.+)[_\- ](?:segmentation|seg|label)", _ANY)),
+    ("<name> for <name>_0000", re.compile(r"(?P<stem>.+)", _ANY)),
+)
+"""How masks may be named after their image; the last is nnU-Net's, whose images carry the number of a channel. One
+rule holds for a whole data set."""
+
+_CHANNEL = RULES[-1]
+
+
+@dataclass(slots=True)
+class Pairing:
+    """What joining by names gave.
+
+    Attributes:
+        pairs: What belongs together, in natural order.
+        problems: Files that are left over or cannot be used.
+        ignored: How many leftovers of operating systems and thumbnails were passed over.
+        rule: How masks are named after their image.
+    """
+
+    pairs: list[Pair] = field(default_factory=list)
+    problems: list[SeedProblem] = field(default_factory=list)
+    ignored: int = 0
+    rule: str = ""
+
+
+@dataclass(slots=True)
+class Files:
+    """The image files below a folder.
+
+    Attributes:
+        by_key: Paths relative to the root by key.
+        problems: What cannot be read.
+        ignored: How many entries were passed over.
+    """
+
+    by_key: dict[str, list[PurePosixPath]] = field(default_factory=dict)
+    problems: list[SeedProblem] = field(default_factory=list)
+    ignored: int = 0
+
+    def named(self, pattern: str) -> Files:
+        """Return the files whose name matches a pattern (all where it is empty), with the same problems."""
+        if not pattern:
+            return self
+        match = re.compile(pattern, _ANY).fullmatch
+        kept = {key: paths for key, paths in self.by_key.items() if match(key.rpartition("/")[2])}
+        return Files(kept, self.problems, self.ignored)
+
+
+def list_files(root: Path, folder: PurePosixPath) -> Files:
+    """Return the pictures, DICOM and NIfTI files below a folder by key, and what cannot be read there.
+
+    The key is the path below the folder without suffix, in Unicode's composed form (macOS writes the decomposed one);
+    A and a are two names, as are ß and ss. A link that leads out of the root is a problem, as is a picture in a format
+    that is not read.
+    """
+    found: dict[str, list[PurePosixPath]] = defaultdict(list)
+    problems: list[SeedProblem] = []
+    real_root = root.resolve()
+    if not is_there_inside(real_root, root / folder):
+        return Files({}, [SeedProblem(file=shown(folder), reason="is a link that leads out of the data folder")])
+    waiting = [(folder, 0)]
+    count = ignored = 0
+    while waiting:
+        here, depth = waiting.pop()
+        try:
+            with os.scandir(root / here) as entries:
+                everything = sorted(entries, key=lambda e: e.name)
+        except OSError as error:
+            problems.append(SeedProblem(file=shown(here), reason=f"folder cannot be read ({error.strerror})"))
+            continue
+        listed = [entry for entry in everything if not is_ignored(entry.name)]
+        count += len(everything)
+        ignored += len(everything) - len(listed)
+        if count > MOST_FILES:
+            raise LayoutError(f"folder {shown(folder)} holds more than {MOST_FILES} files", "give a smaller folder")
+        for entry in listed:
+            path = here / entry.name
+            if entry.is_symlink() and not is_there_inside(real_root, root / path):
+                problems.append(SeedProblem(file=shown(path), reason="is a link that leads out of the data folder"))
+            elif entry.is_dir():
+                if entry.is_symlink() or depth == DEEPEST:
+                    why = "is a linked folder" if entry.is_symlink() else "is too deep a folder"
+                    problems.append(SeedProblem(file=shown(path), reason=f"{why}; its files are not read"))
+                else:
+                    waiting.append((path, depth + 1))
+            elif path.suffix.lower() in UNREAD:
+                problems.append(SeedProblem(file=shown(path), reason=f"{path.suffix} files are not read; convert it"))
+            elif suffix_of(entry.name) or is_unnamed_dicom(root / path):
+                below = without_suffix(path.relative_to(folder))
+                found[composed(str(below))].append(path)
+    return Files(dict(found), problems, ignored)
+
+
+def composed(name: str) -> str:
+    """Return a name in Unicode's composed form, in which names are compared."""
+    return unicodedata.normalize("NFC", name)
+
+
+def _order(pair: Pair) -> tuple[tuple[tuple[int, int, str], ...], str]:
+    """Return what pairs are sorted by: numbers as numbers, A beside a."""
+    return natural_key(pair.key.casefold()), pair.key
+
+
+def _base(rule: Rule, key: str) -> str | None:
+    """Return the key of the image that a mask's key names under a rule."""
+    folder, slash, name = key.rpartition("/")
+    match = rule[1].fullmatch(name)
+    if match is None:
+        return None
+    return f"{folder}{slash}{match['stem']}{'_0000' if rule is _CHANNEL else ''}"
+
+
+def _single(found: dict[str, list[PurePosixPath]], problems: list[SeedProblem]) -> dict[str, PurePosixPath]:
+    single = {}
+    for key, paths in found.items():
+        if len(paths) == 1:
+            single[key] = paths[0]
+            continue
+        for path in paths:
+            others = ", ".join(shown(other.name) for other in paths if other != path)
+            problems.append(SeedProblem(file=shown(path), reason=f"has the same name as {others}"))
+    return single
+
+
+def pair_images(root: Path, dataset: DataSet) -> Pairing:
+    """Return every image of a data set on its own; files named as masks of others beside them are left out."""
+    files = list_files(root, dataset.images).named(dataset.image_names)
+    problems = list(files.problems)
+    images = _single(files.by_key, problems)
+    masks: set[str] = set()
+    if dataset.masks == dataset.images and not dataset.image_names:
+        for rule in RULES[1:]:
+            if rule[0] != "p<name>" and rule is not _CHANNEL:
+                masks |= {key for key in images if _base(rule, key) in images}
+    pairs = [Pair(key=key, image=path) for key, path in images.items() if key not in masks]
+    return Pairing(sorted(pairs, key=_order), problems, files.ignored)
+
+
+def pair_with_masks(root: Path, dataset: DataSet) -> Pairing:
+    """Join images and masks by name, and report every file that is left over.
+
+    One naming rule holds for the whole data set: the one that joins most masks. If two rules join equally many but
+    differently, nothing is guessed.
+    """
+    everything = list_files(root, dataset.images)
+    files = everything.named(dataset.image_names)
+    problems, ignored = list(files.problems), files.ignored
+    together = not dataset.mask_names and dataset.masks in (dataset.images, None)
+    if together:
+        mask_files = files
+    elif dataset.masks == dataset.images:
+        mask_files = everything.named(dataset.mask_names)
+    else:
+        mask_files = list_files(root, dataset.masks or dataset.images).named(dataset.mask_names)
+        problems += mask_files.problems
+        ignored += mask_files.ignored
+    images = _single(files.by_key, problems)
+    masks = images if together else _single(mask_files.by_key, problems)
+    best = _best_rule(images, masks, rules=RULES[1:] if together else RULES)
+    if best is None:
+        problems.append(
+            SeedProblem(
+                file=shown(dataset.masks or dataset.images),
+                reason="names of masks fit those of images in two ways; rename the masks like their images",
+            )
+        )
+        return Pairing([], problems, ignored)
+    rule, joined = best
+    if not joined and images:
+        example = f" (an image is called {shown(next(iter(images.values())).name)}"
+        example += f", a mask {shown(next(iter(masks.values())).name)})" if masks and not together else ")"
+        raise LayoutError(
+            f"none of the {len(images)} images in {shown(dataset.images)} has a mask{example}",
+            "name masks like their images, or set labels: none to test without masks",
+        )
+    pairs = [Pair(key=base, image=images[base], mask=masks[key]) for key, base in joined.items()]
+    if together:
+        alone = set(images) - set(joined.values()) - set(joined)
+        problems += [SeedProblem(file=shown(images[key]), reason="has no mask beside it") for key in sorted(alone)]
+    else:
+        # Files with a doubled name were reported as such; their partners are no mistakes of their own.
+        doubled = {key for key, paths in files.by_key.items() if len(paths) > 1}
+        doubled_masks = {key for key, paths in mask_files.by_key.items() if len(paths) > 1}
+        without = set(images) - set(joined.values()) - doubled_masks
+        for key in sorted(without):
+            problems.append(SeedProblem(file=shown(images[key]), reason="has no mask"))
+        others = {key.casefold(): images[key] for key in sorted(without)}
+        for key in sorted(set(masks) - set(joined) - doubled):
+            bases = (base for rule in RULES if (base := _base(rule, key)) is not None)
+            other = next((others[base.casefold()] for base in bases if base.casefold() in others), None)
+            hint = f"; {shown(other)} is another name: upper and lower case count" if other is not None else ""
+            problems.append(SeedProblem(file=shown(masks[key]), reason=f"is a mask without image{hint}"))
+    return Pairing(sorted(pairs, key=_order), problems, ignored, rule)
+
+
+def _best_rule(
+    images: dict[str, PurePosixPath], masks: dict[str, PurePosixPath], *, rules: Sequence[Rule]
+) -> tuple[str, dict[str, str]] | None:
+    """Return the rule that joins most and its mask key → image key; None when two rules disagree about as many."""
+    candidates: list[tuple[str, dict[str, str]]] = []
+    for rule in rules:
+        joined = {}
+        for key in masks:
+            base = _base(rule, key)
+            if base is not None and base in images and (base != key or rule is RULES[0]):
+                joined[key] = base
+        # Two masks of one image under one rule (x_mask and x-mask) leave the pairing open.
+        candidates.append((rule[0], joined if len(set(joined.values())) == len(joined) else {}))
+    most = max(len(joined) for _, joined in candidates)
+    best = [(name, joined) for name, joined in candidates if len(joined) == most]
+    return best[0] if most == 0 or all(joined == best[0][1] for _, joined in best) else None
+
+
+def mask_of(key: str) -> list[str]:
+    """Return the keys of the images that a file would be the mask of, if it lay beside them; none for plain names."""
+    bases = [_base(rule, key) for rule in RULES[1:] if rule is not _CHANNEL and rule[0] != "p<name>"]
+    return [base for base in bases if base is not None and base != key]

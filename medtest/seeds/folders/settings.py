@@ -1,0 +1,80 @@
+"""What a suite may say about a folder of images."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from medtest.imagefile import MAX_PIXELS, MOST_PIXELS
+from medtest.plugins import TRUSTED, PartSettings
+from medtest.seeds.folders.label_values import LabelValues
+from medtest.seeds.folders.layout import Layout
+from medtest.seeds.volumes.check import Which
+from medtest.seeds.volumes.nifti_file import Axis
+
+
+def inside(value: str) -> str:
+    """Return a path below the data folder as it was given; anything else is a mistake of the suite."""
+    path = PurePosixPath(value.replace("\\", "/"))
+    if path.is_absolute() or ".." in path.parts or ":" in value or "\0" in value or value.startswith("~"):
+        raise ValueError("must be a path below the data folder, without '..'")
+    return value
+
+
+class ImageMaskFoldersSettings(PartSettings):
+    """How a folder is read; see ``docs`` on bringing data.
+
+    Attributes:
+        layout: ``auto``; ``images_masks`` (images/ and masks/); ``original_ground_truth`` (Original/ and Ground
+            Truth/); ``sets`` (folders of such pairs, each a data set, also below TestDataset/); ``images`` (pictures
+            in the folder itself, masks beside them as <name>_mask if there are any); ``known`` (the archives of
+            known data sets, wherever below the folder, under their usual names).
+        images: Image folder below the root, where its name is none of the known ones.
+        masks: Mask folder below the root.
+        sets: Ids of the data sets to take; all when empty.
+        labels: ``required``, or ``none`` to test without masks.
+        missing_sets: ``stop`` when one of ``sets`` is not there, or ``skip`` it, which is said.
+        on_bad_seed: ``stop`` with one report, or ``skip`` bad files and count them.
+        negatives: Whether an empty mask (no lesion) is allowed; images without lesion of a file with several are left
+            out unless it is.
+        max_pixels: Largest picture, frame or slice that is decoded.
+        axis: Which way NIfTI volumes are cut: ``axial``, ``coronal`` or ``sagittal``.
+        slices: Which slices of a volume and frames of a DICOM file are taken: ``all``, the ``middle`` one, or the one
+            with the ``largest`` lesion.
+        every: Only each n-th slice or frame.
+        window: Centre and width at which grey DICOM and NIfTI images are shown; the file's own when empty.
+        label_values: What is lesion in masks that hold more than black and white: grey levels, indices of a palette,
+            colours (``[255, 0, 0]``, ``"#ff0000"``), values of a NIfTI volume of labels. When empty, every value but 0
+            of a volume is, and pictures of several levels or colours are refused.
+        metadata: CSV below the root that names patient or video (clusters) and strata.
+        avoid: Folder of rough masks that objects and text keep off, for images without masks; never predictions of a
+            system under test.
+    """
+
+    layout: Layout = "auto"
+    missing_sets: Literal["stop", "skip"] = "stop"
+    images: str = ""
+    masks: str = ""
+    sets: list[str] = []
+    labels: Literal["required", "none"] = "required"
+    on_bad_seed: Literal["stop", "skip"] = "stop"
+    negatives: bool = False
+    max_pixels: int = Field(default=MAX_PIXELS, ge=1, le=MOST_PIXELS)
+    axis: Axis = "axial"
+    slices: Which = "all"
+    every: int = Field(default=1, ge=1)
+    window: list[float] = []
+    label_values: LabelValues = []
+    metadata: str = ""
+    avoid: str = Field(default="", json_schema_extra=TRUSTED)
+
+    _below = field_validator("images", "masks", "metadata")(inside)
+
+    @field_validator("window")
+    @classmethod
+    def _centre_and_width(cls, value: list[float]) -> list[float]:
+        if value and (len(value) != 2 or not value[1] >= 1):
+            raise ValueError("must be [centre, width] with a width of at least 1, or empty")
+        return value

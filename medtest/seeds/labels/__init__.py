@@ -1,0 +1,1 @@
+"""Labelled images from folders, tables and the archives of public sets."""

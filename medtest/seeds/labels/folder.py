@@ -1,0 +1,201 @@
+"""Labelled images that a user has: class folders, tables of labels, and public sets as they are downloaded."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any, ClassVar, NamedTuple, TypeAlias
+
+from medtest.cases import Classes, Image, Seed, SeedRef
+from medtest.imagefile import BadFileError
+from medtest.plugins import PartSettings
+from medtest.seeds.base import SeedProblem
+from medtest.seeds.folders.check import Rules, check_pairs
+from medtest.seeds.folders.files import below, distinct_ids, marked, metadata_of, read_mask_of
+from medtest.seeds.folders.layout import Pair, shown
+from medtest.seeds.folders.source import FolderSource, Listing, check_size, still_there
+from medtest.seeds.labels.choice import read_folder
+from medtest.seeds.labels.entries import LabelEntry, Mapped, map_entries
+from medtest.seeds.labels.layouts.common import key_of
+from medtest.seeds.labels.layouts.medmnist import read_image
+from medtest.seeds.labels.settings import LabelFolderSettings
+from medtest.seeds.volumes.check import Slice
+from medtest.seeds.volumes.frames import opened_frames
+from medtest.seeds.volumes.npz_file import item_digests, npz_members
+
+
+class ChosenEntry(NamedTuple):
+    """An entry that becomes a seed.
+
+    Attributes:
+        entry: The image as its data set lists it.
+        labels: Its labels among the suite's classes; None where it is unlabelled.
+        seed_id: Its id.
+    """
+
+    entry: LabelEntry
+    labels: tuple[str, ...] | None
+    seed_id: str
+
+
+class LabelFolder(FolderSource):
+    """Labelled images from folders, tables and array files, every file looked at before a run."""
+
+    digest_name: ClassVar[str] = "medtest.seeds.label_folder:LabelFolder"
+    Settings: ClassVar[type[PartSettings]] = LabelFolderSettings
+    task: ClassVar[str] = "label"
+    revision: ClassVar[int] = 1
+    holds: ClassVar[str] = "your labelled images"
+
+    settings: LabelFolderSettings
+
+    def classes(self) -> Classes:
+        """Return the classes of the labels; reads the folder where the suite does not state them."""
+        settings = self.settings
+        if settings.classes and settings.multi is not None:
+            return Classes(names=tuple(settings.classes), multi=settings.multi)
+        return self._listed().classes
+
+    def load(self, ref: SeedRef) -> Seed:
+        """Read one seed's files.
+
+        Raises:
+            UserMistakes: A file has changed since it was looked at and cannot be read any more.
+        """
+        root, given = self._root(), json.loads(ref.locator)
+        labels = None if given["labels"] is None else tuple(given["labels"])
+        expected = None
+        with still_there(given["image"]):
+            image = self._image(below(root, given["image"]), given)
+        if given["mask"]:
+            with still_there(given["mask"]):
+                expected = read_mask_of(below(root, given["mask"]), max(0, given["index"]), self._reading())
+        check_size(given["mask"], expected, image)
+        classes = Classes(names=tuple(given["classes"]), multi=given["multi"])
+        return Seed(ref=ref, image=image, expected=marked(expected), kind="label", classes=classes, labels=labels)
+
+    def _image(self, path: Path, given: dict[str, Any]) -> Image:
+        if given["part"]:
+            return read_image(path, given["part"], given["index"])
+        with opened_frames(path, self._reading()) as frames:
+            low, high = given["span"]
+            return frames.rgb(max(0, given["index"]), (low, high))
+
+    def _digest_head(self, listing: Listing) -> list[object]:
+        classes = listing.classes
+        return [list(classes.names), classes.multi]
+
+    # --------------------------------------------------------------------------------------------------- listing
+
+    def _look(self, root: Path, listing: Listing) -> None:
+        settings = self.settings
+        laid = read_folder(root, settings)
+        mapped = map_entries(
+            laid,
+            dataset=self.dataset,
+            classes=settings.classes,
+            multi=settings.multi,
+            mapping=settings.mapping,
+        )
+        listing.classes, listing.ignored = mapped.classes, laid.ignored
+        listing.notices += [*laid.notices, *mapped.notices()]
+        listing.problems += [*laid.problems, *mapped.problems]
+        listing.nothing = _why_nothing(mapped)
+        listing.metadata = metadata_of(root, settings.metadata)
+        self._add(root, self._chosen(mapped, listing), listing)
+
+    def _chosen(self, mapped: Mapped, listing: Listing) -> list[ChosenEntry]:
+        """Return the entries that are taken: all, or so many of each set of labels, evenly spread; ids are distinct."""
+        entries = mapped.entries
+        if self.settings.per_class:
+            entries = _spread(entries, self.settings.per_class)
+            listing.notices.append(
+                f"At most {self.settings.per_class:,} images of each class are taken, {len(entries):,} of "
+                f"{len(mapped.entries):,}."
+            )
+        ids = distinct_ids([entry.name for entry, _ in entries])
+        return [
+            ChosenEntry(entry=entry, labels=labels, seed_id=seed_id)
+            for (entry, labels), seed_id in zip(entries, ids, strict=True)
+        ]
+
+    def _add(self, root: Path, chosen: Sequence[ChosenEntry], listing: Listing) -> None:
+        arrays = [one for one in chosen if one.entry.index >= 0]
+        files = [one for one in chosen if one.entry.index < 0]
+        rules = Rules(reading=self._reading(), negatives=True)
+        pairs = [(Pair(key=key_of(one.entry.name), image=one.entry.image, mask=one.entry.mask), None) for one in files]
+        for one, checked in zip(files, check_pairs(root, pairs, rules), strict=True):
+            if checked.problems:
+                listing.problems += checked.problems
+                continue
+            listing.traits.add(shown(one.entry.mask or one.entry.image), checked.traits)
+            for part in checked.slices:
+                self._add_one(one, part, list(checked.digests[:2]), listing)
+        for one, digest in _array_digests(root, arrays, listing.problems):
+            self._add_one(one, Slice(index=one.entry.index), [digest, ""], listing)
+
+    def _add_one(self, chosen: ChosenEntry, part: Slice, digests: list[object], listing: Listing) -> None:
+        entry, labels, name = chosen
+        facts = listing.facts(self.dataset, (name, str(entry.image), entry.name, entry.image.name), shown(entry.image))
+        classes = listing.classes
+        locator = {
+            "image": str(entry.image),
+            "mask": str(entry.mask) if entry.mask is not None else "",
+            "labels": labels,
+            "classes": classes.names,
+            "multi": classes.multi,
+            "part": PurePosixPath(entry.name).parts[0] if entry.index >= 0 else "",
+            "index": part.index,
+            "span": part.span,
+        }
+        ref = SeedRef(
+            dataset=self.dataset,
+            seed_id=f"{name}{part.label}",
+            cluster=(facts.cluster if facts else "") or entry.cluster or (name if part.label else ""),
+            strata=facts.strata if facts else entry.strata,
+            locator=json.dumps(locator, ensure_ascii=False),
+        )
+        listing.refs.append(ref)
+        listing.digests.append([*digests, labels, part.index, *part.span])
+        listing.contents[f"{digests[0]} {part.index if part.label else ''}"] += 1
+
+
+Labelled: TypeAlias = tuple[LabelEntry, tuple[str, ...] | None]
+
+
+def _spread(entries: Sequence[Labelled], most: int) -> list[Labelled]:
+    """Return at most so many entries of each set of labels, evenly spread over their order."""
+    by_labels: dict[tuple[str, ...] | None, list[int]] = defaultdict(list)
+    for number, (_, labels) in enumerate(entries):
+        by_labels[labels].append(number)
+    kept: set[int] = set()
+    for numbers in by_labels.values():
+        count = min(most, len(numbers))
+        kept.update(numbers[(2 * k + 1) * len(numbers) // (2 * count)] for k in range(count))
+    return [one for number, one in enumerate(entries) if number in kept]
+
+
+def _array_digests(
+    root: Path, chosen: Sequence[ChosenEntry], problems: list[SeedProblem]
+) -> Iterator[tuple[ChosenEntry, str]]:
+    """Yield entries of array files with the SHA-256 of their pixels; each member is read once."""
+    by_member: dict[tuple[PurePosixPath, str], dict[int, ChosenEntry]] = defaultdict(dict)
+    for one in chosen:
+        by_member[one.entry.image, PurePosixPath(one.entry.name).parts[0]][one.entry.index] = one
+    for (file, part), wanted in by_member.items():
+        try:
+            path = below(root, str(file))
+            for index, digest in enumerate(item_digests(path, npz_members(path)[f"{part}_images"])):
+                if index in wanted:
+                    yield wanted[index], digest
+        except (BadFileError, KeyError) as error:
+            problems.append(SeedProblem(file=shown(file), reason=str(error)))
+
+
+def _why_nothing(mapped: Mapped) -> str:
+    if not mapped.left_out:
+        return "no images at all"
+    names = ", ".join(repr(name) for name, _ in mapped.left_out.most_common(8))
+    return f"no image of a class of this suite ({', '.join(mapped.classes.names)}); it has {names}: state a mapping"

@@ -1,0 +1,150 @@
+"""ChestX-ray14: ``Data_Entry_2017.csv``, the lists of its parts, and CheXNet's lists with 14 columns of 0 and 1."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from medtest.classes import CHEST
+from medtest.errors import UserMistakes
+from medtest.seeds.base import SeedProblem
+from medtest.seeds.datasets.base import Found
+from medtest.seeds.folders.files import table_below
+from medtest.seeds.folders.layout import LayoutError, natural_key, shown
+from medtest.seeds.labels.entries import LabelEntry, LabelledFolder, fold
+from medtest.seeds.labels.layouts.common import Images, list_images
+from medtest.seeds.labels.settings import LabelFolderSettings
+from medtest.seeds.labels.table import LabelTable, column_name, read_table
+
+NO_FINDING = "no finding"
+_PATIENT = re.compile(r"(?P<patient>[0-9]{8})_[0-9]{3}")
+_PARTS = {
+    "train_val_list.txt": "train",
+    "train_list.txt": "train",
+    "val_list.txt": "val",
+    "test_list.txt": "test",
+}
+"""The archive's own train_val list is taken for the training part."""
+
+
+@dataclass(slots=True)
+class Listed:
+    """What the tables say.
+
+    Attributes:
+        labels: Findings by image, in the data set's words.
+        views: View position (PA or AP) by image.
+        parts: Images by part.
+    """
+
+    labels: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    views: dict[str, str] = field(default_factory=dict)
+    parts: dict[str, list[str]] = field(default_factory=dict)
+
+
+def read_chestxray14(root: Path, found: Found, settings: LabelFolderSettings) -> LabelledFolder:
+    """Read lists and findings, and find the images of the asked part.
+
+    Raises:
+        UserMistakes: A list cannot be read, or the asked part has no list.
+        LayoutError: No findings are there, or none of the images.
+    """
+    listed = Listed()
+    for name in found.tables:
+        _read(read_table(table_below(root, str(name), "table"), shown(name)), name, listed)
+    if not listed.labels:
+        raise LayoutError(
+            "lists of images without findings",
+            "put Data_Entry_2017.csv beside them, or take CheXNet's lists with 14 columns",
+            key="table",
+        )
+    part, names = _chosen(listed, settings.split)
+    images = Images(list_images(root, [found.images]))
+    laid = LabelledFolder(names=CHEST.names, multi=True, classes=CHEST.names, ignored=images.files.ignored)
+    laid.problems += images.files.problems
+    missing = _add(names, listed, images, laid)
+    if not laid.entries and not laid.problems:
+        raise LayoutError(
+            f"none of the {missing:,} listed images is in {shown(found.images)}",
+            "unpack the images there",
+            key="images",
+        )
+    if part:
+        laid.notices.append(f"The {part} part is taken, {len(laid.entries):,} images; split: all takes every part.")
+    if missing:
+        laid.notices.append(f"Partial: {missing:,} of {missing + len(laid.entries):,} listed images are not there.")
+    return laid
+
+
+def _read(table: LabelTable, name: PurePosixPath, listed: Listed) -> None:
+    if name.suffix.lower() == ".csv":
+        _read_entries(table, listed)
+        return
+    names = [row.cells[0] for row in table.rows]
+    listed.parts.setdefault(_PARTS.get(name.name.lower(), ""), []).extend(names)
+    if len(table.rows[0].cells) > 1:
+        table.even(table.rows, 1 + len(CHEST.names))
+        for row in table.rows:
+            if set(row.cells[1:]) - {"0", "1"}:
+                found = " ".join(row.cells[1:])
+                raise UserMistakes([table.mistake(found, line=row.line, key="table", allowed="14 columns of 0 and 1")])
+            flags = zip(CHEST.names, row.cells[1:], strict=True)
+            listed.labels[row.cells[0]] = tuple(finding for finding, flag in flags if flag == "1")
+
+
+def _read_entries(table: LabelTable, listed: Listed) -> None:
+    header = [column_name(cell) for cell in table.rows[0].cells]
+    if "image_index" not in header or "finding_labels" not in header:
+        found, allowed = f"columns {', '.join(table.rows[0].cells[:6])}", "Image Index and Finding Labels among them"
+        raise UserMistakes([table.mistake(found, line=1, key="table", allowed=allowed)])
+    image, findings = header.index("image_index"), header.index("finding_labels")
+    view = header.index("view_position") if "view_position" in header else -1
+    for row in table.rows[1:]:
+        if len(row.cells) <= max(image, findings, view):
+            raise UserMistakes([table.mistake(f"{len(row.cells)} values", line=row.line, key="table")])
+        own = (part.strip() for part in row.cells[findings].split("|"))
+        listed.labels[row.cells[image]] = tuple(part for part in own if part and fold(part) != fold(NO_FINDING))
+        if view >= 0:
+            listed.views[row.cells[image]] = row.cells[view]
+
+
+def _chosen(listed: Listed, split: str) -> tuple[str, list[str]]:
+    """Return the part that is taken, "" for everything, and the names of its images."""
+    everything = list(dict.fromkeys([*listed.labels, *(n for names in listed.parts.values() for n in names)]))
+    if split == "all" or (split == "auto" and "test" not in listed.parts):
+        return "", everything
+    part = "test" if split == "auto" else split
+    if part not in listed.parts:
+        there = ", ".join(sorted(name for name in listed.parts if name)) or "none"
+        raise LayoutError(f"no list of the {part} part", f"split: all takes every image; parts: {there}", key="split")
+    return part, listed.parts[part]
+
+
+def _add(names: Iterable[str], listed: Listed, images: Images, laid: LabelledFolder) -> int:
+    """Add images in natural order, and return how many are not there."""
+    missing = 0
+    for name in sorted(dict.fromkeys(names), key=natural_key):
+        try:
+            path = images.find(name)
+        except KeyError as error:
+            laid.problems.append(SeedProblem(file=shown(name), reason=error.args[0]))
+            continue
+        if path is None:
+            missing += 1
+        elif name not in listed.labels:
+            laid.problems.append(SeedProblem(file=shown(path), reason="has no findings in any table"))
+        else:
+            match = _PATIENT.fullmatch(path.stem)
+            view = listed.views.get(name, "")
+            laid.entries.append(
+                LabelEntry(
+                    image=path,
+                    name=path.stem,
+                    labels=listed.labels[name],
+                    cluster=match["patient"] if match else "",
+                    strata=(("view", view),) if view else (),
+                )
+            )
+    return missing

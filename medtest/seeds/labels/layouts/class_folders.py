@@ -1,0 +1,174 @@
+"""A folder for each class: the user's own, Kvasir-Capsule, KID and CAD-CAP."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from medtest.classes import CAPSULE
+from medtest.seeds.datasets.base import Found
+from medtest.seeds.folders.formats import is_ignored
+from medtest.seeds.folders.layout import LayoutError, natural_key, shown
+from medtest.seeds.folders.pairing import Files, list_files
+from medtest.seeds.labels.entries import MOST_CLASSES, LabelEntry, LabelledFolder, fold
+from medtest.seeds.labels.layouts.common import entry_name, join_masks, masks_among, single
+from medtest.seeds.labels.settings import LabelFolderSettings
+
+KVASIR_CAPSULE: dict[str, str] = {
+    "Normal clean mucosa": "normal",
+    "Angiectasia": "vascular",
+    "Blood - fresh": "vascular",
+    "Blood - hematin": "vascular",
+    "Erosion": "inflammatory",
+    "Erythema": "inflammatory",
+    "Ulcer": "inflammatory",
+    "Ampulla of Vater": "",
+    "Foreign body": "",
+    "Ileocecal valve": "",
+    "Lymphangiectasia": "",
+    "Polyp": "",
+    "Pylorus": "",
+    "Reduced mucosal view": "",
+}
+"""The 14 classes of Kvasir-Capsule (Smedsrud et al. 2021) as normal, vascular or inflammatory. Vascular follows KID,
+which counts blood in the lumen among it; landmarks, foreign bodies, polyps, lymphangiectasia and frames without a clear
+view are none of the three."""
+
+KID: dict[str, str] = {
+    "normal-small-bowel": "normal",
+    "normal": "normal",
+    "vascular": "vascular",
+    "vascularlesions": "vascular",
+    "inflammatory": "inflammatory",
+    "normal-esophagus": "",
+    "normal-stomach": "",
+    "normal-colon": "",
+    "polypoid": "",
+    "ampulla-of-vater": "",
+}
+"""KID's folders. Normal is the small bowel alone, as in DSI-Net's data (Zhu et al. 2021)."""
+
+CAD_CAP: dict[str, str] = {
+    "normal": "normal",
+    "vascular": "vascular",
+    "vascularlesions": "vascular",
+    "inflammatory": "inflammatory",
+    "inflammatorylesions": "inflammatory",
+}
+"""CAD-CAP's folders as DSI-Net's authors name them; names without blanks and hyphens are the same."""
+
+_MASK_SUFFIX = ("-annotations", "_annotations", " annotations")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Style:
+    """What is particular to a data set in class folders.
+
+    Attributes:
+        mapping: Class by folder, "" for none.
+        mask_names: Pattern of masks' names, in the class folder or in one called ``<class>-annotations``.
+        video: Pattern of images' names whose group ``video`` is what images have in common.
+    """
+
+    mapping: Mapping[str, str] = field(default_factory=dict)
+    mask_names: str = ""
+    video: str = ""
+
+
+STYLES: dict[str, Style] = {
+    "class_folders": Style(),
+    "kvasir_capsule": Style(mapping=KVASIR_CAPSULE, video=r"(?P<video>[0-9a-f]{8,})_[0-9]+"),
+    "kid": Style(mapping=KID, mask_names=r"(?P<stem>.+)m"),
+    "cad_cap": Style(mapping=CAD_CAP, mask_names=r"(?P<stem>.+)_a"),
+}
+
+
+def read_class_folders(root: Path, found: Found, settings: LabelFolderSettings) -> LabelledFolder:
+    """Read folders of classes.
+
+    Raises:
+        LayoutError: There are none, or too many to be classes.
+    """
+    style = STYLES[found.reader]
+    folders = class_folders(root, found.where, masks=settings.masks)
+    if len(folders) > MOST_CLASSES:
+        raise LayoutError(f"{len(folders):,} folders in {shown(found.where)} are no classes", "name the right folder")
+    known = {fold(name): name for name in style.mapping}
+    laid = LabelledFolder(names=(), mapping=style.mapping, classes=CAPSULE.names if style.mapping else ())
+    names: dict[str, None] = {}
+    for folder in folders:
+        name = known.get(fold(folder.name), folder.name)
+        if _add(root, found.where, folder, name, style, laid):
+            names[name] = None
+    laid.names = tuple(dict.fromkeys([*style.mapping, *names]))
+    if settings.masks:
+        join_masks(root, PurePosixPath(settings.masks), laid)
+    if not laid.entries:
+        raise LayoutError(f"no folders of images in {shown(found.where)}", "give the folder that holds class folders")
+    return laid
+
+
+def class_folders(root: Path, where: PurePosixPath, *, masks: str = "") -> list[PurePosixPath]:
+    """Return the folders right below one that may be classes; those of masks and annotations are not."""
+    try:
+        inside = [where / path.name for path in (root / where).iterdir() if path.is_dir() and not is_ignored(path.name)]
+    except OSError as error:
+        raise LayoutError(f"folder {shown(where)} cannot be read ({error.strerror})", "give read permission") from error
+    kept = [path for path in inside if not path.name.lower().endswith(_MASK_SUFFIX)]
+    if masks:
+        kept = [path for path in kept if not PurePosixPath(masks).is_relative_to(path)]
+    return sorted(kept, key=lambda path: natural_key(path.name))
+
+
+def _add(
+    root: Path, where: PurePosixPath, folder: PurePosixPath, name: str, style: Style, laid: LabelledFolder
+) -> bool:
+    """Add the images of one class, and say whether there are any."""
+    files = list_files(root, folder)
+    laid.problems += files.problems
+    laid.ignored += files.ignored
+    masks = _masks(root, folder, files, style, laid)
+    video = re.compile(style.video) if style.video else None
+    count = len(laid.entries)
+    for key, paths in sorted(files.by_key.items(), key=lambda item: natural_key(item[0].casefold())):
+        path = single(paths, laid.problems)
+        if path is None:
+            continue
+        below = entry_name(path, where)
+        match = video.fullmatch(PurePosixPath(below).name) if video else None
+        laid.entries.append(
+            LabelEntry(
+                image=path,
+                name=below,
+                labels=(name,),
+                cluster=match["video"] if match else "",
+                mask=masks.get(key),
+            )
+        )
+    return len(laid.entries) > count
+
+
+def _masks(
+    root: Path, folder: PurePosixPath, files: Files, style: Style, laid: LabelledFolder
+) -> dict[str, PurePosixPath]:
+    """Return masks by the keys of their images, and take those beside images out of the images."""
+    if not style.mask_names:
+        return {}
+    beside = masks_among(files.by_key, style.mask_names)
+    found = {key: files.by_key[mask][0] for key, mask in beside.items()}
+    for mask in beside.values():
+        del files.by_key[mask]
+    for suffix in _MASK_SUFFIX:
+        other = folder.with_name(f"{folder.name}{suffix}")
+        if not (root / other).is_dir():
+            continue
+        listed = list_files(root, other)
+        laid.problems += listed.problems
+        laid.ignored += listed.ignored
+        rule = re.compile(style.mask_names, re.S | re.I)
+        for key, paths in listed.by_key.items():
+            match = rule.fullmatch(key)
+            found |= {base: paths[0] for base in (key, match["stem"] if match else key) if base in files.by_key}
+    return found

@@ -1,0 +1,173 @@
+"""What layouts of labelled images share: finding an image by its name, and a mask by its image's."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import TypeAlias
+
+from medtest.seeds.base import SeedProblem
+from medtest.seeds.datasets.base import Found
+from medtest.seeds.folders.formats import without_suffix
+from medtest.seeds.folders.layout import LayoutError, shown
+from medtest.seeds.folders.pairing import Files, composed, list_files, mask_of
+from medtest.seeds.labels.entries import LabelledFolder
+from medtest.seeds.labels.settings import LabelFolderSettings
+
+Reader: TypeAlias = Callable[[Path, Found, LabelFolderSettings], LabelledFolder]
+"""Reads labels and names of images of a data set that was found; opens no image."""
+
+_MASK_NAMES = (re.compile(r"(?P<stem>.+)m", re.S | re.I), re.compile(r"(?P<stem>.+)_a", re.S | re.I))
+"""How KID and CAD-CAP name masks after their image, beside the usual ways."""
+
+
+def key_of(name: str) -> str:
+    """Return an image's name as it is compared: without a picture's suffix, composed."""
+    path = PurePosixPath(name.strip().replace("\\", "/"))
+    return composed(str(without_suffix(path)))
+
+
+class Images:
+    """The images below a folder, to be found by path or by name.
+
+    Args:
+        files: What lies below the folder.
+    """
+
+    def __init__(self, files: Files) -> None:
+        self.files = files
+        self.asked: set[PurePosixPath] = set()
+        self._by_name: dict[str, list[PurePosixPath]] = defaultdict(list)
+        self._by_lower: dict[str, list[PurePosixPath]] = defaultdict(list)
+        for key, paths in files.by_key.items():
+            name = key.rpartition("/")[2]
+            self._by_name[name] += paths
+            self._by_lower[name.lower()] += paths
+
+    @property
+    def count(self) -> int:
+        """How many files there are."""
+        return sum(len(paths) for paths in self.files.by_key.values())
+
+    def find(self, name: str) -> PurePosixPath | None:
+        """Return the one file of a path below the folder or of a bare name, or None.
+
+        Tables of Windows mix case, so that a name in another case counts where no file has the name as it stands.
+
+        Raises:
+            KeyError: Several files have that name; the message says which.
+        """
+        key = key_of(name)
+        bare = key.rpartition("/")[2]
+        paths = self.files.by_key.get(key) or self._by_name.get(bare) or self._by_lower.get(bare.lower(), [])
+        if len(paths) > 1:
+            raise KeyError(f"is the name of {len(paths)} files ({', '.join(shown(p) for p in paths[:3])})")
+        if not paths:
+            return None
+        self.asked.add(paths[0])
+        return paths[0]
+
+
+def list_images(root: Path, folders: Iterable[PurePosixPath]) -> Files:
+    """Return the image files below several folders together, by key below each."""
+    together = Files()
+    seen: set[PurePosixPath] = set()
+    for folder in folders:
+        files = list_files(root, folder)
+        together.problems += files.problems
+        together.ignored += files.ignored
+        for key, paths in files.by_key.items():
+            together.by_key.setdefault(key, []).extend(path for path in paths if path not in seen)
+            seen.update(paths)
+    return together
+
+
+def join_masks(root: Path, folder: PurePosixPath, laid: LabelledFolder) -> None:
+    """Give entries the masks of a folder, by path below it or by name; entries without one stay without.
+
+    Raises:
+        LayoutError: The folder is not there, or none of its files is named like an image.
+    """
+    if not (root / folder).is_dir():
+        raise LayoutError(f"no folder {shown(folder)}", "name the folder of lesion masks below data=PATH", key="masks")
+    listed = list_files(root, folder)
+    laid.problems += listed.problems
+    laid.ignored += listed.ignored
+    by_key: dict[str, list[int]] = defaultdict(list)
+    for place, entry in enumerate(laid.entries):
+        key = key_of(entry.name)
+        by_key[key].append(place)
+        if "/" in key:
+            by_key[key.rpartition("/")[2]].append(place)
+    joined = 0
+    for key, paths in listed.by_key.items():
+        number = next((by_key[base][0] for base in _bases(key) if len(by_key.get(base, ())) == 1), None)
+        if number is None:
+            continue
+        if len(paths) > 1 or laid.entries[number].mask is not None:
+            laid.problems.append(SeedProblem(file=shown(paths[0]), reason="is a second mask of one image"))
+            continue
+        laid.entries[number] = replace(laid.entries[number], mask=paths[0])
+        joined += 1
+    if laid.entries and not joined:
+        example = shown(laid.entries[0].image.name)
+        raise LayoutError(
+            f"no file in {shown(folder)} is named like an image (an image is called {example})",
+            "name masks like their images, <name>_mask or <name>_segmentation",
+            key="masks",
+        )
+
+
+def _bases(key: str) -> list[str]:
+    """Return the keys of images that a mask may belong to, with its folder and without, the most exact first."""
+    folder, slash, name = key.rpartition("/")
+    own = [f"{folder}{slash}{match['stem']}" for rule in _MASK_NAMES if (match := rule.fullmatch(name))]
+    full = [key, *mask_of(key), *own]
+    return [*full, *(base.rpartition("/")[2] for base in full)]
+
+
+def masks_among(keys: Mapping[str, Sequence[PurePosixPath]], pattern: str) -> dict[str, str]:
+    """Return the key of the mask by the key of the image, where both lie in one folder.
+
+    Args:
+        keys: Files by key.
+        pattern: Pattern of a mask's name with the group ``stem`` for its image's.
+    """
+    rule = re.compile(pattern, re.S | re.I)
+    found = {}
+    for key in keys:
+        folder, slash, name = key.rpartition("/")
+        match = rule.fullmatch(name)
+        if match and f"{folder}{slash}{match['stem']}" in keys:
+            found[f"{folder}{slash}{match['stem']}"] = key
+    return found
+
+
+def single(paths: Sequence[PurePosixPath], problems: list[SeedProblem]) -> PurePosixPath | None:
+    """Return the one path of a key; files that differ in their suffix alone are problems."""
+    if len(paths) == 1:
+        return paths[0]
+    for path in paths:
+        others = ", ".join(shown(other.name) for other in paths if other != path)
+        problems.append(SeedProblem(file=shown(path), reason=f"has the same name as {others}"))
+    return None
+
+
+def entry_name(path: PurePosixPath, folder: PurePosixPath) -> str:
+    """Return the path of an image below a folder, without suffix: what its seed's id is made of."""
+    return str(without_suffix(path.relative_to(folder)))
+
+
+__all__ = [
+    "Images",
+    "LabelledFolder",
+    "Reader",
+    "entry_name",
+    "join_masks",
+    "key_of",
+    "list_images",
+    "masks_among",
+]

@@ -1,0 +1,118 @@
+"""ISIC 2016 and 2017 as their pages give them: folders of images, ground-truth CSVs, folders of lesion masks."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path, PurePosixPath
+
+from medtest.classes import DERMOSCOPY
+from medtest.errors import UserMistakes
+from medtest.seeds.base import SeedProblem
+from medtest.seeds.datasets.base import Found
+from medtest.seeds.folders.files import table_below
+from medtest.seeds.folders.layout import LayoutError, shown
+from medtest.seeds.folders.pairing import composed, list_files
+from medtest.seeds.labels.entries import LabelEntry, LabelledFolder
+from medtest.seeds.labels.layouts.common import Images, join_masks, list_images, masks_among
+from medtest.seeds.labels.settings import LabelFolderSettings
+from medtest.seeds.labels.table import LabelRow, LabelTable, column_name, read_table
+
+NAMES = ("benign", "malignant", "melanoma", "seborrheic keratosis", "nevus")
+"""2016 writes benign and malignant (0 and 1 for its test part); 2017 has a column each for melanoma and seborrheic
+keratosis, and what is neither is a nevus."""
+
+MAPPING = {
+    "benign": "benign",
+    "malignant": "melanoma",
+    "melanoma": "melanoma",
+    "seborrheic keratosis": "benign",
+    "nevus": "benign",
+}
+"""Melanoma against everything else, as in ISIC 2016's task and in 2017's first."""
+
+_MASK = r"(?P<stem>.+)_segmentation"
+_IMAGE = re.compile(r"isic_[0-9]+", re.I)
+
+
+def read_isic(root: Path, found: Found, settings: LabelFolderSettings) -> LabelledFolder:
+    """Read one part (training, validation or test) of ISIC 2016 or 2017.
+
+    Raises:
+        UserMistakes: The table cannot be read.
+        LayoutError: None of its images is there.
+    """
+    name = found.tables[0]
+    table = read_table(table_below(root, str(name), "table"), shown(name))
+    files = list_images(root, [found.images])
+    masks = masks_among(files.by_key, _MASK)
+    own = {image: files.by_key[mask][0] for image, mask in masks.items()}
+    files.by_key = {key: paths for key, paths in files.by_key.items() if _IMAGE.fullmatch(key.rpartition("/")[2])}
+    images = Images(files)
+    laid = LabelledFolder(names=NAMES, mapping=MAPPING, classes=DERMOSCOPY.names, ignored=files.ignored)
+    laid.problems += files.problems
+    missing = 0
+    for row, label in _labelled(table):
+        try:
+            path = images.find(row.cells[0])
+        except KeyError as error:
+            laid.problems.append(
+                SeedProblem(file=f"{table.where}:{row.line}", reason=f"{row.cells[0]} {error.args[0]}")
+            )
+            continue
+        if path is None:
+            missing += 1
+            continue
+        stem = path.stem
+        laid.entries.append(LabelEntry(image=path, name=stem, labels=(label,), mask=own.get(composed(stem))))
+    if not laid.entries and not laid.problems:
+        raise LayoutError(
+            f"none of the {missing:,} images that {table.where} names is in {shown(found.images)}",
+            "unpack the images beside the CSV",
+            key="images",
+        )
+    if missing:
+        laid.notices.append(f"Partial: {missing:,} images that {table.where} names are not there.")
+    folder = PurePosixPath(settings.masks) if settings.masks else found.masks
+    if folder is not None and not own:
+        _join(root, folder, laid)
+    return laid
+
+
+def _join(root: Path, folder: PurePosixPath, laid: LabelledFolder) -> None:
+    if list_files(root, folder).by_key:
+        join_masks(root, folder, laid)
+
+
+def _labelled(table: LabelTable) -> list[tuple[LabelRow, str]]:
+    """Return rows with their labels, in 2017's form (a header, two columns of 0 and 1) or 2016's (two columns)."""
+    header = [column_name(cell) for cell in table.rows[0].cells]
+    if "melanoma" in header:
+        table.even(table.rows, len(header))
+        melanoma = header.index("melanoma")
+        keratosis = header.index("seborrheic_keratosis") if "seborrheic_keratosis" in header else -1
+        return [(row, _of_2017(table, row, melanoma, keratosis)) for row in table.rows[1:]]
+    table.even(table.rows, 2)
+    return [(row, _of_2016(table, row)) for row in table.rows]
+
+
+def _of_2017(table: LabelTable, row: LabelRow, melanoma: int, keratosis: int) -> str:
+    if _flag(table, row, melanoma):
+        return "melanoma"
+    if keratosis >= 0:
+        return "seborrheic keratosis" if _flag(table, row, keratosis) else "nevus"
+    return "benign"
+
+
+def _flag(table: LabelTable, row: LabelRow, place: int) -> bool:
+    return _value(table, row, row.cells[place], {"0": False, "0.0": False, "1": True, "1.0": True})
+
+
+def _of_2016(table: LabelTable, row: LabelRow) -> str:
+    names = {"benign": False, "malignant": True, "0": False, "0.0": False, "1": True, "1.0": True}
+    return "malignant" if _value(table, row, row.cells[1].lower(), names) else "benign"
+
+
+def _value(table: LabelTable, row: LabelRow, text: str, known: dict[str, bool]) -> bool:
+    if text not in known:
+        raise UserMistakes([table.mistake(repr(text), line=row.line, key="table", allowed=", ".join(known))])
+    return known[text]

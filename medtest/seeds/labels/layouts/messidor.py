@@ -1,0 +1,91 @@
+"""Messidor: folders Base11 … Base34 of images and a workbook of grades for each; also saved as CSV."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from medtest.classes import FUNDUS
+from medtest.errors import UserMistakes
+from medtest.seeds.base import SeedProblem
+from medtest.seeds.datasets.base import Found
+from medtest.seeds.folders.files import table_below
+from medtest.seeds.folders.layout import LayoutError, shown
+from medtest.seeds.labels.entries import LabelEntry, LabelledFolder
+from medtest.seeds.labels.layouts.common import Images, list_images
+from medtest.seeds.labels.settings import LabelFolderSettings
+from medtest.seeds.labels.table import LabelTable, column_name, read_table
+
+GRADES = ("0", "1", "2", "3")
+"""Grades of retinopathy by microaneurysms, haemorrhages and new vessels (Decencière et al. 2014)."""
+
+_IMAGE = ("image_name", "image", "name", "image_id")
+_GRADE = ("retinopathy_grade", "retinopathy_grades", "dr_grade", "adjudicated_dr_grade", "grade", "diagnosis", "level")
+_DEPARTMENT = ("ophthalmologic_department", "department")
+
+
+def read_messidor(root: Path, found: Found, settings: LabelFolderSettings) -> LabelledFolder:
+    """Read every table of grades and find its images.
+
+    Raises:
+        UserMistakes: A table cannot be read, or has not the columns.
+        LayoutError: None of the images is there.
+    """
+    images = Images(list_images(root, [found.images]))
+    laid = LabelledFolder(
+        names=GRADES,
+        mapping=dict(zip(GRADES, FUNDUS.names, strict=True)),
+        classes=FUNDUS.names,
+        ignored=images.files.ignored,
+        problems=list(images.files.problems),
+    )
+    missing = 0
+    for name in found.tables:
+        table = read_table(table_below(root, str(name), "table"), shown(name))
+        missing += _add(table, images, laid)
+    if not laid.entries and not laid.problems:
+        raise LayoutError(
+            f"none of the {missing:,} images that the tables name is in {shown(found.images)}",
+            "unpack the images beside the tables",
+            key="images",
+        )
+    if missing:
+        laid.notices.append(f"Partial: {missing:,} images that the tables name are not there.")
+    unlisted = images.count - len(images.asked)
+    if unlisted:
+        laid.notices.append(f"{unlisted:,} images have no grade; left out.")
+    return laid
+
+
+def _add(table: LabelTable, images: Images, laid: LabelledFolder) -> int:
+    """Add the images of one table, and return how many of them are not there."""
+    header = [column_name(cell) for cell in table.rows[0].cells]
+    places = [next((header.index(name) for name in names if name in header), -1) for names in (_IMAGE, _GRADE)]
+    if min(places) < 0:
+        found = f"columns {', '.join(table.rows[0].cells)}"
+        allowed = "Image name and Retinopathy grade, as in Annotation_Base11.xls"
+        raise UserMistakes([table.mistake(found, line=1, key="table", allowed=allowed)])
+    image, grade = places
+    department = next((header.index(name) for name in _DEPARTMENT if name in header), -1)
+    missing = 0
+    taken = {entry.image for entry in laid.entries}
+    for row in table.rows[1:]:
+        where = f"{table.where}:{row.line}"
+        cells = (*row.cells, *[""] * (len(header) - len(row.cells)))
+        if cells[grade] not in GRADES:
+            reason = f"grade {cells[grade]!r} is none of {', '.join(GRADES)}"
+            laid.problems.append(SeedProblem(file=where, reason=reason))
+            continue
+        try:
+            path = images.find(cells[image])
+        except KeyError as error:
+            laid.problems.append(SeedProblem(file=where, reason=f"{shown(cells[image])} {error.args[0]}"))
+            continue
+        if path is None:
+            missing += 1
+        elif path in taken:
+            laid.problems.append(SeedProblem(file=where, reason=f"{shown(path.name)} a second time"))
+        else:
+            taken.add(path)
+            strata = (("department", cells[department]),) if department >= 0 else ()
+            laid.entries.append(LabelEntry(image=path, name=path.stem, labels=(cells[grade],), strata=strata))
+    return missing

@@ -1,0 +1,222 @@
+"""Images and a CSV of labels: one column of one or several names, or a column of 0 and 1 for each class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from medtest.errors import UserMistakes, nearest_name
+from medtest.seeds.base import SeedProblem
+from medtest.seeds.datasets.base import Found
+from medtest.seeds.folders.files import table_below
+from medtest.seeds.folders.layout import LayoutError, shown
+from medtest.seeds.folders.metadata import CLUSTER_COLUMNS, ID_COLUMNS
+from medtest.seeds.labels.entries import LabelEntry, LabelledFolder, fold
+from medtest.seeds.labels.layouts.common import Images, entry_name, join_masks, list_images
+from medtest.seeds.labels.settings import LabelFolderSettings
+from medtest.seeds.labels.table import LabelRow, LabelTable, column_name, read_table
+
+IMAGE_COLUMNS = (*ID_COLUMNS, "image_index", "image_name", "images", "img", "path", "filepath", "file_path")
+"""Columns that may name the image, in the order they are preferred."""
+
+LABEL_COLUMNS = (
+    "label",
+    "labels",
+    "class",
+    "classes",
+    "class_name",
+    "category",
+    "finding_labels",
+    "finding_class",
+    "diagnosis",
+    "dx",
+    "grade",
+    "level",
+    "target",
+)
+"""Columns that may hold labels, in the order they are preferred."""
+
+TRUE, FALSE = ("1", "1.0"), ("0", "0.0", "")
+"""How tables write that a class is true of an image, or not."""
+
+NONE_TRUE = ("nofinding", "none", "nofindings")
+"""What tables write in a column of several labels where none is true, in plain form."""
+
+MOST_PROBLEMS = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """Which column of a table is what.
+
+    Attributes:
+        names: All of them, plain.
+        shown: All of them as they stand.
+        image: Place of the one that names the image.
+        label: Place of the one of labels; -1 where each class has a column.
+        classes: Places of the columns of classes.
+        cluster: Place of the one of patients or videos; -1 where there is none.
+    """
+
+    names: tuple[str, ...]
+    shown: tuple[str, ...]
+    image: int
+    label: int
+    classes: tuple[int, ...] = ()
+    cluster: int = -1
+
+
+def read_label_table(root: Path, found: Found, settings: LabelFolderSettings) -> LabelledFolder:
+    """Read a CSV of labels and find its images.
+
+    Raises:
+        UserMistakes: The table cannot be read, or it is not clear which column is what.
+        LayoutError: No image that it names is there.
+    """
+    name = found.tables[0]
+    table = read_table(table_below(root, str(name), "table"), shown(name))
+    images = Images(list_images(root, [found.images]))
+    columns, rows = _columns(table, images, settings)
+    table.even(rows, len(columns.names))
+    laid = LabelledFolder(names=(), ignored=images.files.ignored, problems=list(images.files.problems))
+    multi = _read_rows(table, columns, rows, settings, images, found.images, laid)
+    laid.multi = multi
+    masks = PurePosixPath(settings.masks) if settings.masks else found.masks
+    if masks is not None and laid.entries:
+        join_masks(root, masks, laid)
+    unlisted = images.count - len(images.asked)
+    if unlisted and masks != found.images:
+        laid.notices.append(f"{unlisted:,} images in {shown(found.images)} have no row in {shown(name)}; left out.")
+    return laid
+
+
+def _columns(table: LabelTable, images: Images, settings: LabelFolderSettings) -> tuple[Columns, list[LabelRow]]:
+    """Say which column is what, and return the rows below the header; two columns need none."""
+    first, rest = table.rows[0], list(table.rows[1:])
+    names = tuple(column_name(cell) for cell in first.cells)
+    wanted = {"image_column": settings.image_column, "label_column": settings.label_column}
+    headless = len(names) == 2 and not any(wanted.values()) and not set(names) & {*IMAGE_COLUMNS}
+    if headless and _finds(images, first.cells[0]):
+        return Columns(names=("image", "label"), shown=("image", "label"), image=0, label=1), [first, *rest]
+    for key, text in wanted.items():
+        if text and column_name(text) not in names:
+            nearest = nearest_name(text, first.cells)
+            allowed = ", ".join(first.cells)
+            raise UserMistakes([table.mistake(repr(text), line=1, key=key, allowed=allowed, nearest=nearest)])
+    image = _place(names, (column_name(wanted["image_column"]),) if wanted["image_column"] else IMAGE_COLUMNS)
+    if image < 0:
+        found, allowed = f"columns {', '.join(first.cells)}", f"one of {', '.join(IMAGE_COLUMNS)} names the image"
+        fix = "set image_column to the one that names the image"
+        raise UserMistakes([table.mistake(found, line=1, key="image_column", allowed=allowed, fix=fix)])
+    label = _place(names, (column_name(wanted["label_column"]),) if wanted["label_column"] else LABEL_COLUMNS, image)
+    cluster = _place(names, CLUSTER_COLUMNS, image)
+    classes = () if label >= 0 else _flags(rest, names, (image, cluster), settings)
+    if label < 0 and not classes:
+        found, allowed = (
+            f"columns {', '.join(first.cells)}",
+            f"one of {', '.join(LABEL_COLUMNS)}, or columns of 0 and 1",
+        )
+        fix = "set label_column to the one that holds labels"
+        raise UserMistakes([table.mistake(found, line=1, key="label_column", allowed=allowed, fix=fix)])
+    columns = Columns(names=names, shown=first.cells, image=image, label=label, classes=classes, cluster=cluster)
+    return columns, rest
+
+
+def _finds(images: Images, name: str) -> bool:
+    try:
+        return images.find(name) is not None
+    except KeyError:
+        return True
+
+
+def _place(names: Sequence[str], wanted: Sequence[str], but: int = -1) -> int:
+    return next((names.index(name) for name in wanted if name in names and names.index(name) != but), -1)
+
+
+def _flags(
+    rows: Sequence[LabelRow], names: Sequence[str], but: Sequence[int], settings: LabelFolderSettings
+) -> tuple[int, ...]:
+    """Return the places of columns that hold 0 and 1 alone; where the suite states classes, those it speaks of."""
+    spoken = {fold(name) for name in (*settings.classes, *settings.mapping)}
+    flags = []
+    for place, name in enumerate(names):
+        values = {row.cells[place] for row in rows if len(row.cells) > place}
+        if place in but or not name or (settings.classes and fold(name) not in spoken):
+            continue
+        if values <= {*TRUE, *FALSE} and values - {""}:
+            flags.append(place)
+    return tuple(flags)
+
+
+def _read_rows(
+    table: LabelTable,
+    columns: Columns,
+    rows: Sequence[LabelRow],
+    settings: LabelFolderSettings,
+    images: Images,
+    folder: PurePosixPath,
+    laid: LabelledFolder,
+) -> bool:
+    """Add an entry for each row, and say whether several labels may be true at once."""
+    several = settings.multi is not False
+    own = [_labels(row, columns, settings.separator if several else "") for row in rows]
+    flags = bool(columns.classes)
+    multi = any(len(labels) > 1 for labels in own) or (flags and any(not labels for labels in own))
+    multi = multi if settings.multi is None else settings.multi
+    if not flags and multi:
+        own = [tuple(label for label in labels if fold(label) not in NONE_TRUE) for labels in own]
+    seen: dict[PurePosixPath, int] = {}
+    names = dict.fromkeys(columns.shown[place] for place in columns.classes)
+    for row, labels in zip(rows, own, strict=True):
+        path = _image(table, row, row.cells[columns.image], images, seen, laid)
+        names |= dict.fromkeys(labels)
+        if path is None:
+            continue
+        laid.entries.append(
+            LabelEntry(
+                image=path,
+                name=entry_name(path, folder),
+                labels=labels,
+                cluster=row.cells[columns.cluster] if columns.cluster >= 0 else "",
+            )
+        )
+    laid.names = tuple(names if flags else sorted(names))
+    if not laid.entries:
+        example = rows[0].cells[columns.image] if rows else "none"
+        raise LayoutError(
+            f"none of the images that {table.where} names is in {shown(folder)} (the first is {shown(example)})",
+            "set images to the folder that holds them",
+            key="images",
+        )
+    return multi
+
+
+def _labels(row: LabelRow, columns: Columns, separator: str) -> tuple[str, ...]:
+    if columns.classes:
+        return tuple(columns.shown[place] for place in columns.classes if row.cells[place] in TRUE)
+    cell = row.cells[columns.label]
+    parts = cell.split(separator) if separator else [cell]
+    return tuple(dict.fromkeys(part.strip() for part in parts if part.strip()))
+
+
+def _image(
+    table: LabelTable, row: LabelRow, name: str, images: Images, seen: dict[PurePosixPath, int], laid: LabelledFolder
+) -> PurePosixPath | None:
+    """Return the file that a row names; what is wrong with it becomes a problem."""
+    reason = ""
+    path = None
+    try:
+        path = images.find(name)
+    except KeyError as error:
+        reason = f"{shown(name)} {error.args[0]}"
+    if path is None:
+        reason = reason or f"{shown(name)} is not in the folder of images"
+    elif path in seen:
+        reason = f"{shown(name)} a second time (first in line {seen[path]})"
+    else:
+        seen[path] = row.line
+        return path
+    if len(laid.problems) < MOST_PROBLEMS:
+        laid.problems.append(SeedProblem(file=f"{table.where}:{row.line}", reason=reason))
+    return None

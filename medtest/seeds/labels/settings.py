@@ -1,0 +1,90 @@
+"""What a suite may say about a folder of labelled images."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from pydantic import Field, field_validator, model_validator
+
+from medtest.imagefile import MAX_PIXELS, MOST_PIXELS
+from medtest.plugins import STATED, PartSettings, wrong_at
+from medtest.seeds.folders.label_values import LabelValues
+from medtest.seeds.folders.settings import inside
+
+LabelLayout: TypeAlias = Literal[
+    "auto",
+    "class_folders",
+    "table",
+    "cad_cap",
+    "kid",
+    "kvasir_capsule",
+    "isic",
+    "messidor",
+    "chestxray14",
+    "medmnist",
+]
+
+Split: TypeAlias = Literal["auto", "all", "train", "val", "test"]
+
+
+class LabelFolderSettings(PartSettings):
+    """How a folder of labelled images is read; see ``docs/label-data.md``.
+
+    Attributes:
+        layout: ``auto``; ``class_folders`` (a folder for each class); ``table`` (images and a CSV of labels); or the
+            layout of a public set, which ``auto`` tells by its names as well.
+        labels: ``required``, or ``none`` to test without: every picture is a seed, and each answer is compared with
+            the system's own answer to the unchanged image.
+        classes: Names of the classes in the order of their scores; [] takes the data set's own.
+        multi: Whether several may be true at once; null takes the data set's way.
+        mapping: Class of the suite by the name that the data set writes, "" to leave it out; adds to what is known of
+            the layout. Case and punctuation of the data set's names do not count.
+        split: Part of a set that comes in parts; ``auto`` is the test part where there is one, else everything.
+        per_class: At most so many images of each class, evenly spread over the natural order of names; 0 takes all.
+        images: Folder of images below the root, where it cannot be told.
+        masks: Folder of lesion masks below the root.
+        table: CSV of labels below the root.
+        image_column: Its column that names the image; "" finds it.
+        label_column: Its column of labels; "" finds it, or takes columns of 0 and 1.
+        separator: What stands between several labels in one column.
+        label_values: What is lesion in masks of several levels, classes or colours; see
+            :class:`medtest.seeds.folders.settings.ImageMaskFoldersSettings`.
+        on_bad_seed: ``stop`` with one report, or ``skip`` bad files and count them.
+        max_pixels: Largest picture that is decoded.
+        metadata: CSV below the root that names patient or video (clusters) and strata.
+    """
+
+    layout: LabelLayout = "auto"
+    labels: Literal["required", "none"] = "required"
+    classes: list[str] = []
+    multi: bool | None = None
+    mapping: dict[str, str] = {}
+    split: Split = "auto"
+    per_class: int = Field(default=0, ge=0)
+    images: str = ""
+    masks: str = ""
+    table: str = ""
+    image_column: str = ""
+    label_column: str = ""
+    separator: str = Field(default="|", min_length=1, max_length=3)
+    label_values: LabelValues = Field(default=[], json_schema_extra=STATED)
+    on_bad_seed: Literal["stop", "skip"] = "stop"
+    max_pixels: int = Field(default=MAX_PIXELS, ge=1, le=MOST_PIXELS)
+    metadata: str = ""
+
+    _below = field_validator("images", "masks", "table", "metadata")(inside)
+
+    @field_validator("classes")
+    @classmethod
+    def _distinct(cls, value: list[str]) -> list[str]:
+        if len(set(value)) < len(value) or any(not name.strip() or "|" in name for name in value):
+            raise ValueError("must be distinct names without '|'")
+        if len(value) == 1:
+            raise ValueError("must be two names at least, or empty")
+        return value
+
+    @model_validator(mode="after")
+    def _named_where_unlabelled(self) -> LabelFolderSettings:
+        if self.labels == "none" and not self.classes:
+            raise wrong_at("classes", "the classes' names: without labels they cannot be told from the data")
+        return self

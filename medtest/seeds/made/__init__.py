@@ -1,0 +1,1 @@
+"""Source cases that are made: phantoms, films, abdomens."""

@@ -1,0 +1,316 @@
+"""Images and their questions below a folder: which file is the file of questions, and which image each row means."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import TypeAlias
+
+from medtest.errors import Mistake, UserMistakes, nearest_name
+from medtest.paths import is_there_inside
+from medtest.seeds.base import SeedProblem
+from medtest.seeds.folders.files import table_below
+from medtest.seeds.folders.formats import is_ignored
+from medtest.seeds.folders.layout import IMAGE_FOLDERS, MASK_FOLDERS, LayoutError, natural_key, shown
+from medtest.seeds.folders.pairing import Files, mask_of
+from medtest.seeds.labels.entries import LabelEntry, LabelledFolder
+from medtest.seeds.labels.layouts.common import Images, entry_name, join_masks, list_images
+from medtest.seeds.questions.settings import QuestionFolderSettings, among
+from medtest.seeds.questions.truths import contradicts, odd_truths, truths_notice
+from medtest.vqa.question_files import QuestionRow, read
+from medtest.vqa.questions import Question, official
+
+HERE = PurePosixPath(".")
+SUFFIXES = (".json", ".jsonl", ".csv")
+"""Suffixes of files of questions."""
+
+DEEPEST = 2
+"""Folders below the root in which a file of questions is looked for."""
+
+HEAD_BYTES = 65_536
+"""The start of a file in which the word "question" stands if it is one: a header, or the first entry."""
+
+MOST_LOOKED_AT = 200
+_HEAD_LINES = 5
+"""Spreadsheets put titles above the names of columns."""
+
+_NAMED = re.compile(r"(?:.*[_\- .])?(?:questions?|vqa|qa)(?:[_\- .].*)?\.(?:csv|tsv|xlsx?|ods)", re.I)
+"""Tables called like questions: one that cannot be read is a mistake, and no reason to ask others."""
+
+_ASKED = {"q", "query", "prompt", "frage", "pregunta", "answer", "answers"}
+_IMAGED = {"image", "img", "img_id", "image_id", "imageid", "image_name", "filename", "file", "image_path", "picture"}
+"""Names of columns that look like questions of images, read or not."""
+
+_LOOK = "medtest data inspect PATH says what is there"
+
+
+Answered: TypeAlias = "tuple[Question, tuple[str, ...]]"
+"""A question with its true answers; empty where none is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionedImage:
+    """An image and what is asked of it.
+
+    Attributes:
+        entry: The image.
+        asked: Questions in the order in which they are asked, each with its true answers (empty: not known).
+    """
+
+    entry: LabelEntry
+    asked: tuple[Answered, ...]
+
+
+@dataclass(slots=True)
+class Gathered:
+    """Images with their questions as they lie below a folder.
+
+    Attributes:
+        askings: Images that are asked about, in natural order of names.
+        file: The file of questions; None where there is none.
+        problems: Files and rows that cannot be used.
+        notices: What else is to know.
+        ignored: Leftovers of operating systems and thumbnails that were passed over.
+    """
+
+    askings: list[QuestionedImage] = field(default_factory=list)
+    file: PurePosixPath | None = None
+    problems: list[SeedProblem] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+    ignored: int = 0
+
+
+def gather(root: Path, settings: QuestionFolderSettings, *, dataset: str) -> Gathered:
+    """Return the images that a suite means, with their questions; opens no image.
+
+    Raises:
+        LayoutError: A folder that the suite names is not there, or there are no images.
+        UserMistakes: Several files of questions, one that cannot be read, or questions that it does not have.
+    """
+    file = question_file(root, settings, dataset=dataset)
+    folder, files = _images(root, settings)
+    gathered = Gathered(file=file, problems=list(files.problems), ignored=files.ignored)
+    if file is None:
+        entries = _every_image(files, folder, gathered)
+        rows: list[tuple[LabelEntry, list[Answered]]] = [
+            (entry, [(one, ()) for one in official()]) for entry in entries
+        ]
+        gathered.notices.append(
+            f"No file of questions: {_images_of(len(entries))} asked the questions without a known answer."
+        )
+    else:
+        rows = _matched(read(root / file, shown(file)), Images(files), folder, gathered, where=shown(file))
+    masks = LabelledFolder(names=(), entries=[entry for entry, _ in rows])
+    if settings.masks:
+        join_masks(root, HERE / settings.masks, masks)
+        gathered.problems += masks.problems
+        gathered.ignored += masks.ignored
+    asked_of = [(entry, asked) for entry, (_, asked) in zip(masks.entries, rows, strict=True)]
+    _choose(asked_of, settings.questions, gathered, key=f"seeds.{dataset}.questions")
+    gathered.askings.sort(key=lambda one: natural_key(one.entry.name))
+    return gathered
+
+
+# ----------------------------------------------------------------------------------------------- the file of questions
+
+
+def question_file(root: Path, settings: QuestionFolderSettings, *, dataset: str) -> PurePosixPath | None:
+    """Return the file of questions below a folder: the one that the suite names, else the only one there is.
+
+    Raises:
+        UserMistakes: The named one is not there, or there are several.
+    """
+    if settings.file:
+        table_below(root, settings.file, f"seeds.{dataset}.file")
+        return HERE / settings.file
+    metadata = HERE / settings.metadata if settings.metadata else None
+    found = [path for path in files_of_questions(root) if path != metadata]
+    if len(found) > 1:
+        names = ", ".join(shown(path) for path in found[:6]) + (" and others" if len(found) > 6 else "")
+        raise UserMistakes(
+            [
+                Mistake(
+                    where=shown(root.name or "."),
+                    key=f"seeds.{dataset}.file",
+                    found=f"{len(found)} files of questions: {names}",
+                    allowed="the name of one of them",
+                    fix=f"seeds.{dataset}.file={shown(found[0])}",
+                )
+            ],
+            heading="the data folder cannot be used",
+        )
+    return found[0] if found else None
+
+
+def files_of_questions(root: Path) -> list[PurePosixPath]:
+    """Return the JSON and CSV files in a folder, or two below it, whose beginning speaks of questions.
+
+    Where there is none, tables that are called like questions, for reading them says what is wrong with them.
+    """
+    found: list[PurePosixPath] = []
+    named: list[PurePosixPath] = []
+    looked = 0
+    waiting = [(HERE, 0)]
+    real = root.resolve()
+    while waiting:
+        here, depth = waiting.pop(0)
+        try:
+            with os.scandir(root / here) as listing:
+                entries = sorted(listing, key=lambda entry: natural_key(entry.name))
+        except OSError:
+            continue  # folders of images are listed again, and one that cannot be read is said there
+        for entry in entries:
+            path = here / entry.name
+            if is_ignored(entry.name):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                if depth < DEEPEST:
+                    waiting.append((path, depth + 1))
+                continue
+            if _NAMED.fullmatch(entry.name) and is_there_inside(real, root / path):
+                named.append(path)
+            if entry.name.lower().endswith(SUFFIXES) and looked < MOST_LOOKED_AT:
+                looked += 1
+                if is_there_inside(real, root / path) and _speaks_of_questions(root / path):
+                    found.append(path)
+    return found or named
+
+
+def _speaks_of_questions(path: Path) -> bool:
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            head = file.read(HEAD_BYTES)
+    except OSError:
+        return False
+    wide = head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    text = head.decode("utf-16" if wide else "utf-8-sig", errors="replace").lower()
+    if not path.name.lower().endswith(".csv"):
+        return "question" in text
+    lines = text.splitlines()
+    cells = {cell.strip("\"' \t") for cell in re.split(r"[,;\t]", lines[0])} if lines else set()
+    asks = bool(cells & _ASKED) and bool(cells & _IMAGED)
+    return asks or any("question" in line for line in lines[:_HEAD_LINES])
+
+
+# ------------------------------------------------------------------------------------------------------------- images
+
+
+def _images(root: Path, settings: QuestionFolderSettings) -> tuple[PurePosixPath, Files]:
+    """Return the folder of images and its files, masks left out."""
+    if settings.images and not (root / settings.images).is_dir():
+        folders = [path.name for path in root.iterdir() if path.is_dir()]
+        near = nearest_name(settings.images, folders)
+        fix = f"did you mean {near}?" if near else "name a folder below data=PATH"
+        raise LayoutError(f"no folder {shown(settings.images)}", fix, key="images")
+    named = {path.name.lower(): path.name for path in root.iterdir() if path.is_dir()}
+    usual = next((named[name] for name in IMAGE_FOLDERS if name in named), "")
+    folder = HERE / (settings.images or usual)
+    files = list_images(root, [folder])
+    masks = (HERE / settings.masks).parts if settings.masks else None
+    kept = {
+        key: paths
+        for key, paths in sorted(files.by_key.items(), key=lambda item: item[0].casefold())
+        if not set(key.casefold().split("/")[:-1]) & set(MASK_FOLDERS)
+        and not any(base in files.by_key for base in mask_of(key))
+        and not (masks and paths[0].parts[: len(masks)] == masks)
+    }
+    if not kept:
+        raise LayoutError(f"no pictures in {shown(folder)}", f"give the folder that holds them; {_LOOK}")
+    return folder, Files(kept, files.problems, files.ignored)
+
+
+def _images_of(count: int) -> str:
+    return "1 image is" if count == 1 else f"{count:,} images are"
+
+
+def _every_image(files: Files, folder: PurePosixPath, gathered: Gathered) -> list[LabelEntry]:
+    entries = []
+    for paths in files.by_key.values():
+        for path in paths[1:]:
+            reason = f"has the same name as {shown(paths[0].name)}"
+            gathered.problems.append(SeedProblem(file=shown(path), reason=reason))
+        entries.append(LabelEntry(image=paths[0], name=entry_name(paths[0], folder), labels=None))
+    return entries
+
+
+def _matched(
+    rows: Sequence[QuestionRow], images: Images, folder: PurePosixPath, gathered: Gathered, *, where: str
+) -> list[tuple[LabelEntry, list[Answered]]]:
+    """Give every row of a file of questions its image; what has none is a problem, images without a row are counted."""
+    by_image: dict[PurePosixPath, dict[str, Answered]] = {}
+    wrong: Counter[str] = Counter()
+    reasons: dict[str, str] = {}
+    for row in rows:
+        try:
+            path = images.find(row.image)
+        except KeyError as error:
+            path, reasons[row.image] = None, f"of {shown(row.image)}, which {error.args[0]}"
+        if path is None:
+            wrong[row.image] += 1
+            continue
+        known = by_image.setdefault(path, {})
+        before = known.get(row.question.name, (row.question, ()))[1]
+        known[row.question.name] = (row.question, tuple(dict.fromkeys((*before, *row.answers))))
+    for name, count in wrong.items():
+        questions = "1 question" if count == 1 else f"{count:,} questions"
+        reason = reasons.get(name, f"of {shown(name)}, of which there is no image")
+        gathered.problems.append(SeedProblem(file=where, reason=f"{questions} {reason}"))
+    left = images.count - len(by_image)
+    if left:
+        gathered.notices.append(f"{left:,} of {images.count:,} images have no question in {where} and are left out.")
+    return [
+        (LabelEntry(image=path, name=entry_name(path, folder), labels=None), list(asked.values()))
+        for path, asked in by_image.items()
+    ]
+
+
+def _of_use(question: Question, answers: tuple[str, ...]) -> tuple[str, ...]:
+    """Return true answers; none where they say yes and no, which every answer would contradict."""
+    return () if contradicts(question, answers) else answers
+
+
+def _choose(
+    rows: Sequence[tuple[LabelEntry, list[Answered]]],
+    wanted: str | list[str],
+    gathered: Gathered,
+    *,
+    key: str,
+) -> None:
+    """Put the questions that are asked into order; names of which there is no question are one message."""
+    names = {question.name for _, asked in rows for question, _ in asked}
+    if isinstance(wanted, list):
+        gone = [name for name in wanted if name not in names]
+        if gone:
+            raise UserMistakes(
+                Mistake(
+                    where="suite", key=key, found=f"{name}, which is asked of no image",
+                    allowed="questions that are in the file of questions", nearest=nearest_name(name, sorted(names)),
+                )
+                for name in gone
+            )  # fmt: skip
+    given = [one for _, asked in rows for one in asked]
+    gathered.notices += [notice for notice in (truths_notice(given), odd_truths(given)) if notice]
+    for entry, asked in rows:
+        answers = {question.name: given for question, given in asked}
+        chosen = among((question for question, _ in asked), wanted)
+        if chosen:
+            gathered.askings.append(
+                QuestionedImage(
+                    entry=entry,
+                    asked=tuple((question, _of_use(question, answers[question.name])) for question in chosen),
+                )
+            )
+    without = len(rows) - len(gathered.askings)
+    if without:
+        gathered.notices.append(f"{without:,} images have none of the questions that are asked and are left out.")
+    unknown = sum(not given for one in gathered.askings for _, given in one.asked)
+    total = sum(len(one.asked) for one in gathered.askings)
+    if gathered.file is not None and unknown:
+        gathered.notices.append(f"{unknown:,} of {total:,} questions have no answer: accuracy is of the others.")

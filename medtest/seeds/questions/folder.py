@@ -1,0 +1,121 @@
+"""Images that a user has, with questions from the contest's JSON, Kvasir-VQA, VQA-RAD or a CSV, or with none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from medtest.cases import Ask, Seed, SeedRef
+from medtest.plugins import PartSettings
+from medtest.seeds.base import SeedProblem
+from medtest.seeds.folders.check import Checked, Rules, check_pairs
+from medtest.seeds.folders.files import below, distinct_ids, marked, metadata_of, read_mask_of
+from medtest.seeds.folders.layout import Pair, shown
+from medtest.seeds.folders.source import FolderSource, Listing, check_size, still_there
+from medtest.seeds.labels.layouts.common import key_of
+from medtest.seeds.questions.choice import QuestionedImage, gather
+from medtest.seeds.questions.settings import QuestionFolderSettings, ask_of
+from medtest.seeds.volumes.frames import opened_frames
+from medtest.vqa.questions import by_name
+
+
+class QuestionFolder(FolderSource):
+    """Images with questions from a folder, every file looked at before a run."""
+
+    digest_name: ClassVar[str] = "medtest.seeds.question_folder:QuestionFolder"
+    Settings: ClassVar[type[PartSettings]] = QuestionFolderSettings
+    task: ClassVar[str] = "answer"
+    revision: ClassVar[int] = 1
+    holds: ClassVar[str] = "your images"
+
+    settings: QuestionFolderSettings
+
+    def load(self, ref: SeedRef) -> Seed:
+        """Read one seed's files.
+
+        Raises:
+            UserMistakes: A file has changed since it was looked at and cannot be read any more.
+        """
+        root, reading, given = self._root(), self._reading(), json.loads(ref.locator)
+        expected = None
+        with still_there(given["image"]), opened_frames(below(root, given["image"]), reading) as frames:
+            low, high = given["span"]
+            image = frames.rgb(0, (low, high))
+        if given["mask"]:
+            with still_there(given["mask"]):
+                expected = read_mask_of(below(root, given["mask"]), 0, reading)
+        check_size(given["mask"], expected, image)
+        return Seed(
+            ref=ref,
+            image=image,
+            expected=marked(expected),
+            kind="answer",
+            asks=tuple(_unpacked(item) for item in given["asks"]),
+            together=self.settings.ask == "together",
+        )
+
+    def _digest_head(self, listing: Listing) -> list[object]:
+        return [self.settings.ask]
+
+    def _look(self, root: Path, listing: Listing) -> None:
+        gathered = gather(root, self.settings, dataset=self.dataset)
+        listing.problems += gathered.problems
+        listing.notices += gathered.notices
+        listing.ignored = gathered.ignored
+        listing.nothing = "no image with a question"
+        listing.metadata = metadata_of(root, self.settings.metadata)
+        askings = gathered.askings
+        ids = distinct_ids([one.entry.name for one in askings])
+        pairs = [
+            (Pair(key=key_of(one.entry.name), image=one.entry.image, mask=one.entry.mask), None) for one in askings
+        ]
+        checks = check_pairs(root, pairs, Rules(reading=self._reading(), negatives=True))
+        for one, seed_id, checked in zip(askings, ids, checks, strict=True):
+            if checked.problems:
+                listing.problems += checked.problems
+            elif len(checked.slices) != 1:
+                reason = f"holds {len(checked.slices)} images; questions are asked of files with one"
+                listing.problems.append(SeedProblem(file=shown(one.entry.image), reason=reason))
+            else:
+                listing.traits.add(shown(one.entry.mask or one.entry.image), checked.traits)
+                self._add_one(one, seed_id, checked, listing)
+
+    def _add_one(self, one: QuestionedImage, seed_id: str, checked: Checked, listing: Listing) -> None:
+        entry = one.entry
+        names = (seed_id, str(entry.image), entry.name, entry.image.name)
+        facts = listing.facts(self.dataset, names, shown(entry.image))
+        asks = [_packed(ask_of(question, answers)) for question, answers in one.asked]
+        locator = {
+            "image": str(entry.image),
+            "mask": str(entry.mask) if entry.mask is not None else "",
+            "span": checked.slices[0].span,
+            "asks": asks,
+        }
+        listing.refs.append(
+            SeedRef(
+                dataset=self.dataset,
+                seed_id=seed_id,
+                cluster=facts.cluster if facts else "",
+                strata=facts.strata if facts else (),
+                items=tuple(question.name for question, _ in one.asked),
+                locator=json.dumps(locator, ensure_ascii=False),
+            )
+        )
+        listing.digests.append([*checked.digests[:2], *checked.slices[0].span, asks])
+        listing.contents[checked.digests[0]] += 1
+
+
+def _packed(ask: Ask) -> list[Any]:
+    """Return a question as a locator holds it; of the 18 the name says the rest."""
+    truth = None if ask.truth is None else list(ask.truth)
+    return [ask.item, truth] if ask.id is not None else [ask.item, truth, ask.text, ask.kind]
+
+
+def _unpacked(given: Sequence[Any]) -> Ask:
+    name, truth = given[0], tuple(given[1] or ())
+    known = by_name(name)
+    if known is not None:
+        return ask_of(known, truth)
+    return Ask(item=name, text=given[2], kind=given[3], truth=truth or None)

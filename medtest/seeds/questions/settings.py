@@ -1,0 +1,130 @@
+"""Which questions seeds ask, and how: what suites may say wherever questions come from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from medtest.cases import Ask
+from medtest.errors import nearest_name
+from medtest.imagefile import MAX_PIXELS, MOST_PIXELS
+from medtest.plugins import STATED, PartSettings
+from medtest.seeds.folders.label_values import LabelValues
+from medtest.seeds.folders.settings import inside
+from medtest.vqa.questions import Question, in_slide_order, kept
+
+ALL, KEPT = "all", "kept"
+
+
+class AskSettings(PartSettings):
+    """What a suite may set of the questions.
+
+    Attributes:
+        ask: ``each``: one call for each question. ``together``: one call for all questions of an image.
+        questions: ``all``; ``kept``: the 14 of the 18 over which the MedTest slides average; or names of questions.
+    """
+
+    ask: Literal["each", "together"] = "each"
+    questions: Literal["all", "kept"] | list[str] = "all"
+
+    @field_validator("questions", mode="before")
+    @classmethod
+    def _known(cls, value: object) -> object:
+        if isinstance(value, str):
+            if value not in (ALL, KEPT):
+                raise ValueError(_allowed(value))
+            return value
+        if not isinstance(value, list) or not value:
+            raise ValueError(_allowed(""))
+        if len(set(map(str, value))) < len(value):
+            raise ValueError("must name each question once")
+        for name in value:
+            cls.check_name(str(name))
+        return [str(name) for name in value]
+
+    @classmethod
+    def check_name(cls, name: str) -> None:
+        """See that a name is one of the 18 questions.
+
+        Raises:
+            ValueError: It is none.
+        """
+        if name not in official_names():
+            raise ValueError(_allowed(name))
+
+
+def _allowed(name: str) -> str:
+    near = nearest_name(name, (*official_names(), ALL, KEPT)) if name else None
+    hint = f" (did you mean {near}?)" if near else ""
+    return f"must be all, kept, or a list of these{hint}: {', '.join(official_names())}"
+
+
+def official_names() -> tuple[str, ...]:
+    """Return the short names of the 18 questions in the order of the MedTest slides."""
+    return tuple(one.name for one in in_slide_order())
+
+
+def among(found: Iterable[Question], wanted: str | Sequence[str]) -> tuple[Question, ...]:
+    """Return the questions that are asked: the 18 in the order of the slides, then others as they come.
+
+    Args:
+        found: Questions that there are.
+        wanted: ``all``, ``kept``, or names.
+    """
+    by_name = {one.name: one for one in found}
+    ordered = [by_name[name] for name in official_names() if name in by_name]
+    ordered += [one for one in by_name.values() if one.id is None]
+    if wanted == ALL:
+        return tuple(ordered)
+    names = {one.name for one in kept()} if wanted == KEPT else set(wanted)
+    return tuple(one for one in ordered if one.name in names)
+
+
+def ask_of(question: Question, truth: Sequence[str]) -> Ask:
+    """Return a question as seeds ask it; ``truth`` is empty where no answer is known."""
+    return Ask(
+        item=question.name,
+        text=question.text,
+        kind=question.kind.value,
+        id=question.id,
+        truth=tuple(truth) or None,
+    )
+
+
+_OTHER = re.compile(r"q_[0-9a-f]{8}")
+"""Names of questions that are none of the 18 (:func:`medtest.vqa.questions.question_of`)."""
+
+
+class QuestionFolderSettings(AskSettings):
+    """How a folder of images with questions is read; see ``docs/question-data.md``.
+
+    Attributes:
+        file: File of questions below the root, JSON or CSV; "" finds the one there is. Without any, the questions are
+            asked of every image, and no answer is known.
+        images: Folder of images below the root, where it cannot be told.
+        masks: Folder of masks below the root of what must not be covered, named like their images; "" for none.
+        label_values: What is lesion in masks of several levels, classes or colours; see
+            :class:`medtest.seeds.folders.settings.ImageMaskFoldersSettings`.
+        on_bad_seed: ``stop`` with one report, or ``skip`` bad files and count them.
+        max_pixels: Largest picture that is decoded.
+        metadata: CSV below the root that names patient or video (clusters) and strata.
+    """
+
+    file: str = ""
+    images: str = ""
+    masks: str = ""
+    label_values: LabelValues = Field(default=[], json_schema_extra=STATED)
+    on_bad_seed: Literal["stop", "skip"] = "stop"
+    max_pixels: int = Field(default=MAX_PIXELS, ge=1, le=MOST_PIXELS)
+    metadata: str = ""
+
+    _below = field_validator("file", "images", "masks", "metadata")(inside)
+
+    @classmethod
+    def check_name(cls, name: str) -> None:
+        """As for made pictures, and names of other questions (``q_1a2b3c4d``), which stand in tables."""
+        if not _OTHER.fullmatch(name):
+            super().check_name(name)

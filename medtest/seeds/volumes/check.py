@@ -1,0 +1,163 @@
+"""Looking once at a file that may hold several images: DICOM frames, slices of a volume, and their masks."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from medtest.imagefile import BadFileError, opened_file
+from medtest.seeds.base import SeedProblem
+from medtest.seeds.volumes.frames import FrameReading, Frames, opened_frames
+
+Which: TypeAlias = Literal["all", "middle", "largest"]
+_BLOCK = 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choose:
+    """Which images of a file with several are taken.
+
+    Attributes:
+        which: ``all``, the ``middle`` one, or the one with the ``largest`` lesion.
+        every: Only each n-th, counted from the first.
+    """
+
+    which: Which = "all"
+    every: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """One image of a file.
+
+    Attributes:
+        index: From 0; -1 for a picture, which is the whole file.
+        label: What is added to the file's name in the seed's id.
+        span: What is shown black and white.
+    """
+
+    index: int = -1
+    label: str = ""
+    span: tuple[float, float] = (0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedVolume:
+    """What looking at one file gave; see :class:`medtest.seeds.folders.check.Checked`."""
+
+    digests: tuple[str, str, str]
+    problems: tuple[SeedProblem, ...]
+    slices: tuple[Slice, ...] = ()
+
+
+Named: TypeAlias = tuple[str, Path]
+
+
+class _Problem(Exception):  # noqa: N818 - carries a reason to its file
+    def __init__(self, file: str, reason: str) -> None:
+        super().__init__(reason)
+        self.problem = SeedProblem(file=file, reason=reason)
+
+
+def check_volume(
+    paths: tuple[Named, Named | None, Named | None], reading: FrameReading, choose: Choose, *, negatives: bool
+) -> CheckedVolume:
+    """Look at every image that would be taken from a file, one after the other.
+
+    Args:
+        paths: Image, mask and rough mask, each with the name that people know it by.
+        reading: How files are read.
+        choose: Which images are taken.
+        negatives: Whether images without lesion are taken; else they are left out without a word, unless no image of
+            the file has one.
+    """
+    try:
+        digests = tuple("" if named is None else _digest(named) for named in paths)
+        slices = _slices(paths, reading, choose, negatives=negatives)
+    except _Problem as stop:
+        return CheckedVolume(digests=("", "", ""), problems=(stop.problem,))
+    return CheckedVolume(digests=(digests[0], digests[1], digests[2]), problems=(), slices=tuple(slices))
+
+
+def _digest(named: Named) -> str:
+    total = hashlib.sha256()
+    try:
+        with opened_file(named[1]) as (file, _):
+            while block := file.read(_BLOCK):
+                total.update(block)
+    except BadFileError as error:
+        raise _Problem(named[0], str(error)) from error
+    return total.hexdigest()
+
+
+def _open(stack: ExitStack, named: Named, reading: FrameReading) -> Frames:
+    try:
+        return stack.enter_context(opened_frames(named[1], reading))
+    except BadFileError as error:
+        raise _Problem(named[0], str(error)) from error
+
+
+def _slices(
+    paths: tuple[Named, Named | None, Named | None], reading: FrameReading, choose: Choose, *, negatives: bool
+) -> list[Slice]:
+    image, mask, avoid = paths
+    with ExitStack() as stack:
+        frames = _open(stack, image, reading)
+        others = [(named, _open(stack, named, reading)) for named in (mask, avoid) if named is not None]
+        for named, other in others:
+            reason = frames.fits(other)
+            if reason:
+                raise _Problem(named[0], reason)
+        chosen: Sequence[int] = range(0, frames.count, choose.every)
+        if mask is not None:
+            chosen = _with_lesion(mask, others[0][1], chosen, choose, negatives=negatives)
+        elif choose.which != "all":
+            chosen = [chosen[len(chosen) // 2]]
+        return _readable(image, frames, chosen)
+
+
+def _readable(image: Named, frames: Frames, chosen: Sequence[int]) -> list[Slice]:
+    """Decode every image that is taken, to see that it is whole."""
+    try:
+        frames.prefer_all()
+        span = frames.span
+        for index in chosen:
+            frames.rgb(index, span)
+    except (BadFileError, MemoryError) as error:
+        raise _Problem(image[0], _words(error)) from error
+    except Exception as error:  # noqa: BLE001 - a truncated or hostile file may raise anything in its decoder
+        raise _Problem(image[0], "is damaged or truncated") from error
+    return [Slice(index=index, label=frames.label(index), span=span) for index in chosen]
+
+
+def _with_lesion(
+    named: Named, masks: Frames, indices: Sequence[int], choose: Choose, *, negatives: bool
+) -> Sequence[int]:
+    areas: dict[int, int] = {}
+    try:
+        masks.prefer_all()
+        for index in indices:
+            found = masks.mask(index)
+            areas[index] = int(found.sum())
+            if areas[index] == found.size:
+                which = f"image {index + 1} of {masks.count} " if masks.count > 1 else ""
+                raise BadFileError(f"{which}is white all over")
+    except (BadFileError, MemoryError) as error:
+        raise _Problem(named[0], _words(error)) from error
+    except Exception as error:  # noqa: BLE001 - a truncated or hostile file may raise anything in its decoder
+        raise _Problem(named[0], "is damaged or truncated") from error
+    kept = [index for index in indices if areas[index] or negatives]
+    if not kept:
+        where = f"in any of the {len(areas)} images looked at" if masks.count > 1 else "in it"
+        raise _Problem(named[0], f"has no lesion {where}; negatives: true allows it")
+    if choose.which == "largest":
+        return [max(kept, key=lambda index: (areas[index], -index))]
+    return [kept[len(kept) // 2]] if choose.which == "middle" else kept
+
+
+def _words(error: BaseException) -> str:
+    return "is too large for this machine's memory" if isinstance(error, MemoryError) else str(error)

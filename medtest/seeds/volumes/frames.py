@@ -1,0 +1,162 @@
+"""One way to read whatever holds images: a picture, a DICOM file's frames, a NIfTI volume's slices."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from medtest.cases import Image, Mask
+from medtest.imagefile import MAX_PIXELS, BadFileError, decode_size, read_bytes, read_rgb
+from medtest.maskfile import LabelValue, read_mask
+from medtest.seeds.folders.formats import kind_of
+from medtest.seeds.volumes.dicom_file import dicom_info, dicom_mask, dicom_rgb
+from medtest.seeds.volumes.nifti_file import LETTERS, Axis, NiftiInfo, NiftiVolume, opened_volume
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameReading:
+    """How files are read.
+
+    Attributes:
+        max_pixels: Bound on a picture's, frame's or slice's pixels, checked before decoding.
+        axis: Which way volumes are cut.
+        window: Centre and width for grey DICOM and NIfTI images; empty takes the file's own.
+        label_values: Values of masks that are lesion. Where empty, every one but 0 of a volume is, and pictures are
+            read as :mod:`medtest.maskfile` says.
+    """
+
+    max_pixels: int = MAX_PIXELS
+    axis: Axis = "axial"
+    window: tuple[float, ...] = ()
+    label_values: tuple[LabelValue, ...] = ()
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """Those of ``label_values`` that are no colours."""
+        return tuple(value for value in self.label_values if isinstance(value, int))
+
+
+class Frames(ABC):
+    """The images of one file.
+
+    Attributes:
+        count: How many.
+        height: Rows of each.
+        width: Columns of each.
+    """
+
+    count: int = 1
+    height: int
+    width: int
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """What is shown black and white, where a whole file shares it; (0, 0) elsewhere."""
+        return 0.0, 0.0
+
+    def label(self, index: int) -> str:
+        """Return what is added to the file's name to name one of its images."""
+        return ""
+
+    def prefer_all(self) -> None:  # noqa: B027 - most files have nothing to prepare
+        """Say that every image will be read."""
+
+    def fits(self, other: Frames) -> str:
+        """Return why another file cannot be the mask of this one, or ""."""
+        if (other.height, other.width) != (self.height, self.width):
+            return f"is {other.width}×{other.height}, but its image is {self.width}×{self.height}"
+        if other.count != self.count:
+            return f"holds {other.count} images, but its image file holds {self.count}"
+        return ""
+
+    @abstractmethod
+    def rgb(self, index: int, span: tuple[float, float]) -> Image:
+        """Return one image as uint8 H×W×3 RGB; ``span`` is the file's."""
+
+    @abstractmethod
+    def mask(self, index: int) -> Mask:
+        """Return one image as bool H×W mask."""
+
+
+class _Picture(Frames):
+    def __init__(self, path: Path, reading: FrameReading) -> None:
+        self._path, self._reading = path, reading
+        content = read_bytes(path, max_pixels=reading.max_pixels).content
+        self.height, self.width = decode_size(content, max_pixels=reading.max_pixels)
+
+    def rgb(self, index: int, span: tuple[float, float]) -> Image:
+        return read_rgb(self._path, max_pixels=self._reading.max_pixels)
+
+    def mask(self, index: int) -> Mask:
+        reading = self._reading
+        return read_mask(self._path, max_pixels=reading.max_pixels, values=reading.label_values)
+
+
+class _Dicom(Frames):
+    def __init__(self, path: Path, reading: FrameReading) -> None:
+        self._path, self._reading = path, reading
+        info = dicom_info(path, max_pixels=reading.max_pixels)
+        self.count, self.height, self.width = info.frames, info.height, info.width
+
+    def label(self, index: int) -> str:
+        return f"_f{index + 1:04d}" if self.count > 1 else ""
+
+    def rgb(self, index: int, span: tuple[float, float]) -> Image:
+        return dicom_rgb(self._path, index, max_pixels=self._reading.max_pixels, window=self._reading.window)
+
+    def mask(self, index: int) -> Mask:
+        return dicom_mask(self._path, index, max_pixels=self._reading.max_pixels, values=self._reading.levels)
+
+
+class _Nifti(Frames):
+    def __init__(self, path: Path, volume: NiftiVolume, reading: FrameReading) -> None:
+        self._packed = path.name.lower().endswith(".gz")
+        self._volume, self._reading = volume, reading
+        self.info: NiftiInfo = volume.info
+        self.count, self.height, self.width = self.info.slices, self.info.height, self.info.width
+
+    @property
+    def span(self) -> tuple[float, float]:
+        return self._volume.window(self._reading.window)
+
+    def label(self, index: int) -> str:
+        return f"_{LETTERS[self._reading.axis]}{index:03d}" if self.count > 1 else ""
+
+    def prefer_all(self) -> None:
+        if self._packed:
+            self._volume.unpack()
+
+    def fits(self, other: Frames) -> str:
+        if not isinstance(other, _Nifti):
+            return "is no NIfTI file, but its image is"
+        if self.info.shape != other.info.shape:
+            own, found = ("×".join(map(str, info.shape)) for info in (self.info, other.info))
+            return f"is {found} voxels, but its image is {own}"
+        return "" if self.info.lies_like(other.info) else "lies elsewhere in space than its image (other affine)"
+
+    def rgb(self, index: int, span: tuple[float, float]) -> Image:
+        return self._volume.rgb(index, *span)
+
+    def mask(self, index: int) -> Mask:
+        return self._volume.lesion(index, self._reading.levels)
+
+
+@contextmanager
+def opened_frames(path: Path, reading: FrameReading) -> Iterator[Frames]:
+    """Open a file whatever it is, its size checked against the bound before anything is decoded.
+
+    Raises:
+        BadFileError: It cannot be read; also what reading its images raises.
+    """
+    kind = kind_of(path.name)
+    try:
+        if kind == "nifti":
+            with opened_volume(path, reading.axis, max_pixels=reading.max_pixels) as volume:
+                yield _Nifti(path, volume, reading)
+        else:
+            yield (_Dicom if kind == "dicom" else _Picture)(path, reading)
+    except MemoryError as error:
+        raise BadFileError("is too large for this machine's memory") from error

@@ -1,0 +1,226 @@
+"""The user's own CT volumes with segmented livers (or another organ), and their variability."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from medtest.cases import ImageSpec, Seed, SeedRef
+from medtest.checksum import file_sha256
+from medtest.errors import Mistake, UserMistakes
+from medtest.imagefile import BadFileError
+from medtest.phantoms.abdomen.variability import StandardBox, liver_variability, mean_box
+from medtest.plugins import PartSettings
+from medtest.seeds.base import SeedProblem, SeedSource
+from medtest.seeds.volumes.layouts import VolumePair, find_pairs
+from medtest.volumes import read_labels, read_volume, volume_info
+
+_KNOWN = (
+    "SLIVER (liver-orig*.mhd, liver-seg*.mhd), 3D-IRCADb (PATIENT_DICOM/, MASKS_DICOM/liver/), LiTS (volume-*.nii, "
+    "segmentation-*.nii), imagesTr/ and labelsTr/, images/ and masks/"
+)
+Millimetres = Annotated[float, Field(gt=0.0, le=2000.0)]
+
+
+class LiverVolumeSettings(PartSettings):
+    """What a suite may set.
+
+    Attributes:
+        organ: Name of the organ's folder of masks, where a collection has several (3D-IRCADb).
+        labels: Values that are the organ; every one but 0 where empty.
+        property: Name under which variability is recorded.
+        box: Standard box in millimetres (z, y, x); None takes the mean dimensions of these volumes' organs.
+        placement: How the box is laid: ``centroid`` or ``corner``.
+        clicks: Points given to semi-automatic methods: the deepest of the true organ, in place of a person.
+        low: Value shown black, Hounsfield units.
+        high: Value shown white.
+        on_bad_seed: ``stop`` or ``skip``.
+    """
+
+    organ: str = Field(default="liver", pattern=r"[A-Za-z0-9_-]{1,64}")
+    labels: list[int] = Field(default=[])
+    property: str = Field(default="liver_variability", pattern=r"[a-z][a-z0-9_]{0,63}")
+    box: Annotated[list[Millimetres], Field(min_length=3, max_length=3)] | None = None
+    placement: Literal["centroid", "corner"] = "centroid"
+    clicks: int = Field(default=3, ge=0, le=20)
+    low: float = -200.0
+    high: float = 300.0
+    on_bad_seed: Literal["stop", "skip"] = "stop"
+
+
+class LiverVolumes(SeedSource):
+    """Volumes in NIfTI, DICOM or MetaImage, each with its labels; see :mod:`medtest.seeds.volumes.layouts`."""
+
+    Settings: ClassVar[type[PartSettings]] = LiverVolumeSettings
+    task: ClassVar[str] = "region"
+    needs_root: ClassVar[bool] = True
+
+    settings: LiverVolumeSettings
+
+    def __init__(self, *, dataset: str, settings: Any, root: Path | None, suite_seed: int) -> None:
+        super().__init__(dataset=dataset, settings=settings, root=root, suite_seed=suite_seed)
+        self._problems: list[SeedProblem] = []
+        self._layout = ""
+
+    def refs(self) -> Sequence[SeedRef]:
+        """Return every volume whose header and labels' header fit, by name."""
+        root = self._root()
+        pairs = find_pairs(root, self.settings.organ)
+        if not pairs:
+            raise UserMistakes(
+                [Mistake(where=f"data={root}", key=self.dataset, found="no volume with its labels", allowed=_KNOWN)]
+            )
+        self._layout = pairs[0].layout
+        self._problems = [p for pair in pairs if (p := _problem(root, pair)) is not None]
+        if self._problems and self.settings.on_bad_seed == "stop":
+            fix = "mend or remove them, or set on_bad_seed: skip"
+            wrong = [Mistake(where=p.file, found=p.reason, fix=fix) for p in self._problems]
+            raise UserMistakes(wrong, heading=f"{len(wrong)} of {len(pairs)} volumes cannot be used")
+        bad = {problem.file for problem in self._problems}
+        kept = [pair for pair in pairs if not {_name(root, pair.volume), _name(root, pair.labels)} & bad]
+        if not kept:
+            raise UserMistakes([Mistake(where=f"data={root}", key=self.dataset, found="no volume that can be used")])
+        return tuple(
+            SeedRef(
+                dataset=self.dataset,
+                seed_id=pair.name,
+                locator=json.dumps([_name(root, pair.volume), _name(root, pair.labels)]),
+            )
+            for pair in kept
+        )
+
+    def load(self, ref: SeedRef) -> Seed:
+        """Read one volume with its labels and measure the organ.
+
+        Raises:
+            UserMistakes: A file's values cannot be read, or none of them is the organ.
+        """
+        root, one = self._root(), self.settings
+        volume_name, labels_name = json.loads(ref.locator)
+        now = labels_name
+        try:
+            organ, _ = read_labels(root / labels_name, one.labels)
+            if not organ.any():
+                raise BadFileError("has no voxel of the organ")
+            now = volume_name
+            volume = read_volume(root / volume_name)
+        except BadFileError as error:
+            raise UserMistakes([Mistake(where=now, found=str(error))]) from error
+        box = StandardBox(size=tuple(one.box)) if one.box is not None else self.mean_box()
+        measured = liver_variability(organ, volume.info.spacing, box, placement=one.placement)
+        spec = ImageSpec(
+            dtype="float32",
+            low=one.low,
+            high=one.high,
+            spacing=volume.info.spacing,
+            axes="zyx",
+            marks=deepest_points(organ, volume.info.spacing, one.clicks),
+        )
+        return Seed(
+            ref=ref, image=volume.values, expected=organ, kind="region", spec=spec, properties={one.property: measured}
+        )
+
+    def mean_box(self) -> StandardBox:
+        """Return the box of the mean dimensions of these volumes' organs, worked out once a process."""
+        names = tuple(str(json.loads(ref.locator)[1]) for ref in self.refs())
+        return _mean_box(self._root(), names, tuple(self.settings.labels))
+
+    def digest(self) -> str:
+        """Return a SHA-256 over names and contents of all files, and the settings."""
+        root = self._root()
+        total = hashlib.sha256(json.dumps(self.settings.counted(), sort_keys=True).encode())
+        for ref in self.refs():
+            for name in json.loads(ref.locator):
+                for path in _contents(root / name):
+                    total.update(_name(root, path).encode())
+                    total.update(bytes.fromhex(file_sha256(path)))
+        return total.hexdigest()
+
+    def problems(self) -> Sequence[SeedProblem]:
+        """Return what was left out."""
+        return tuple(self._problems)
+
+    def notices(self) -> Sequence[str]:
+        """Say what was recognised and how variability is measured."""
+        how = "the given box" if self.settings.box is not None else "the mean dimensions of these organs"
+        return [f"{self.dataset}: {self._layout}; variability against {how}, laid by {self.settings.placement}"]
+
+    def _root(self) -> Path:
+        if self.root is None:
+            raise UserMistakes([Mistake(where="command line", key="data", found="nothing", fix="data=PATH")])
+        return self.root
+
+
+def deepest_points(
+    organ: NDArray[np.bool_], spacing: Sequence[float], count: int
+) -> tuple[tuple[float, float, float], ...]:
+    """Return the points of an organ farthest from its surface and from one another, as index coordinates.
+
+    They stand in for a person's clicks where none were recorded. Found on a grid of at most about 64 voxels a side.
+
+    Args:
+        organ: bool D×H×W.
+        spacing: Millimetres a voxel.
+        count: How many at most.
+    """
+    from scipy import ndimage
+
+    steps = tuple(max(1, -(-n // 64)) for n in organ.shape)
+    small = organ[tuple(slice(step // 2, None, step) for step in steps)]
+    size = [s * step for s, step in zip(spacing, steps, strict=True)]
+    depth = ndimage.distance_transform_edt(np.pad(small, 1), sampling=size)[1:-1, 1:-1, 1:-1]
+    axes = [np.arange(n) * s for n, s in zip(small.shape, size, strict=True)]
+    found: list[tuple[float, float, float]] = []
+    score = depth.copy()
+    while len(found) < count and score.max() > 0:
+        place = np.unravel_index(int(score.argmax()), score.shape)
+        at = [int(n) * step + step // 2 for n, step in zip(place, steps, strict=True)]
+        found.append((float(at[0]), float(at[1]), float(at[2])))
+        away = sum(
+            (axis - axis[int(n)]).reshape([-1 if m == k else 1 for m in range(3)]) ** 2
+            for k, (axis, n) in enumerate(zip(axes, place, strict=True))
+        )
+        score = np.minimum(score, depth * np.minimum(1.0, np.sqrt(away) / 80.0))
+    return tuple(found)
+
+
+@lru_cache(maxsize=8)
+def _mean_box(root: Path, names: tuple[str, ...], labels: tuple[int, ...]) -> StandardBox:
+    def organs() -> Any:
+        for name in names:
+            organ, info = read_labels(root / name, labels)
+            if organ.any():
+                yield organ, info.spacing
+
+    return mean_box(organs())
+
+
+def _problem(root: Path, pair: VolumePair) -> SeedProblem | None:
+    try:
+        own = volume_info(pair.volume)
+    except BadFileError as error:
+        return SeedProblem(file=_name(root, pair.volume), reason=str(error))
+    try:
+        reason = own.differs(volume_info(pair.labels))
+    except BadFileError as error:
+        reason = str(error)
+    return SeedProblem(file=_name(root, pair.labels), reason=reason) if reason else None
+
+
+def _name(root: Path, path: Path) -> str:
+    return path.relative_to(root).as_posix()
+
+
+def _contents(path: Path) -> list[Path]:
+    if path.is_dir():
+        return sorted(p for p in path.iterdir() if p.is_file())
+    raw = path.with_suffix(".raw")
+    return [path, raw] if path.suffix.lower() == ".mhd" and raw.is_file() else [path]

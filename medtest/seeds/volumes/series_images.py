@@ -1,0 +1,211 @@
+"""Clean images as seeds of a series: the user's folder, or well-known pictures that come with scikit-image."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from medtest.cases import Image, ImageSpec, Seed, SeedRef
+from medtest.errors import MedtestError, Mistake, UserMistakes, nearest_name
+from medtest.imagefile import MOST_PIXELS, BadFileError, decode_size, read_bytes
+from medtest.plugins import PartSettings
+from medtest.seeds.base import SeedProblem, SeedSource
+from medtest.seeds.folders.formats import PICTURES, is_ignored
+from medtest.seeds.volumes.scikit_images import NAMES, load_image
+
+SMALLEST = 16
+"""Least side in pixels; SSIM's window alone takes 11."""
+MOST_FILES = 100_000
+
+
+class SeriesImagesSettings(PartSettings):
+    """What a suite may set.
+
+    Attributes:
+        names: Which of scikit-image's pictures to take where there is no ``data=``; all when empty.
+        colour: ``grey`` (ITU-R BT.601 luma), ``rgb`` (grey pictures get three equal colours) or ``own``.
+        dtype: ``float32`` keeps what noise does outside of the range; ``own`` keeps 8 or 16 bit, which cannot.
+        max_side: Larger pictures are cut to their middle; 0 keeps them whole.
+        on_bad_seed: ``stop`` (one report names every bad file) or ``skip``.
+        max_pixels: Larger pictures are refused before they are decoded.
+    """
+
+    names: list[str] = Field(default=[])
+    colour: Literal["grey", "rgb", "own"] = "grey"
+    dtype: Literal["float32", "own"] = "float32"
+    max_side: Annotated[int, Field(ge=0, le=65_536)] = 0
+    on_bad_seed: Literal["stop", "skip"] = "stop"
+    max_pixels: int = Field(default=64_000_000, ge=1, le=MOST_PIXELS)
+
+
+class SeriesImages(SeedSource):
+    """Clean images, each its own truth.
+
+    With ``data=PATH`` every picture below the folder (8 and 16 bit, grey and RGB) is a seed under its path without
+    suffix; without, scikit-image's pictures are, which need no download.
+    """
+
+    Settings: ClassVar[type[PartSettings]] = SeriesImagesSettings
+    task: ClassVar[str] = "image"
+    revision: ClassVar[int] = 1
+
+    settings: SeriesImagesSettings
+
+    def refs(self) -> Sequence[SeedRef]:
+        """Return every picture, scikit-image's in their order or the user's by name.
+
+        Raises:
+            UserMistakes: A name is not known, the folder holds no picture, or one cannot be used.
+        """
+        return tuple(ref for ref, _ in self._listed[0])
+
+    def problems(self) -> Sequence[SeedProblem]:
+        """Return the files left out under ``on_bad_seed: skip``."""
+        return self._listed[1]
+
+    def digest(self) -> str:
+        """Return a SHA-256 over ids and contents, in order, and over the settings that change pixels."""
+        content: dict[str, Any] = {
+            "source": "series_images",
+            "revision": self.revision,
+            "settings": self.settings.model_dump(mode="json", include={"colour", "dtype", "max_side"}),
+            "dataset": self.dataset,
+            "seeds": [[ref.seed_id, digest] for ref, digest in self._listed[0]],
+        }
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+    def load(self, ref: SeedRef) -> Seed:
+        """Read one picture.
+
+        Raises:
+            UserMistakes: A file has changed since it was looked at and cannot be read any more.
+        """
+        if self.root is None:
+            pixels: Image = load_image(ref.seed_id)
+        else:
+            try:
+                content = read_bytes(self.root / ref.locator, max_pixels=self.settings.max_pixels).content
+                pixels = _decoded(content)
+            except BadFileError as error:
+                raise UserMistakes([Mistake(where=ref.locator, found=str(error))]) from error
+        image = _coloured(_cut(pixels, self.settings.max_side), self.settings.colour)
+        high = float(np.iinfo(image.dtype).max)
+        if self.settings.dtype == "float32":
+            image = image.astype(np.float32)
+        axes = "yxc" if image.ndim == 3 else "yx"
+        return Seed(
+            ref=ref,
+            image=np.ascontiguousarray(image),
+            kind="image",
+            spec=ImageSpec(dtype=str(image.dtype), low=0.0, high=high, axes=axes),
+        )
+
+    @cached_property
+    def _listed(self) -> tuple[list[tuple[SeedRef, str]], tuple[SeedProblem, ...]]:
+        """Return references with their contents' SHA-256, and what cannot be used."""
+        return (self._bundled(), ()) if self.root is None else self._folder(self.root)
+
+    def _bundled(self) -> list[tuple[SeedRef, str]]:
+        unknown = [name for name in self.settings.names if name not in NAMES]
+        if unknown:
+            where, key = "suite", f"seeds.{self.dataset}.names"
+            nearest = nearest_name(unknown[0], NAMES)
+            raise UserMistakes(
+                [Mistake(where=where, key=key, found=unknown[0], allowed=", ".join(NAMES), nearest=nearest)]
+            )
+        found = []
+        for name in self.settings.names or NAMES:
+            try:
+                pixels = load_image(name)
+            except MedtestError as error:
+                raise UserMistakes([Mistake(where="scikit-image", found=str(error), fix="add data=PATH")]) from error
+            ref = SeedRef(dataset=self.dataset, seed_id=name, locator=name)
+            found.append((ref, hashlib.sha256(pixels.tobytes()).hexdigest()))
+        return found
+
+    def _folder(self, root: Path) -> tuple[list[tuple[SeedRef, str]], tuple[SeedProblem, ...]]:
+        if not root.is_dir():
+            raise _data_mistake(f"{root.name}, which is no folder")
+        files = sorted(path for path in root.rglob("*") if _is_picture(root, path))
+        found: list[tuple[SeedRef, str]] = []
+        problems: list[SeedProblem] = []
+        seen: dict[str, str] = {}
+        for path in files[:MOST_FILES]:
+            name = path.relative_to(root).as_posix()
+            seed_id = name[: -len(path.suffix)]
+            try:
+                if seed_id in seen:
+                    raise BadFileError(f"has the same name as {seen[seed_id]}")
+                digest = self._checked(path)
+            except BadFileError as error:
+                problems.append(SeedProblem(file=name, reason=str(error)))
+                continue
+            seen[seed_id] = name
+            found.append((SeedRef(dataset=self.dataset, seed_id=seed_id, locator=name), digest))
+        if problems and self.settings.on_bad_seed == "stop":
+            fix = "mend or remove them, or set on_bad_seed: skip"
+            raise UserMistakes([Mistake(where=one.file, found=one.reason, fix=fix) for one in problems[:50]])
+        if not found:
+            raise _data_mistake(f"{root.name}, which holds no picture that can be used")
+        return found, tuple(problems)
+
+    def _checked(self, path: Path) -> str:
+        file = read_bytes(path, max_pixels=self.settings.max_pixels)
+        height, width = decode_size(file.content, max_pixels=self.settings.max_pixels)
+        if min(height, width) < SMALLEST:
+            raise BadFileError(f"is {width} by {height} pixels; {SMALLEST} by {SMALLEST} are needed")
+        _decoded(file.content)
+        return file.sha256
+
+
+def _is_picture(root: Path, path: Path) -> bool:
+    hidden = any(is_ignored(part) for part in path.relative_to(root).parts)
+    return not hidden and path.suffix.lower() in PICTURES and path.is_file()
+
+
+def _data_mistake(found: str) -> UserMistakes:
+    allowed = "a folder of pictures (PNG, JPEG, TIFF, BMP, WebP)"
+    return UserMistakes([Mistake(where="command line", key="data", found=found, allowed=allowed)])
+
+
+def _decoded(content: bytes) -> NDArray[Any]:
+    """Return a picture as uint8 or uint16, H×W or H×W×3 RGB; its size is bounded already.
+
+    Raises:
+        BadFileError: It is damaged, or holds something else than 8 or 16 bits.
+    """
+    try:
+        found = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_ANYDEPTH | cv2.IMREAD_ANYCOLOR)
+    except cv2.error as error:
+        raise BadFileError("is damaged") from error
+    if found is None:
+        raise BadFileError("is damaged, or no picture that can be read")
+    if found.dtype not in (np.uint8, np.uint16):
+        raise BadFileError(f"holds {found.dtype}; 8 or 16 bits are read")
+    return np.ascontiguousarray(found[..., ::-1]) if found.ndim == 3 else np.asarray(found)
+
+
+def _cut(image: Image, side: int) -> Image:
+    if not side:
+        return image
+    height, width = image.shape[:2]
+    top, left = max(0, (height - side) // 2), max(0, (width - side) // 2)
+    return image[top : top + side, left : left + side]
+
+
+def _coloured(image: Image, colour: str) -> Image:
+    image = np.ascontiguousarray(image)
+    if colour == "grey" and image.ndim == 3:
+        return cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
+    if colour == "rgb" and image.ndim == 2:
+        return np.repeat(image[..., None], 3, axis=2)
+    return image
