@@ -30,8 +30,8 @@ from medtest.cases import UNCHANGED, Image  # noqa: E402
 from medtest.followups import FollowUpStore, make_followups  # noqa: E402
 from medtest.followups.files import encode  # noqa: E402
 from medtest.followups.verify import verify_store  # noqa: E402
-from medtest.runner.parts import Parts  # noqa: E402
-from medtest.runner.processes import end_servers  # noqa: E402
+from medtest.runner.pool.processes import end_servers  # noqa: E402
+from medtest.runner.units.parts import Parts  # noqa: E402
 from medtest.suite.compose import load_suite  # noqa: E402
 from medtest.suite.model import Invocation, Suite  # noqa: E402
 

@@ -1,14 +1,14 @@
 """What running a suite costs beside the forwards themselves.
 
-``python benchmarks/runner.py [--seeds N] [--passes N] [--model NAME] [--weights FILE]`` runs all relations on
-phantoms with a compact network, and compares with bare loops that hand images in the same batches to the same system:
+``python benchmarks/runner.py [--seeds N] [--passes N] [--model NAME] [--weights FILE]`` runs all relations on phantoms
+with a compact network, and compares with bare loops that hand images in the same batches to the same system:
 sequential with one thread, with as many threads as cores, and in as many one-thread processes as there are cores.
-Workers keep freed memory (medtest.runner.allocator), which makes forwards faster than a plain interpreter's, so that
-the loops run under the same settings, and the last also under the plain ones. The fastest of all is "bare". Loading
-networks counts on neither side. Everything is repeated (median of five by default), suite and loops in turn, so that
-a busy machine treats them alike. A loop takes fewer images than the suite (``LOOP``), for its time a case does not
-depend on their number. With a network ten times as slow only the two fastest kinds of loop run. Targets: at most 3 ms
-wall a case above bare; at most 1.15 × bare with a network ten times as slow. About six minutes on two idle cores.
+Workers keep freed memory (medtest.runner.pool.allocator), which makes forwards faster than a plain interpreter's, so
+that the loops run under the same settings, and the last also under the plain ones. The fastest of all is "bare".
+Loading networks counts on neither side. Everything is repeated (median of five by default), suite and loops in turn,
+so that a busy machine treats them alike. A loop takes fewer images than the suite (``LOOP``), for its time a case does
+not depend on their number. With a network ten times as slow only the two fastest kinds of loop run. Targets: at most 3
+ms wall a case above bare; at most 1.15 × bare with a network ten times as slow. About six minutes on two idle cores.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from typing import Any
 from medtest.cases import Address, Image
 from medtest.plugins import PartInfo, part, parts
 from medtest.runner import Limits, run_suite
-from medtest.runner.allocator import keeping_memory
-from medtest.runner.layout import usable_cores
+from medtest.runner.pool.allocator import keeping_memory
+from medtest.runner.pool.layout import usable_cores
 from medtest.suite.model import Criterion, Invocation, OraclePlan, PartPlan, Suite
 from medtest.systems.base import RawAnswer, System
 from medtest.systems.segmentation.pranet import PraNetSystem
@@ -231,11 +231,11 @@ def processor_time(seeds: int) -> None:
     A worker's loop runs in this process with one thread; what the parent adds is measured in a run of its own, less
     what a run of no case takes. On two idle cores the wall overhead is half of the sum, for both work at a time.
     """
-    from medtest.runner.execute import Outbox, UnitRunner
-    from medtest.runner.messages import UnitTask
-    from medtest.runner.parts import Parts
+    from medtest.runner.pool.messages import UnitTask
     from medtest.runner.privacy import Scrubber, ShownNames
-    from medtest.runner.rows import RowMaker
+    from medtest.runner.records.rows import RowMaker
+    from medtest.runner.units.execute import Outbox, UnitRunner
+    from medtest.runner.units.parts import Parts
 
     suite = make_suite("pranet", seeds)
     parts_ = Parts(suite, None, BATCH)

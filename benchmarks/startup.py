@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from medtest.runner.pool import Inbox, Worker
-from medtest.runner.processes import FRESH_VARIABLE
+from medtest.runner.pool.processes import FRESH_VARIABLE
+from medtest.runner.pool.worker import Inbox, Worker
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMANDS: tuple[tuple[str, ...], ...] = (

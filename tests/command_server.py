@@ -23,7 +23,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from medtest.cli.bootstrap import quiet_libraries
-from medtest.runner import fork_server, processes
+from medtest.runner.pool import fork_server, processes
 
 HERE = Path(__file__).parent
 _MODULES = (
@@ -32,7 +32,7 @@ _MODULES = (
     "medtest.cli.launch",
     "medtest.followups.worker",
     "medtest.report",
-    "medtest.runner.session",
+    "medtest.runner.units.session",
     "medtest.tracking",
     "mlflow",
     "mlflow.store.tracking.sqlalchemy_store",

@@ -15,7 +15,7 @@ from medtest.cli.train_reporter import TrainingReporter
 from medtest.errors import ExitCode
 
 if TYPE_CHECKING:
-    from medtest.runner.parts import Parts
+    from medtest.runner.units.parts import Parts
     from medtest.suite.compose import Loaded
     from medtest.suite.model import Invocation
     from medtest.training.further.kinds import FurtherKind
@@ -43,7 +43,7 @@ def train_further_of(
         UserMistakes: Something cannot be used; nothing was trained.
         MedtestError: Training could not be done; what was finished is kept.
     """
-    from medtest.runner.parts import Parts
+    from medtest.runner.units.parts import Parts
     from medtest.runs import invocation_of
     from medtest.training.further.kinds import kind_of_model
     from medtest.training.further.networks import open_start

@@ -156,8 +156,8 @@ def make(out: Path) -> pd.DataFrame:
     from medtest.results.records.exclusion import leave_out
     from medtest.results.records.records_io import Records
     from medtest.results.records.wanted import Wanted
-    from medtest.runner.case_set import CaseSet
     from medtest.runner.folder import view_folder
+    from medtest.runner.records.case_set import CaseSet
 
     facts = _facts(out)
     before, after = (out / facts["before"], out / facts["after"])

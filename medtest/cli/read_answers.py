@@ -15,7 +15,7 @@ from medtest.errors import Mistake, UserMistakes
 from medtest.oracles.answer_reading import ANSWERED, MOST_EVIDENCE, clean, reading
 from medtest.results.cube.intervals import wilson_ends
 from medtest.runner.folder import writing_text
-from medtest.runner.spreadsheets import text_cell
+from medtest.runner.records.spreadsheets import text_cell
 from medtest.vqa.answer_files import OTHER, REFUSED, RIGHT, RULES, UNPARSED, TableAnswer, beside, read_answers
 from medtest.vqa.answers.answer import Answer, State
 from medtest.vqa.judging import said

@@ -15,9 +15,9 @@ from medtest.followups.report import StoreReport
 from medtest.followups.store import FollowUpStore, names_of
 from medtest.followups.worker import MakeJob, MakeTask, UnitMade
 from medtest.runner.folder import utc_now
-from medtest.runner.layout import usable_cores
-from medtest.runner.parts import Parts
+from medtest.runner.pool.layout import usable_cores
 from medtest.runner.privacy import ShownNames, load_key
+from medtest.runner.units.parts import Parts
 from medtest.suite.model import Invocation, Suite
 from medtest.suite.plan import Plan, Unit, is_chosen
 

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 from medtest.errors import MedtestError
 from medtest.followups.worker import Busy, MakeJob, MakeSession, MakeTask, Started, UnitMade
-from medtest.runner.messages import Failed, Gone
-from medtest.runner.pool import Worker, end_all
+from medtest.runner.pool.messages import Failed, Gone
+from medtest.runner.pool.worker import Worker, end_all
 
 _TICK = 0.2
 _OPEN_SECONDS = 300.0

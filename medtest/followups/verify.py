@@ -17,7 +17,7 @@ from medtest.errors import MedtestError, OutputProblem
 from medtest.followups.files import DRAFT, KINDS, SUFFIX, DamagedFile, Kind, decode, relative_path
 from medtest.followups.guard import StoreLock
 from medtest.followups.store import FollowUpStore
-from medtest.runner.layout import usable_cores
+from medtest.runner.pool.layout import usable_cores
 from medtest.seeds.folders.layout import shown
 
 ASIDE = "aside"

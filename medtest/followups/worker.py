@@ -18,10 +18,10 @@ from medtest.followups.recipe import SuiteKeys
 from medtest.followups.store import FollowUpStore, names_of
 from medtest.oracles.moves import move_mask
 from medtest.preparation import prepare
-from medtest.runner.messages import Failed
-from medtest.runner.parts import MadeCase, Parts, describe
+from medtest.runner.pool.child import main as run_worker
+from medtest.runner.pool.messages import Failed
 from medtest.runner.privacy import Scrubber, ShownNames
-from medtest.runner.worker import main as run_worker
+from medtest.runner.units.parts import MadeCase, Parts, describe
 from medtest.suite.model import Suite
 
 _BATCH = 8

@@ -33,7 +33,7 @@ from medtest.results.records.common_cases import Common, common_cases
 from medtest.results.records.records_io import Records
 from medtest.results.tables import tables_of
 from medtest.runner.folder import OUTPUTS, output_problems, writing_text
-from medtest.runner.spreadsheets import frame_for_csv
+from medtest.runner.records.spreadsheets import frame_for_csv
 
 if TYPE_CHECKING:
     import pandas as pd

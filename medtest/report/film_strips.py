@@ -14,8 +14,8 @@ from medtest.report.material import sample_index
 from medtest.report.replayed import PictureKind, ReplayedPicture, write_pictures
 from medtest.results.labels.decisions import labels_of
 from medtest.results.labels.films import FilmSequence, StripFrame
-from medtest.runner.films import FilmFrame, draw_film
 from medtest.runner.folder import writing
+from medtest.runner.pictures.films import FilmFrame, draw_film
 from medtest.suite.model import Invocation, Suite
 
 FILMS = PictureKind(index="films.json", files="film-*.png", undrawn="a film strip could not be drawn")

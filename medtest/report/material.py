@@ -16,8 +16,8 @@ from medtest.results.records.judged import compared_records
 from medtest.results.records.records_io import Records
 from medtest.results.records.wanted import RUN_FILE, Wanted
 from medtest.results.tables import Tables
-from medtest.runner.case_set import CaseSet
 from medtest.runner.folder import view_folder
+from medtest.runner.records.case_set import CaseSet
 
 SAMPLES = "samples"
 INDEX = "index.json"

@@ -16,7 +16,7 @@ from medtest.report.words import criterion_keys, run_name, violations_of
 from medtest.results import efr
 from medtest.results.gate_log import FILE as GATES
 from medtest.results.tables import FOLDER, overall_row
-from medtest.runner.case_set import FILE as CASES
+from medtest.runner.records.case_set import FILE as CASES
 from medtest.tracking import Child, LoggedPicture, flat_params
 from medtest.tracking.runs_page import GATE, HEADLINE, SUITE
 

@@ -10,7 +10,7 @@ from medtest.report.material import read_run
 from medtest.results.labels.label_tables import Reference, reference_of
 from medtest.results.records.judged import make_columns
 from medtest.results.records.records_io import RECORDS, Records
-from medtest.runner.case_set import CaseSet
+from medtest.runner.records.case_set import CaseSet
 from medtest.suite.model import Suite
 
 KEY = "reference"

@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 from medtest.cases import Image
 from medtest.report.material import SAMPLES, sample_index
 from medtest.runner.folder import output_problems, writing_text
-from medtest.runner.parts import Parts
 from medtest.runner.replay import replay_sequence
+from medtest.runner.units.parts import Parts
 from medtest.suite.model import Invocation, Suite
 
 Draw: TypeAlias = Callable[[Sequence[Image | None], Path], Mapping[str, Any]]

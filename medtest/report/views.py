@@ -25,9 +25,9 @@ from medtest.results.records.judged import compared_records
 from medtest.results.records.records_io import RECORDS
 from medtest.results.records.wanted import SUITE_FILE, Wanted
 from medtest.results.tables import Tables, make_tables
-from medtest.runner.case_set import CaseSet
 from medtest.runner.folder import note_tables, output_problems, view_folder, write_run, writing_text
 from medtest.runner.outcome import RunOutcome, SystemOutcome
+from medtest.runner.records.case_set import CaseSet
 from medtest.suite.exclusion import COPY as EXCLUDED
 from medtest.suite.model import Invocation, Suite
 from medtest.systems.answering.judge import Readings

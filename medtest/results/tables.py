@@ -26,8 +26,8 @@ from medtest.results.records.wanted import Wanted
 from medtest.results.series import alpha_sigma
 from medtest.results.series.measured import measured_rows
 from medtest.results.series.series_records import CurveSettings
-from medtest.runner.case_set import CaseSet
-from medtest.runner.spreadsheets import frame_for_csv
+from medtest.runner.records.case_set import CaseSet
+from medtest.runner.records.spreadsheets import frame_for_csv
 from medtest.suite.model import Suite
 
 if TYPE_CHECKING:

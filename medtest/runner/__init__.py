@@ -1,7 +1,8 @@
 """Plan → batches → records: runs a suite's systems in worker processes and keeps what they answered.
 
 :func:`run_suite` is what ``run.py`` calls. The parent process imports no network library and survives whatever a
-system under test does; see :mod:`medtest.runner.worker`. Names load when they are asked for, for a worker needs few.
+system under test does; see :mod:`medtest.runner.pool.child`. Names load when they are asked for, for a worker needs
+few.
 """
 
 from __future__ import annotations

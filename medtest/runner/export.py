@@ -14,8 +14,8 @@ import numpy as np
 from medtest.cases import Address, Image
 from medtest.errors import Mistake, OutputProblem, UserMistakes
 from medtest.runner.folder import output_problems, writing, writing_text
-from medtest.runner.parts import MadeCase, Parts
-from medtest.runner.rows import params_text
+from medtest.runner.records.rows import params_text
+from medtest.runner.units.parts import MadeCase, Parts
 from medtest.suite.digest import digest_of
 from medtest.suite.model import Invocation, Suite
 from medtest.suite.plan import Plan, Unit, is_chosen

@@ -18,14 +18,14 @@ import medtest
 from medtest.cases import SOURCE
 from medtest.jsonfile import read_object
 from medtest.oracles.base import Oracle
-from medtest.runner.case_set import CaseSet
 from medtest.runner.folder import RUN_FILE, TABLES_OF, tables_are_stale, utc_now, write_manifest, writing_text
-from medtest.runner.layout import Layout
-from medtest.runner.ledger import CasePlaces, RecordLedger
-from medtest.runner.messages import StripTask
 from medtest.runner.outcome import Limits, SystemOutcome
-from medtest.runner.pictures import Pictures, drawing_tasks
-from medtest.runner.shards import Code
+from medtest.runner.pictures.choice import Pictures, drawing_tasks
+from medtest.runner.pool.layout import Layout
+from medtest.runner.pool.messages import StripTask
+from medtest.runner.records.case_set import CaseSet
+from medtest.runner.records.ledger import CasePlaces, RecordLedger
+from medtest.runner.records.shards import Code
 from medtest.suite.model import Invocation
 from medtest.systems.base import System
 from medtest.systems.naming import identity

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from medtest.errors import ExitCode
-from medtest.runner.case_set import CaseSet
+from medtest.runner.records.case_set import CaseSet
 
 GIB = 1024**3
 

@@ -14,9 +14,9 @@ from medtest.cases import Classes, SeedRef
 from medtest.errors import Mistake, UserMistakes
 from medtest.runner.earlier_defaults import as_begun
 from medtest.runner.folder import earlier_folder, system_folder
-from medtest.runner.ledger import seeds_twice
 from medtest.runner.privacy import ShownNames, key_fingerprint, load_key
-from medtest.runner.rows import records_schema, strata_of
+from medtest.runner.records.ledger import seeds_twice
+from medtest.runner.records.rows import records_schema, strata_of
 from medtest.suite.altering import altering_mistakes
 from medtest.suite.commandline.selection import check_selection, nothing_chosen
 from medtest.suite.digest import Digest, digest_of, run_digest

@@ -11,8 +11,8 @@ from typing import Any
 from medtest.address import stem_text
 from medtest.cases import SOURCE, Address, Image, Mask, Params, PreparedSeed, SeedRef
 from medtest.errors import MedtestError, Mistake, UserMistakes, nearest_name
-from medtest.runner.parts import Parts
 from medtest.runner.privacy import ShownNames, load_key
+from medtest.runner.units.parts import Parts
 from medtest.suite.model import Invocation, Suite
 
 _ADDRESS = re.compile(

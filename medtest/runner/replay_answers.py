@@ -9,15 +9,15 @@ from typing import Any
 
 from medtest.cases import Address
 from medtest.errors import MedtestError
-from medtest.runner.dispatch import Callbacks, Dispatcher
 from medtest.runner.folder import output_problems
-from medtest.runner.layout import Layout, device_is_certain
-from medtest.runner.messages import Job, Strip, StripTask, Task, UnitTask
 from medtest.runner.outcome import Limits
-from medtest.runner.parts import Parts
+from medtest.runner.pictures.samples import Sample, sample_of, score_columns
+from medtest.runner.pool.dispatch import Callbacks, Dispatcher
+from medtest.runner.pool.layout import Layout, device_is_certain
+from medtest.runner.pool.messages import Job, Strip, StripTask, Task, UnitTask
+from medtest.runner.records.rows import records_schema
 from medtest.runner.replay import CasePlace, find
-from medtest.runner.rows import records_schema
-from medtest.runner.samples import Sample, sample_of, score_columns
+from medtest.runner.units.parts import Parts
 from medtest.suite.model import Invocation, Suite
 
 

@@ -17,17 +17,17 @@ import numpy as np
 from medtest.errors import SEVERITY_ORDER, ExitCode, MedtestError
 from medtest.portable import processor_notices
 from medtest.runner import finish
-from medtest.runner.case_set import CaseSet
-from medtest.runner.dispatch import HALT_SECONDS, Callbacks, Dispatcher
 from medtest.runner.folder import FolderLock, set_unread_aside
-from medtest.runner.layout import Layout, choose_layout, device_is_certain
-from medtest.runner.ledger import CasePlaces, RecordLedger
-from medtest.runner.messages import Job, StripTask, Task, Told, UnitTask
 from medtest.runner.outcome import Count, Limits, Progress, RunOutcome, SystemOutcome
-from medtest.runner.pool import Worker
+from medtest.runner.pool.dispatch import HALT_SECONDS, Callbacks, Dispatcher
+from medtest.runner.pool.layout import Layout, choose_layout, device_is_certain
+from medtest.runner.pool.messages import Job, StripTask, Task, Told, UnitTask
+from medtest.runner.pool.worker import Worker
 from medtest.runner.prepared import PreparedRun, prepare_run
 from medtest.runner.progress import choose_progress
-from medtest.runner.shards import Code
+from medtest.runner.records.case_set import CaseSet
+from medtest.runner.records.ledger import CasePlaces, RecordLedger
+from medtest.runner.records.shards import Code
 from medtest.suite.digest import oracle_digest
 from medtest.suite.model import Invocation, Suite
 from medtest.systems.asking import draws_calls
@@ -217,7 +217,7 @@ class _Run:
     def _worker_class(self) -> type[Worker]:
         if not any(type(system).in_process for system in self.prepared.systems):
             return Worker
-        from medtest.runner.local import LocalWorker
+        from medtest.runner.pool.local import LocalWorker
 
         return LocalWorker
 

@@ -20,8 +20,8 @@ from medtest.followups.recipe import SuiteKeys
 from medtest.followups.store import FOLDER
 from medtest.oracles.moves import move_mask
 from medtest.preparation import prepare
-from medtest.runner.parts import MadeCase, Parts
 from medtest.runner.privacy import Scrubber, ShownNames, load_key
+from medtest.runner.units.parts import MadeCase, Parts
 from medtest.study.erase import outlines, png
 from medtest.study.model import Item, Phase
 from medtest.study.questions import Role

@@ -19,7 +19,7 @@ from rich.console import Console
 from medtest.cli.launch import main
 from medtest.cli.tables import remake_tables
 from medtest.records import ADDRESS, FIXED_COLUMNS, UNEQUAL_COLUMNS
-from medtest.runner.seals import fitted
+from medtest.runner.records.seals import fitted
 
 BEFORE = DATA / "folder_before"
 COMMANDS = {

@@ -11,7 +11,7 @@ import pytest
 from medtest.cli.app import run_app
 from medtest.cli.further_tokens import parse
 from medtest.errors import MedtestError, UserMistakes
-from medtest.runner.parts import Parts
+from medtest.runner.units.parts import Parts
 from medtest.suite.compose import load
 from medtest.training.classification.material import drawn, prepare_material, training_suite
 from medtest.training.classification.options import ClassificationOptions

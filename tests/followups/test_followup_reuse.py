@@ -16,7 +16,7 @@ from medtest.errors import MedtestError
 from medtest.followups import FollowUpStore, StoredFollowUps, make_followups
 from medtest.records import UNEQUAL_COLUMNS
 from medtest.runner import Limits, run_suite
-from medtest.runner.parts import Parts
+from medtest.runner.units.parts import Parts
 from medtest.suite.model import Invocation, Privacy, Suite
 
 

@@ -18,7 +18,7 @@ from medtest.errors import UserMistakes  # noqa: E402
 from medtest.report.finish import finish  # noqa: E402
 from medtest.results import gate_log  # noqa: E402
 from medtest.runner.folder import set_unread_aside  # noqa: E402
-from medtest.runner.seals import CONTENT  # noqa: E402
+from medtest.runner.records.seals import CONTENT  # noqa: E402
 from medtest.suite.model import Gate  # noqa: E402
 
 QUIET = Console(quiet=True)

@@ -15,7 +15,8 @@ import psutil
 import pyarrow.parquet as pq
 
 from medtest.records import UNEQUAL_COLUMNS
-from medtest.runner import Limits, RunOutcome, run_suite, worker
+from medtest.runner import Limits, RunOutcome, run_suite
+from medtest.runner.pool import child as worker
 from medtest.suite.model import Invocation, Suite
 
 HERE = Path(__file__).parent

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from medtest.runner.allocator import VARIABLE, _glibc_version, keeping_memory
+from medtest.runner.pool.allocator import VARIABLE, _glibc_version, keeping_memory
 
 _FAULTS = """
 import ctypes, resource

@@ -15,8 +15,8 @@ from medtest.errors import OutputProblem
 from medtest.records import KEY_COLUMNS
 from medtest.results.records.records_io import Records
 from medtest.runner import Limits
-from medtest.runner.case_set import FILE, CaseSet
 from medtest.runner.privacy import ShownNames
+from medtest.runner.records.case_set import FILE, CaseSet
 from medtest.suite.model import Selection
 from medtest.suite.plan import Plan
 

@@ -16,9 +16,9 @@ import pytest
 from runner_helpers import assert_equal_records, go, records, script, wait_for, workers_of
 from runner_parts import make_suite
 
-from medtest.runner import fork_server, processes
-from medtest.runner.messages import Gone
-from medtest.runner.pool import Inbox, Worker
+from medtest.runner.pool import fork_server, processes
+from medtest.runner.pool.messages import Gone
+from medtest.runner.pool.worker import Inbox, Worker
 
 pytestmark = pytest.mark.skipif(not processes._has_descriptors_of_processes(), reason="needs Linux 5.3 or later")
 
@@ -130,7 +130,7 @@ def test_numbers_of_the_legacy_generators_differ_between_workers() -> None:
 
 
 def test_a_worker_begins_with_what_another_came_to_load(own_servers: None, tmp_path: Path) -> None:
-    ask = "print('medtest.runner.session' in sys.modules, 'scipy.ndimage' in sys.modules, 'wave' in sys.modules)"
+    ask = "print('medtest.runner.units.session' in sys.modules, 'scipy.ndimage' in sys.modules, 'wave' in sys.modules)"
     assert said(ask)[1] == "True False False"
     (server,) = processes._servers.values()
     server.loaded(["scipy.ndimage", "no.such.module", "wave"])
@@ -154,7 +154,7 @@ def test_a_server_has_no_thread_and_no_worker_more_than_its_own(own_servers: Non
 
 @pytest.mark.slow
 def test_no_package_of_those_that_are_shared_starts_a_thread_or_opens_a_device(own_servers: None) -> None:
-    from medtest.runner.worker import _SHARED
+    from medtest.runner.pool.child import _SHARED
 
     said("")
     (server,) = processes._servers.values()

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from medtest.runner import Count, progress
-from medtest.runner.layout import Layout, choose_layout, device_is_certain, usable_cores
+from medtest.runner.pool.layout import Layout, choose_layout, device_is_certain, usable_cores
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ from medtest.runner.layout import Layout, choose_layout, device_is_certain, usab
 def test_layout(
     monkeypatch: pytest.MonkeyPatch, device: str, units: int, workers: int | None, threads: int | None, expected: Layout
 ) -> None:
-    monkeypatch.setattr("medtest.runner.layout.usable_cores", lambda: 4)
+    monkeypatch.setattr("medtest.runner.pool.layout.usable_cores", lambda: 4)
     assert choose_layout(device=device, units=units, workers=workers, threads=threads) == expected
 
 
@@ -37,7 +37,7 @@ def test_little_memory_means_fewer_workers(monkeypatch: pytest.MonkeyPatch) -> N
     class Memory:
         available = 2_500_000_000
 
-    monkeypatch.setattr("medtest.runner.layout.usable_cores", lambda: 16)
+    monkeypatch.setattr("medtest.runner.pool.layout.usable_cores", lambda: 16)
     monkeypatch.setattr("psutil.virtual_memory", lambda: Memory)
     assert choose_layout(device="cpu", units=100, workers=None, threads=None).workers == 2
 

@@ -18,7 +18,7 @@ from medtest.cases import Address, SeedRef, Verdict
 from medtest.errors import UserMistakes
 from medtest.runner import Limits, export_followups, replay_case
 from medtest.runner.privacy import KEY_VARIABLE, Scrubber, ShownNames, key_file, load_key
-from medtest.runner.rows import FinishedCase, RowMaker
+from medtest.runner.records.rows import FinishedCase, RowMaker
 from medtest.suite.model import Invocation, Privacy, Selection
 
 HASHED = Privacy(seed_ids="hashed")

@@ -14,8 +14,8 @@ from runner_parts import Dim, Picky
 
 from medtest.errors import ExitCode, UserMistakes
 from medtest.runner import Limits, replay_strips, run_suite
-from medtest.runner.asking import answer_seed
 from medtest.runner.outcome import Count
+from medtest.runner.units.asking import answer_seed
 from medtest.suite.model import Invocation, Selection
 from medtest.suite.outline import outline
 from medtest.systems.asking import BudgetLimits
@@ -204,7 +204,7 @@ def interrupted(home: Path, settings: dict[str, Any]) -> int:
     log = home / "log"
     process = script(
         "from question_parts import question_suite\n"
-        "import medtest.runner.dispatch as dispatch\n"
+        "import medtest.runner.pool.dispatch as dispatch\n"
         "dispatch.HALT_SECONDS = 3.0\n"
         f"suite = question_suite(systems={{'meter': { ({**settings, 'log': str(log)})!r}}})\n"
         "outcome = run_suite(suite, Invocation(home=home, quiet=True), limits=Limits(samples=0))\n"

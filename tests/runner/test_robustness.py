@@ -22,9 +22,9 @@ from runner_parts import make_suite
 
 from medtest.errors import FolderInUse, OutputProblem
 from medtest.runner.folder import SWEEP_VARIABLE
-from medtest.runner.ledger import CasePlaces
 from medtest.runner.prepared import prepare_run
-from medtest.runner.shard_scan import scan
+from medtest.runner.records.ledger import CasePlaces
+from medtest.runner.records.shard_scan import scan
 from medtest.suite.model import Invocation
 
 SLOW_SYSTEM = {"bright": {"pause": 0.05}, "dark": {"level": 150}}

@@ -25,8 +25,8 @@ from medtest.results.series.series_records import CurveSettings, series_sets
 from medtest.results.tables import make_tables
 from medtest.runner import Limits
 from medtest.runner.export import export_followups
+from medtest.runner.records.seals import CONTENT, SEALED
 from medtest.runner.replay import replay_case
-from medtest.runner.seals import CONTENT, SEALED
 from medtest.suite.compose import load_suite
 from medtest.suite.model import Invocation, Suite
 

@@ -17,11 +17,11 @@ from runner_parts import make_suite
 from medtest.cases import SeedRef
 from medtest.runner import Limits
 from medtest.runner.folder import make_folder
-from medtest.runner.ledger import CasePlaces, RecordLedger
 from medtest.runner.privacy import ShownNames
-from medtest.runner.rows import COLUMN, records_schema
-from medtest.runner.shard_scan import scan
-from medtest.runner.shards import Code, ShardWriter, Stamp, code_of, codes_of, merge
+from medtest.runner.records.ledger import CasePlaces, RecordLedger
+from medtest.runner.records.rows import COLUMN, records_schema
+from medtest.runner.records.shard_scan import scan
+from medtest.runner.records.shards import Code, ShardWriter, Stamp, code_of, codes_of, merge
 from medtest.suite.model import Criterion
 from medtest.suite.plan import Plan
 

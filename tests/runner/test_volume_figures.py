@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from medtest.runner.volume_figures import draw_volume_figures, slices_figure
+from medtest.runner.pictures.volume_figures import draw_volume_figures, slices_figure
 
 
 def ball(radius: float, shift: int = 0) -> np.ndarray:

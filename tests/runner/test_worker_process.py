@@ -5,8 +5,8 @@ from __future__ import annotations
 import queue
 from typing import Any
 
-from medtest.runner.messages import Gone
-from medtest.runner.pool import Inbox, Worker
+from medtest.runner.pool.messages import Gone
+from medtest.runner.pool.worker import Inbox, Worker
 
 
 class Unreadable:

@@ -26,7 +26,7 @@ from medtest.report.finish import finish  # noqa: E402
 from medtest.report.metrics import child_of  # noqa: E402
 from medtest.report.tracked import close_parents, track_failure  # noqa: E402
 from medtest.report.words import run_name  # noqa: E402
-from medtest.runner.case_set import CaseSet  # noqa: E402
+from medtest.runner.records.case_set import CaseSet  # noqa: E402
 from medtest.suite.model import Gate  # noqa: E402
 from medtest.tracking import runs_page  # noqa: E402
 

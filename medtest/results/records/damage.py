@@ -8,10 +8,10 @@ from medtest.errors import Mistake, OutputProblem
 from medtest.jsonfile import read_object
 from medtest.results.records.records_io import record_files
 from medtest.results.records.wanted import RUN_FILE, SUITE_FILE, Wanted
-from medtest.runner.case_set import FILE as CASES
-from medtest.runner.case_set import CaseSet
 from medtest.runner.folder import VIEWS
-from medtest.runner.shard_scan import damage
+from medtest.runner.records.case_set import FILE as CASES
+from medtest.runner.records.case_set import CaseSet
+from medtest.runner.records.shard_scan import damage
 
 
 def damaged(folder: Path) -> list[Mistake]:

@@ -12,7 +12,7 @@ from medtest.results.records.exclusion import leave_out
 from medtest.results.records.records_io import REPEATED, Records, column_names
 from medtest.results.records.rejudging import rejudged_records
 from medtest.results.records.wanted import Wanted
-from medtest.runner.case_set import CaseSet
+from medtest.runner.records.case_set import CaseSet
 
 if TYPE_CHECKING:
     from medtest.systems.answering.judge import Readings

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from medtest.cases import SOURCE, Classes
 from medtest.errors import OutputProblem
 from medtest.records import KEY_COLUMNS
-from medtest.runner.case_set import CaseSet
+from medtest.runner.records.case_set import CaseSet
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from medtest.cases import Address, Classes, SeedRef
 from medtest.errors import MedtestError
 from medtest.plugins import part
-from medtest.runner.parts import Parts
+from medtest.runner.units.parts import Parts
 from medtest.suite.digest import digest_of
 from medtest.suite.model import PartPlan, Suite
 from medtest.training.classification.cases import LabelledCase, LabelledSet, held_out_names, keep

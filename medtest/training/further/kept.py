@@ -11,8 +11,8 @@ from medtest.followups.files import DamagedFile, mask_sha256
 from medtest.followups.recipe import SuiteKeys
 from medtest.followups.store import FollowUpStore
 from medtest.oracles.moves import move_mask
-from medtest.runner.parts import MadeCase, Parts
 from medtest.runner.privacy import ShownNames
+from medtest.runner.units.parts import MadeCase, Parts
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from medtest.errors import Mistake, UserMistakes
 
 if TYPE_CHECKING:
-    from medtest.runner.parts import Parts
+    from medtest.runner.units.parts import Parts
     from medtest.suite.model import Suite
     from medtest.training.further.leak import Print
     from medtest.training.further.networks import StartingPoint

@@ -23,8 +23,8 @@ from medtest.cases import Address, Image, Mask, SeedRef, image_sha256
 from medtest.errors import MedtestError
 from medtest.plugins import part
 from medtest.preparation import prepare
-from medtest.runner.parts import Parts
-from medtest.runner.rows import params_text
+from medtest.runner.records.rows import params_text
+from medtest.runner.units.parts import Parts
 from medtest.suite.digest import digest_of
 from medtest.suite.model import PartPlan, Suite
 from medtest.suite.plan import Plan

@@ -14,7 +14,7 @@ from further_parts import write_folder
 
 from medtest.cases import SeedRef
 from medtest.errors import UserMistakes
-from medtest.runner.parts import Parts
+from medtest.runner.units.parts import Parts
 from medtest.suite.compose import load
 from medtest.training.further.leak import SHOWN, print_of, prints_of, refuse_shared, shared_images
 from medtest.training.further.material import training_prints, training_suite

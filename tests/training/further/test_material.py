@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from further_parts import write_folder
 
 from medtest.followups import FollowUpStore
-from medtest.runner.parts import Parts
+from medtest.runner.units.parts import Parts
 from medtest.suite.compose import load
 from medtest.training.further.material import DATASET, prepare_material, training_prints, training_suite
 from medtest.training.further.recipe import load_recipe

@@ -10,12 +10,12 @@ import pyarrow.parquet as pq
 
 from medtest.cases import SOURCE, UNCHANGED, PreparedSeed
 from medtest.records import KEY_COLUMNS
-from medtest.runner.case_set import CaseSet
 from medtest.runner.folder import LEAST, MOST, RECORDS
-from medtest.runner.ledger import CasePlaces
-from medtest.runner.messages import VolumePicture
-from medtest.runner.parts import MadeCase, SystemAnswer
-from medtest.runner.volume_figures import MOST_ANSWERS, draw_volume_figures
+from medtest.runner.pictures.volume_figures import MOST_ANSWERS, draw_volume_figures
+from medtest.runner.pool.messages import VolumePicture
+from medtest.runner.records.case_set import CaseSet
+from medtest.runner.records.ledger import CasePlaces
+from medtest.runner.units.parts import MadeCase, SystemAnswer
 from medtest.systems.base import System
 from medtest.systems.controls import Control
 from medtest.tasks.base import task_of

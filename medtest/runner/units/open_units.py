@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from medtest.cases import PreparedSeed
-from medtest.runner.judging import SourceAnswer
-from medtest.runner.messages import UnitTask
-from medtest.runner.parts import MadeCase, SystemAnswer
+from medtest.runner.pool.messages import UnitTask
+from medtest.runner.units.judging import SourceAnswer
+from medtest.runner.units.parts import MadeCase, SystemAnswer
 from medtest.suite.plan import Unit
 
 

@@ -1,6 +1,6 @@
 """How worker processes are started, waited for and ended.
 
-On Linux a fork server (:mod:`medtest.runner.fork_server`) has what workers import and forks them in milliseconds;
+On Linux a fork server (:mod:`medtest.runner.pool.fork_server`) has what workers import and forks them in milliseconds;
 elsewhere, and where ``MEDTEST_FRESH_WORKERS`` is set, each is a fresh interpreter. What a worker does is the same.
 """
 
@@ -23,12 +23,14 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Protocol, TypeAlias
 
-from medtest.runner import worker
-from medtest.runner.fork_server import LIGHT
+from medtest.runner.pool import child
+from medtest.runner.pool.fork_server import LIGHT
 
 FRESH_VARIABLE = "MEDTEST_FRESH_WORKERS"
 """Where it is set and not empty, no worker is forked."""
-_SERVER = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from medtest.runner.fork_server import main; main()"
+_SERVER = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from medtest.runner.pool.fork_server import main; main()"
+)
 _SERVERS = 3
 """How many servers are kept that have no worker."""
 _AT_WILL = ("MEDTEST_", "MLFLOW_", "PYTEST_CURRENT_TEST")
@@ -100,7 +102,7 @@ class _Fresh:
 
     def __init__(self, what: WorkerStart) -> None:
         self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own code
-            worker.fresh(what.entry, sys.path, what.tasks, what.messages, os.getpid()),
+            child.fresh(what.entry, sys.path, what.tasks, what.messages, os.getpid()),
             stdin=subprocess.DEVNULL,
             stdout=what.log,
             stderr=what.log,
@@ -258,7 +260,7 @@ class _Forked:
         while self._code is None:
             left = None if until is None else max(0.0, until - time.monotonic())
             if not self._hear(left) and left is not None:
-                raise subprocess.TimeoutExpired(worker.NAME, timeout or 0.0)
+                raise subprocess.TimeoutExpired(child.NAME, timeout or 0.0)
         return self._code
 
     def kill(self) -> None:

@@ -1,7 +1,7 @@
 """Records on disk: complete shards while a run lasts, one sorted file at its end.
 
 A shard is written under a draft name, synced, renamed into place, and its folder synced: it is whole or not there. What
-an earlier run left is read by :mod:`medtest.runner.shard_scan`. At the end all shards are merged into
+an earlier run left is read by :mod:`medtest.runner.records.shard_scan`. At the end all shards are merged into
 ``records.parquet`` in the order of the plan, streaming; where a case has several rows (an ERROR that was run again) the
 newest counts.
 """
@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from medtest.records import SOURCE_FAILED
 from medtest.runner.folder import RECORDS, output_problems, sync_folder, utc_now, writing
-from medtest.runner.seals import CONTENT, CSV, SEALED, Seal, fitted, seal_of, text_mark
-from medtest.runner.spreadsheets import table_for_csv
+from medtest.runner.records.seals import CONTENT, CSV, SEALED, Seal, fitted, seal_of, text_mark
+from medtest.runner.records.spreadsheets import table_for_csv
 
 RECORDS_CSV = "records.csv"
 SHARDS = "records"

@@ -13,7 +13,7 @@ from PIL import Image as PillowImage
 from PIL import ImageDraw, ImageFont
 
 from medtest.cases import Image
-from medtest.runner.lettering import fitted
+from medtest.runner.pictures.lettering import fitted
 
 Picture: TypeAlias = NDArray[np.uint8]
 

@@ -28,7 +28,7 @@ from medtest.preparation import prepare
 from medtest.records import NO_PREDICTION
 from medtest.relations.base import Relation
 from medtest.relations.series import follow_up
-from medtest.runner.rows import params_text
+from medtest.runner.records.rows import params_text
 from medtest.seeds.base import SeedSource
 from medtest.suite.model import KeptFollowUps, Suite
 from medtest.suite.plan import Plan, Unit

@@ -18,9 +18,9 @@ from medtest.cases import SOURCE, UNCHANGED
 from medtest.oracles import criteria
 from medtest.oracles.base import Oracle
 from medtest.records import KEY_COLUMNS
-from medtest.runner.case_set import CaseSet
 from medtest.runner.folder import RECORDS, output_problems, writing_text
-from medtest.runner.ledger import CasePlaces
+from medtest.runner.records.case_set import CaseSet
+from medtest.runner.records.ledger import CasePlaces
 from medtest.suite.model import Criterion
 from medtest.tasks.base import Task, task_of
 

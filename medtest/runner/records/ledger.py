@@ -17,10 +17,10 @@ from medtest.cases import SOURCE, SeedRef
 from medtest.runner.folder import RECORDS, make_folder, utc_now
 from medtest.runner.outcome import Limits
 from medtest.runner.privacy import ShownNames
-from medtest.runner.rows import COLUMN
-from medtest.runner.seals import text_mark
-from medtest.runner.shard_scan import scan
-from medtest.runner.shards import RECORDS_CSV, Code, RowGroup, ShardWriter, Stamp, code_of, merge
+from medtest.runner.records.rows import COLUMN
+from medtest.runner.records.seals import text_mark
+from medtest.runner.records.shard_scan import scan
+from medtest.runner.records.shards import RECORDS_CSV, Code, RowGroup, ShardWriter, Stamp, code_of, merge
 from medtest.suite.model import Criterion
 from medtest.suite.plan import Plan
 
@@ -181,7 +181,7 @@ class RecordLedger:
         self._writer.flush()
 
     def counts(self) -> NDArray[np.int64]:
-        """Return how many cases of the folder have each :class:`~medtest.runner.shards.Code`."""
+        """Return how many cases of the folder have each :class:`~medtest.runner.records.shards.Code`."""
         return np.bincount(self._codes, minlength=len(Code))
 
     def chosen_counts(self) -> NDArray[np.int64]:

@@ -16,10 +16,10 @@ from medtest.cases import Address, Image, PreparedSeed, Verdict
 from medtest.errors import UserMistakes
 from medtest.preparation import seed_factors
 from medtest.records import SOURCE_FAILED
-from medtest.runner.judging import SourceAnswer, finish
-from medtest.runner.messages import SHARED, Begin, Message, Place, Rows, UnitTask
-from medtest.runner.parts import MadeCase, Parts, SystemAnswer, answers, describe
-from medtest.runner.rows import FinishedCase, RowMaker
+from medtest.runner.pool.messages import SHARED, Begin, Message, Place, Rows, UnitTask
+from medtest.runner.records.rows import FinishedCase, RowMaker
+from medtest.runner.units.judging import SourceAnswer, finish
+from medtest.runner.units.parts import MadeCase, Parts, SystemAnswer, answers, describe
 from medtest.suite.fitting import other_classes
 from medtest.suite.plan import Unit
 from medtest.systems.base import System

@@ -14,9 +14,9 @@ from multiprocessing.connection import Connection
 from typing import Any, ClassVar
 
 from medtest.api.redact import redact
-from medtest.runner import processes
-from medtest.runner.allocator import keeping_memory
-from medtest.runner.messages import Gone, LoadedModules, Place
+from medtest.runner.pool import processes
+from medtest.runner.pool.allocator import keeping_memory
+from medtest.runner.pool.messages import Gone, LoadedModules, Place
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 _LAST_WORDS = 400
@@ -29,7 +29,7 @@ class Worker:
 
     Args:
         job: What it is for.
-        inbox: Takes ``(self, message)`` for every message, :class:`~medtest.runner.messages.Gone` last.
+        inbox: Takes ``(self, message)`` for every message, :class:`~medtest.runner.pool.messages.Gone` last.
 
     Attributes:
         tasks: What it was given and has not finished, in order; more than one where systems answer questions.
@@ -42,8 +42,8 @@ class Worker:
         modules: What the entry imports.
     """
 
-    entry: ClassVar[str] = "medtest.runner.worker:main"
-    modules: ClassVar[tuple[str, ...]] = ("medtest.runner.session",)
+    entry: ClassVar[str] = "medtest.runner.pool.child:main"
+    modules: ClassVar[tuple[str, ...]] = ("medtest.runner.units.session",)
 
     def __init__(self, job: Any, inbox: Inbox[tuple[Worker, Any]]) -> None:
         self.tasks: list[Any] = []

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from medtest.cases import Effect, Output, PreparedSeed, Verdict
 from medtest.oracles.base import Oracle
 from medtest.records import NO_PREDICTION, SOURCE_FAILED
-from medtest.runner.parts import MadeCase, SystemAnswer, describe
-from medtest.runner.rows import FinishedCase
+from medtest.runner.records.rows import FinishedCase
+from medtest.runner.units.parts import MadeCase, SystemAnswer, describe
 
 
 @dataclass(slots=True)

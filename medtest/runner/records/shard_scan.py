@@ -1,8 +1,8 @@
 """Records that an earlier run left: read whole, verified, and set aside where they cannot be used.
 
-A file that is torn, whose content is not what was written (:mod:`medtest.runner.seals`), or that is not of this run is
-set aside, and its cases are run again. Files of the version before have no seal and are read without one; columns that
-they lack are filled.
+A file that is torn, whose content is not what was written (:mod:`medtest.runner.records.seals`), or that is not of this
+run is set aside, and its cases are run again. Files of the version before have no seal and are read without one;
+columns that they lack are filled.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 
 from medtest.records import KEY_COLUMNS
 from medtest.runner.folder import RECORDS, output_problems
-from medtest.runner.seals import CONTENT, CSV, SEALED, Seal
-from medtest.runner.shards import DIGEST, PRIMARY, SHARD, SHARDS, WRITTEN, Find, RowGroup, codes_of
+from medtest.runner.records.seals import CONTENT, CSV, SEALED, Seal
+from medtest.runner.records.shards import DIGEST, PRIMARY, SHARD, SHARDS, WRITTEN, Find, RowGroup, codes_of
 
 _NEEDED = (*KEY_COLUMNS, "verdict", "reason")
 

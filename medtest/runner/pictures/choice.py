@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.runner import samples as sampling
-from medtest.runner.case_set import CaseSet
 from medtest.runner.folder import MONTAGE, output_problems, series_folder, view_folder
-from medtest.runner.ledger import CasePlaces, RecordLedger
-from medtest.runner.messages import Montage, Strip, StripTask, VolumePicture
-from medtest.runner.volume_cases import extreme_cases
+from medtest.runner.pictures import samples as sampling
+from medtest.runner.pictures.volume_cases import extreme_cases
+from medtest.runner.pool.messages import Montage, Strip, StripTask, VolumePicture
+from medtest.runner.records.case_set import CaseSet
+from medtest.runner.records.ledger import CasePlaces, RecordLedger
 
 if TYPE_CHECKING:
     from medtest.runner.prepared import PreparedRun

@@ -15,7 +15,7 @@ from PIL import ImageDraw, ImageFont
 
 from medtest.cases import Image, Mask, PreparedSeed
 from medtest.runner.folder import writing
-from medtest.runner.parts import SystemAnswer
+from medtest.runner.units.parts import SystemAnswer
 from medtest.tasks.base import FlatView, task_of
 
 Picture: TypeAlias = NDArray[np.uint8]

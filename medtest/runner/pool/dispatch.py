@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from medtest.errors import MedtestError
-from medtest.runner.layout import Layout
-from medtest.runner.messages import (
+from medtest.runner.outcome import GIB, Limits
+from medtest.runner.pool.layout import Layout
+from medtest.runner.pool.messages import (
     SHARED,
     Begin,
     Device,
@@ -30,8 +31,7 @@ from medtest.runner.messages import (
     Told,
     UnitTask,
 )
-from medtest.runner.outcome import GIB, Limits
-from medtest.runner.pool import Worker, end_all
+from medtest.runner.pool.worker import Worker, end_all
 
 _TICK = 0.2
 _CRASHES = 2

@@ -2,7 +2,7 @@
 
 Systems under test run here and never in the parent, so that one that hangs can be killed, one that leaks be replaced
 and one that takes its process down be survived. The process is a fork of a server that holds modules and nothing else
-(:mod:`medtest.runner.fork_server`), or a fresh interpreter: neither a fork of the parent, which is unsafe beside
+(:mod:`medtest.runner.pool.fork_server`), or a fresh interpreter: neither a fork of the parent, which is unsafe beside
 threads and CUDA, nor multiprocessing's spawn, which would import the user's main module again.
 """
 
@@ -23,7 +23,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from medtest.runner.messages import LoadedModules
+from medtest.runner.pool.messages import LoadedModules
 
 NAME = "medtest-worker"
 """The process's name in ``ps`` and ``top``."""
@@ -31,7 +31,7 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
 _FRESH = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from medtest.runner.worker import enter; enter(sys.argv[2], *map(int, sys.argv[3:]))"
+    "from medtest.runner.pool.child import enter; enter(sys.argv[2], *map(int, sys.argv[3:]))"
 )
 _SHARED = frozenset(
     (
@@ -76,14 +76,14 @@ def main(
         outbound: Descriptor into which it writes messages.
         parent: Process id of its parent, with which it ends.
         make_session: Makes what does the work from the job and the way to the parent; the runner's
-            :class:`~medtest.runner.session.Session` by default. Other rooms' workers bring their own.
+            :class:`~medtest.runner.units.session.Session` by default. Other rooms' workers bring their own.
     """
     _die_with(parent)
     _be_the_first_to_go()
     messages = _Messages(Connection(outbound, readable=False))
     tasks = _listen(Connection(inbound, writable=False))
     if make_session is None:
-        from medtest.runner.session import Session
+        from medtest.runner.units.session import Session
 
         make_session = Session
     job = tasks.get()

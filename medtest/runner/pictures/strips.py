@@ -14,11 +14,11 @@ from PIL import ImageDraw, ImageFont
 
 from medtest.cases import Image, Mask, PreparedSeed
 from medtest.runner.folder import writing
-from medtest.runner.lettering import fitted
-from medtest.runner.messages import Montage, Strip, StripTask
-from medtest.runner.montage import MontageRow, draw_montage, save_montage
-from medtest.runner.parts import MadeCase, Parts, SystemAnswer, answers, describe
-from medtest.runner.volume_cases import draw_volume, is_volume, shown_systems
+from medtest.runner.pictures.lettering import fitted
+from medtest.runner.pictures.montage import MontageRow, draw_montage, save_montage
+from medtest.runner.pictures.volume_cases import draw_volume, is_volume, shown_systems
+from medtest.runner.pool.messages import Montage, Strip, StripTask
+from medtest.runner.units.parts import MadeCase, Parts, SystemAnswer, answers, describe
 from medtest.systems.asking import draws_calls
 from medtest.systems.base import System
 from medtest.tasks.base import Case, CaseAnswer, Panel, task_of

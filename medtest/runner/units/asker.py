@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from medtest.api.redact import redact
 from medtest.cases import Address, Ask, Verdict
 from medtest.errors import MedtestError
-from medtest.runner.judging import SourceAnswer, finish
-from medtest.runner.messages import Spent
-from medtest.runner.open_units import Share
-from medtest.runner.parts import MadeCase, SystemAnswer, describe
+from medtest.runner.pool.messages import Spent
+from medtest.runner.units.judging import SourceAnswer, finish
+from medtest.runner.units.open_units import Share
+from medtest.runner.units.parts import MadeCase, SystemAnswer, describe
 from medtest.systems.asking import Asked, Asking
 
 if TYPE_CHECKING:
-    from medtest.runner.asking import AskingRunner
+    from medtest.runner.units.asking import AskingRunner
 
 TOGETHER = "together"
 """Stands for the question in the label of a call that asks all of them."""

@@ -12,13 +12,13 @@ import cv2
 import psutil
 
 from medtest.errors import MedtestError, UserMistakes
-from medtest.runner.asking import AskingRunner
-from medtest.runner.execute import Outbox, UnitRunner
-from medtest.runner.layout import resolve_device
-from medtest.runner.messages import Device, Done, Failed, Halt, Job, Message, Ready, Task, UnitTask
-from medtest.runner.parts import Parts, describe
+from medtest.runner.pool.layout import resolve_device
+from medtest.runner.pool.messages import Device, Done, Failed, Halt, Job, Message, Ready, Task, UnitTask
 from medtest.runner.privacy import Scrubber, ShownNames
-from medtest.runner.rows import RowMaker
+from medtest.runner.records.rows import RowMaker
+from medtest.runner.units.asking import AskingRunner
+from medtest.runner.units.execute import Outbox, UnitRunner
+from medtest.runner.units.parts import Parts, describe
 from medtest.systems.asking import draws_calls
 
 
@@ -97,7 +97,7 @@ class Session:
                 self._send(Failed(error))
                 return
         else:
-            from medtest.runner.strips import draw_strips
+            from medtest.runner.pictures.strips import draw_strips
 
             errors = draw_strips(self._parts, self._systems, task)
         self._send(Done(task.index, self._memory(), errors))

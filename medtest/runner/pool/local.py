@@ -9,9 +9,9 @@ from typing import Any
 
 import cv2
 
-from medtest.runner.messages import Begin, Gone, Job, Message
-from medtest.runner.pool import Worker
-from medtest.runner.session import Session
+from medtest.runner.pool.messages import Begin, Gone, Job, Message
+from medtest.runner.pool.worker import Worker
+from medtest.runner.units.session import Session
 
 _PATIENCE = 5.0
 """Seconds for which the end of a call is waited for; then it is left to itself, and nobody hears of it."""
@@ -24,7 +24,7 @@ class LocalWorker(Worker):
 
     Args:
         job: What it is for.
-        inbox: Takes messages, as of :class:`~medtest.runner.pool.Worker`.
+        inbox: Takes messages, as of :class:`~medtest.runner.pool.worker.Worker`.
     """
 
     def _begin(self, job: Job) -> None:

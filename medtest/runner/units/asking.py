@@ -16,13 +16,13 @@ from medtest.cases import Address, PreparedSeed, Verdict
 from medtest.errors import MedtestError
 from medtest.preparation import seed_factors
 from medtest.records import SOURCE_FAILED
-from medtest.runner.asker import Asker
-from medtest.runner.execute import Outbox
-from medtest.runner.messages import SHARED, Begin, Done, Message, Told, UnitTask
-from medtest.runner.open_units import OpenUnit, Share
-from medtest.runner.parts import MadeCase, Parts, describe
+from medtest.runner.pool.messages import SHARED, Begin, Done, Message, Told, UnitTask
 from medtest.runner.privacy import ShownNames
-from medtest.runner.rows import FinishedCase, RowMaker
+from medtest.runner.records.rows import FinishedCase, RowMaker
+from medtest.runner.units.asker import Asker
+from medtest.runner.units.execute import Outbox
+from medtest.runner.units.open_units import OpenUnit, Share
+from medtest.runner.units.parts import MadeCase, Parts, describe
 from medtest.suite.plan import Unit
 from medtest.systems.asking import AskingSystem
 

@@ -1,8 +1,8 @@
 """A process that imports what workers need once and forks a worker on each request.
 
 Importing costs a worker seconds (torch alone four), and a run replaces workers, a sweep or a notebook starts many. The
-server is a fresh interpreter (:mod:`medtest.runner.processes` starts it) that holds nothing but modules: it never runs
-a user's code, opens no device, starts no thread, and so may be forked, which the process of a run may not. Where a
+server is a fresh interpreter (:mod:`medtest.runner.pool.processes` starts it) that holds nothing but modules: it never
+runs a user's code, opens no device, starts no thread, and so may be forked, which the process of a run may not. Where a
 module that it imported did start a thread or open a device, a forked child becomes a fresh interpreter instead.
 
 Through its control socket come one byte and five descriptors per worker: the working directory, the log, the pipes of
@@ -26,7 +26,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from medtest.runner.worker import call_process, enter, fresh
+from medtest.runner.pool.child import call_process, enter, fresh
 
 LIGHT = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
 """Variables of the server alone: Arrow's allocator starts a thread as it is loaded, unless it is told not to."""

@@ -1,0 +1,1 @@
+"""Which cases a person would look at, and how they are drawn."""
