@@ -23,10 +23,10 @@ from medtest.suite.outline import write_timings
 from medtest.systems.asking import BudgetLimits
 
 if TYPE_CHECKING:
+    from medtest.readers.judge import Readings
     from medtest.report.finish import Finished
     from medtest.result import Result
     from medtest.runner import Progress, RunOutcome
-    from medtest.systems.answering.judge import Readings
     from medtest.tracking import Parents
 
 _TIMED_CASES = 50

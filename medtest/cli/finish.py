@@ -16,10 +16,10 @@ from medtest.runs import execute
 from medtest.suite.model import Invocation, Suite
 
 if TYPE_CHECKING:
+    from medtest.readers.judge import Readings
     from medtest.report.finish import Finished
     from medtest.runner import RunOutcome
     from medtest.suite.compose import Loaded
-    from medtest.systems.answering.judge import Readings
     from medtest.tracking import Parents
 
 _VERDICT: dict[ExitCode, str] = {

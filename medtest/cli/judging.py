@@ -12,15 +12,15 @@ from rich.console import Console
 from rich.markup import escape
 
 from medtest.errors import SEVERITY_ORDER, ExitCode
+from medtest.readers.judge import Readings
 from medtest.results.answers.readings import COLUMNS, unread_in
 from medtest.results.records.records_io import Records
 from medtest.runner.run import SHARED_ANSWERS
-from medtest.systems.answering.judge import Readings
 
 if TYPE_CHECKING:
+    from medtest.readers.judge import Judge
     from medtest.runner import RunOutcome
     from medtest.suite.model import Invocation
-    from medtest.systems.answering.judge import Judge
 
 _EVERY_SECONDS = 5.0
 _RECORD_COLUMNS = ("dataset", "seed_id", "relation", "rule", "verdict", *COLUMNS)

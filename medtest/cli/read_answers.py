@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from medtest.errors import Mistake, UserMistakes
-from medtest.oracles.answer_reading import ANSWERED, MOST_EVIDENCE, clean, reading
+from medtest.readers.typed import ANSWERED, MOST_EVIDENCE, clean, reading
 from medtest.results.cube.intervals import wilson_ends
 from medtest.runner.folder import writing_text
 from medtest.runner.records.spreadsheets import text_cell

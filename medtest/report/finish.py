@@ -10,6 +10,7 @@ from rich.console import RenderableType
 
 from medtest import signals
 from medtest.errors import SEVERITY_ORDER, ExitCode, NotTracked
+from medtest.readers.judge import Readings
 from medtest.report.comparison import REPORT
 from medtest.report.console import efr_view, gates_view, one_line
 from medtest.report.material import Material
@@ -19,7 +20,6 @@ from medtest.results import gate_log
 from medtest.runner.folder import tables_are_stale, write_manifest
 from medtest.runner.outcome import RunOutcome
 from medtest.suite.model import Invocation, Suite
-from medtest.systems.answering.judge import Readings
 from medtest.tracking import Parents
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from medtest.readers.judge import Readings
 from medtest.report.answer_sheets import write_sheets
 from medtest.report.comparison import REPORT, write_comparison
 from medtest.report.film_strips import write_films
@@ -30,7 +31,6 @@ from medtest.runner.outcome import RunOutcome, SystemOutcome
 from medtest.runner.records.case_set import CaseSet
 from medtest.suite.exclusion import COPY as EXCLUDED
 from medtest.suite.model import Invocation, Suite
-from medtest.systems.answering.judge import Readings
 
 READINGS = "readings.json"
 """What a judge read, in the folder of its view: with it tables are made again without asking."""
@@ -314,8 +314,8 @@ def _readings_text(readings: Readings) -> str:
 
 def _kept_readings(target: Path) -> Readings | None:
     """Return what a judge read for a view, or None where none read anything."""
+    from medtest.readers.meaning import Reading, Unread
     from medtest.vqa.answers.answer import State
-    from medtest.vqa.reading import Reading, Unread
 
     try:
         content = json.loads((target / READINGS).read_text(encoding="utf-8"))

@@ -33,7 +33,7 @@ from medtest.suite.model import Suite
 if TYPE_CHECKING:
     import pandas as pd
 
-    from medtest.systems.answering.judge import Readings
+    from medtest.readers.judge import Readings
 
 FOLDER = "tables"
 NO_QUALITY = (*COUNTED, "confidence")

@@ -31,7 +31,7 @@ from medtest.suite.schema import JudgeBlock, RunBlock, validate
 from medtest.suite.systems import system_infos
 
 if TYPE_CHECKING:
-    from medtest.systems.answering.judge import Judge
+    from medtest.readers.judge import Judge
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from medtest.errors import Mistake, nearest_name
+from medtest.readers.judge import NAME, Judge
 from medtest.suite.digest import digest_of, oracle_digest
 from medtest.suite.draft import Draft, settings_of
 from medtest.suite.model import Suite
 from medtest.suite.schema import JudgeBlock
-from medtest.systems.answering.judge import NAME, Judge
 from medtest.systems.answering.openai_compatible import OpenAICompatible
 from medtest.systems.asking import BudgetLimits
 

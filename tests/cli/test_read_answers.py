@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from medtest.cli.data import app
 from medtest.errors import UserMistakes
-from medtest.oracles.answer_reading import reading
+from medtest.readers.typed import reading
 from medtest.vqa.answer_files import beside, read_answers
 from medtest.vqa.questions import official
 

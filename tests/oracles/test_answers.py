@@ -13,8 +13,8 @@ from shipped_relations import effects_of
 
 from medtest.cases import Address, AnswerOutput, Ask, Effect, Json, Verdict
 from medtest.oracles import criteria
-from medtest.oracles.answer_reading import clean
 from medtest.oracles.criteria import Against
+from medtest.readers.typed import clean
 from medtest.suite.model import Criterion
 from medtest.systems.answering.shapes import said
 from medtest.tasks.ask.oracle import MOST_WORDS, WHY, Answers

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from medtest.cases import SOURCE, Address, AnswerOutput, Effect
+from medtest.readers.meaning import Reading
 from medtest.results.answers.answer_states import state_table
 from medtest.results.answers.answer_tables import answer_tables
 from medtest.results.answers.readings import judged_table, unread_in, with_readings
@@ -18,7 +19,6 @@ from medtest.results.records.records_io import Records
 from medtest.suite.model import Criterion
 from medtest.tasks.ask.oracle import Answers
 from medtest.vqa.answers.answer import State
-from medtest.vqa.reading import Reading
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "oracles"))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from medtest.oracles.answer_reading import ANSWERED, reading
+from medtest.readers.typed import ANSWERED, reading
 from medtest.vqa.answer_files import OTHER, RIGHT, beside, read_answers
 
 SETS = sorted((Path(__file__).parent / "blind").glob("*.csv"))

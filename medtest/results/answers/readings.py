@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from medtest.oracles.base import Oracle
+from medtest.readers.meaning import Reading, Unread, contested
 from medtest.results.answers.answer_records import JUDGE, READ_BY, SCHEMA, STAGE, STATE, has_answers
 from medtest.results.records.records_io import Records
 from medtest.results.records.rejudging import rejudged_records
 from medtest.vqa.answers.answer import State
-from medtest.vqa.reading import Reading, Unread, contested
 
 if TYPE_CHECKING:
     import pandas as pd

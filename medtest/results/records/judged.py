@@ -15,7 +15,7 @@ from medtest.results.records.wanted import Wanted
 from medtest.runner.records.case_set import CaseSet
 
 if TYPE_CHECKING:
-    from medtest.systems.answering.judge import Readings
+    from medtest.readers.judge import Readings
 
 _KEYS = tuple(name for name, _ in FIXED_COLUMNS if name in {*REPEATED, *KEY_COLUMNS, "scale"})
 

@@ -30,7 +30,9 @@ from pydantic import Field, field_validator
 from medtest.cases import SOURCE, AnswerOutput, Ask, Effect, Json, Output, PreparedSeed, Verdict
 from medtest.errors import Mistake, UserMistakes, nearest_name
 from medtest.oracles import criteria
-from medtest.oracles.answer_reading import (
+from medtest.oracles.base import Oracle
+from medtest.plugins import PartSettings
+from medtest.readers.typed import (
     ANSWERED,
     CUT,
     MOST_EVIDENCE,
@@ -41,8 +43,6 @@ from medtest.oracles.answer_reading import (
     stage_of,
     truth_of,
 )
-from medtest.oracles.base import Oracle
-from medtest.plugins import PartSettings
 from medtest.records import ANSWER_FACTORS
 from medtest.vqa.answers.answer import Answer, State
 from medtest.vqa.expectations import Inserted

@@ -1,7 +1,7 @@
 """A model over an API that reads what the parser of answers could not: the optional judge of ``unparsed``.
 
 It is a system like those under test, with the same presets, limits, cache and ledger; only words are sent to it. What
-it is asked and what of its replies is believed is :mod:`medtest.vqa.reading`'s.
+it is asked and what of its replies is believed is :mod:`medtest.readers.meaning`'s.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from medtest.api.request import CallState, Outcome, Request
 from medtest.api.retry import Retries
 from medtest.cases import Json
 from medtest.errors import ExitCode, FolderInUse, MedtestError, Mistake, OutputProblem
+from medtest.readers.meaning import REVISION, SYSTEM_PROMPT, JudgeReply, Reading, Unread, reading_of
 from medtest.systems.answering.misplaced_keys import holds_secret, key_as_name
 from medtest.systems.answering.openai_compatible import CACHE, OpenAICompatible
 from medtest.systems.asking import BudgetLimits
-from medtest.vqa.reading import REVISION, SYSTEM_PROMPT, JudgeReply, Reading, Unread, reading_of
 from medtest.vqa.values import Kind
 from medtest.vqa.wording import MOST_WORDS
 

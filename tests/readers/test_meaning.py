@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtest.api.request import schema_of
+from medtest.readers.meaning import JudgeReply, Reading, Unread, contested, reading_of
 from medtest.vqa.answers.answer import State
 from medtest.vqa.answers.parse import parse
 from medtest.vqa.questions import official
-from medtest.vqa.reading import JudgeReply, Reading, Unread, contested, reading_of
 from medtest.vqa.values import Kind, read_value
 
 

@@ -18,11 +18,11 @@ from medtest.api.faults import Faults
 from medtest.api.faults_server import serving
 from medtest.api.ledger import Ledger
 from medtest.errors import ExitCode
-from medtest.systems.answering import judge as judge_module
-from medtest.systems.answering.judge import LEDGER, Judge
+from medtest.readers import judge as judge_module
+from medtest.readers.judge import LEDGER, Judge
+from medtest.readers.meaning import Unread
 from medtest.systems.answering.openai_compatible import ApiSettings, OpenAICompatible
 from medtest.tasks.ask.oracle import MOST_WORDS
-from medtest.vqa.reading import Unread
 
 UNREAD = Unread(item="polyps", kind="count", question="How many polyps are in the image?", words="Kaksi.")
 

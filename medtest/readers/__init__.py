@@ -1,0 +1,1 @@
+"""Readers: what systems answered → the facts that oracles and tables go by."""
