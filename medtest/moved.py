@@ -32,6 +32,13 @@ MOVED: Mapping[str, str] = {
     "medtest.seeds.question_folder": "medtest.seeds.questions.folder",
     "medtest.seeds.question_phantoms": "medtest.seeds.made.question_phantoms",
     "medtest.seeds.series_images": "medtest.seeds.volumes.series_images",
+    "medtest.systems.adapters.huggingface": "medtest.systems.adapters.libraries.huggingface",
+    "medtest.systems.adapters.monai_bundle": "medtest.systems.adapters.bundles.monai_bundle",
+    "medtest.systems.adapters.predictions": "medtest.systems.adapters.folders.predictions",
+    "medtest.systems.adapters.results": "medtest.systems.adapters.folders.results",
+    "medtest.systems.adapters.smp": "medtest.systems.adapters.libraries.smp",
+    "medtest.systems.adapters.timm_classifier": "medtest.systems.adapters.libraries.timm_classifier",
+    "medtest.systems.adapters.torchvision_classifier": "medtest.systems.adapters.libraries.torchvision_classifier",
     "medtest.systems.label_border": "medtest.tasks.classify.border",
     "medtest.systems.series_border": "medtest.tasks.series_border",
 }

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from medtest.imagefile import BadFileError, check_decodes, decode_rgb, decode_size, read_bytes
 from medtest.seeds.made.films import _grey
 from medtest.seeds.volumes.series_images import _decoded
-from medtest.systems.adapters.maps import read_map
+from medtest.systems.adapters.folders.maps import read_map
 from medtest.tiffheader import declared_rgb
 
 RNG = np.random.default_rng(3)

@@ -230,7 +230,7 @@ def _mount() -> None:
     from medtest.cli.followups import app as followups
     from medtest.cli.objects import app as objects
     from medtest.cli.study import app as study
-    from medtest.cli.train import app as train
+    from medtest.cli.training.commands import app as train
     from medtest.cli.weights import app as weights
 
     for name, room, heading, words in (

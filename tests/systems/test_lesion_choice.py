@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from medtest.errors import BadOutput, MedtestError
-from medtest.systems.adapters.lesion import (
+from medtest.systems.adapters.libraries.lesion import (
     at_half,
     checked_scores,
     lesion_classes,

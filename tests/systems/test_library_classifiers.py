@@ -18,7 +18,7 @@ from medtest.cases import Classes
 from medtest.errors import MedtestError
 from medtest.plugins import part
 from medtest.suite.compose import load
-from medtest.systems.adapters.label_names import LabelSettings, naming, naming_mistakes, real_names
+from medtest.systems.adapters.libraries.label_names import LabelSettings, naming, naming_mistakes, real_names
 from medtest.tasks.classify.border import check_label, classes_misfit
 
 sys.path.insert(0, str(Path(__file__).parent / "classification"))
@@ -135,7 +135,7 @@ def test_several_of_its_classes_may_stand_for_one_of_the_seeds(squeezed: tuple[P
 
 @pytest.mark.parametrize("name", ["vgg19", "resnet50", "resnet101", "resnet152"])
 def test_presets_of_published_tables_name_their_networks(name: str) -> None:
-    from medtest.systems.adapters.torchvision_classifier import recipe_of
+    from medtest.systems.adapters.libraries.torchvision_classifier import recipe_of
 
     assert part("systems", name).defaults["architecture"] == name
     recipe = recipe_of(name)
@@ -147,7 +147,7 @@ def test_presets_of_published_tables_name_their_networks(name: str) -> None:
 def test_the_number_of_classes_is_the_checkpoints(name: str, classes: int) -> None:
     from torchvision.models import get_model
 
-    from medtest.systems.adapters.torchvision_classifier import _classes_of
+    from medtest.systems.adapters.libraries.torchvision_classifier import _classes_of
 
     options = {"aux_logits": False, "init_weights": False} if name == "inception_v3" else {}
     with torch.device("meta"):

@@ -16,8 +16,8 @@ import pytest
 from medtest.cases import Address
 from medtest.errors import MedtestError
 from medtest.plugins import part
-from medtest.systems.adapters.bundle_config import NotPlain, plain
-from medtest.systems.adapters.bundle_parts import _SOURCES, check_network, listed_transforms, make_network
+from medtest.systems.adapters.bundles.bundle_config import NotPlain, plain
+from medtest.systems.adapters.bundles.bundle_parts import _SOURCES, check_network, listed_transforms, make_network
 from medtest.systems.base import System
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -322,7 +322,7 @@ def test_smp_folders_that_are_no_networks_are_mistakes(tmp_path: Path) -> None:
 
 def test_encoders_were_trained_with_their_own_normalisation() -> None:
     pytest.importorskip("timm")
-    from medtest.systems.adapters.smp import HALVES, IMAGENET, pretraining
+    from medtest.systems.adapters.libraries.smp import HALVES, IMAGENET, pretraining
 
     assert pretraining("resnet34", "imagenet") == IMAGENET
     assert pretraining("xception", "imagenet") == pretraining("efficientnet-b0", "advprop") == HALVES
@@ -335,7 +335,7 @@ def test_encoders_were_trained_with_their_own_normalisation() -> None:
 def test_without_the_library_the_user_reads_what_to_install(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from medtest.systems.adapters import torch_network
+    from medtest.systems.adapters.libraries import torch_network
 
     monkeypatch.setattr(torch_network, "find_spec", lambda _: None)
     mistakes = system_of(name, path=str(tmp_path)).check()

@@ -7,7 +7,7 @@ import torch
 from typer.testing import CliRunner
 
 from medtest import paths
-from medtest.cli.train import app
+from medtest.cli.training.commands import app
 from medtest.errors import MedtestError
 from medtest.systems import networks
 from medtest.systems.checkpoints.weights import WeightsInfo, load_network, read_info, save_weights

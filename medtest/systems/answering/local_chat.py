@@ -18,8 +18,8 @@ from medtest.api.request import CallState, Outcome
 from medtest.cases import Json
 from medtest.errors import MedtestError, Mistake
 from medtest.plugins import TRUSTED
-from medtest.systems.adapters.huggingface_folder import PROCESSORS, config_of, offline, weights_of
-from medtest.systems.adapters.weights import pointer_mistakes
+from medtest.systems.adapters.libraries.huggingface_folder import PROCESSORS, config_of, offline, weights_of
+from medtest.systems.adapters.libraries.weights import pointer_mistakes
 from medtest.systems.answering.outputs import asked_of
 from medtest.systems.answering.prompts import PromptSettings, prompt_of
 from medtest.systems.asking import Asked, Asking, AskingSystem

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from medtest.cli.further_tokens import OWN, SHORT, FurtherRequest
+from medtest.cli.training.further_tokens import OWN, SHORT, FurtherRequest
 from medtest.errors import MedtestError, Mistake, NotTracked, UserMistakes
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from medtest.systems.adapters.bundle_config import TARGET, NotPlain
+from medtest.systems.adapters.bundles.bundle_config import TARGET, NotPlain
 
 if TYPE_CHECKING:
     from torch import nn

@@ -12,10 +12,10 @@ from medtest.cases import Address, Image, Json
 from medtest.errors import Mistake
 from medtest.paths import is_inside
 from medtest.plugins import TRUSTED
-from medtest.systems.adapters import label_files
+from medtest.systems.adapters.folders import label_files
+from medtest.systems.adapters.folders.label_files import Table, read_case, table_problem, tables_in
+from medtest.systems.adapters.folders.maps import read_map
 from medtest.systems.adapters.label_answers import FORMS, LabelSettings, classes_of
-from medtest.systems.adapters.label_files import Table, read_case, table_problem, tables_in
-from medtest.systems.adapters.maps import read_map
 from medtest.systems.base import Missing, RawAnswer, System
 from medtest.systems.files import folder_mistakes, folder_sha256, user_path
 
@@ -48,7 +48,7 @@ class Predictions(System):
     files hold any array that :mod:`medtest.systems.border` takes. A map that is not there makes its case SKIP.
 
     Where labels are asked for, tables in the folder and files under the same names hold what
-    :mod:`medtest.systems.adapters.label_files` says.
+    :mod:`medtest.systems.adapters.folders.label_files` says.
     """
 
     digest_name: ClassVar[str] = "medtest.systems.adapters.predictions:Predictions"

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from medtest.errors import MedtestError
-from medtest.systems.adapters.bundle_config import TARGET, NotPlain, plain, raw
-from medtest.systems.adapters.bundle_files import CONFIGS, METADATA, SCRIPT, STATE, BundleFiles
-from medtest.systems.adapters.bundle_parts import LOADER, base_name, check_network, listed_transforms
+from medtest.systems.adapters.bundles.bundle_config import TARGET, NotPlain, plain, raw
+from medtest.systems.adapters.bundles.bundle_files import CONFIGS, METADATA, SCRIPT, STATE, BundleFiles
+from medtest.systems.adapters.bundles.bundle_parts import LOADER, base_name, check_network, listed_transforms
 
 NETWORKS = ("network_def", "network", "net")
 _LOADER_KEYS = (TARGET, "keys", "reverse_indexing", "ensure_channel_first", "_disabled_")

@@ -15,8 +15,8 @@ from pydantic import Field
 from medtest.cases import Address, Classes, Image, Json
 from medtest.errors import BadOutput, MedtestError, Mistake
 from medtest.plugins import TRUSTED
-from medtest.systems.adapters.label_names import LabelSettings, Naming, naming, naming_mistakes
-from medtest.systems.adapters.torch_network import groups
+from medtest.systems.adapters.libraries.label_names import LabelSettings, Naming, naming, naming_mistakes
+from medtest.systems.adapters.libraries.torch_network import groups
 from medtest.systems.base import RawAnswer, System
 from medtest.systems.checkpoints.inputs import InputKind
 from medtest.systems.classification.crops import Interpolation, middle, shorter_side, stretched

@@ -3,7 +3,7 @@
 MONAI's own parser runs what a configuration says: strings that begin with ``$`` are Python, ``_target_`` names any
 function. Here a configuration is a stranger's file, so that only a small part of the language is taken: plain values,
 references to other entries (``@network_def`` as a whole string, ``%`` the same), and components by ``_target_``, which
-:mod:`medtest.systems.adapters.bundle_parts` makes from lists of harmless classes.
+:mod:`medtest.systems.adapters.bundles.bundle_parts` makes from lists of harmless classes.
 """
 
 from __future__ import annotations

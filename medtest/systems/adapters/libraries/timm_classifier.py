@@ -14,10 +14,15 @@ from pydantic import Field
 from medtest.cases import Json
 from medtest.errors import MedtestError, Mistake, nearest_name
 from medtest.plugins import TRUSTED
-from medtest.systems.adapters.hub_folder import CONFIG, WEIGHTS, description, weights_in
-from medtest.systems.adapters.image_classifier import SUFFIXES, ImageClassifier, ImageClassifierSettings, Preprocessing
-from medtest.systems.adapters.label_names import real_names
-from medtest.systems.adapters.weights import fill, fitting_names, pointer_mistakes, read_weights
+from medtest.systems.adapters.libraries.hub_folder import CONFIG, WEIGHTS, description, weights_in
+from medtest.systems.adapters.libraries.image_classifier import (
+    SUFFIXES,
+    ImageClassifier,
+    ImageClassifierSettings,
+    Preprocessing,
+)
+from medtest.systems.adapters.libraries.label_names import real_names
+from medtest.systems.adapters.libraries.weights import fill, fitting_names, pointer_mistakes, read_weights
 from medtest.systems.checkpoints.inputs import InputKind
 from medtest.systems.files import cached_sha256, file_mistakes, folder_mistakes, user_path
 
@@ -99,7 +104,7 @@ class TimmClassifier(ImageClassifier):
         return {"weights_sha256": cached_sha256(weights_in(folder)), "config_sha256": cached_sha256(folder / CONFIG)}
 
     def load(self) -> tuple[nn.Module, Preprocessing, int]:
-        """Return the network; see :class:`medtest.systems.adapters.image_classifier.ImageClassifier`.
+        """Return the network; see :class:`medtest.systems.adapters.libraries.image_classifier.ImageClassifier`.
 
         Raises:
             MedtestError: timm is missing or has no such network, or the weights are not its.

@@ -10,20 +10,20 @@ import numpy as np
 
 from medtest.cases import Address, Classes, Image, Json
 from medtest.errors import BadOutput, MedtestError, Mistake
-from medtest.systems.adapters.huggingface_folder import (
+from medtest.systems.adapters.libraries.huggingface_folder import (
     PROCESSORS,
     config_of,
     leave_backbones_empty,
     offline,
     weights_of,
 )
-from medtest.systems.adapters.huggingface_labels import crops_images, label_inputs, names_in, other_mistakes
-from medtest.systems.adapters.image_classifier import checked
-from medtest.systems.adapters.label_names import LabelSettings, Naming, naming
-from medtest.systems.adapters.lesion import NetworkSettings, checked_scores
+from medtest.systems.adapters.libraries.huggingface_labels import crops_images, label_inputs, names_in, other_mistakes
+from medtest.systems.adapters.libraries.image_classifier import checked
+from medtest.systems.adapters.libraries.label_names import LabelSettings, Naming, naming
+from medtest.systems.adapters.libraries.lesion import NetworkSettings, checked_scores
+from medtest.systems.adapters.libraries.torch_network import TorchNetwork, groups
+from medtest.systems.adapters.libraries.weights import pointer_mistakes
 from medtest.systems.adapters.tensors import GraphSettings, encode
-from medtest.systems.adapters.torch_network import TorchNetwork, groups
-from medtest.systems.adapters.weights import pointer_mistakes
 from medtest.systems.base import RawAnswer
 from medtest.systems.field import Input, crop_notice, resolved_input
 from medtest.systems.files import cached_sha256, folder_mistakes, user_path
@@ -38,9 +38,9 @@ QUERIES: dict[str, tuple[int, int] | None] = {"mask2former": (384, 384), "maskfo
 class HuggingFaceSettings(NetworkSettings, LabelSettings):
     """Settings of a network of transformers.
 
-    See :class:`medtest.systems.adapters.lesion.NetworkSettings`, of which ``lesion``, ``threshold`` and ``activation``
-    are for masks, and :class:`medtest.systems.adapters.label_names.LabelSettings` for labels. ``size``, ``mean`` and
-    ``std`` replace what the folder's image processor says.
+    See :class:`~medtest.systems.adapters.libraries.lesion.NetworkSettings`, of which ``lesion``, ``threshold`` and
+    ``activation`` are for masks, and :class:`~medtest.systems.adapters.libraries.label_names.LabelSettings` for labels.
+    ``size``, ``mean`` and ``std`` replace what the folder's image processor says.
 
     Attributes:
         input: Of labels: ``official`` leaves images to the folder's image processor; ``as_is`` resizes them to its size
@@ -173,7 +173,7 @@ class HuggingFace(TorchNetwork):
         )
 
     def load(self, device: str) -> nn.Module:
-        """Return the network; see :class:`medtest.systems.adapters.torch_network.TorchNetwork`.
+        """Return the network; see :class:`medtest.systems.adapters.libraries.torch_network.TorchNetwork`.
 
         Raises:
             MedtestError: transformers cannot make a segmentation network of the folder, or weights are missing.

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from medtest.cli.further_folder import device_of, flat, folder_of, load_suite_of, locked_folder, tracked
-from medtest.cli.further_tokens import FurtherRequest, command_of
-from medtest.cli.train_reporter import TrainingReporter
+from medtest.cli.training.further_folder import device_of, flat, folder_of, load_suite_of, locked_folder, tracked
+from medtest.cli.training.further_tokens import FurtherRequest, command_of
+from medtest.cli.training.reporter import TrainingReporter
 from medtest.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ class _Job:
         if not self._testable():
             self._say("Add test=FOLDER to this command and it tests before and after.")
             return ExitCode.OK
-        from medtest.cli.further_compare import compare
+        from medtest.cli.training.further_compare import compare
 
         settings: dict[str, Any] = dict(self.request.settings)
         found = compare(

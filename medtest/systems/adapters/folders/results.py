@@ -12,8 +12,8 @@ from medtest.cases import Address, Image, ImageSpec, Json
 from medtest.errors import Mistake
 from medtest.paths import is_inside
 from medtest.plugins import TRUSTED
+from medtest.systems.adapters.folders.predictions import NO_PREDICTION, candidates
 from medtest.systems.adapters.image_files import READABLE, read_image
-from medtest.systems.adapters.predictions import NO_PREDICTION, candidates
 from medtest.systems.base import Missing, RawAnswer, System, SystemSettings
 from medtest.systems.files import folder_mistakes, folder_sha256, user_path
 

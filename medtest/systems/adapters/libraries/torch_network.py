@@ -11,7 +11,7 @@ import numpy as np
 
 from medtest.cases import Address, Image
 from medtest.errors import MedtestError, Mistake
-from medtest.systems.adapters.lesion import (
+from medtest.systems.adapters.libraries.lesion import (
     Activation,
     NetworkSettings,
     at_half,

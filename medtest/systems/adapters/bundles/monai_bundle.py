@@ -14,14 +14,14 @@ from pydantic import Field
 from medtest.cases import Image, Json
 from medtest.errors import BadOutput, MedtestError, Mistake
 from medtest.plugins import TRUSTED
-from medtest.systems.adapters.bundle_config import NotPlain
-from medtest.systems.adapters.bundle_files import CONFIGS, METADATA, MOST_WEIGHTS, BundleFiles
-from medtest.systems.adapters.bundle_parts import make_inferer, make_network, make_transform
-from medtest.systems.adapters.bundle_plan import BundlePlan, Wanted, plan_bundle
-from medtest.systems.adapters.lesion import NetworkSettings, checked_scores
+from medtest.systems.adapters.bundles.bundle_config import NotPlain
+from medtest.systems.adapters.bundles.bundle_files import CONFIGS, METADATA, MOST_WEIGHTS, BundleFiles
+from medtest.systems.adapters.bundles.bundle_parts import make_inferer, make_network, make_transform
+from medtest.systems.adapters.bundles.bundle_plan import BundlePlan, Wanted, plan_bundle
+from medtest.systems.adapters.libraries.lesion import NetworkSettings, checked_scores
+from medtest.systems.adapters.libraries.torch_network import TorchNetwork
+from medtest.systems.adapters.libraries.weights import fill, fill_built, pointer_mistakes, read_weights
 from medtest.systems.adapters.tensors import GraphSettings, encode
-from medtest.systems.adapters.torch_network import TorchNetwork
-from medtest.systems.adapters.weights import fill, fill_built, pointer_mistakes, read_weights
 from medtest.systems.archives import check_archive
 from medtest.systems.files import file_mistakes, user_path
 
@@ -54,8 +54,8 @@ class MonaiBundle(TorchNetwork):
     Read are ``configs/inference.json`` (or .yaml), ``configs/metadata.json``, ``models/model.pt``. A configuration can
     run code in many ways, so that without ``trust`` it is read as data: no ``$`` expression is evaluated, networks are
     classes of ``monai.networks`` and ``torch.nn``, transforms those of
-    :data:`medtest.systems.adapters.bundle_parts.TRANSFORMS`, weights are loaded with ``weights_only`` and fill the
-    network strictly, nothing is downloaded.
+    :data:`medtest.systems.adapters.bundles.bundle_parts.TRANSFORMS`, weights are loaded with ``weights_only`` and fill
+    the network strictly, nothing is downloaded.
 
     Where the preprocessing loads pictures with ``LoadImage``, the network sees them as MONAI's readers give them, with
     columns as the first axis. What the preprocessing did to the geometry (resizing, padding, flips) is undone on the
@@ -130,7 +130,7 @@ class MonaiBundle(TorchNetwork):
         return found | ({"metadata_sha256": files.sha256(metadata)} if metadata else {})
 
     def load(self, device: str) -> nn.Module:
-        """Return the network; see :class:`medtest.systems.adapters.torch_network.TorchNetwork`.
+        """Return the network; see :class:`medtest.systems.adapters.libraries.torch_network.TorchNetwork`.
 
         Raises:
             MedtestError: The bundle cannot be run.
@@ -192,7 +192,7 @@ class MonaiBundle(TorchNetwork):
         yield self._forward(network, self._own(images).to(self._device), len(images))
 
     def predict(self, images: Sequence[Image], addresses: Any) -> Sequence[Any]:
-        """Return one map per image; see :class:`medtest.systems.adapters.torch_network.TorchNetwork`."""
+        """Return one map per image; see :class:`medtest.systems.adapters.libraries.torch_network.TorchNetwork`."""
         if self._before is None:
             return super().predict(images, addresses)
         if self._network is None:

@@ -12,11 +12,11 @@ from pydantic import Field
 from medtest.cases import Image, Json
 from medtest.errors import MedtestError, Mistake, nearest_name
 from medtest.plugins import TRUSTED
-from medtest.systems.adapters.hub_folder import CONFIG, WEIGHTS, description, weights_in
-from medtest.systems.adapters.lesion import NetworkSettings, checked_scores, plain_names
+from medtest.systems.adapters.libraries.hub_folder import CONFIG, WEIGHTS, description, weights_in
+from medtest.systems.adapters.libraries.lesion import NetworkSettings, checked_scores, plain_names
+from medtest.systems.adapters.libraries.torch_network import TorchNetwork
+from medtest.systems.adapters.libraries.weights import fill, pointer_mistakes, read_weights
 from medtest.systems.adapters.tensors import GraphSettings, encode
-from medtest.systems.adapters.torch_network import TorchNetwork
-from medtest.systems.adapters.weights import fill, pointer_mistakes, read_weights
 from medtest.systems.files import cached_sha256, file_mistakes, folder_mistakes, user_path
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Smp(TorchNetwork):
         return {"weights_sha256": cached_sha256(weights_in(folder)), "config_sha256": cached_sha256(folder / CONFIG)}
 
     def load(self, device: str) -> nn.Module:
-        """Return the network; see :class:`medtest.systems.adapters.torch_network.TorchNetwork`.
+        """Return the network; see :class:`medtest.systems.adapters.libraries.torch_network.TorchNetwork`.
 
         Raises:
             MedtestError: The description names no network of the library, or the weights are not its.

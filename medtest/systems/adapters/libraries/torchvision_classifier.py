@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from medtest.cases import Json
 from medtest.errors import MedtestError, Mistake, nearest_name
-from medtest.systems.adapters.image_classifier import SUFFIXES, ImageClassifier, ImageClassifierSettings, Preprocessing
-from medtest.systems.adapters.weights import fill, fitting_names, pointer_mistakes, read_weights
+from medtest.systems.adapters.libraries.image_classifier import (
+    SUFFIXES,
+    ImageClassifier,
+    ImageClassifierSettings,
+    Preprocessing,
+)
+from medtest.systems.adapters.libraries.weights import fill, fitting_names, pointer_mistakes, read_weights
 from medtest.systems.checkpoints.inputs import InputKind
 from medtest.systems.files import cached_sha256, file_mistakes, user_path
 
@@ -58,7 +63,7 @@ class TorchvisionClassifier(ImageClassifier):
         return {"weights_sha256": cached_sha256(user_path(self.settings.checkpoint))}
 
     def load(self) -> tuple[nn.Module, Preprocessing, int]:
-        """Return the network; see :class:`medtest.systems.adapters.image_classifier.ImageClassifier`.
+        """Return the network; see :class:`medtest.systems.adapters.libraries.image_classifier.ImageClassifier`.
 
         Raises:
             MedtestError: torchvision has no such network, or the weights are not its.

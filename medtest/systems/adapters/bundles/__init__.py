@@ -1,0 +1,1 @@
+"""MONAI bundles: read as data, checked, and made from lists of harmless classes."""
