@@ -176,4 +176,4 @@ def _literal(value: Any) -> str:
 
 def mistake(key: str, found: str, allowed: str, fix: str = "") -> UserMistakes:
     """Return what is wrong with an argument of :func:`medtest.run`."""
-    return UserMistakes([Mistake(where="medtest.run", key=key, found=found, allowed=allowed, fix=fix)])
+    return Mistake(where="medtest.run", key=key, found=found, allowed=allowed, fix=fix).as_error()

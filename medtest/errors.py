@@ -84,6 +84,10 @@ class Mistake:
             parts.append(f"  to mend: {self.fix}")
         return "\n".join(parts)
 
+    def as_error(self) -> UserMistakes:
+        """Return the error of this mistake alone."""
+        return UserMistakes([self])
+
 
 class UserMistakes(MedtestError):
     """All mistakes of one check at once.

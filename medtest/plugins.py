@@ -23,7 +23,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic_core import PydanticCustomError
 
-from medtest.errors import MedtestError, Mistake, UserMistakes, nearest_name
+from medtest.errors import MedtestError, Mistake, nearest_name
 from medtest.paths import conf_folder
 
 Family: TypeAlias = Literal["relations", "systems", "seeds", "oracles", "tasks"]
@@ -220,17 +220,9 @@ def part(family: Family, name: str, *, where: str = "medtest", key: str = "") ->
     known = parts(family)
     if name in known:
         return known[name]
-    raise UserMistakes(
-        [
-            Mistake(
-                where=where,
-                key=key,
-                found=repr(name),
-                allowed=", ".join(known) or "none",
-                nearest=nearest_name(name, known),
-            )
-        ]
-    )
+    raise Mistake(
+        where=where, key=key, found=repr(name), allowed=", ".join(known) or "none", nearest=nearest_name(name, known)
+    ).as_error()
 
 
 class Part:

@@ -303,6 +303,6 @@ def checked_mode(value: str, allowed: Iterable[str], *, key: str, where: str = "
     names = [str(name) for name in allowed]
     if value in names:
         return value
-    raise UserMistakes(
-        [Mistake(where=where, key=key, found=repr(value), allowed=", ".join(names), nearest=nearest_name(value, names))]
-    )
+    raise Mistake(
+        where=where, key=key, found=repr(value), allowed=", ".join(names), nearest=nearest_name(value, names)
+    ).as_error()

@@ -93,17 +93,13 @@ def _read(files: Sequence[Path], options: Options) -> list[SeriesSet]:
 
 def _check_scales(found: SeriesSet, path: Path) -> None:
     if any(one.scales.size < 2 for one in found.series):
-        raise UserMistakes(
-            [
-                Mistake(
-                    where=path.name,
-                    key="min_step",
-                    found="one scale is left after merging",
-                    allowed="two scales or more",
-                    fix="choose a smaller --min-step",
-                )
-            ]
-        )
+        raise Mistake(
+            where=path.name,
+            key="min_step",
+            found="one scale is left after merging",
+            allowed="two scales or more",
+            fix="choose a smaller --min-step",
+        ).as_error()
 
 
 def _free_name(title: str, taken: set[str]) -> str:

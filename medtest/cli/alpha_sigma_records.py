@@ -87,4 +87,4 @@ def _score(given: str | None, wanted: Wanted | None, records: dict[str, Records]
 
 
 def _wrong(found: str, allowed: str, nearest: str | None = None) -> UserMistakes:
-    return UserMistakes([Mistake(where="command line", found=found, allowed=allowed, nearest=nearest)])
+    return Mistake(where="command line", found=found, allowed=allowed, nearest=nearest).as_error()

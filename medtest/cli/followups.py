@@ -179,18 +179,14 @@ def _suite_key(store: FollowUpStore, named: str) -> str:
         if named in (entry.key, entry.name):
             return entry.key
     names = sorted({entry.name for entry in known})
-    raise UserMistakes(
-        [
-            Mistake(
-                where="command line",
-                key="--suite",
-                found=named,
-                allowed=", ".join(names) or "none",
-                nearest=nearest_name(named, names),
-                fix="medtest followups list",
-            )
-        ]
-    )
+    raise Mistake(
+        where="command line",
+        key="--suite",
+        found=named,
+        allowed=", ".join(names) or "none",
+        nearest=nearest_name(named, names),
+        fix="medtest followups list",
+    ).as_error()
 
 
 def _too_many(report: StoreReport, suite: Suite) -> bool:

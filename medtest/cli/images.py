@@ -101,9 +101,7 @@ def _find(sources: Sequence[SeedSource], wanted: str, index: int) -> tuple[SeedS
 
 
 def _mistake(*, key: str, found: str, allowed: str, fix: str = "", nearest: str | None = None) -> UserMistakes:
-    return UserMistakes(
-        [Mistake(where="command line", key=key, found=found, allowed=allowed, fix=fix, nearest=nearest)]
-    )
+    return Mistake(where="command line", key=key, found=found, allowed=allowed, fix=fix, nearest=nearest).as_error()
 
 
 def export_images(tokens: Sequence[str], *, config_dirs: Sequence[Path], console: Console) -> None:

@@ -117,17 +117,13 @@ def _parser(typed: Sequence[str]) -> argparse.ArgumentParser:
 
     def complain(message: str) -> NoReturn:
         flag = next((t for t in typed if t.startswith("-") and t in message), "")
-        raise UserMistakes(
-            [
-                Mistake(
-                    where="command line",
-                    found=flag or message,
-                    allowed=", ".join(_FLAGS) + ", -m, -h",
-                    nearest=nearest_name(flag, _FLAGS) if flag else None,
-                    fix="everything else is KEY=VALUE, as suite=polyp_seg",
-                )
-            ]
-        )
+        raise Mistake(
+            where="command line",
+            found=flag or message,
+            allowed=", ".join(_FLAGS) + ", -m, -h",
+            nearest=nearest_name(flag, _FLAGS) if flag else None,
+            fix="everything else is KEY=VALUE, as suite=polyp_seg",
+        ).as_error()
 
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.error = complain  # type: ignore[method-assign]

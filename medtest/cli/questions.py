@@ -128,4 +128,4 @@ def _known(name: str) -> Question:
 
 
 def _mistake(key: str, found: str, allowed: str, fix: str) -> UserMistakes:
-    return UserMistakes([Mistake(where="command line", key=key, found=found, allowed=allowed, fix=fix)])
+    return Mistake(where="command line", key=key, found=found, allowed=allowed, fix=fix).as_error()

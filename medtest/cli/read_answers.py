@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from medtest.errors import Mistake, UserMistakes
+from medtest.errors import Mistake
 from medtest.readers.typed import ANSWERED, MOST_EVIDENCE, clean, reading
 from medtest.results.cube.intervals import wilson_ends
 from medtest.runner.folder import writing_text
@@ -57,9 +57,9 @@ def write_readings(file: Path, out: Path, *, console: Console) -> None:
     if target.exists() and path.exists() and target.samefile(path):
         fix = f"--out {path.stem}_read.csv"
         allowed = "another file"
-        raise UserMistakes(
-            [Mistake(where="command line", key="--out", found=f"{out}, the table itself", allowed=allowed, fix=fix)]
-        )
+        raise Mistake(
+            where="command line", key="--out", found=f"{out}, the table itself", allowed=allowed, fix=fix
+        ).as_error()
     rows = [
         _Read(one, reading(one.answer, ANSWERED, one.question.kind.value, one.question.id))
         for one in read_answers(path, str(file))

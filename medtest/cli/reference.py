@@ -49,7 +49,7 @@ def print_reference(*, model: str, dataset: str, threshold: float | None, consol
 
 def _of_segmenters(model: str, option: str, found: str) -> UserMistakes:
     allowed = f"nothing with {model}: data sets and thresholds are of polyp segmentation"
-    return UserMistakes([Mistake(where="command line", key=option, found=found, allowed=allowed, fix="take it out")])
+    return Mistake(where="command line", key=option, found=found, allowed=allowed, fix="take it out").as_error()
 
 
 def _table(model: str, threshold: float, datasets: tuple[str, ...]) -> Table:
@@ -94,14 +94,10 @@ def _unknown(option: str, found: str, known: Iterable[str]) -> UserMistakes:
     names = list(known)
     by_plain = {plain(name): name for name in names}
     near = nearest_name(plain(found), by_plain)
-    return UserMistakes(
-        [
-            Mistake(
-                where="command line",
-                key=option,
-                found=found,
-                allowed=", ".join(names),
-                nearest=by_plain[near] if near else None,
-            )
-        ]
-    )
+    return Mistake(
+        where="command line",
+        key=option,
+        found=found,
+        allowed=", ".join(names),
+        nearest=by_plain[near] if near else None,
+    ).as_error()

@@ -130,7 +130,7 @@ def serve_simlab(options: SimlabOptions, *, console: Console) -> None:
             await server.start()
         except OSError as error:
             found = f"{options.port}, which cannot be used ({error.strerror})"
-            raise UserMistakes([Mistake(where=WHERE, key="--port", found=found, fix="take --port 0")]) from error
+            raise Mistake(where=WHERE, key="--port", found=found, fix="take --port 0").as_error() from error
         try:
             console.print("SIMULATED: a program of medtest's; its answers say nothing about any real product.")
             console.print(f"{server.base_url}  model {MODEL}", soft_wrap=True)

@@ -39,17 +39,13 @@ def remake_tables(folder: Path, *, console: Console, reference: Path | None = No
     """
     folders = _runs(folder)
     if not folders:
-        raise UserMistakes(
-            [
-                Mistake(
-                    where="command line",
-                    key="FOLDER",
-                    found=str(folder),
-                    allowed=f"a folder with {RUN_FILE} and records, or one above such folders",
-                    fix="medtest tables outputs/polyp_seg",
-                )
-            ]
-        )
+        raise Mistake(
+            where="command line",
+            key="FOLDER",
+            found=str(folder),
+            allowed=f"a folder with {RUN_FILE} and records, or one above such folders",
+            fix="medtest tables outputs/polyp_seg",
+        ).as_error()
     _check(folders)
     beside = None if reference is None else _one_run(reference)
     materials: list[Material] = []
@@ -96,9 +92,7 @@ def _one_run(reference: Path) -> Path:
     if len(runs) == 1:
         return runs[0]
     allowed = "the folder of one run" + (f", as {runs[0]}" if runs else f", with {RUN_FILE} and records")
-    raise UserMistakes(
-        [Mistake(where="command line", key="--reference", found=str(reference), allowed=allowed)],
-    )
+    raise Mistake(where="command line", key="--reference", found=str(reference), allowed=allowed).as_error()
 
 
 def _compare(folder: Path, materials: Sequence[Material], views: Sequence[Material]) -> list[Path]:

@@ -13,7 +13,7 @@ import time
 from rich.console import Console
 
 from medtest.cli.bootstrap import quiet_libraries
-from medtest.errors import MedtestError, Mistake, UserMistakes
+from medtest.errors import MedtestError, Mistake
 from medtest.paths import home
 
 _VIEWER = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
@@ -88,17 +88,13 @@ def _check_free(host: str, port: int) -> None:
             pass
     except OSError:
         return  # nobody listens
-    raise UserMistakes(
-        [
-            Mistake(
-                where="command line",
-                key="--port",
-                found=f"{port}, where a server listens already",
-                allowed="a free port",
-                fix=f"stop that server, or type medtest ui --port {port + 1 if port < 65535 else port - 1}",
-            )
-        ]
-    )
+    raise Mistake(
+        where="command line",
+        key="--port",
+        found=f"{port}, where a server listens already",
+        allowed="a free port",
+        fix=f"stop that server, or type medtest ui --port {port + 1 if port < 65535 else port - 1}",
+    ).as_error()
 
 
 def _answers(process: subprocess.Popen[bytes], host: str, port: int) -> bool:

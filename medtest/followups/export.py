@@ -284,13 +284,9 @@ def _check_folder(to: Path, suite: str, chosen: dict[str, Any]) -> None:
             return
     except OSError as error:
         raise OutputProblem(f"{to.name} cannot be read: {error.strerror or error}") from error
-    raise UserMistakes(
-        [
-            Mistake(
-                where="command line",
-                key="--to",
-                found=f"{to.name}, which holds something else",
-                allowed="a new folder, or one that an export of the same choice began",
-            )
-        ]
-    )
+    raise Mistake(
+        where="command line",
+        key="--to",
+        found=f"{to.name}, which holds something else",
+        allowed="a new folder, or one that an export of the same choice began",
+    ).as_error()

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from medtest.errors import Mistake, UserMistakes
+from medtest.errors import Mistake
 from medtest.followups.guard import StoreLock
 from medtest.followups.making import Making
 from medtest.followups.report import StoreReport
@@ -75,26 +75,12 @@ def check_privacy(
         UserMistakes: It has ``privacy: {images: none}``, or is a series, whose images a store does not hold.
     """
     if suite.task.series:
-        raise UserMistakes(
-            [
-                Mistake(
-                    where="suite",
-                    key="seeds",
-                    found=f"seeds that expect {suite.task.noun}",
-                    allowed="seeds that expect a mask",
-                    fix=series,
-                )
-            ]
-        )
+        raise Mistake(
+            where="suite",
+            key="seeds",
+            found=f"seeds that expect {suite.task.noun}",
+            allowed="seeds that expect a mask",
+            fix=series,
+        ).as_error()
     if suite.privacy.images == "none":
-        raise UserMistakes(
-            [
-                Mistake(
-                    where="suite",
-                    key="privacy.images",
-                    found="none",
-                    allowed="samples",
-                    fix=forbidden,
-                )
-            ]
-        )
+        raise Mistake(where="suite", key="privacy.images", found="none", allowed="samples", fix=forbidden).as_error()

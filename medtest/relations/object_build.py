@@ -90,7 +90,7 @@ def build_library(
     """
     marked = options.kind
     if marked is not None and marked not in KINDS:
-        raise UserMistakes([Mistake(where="command line", key="--kind", found=repr(marked), allowed=", ".join(KINDS))])
+        raise Mistake(where="command line", key="--kind", found=repr(marked), allowed=", ".join(KINDS)).as_error()
     report = BuildReport()
     found = find_objects(layout, root, marked, report.skipped)
     _check_out(out, sorted({item.kind for item in found}))
@@ -108,13 +108,9 @@ def build_library(
             progress(index + 1, len(found))
     if not report.written:
         reasons = "; ".join(f"{name}: {why}" for name, why in report.skipped[:5])
-        raise UserMistakes(
-            [
-                Mistake(
-                    where=root.name, found=f"no object to cut ({reasons or 'no masks'})", allowed="masks with objects"
-                )
-            ]
-        )
+        raise Mistake(
+            where=root.name, found=f"no object to cut ({reasons or 'no masks'})", allowed="masks with objects"
+        ).as_error()
     ObjectLibrary(out.resolve(), out.name)  # what was written is read back by the rules for strangers' libraries
     return report
 

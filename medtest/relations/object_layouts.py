@@ -71,17 +71,13 @@ def find_objects(layout: str, root: Path, kind: str | None, skipped: Skipped) ->
         UserMistakes: Unknown layout, no such folder, not this layout, or a kind that must be named.
     """
     if layout not in LAYOUTS:
-        raise UserMistakes(
-            [
-                Mistake(
-                    where="command line",
-                    key="--layout",
-                    found=repr(layout),
-                    allowed=", ".join(LAYOUTS),
-                    nearest=nearest_name(layout, LAYOUTS),
-                )
-            ]
-        )
+        raise Mistake(
+            where="command line",
+            key="--layout",
+            found=repr(layout),
+            allowed=", ".join(LAYOUTS),
+            nearest=nearest_name(layout, LAYOUTS),
+        ).as_error()
     if not root.is_dir():
         raise _mistake(root, "no such folder", "a folder with images and masks")
     if layout == "ead2020":
@@ -95,22 +91,18 @@ def find_objects(layout: str, root: Path, kind: str | None, skipped: Skipped) ->
         wanted = [(name, folder) for name, folder in by_kind if kind in (None, name)]
         return [item for name, folder in wanted for item in _pairs(root, images, folder, name, skipped)]
     if kind is None:
-        raise UserMistakes(
-            [
-                Mistake(
-                    where="command line",
-                    key="--kind",
-                    found="nothing",
-                    allowed=", ".join(KINDS),
-                    fix="say what the masks mark, or sort them into masks/<kind>/",
-                )
-            ]
-        )
+        raise Mistake(
+            where="command line",
+            key="--kind",
+            found="nothing",
+            allowed=", ".join(KINDS),
+            fix="say what the masks mark, or sort them into masks/<kind>/",
+        ).as_error()
     return _pairs(root, images, masks, kind, skipped)
 
 
 def _mistake(root: Path, found: str, allowed: str) -> UserMistakes:
-    return UserMistakes([Mistake(where=root.name or str(root), found=found, allowed=allowed)])
+    return Mistake(where=root.name or str(root), found=found, allowed=allowed).as_error()
 
 
 def _folder(root: Path, names: Iterable[str], what: str) -> Path:

@@ -175,17 +175,13 @@ class ObjectLibrary:
             if found.name == name:
                 return found
         names = [found.name for found in self._infos[kind]]
-        raise UserMistakes(
-            [
-                Mistake(
-                    where=f"object library {self.label}",
-                    key=kind,
-                    found=repr(name),
-                    allowed=", ".join(names[:20]),
-                    nearest=nearest_name(name, names),
-                )
-            ]
-        )
+        raise Mistake(
+            where=f"object library {self.label}",
+            key=kind,
+            found=repr(name),
+            allowed=", ".join(names[:20]),
+            nearest=nearest_name(name, names),
+        ).as_error()
 
     def picture(self, kind: str, name: str) -> Rgba:
         """Return an object's picture, read-only H×W×4 uint8 RGBA with straight alpha.
@@ -212,7 +208,7 @@ class ObjectLibrary:
             if abs(solid - info.pixels) > 0.02 * info.pixels + 2:
                 problem = f"has {solid} object pixels, its JSON says {info.pixels}"
         if problem or decoded is None:
-            raise UserMistakes([Mistake(where=where, found=problem, fix="make the library again")])
+            raise Mistake(where=where, found=problem, fix="make the library again").as_error()
         picture: Rgba = np.ascontiguousarray(cv2.cvtColor(decoded, cv2.COLOR_BGRA2RGBA))
         picture.flags.writeable = False
         return picture
@@ -250,27 +246,19 @@ class ObjectLibrary:
 
     def _json_files(self) -> list[Path]:
         if not self.folder.is_dir():
-            raise UserMistakes(
-                [
-                    Mistake(
-                        where=f"object library {self.label}",
-                        found="no such folder",
-                        allowed=f"{BUNDLED}, or a library that `medtest objects build` wrote",
-                        fix="name a library that exists, or set library_folder=PATH on the command line",
-                    )
-                ]
-            )
+            raise Mistake(
+                where=f"object library {self.label}",
+                found="no such folder",
+                allowed=f"{BUNDLED}, or a library that `medtest objects build` wrote",
+                fix="name a library that exists, or set library_folder=PATH on the command line",
+            ).as_error()
         files = sorted(self.folder.glob("*.json")) + sorted(self.folder.glob("*/*.json"))
         if not files or len(files) > MOST_OBJECTS:
-            raise UserMistakes(
-                [
-                    Mistake(
-                        where=f"object library {self.label}",
-                        found=f"{len(files)} objects",
-                        allowed=f"1 to {MOST_OBJECTS}, each a PNG and a JSON of one name",
-                    )
-                ]
-            )
+            raise Mistake(
+                where=f"object library {self.label}",
+                found=f"{len(files)} objects",
+                allowed=f"1 to {MOST_OBJECTS}, each a PNG and a JSON of one name",
+            ).as_error()
         return files
 
 

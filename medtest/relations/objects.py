@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from medtest.cases import Effect, FollowUp, Image, Params, PreparedSeed
-from medtest.errors import Mistake, UserMistakes
+from medtest.errors import Mistake
 from medtest.plugins import TRUSTED, PartSettings
 from medtest.relations.base import PUBLISHED_SEVERITY, Relation
 from medtest.relations.levels import Level, RangedSettings, number
@@ -150,17 +150,13 @@ class _Objects(Relation):
             info for info in self.library.kind(self.kind) if settings.partial_views or not info.partial
         )
         if not self.infos:
-            raise UserMistakes(
-                [
-                    Mistake(
-                        where=f"object library {self.library.label}",
-                        key=self.kind,
-                        found="no whole cut-out of this kind" if self.library.kind(self.kind) else "none of this kind",
-                        allowed="at least one",
-                        fix=f"add some with `medtest objects build --kind {self.kind}`, or take library=bundled",
-                    )
-                ]
-            )
+            raise Mistake(
+                where=f"object library {self.library.label}",
+                key=self.kind,
+                found="no whole cut-out of this kind" if self.library.kind(self.kind) else "none of this kind",
+                allowed="at least one",
+                fix=f"add some with `medtest objects build --kind {self.kind}`, or take library=bundled",
+            ).as_error()
 
     def fingerprint(self) -> dict[str, Any]:
         """Return what the library's files hash to."""

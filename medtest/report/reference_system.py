@@ -47,17 +47,13 @@ def find_reference(name: str, *, suite: Suite, home: Path, folders: Mapping[str,
         if below:
             return max(below, key=lambda run: (run / RECORDS).stat().st_mtime)
     known = list(folders)
-    raise UserMistakes(
-        [
-            Mistake(
-                where="command line",
-                key=KEY,
-                found=name,
-                allowed=f"a system of this run ({', '.join(known)}), one that ran under {suite.name}, or its folder",
-                nearest=nearest_name(name, known),
-            )
-        ]
-    )
+    raise Mistake(
+        where="command line",
+        key=KEY,
+        found=name,
+        allowed=f"a system of this run ({', '.join(known)}), one that ran under {suite.name}, or its folder",
+        nearest=nearest_name(name, known),
+    ).as_error()
 
 
 def read_reference(folder: Path, asked: CaseSet | None = None) -> Reference | None:
@@ -79,4 +75,4 @@ def _runs(folder: Path) -> list[Path]:
 
 
 def _mistake(found: str, allowed: str, fix: str = "") -> UserMistakes:
-    return UserMistakes([Mistake(where="command line", key=KEY, found=found, allowed=allowed, fix=fix)])
+    return Mistake(where="command line", key=KEY, found=found, allowed=allowed, fix=fix).as_error()

@@ -76,17 +76,13 @@ def check_privacy(suite: Suite) -> None:
         UserMistakes: It does.
     """
     if suite.privacy.seed_ids == "hashed" or suite.privacy.images == "none":
-        raise UserMistakes(
-            [
-                Mistake(
-                    where="suite",
-                    key="privacy",
-                    found=f"seed_ids: {suite.privacy.seed_ids}, images: {suite.privacy.images}",
-                    allowed="seed_ids: plain, images: samples",
-                    fix="Exported files are images under the names of their seeds; a suite may forbid that.",
-                )
-            ]
-        )
+        raise Mistake(
+            where="suite",
+            key="privacy",
+            found=f"seed_ids: {suite.privacy.seed_ids}, images: {suite.privacy.images}",
+            allowed="seed_ids: plain, images: samples",
+            fix="Exported files are images under the names of their seeds; a suite may forbid that.",
+        ).as_error()
 
 
 def _identity(suite: Suite, parts: Parts) -> str:
@@ -134,7 +130,7 @@ def _export_unit(parts: Parts, source: int, unit: Unit, chosen: Sequence[int], t
 
 def _inside(name: Path) -> Path:
     if name.is_absolute() or ".." in name.parts:
-        raise UserMistakes([Mistake(where="seeds", key="seed_id", found=str(name), allowed="a name inside the folder")])
+        raise Mistake(where="seeds", key="seed_id", found=str(name), allowed="a name inside the folder").as_error()
     return name
 
 
@@ -243,13 +239,9 @@ def _rows(path: Path) -> list[dict[str, str]]:
 
 
 def _other_folder(folder: Path) -> UserMistakes:
-    return UserMistakes(
-        [
-            Mistake(
-                where="command line",
-                key="to",
-                found=f"{folder.name}, which holds other follow-ups",
-                allowed="a new folder, or one that an earlier export of the same suite and data began",
-            )
-        ]
-    )
+    return Mistake(
+        where="command line",
+        key="to",
+        found=f"{folder.name}, which holds other follow-ups",
+        allowed="a new folder, or one that an earlier export of the same suite and data began",
+    ).as_error()

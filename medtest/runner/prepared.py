@@ -163,7 +163,7 @@ def _folders(
 
 def _check_seeds(refs: Sequence[SeedRef]) -> None:
     if not refs:
-        raise UserMistakes([Mistake(where="suite", key="seeds", found="no seed at all", allowed="at least one")])
+        raise Mistake(where="suite", key="seeds", found="no seed at all", allowed="at least one").as_error()
     twice = seeds_twice(refs)
     if twice:
         raise UserMistakes(
@@ -176,16 +176,12 @@ def _check_folders(names: Sequence[str], folders: Sequence[Path]) -> None:
     seen: dict[Path, str] = {}
     for name, folder in zip(names, folders, strict=True):
         if folder in seen:
-            raise UserMistakes(
-                [
-                    Mistake(
-                        where="suite",
-                        key=f"systems.{name}",
-                        found=f"the same system as systems.{seen[folder]}",
-                        fix="Take one of them out.",
-                    )
-                ]
-            )
+            raise Mistake(
+                where="suite",
+                key=f"systems.{name}",
+                found=f"the same system as systems.{seen[folder]}",
+                fix="Take one of them out.",
+            ).as_error()
         seen[folder] = name
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from medtest.api.redact import redact
 from medtest.cases import SeedRef
-from medtest.errors import Mistake, OutputProblem, UserMistakes
+from medtest.errors import Mistake, OutputProblem
 
 KEY_VARIABLE = "MEDTEST_HASH_KEY_FILE"
 _KEY_BYTES = 32
@@ -50,9 +50,9 @@ def load_key(home: Path) -> bytes:
     """
     path = key_file()
     if path.resolve().is_relative_to((home / "outputs").resolve()):
-        raise UserMistakes(
-            [Mistake(where=KEY_VARIABLE, found="a file below outputs/", fix="Keep the key where the results are not.")]
-        )
+        raise Mistake(
+            where=KEY_VARIABLE, found="a file below outputs/", fix="Keep the key where the results are not."
+        ).as_error()
     try:
         if not path.exists():
             _make_key(path)
@@ -60,9 +60,7 @@ def load_key(home: Path) -> bytes:
     except OSError as error:
         raise OutputProblem(f"The key for hashed seed ids cannot be read or made: {error.strerror}") from error
     if len(key) < 16:
-        raise UserMistakes(
-            [Mistake(where=KEY_VARIABLE, found=f"{len(key)} bytes", allowed="a key of at least 16 bytes")]
-        )
+        raise Mistake(where=KEY_VARIABLE, found=f"{len(key)} bytes", allowed="a key of at least 16 bytes").as_error()
     return key
 
 

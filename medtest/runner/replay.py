@@ -72,7 +72,7 @@ def replay_case(suite: Suite, invocation: Invocation, address: str | Address) ->
     made = parts.make(seed, parts.unit(found.ref).cases[found.case])
     if made.follow is None:
         if made.verdict == "SKIP":
-            raise UserMistakes([Mistake(where="command line", key="address", found=f"a skipped case: {made.reason}")])
+            raise Mistake(where="command line", key="address", found=f"a skipped case: {made.reason}").as_error()
         raise MedtestError(f"{made.address}: {made.reason}")
     return Replay(
         address=made.address,
@@ -190,14 +190,10 @@ def _case(parts: Parts, ref: SeedRef, key: tuple[str, int, int, int]) -> int:
 
 
 def _no_such(what: str, found: str, allowed: str, names: Any) -> UserMistakes:
-    return UserMistakes(
-        [
-            Mistake(
-                where="command line",
-                key="address",
-                found=f"{what} {json.dumps(found, ensure_ascii=False)}",
-                allowed=allowed,
-                nearest=nearest_name(found, names),
-            )
-        ]
-    )
+    return Mistake(
+        where="command line",
+        key="address",
+        found=f"{what} {json.dumps(found, ensure_ascii=False)}",
+        allowed=allowed,
+        nearest=nearest_name(found, names),
+    ).as_error()

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 import medtest
-from medtest.errors import Mistake, OutputProblem, UserMistakes
+from medtest.errors import Mistake, OutputProblem
 from medtest.followups.make import check_privacy
 from medtest.study.database import now
 from medtest.study.extras import Extras, catch_items, training_items
@@ -95,7 +95,7 @@ def make_study(
         with closing(Workshop(suite, invocation, draft_folder.path)) as workshop:
             draft = _draw(workshop, options, seed, progress)
         if not any(draft.items.values()):
-            raise UserMistakes([Mistake(where="suite", found="nothing to show", allowed="follow-ups that can be made")])
+            raise Mistake(where="suite", found="nothing to show", allowed="follow-ups that can be made").as_error()
         meta = {
             "kind": options.kind.value,
             "suite": suite.name,
@@ -232,9 +232,9 @@ class new_folder:  # noqa: N801 - used as a context manager, like a function
 
     def __init__(self, to: Path) -> None:
         if to.exists() and not (to.is_dir() and not any(to.iterdir())):
-            raise UserMistakes(
-                [Mistake(where="command line", key="to", found=f"{to.name}, which is there", allowed="a new folder")]
-            )
+            raise Mistake(
+                where="command line", key="to", found=f"{to.name}, which is there", allowed="a new folder"
+            ).as_error()
         self._to = to
         self.path = to.with_name(f".{to.name}.{secrets.token_hex(4)}.part")
         self._kept = False

@@ -78,7 +78,7 @@ def study_options(given: Mapping[str, str]) -> StudyOptions:
         raise UserMistakes(dict.fromkeys(mistakes)) from error
     if options.raters is not None and options.raters > options.annotators:
         allowed = f"1 to {options.annotators}, as many as there are annotators"
-        raise UserMistakes([Mistake(where="command line", key="raters", found=str(options.raters), allowed=allowed)])
+        raise Mistake(where="command line", key="raters", found=str(options.raters), allowed=allowed).as_error()
     return options
 
 

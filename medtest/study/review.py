@@ -6,7 +6,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from medtest.errors import Mistake, OutputProblem, UserMistakes
+from medtest.errors import Mistake, OutputProblem
 from medtest.study.database import now
 from medtest.study.make import MadeStudy, new_folder, write_study
 from medtest.study.model import Item
@@ -33,12 +33,12 @@ def make_review(folder: Path, options: StudyOptions, to: Path) -> MadeStudy:
     """
     with StudyStore(folder) as store:
         if not store.kind.compares:
-            raise UserMistakes([Mistake(where=folder.name, found="a study of artefacts", allowed="a study of pairs")])
+            raise Mistake(where=folder.name, found="a study of artefacts", allowed="a study of pairs").as_error()
         chosen = second_look(read_ratings(store))
         meta = dict(store.meta)
     if not chosen:
         found = "nothing flagged and no disagreement"
-        raise UserMistakes([Mistake(where=folder.name, found=found, allowed="a study with items for a second look")])
+        raise Mistake(where=folder.name, found=found, allowed="a study with items for a second look").as_error()
     groups: dict[str, list[Item]] = {}
     for number, item in enumerate(chosen, start=1):
         groups.setdefault(item.relation, []).append(replace(item, id=number))

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from socket import AF_INET, AF_INET6, create_server, socket
 
-from medtest.errors import Mistake, UserMistakes
+from medtest.errors import Mistake
 from medtest.study.guard import Site
 from medtest.study.store import StudyStore
 from medtest.study.web import build_app
@@ -60,9 +60,9 @@ def listening(host: str, port: int) -> Iterator[socket]:
         reason = (error.strerror or str(error)).partition(" (while")[0].lower()
         wrong = f"{host}:{port} ({reason})"
         fix = f"another --port, e.g. {port + 1 if port < 65535 else 8765}"
-        raise UserMistakes(
-            [Mistake(where="command line", key="--port", found=wrong, allowed="a free port of this machine", fix=fix)]
-        ) from error
+        raise Mistake(
+            where="command line", key="--port", found=wrong, allowed="a free port of this machine", fix=fix
+        ).as_error() from error
     with found:
         yield found
 

@@ -55,9 +55,9 @@ class StudyStore:
         self.folder = folder
         if not (folder / DATABASE).is_file():
             fix = "medtest study make suite=… writes one"
-            raise UserMistakes(
-                [Mistake(where="command line", key="folder", found=f"{folder.name}, which holds no study", fix=fix)]
-            )
+            raise Mistake(
+                where="command line", key="folder", found=f"{folder.name}, which holds no study", fix=fix
+            ).as_error()
         self._lock = threading.RLock()
         with self._problems():
             self._connection = sqlitefile.connect(folder / DATABASE, durable=True, implicit=True)
@@ -65,7 +65,7 @@ class StudyStore:
         if self.meta.get("format") != FORMAT:
             self.close()
             found = f"a study of format {self.meta.get('format')}"
-            raise UserMistakes([Mistake(where=folder.name, found=found, allowed=f"format {FORMAT}")])
+            raise Mistake(where=folder.name, found=found, allowed=f"format {FORMAT}").as_error()
 
     @classmethod
     def create(cls, folder: Path, meta: Mapping[str, Any], annotators: int) -> StudyStore:

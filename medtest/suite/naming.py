@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from medtest.errors import Mistake, UserMistakes
+from medtest.errors import Mistake
 from medtest.suite.commandline.overrides import NAME
 from medtest.suite.model import Suite
 from medtest.suite.safety import short
@@ -37,16 +37,12 @@ def named(suite: Suite, typed: str | None) -> Suite:
 def _check(name: str, systems: list[str]) -> None:
     allowed = refused(name)
     if allowed:
-        raise UserMistakes([Mistake(where="command line", key=NAME, found=short(name), allowed=allowed)])
+        raise Mistake(where="command line", key=NAME, found=short(name), allowed=allowed).as_error()
     if len(systems) > 1:
-        raise UserMistakes(
-            [
-                Mistake(
-                    where="command line",
-                    key=NAME,
-                    found=f"{len(systems)} systems ({', '.join(systems)})",
-                    allowed="one system",
-                    fix=f'choose one with model=NAME, or name each: "+systems.{name}={{use: {systems[0]}}}"',
-                )
-            ]
-        )
+        raise Mistake(
+            where="command line",
+            key=NAME,
+            found=f"{len(systems)} systems ({', '.join(systems)})",
+            allowed="one system",
+            fix=f'choose one with model=NAME, or name each: "+systems.{name}={{use: {systems[0]}}}"',
+        ).as_error()

@@ -14,7 +14,7 @@ import yaml
 from pydantic.fields import FieldInfo
 
 from medtest.cases import ID_PATTERN
-from medtest.errors import MedtestError, Mistake, UserMistakes, nearest_name
+from medtest.errors import MedtestError, Mistake, nearest_name
 from medtest.plugins import PartInfo, parts
 from medtest.suite.schema import is_text, is_trusted
 
@@ -90,7 +90,7 @@ def _from_team(path: Path, known: Mapping[str, PartInfo]) -> PartInfo:
     try:
         content: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UserMistakes([Mistake(where=where, found=str(error), allowed="a YAML file")]) from error
+        raise Mistake(where=where, found=str(error), allowed="a YAML file").as_error() from error
     content = content if isinstance(content, dict) else {}
     own = {key: value for key, value in content.items() if key not in _OWN_KEYS}
     summary = str(content.get("summary", ""))
@@ -111,24 +111,12 @@ def _from_team(path: Path, known: Mapping[str, PartInfo]) -> PartInfo:
             family="systems", name=path.stem, target=target, summary=summary, defaults=own, origin=where, file=path
         )
     if used is not None:
-        raise UserMistakes(
-            [
-                Mistake(
-                    where=where,
-                    key="use",
-                    found=repr(used),
-                    allowed=", ".join(known),
-                    nearest=nearest_name(str(used), known),
-                )
-            ]
-        )
-    raise UserMistakes(
-        [
-            Mistake(
-                where=where,
-                key="class",
-                found="nothing" if target is None else repr(target),
-                allowed="class: package.module:Class, or use: one of " + ", ".join(known),
-            )
-        ]
-    )
+        raise Mistake(
+            where=where, key="use", found=repr(used), allowed=", ".join(known), nearest=nearest_name(str(used), known)
+        ).as_error()
+    raise Mistake(
+        where=where,
+        key="class",
+        found="nothing" if target is None else repr(target),
+        allowed="class: package.module:Class, or use: one of " + ", ".join(known),
+    ).as_error()

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.cases import Address, Classes, Image, ImageSpec, Mask, Output, PreparedSeed, Seed
-from medtest.errors import Mistake, UserMistakes, nearest_name
+from medtest.errors import Mistake, nearest_name
 from medtest.plugins import Part, parts
 
 if TYPE_CHECKING:
@@ -342,17 +342,13 @@ def task_of(name: str) -> Task:
     known = parts("tasks")
     if name not in known:
         fix = "install the package that brings it; seeds, systems and oracles name it in their attribute `task`"
-        raise UserMistakes(
-            [
-                Mistake(
-                    where="medtest",
-                    key="task",
-                    found=repr(name),
-                    allowed=", ".join(known),
-                    nearest=nearest_name(name, known),
-                    fix=fix,
-                )
-            ]
-        )
+        raise Mistake(
+            where="medtest",
+            key="task",
+            found=repr(name),
+            allowed=", ".join(known),
+            nearest=nearest_name(name, known),
+            fix=fix,
+        ).as_error()
     made: Task = known[name].load()()
     return made

@@ -86,7 +86,7 @@ def typed_value(text: str) -> Any:
 
 def mistake(key: str, found: str, allowed: str, nearest: str | None = None) -> UserMistakes:
     """Return what is raised of one wrong key of the command line."""
-    return UserMistakes([Mistake(where="command line", key=key, found=found, allowed=allowed, nearest=nearest)])
+    return Mistake(where="command line", key=key, found=found, allowed=allowed, nearest=nearest).as_error()
 
 
 def _read(path: Path, key: str) -> dict[str, Any]:

@@ -143,19 +143,15 @@ def _columns(names: list[str], where: str, line: int) -> dict[str, int]:
     doubled = [name for name in COLUMNS if names.count(name) > 1]
     if missing or doubled:
         others = [name for name in names if name and name not in COLUMNS]
-        raise UserMistakes(
-            [
-                Mistake(
-                    where=where,
-                    line=line,
-                    key=f"column {(missing or doubled)[0]}",
-                    found=(", ".join(names)[:120] or "no head") + ("" if missing else ", one of them twice"),
-                    allowed="question, answer and, where it is known, expected",
-                    nearest=nearest_name(missing[0], others) if missing else None,
-                    fix="name the columns question, answer, expected in the first line",
-                )
-            ]
-        )
+        raise Mistake(
+            where=where,
+            line=line,
+            key=f"column {(missing or doubled)[0]}",
+            found=(", ".join(names)[:120] or "no head") + ("" if missing else ", one of them twice"),
+            allowed="question, answer and, where it is known, expected",
+            nearest=nearest_name(missing[0], others) if missing else None,
+            fix="name the columns question, answer, expected in the first line",
+        ).as_error()
     return columns
 
 
@@ -225,4 +221,4 @@ def _no_value(one: TableAnswer, where: str) -> Mistake:
 
 
 def _stop(where: str, found: str, allowed: str = "", fix: str = "", line: int | None = None) -> UserMistakes:
-    return UserMistakes([Mistake(where=where, line=line, key="answers", found=found, allowed=allowed, fix=fix)])
+    return Mistake(where=where, line=line, key="answers", found=found, allowed=allowed, fix=fix).as_error()

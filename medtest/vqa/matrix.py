@@ -179,7 +179,7 @@ def own_questions(matrix: Matrix) -> list[tuple[str, str]]:
 
 def _read(content: object, where: str) -> Cells:
     if not isinstance(content, Mapping):
-        raise UserMistakes([Mistake(where=where, key="expectations", found=repr(content)[:80], allowed="a mapping")])
+        raise Mistake(where=where, key="expectations", found=repr(content)[:80], allowed="a mapping").as_error()
     mistakes: list[Mistake] = []
     matrix: dict[str, dict[str, Expectation]] = {}
     for relation, cells in content.items():

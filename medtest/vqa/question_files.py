@@ -101,7 +101,7 @@ class _Row:
 
 
 def _stop(where: str, found: str, allowed: str = "", fix: str = "", line: int | None = None) -> UserMistakes:
-    return UserMistakes([Mistake(where=where, line=line, key="questions", found=found, allowed=allowed, fix=fix)])
+    return Mistake(where=where, line=line, key="questions", found=found, allowed=allowed, fix=fix).as_error()
 
 
 def _json_rows(text: str, where: str) -> Iterator[_Row]:
@@ -198,19 +198,15 @@ def _columns(names: list[str], where: str) -> dict[str, int]:
     if missing:
         found = ", ".join(names)[:120] or "no header"
         nearest = nearest_name(missing[0], [name for name in names if name])
-        raise UserMistakes(
-            [
-                Mistake(
-                    where=where,
-                    line=1,
-                    key=f"columns.{missing[0]}",
-                    found=found,
-                    allowed="; ".join(f"{wanted}: {' or '.join(_COLUMNS[wanted])}" for wanted in missing),
-                    nearest=nearest,
-                    fix="name the columns image, question, answer; leave answer out where none is known",
-                )
-            ]
-        )
+        raise Mistake(
+            where=where,
+            line=1,
+            key=f"columns.{missing[0]}",
+            found=found,
+            allowed="; ".join(f"{wanted}: {' or '.join(_COLUMNS[wanted])}" for wanted in missing),
+            nearest=nearest,
+            fix="name the columns image, question, answer; leave answer out where none is known",
+        ).as_error()
     return columns
 
 

@@ -157,13 +157,13 @@ def evaluate_command(
     device: Annotated[str, typer.Option(help="cpu or cuda:N.")] = "cpu",
 ) -> None:
     """Score a network on unchanged images: mean Dice and IoU with 95 % bootstrap intervals."""
-    from medtest.errors import Mistake, UserMistakes
+    from medtest.errors import Mistake
     from medtest.training.classification.families import KINDS
     from medtest.training.evaluate import evaluate, folder_images, open_system, phantom_images
 
     if not data and not phantoms:
         fix = "add --data FOLDER, --phantoms 200, or both"
-        raise UserMistakes([Mistake(where="command line", key="--data", found="nothing to evaluate on", fix=fix)])
+        raise Mistake(where="command line", key="--data", found="nothing to evaluate on", fix=fix).as_error()
     if model in KINDS:
         _evaluate_classifier(model, data, phantoms, checkpoint, threads, device)
         return
@@ -181,13 +181,13 @@ def evaluate_command(
 def _evaluate_classifier(
     model: str, data: list[Path] | None, phantoms: int, checkpoint: Path | None, threads: int, device: str
 ) -> None:
-    from medtest.errors import Mistake, UserMistakes
+    from medtest.errors import Mistake
     from medtest.training.classification.release import evaluate_phantoms
     from medtest.training.evaluate import open_system
 
     if data:
         fix = "a suite tests a classifier on images of yours: python run.py suite=skin_folder model=attnmel data=FOLDER"
-        raise UserMistakes([Mistake(where="command line", key="--data", found=model, allowed="--phantoms", fix=fix)])
+        raise Mistake(where="command line", key="--data", found=model, allowed="--phantoms", fix=fix).as_error()
     given = str(checkpoint) if checkpoint else None
     system = open_system(model, checkpoint=given, threads=threads, device=device, settings={"input": "as_is"})
     found = evaluate_phantoms(system, phantoms)
@@ -211,7 +211,7 @@ def release_command(
     threads: Annotated[int, typer.Option(min=1, help="Threads of torch.")] = 1,
 ) -> None:
     """Put trained weights into the package: copied, scored on unseen images, with their model card."""
-    from medtest.errors import Mistake, UserMistakes
+    from medtest.errors import Mistake
     from medtest.training.classification.families import KINDS
     from medtest.training.classification.release import release_classifier
     from medtest.training.release import release
@@ -220,7 +220,7 @@ def release_command(
         lines = commands.read_text(encoding="utf-8").splitlines()
     except OSError as error:
         found = f"{commands} ({error.strerror})"
-        raise UserMistakes([Mistake(where="command line", key="--commands", found=found)]) from error
+        raise Mistake(where="command line", key="--commands", found=found).as_error() from error
     if network in KINDS:
         card = release_classifier(
             network,

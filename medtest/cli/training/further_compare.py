@@ -14,7 +14,7 @@ from urllib.parse import quote
 from rich.console import Console
 from rich.table import Table
 
-from medtest.errors import ExitCode, Interrupted, Mistake, OutputProblem, UserMistakes
+from medtest.errors import ExitCode, Interrupted, Mistake, OutputProblem
 from medtest.jsonfile import read_object
 from medtest.paths import path_from_here
 from medtest.suite.composed import with_composed
@@ -204,16 +204,12 @@ def remake_tables(folder: Path, *, console: Console) -> None:
     # MLflow keeps a table of this name among its artifacts, in a folder of tables and without a training beside it
     found = sorted(p.parent for p in folder.rglob(FILE) if p.parent.name != "tables") if folder.is_dir() else []
     if not found:
-        raise UserMistakes(
-            [
-                Mistake(
-                    where="command line",
-                    key="FOLDER",
-                    found=str(folder),
-                    allowed=f"the folder of a further training that was tested ({FILE}), or one above such folders",
-                )
-            ]
-        )
+        raise Mistake(
+            where="command line",
+            key="FOLDER",
+            found=str(folder),
+            allowed=f"the folder of a further training that was tested ({FILE}), or one above such folders",
+        ).as_error()
     for out in found:
         show(make(out), network=str(_facts(out)["network"]), console=console)
         console.print(f"Page:  {path_from_here(out / PAGE)}", markup=False, soft_wrap=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from medtest.cli.training.further_tokens import OWN, SHORT, FurtherRequest
-from medtest.errors import MedtestError, Mistake, NotTracked, UserMistakes
+from medtest.errors import MedtestError, Mistake, NotTracked
 
 if TYPE_CHECKING:
     from medtest.suite.compose import Loaded
@@ -51,7 +51,7 @@ def locked_folder(out: Path, *, fresh: bool, console: Console) -> Iterator[None]
     from medtest.runner.folder import FolderLock, output_problems
 
     if out.exists() and not out.is_dir():
-        raise UserMistakes([Mistake(where="command line", key="out", found=f"{out.name}, a file", allowed="a folder")])
+        raise Mistake(where="command line", key="out", found=f"{out.name}, a file", allowed="a folder").as_error()
     lock = FolderLock(out)
     lock.acquire()
     try:

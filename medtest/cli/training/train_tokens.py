@@ -45,7 +45,7 @@ def parse_scratch(tokens: Sequence[str], *, threads: int | None = None) -> tuple
     own = {key: value for key, value in typed if key in OWN}
     if not own.get("model"):
         allowed = "a network (pranet, attnmel, …)"
-        raise UserMistakes([Mistake(where="command line", key="model", found="nothing", allowed=allowed)])
+        raise Mistake(where="command line", key="model", found="nothing", allowed=allowed).as_error()
     check_family(own["model"])
     kind = options_of(own["model"])
     known = [name for name in kind.model_fields if name not in ("network", "start_from", "change")]

@@ -37,7 +37,7 @@ class SeriesReading:
     def wrong(self, line: int | None, column: int | None, found: str, allowed: str, fix: str = "") -> UserMistakes:
         """Return the error of one mistake; lines and columns count from 1."""
         key = "" if column is None else f"column {column}"
-        return UserMistakes([Mistake(where=self.where, line=line, key=key, found=found, allowed=allowed, fix=fix)])
+        return Mistake(where=self.where, line=line, key=key, found=found, allowed=allowed, fix=fix).as_error()
 
     def note(self, text: str) -> None:
         """Keep a note once."""

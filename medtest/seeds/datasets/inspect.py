@@ -144,7 +144,7 @@ def inspect_path(path: Path, *, progress: Progress | None = None, pixel_seconds:
     except (BadFileError, LayoutError, OSError) as error:
         found = f"{shown(path)} {error.strerror if isinstance(error, OSError) else error}"
         allowed = "a folder with images, or an archive (.zip, .tar, .tar.gz …)"
-        raise UserMistakes([Mistake(where="command line", key="PATH", found=found, allowed=allowed)]) from error
+        raise Mistake(where="command line", key="PATH", found=found, allowed=allowed).as_error() from error
 
 
 def _inspect_archive(path: Path) -> Inspection:

@@ -58,10 +58,10 @@ def data_root(root: Path | None, what: str) -> Path:
     where, key = "command line", "data"
     if root is None:
         allowed = f"the folder that holds {what}"
-        raise UserMistakes([Mistake(where=where, key=key, found="nothing", allowed=allowed, fix="add data=PATH")])
+        raise Mistake(where=where, key=key, found="nothing", allowed=allowed, fix="add data=PATH").as_error()
     if not root.is_dir():
         found = "is a file" if root.exists() else "does not exist"
-        raise UserMistakes([Mistake(where=where, key=key, found=f"{shown(root)} {found}", allowed="a folder")])
+        raise Mistake(where=where, key=key, found=f"{shown(root)} {found}", allowed="a folder").as_error()
     return root
 
 
@@ -137,9 +137,9 @@ def table_below(root: Path, name: str, key: str) -> Path:
     """
     path = root / name
     if not path.exists():
-        raise UserMistakes([Mistake(where=shown(name), key=key, found="does not exist in the data folder")])
+        raise Mistake(where=shown(name), key=key, found="does not exist in the data folder").as_error()
     if not path.resolve().is_relative_to(root.resolve()):
-        raise UserMistakes([Mistake(where=shown(name), key=key, found="is a link that leads out of the data folder")])
+        raise Mistake(where=shown(name), key=key, found="is a link that leads out of the data folder").as_error()
     return path
 
 

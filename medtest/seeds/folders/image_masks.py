@@ -71,16 +71,12 @@ class ImageMaskFolders(FolderSource):
     def _avoid_root(self) -> Path:
         folder = Path(self.settings.avoid).expanduser()
         if not folder.is_dir():
-            raise UserMistakes(
-                [
-                    Mistake(
-                        where="command line",
-                        key=f"seeds.{self.dataset}.avoid",
-                        found=f"{shown(folder)} is no folder",
-                        allowed="a folder of rough masks named like the images",
-                    )
-                ]
-            )
+            raise Mistake(
+                where="command line",
+                key=f"seeds.{self.dataset}.avoid",
+                found=f"{shown(folder)} is no folder",
+                allowed="a folder of rough masks named like the images",
+            ).as_error()
         return folder
 
     def _look(self, root: Path, listing: Listing) -> None:

@@ -81,7 +81,7 @@ def read_metadata(path: Path, where: str) -> Metadata:
     mistakes: list[Mistake] = []
 
     def stop(found: str, allowed: str = "", line: int | None = None) -> UserMistakes:
-        return UserMistakes([Mistake(where=where, line=line, key="metadata", found=found, allowed=allowed)])
+        return Mistake(where=where, line=line, key="metadata", found=found, allowed=allowed).as_error()
 
     try:
         text = read_bytes(path, max_pixels=MOST_PIXELS_WORTH).content.decode("utf-8-sig")

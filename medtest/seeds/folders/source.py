@@ -184,7 +184,7 @@ def still_there(file: str) -> Iterator[None]:
     try:
         yield
     except (BadFileError, IndexError) as error:
-        raise UserMistakes([Mistake(where=shown(file), found=str(error), fix=CHANGED)]) from error
+        raise Mistake(where=shown(file), found=str(error), fix=CHANGED).as_error() from error
 
 
 def check_size(file: str, mask: Mask | None, image: Image) -> None:
@@ -199,12 +199,12 @@ def check_size(file: str, mask: Mask | None, image: Image) -> None:
         UserMistakes: It has another by now.
     """
     if mask is not None and mask.shape != image.shape[:2]:
-        raise UserMistakes([Mistake(where=shown(file), found="has another size than its image by now")])
+        raise Mistake(where=shown(file), found="has another size than its image by now").as_error()
 
 
 def _layout_mistake(root: Path, dataset: str, error: LayoutError | BadFileError) -> UserMistakes:
     if isinstance(error, BadFileError):
-        return UserMistakes([Mistake(where=shown(root.name or "."), key="data", found=str(error), allowed="a folder")])
+        return Mistake(where=shown(root.name or "."), key="data", found=str(error), allowed="a folder").as_error()
     key = error.key if error.key == "data" else f"seeds.{dataset}.{error.key}"
     return UserMistakes(
         [Mistake(where=shown(root.name or "."), key=key, found=error.found, fix=error.fix)],

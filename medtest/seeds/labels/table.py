@@ -105,7 +105,7 @@ def read_table(path: Path, where: str) -> LabelTable:
 
 
 def _stop(where: str, found: str, allowed: str = "", fix: str = "") -> UserMistakes:
-    return UserMistakes([Mistake(where=where, key="table", found=found, allowed=allowed, fix=fix)])
+    return Mistake(where=where, key="table", found=found, allowed=allowed, fix=fix).as_error()
 
 
 def _text(content: bytes, where: str) -> list[LabelRow]:

@@ -97,7 +97,7 @@ class Films(SeedSource):
             try:
                 frames, moving = self._video(path) if path.is_file() else self._folder(path)
             except BadFileError as error:
-                raise UserMistakes([Mistake(where=ref.locator, found=str(error))]) from error
+                raise Mistake(where=ref.locator, found=str(error)).as_error() from error
         return Seed(ref=ref, image=frames, expected=moving, kind="region", spec=ImageSpec(dtype="uint8", axes="tyx"))
 
     def digest(self) -> str:
@@ -223,4 +223,4 @@ def _grey(content: bytes) -> NDArray[np.uint8]:
 
 
 def _wrong(found: str) -> UserMistakes:
-    return UserMistakes([Mistake(where="command line", key="data", found=found, allowed=FORM)])
+    return Mistake(where="command line", key="data", found=found, allowed=FORM).as_error()

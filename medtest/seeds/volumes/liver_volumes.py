@@ -75,9 +75,9 @@ class LiverVolumes(SeedSource):
         root = self._root()
         pairs = find_pairs(root, self.settings.organ)
         if not pairs:
-            raise UserMistakes(
-                [Mistake(where=f"data={root}", key=self.dataset, found="no volume with its labels", allowed=_KNOWN)]
-            )
+            raise Mistake(
+                where=f"data={root}", key=self.dataset, found="no volume with its labels", allowed=_KNOWN
+            ).as_error()
         self._layout = pairs[0].layout
         self._problems = [p for pair in pairs if (p := _problem(root, pair)) is not None]
         if self._problems and self.settings.on_bad_seed == "stop":
@@ -87,7 +87,7 @@ class LiverVolumes(SeedSource):
         bad = {problem.file for problem in self._problems}
         kept = [pair for pair in pairs if not {_name(root, pair.volume), _name(root, pair.labels)} & bad]
         if not kept:
-            raise UserMistakes([Mistake(where=f"data={root}", key=self.dataset, found="no volume that can be used")])
+            raise Mistake(where=f"data={root}", key=self.dataset, found="no volume that can be used").as_error()
         return tuple(
             SeedRef(
                 dataset=self.dataset,
@@ -113,7 +113,7 @@ class LiverVolumes(SeedSource):
             now = volume_name
             volume = read_volume(root / volume_name)
         except BadFileError as error:
-            raise UserMistakes([Mistake(where=now, found=str(error))]) from error
+            raise Mistake(where=now, found=str(error)).as_error() from error
         box = StandardBox(size=tuple(one.box)) if one.box is not None else self.mean_box()
         measured = liver_variability(organ, volume.info.spacing, box, placement=one.placement)
         spec = ImageSpec(
@@ -155,7 +155,7 @@ class LiverVolumes(SeedSource):
 
     def _root(self) -> Path:
         if self.root is None:
-            raise UserMistakes([Mistake(where="command line", key="data", found="nothing", fix="data=PATH")])
+            raise Mistake(where="command line", key="data", found="nothing", fix="data=PATH").as_error()
         return self.root
 
 

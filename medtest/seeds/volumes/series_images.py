@@ -96,7 +96,7 @@ class SeriesImages(SeedSource):
                 content = read_bytes(self.root / ref.locator, max_pixels=self.settings.max_pixels).content
                 pixels = _decoded(content)
             except BadFileError as error:
-                raise UserMistakes([Mistake(where=ref.locator, found=str(error))]) from error
+                raise Mistake(where=ref.locator, found=str(error)).as_error() from error
         image = _coloured(_cut(pixels, self.settings.max_side), self.settings.colour)
         high = float(np.iinfo(image.dtype).max)
         if self.settings.dtype == "float32":
@@ -119,15 +119,13 @@ class SeriesImages(SeedSource):
         if unknown:
             where, key = "suite", f"seeds.{self.dataset}.names"
             nearest = nearest_name(unknown[0], NAMES)
-            raise UserMistakes(
-                [Mistake(where=where, key=key, found=unknown[0], allowed=", ".join(NAMES), nearest=nearest)]
-            )
+            raise Mistake(where=where, key=key, found=unknown[0], allowed=", ".join(NAMES), nearest=nearest).as_error()
         found = []
         for name in self.settings.names or NAMES:
             try:
                 pixels = load_image(name)
             except MedtestError as error:
-                raise UserMistakes([Mistake(where="scikit-image", found=str(error), fix="add data=PATH")]) from error
+                raise Mistake(where="scikit-image", found=str(error), fix="add data=PATH").as_error() from error
             ref = SeedRef(dataset=self.dataset, seed_id=name, locator=name)
             found.append((ref, hashlib.sha256(pixels.tobytes()).hexdigest()))
         return found
@@ -174,7 +172,7 @@ def _is_picture(root: Path, path: Path) -> bool:
 
 def _data_mistake(found: str) -> UserMistakes:
     allowed = "a folder of pictures (PNG, JPEG, TIFF, BMP, WebP)"
-    return UserMistakes([Mistake(where="command line", key="data", found=found, allowed=allowed)])
+    return Mistake(where="command line", key="data", found=found, allowed=allowed).as_error()
 
 
 def _decoded(content: bytes) -> NDArray[Any]:

@@ -135,14 +135,10 @@ def nothing_chosen(only: Selection) -> UserMistakes:
         *(f"question:{name}" for name in sorted(only.questions)),
     ]
     fix = "plan=true without only= shows relations and severities; relations in published mode have severity 0"
-    return UserMistakes(
-        [
-            Mistake(
-                where="command line",
-                key="only",
-                found=", ".join(given) or "nothing",
-                allowed="a selection that the suite has a case of",
-                fix=fix,
-            )
-        ]
-    )
+    return Mistake(
+        where="command line",
+        key="only",
+        found=", ".join(given) or "nothing",
+        allowed="a selection that the suite has a case of",
+        fix=fix,
+    ).as_error()

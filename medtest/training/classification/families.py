@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from medtest.cases import Classes
 from medtest.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
-from medtest.errors import Mistake, UserMistakes, nearest_name
+from medtest.errors import Mistake, nearest_name
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -96,7 +96,7 @@ def kind_of(name: str) -> ClassifierFamily:
     if name not in KINDS:
         allowed = ", ".join(KINDS)
         near = nearest_name(name, KINDS)
-        raise UserMistakes([Mistake(where="command line", key="network", found=name, allowed=allowed, nearest=near)])
+        raise Mistake(where="command line", key="network", found=name, allowed=allowed, nearest=near).as_error()
     return KINDS[name]
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtest.errors import MedtestError, Mistake, UserMistakes
+from medtest.errors import MedtestError, Mistake
 from medtest.training.classification.cases import LabelledCase, LabelledSet, held_out, keep, phantom_cases, seed_cases
 from medtest.training.classification.families import ClassifierFamily, kind_of
 from medtest.training.classification.options import ClassificationOptions
@@ -114,9 +114,7 @@ def training_cases(options: ClassificationOptions, kind: ClassifierFamily, folde
     if bool(options.phantoms) == bool(options.suite):
         fix = "add --phantoms 2000, or --suite NAME --data FOLDER"
         found = "both phantoms and a suite" if options.phantoms else "nothing to train on"
-        raise UserMistakes(
-            [Mistake(where="command line", key="--phantoms", found=found, allowed="one of two", fix=fix)]
-        )
+        raise Mistake(where="command line", key="--phantoms", found=found, allowed="one of two", fix=fix).as_error()
     if options.phantoms:
         from importlib import import_module
 
@@ -138,7 +136,7 @@ def _from_suite(options: ClassificationOptions, kind: ClassifierFamily, folder: 
     suite = load(options.suite or "", overrides).suite
     if not suite.task.labels:
         allowed = "a suite whose seeds have labels"
-        raise UserMistakes([Mistake(where="command line", key="--suite", found=suite.name, allowed=allowed)])
+        raise Mistake(where="command line", key="--suite", found=suite.name, allowed=allowed).as_error()
     sources = suite.build_seeds(options.data)
     found: list[Classes] = []
     for source in sources:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from medtest.errors import Mistake, UserMistakes
+from medtest.errors import Mistake
 
 if TYPE_CHECKING:
     from medtest.runner.units.parts import Parts
@@ -84,9 +84,7 @@ class MaskKind:
         from medtest.training.further.material import training_suite
 
         if phantoms:
-            raise UserMistakes(
-                [Mistake(where="command line", key="phantoms", found=str(phantoms), allowed="a classifier")]
-            )
+            raise Mistake(where="command line", key="phantoms", found=str(phantoms), allowed="a classifier").as_error()
         return training_suite(suite)
 
     def material(self, request: MaterialRequest) -> TrainingMaterial:

@@ -61,17 +61,13 @@ def check_family(model: str) -> None:
         UserMistakes: There is none of this name.
     """
     if model not in families():
-        raise UserMistakes(
-            [
-                Mistake(
-                    where="command line",
-                    key="model",
-                    found=repr(model),
-                    allowed=", ".join(families()),
-                    nearest=nearest_name(model, families()),
-                )
-            ]
-        )
+        raise Mistake(
+            where="command line",
+            key="model",
+            found=repr(model),
+            allowed=", ".join(families()),
+            nearest=nearest_name(model, families()),
+        ).as_error()
 
 
 def open_start(model: str, source: str, *, settings: Mapping[str, Any] | None = None) -> StartingPoint:
@@ -157,9 +153,9 @@ def _weights_file(source: str) -> Path:
         files = sorted(path.glob("*.safetensors"))
         if len(files) != 1:
             found = f"{path.name}, a folder with {len(files)} .safetensors files"
-            raise UserMistakes(
-                [Mistake(where="command line", key="from", found=found, allowed="a folder with one, or a file")]
-            )
+            raise Mistake(
+                where="command line", key="from", found=found, allowed="a folder with one, or a file"
+            ).as_error()
         return files[0]
     mistakes = file_mistakes(source, where="command line", key="from")
     if mistakes:
