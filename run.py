@@ -9,7 +9,7 @@ if __name__ == "__main__":  # before the imports, which take seconds; a worker i
 
 import sys
 
-from medtest.cli.launch import main
+from medtest.cli.run.launch import main
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

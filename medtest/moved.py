@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 MOVED: Mapping[str, str] = {
+    "medtest.cli.launch": "medtest.cli.run.launch",
     "medtest.oracles.answers": "medtest.tasks.ask.oracle",
     "medtest.oracles.labels": "medtest.tasks.classify.oracle",
     "medtest.oracles.masks": "medtest.tasks.segment.oracle",

@@ -1,6 +1,6 @@
 """The door: a checked suite is run, its folders are finished, and what came out is given back.
 
-The command line (:mod:`medtest.cli.finish`) and :func:`medtest.run` both come through :func:`execute`.
+The command line (:mod:`medtest.cli.run.finish`) and :func:`medtest.run` both come through :func:`execute`.
 """
 
 from __future__ import annotations

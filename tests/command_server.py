@@ -29,7 +29,7 @@ HERE = Path(__file__).parent
 _MODULES = (
     "medtest.__main__",
     "medtest.cli.app",
-    "medtest.cli.launch",
+    "medtest.cli.run.launch",
     "medtest.followups.worker",
     "medtest.report",
     "medtest.runner.units.session",

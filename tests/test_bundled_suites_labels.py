@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from medtest.cli.launch import main
+from medtest.cli.run.launch import main
 from medtest.paths import package_folder, suites_folder
 from medtest.phantoms import capsule, chest, fundus, skin
 from medtest.suite.compose import load

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from medtest.cli.app import run_app
-from medtest.cli.launch import main
+from medtest.cli.run.launch import main
 from medtest.paths import suites_folder
 from medtest.phantoms.questions import make
 from medtest.suite.compose import load

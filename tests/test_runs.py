@@ -19,7 +19,7 @@ import pytest
 
 import medtest
 from medtest.cases import Address, Image, Json
-from medtest.cli.launch import main
+from medtest.cli.run.launch import main
 from medtest.errors import ExitCode, MedtestError, UserMistakes
 from medtest.records import UNEQUAL_COLUMNS
 from medtest.systems.base import RawAnswer, System, SystemSettings

@@ -53,7 +53,7 @@ def _console() -> Console:
 @app.command("run", context_settings=_PASS_ON, add_help_option=False, rich_help_panel=RUN)
 def run(context: typer.Context) -> None:
     """Run a suite: medtest run suite=polyp_seg model=ssformer (see medtest run --help)."""
-    from medtest.cli.launch import main
+    from medtest.cli.run.launch import main
 
     raise typer.Exit(main(list(context.args)))
 
@@ -170,7 +170,7 @@ def alpha_sigma(
 ) -> None:
     """Compute (alpha,sigma)-robustness: prints the table, writes tab_rob.tex and fig_rob.pdf."""
     from medtest.cli.alpha_sigma import Options, run_alpha_sigma
-    from medtest.cli.plan_view import console
+    from medtest.cli.run.plan_view import console
 
     options = Options(
         out=out, lower_is_better=lower_is_better, min_step=min_step, score=score, csv=csv, svg=svg, track=track

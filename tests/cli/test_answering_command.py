@@ -22,7 +22,7 @@ import pytest
 
 from medtest.api.faults_server import Faults, serving
 from medtest.api.ledger import Ledger
-from medtest.cli.launch import main
+from medtest.cli.run.launch import main
 from medtest.records import UNEQUAL_COLUMNS
 
 ROOT = Path(__file__).parents[2]

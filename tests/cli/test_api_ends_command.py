@@ -11,7 +11,7 @@ import pytest
 
 from medtest.api.faults import Faults
 from medtest.api.faults_server import default_answer, serving
-from medtest.cli.launch import main
+from medtest.cli.run.launch import main
 
 RUN = ("suite=medvqa", "model=openai_compatible", "model_name=simulated", "limit=1", "relations=[unchanged,blur]")
 CASES = 18 * 5

@@ -16,7 +16,7 @@ import pytest
 from frozen_folders import DATA, copied
 from rich.console import Console
 
-from medtest.cli.launch import main
+from medtest.cli.run.launch import main
 from medtest.cli.tables import remake_tables
 from medtest.records import ADDRESS, FIXED_COLUMNS, UNEQUAL_COLUMNS
 from medtest.runner.records.seals import fitted

@@ -24,7 +24,7 @@ from rich.console import Console
 from medtest.api.faults import Faults
 from medtest.api.faults_server import serving
 from medtest.cli.judging import _shown
-from medtest.cli.launch import main
+from medtest.cli.run.launch import main
 from medtest.runner.folder import VIEWS
 
 ONE, TWO, YES, NO = "Yksi kappale.", "Kaksi kappaletta.", "Kyll\N{LATIN SMALL LETTER A WITH DIAERESIS} vain.", "Eip."

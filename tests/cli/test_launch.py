@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from medtest.cli.bootstrap import DEFECT, opencv_advice
-from medtest.cli.jobs import gravest
-from medtest.cli.launch import main
+from medtest.cli.run.jobs import gravest
+from medtest.cli.run.launch import main
 from medtest.paths import suites_folder
 from medtest.suite.commandline.command import job_tokens, typed_command
 from medtest.suite.library import suite_names
@@ -61,7 +61,7 @@ def run(*typed: str) -> int:
 
 def test_help_imports_nothing_heavy_and_says_what_to_type_next() -> None:
     code = (
-        "import sys; from medtest.cli.launch import main; code = main(['--help']);"
+        "import sys; from medtest.cli.run.launch import main; code = main(['--help']);"
         f"print('LOADED', [m for m in {HEAVY!r} if m in sys.modules], code)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
@@ -71,7 +71,7 @@ def test_help_imports_nothing_heavy_and_says_what_to_type_next() -> None:
 
 
 def test_help_lists_every_option() -> None:
-    from medtest.cli.helptext import HELP
+    from medtest.cli.run.helptext import HELP
     from medtest.suite.commandline.overrides import NAME, SYSTEM_NAME
     from medtest.suite.schema import RunBlock
 

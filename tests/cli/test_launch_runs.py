@@ -19,7 +19,7 @@ import pytest
 import yaml
 from PIL import Image
 
-from medtest.cli.launch import main
+from medtest.cli.run.launch import main
 
 ROOT = Path(__file__).parents[2]
 CANARY = "canary-9c1d-value-of-the-environment"

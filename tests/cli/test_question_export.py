@@ -9,7 +9,7 @@ import pytest
 
 from medtest.api.faults_server import serving
 from medtest.cli.app import run_app
-from medtest.cli.launch import main
+from medtest.cli.run.launch import main
 from medtest.errors import UserMistakes
 from medtest.seeds.questions.folder import QuestionFolder, QuestionFolderSettings
 from medtest.suite.compose import load_suite

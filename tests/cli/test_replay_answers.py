@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from medtest.cli.app import run_app
-from medtest.cli.launch import main
+from medtest.cli.run.launch import main
 
 ADDRESS = "phantoms/scene-00000/text_s3_f0_r0/polyps"
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from medtest.cli.launch import main
+from medtest.cli.run.launch import main
 from medtest.cli.tables import remake_tables
 from medtest.report.material import read_run
 

@@ -127,7 +127,7 @@ def test_the_suite_on_a_tiny_root(tmp_path, monkeypatch):
     """The suite itself in PraNet's layout; a cell is computed again from the records without the package."""
     from PIL import Image
 
-    from medtest.cli.launch import main
+    from medtest.cli.run.launch import main
     from medtest.phantoms.colon import make_colon
 
     for number, (name, count) in enumerate({"CVC-300": 2, "CVC-ColonDB": 1, "Kvasir": 1}.items()):

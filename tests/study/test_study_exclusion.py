@@ -125,7 +125,7 @@ def test_what_is_no_list(tmp_path: Path, content: bytes, reason: str) -> None:
 @pytest.mark.slow
 def test_a_run_leaves_them_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A whole run on two seeds: one flagged follow-up leaves cases, records keep it, tables can be made again."""
-    from medtest.cli.launch import main
+    from medtest.cli.run.launch import main
     from medtest.report.views import remake
 
     monkeypatch.setenv("MEDTEST_HOME", str(tmp_path))

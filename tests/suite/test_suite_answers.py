@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from medtest.cli.plan_view import _criterion
+from medtest.cli.run.plan_view import _criterion
 from medtest.errors import UserMistakes
 from medtest.suite.compose import load, load_suite
 from medtest.suite.model import Invocation

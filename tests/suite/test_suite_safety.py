@@ -13,7 +13,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medtest.cli.launch import main
+from medtest.cli.run.launch import main
 from medtest.errors import UserMistakes
 from medtest.suite.compose import load_suite
 from medtest.suite.library import load_tree

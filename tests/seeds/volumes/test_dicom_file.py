@@ -290,7 +290,7 @@ def test_without_the_library_the_message_says_how_to_get_it(tmp_path, monkeypatc
 @pytest.mark.timeout(900)
 def test_no_tag_in_anything_a_run_leaves(tmp_path, monkeypatch, capfd):
     """A whole run with MLflow and hashed ids over DICOM and NIfTI: no file of it holds the canary or a file's name."""
-    from medtest.cli.launch import main
+    from medtest.cli.run.launch import main
     from medtest.phantoms.colon import make_colon
 
     made = make_colon(np.random.default_rng(1), size=(96, 128), polyps=1)

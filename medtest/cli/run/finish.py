@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from medtest.cli.plan_view import console, duration
+from medtest.cli.run.plan_view import console, duration
 from medtest.errors import ExitCode, NotTracked
 from medtest.paths import path_from_here
 from medtest.runs import execute

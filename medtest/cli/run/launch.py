@@ -1,7 +1,7 @@
 """The command line of a run: what was typed → Hydra → jobs → exit code.
 
 ``run.py`` and ``medtest run`` call :func:`main`. The help comes before anything heavy is imported; Hydra composes and
-sweeps; every job (:mod:`medtest.cli.jobs`) gives back a result instead of raising or leaving, so that no job of a
+sweeps; every job (:mod:`medtest.cli.run.jobs`) gives back a result instead of raising or leaving, so that no job of a
 sweep takes the others with it.
 """
 
@@ -24,7 +24,7 @@ from medtest.errors import ExitCode, MedtestError, Mistake, UserMistakes, neares
 if TYPE_CHECKING:
     import argparse
 
-    from medtest.cli.jobs import HydraJob, JobResult
+    from medtest.cli.run.jobs import HydraJob, JobResult
     from medtest.suite.commandline.overrides import Prepared
     from medtest.suite.commandline.source import ConfigFolders
 
@@ -50,7 +50,7 @@ def _guarded(argv: Sequence[str] | None, command: str) -> int:
     typed = list(sys.argv[1:] if argv is None else argv)
     called = command or _called_as()
     if {"-h", "--help"} & set(typed):
-        from medtest.cli.helptext import help_text
+        from medtest.cli.run.helptext import help_text
 
         sys.stdout.write(help_text(called))
         return ExitCode.OK
@@ -97,7 +97,7 @@ def _main(typed: list[str], called: str) -> int:
     places = ConfigFolders(suites=suites, configs=configs)
     if args.hydra_help or args.cfg or args.info is not None or args.shell_completion:
         return _hydra_itself(args, ready, places, parser)
-    from medtest.cli.jobs import HydraJob, gravest
+    from medtest.cli.run.jobs import HydraJob, gravest
 
     job = HydraJob(
         places=places,
@@ -205,7 +205,7 @@ def _one_sweep() -> Iterator[None]:
 
 
 def _sweep(job: HydraJob, ready: Prepared, places: ConfigFolders) -> list[JobResult]:
-    from medtest.cli.jobs import show_summary
+    from medtest.cli.run.jobs import show_summary
 
     hydra = _hydra(places)
     results: list[JobResult] = []

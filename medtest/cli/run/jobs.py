@@ -13,7 +13,7 @@ from rich.table import Table
 
 from medtest import signals
 from medtest.cli.bootstrap import DEFECT, tell_defect
-from medtest.cli.plan_view import console, plan_view
+from medtest.cli.run.plan_view import console, plan_view
 from medtest.errors import SEVERITY_ORDER, ExitCode, MedtestError, UserMistakes
 from medtest.paths import home
 from medtest.runs import check_reference, invocation_of
@@ -107,7 +107,7 @@ class HydraJob:
         """End the sweep's parent runs in MLflow."""
         if self.parents is None:
             return
-        from medtest.cli.finish import close_parents
+        from medtest.cli.run.finish import close_parents
 
         good = (int(ExitCode.OK), int(ExitCode.GATE_NOT_HELD))
         if not close_parents(home(), self.parents, failed=any(result.code not in good for result in self.results)):
@@ -150,7 +150,7 @@ class HydraJob:
             for who, needs in _by_who(loaded.needed):
                 console().print(f"{who}: a run needs {needs}; a plan sends nothing.", markup=False)
             return _result(label, int(ExitCode.OK), "planned")
-        from medtest.cli.finish import run_and_finish
+        from medtest.cli.run.finish import run_and_finish
 
         ended = run_and_finish(loaded, invocation, parents=self.parents, sweep=not self.alone)
         self.parents = ended.parents or self.parents
