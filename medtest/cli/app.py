@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from medtest import __version__
-from medtest.cli.help_groups import MAKE, MODELS, READ, RUN, GroupedCommands
+from medtest.cli.terminal import MAKE, MODELS, READ, RUN, GroupedCommands, console
+from medtest.cli.typed import ConfigDirs, Tokens
 from medtest.plugins import FAMILIES
 
 app = typer.Typer(
@@ -26,14 +26,6 @@ app = typer.Typer(
 )
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
-Tokens = Annotated[
-    list[str],
-    typer.Argument(help="suite=NAME, then anything a run takes: data=PATH, model=NAME, relations.blur.severities=[3]"),
-]
-ConfigDirs = Annotated[
-    list[Path] | None, typer.Option("--config-dir", help="A folder like conf/ of your own (model/ and others).")
-]
-
 
 class ListedKind(StrEnum):
     """What can be listed."""
@@ -44,10 +36,6 @@ class ListedKind(StrEnum):
     SEEDS = "seeds"
     ORACLES = "oracles"
     TASKS = "tasks"
-
-
-def _console() -> Console:
-    return Console(highlight=False, soft_wrap=False)
 
 
 @app.command("run", context_settings=_PASS_ON, add_help_option=False, rich_help_panel=RUN)
@@ -69,7 +57,7 @@ def list_parts(
 
     family = next((one for one in FAMILIES if one == kind.value), None)
     table = suites_table(list(suite_dir or [])) if family is None else parts_table(family, config_dir or [])
-    _console().print(table)
+    console().print(table)
 
 
 @app.command("check", rich_help_panel=RUN)
@@ -78,12 +66,12 @@ def check(
     config_dir: ConfigDirs = None,
 ) -> None:
     """Check suites whole, without running anything; exit code 2 if one has mistakes."""
-    from medtest.cli.checking import check_suites
+    from medtest.cli.listing import check_suites
 
     named = [token for token in suites if _names_suite(token)]
     names = [token.removeprefix("suite=") for token in named]
     overrides = [token for token in suites if token not in named]
-    raise typer.Exit(check_suites(names, overrides, config_dirs=config_dir or [], console=_console()))
+    raise typer.Exit(check_suites(names, overrides, config_dirs=config_dir or [], console=console()))
 
 
 def _names_suite(token: str) -> bool:
@@ -105,7 +93,7 @@ def sheet(
     """Draw relations × severities of one seed, with its frame and grey mask: look before you run."""
     from medtest.cli.images import write_sheet
 
-    write_sheet(tokens, seed=seed, index=index, out=out, cell=cell, config_dirs=config_dir or [], console=_console())
+    write_sheet(tokens, seed=seed, index=index, out=out, cell=cell, config_dirs=config_dir or [], console=console())
 
 
 @app.command("export", rich_help_panel=MAKE)
@@ -113,7 +101,7 @@ def export(tokens: Tokens, config_dir: ConfigDirs = None) -> None:
     """Write follow-ups for a pipeline of your own: medtest export suite=polyp_seg to=DIR (then model=predictions)."""
     from medtest.cli.images import export_images
 
-    export_images(tokens, config_dirs=config_dir or [], console=_console())
+    export_images(tokens, config_dirs=config_dir or [], console=console())
 
 
 @app.command("replay", rich_help_panel=RUN)
@@ -127,7 +115,7 @@ def replay(
     """Make one case again from its address: medtest replay suite=polyp_seg phantoms/phantom-0003/blur_s3_f0_r0."""
     from medtest.cli.images import replay_address
 
-    replay_address(tokens, out=out, config_dirs=config_dir or [], console=_console())
+    replay_address(tokens, out=out, config_dirs=config_dir or [], console=console())
 
 
 @app.command("tables", rich_help_panel=READ)
@@ -140,7 +128,7 @@ def tables(
     """Compute scores, tables and report again from records, without inference."""
     from medtest.cli.tables import remake_tables
 
-    raise typer.Exit(remake_tables(folder, reference=reference, console=_console()))
+    raise typer.Exit(remake_tables(folder, reference=reference, console=console()))
 
 
 @app.command("reference", rich_help_panel=READ)
@@ -152,7 +140,7 @@ def reference(
     """Print the published figures that reports show beside yours."""
     from medtest.cli.reference import print_reference
 
-    print_reference(model=model, dataset=dataset, threshold=threshold, console=_console())
+    print_reference(model=model, dataset=dataset, threshold=threshold, console=console())
 
 
 @app.command("alpha-sigma", rich_help_panel=READ)
@@ -170,7 +158,6 @@ def alpha_sigma(
 ) -> None:
     """Compute (alpha,sigma)-robustness: prints the table, writes tab_rob.tex and fig_rob.pdf."""
     from medtest.cli.alpha_sigma import Options, run_alpha_sigma
-    from medtest.cli.run.plan_view import console
 
     options = Options(
         out=out, lower_is_better=lower_is_better, min_step=min_step, score=score, csv=csv, svg=svg, track=track
@@ -186,7 +173,7 @@ def ui(
     """Open the MLflow UI on the results of this folder (or MEDTEST_HOME)."""
     from medtest.cli.ui import serve_ui
 
-    raise typer.Exit(serve_ui(host=host, port=port, console=_console()))
+    raise typer.Exit(serve_ui(host=host, port=port, console=console()))
 
 
 @app.command("simlab", rich_help_panel=MODELS)
@@ -206,12 +193,12 @@ def simlab(
     options = SimlabOptions(
         port=port, seed=seed, defects=defect or [], faults=fault or [], key_variable=key_variable, ocr=ocr
     )
-    serve_simlab(options, console=_console())
+    serve_simlab(options, console=console())
 
 
 def _version(asked: bool) -> None:
     if asked:
-        _console().print(f"medtest {__version__}")
+        console().print(f"medtest {__version__}")
         raise typer.Exit
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtest.cli.help_groups import GroupedCommands
+from medtest.cli.terminal import GroupedCommands
 from medtest.errors import ExitCode
 from medtest.seeds.folders.layout import shown
 
@@ -83,7 +83,7 @@ def answers(
     """Read answers given elsewhere as a run reads them: value, state and stage of each, and how many are right."""
     from rich.console import Console
 
-    from medtest.cli.read_answers import write_readings
+    from medtest.cli.questions import write_readings
 
     write_readings(file, out, console=Console(highlight=False, markup=False))
 

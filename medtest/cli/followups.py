@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
-from medtest.cli.help_groups import GroupedCommands
-from medtest.errors import ExitCode, Mistake, UserMistakes, nearest_name
+from medtest.cli.terminal import GroupedCommands, bar, console, say
+from medtest.cli.typed import ConfigDirs, Tokens, mistake, split_tokens
+from medtest.errors import ExitCode, Mistake, nearest_name
 
 if TYPE_CHECKING:
     from medtest.followups import FollowUpStore, StoreReport
@@ -20,9 +19,6 @@ if TYPE_CHECKING:
 app = typer.Typer(cls=GroupedCommands, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 _MOST_LINES = 50
-Tokens = Annotated[
-    list[str], typer.Argument(help="suite=NAME, then data=PATH, limit=N, only=relation:blur, relations.… as for a run.")
-]
 Where = Annotated[
     Path | None,
     typer.Option("--store", help="The store's folder; followups/ in this folder (or MEDTEST_HOME) without."),
@@ -43,21 +39,20 @@ def make(
             "--store", "--to", help="The store's folder; followups/ in this folder (or MEDTEST_HOME) without."
         ),
     ] = None,
-    config_dir: Annotated[list[Path] | None, typer.Option("--config-dir", help="A folder like conf/ of yours.")] = None,
+    config_dir: ConfigDirs = None,
 ) -> None:
     """Make a suite's follow-ups: medtest followups make suite=polyp_seg limit=10."""
-    from medtest.cli.images import split_tokens
     from medtest.followups import make_followups
     from medtest.runs import invocation_of
     from medtest.suite.compose import load
 
-    console = Console(highlight=False)
+    out = console()
     name, overrides, own, words = split_tokens(tokens, "to", "store")
     if words:
-        raise UserMistakes([_not_understood(words)])
+        raise mistake("", found=" ".join(words), allowed="suite=NAME and key=value tokens")
     folder = store or next((Path(own[key]) for key in ("store", "to") if own.get(key)), None)
     loaded = load(name, overrides, config_dirs=config_dir or [])
-    with _bar(console, "follow-ups") as progress:
+    with bar(out, "follow-ups") as progress:
         report = make_followups(
             loaded.suite,
             invocation_of(loaded),
@@ -65,18 +60,17 @@ def make(
             progress=progress,
         )
     kept = f"{report.made:,} made, {report.reused:,} there already, {report.skipped:,} without room"
-    console.print(
+    say(
+        out,
         f"{report.folder.name}: {kept}; {report.sources:,} sources, {report.bytes / 1e6:,.1f} MB written in "
         f"{report.seconds:,.1f} s",
-        markup=False,
-        soft_wrap=True,
     )
     if report.left_out:
-        console.print(f"Not kept, for they need the system: {', '.join(report.left_out)}", markup=False, soft_wrap=True)
+        say(out, f"Not kept, for they need the system: {', '.join(report.left_out)}")
     if report.errors:
-        console.print(f"{report.errors:,} could not be made:", markup=False, soft_wrap=True)
-        _lines(console, [f"{address}: {reason}" for address, reason in report.problems], report.errors)
-    console.print(f"suite key: {report.suite}", markup=False, soft_wrap=True)
+        say(out, f"{report.errors:,} could not be made:")
+        _lines(out, [f"{address}: {reason}" for address, reason in report.problems], report.errors)
+    say(out, f"suite key: {report.suite}")
     raise typer.Exit(ExitCode.TOO_MANY_ERRORS if _too_many(report, loaded.suite) else ExitCode.OK)
 
 
@@ -90,25 +84,24 @@ def verify(
     """Read every picture of the store; exit code 1 when one is missing, altered, truncated or orphaned."""
     from medtest.followups.verify import repair_store, verify_store
 
-    console = Console(highlight=False)
+    out = console()
     opened = _opened(store, write=repair)
-    with _bar(console, "pictures") as progress:
+    with bar(out, "pictures") as progress:
         report = repair_store(opened, progress=progress) if repair else verify_store(opened, progress=progress)
     head = f"{opened.folder.name}: {report.entries:,} follow-ups, {report.files:,} pictures"
     if report.whole:
-        console.print(f"{head}: whole", markup=False, soft_wrap=True)
+        say(out, f"{head}: whole")
     else:
         count = len(report.findings)
-        console.print(f"{head}: {count:,} finding{'s' if count > 1 else ''}", markup=False, soft_wrap=True)
-        _lines(console, [str(finding) for finding in report.findings], count)
+        say(out, f"{head}: {count:,} finding{'s' if count > 1 else ''}")
+        _lines(out, [str(finding) for finding in report.findings], count)
     if report.in_work:
-        console.print(f"{report.in_work:,} files of a process that is adding now are not noted yet.", markup=False)
+        say(out, f"{report.in_work:,} files of a process that is adding now are not noted yet.")
     if repair and not report.whole:
-        console.print(
+        say(
+            out,
             f"Repaired: {report.moved:,} files moved aside, {report.forgotten:,} follow-ups forgotten; the command "
             "that made them makes them again.",
-            markup=False,
-            soft_wrap=True,
         )
     raise typer.Exit(ExitCode.OK if report.whole or repair else 1)
 
@@ -125,10 +118,10 @@ def export(
     """Write a plain data set: images/, masks/, sources/ and followups.csv, for other tools."""
     from medtest.followups.export import export_store
 
-    console = Console(highlight=False)
+    out = console()
     opened = _opened(store, write=False)
     target = to.expanduser()
-    with _bar(console, "follow-ups") as progress:
+    with bar(out, "follow-ups") as progress:
         report = export_store(
             opened,
             target,
@@ -139,11 +132,10 @@ def export(
             progress=progress,
         )
     skipped = f", {report.skipped:,} without room (named in the table)" if report.skipped else ""
-    console.print(
+    say(
+        out,
         f"{target.name}: {report.followups:,} images, {report.masks:,} masks, {report.sources:,} sources, "
         f"followups.csv ({report.bytes / 1e6:,.1f} MB){skipped}",
-        markup=False,
-        soft_wrap=True,
     )
 
 
@@ -159,7 +151,7 @@ def list_suites(store: Where = None) -> None:
     table.add_column("cases", justify="right", no_wrap=True)
     for entry in opened.suites():
         table.add_row(entry.name, entry.version, entry.key, entry.added, f"{entry.entries:,}")
-    Console(highlight=False, markup=False).print(table)
+    console().print(table)
 
 
 def _opened(folder: Path | None, *, write: bool) -> FollowUpStore:
@@ -195,22 +187,8 @@ def _too_many(report: StoreReport, suite: Suite) -> bool:
     return bool(report.errors) and 100.0 * report.errors > suite.max_error_percent * tried
 
 
-def _not_understood(words: list[str]) -> Mistake:
-    return Mistake(where="command line", found=" ".join(words), allowed="suite=NAME and key=value tokens")
-
-
-def _lines(console: Console, lines: list[str], total: int) -> None:
+def _lines(out: Console, lines: list[str], total: int) -> None:
     for line in lines[:_MOST_LINES]:
-        console.print(f"  {line}", markup=False, soft_wrap=True)
+        say(out, f"  {line}")
     if total > _MOST_LINES:
-        console.print(f"  and {total - _MOST_LINES:,} more")
-
-
-@contextmanager
-def _bar(console: Console, what: str) -> Iterator[Callable[[int, int], None]]:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        out.print(f"  and {total - _MOST_LINES:,} more")

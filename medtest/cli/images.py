@@ -15,7 +15,9 @@ from rich.console import Console
 
 from medtest.cases import PreparedSeed, SeedRef
 from medtest.cli.sheet import draw_sheet, save_sheet
-from medtest.errors import Mistake, OutputProblem, UserMistakes, nearest_name
+from medtest.cli.terminal import say
+from medtest.cli.typed import mistake, split_tokens
+from medtest.errors import OutputProblem, nearest_name
 from medtest.preparation import prepare
 from medtest.runs import invocation_of
 from medtest.seeds.base import SeedSource
@@ -25,28 +27,6 @@ from medtest.tasks.base import task_of
 
 if TYPE_CHECKING:
     from medtest.runner.replay import Replay
-
-
-def split_tokens(tokens: Sequence[str], *keys: str) -> tuple[str, list[str], dict[str, str], list[str]]:
-    """Sort what was typed into the suite's name, overrides, the command's own keys, and bare words.
-
-    Args:
-        tokens: What was typed.
-        keys: ``key=value`` tokens that belong to the command and not to the suite.
-
-    Raises:
-        UserMistakes: No suite was named.
-    """
-    own = {t.partition("=")[0]: t.partition("=")[2] for t in tokens if t.partition("=")[0] in keys and "=" in t}
-    rest = [t for t in tokens if "=" not in t or t.partition("=")[0] not in keys]
-    named = [t.removeprefix("suite=") for t in rest if t.startswith("suite=")]
-    overrides = [t for t in rest if ("=" in t or t.startswith("~")) and not t.startswith("suite=")]
-    words = [t for t in rest if "=" not in t and not t.startswith("~")]
-    if not named and words:
-        named, words = words[:1], words[1:]
-    if not named:
-        raise _mistake(key="suite", found="none", allowed="suite=NAME", fix="medtest list suites")
-    return named[-1], overrides, own, words
 
 
 def write_sheet(
@@ -65,11 +45,7 @@ def write_sheet(
     if loaded.selection.relations:
         relations = {key: value for key, value in relations.items() if key in loaded.selection.relations}
     save_sheet(draw_sheet(prepared, relations, suite_seed=loaded.suite.seed, cell=cell), out)
-    console.print(
-        f"{out}: {len(relations)} relations on {prepared.ref.dataset}/{prepared.ref.seed_id}",
-        markup=False,
-        soft_wrap=True,
-    )
+    say(console, f"{out}: {len(relations)} relations on {prepared.ref.dataset}/{prepared.ref.seed_id}")
 
 
 def _prepared(loaded: Loaded, wanted: str, index: int) -> PreparedSeed:
@@ -89,19 +65,15 @@ def _find(sources: Sequence[SeedSource], wanted: str, index: int) -> tuple[SeedS
         by_name = {f"{ref.dataset}/{ref.seed_id}": (source, ref) for source, ref in listed}
         if wanted in by_name:
             return by_name[wanted]
-        raise _mistake(
-            key="--seed",
+        raise mistake(
+            "--seed",
             found=wanted,
             allowed=f"dataset/seed_id, {len(by_name)} in all, the first: {next(iter(by_name), 'none')}",
             nearest=nearest_name(wanted, by_name),
         )
     if index < len(listed):
         return listed[index]
-    raise _mistake(key="--index", found=str(index), allowed=f"0 to {len(listed) - 1}")
-
-
-def _mistake(*, key: str, found: str, allowed: str, fix: str = "", nearest: str | None = None) -> UserMistakes:
-    return Mistake(where="command line", key=key, found=found, allowed=allowed, fix=fix, nearest=nearest).as_error()
+    raise mistake("--index", found=str(index), allowed=f"0 to {len(listed) - 1}")
 
 
 def export_images(tokens: Sequence[str], *, config_dirs: Sequence[Path], console: Console) -> None:
@@ -115,18 +87,18 @@ def export_images(tokens: Sequence[str], *, config_dirs: Sequence[Path], console
 
     name, overrides, own, _ = split_tokens(tokens, "to")
     if not own.get("to"):
-        raise _mistake(key="to", found="none", allowed="to=DIR", fix="medtest export suite=polyp_seg to=followups")
+        raise mistake("to", found="none", allowed="to=DIR", fix="medtest export suite=polyp_seg to=followups")
     loaded = load(name, overrides, config_dirs=config_dirs)
     target = Path(own["to"]).expanduser()
     export_followups(loaded.suite, invocation_of(loaded), target)
-    console.print(f"{target}: follow-ups and manifest.csv.", markup=False, soft_wrap=True)
+    say(console, f"{target}: follow-ups and manifest.csv.")
     task = loaded.suite.task
     if not task.folder:
         return  # of answers in words no files are read; medtest data questions writes what is asked
-    console.print("Put your maps under the same names into a folder, then:", markup=False, soft_wrap=True)
+    say(console, "Put your maps under the same names into a folder, then:")
     typed = [f"suite={name}", *(token for token in overrides if not token.startswith("model="))]
     command = shlex.join(["python", "run.py", *typed, f"model={task.folder}", "folder=YOUR_MAPS"])
-    console.print(f"  {command}", markup=False, soft_wrap=True)
+    say(console, f"  {command}")
 
 
 def replay_address(tokens: Sequence[str], *, out: Path, config_dirs: Sequence[Path], console: Console) -> None:
@@ -144,8 +116,8 @@ def replay_address(tokens: Sequence[str], *, out: Path, config_dirs: Sequence[Pa
 
     name, overrides, _, words = split_tokens(tokens)
     if len(words) != 1:
-        raise _mistake(
-            key="address",
+        raise mistake(
+            "address",
             found=" ".join(words) or "none",
             allowed="dataset/seed_id/relation_s<severity>_f<frame>_r<repeat>",
             fix="the report has the address under every strip",
@@ -154,11 +126,7 @@ def replay_address(tokens: Sequence[str], *, out: Path, config_dirs: Sequence[Pa
     invocation = replace(invocation_of(loaded), limit=None)
     case = replay_case(loaded.suite, invocation, words[0])
     pictures = _write_case(case, words[0], out)
-    console.print(
-        f"{out}: {', '.join(pictures)}, params.json (SHA-256 {case.followup_sha256[:12]}…)",
-        markup=False,
-        soft_wrap=True,
-    )
+    say(console, f"{out}: {', '.join(pictures)}, params.json (SHA-256 {case.followup_sha256[:12]}…)")
     named = any(token.lstrip("+").split("=", 1)[0] == "model" for token in overrides)
     if case.items:
         chosen = [one.record_name for one in loaded.suite.build_systems().values()] if named else None
@@ -194,7 +162,7 @@ def _ask_again(suite: Suite, invocation: Invocation, address: str, out: Path, co
 
     for one in replay_strips(suite, invocation, address, out):
         words = f": {one.words}" if one.words else ""
-        console.print(f"{out / one.file.name}: {one.system}, {one.verdict}{words}", markup=False, soft_wrap=True)
+        say(console, f"{out / one.file.name}: {one.system}, {one.verdict}{words}")
 
 
 def _show_answers(
@@ -210,8 +178,8 @@ def _show_answers(
         whose = "" if chosen is None else f" of {', '.join(chosen)}"
         there = f" There are answers of {', '.join(others)}." if others else ""
         words = f"No recorded answer{whose} to it lies in outputs/; a replay asks no system.{there}"
-        console.print(words, markup=False, soft_wrap=True)
+        say(console, words)
     for one in found:
-        console.print(f"{one.item}, {one.system} ({one.digest[:8]}): {one.verdict}", markup=False)
+        say(console, f"{one.item}, {one.system} ({one.digest[:8]}): {one.verdict}")
         for name, text in one.words:
-            console.print(f"  {name}: {text}", markup=False, soft_wrap=True)
+            say(console, f"  {name}: {text}")

@@ -1,4 +1,4 @@
-"""What ``medtest list`` prints: suites and parts, found without importing any part."""
+"""``medtest list`` and ``medtest check``: suites and parts, found without importing any; what is wrong with suites."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from medtest.cli.terminal import say
+from medtest.errors import ExitCode, MedtestError
 from medtest.paths import suites_folder
 from medtest.plugins import Family, parts
+from medtest.suite.compose import load_suite
 from medtest.suite.library import SuiteTree, find_suite, load_tree, suite_folders, suite_names
 from medtest.suite.systems import system_infos
 
@@ -70,3 +74,35 @@ def _settings(defaults: Any) -> str:
         else:
             shown.append(f"{key}={'' if value is None else value}")
     return ", ".join(shown)
+
+
+def check_suites(
+    names: Sequence[str], overrides: Sequence[str], *, config_dirs: Sequence[Path], console: Console
+) -> ExitCode:
+    """Check suites one after the other and say what is wrong with each.
+
+    Args:
+        names: Names of suites, or paths of YAML files.
+        overrides: ``key=value`` tokens that apply to all.
+        config_dirs: Folders like ``conf/``.
+        console: Where to write.
+
+    Returns:
+        ``MISTAKE`` when any suite has mistakes, else ``OK``.
+    """
+    worst = ExitCode.OK
+    for name in names:
+        path = Path(name).expanduser()
+        try:
+            suite = load_suite(path if path.suffix in (".yaml", ".yml") else name, overrides, config_dirs=config_dirs)
+        except MedtestError as error:
+            console.print(f"[red]✗[/red] {escape(name)}")
+            say(console, str(error))
+            worst = ExitCode.MISTAKE
+            continue
+        cells = sum(len(r.severities()) for r in suite.build_relations().values())
+        console.print(
+            f"[green]✓[/green] {suite.name} {suite.version}: {len(suite.relations)} relations, {cells} cells, "
+            f"systems {', '.join(p.id for p in suite.systems) or 'from model='}"
+        )
+    return worst

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from medtest.cli.help_groups import GroupedCommands
+from medtest.cli.terminal import GroupedCommands, bar, console, say
 
 app = typer.Typer(cls=GroupedCommands, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -46,31 +46,23 @@ def build(
     largest: Annotated[float, typer.Option(min=0.0, max=1.0, help="Largest area, fraction of the field.")] = 0.5,
 ) -> None:
     """Cut objects out of images and masks of your own into a library."""
-    from rich.console import Console
-    from rich.progress import Progress
-
     from medtest.relations.object_build import BuildOptions, build_library
 
     options = BuildOptions(
         kind=None if kind is None else kind.value, source=source, licence=licence, smallest=smallest, largest=largest
     )
-    console = Console(highlight=False)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("images", total=None)
-        report = build_library(
-            layout.value, path, out, options, lambda done, total: bar.update(task, completed=done, total=total)
-        )
+    told = console()
+    with bar(told, "images") as progress:
+        report = build_library(layout.value, path, out, options, progress)
     counted = ", ".join(f"{number} {name}" for name, number in sorted(report.written.items()))
-    console.print(
-        f"{counted} written to {out.name} ({report.partial} partial views, left out by default)", markup=False
-    )
+    say(told, f"{counted} written to {out.name} ({report.partial} partial views, left out by default)")
     for name, reason in report.skipped[:20]:
-        console.print(f"  skipped {name}: {reason}", markup=False)
+        say(told, f"  skipped {name}: {reason}")
     if len(report.skipped) > 20:
-        console.print(f"  and {len(report.skipped) - 20} more")
+        told.print(f"  and {len(report.skipped) - 20} more")
     where = f"library={out.name}" if out.parent.name == "objects" else "library_folder=PATH"
     for name in sorted(report.written):  # a kind of object is pasted by the relation of its name
-        console.print(f"Use it: relations.{name}.{where}", markup=False)
+        say(told, f"Use it: relations.{name}.{where}")
 
 
 @app.command("list")
@@ -78,7 +70,6 @@ def list_objects(
     library: Annotated[str, typer.Argument(help="bundled, or a library's name or folder.")] = "bundled",
 ) -> None:
     """List the cut-outs of a library with their source and licence."""
-    from rich.console import Console
     from rich.table import Table
 
     from medtest.relations.object_library import KINDS, load_library
@@ -93,4 +84,4 @@ def list_objects(
             share = f"{100 * info.area:.2f}"
             partial = "yes" if info.partial else ""
             table.add_row(kind, info.name, share, str(info.pixels), partial, info.licence, info.source)
-    Console(highlight=False, markup=False).print(table)
+    console().print(table)

@@ -1,22 +1,33 @@
-"""Questions in the contest's own files: a suite's as a development set, a run's answers as a submission."""
+"""Questions in files: a suite's as a development set, a run's answers as a submission, answers read as a run does."""
 
 from __future__ import annotations
 
+import csv
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
+from rich.table import Table
 
 from medtest.cases import SOURCE, Ask, Seed
-from medtest.cli.images import split_tokens
-from medtest.errors import Mistake, UserMistakes
+from medtest.cli.terminal import say
+from medtest.cli.typed import mistake, split_tokens
+from medtest.errors import Mistake
+from medtest.readers.typed import ANSWERED, MOST_EVIDENCE, clean, reading
+from medtest.results.cube.intervals import wilson_ends
 from medtest.results.records.records_io import read_table
 from medtest.results.records.wanted import RUN_FILE, Wanted
 from medtest.runner.export import check_privacy
 from medtest.runner.folder import output_problems, writing_text
+from medtest.runner.records.spreadsheets import text_cell
 from medtest.runs import invocation_of
 from medtest.suite.compose import Loaded, load
 from medtest.systems.adapters.image_files import write_image
+from medtest.vqa.answer_files import OTHER, REFUSED, RIGHT, RULES, UNPARSED, TableAnswer, beside, read_answers
+from medtest.vqa.answers.answer import Answer, State
+from medtest.vqa.judging import said
 from medtest.vqa.question_files import QuestionRow, to_development, to_submission
 from medtest.vqa.questions import Question, by_name, official
 from medtest.vqa.values import Kind
@@ -40,13 +51,11 @@ def write_development(tokens: Sequence[str], *, console: Console) -> None:
     """
     name, overrides, own, _ = split_tokens(tokens, "to")
     if not own.get("to"):
-        raise _mistake("to", "none", "to=DIR", f"medtest data questions suite={name} to=questions")
+        raise mistake("to", "none", "to=DIR", f"medtest data questions suite={name} to=questions")
     loaded = load(name, _with_model(name, overrides))
     if not loaded.suite.task.stream:
         found = f"{name}, whose seeds expect no answers to questions"
-        raise _mistake(
-            "suite", found, "a suite that asks questions", "medtest data questions suite=medvqa to=questions"
-        )
+        raise mistake("suite", found, "a suite that asks questions", "medtest data questions suite=medvqa to=questions")
     check_privacy(loaded.suite)
     folder = Path(own["to"]).expanduser()
     asked: list[QuestionRow] = []
@@ -59,7 +68,7 @@ def write_development(tokens: Sequence[str], *, console: Console) -> None:
             images += 1
     with writing_text(folder / QUESTIONS) as file:
         file.write(to_development(asked))
-    console.print(f"{folder}: {images:,} images and {len(asked):,} questions in {QUESTIONS}.", soft_wrap=True)
+    say(console, f"{folder}: {images:,} images and {len(asked):,} questions in {QUESTIONS}.")
 
 
 def _with_model(name: str, overrides: list[str]) -> list[str]:
@@ -98,26 +107,26 @@ def write_submission(run: Path, out: Path, *, console: Console) -> None:
     """
     folder = run.expanduser()
     if not (folder / RUN_FILE).is_file():
-        raise _mistake("RUN", str(run), f"a run's folder, with {RUN_FILE} and records", "see outputs/<suite>/<system>/")
+        raise mistake("RUN", str(run), f"a run's folder, with {RUN_FILE} and records", "see outputs/<suite>/<system>/")
     table = read_table(folder, ["seed_id", "item", "relation", "answer"])
     if "answer" not in table.column_names:
-        raise _mistake("RUN", str(run), "the folder of a run on questions", "run suite=medvqa_clef first")
+        raise mistake("RUN", str(run), "the folder of a run on questions", "run suite=medvqa_clef first")
     if Wanted.from_folder(folder).hashed:
         fix = "run with privacy.seed_ids=plain: the contest tells images by their names"
-        raise _mistake("RUN", f"{run}, whose seed ids are hashed", "plain seed ids", fix)
+        raise mistake("RUN", f"{run}, whose seed ids are hashed", "plain seed ids", fix)
     rows = [row for row in table.to_pylist() if row["relation"] == SOURCE and by_name(row["item"] or "")]
     if not rows:
-        raise _mistake("RUN", str(run), "answers to questions of MEDVQA-GI", "run suite=medvqa_clef first")
+        raise mistake("RUN", str(run), "answers to questions of MEDVQA-GI", "run suite=medvqa_clef first")
     asked = [
         QuestionRow(image=row["seed_id"], question=_known(row["item"]), answers=(row["answer"] or "",)) for row in rows
     ]
     with writing_text(out) as file:
         file.write(to_submission(asked))
     images = {row["seed_id"] for row in rows}
-    console.print(f"{out}: {len(rows):,} answers of {len(images):,} images.", soft_wrap=True)
+    say(console, f"{out}: {len(rows):,} answers of {len(images):,} images.")
     missing = len(images) * len(official()) - len(rows)
     if missing:
-        console.print(f"The contest wants 18 answers of each image: {missing:,} are missing.", soft_wrap=True)
+        say(console, f"The contest wants 18 answers of each image: {missing:,} are missing.")
 
 
 def _known(name: str) -> Question:
@@ -127,5 +136,110 @@ def _known(name: str) -> Question:
     return found
 
 
-def _mistake(key: str, found: str, allowed: str, fix: str) -> UserMistakes:
-    return Mistake(where="command line", key=key, found=found, allowed=allowed, fix=fix).as_error()
+# --- answers that were given elsewhere, read as a run reads them -----------------------------------------------------
+
+_STATES = (ANSWERED, REFUSED, UNPARSED)
+_RESULTS = (RIGHT, UNPARSED, REFUSED, OTHER)
+_MOST_QUESTIONS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    given: TableAnswer
+    answer: Answer
+
+    @property
+    def state(self) -> str:
+        settled = self.answer.state in (State.VALUE, State.NOT_RELEVANT)
+        return ANSWERED if settled else self.answer.state.value
+
+    @property
+    def result(self) -> str:
+        """What the reading is beside what was expected; "" where nothing was."""
+        return "" if self.given.expected is None else beside(self.answer, self.given.expected)
+
+
+def write_readings(file: Path, out: Path, *, console: Console) -> None:
+    """Read a table of answers and write it with the value, state and stage of each.
+
+    Args:
+        file: The table; see :mod:`medtest.vqa.answer_files`.
+        out: The CSV file to write; texts in it are no formulas.
+        console: Where the counts are said.
+
+    Raises:
+        UserMistakes: The table has mistakes, or ``out`` is the table itself.
+        OutputProblem: The file cannot be written.
+    """
+    path, target = file.expanduser(), out.expanduser()
+    if target.exists() and path.exists() and target.samefile(path):
+        fix = f"--out {path.stem}_read.csv"
+        allowed = "another file"
+        raise Mistake(
+            where="command line", key="--out", found=f"{out}, the table itself", allowed=allowed, fix=fix
+        ).as_error()
+    rows = [
+        _Read(one, reading(one.answer, ANSWERED, one.question.kind.value, one.question.id))
+        for one in read_answers(path, str(file))
+    ]
+    expecting = any(row.given.expected is not None for row in rows)
+    with writing_text(target) as written:
+        writer = csv.writer(written, lineterminator="\n")
+        extra = ("expected", "result") if expecting else ()
+        writer.writerow(("question", "answer", "value", "state", "stage", "evidence", *extra))
+        for row in rows:
+            writer.writerow([text_cell(cell) for cell in _cells(row, expecting=expecting)])
+    _tell(console, rows, out, expecting=expecting)
+
+
+def _cells(row: _Read, *, expecting: bool) -> tuple[str, ...]:
+    start, end = row.answer.span
+    given = row.given
+    cells = (
+        given.asked,
+        given.answer,
+        said(row.answer),
+        row.state,
+        "" if row.state == UNPARSED else RULES,
+        clean(given.answer[start:end], MOST_EVIDENCE),
+    )
+    return (*cells, given.expected_text, row.result) if expecting else cells
+
+
+def _tell(console: Console, rows: Sequence[_Read], out: Path, *, expecting: bool) -> None:
+    by_name: dict[str, list[_Read]] = {}
+    for row in rows:
+        by_name.setdefault(row.given.question.name, []).append(row)
+    columns = ("expected", *_RESULTS) if expecting else ("answers", *_STATES)
+    shown = Table("question", *columns, box=None)
+    for column in shown.columns[1:]:
+        column.justify = "right"
+    for name, own in list(by_name.items())[:_MOST_QUESTIONS]:
+        shown.add_row(name, *_counts(own, expecting=expecting))
+    if len(by_name) > _MOST_QUESTIONS:
+        rest = [row for own in list(by_name.values())[_MOST_QUESTIONS:] for row in own]
+        shown.add_row(f"{len(by_name) - _MOST_QUESTIONS:,} more", *_counts(rest, expecting=expecting))
+    shown.add_row("all", *_counts(rows, expecting=expecting))
+    console.print(shown)
+    states = Counter(row.state for row in rows)
+    counts = f"{states[ANSWERED]:,} answered, {states[REFUSED]:,} refused, {states[UNPARSED]:,} unparsed"
+    say(console, f"{out}: {len(rows):,} answers: {counts}.")
+    if expecting:
+        results = Counter(row.result for row in rows if row.result)
+        total = sum(results.values())
+        right, other = (_share(results[name], total) for name in (RIGHT, OTHER))
+        others = f"{results[UNPARSED]:,} unparsed, {results[REFUSED]:,} read as a refusal"
+        say(console, f"Of {total:,} with an expected value {right} right, {others}, {other} another value.")
+
+
+def _share(count: int, total: int) -> str:
+    low, high = wilson_ends(count, total)
+    return f"{count:,} ({100 * count / total:.1f} %; 95 % interval {100 * low:.1f} to {100 * high:.1f})"
+
+
+def _counts(rows: Sequence[_Read], *, expecting: bool) -> list[str]:
+    if expecting:
+        results = Counter(row.result for row in rows if row.result)
+        return [f"{count:,}" for count in (sum(results.values()), *(results[name] for name in _RESULTS))]
+    states = Counter(row.state for row in rows)
+    return [f"{count:,}" for count in (len(rows), *(states[name] for name in _STATES))]

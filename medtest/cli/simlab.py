@@ -13,6 +13,7 @@ from typing import Any
 from rich.console import Console
 
 from medtest.api.faults import SHARES, Faults
+from medtest.cli.terminal import say
 from medtest.errors import Mistake, UserMistakes, nearest_name
 from medtest.simlab.config import MODEL, Config, engine_of
 from medtest.simlab.defects import Defects
@@ -133,7 +134,7 @@ def serve_simlab(options: SimlabOptions, *, console: Console) -> None:
             raise Mistake(where=WHERE, key="--port", found=found, fix="take --port 0").as_error() from error
         try:
             console.print("SIMULATED: a program of medtest's; its answers say nothing about any real product.")
-            console.print(f"{server.base_url}  model {MODEL}", soft_wrap=True)
+            say(console, f"{server.base_url}  model {MODEL}")
             console.print(
                 f"GET or PUT http://127.0.0.1:{server.port}/faults: what it counted, and faults anew. Ctrl-C ends."
             )

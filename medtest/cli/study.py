@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtest.cli.help_groups import GroupedCommands
+from medtest.cli.terminal import GroupedCommands, bar, console, say
+from medtest.cli.typed import ConfigDirs, own_keys, split_tokens
 from medtest.paths import path_from_here
 
 if TYPE_CHECKING:
@@ -41,19 +42,16 @@ def make(
     review: Annotated[
         Path | None, typer.Option(help="A finished study: a second look at what it flagged, by other annotators.")
     ] = None,
-    config_dir: Annotated[list[Path] | None, typer.Option("--config-dir", help="A folder like conf/.")] = None,
+    config_dir: ConfigDirs = None,
 ) -> None:
     """Draw source and follow-up pairs (or single frames) and write a study's folder."""
-    from medtest.cli.bar import bar
-    from medtest.cli.images import split_tokens
-    from medtest.cli.own_keys import own_keys
     from medtest.paths import home
     from medtest.runs import invocation_of
     from medtest.study.make import make_study
     from medtest.study.options import KEYS, review_options, study_options
     from medtest.suite.compose import load
 
-    typed, console = list(tokens or []), _console()
+    typed, out = list(tokens or []), console()
     if review is not None:
         from medtest.study.review import make_review
 
@@ -67,9 +65,9 @@ def make(
         with own_keys(*KEYS, "to"):
             loaded = load(name, overrides, config_dirs=config_dir or [])
         target = _target(to, home(), f"{loaded.suite.name}-{options.kind.value}")
-        with bar(console, "drawing") as progress:
+        with bar(out, "drawing") as progress:
             made = make_study(loaded.suite, invocation_of(loaded), options, target, progress)
-    _tell(made, console)
+    _tell(made, out)
 
 
 def _refuse_words(words: list[str], keys: tuple[str, ...]) -> None:
@@ -97,20 +95,19 @@ def _target(typed: str, home: Path, name: str) -> Path:
     return folder / (name if number == 1 else f"{name}-{number}")
 
 
-def _tell(made: MadeStudy, console: Console) -> None:
+def _tell(made: MadeStudy, out: Console) -> None:
 
     total = sum(made.items.values())
     counted = ", ".join(f"{name} {count}" for name, count in made.items.items())
     what = "pairs" if made.kind.compares else "frames"
-    console.print(
+    say(
+        out,
         f"{path_from_here(made.folder)}: {total:,} {what} ({counted}), {made.catches} catch items, {made.training} for "
         f"training; {made.annotators} annotators, up to {made.longest:,} items each with the repeated ones.",
-        markup=False,
-        soft_wrap=True,
     )
     for notice in made.notices:
-        console.print(f"  {notice}", markup=False, soft_wrap=True)
-    console.print(f"Next:  medtest study serve {path_from_here(made.folder)}", markup=False, soft_wrap=True)
+        say(out, f"  {notice}")
+    say(out, f"Next:  medtest study serve {path_from_here(made.folder)}")
 
 
 @app.command("serve")
@@ -126,23 +123,22 @@ def serve(
     from medtest.study.serve import serve as serve_study
     from medtest.study.store import StudyStore
 
-    console = _console()
+    out = console()
     site = site_of(host, port, url)
     with StudyStore(folder) as store, listening(host, port) as listener:
         links = make_links(store, site)  # told once, so not before they can be opened
-        _tell_links([(link.annotator, link.url) for link in links], console)
+        _tell_links([(link.annotator, link.url) for link in links], out)
         old = len(store.annotators()) - len(links)
         if old:
-            console.print(
+            say(
+                out,
                 f"{old} annotators had their links before; new ones: medtest study links {path_from_here(folder)}",
-                markup=False,
-                soft_wrap=True,
             )
-        console.print(f"The study is served at {site.url} (Ctrl-C stops it).", markup=False, soft_wrap=True)
-        console.file.flush()
+        say(out, f"The study is served at {site.url} (Ctrl-C stops it).")
+        out.file.flush()
         with suppress(KeyboardInterrupt):  # raised again by the server once it has ended, unless the signal is ignored
             serve_study(store, site, listener)
-        console.print("Stopped. Answers and links stay as they are; the same command serves on.", markup=False)
+        say(out, "Stopped. Answers and links stay as they are; the same command serves on.")
 
 
 @app.command("links")
@@ -161,15 +157,15 @@ def links(
     with StudyStore(folder) as store:
         chosen = who or [number for number, _ in store.annotators()]
         made = make_links(store, site_of(host, port, url), chosen)
-    _tell_links([(link.annotator, link.url) for link in made], _console())
+    _tell_links([(link.annotator, link.url) for link in made], console())
 
 
-def _tell_links(found: list[tuple[int, str]], console: Console) -> None:
+def _tell_links(found: list[tuple[int, str]], out: Console) -> None:
     if not found:
         return
-    console.print("Links, shown this once; each lets in whoever has it:", markup=False)
+    say(out, "Links, shown this once; each lets in whoever has it:")
     for number, link in found:
-        console.print(f"  annotator {number}:  {link}", markup=False, soft_wrap=True)
+        say(out, f"  annotator {number}:  {link}")
 
 
 @app.command("report")
@@ -184,24 +180,17 @@ def report(
     from medtest.paths import home
     from medtest.study.report import report_study
 
-    console = _console()
+    out = console()
     made = report_study(folder, home=home(), leave_out=tuple(leave_out or ()), track=mlflow)
     for item in made.renderables:
-        console.print(item)
-    console.print(f"Report:  {path_from_here(made.page)}", markup=False, soft_wrap=True)
+        out.print(item)
+    say(out, f"Report:  {path_from_here(made.page)}")
     if made.flagged:
-        console.print(
+        say(
+            out,
             f"Second look:  medtest study make --review {path_from_here(folder)}   ·   leave them out of a suite: "
             f"exclude.study={path_from_here(made.flagged)}",
-            markup=False,
-            soft_wrap=True,
         )
     for problem in made.problems:
-        console.print(problem, markup=False, soft_wrap=True)
+        say(out, problem)
     raise typer.Exit(int(made.code))
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    return Console(highlight=False)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from medtest.cli.terminal import say
 from medtest.errors import ExitCode, Mistake, UserMistakes
 from medtest.report.comparison import write_comparison
 from medtest.report.console import efr_view, gates_view
@@ -56,19 +57,19 @@ def remake_tables(folder: Path, *, console: Console, reference: Path | None = No
         views += [remake(run, view=view, reference=beside) for view in known]
         write_manifest(run)
         if words := gate_log.lost(run):
-            console.print(words, markup=False, soft_wrap=True)
+            say(console, words)
         for made in (materials[-1], *(one for one in views if one.folder == run)):
-            console.print(f"{made.target}/report.html", markup=False, soft_wrap=True)
+            say(console, f"{made.target}/report.html")
         for view in lost:
             said = (
                 f"view {view[:12]} stays as it is: its judge's readings were not kept; the same command makes it anew."
             )
-            console.print(f"{run}: {said}", markup=False, soft_wrap=True)
+            say(console, f"{run}: {said}")
     for page in _compare(folder, materials, views):
-        console.print(f"{page}", markup=False, soft_wrap=True)
+        say(console, f"{page}")
     for begun in _begun(folder):
         said = "was interrupted before its first tables and is in none of these; its own command goes on from there."
-        console.print(f"{begun} {said}", markup=False, soft_wrap=True)
+        say(console, f"{begun} {said}")
     for shown in (efr_view(materials), gates_view(materials)):
         if shown is not None:
             console.print(shown)

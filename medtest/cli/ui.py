@@ -13,6 +13,7 @@ import time
 from rich.console import Console
 
 from medtest.cli.bootstrap import quiet_libraries
+from medtest.cli.terminal import say
 from medtest.errors import MedtestError, Mistake
 from medtest.paths import home
 
@@ -42,7 +43,7 @@ def serve_ui(*, host: str, port: int, console: Console) -> int:
     _check_free(host, port)
     ensure_store(uri)
     found = experiments(uri)
-    console.print("MLflow's server starts …", markup=False)
+    say(console, "MLflow's server starts …")
     command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", uri]
     command += ["--artifacts-destination", str(home() / "mlruns"), "--host", host, "--port", str(port)]
     command += ["--uvicorn-opts", "--log-level warning"]  # else its log stands before our links, and a line a request
@@ -67,12 +68,12 @@ def _tell(console: Console, base: str, found: list[tuple[str, str]], how_to_stop
     from medtest.tracking.runs_page import link
 
     if not found:
-        console.print(f"MLflow UI: {base}{how_to_stop}; no run yet.", markup=False, soft_wrap=True)
+        say(console, f"MLflow UI: {base}{how_to_stop}; no run yet.")
         return
     every = link(base, [number for number, _ in found])
-    console.print(f"MLflow, every system's run: {every}{how_to_stop}", markup=False, soft_wrap=True)
+    say(console, f"MLflow, every system's run: {every}{how_to_stop}")
     for number, name in found if len(found) > 1 else []:
-        console.print(f"  {name}: {link(base, [number])}", markup=False, soft_wrap=True)
+        say(console, f"  {name}: {link(base, [number])}")
 
 
 def _reached_at(host: str) -> str:

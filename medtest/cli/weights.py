@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from medtest.cli.help_groups import GroupedCommands
+from medtest.cli.terminal import GroupedCommands, console, say
 
 app = typer.Typer(cls=GroupedCommands, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -29,24 +28,21 @@ def convert_command(
     """
     from medtest.systems.checkpoints.convert import convert
 
-    console = Console(highlight=False, soft_wrap=True)
+    out = console()
 
     def trusted() -> bool:
         name = Path(source).name
         if trust:
             return True
-        console.print(
-            f"{name} holds more than weights: reading it runs whatever code is in it, as you, on this machine.",
-            markup=False,
-        )
+        say(out, f"{name} holds more than weights: reading it runs whatever code is in it, as you, on this machine.")
         if not sys.stdin.isatty():
-            console.print("Nobody is here to ask; --i-trust-this-file answers yes.")
+            out.print("Nobody is here to ask; --i-trust-this-file answers yes.")
             return False
         return typer.confirm("Do you know who made it, and trust them?", default=False)
 
     done = convert(source, target, trusted=trusted, overwrite=overwrite)
     what = f"the weights of {done.network}" if done.network else "weights of a network that medtest does not know"
-    console.print(f"{done.path}: {done.entries} tensors, {what}; SHA-256 {done.sha256}", markup=False)
+    say(out, f"{done.path}: {done.entries} tensors, {what}; SHA-256 {done.sha256}")
 
 
 @app.command("show")
@@ -64,12 +60,12 @@ def show_command(
         raise UserMistakes(mistakes)
     path = user_path(checkpoint)
     state = read_state(path)
-    console = Console(highlight=False, soft_wrap=True)
+    out = console()
     if is_ours(path):
         info = read_info(path)
-        console.print(f"network     {info.network.get('family')}, compact, taking {info.size} pixels", markup=False)
+        say(out, f"network     {info.network.get('family')}, compact, taking {info.size} pixels")
     else:
-        console.print(f"network     {looks_like(state) or 'none that medtest knows'}", markup=False)
+        say(out, f"network     {looks_like(state) or 'none that medtest knows'}")
     numbers = sum(value.numel() for value in state.values())
-    console.print(f"tensors     {len(state)}, {numbers:,} numbers", markup=False)
-    console.print(f"SHA-256     {cached_sha256(path)}", markup=False)
+    say(out, f"tensors     {len(state)}, {numbers:,} numbers")
+    say(out, f"SHA-256     {cached_sha256(path)}")

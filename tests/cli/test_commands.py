@@ -157,7 +157,7 @@ def test_tables_are_made_again_of_runs_and_of_no_copy(tmp_path: Path, capsys: py
 
 def test_help_groups_its_commands_and_cuts_no_summary(monkeypatch: pytest.MonkeyPatch) -> None:
     from medtest.cli.app import _mount, app
-    from medtest.cli.help_groups import HEADINGS
+    from medtest.cli.terminal import HEADINGS
 
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("TERMINAL_WIDTH", "80")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from medtest.cli.run.plan_view import console, duration
+from medtest.cli.run.plan_view import duration
+from medtest.cli.terminal import console, say
 from medtest.errors import ExitCode, NotTracked
 from medtest.paths import path_from_here
 from medtest.runs import execute
@@ -66,7 +67,7 @@ def run_and_finish(
     said: list[str] = []
 
     def announced(line: str) -> None:
-        out.print(line, markup=False)
+        say(out, line)
         said.append(line)
 
     def read(outcome: RunOutcome) -> tuple[dict[str, Readings], RunOutcome]:
@@ -98,9 +99,9 @@ def _tell(
 ) -> None:
     for notice in outcome.notices:
         if notice not in said:
-            out.print(notice, markup=False)
+            say(out, notice)
     if outcome.interrupted:
-        out.print(f"{ended.note}. What was finished is kept; the same command goes on from there.", markup=False)
+        say(out, f"{ended.note}. What was finished is kept; the same command goes on from there.")
         return
     for item in ended.renderables:
         out.print()
@@ -111,19 +112,19 @@ def _tell(
     cases = "case" if executed == 1 else "cases"
     done = f"{executed:,} {cases} run in {duration(outcome.seconds)}" if executed else "No case had to be run"
     were = "was" if reused == 1 else "were"
-    out.print(done + (f"; {reused:,} {were} finished before" if reused else "") + ".", markup=False)
+    say(out, done + (f"; {reused:,} {were} finished before" if reused else "") + ".")
     for material in ended.materials:
         if material.partial:
-            out.print(f"{material.system}: partial, {material.partial}", markup=False)
+            say(out, f"{material.system}: partial, {material.partial}")
     for path in ended.reports:
-        out.print(f"Report:  {path_from_here(path)}", markup=False, soft_wrap=True)
+        say(out, f"Report:  {path_from_here(path)}")
     if ended.comparison is not None:
-        out.print(f"Side by side:  {path_from_here(ended.comparison)}", markup=False, soft_wrap=True)
+        say(out, f"Side by side:  {path_from_here(ended.comparison)}")
     if invocation.track and ended.parents is not None:
-        out.print(f"MLflow:  {_how_to_open(invocation)}", markup=False, soft_wrap=True)
+        say(out, f"MLflow:  {_how_to_open(invocation)}")
     for problem in ended.problems:
-        out.print(problem, markup=False)
-    out.print(_verdict(suite, ended.code), markup=False)
+        say(out, problem)
+    say(out, _verdict(suite, ended.code))
 
 
 def _verdict(suite: Suite, code: ExitCode) -> str:

@@ -13,7 +13,8 @@ from rich.table import Table
 
 from medtest import signals
 from medtest.cli.bootstrap import DEFECT, tell_defect
-from medtest.cli.run.plan_view import console, plan_view
+from medtest.cli.run.plan_view import plan_view
+from medtest.cli.terminal import console, say
 from medtest.errors import SEVERITY_ORDER, ExitCode, MedtestError, UserMistakes
 from medtest.paths import home
 from medtest.runs import check_reference, invocation_of
@@ -146,9 +147,9 @@ class HydraJob:
             check_reference(loaded.suite, invocation)
             console().print(plan_view(outline(loaded.suite, invocation)))
             if loaded.judge is not None:
-                console().print(f"Judge: {loaded.judge.notice()} {loaded.judge.quote()}", markup=False)
+                say(console(), f"Judge: {loaded.judge.notice()} {loaded.judge.quote()}")
             for who, needs in _by_who(loaded.needed):
-                console().print(f"{who}: a run needs {needs}; a plan sends nothing.", markup=False)
+                say(console(), f"{who}: a run needs {needs}; a plan sends nothing.")
             return _result(label, int(ExitCode.OK), "planned")
         from medtest.cli.run.finish import run_and_finish
 

@@ -11,7 +11,7 @@ import typer
 from pydantic import BaseModel
 from rich.console import Console
 
-from medtest.cli.help_groups import GroupedCommands
+from medtest.cli.terminal import GroupedCommands
 from medtest.cli.training.reporter import TrainingReporter
 from medtest.cli.training.train_tokens import checked, from_scratch, parse_scratch, train_anew
 from medtest.training.classification.options import ClassificationOptions

@@ -26,7 +26,7 @@ def load_suite_of(request: FurtherRequest, config_dirs: Sequence[Path]) -> Loade
     Raises:
         UserMistakes: It cannot be used.
     """
-    from medtest.cli.own_keys import own_keys
+    from medtest.cli.typed import own_keys
     from medtest.suite.compose import load
 
     overrides = [*request.overrides, f"model={request.model}", *([f"data={request.test}"] if request.test else [])]

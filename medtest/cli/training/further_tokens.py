@@ -71,7 +71,7 @@ def parse(tokens: Sequence[str]) -> FurtherRequest:
     Raises:
         UserMistakes: Something is missing or cannot be.
     """
-    from medtest.cli.images import split_tokens
+    from medtest.cli.typed import split_tokens
 
     changes: dict[str, Any] = {}
     rest: list[str] = []

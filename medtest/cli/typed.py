@@ -1,0 +1,67 @@
+"""What commands around a run are told: a suite, what one types after it, and keys of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from medtest.errors import Mistake, UserMistakes, nearest_name
+
+Tokens = Annotated[
+    list[str],
+    typer.Argument(help="suite=NAME, then anything a run takes: data=PATH, model=NAME, relations.blur.severities=[3]"),
+]
+ConfigDirs = Annotated[
+    list[Path] | None, typer.Option("--config-dir", help="A folder like conf/ of your own (model/ and others).")
+]
+
+
+def split_tokens(tokens: Sequence[str], *keys: str) -> tuple[str, list[str], dict[str, str], list[str]]:
+    """Sort what was typed into the suite's name, overrides, the command's own keys, and bare words.
+
+    Args:
+        tokens: What was typed.
+        keys: ``key=value`` tokens that belong to the command and not to the suite.
+
+    Raises:
+        UserMistakes: No suite was named.
+    """
+    own = {t.partition("=")[0]: t.partition("=")[2] for t in tokens if t.partition("=")[0] in keys and "=" in t}
+    rest = [t for t in tokens if "=" not in t or t.partition("=")[0] not in keys]
+    named = [t.removeprefix("suite=") for t in rest if t.startswith("suite=")]
+    overrides = [t for t in rest if ("=" in t or t.startswith("~")) and not t.startswith("suite=")]
+    words = [t for t in rest if "=" not in t and not t.startswith("~")]
+    if not named and words:
+        named, words = words[:1], words[1:]
+    if not named:
+        raise mistake("suite", found="none", allowed="suite=NAME", fix="medtest list suites")
+    return named[-1], overrides, own, words
+
+
+def mistake(key: str, found: str, allowed: str, fix: str = "", nearest: str | None = None) -> UserMistakes:
+    """Return what is wrong with something that was typed."""
+    return Mistake(where="command line", key=key, found=found, allowed=allowed, fix=fix, nearest=nearest).as_error()
+
+
+@contextmanager
+def own_keys(*keys: str) -> Iterator[None]:
+    """Let what is told of a mistyped key propose the command's own keys too, which the suite's check does not know."""
+    try:
+        yield
+    except UserMistakes as error:
+        told = [one if one.key in keys else _proposing(one, keys) for one in error.mistakes]
+        raise UserMistakes(told, heading=error.heading) from error
+
+
+def _proposing(mistake: Mistake, keys: Sequence[str]) -> Mistake:
+    """Propose the command's own keys too where a key is not known; what is wrong with a known key's value stays."""
+    if mistake.found != f"the key {mistake.key}":
+        return mistake
+    named = [mistake.nearest] if mistake.nearest else []
+    allowed = ", ".join(sorted({*keys, *mistake.allowed.split(", ")}))
+    return replace(mistake, allowed=allowed, nearest=nearest_name(mistake.key, [*named, *keys]) or mistake.nearest)
