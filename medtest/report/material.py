@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from medtest.jsonfile import read_object
+from medtest.files import read_object
 from medtest.records import is_simulated
 from medtest.results.records.judged import compared_records
 from medtest.results.records.records_io import Records

@@ -16,7 +16,7 @@ import yaml
 
 import medtest
 from medtest.cases import SOURCE
-from medtest.jsonfile import read_object
+from medtest.files import read_object
 from medtest.oracles.base import Oracle
 from medtest.runner.folder import RUN_FILE, TABLES_OF, tables_are_stale, utc_now, write_manifest, writing_text
 from medtest.runner.outcome import Limits, SystemOutcome

@@ -13,9 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
-from medtest.checksum import file_sha256
 from medtest.errors import FolderInUse, OutputProblem
-from medtest.jsonfile import read_object
+from medtest.files import file_sha256, read_object
 
 MANIFEST = "manifest.sha256"
 PRIVATE = ("ledger.sqlite", "judge.sqlite")

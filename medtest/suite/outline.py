@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from medtest.errors import UserMistakes
-from medtest.jsonfile import read_object
+from medtest.files import read_object
 from medtest.preparation import prepare
 from medtest.seeds.base import SeedSource
 from medtest.suite.altering import altering_mistakes

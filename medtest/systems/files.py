@@ -6,8 +6,8 @@ import hashlib
 from functools import lru_cache
 from pathlib import Path
 
-from medtest.checksum import file_sha256
 from medtest.errors import MedtestError, Mistake, nearest_name
+from medtest.files import file_sha256
 
 
 def user_path(text: str) -> Path:

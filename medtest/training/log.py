@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtest.errors import NotTracked
-from medtest.jsonfile import read_object
+from medtest.files import read_object
 from medtest.paths import home as results_home
 
 if TYPE_CHECKING:

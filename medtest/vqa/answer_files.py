@@ -15,8 +15,8 @@ from itertools import islice
 from pathlib import Path
 
 from medtest.errors import Mistake, UserMistakes, nearest_name
+from medtest.files import decoded
 from medtest.imagefile import BadFileError, read_bytes
-from medtest.textfile import decoded
 from medtest.vqa.answers.answer import Answer, State
 from medtest.vqa.answers.kinds import KINDS
 from medtest.vqa.answers.lexicon import sections

@@ -22,8 +22,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from medtest.errors import Mistake, UserMistakes, nearest_name
+from medtest.files import decoded
 from medtest.imagefile import BadFileError, read_bytes
-from medtest.textfile import decoded
 from medtest.vqa.questions import Question, asks_for_mask, official, question_of, wording
 
 MOST_PIXELS_WORTH = 3_000_000

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from medtest.errors import ExitCode, Interrupted, Mistake, OutputProblem
-from medtest.jsonfile import read_object
+from medtest.files import read_object
 from medtest.paths import path_from_here
 from medtest.suite.composed import with_composed
 from medtest.suite.model import Invocation, PartPlan, Suite

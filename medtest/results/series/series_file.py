@@ -19,10 +19,10 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from medtest.files import BOMS
 from medtest.results.series.series import SeriesSet
 from medtest.results.series.series_csv import read_csv
 from medtest.results.series.series_lines import NUMBER, Line, SeriesReading, assemble, check_width
-from medtest.textfile import BOMS
 
 MAX_BYTES = 16 * 2**20
 MAX_CSV_BYTES = 512 * 2**20

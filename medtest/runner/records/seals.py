@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from medtest.checksum import file_sha256
+from medtest.files import file_sha256
 from medtest.records import ADDRESS, KEY_COLUMNS, addresses
 
 CONTENT, CSV, SEALED = b"medtest.content", b"medtest.csv", b"medtest.sealed"

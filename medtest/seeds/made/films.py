@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from medtest.cases import ImageSpec, Seed, SeedRef
-from medtest.checksum import file_sha256
 from medtest.errors import Mistake, UserMistakes
+from medtest.files import file_sha256
 from medtest.imagefile import BadFileError, read_bytes, read_size
 from medtest.maskfile import read_bright
 from medtest.phantoms.films import REVISION, make_film

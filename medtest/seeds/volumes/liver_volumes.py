@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from medtest.cases import ImageSpec, Seed, SeedRef
-from medtest.checksum import file_sha256
 from medtest.errors import Mistake, UserMistakes
+from medtest.files import file_sha256
 from medtest.imagefile import BadFileError
 from medtest.phantoms.abdomen.variability import StandardBox, liver_variability, mean_box
 from medtest.plugins import PartSettings

@@ -1,8 +1,12 @@
-"""Bytes of a text file from anywhere as text: UTF-8, with or without its mark, UTF-16 and UTF-32 with theirs."""
+"""What is asked of any file: its SHA-256, its JSON object, its text whatever wrote it."""
 
 from __future__ import annotations
 
 import codecs
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
 
 BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -14,13 +18,32 @@ BOMS = (
 """Byte order marks and the encodings they stand for; the longer of two that begin alike comes first."""
 
 
+def file_sha256(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes in hexadecimal digits, as ``sha256sum`` prints it.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Return a file's JSON object, an empty dict where there is none that can be read."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
 def encoding_of(content: bytes) -> str:
     """Return the encoding that a byte order mark names, UTF-8 without one."""
     return next((name for mark, name in BOMS if content.startswith(mark)), "utf-8")
 
 
 def decoded(content: bytes) -> str:
-    """Return a file's text.
+    """Return a file's text: UTF-8, with or without its mark, UTF-16 and UTF-32 with theirs.
 
     Raises:
         ValueError: It is none; the message goes on from the file's name ("is not UTF-8 (byte 17)").
