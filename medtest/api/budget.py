@@ -13,10 +13,9 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from medtest.api.request import Parameters, Picture, Request
-from medtest.errors import ExitCode, MedtestError, Mistake, UserMistakes, nearest_name
+from medtest.errors import ExitCode, MedtestError, Mistake, UserMistakes
 
 ASSUMED_COMPLETION = 512
 """Tokens of an answer where ``max_tokens`` is not set."""
@@ -45,37 +44,6 @@ class Price:
     def of(self, prompt_tokens: float, completion_tokens: float) -> float:
         """Return the price in US dollars of so many tokens."""
         return (self.input * prompt_tokens + self.output * completion_tokens) / 1e6
-
-
-def price_table(entries: Mapping[str, Mapping[str, Any]], *, where: str = "prices") -> dict[str, Price]:
-    """Return prices by model from plain data: ``{model: {input: …, output: …, as_of: …}}``.
-
-    Raises:
-        UserMistakes: Something else stands there; all mistakes at once.
-    """
-    table: dict[str, Price] = {}
-    mistakes: list[Mistake] = []
-    for model, entry in entries.items():
-        try:
-            unknown = sorted(set(entry) - {"input", "output", "as_of"})
-            if unknown:
-                raise ValueError(f"unknown: {', '.join(unknown)}")
-            table[model] = Price(
-                input=float(entry["input"]), output=float(entry["output"]), as_of=str(entry.get("as_of", ""))
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            found = f"{dict(entry)!r}" if isinstance(entry, Mapping) else repr(entry)
-            mistakes.append(
-                Mistake(
-                    where=where,
-                    key=model,
-                    found=f"{found} ({error})",
-                    allowed="input and output: US dollars for a million tokens, 0 or more; as_of: a day",
-                )
-            )
-    if mistakes:
-        raise UserMistakes(mistakes)
-    return table
 
 
 def price_for(model: str, table: Mapping[str, Price]) -> Price | None:
@@ -292,17 +260,3 @@ class Budget:
         if self._changed is not None:
             self._changed.set()
             self._changed = None
-
-
-def checked_mode(value: str, allowed: Iterable[str], *, key: str, where: str = "configuration") -> str:
-    """Return a word that is one of a few.
-
-    Raises:
-        UserMistakes: It is none of them.
-    """
-    names = [str(name) for name in allowed]
-    if value in names:
-        return value
-    raise Mistake(
-        where=where, key=key, found=repr(value), allowed=", ".join(names), nearest=nearest_name(value, names)
-    ).as_error()

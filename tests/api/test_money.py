@@ -13,12 +13,10 @@ from medtest.api.budget import (
     Budget,
     BudgetReached,
     Price,
-    checked_mode,
     estimate,
     picture_tokens,
     planned_cost,
     price_for,
-    price_table,
 )
 from medtest.api.faults_server import Faults, serving
 from medtest.api.ledger import Ledger
@@ -60,16 +58,10 @@ def test_tokens_of_pictures_by_model(model: str, height: int, width: int, detail
 
 
 def test_prices() -> None:
-    table = price_table({"m": {"input": 2.5, "output": 10, "as_of": "2026-01-01"}})
+    table = {"m": Price(input=2.5, output=10, as_of="2026-01-01")}
     assert table["m"].of(1000, 100) == pytest.approx(0.0035)
     assert price_for("m-2024-08-06", table) == table["m"]
     assert price_for("m-mini", table) is None
-
-
-def test_all_mistakes_of_a_price_table_at_once() -> None:
-    with pytest.raises(UserMistakes) as caught:
-        price_table({"a": {"input": 1}, "b": {"input": -1, "output": 1}, "c": {"input": 1, "output": 1, "x": 1}})  # type: ignore[dict-item]
-    assert len(caught.value.mistakes) == 3
 
 
 def test_a_plan() -> None:
@@ -89,8 +81,6 @@ def test_limits_are_checked_up_front() -> None:
     with pytest.raises(UserMistakes) as caught:
         Budget(max_usd=-1, max_calls=0, price=DOLLAR)
     assert len(caught.value.mistakes) == 2
-    with pytest.raises(UserMistakes, match="refresh"):
-        checked_mode("refesh", ("use", "refresh", "off"), key="cache")
 
 
 def test_what_is_in_flight_counts() -> None:
