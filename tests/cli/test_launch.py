@@ -71,12 +71,16 @@ def test_help_imports_nothing_heavy_and_says_what_to_type_next() -> None:
 
 
 def test_help_lists_every_option() -> None:
-    from medtest.cli.run.helptext import HELP
+    from medtest.cli.run.launch import HELP
     from medtest.suite.commandline.overrides import NAME, SYSTEM_NAME
     from medtest.suite.schema import RunBlock
 
     typed = [NAME if name == SYSTEM_NAME else name for name in RunBlock.model_fields]
-    unnamed = [name for name in typed if name != "tracking" and not re.search(rf"\b{name}[=.]", HELP)]
+    unnamed = [
+        name
+        for name in typed
+        if name != "tracking" and not re.search(rf"\b{name}[=.]", HELP.read_text(encoding="utf-8"))
+    ]
     assert unnamed == []
 
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from medtest.suite.commandline.overrides import Prepared
     from medtest.suite.commandline.source import ConfigFolders
 
+HELP = Path(__file__).with_name("help.txt")
+"""What ``--help`` prints: plain text, so that it comes at once."""
 _FLAGS = ("--help", "--version", "--multirun", "--config-dir", "--hydra-help", "--cfg", "--info", "--shell-completion")
 _INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
 
@@ -50,9 +52,7 @@ def _guarded(argv: Sequence[str] | None, command: str) -> int:
     typed = list(sys.argv[1:] if argv is None else argv)
     called = command or _called_as()
     if {"-h", "--help"} & set(typed):
-        from medtest.cli.run.helptext import help_text
-
-        sys.stdout.write(help_text(called))
+        sys.stdout.write(HELP.read_text(encoding="utf-8").format(command=called))
         return ExitCode.OK
     if "--version" in typed:
         from medtest import __version__
