@@ -1,24 +1,28 @@
-"""Severities as data: what a level is, and the check that a relation's levels make a ladder."""
+"""Severities as data: what a level is, the check that a relation's levels make a ladder, and published ranges."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import Generic, Literal, Self, TypeVar, cast
+from typing import Any, Generic, Literal, Self, TypeVar, cast
 
+import numpy as np
 from pydantic import Field, model_validator
 
 from medtest.cases import Params
 from medtest.plugins import PartSettings, wrong_at
-from medtest.relations.base import RelationSettings
+from medtest.relations.base import PUBLISHED_SEVERITY, RelationSettings
+
+_SEEDS = 2**53
+"""Noise seeds stay below this, so that any JSON reader keeps them exact."""
 
 
 class Level(PartSettings):
-    """Parameters of one severity."""
+    """Parameters of one severity; a level of several parameters says what its ``scale`` is."""
 
     @property
-    @abstractmethod
     def scale(self) -> float:
         """Physical distance from identity, > 0, in the relation's ``scale_unit``; grows with severity."""
+        (name,) = type(self).model_fields
+        return float(getattr(self, name))
 
 
 L = TypeVar("L", bound=Level)
@@ -54,19 +58,56 @@ class LeveledSettings(RelationSettings, Generic[L]):
         return self
 
 
+class Ranges(PartSettings):
+    """Published mode: each parameter ``x`` of a level is drawn from ``x_low`` to ``x_high``, both ends included."""
+
+    @model_validator(mode="after")
+    def _check_order(self) -> Self:
+        for low in type(self).model_fields:
+            high = f"{low.removesuffix('low')}high"
+            if low.endswith("low") and getattr(self, low) > getattr(self, high):
+                raise ValueError(f"{low} is above {high}")
+        return self
+
+    def draw(self, rng: np.random.Generator) -> dict[str, Any]:
+        """Return one value for each parameter in the order of the ranges, uniformly; whole numbers where ends are."""
+        drawn: dict[str, Any] = {}
+        for name in type(self).model_fields:
+            if name.endswith("_low"):
+                key = name.removesuffix("_low")
+                low, high = getattr(self, name), getattr(self, f"{key}_high")
+                whole = isinstance(low, int)
+                drawn[key] = int(rng.integers(low, high + 1)) if whole else float(rng.uniform(low, high))
+        return drawn
+
+
 class RangedSettings(LeveledSettings[L], Generic[L]):
     """Settings of a relation whose parameters can be drawn from published ranges as well; it adds ``published``.
 
     Attributes:
         mode: ``levels`` (fixed severities from YAML) or ``published`` (parameters drawn from the ranges).
+        published: The ranges.
     """
 
     mode: Literal["levels", "published"] = "levels"
+    published: PartSettings
 
     @property
     def drawn(self) -> bool:
         """Whether the mode is ``published``."""
         return self.mode == "published"
+
+    def level(self, severity: int, rng: np.random.Generator) -> L:
+        """Return the level of a severity; of published mode one that is drawn from the :class:`Ranges`."""
+        if severity != PUBLISHED_SEVERITY:
+            return self.levels[severity]
+        kind: type[L] = type(next(iter(self.levels.values())))
+        return kind.model_construct(**cast(Ranges, self.published).draw(rng))
+
+
+def noise_seed(rng: np.random.Generator) -> int:
+    """Draw a seed of noise that any JSON reader keeps exact."""
+    return int(rng.integers(_SEEDS))
 
 
 def number(params: Params, key: str) -> float:

@@ -25,7 +25,7 @@ from medtest.cases import FollowUp, Image, Params, PreparedSeed
 from medtest.errors import NotApplicable
 from medtest.plugins import PartSettings
 from medtest.relations.base import PUBLISHED_SEVERITY, Relation
-from medtest.relations.levels import Level, RangedSettings, number
+from medtest.relations.levels import Level, RangedSettings, Ranges, number
 
 LUMA = np.array([0.2989, 0.587, 0.114])
 """Luma weights of torchvision's ``rgb_to_grayscale`` (ITU-R BT.601, as it rounds them)."""
@@ -256,23 +256,12 @@ class WhiteBalanceLevel(Level):
 
     cut: float = Field(gt=0.0, le=0.7)
 
-    @property
-    def scale(self) -> float:
-        """The fraction cut."""
-        return self.cut
 
-
-class CutRange(PartSettings):
+class CutRange(Ranges):
     """Fraction cut in published mode: the report says "approximately half"."""
 
     low: float = Field(gt=0.0, le=0.7)
     high: float = Field(gt=0.0, le=0.7)
-
-    @model_validator(mode="after")
-    def _check_order(self) -> Self:
-        if self.low > self.high:
-            raise ValueError("low is above high")
-        return self
 
 
 class WhiteBalanceSettings(RangedSettings[WhiteBalanceLevel]):

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from functools import cache
 from statistics import NormalDist
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from medtest.cases import FollowUp, Image, Params, PreparedSeed
-from medtest.plugins import PartSettings
-from medtest.relations.base import PUBLISHED_SEVERITY, Relation
-from medtest.relations.levels import Level, RangedSettings, number
+from medtest.relations.base import Relation
+from medtest.relations.levels import Level, RangedSettings, Ranges, noise_seed, number
 
 LARGEST_SIGMA = 15.0
 LARGEST_KERNEL = 7
 """Largest odd side that equation 2's range gives: the odd integer nearest to 15 / 2."""
-_SEEDS = 2**53
-"""Noise seeds stay below this, so that any JSON reader keeps them exact."""
 _MIDDLE = 128
 
 
@@ -41,18 +38,16 @@ class BlurLevel(Level):
         return self.sigma
 
 
-class BlurRange(PartSettings):
+class BlurRange(Ranges):
     """Published mode: σ from (0, ``sigma``], noise from [``noise_low``, ``noise_high``], uniformly."""
 
     sigma: float = Field(gt=0.0, le=LARGEST_SIGMA)
     noise_low: float = Field(ge=2.0, le=10.0)
     noise_high: float = Field(ge=2.0, le=10.0)
 
-    @model_validator(mode="after")
-    def _check_order(self) -> Self:
-        if self.noise_low > self.noise_high:
-            raise ValueError("noise_low is above noise_high")
-        return self
+    def draw(self, rng: np.random.Generator) -> dict[str, Any]:
+        """Return σ and the strength of the noise."""
+        return {"sigma": self.sigma * (1.0 - float(rng.random())), **super().draw(rng)}
 
 
 class BlurSettings(RangedSettings[BlurLevel]):
@@ -81,19 +76,14 @@ class Blur(Relation):
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
         """Draw the kernel's sides and the noise's seed; in published mode σ and the noise's strength too."""
-        if severity == PUBLISHED_SEVERITY:
-            given: BlurRange = self.settings.published
-            sigma = given.sigma * (1.0 - float(rng.random()))
-            noise = float(rng.uniform(given.noise_low, given.noise_high))
-        else:
-            level: BlurLevel = self.settings.levels[severity]
-            sigma, noise = level.sigma, level.noise
+        level: BlurLevel = self.settings.level(severity, rng)
+        sigma = level.sigma
         return {
             "sigma": sigma,
             "kernel_width": nearest_odd(float(rng.uniform(sigma / 3.0, sigma / 2.0))),
             "kernel_height": nearest_odd(float(rng.uniform(sigma / 3.0, sigma / 2.0))),
-            "noise": noise,
-            "noise_seed": int(rng.integers(_SEEDS)),
+            "noise": level.noise,
+            "noise_seed": noise_seed(rng),
             "scale": sigma,
         }
 

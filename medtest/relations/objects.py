@@ -7,18 +7,18 @@ on what the user asked to avoid.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, cast
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from medtest.cases import Effect, FollowUp, Image, Params, PreparedSeed
 from medtest.errors import Mistake
 from medtest.plugins import TRUSTED, PartSettings
-from medtest.relations.base import PUBLISHED_SEVERITY, Relation
-from medtest.relations.levels import Level, RangedSettings, number
+from medtest.relations.base import Relation
+from medtest.relations.levels import Level, RangedSettings, Ranges, number
 from medtest.relations.object_cutouts import Cutout, Variant, cutout
 from medtest.relations.object_library import BUNDLED, SOLID, ObjectInfo, ObjectLibrary, load_library
 from medtest.relations.object_placing import (
@@ -60,30 +60,23 @@ class PiecesLevel(AreaLevel):
     count: int = Field(ge=1, le=40)
 
 
-class AreaRange(PartSettings):
-    """Published mode: the area is drawn from this range, in percent of the field."""
+class AreaRange(Ranges):
+    """Where published mode draws the area from, in percent of the field."""
 
     area_low: float = Field(gt=0.0, le=30.0)
     area_high: float = Field(gt=0.0, le=30.0)
 
-    @model_validator(mode="after")
-    def _check_order(self) -> Self:
-        if self.area_low > self.area_high:
-            raise ValueError("area_low is above area_high")
-        return self
+    def draw(self, rng: np.random.Generator) -> dict[str, Any]:
+        """Return the area, rounded, and what else is drawn."""
+        drawn = super().draw(rng)
+        return {**drawn, "area": round(drawn["area"], 3)}
 
 
 class PiecesRange(AreaRange):
-    """Published mode: area and number of pieces are drawn from these ranges, both ends included."""
+    """Where published mode draws area and number of pieces from."""
 
     count_low: int = Field(ge=1, le=40)
     count_high: int = Field(ge=1, le=40)
-
-    @model_validator(mode="after")
-    def _check_counts(self) -> Self:
-        if self.count_low > self.count_high:
-            raise ValueError("count_low is above count_high")
-        return self
 
 
 class _LibrarySettings(PartSettings):
@@ -312,10 +305,7 @@ class Instrument(_Objects):
             NotApplicable: No instrument of that size has room.
         """
         settings = self.settings
-        if severity == PUBLISHED_SEVERITY:
-            area = round(float(rng.uniform(settings.published.area_low, settings.published.area_high)), 3)
-        else:
-            area = float(settings.levels[severity].area)
+        area = float(settings.level(severity, rng).area)
         options = ShaftOptions(
             margin=self._margin(seed),
             blur=self._blur(seed),
@@ -341,14 +331,10 @@ class _Pieces(_Objects):
             NotApplicable: There is no room for that much.
         """
         settings = self.settings
-        if severity == PUBLISHED_SEVERITY:
-            drawn = settings.published
-            area = round(float(rng.uniform(drawn.area_low, drawn.area_high)), 3)
-            count = int(rng.integers(drawn.count_low, drawn.count_high + 1))
-        else:
-            area, count = float(settings.levels[severity].area), int(settings.levels[severity].count)
+        level = settings.level(severity, rng)
+        area = float(level.area)
         options = FreeOptions(margin=self._margin(seed), blur=self._blur(seed), gains=self._gains())
-        placed = place_free(seed, rng, self.library, self.infos, area=area / 100, count=count, options=options)
+        placed = place_free(seed, rng, self.library, self.infos, area=area / 100, count=level.count, options=options)
         return {"area": area, "objects": [cast(Mapping[str, Any], dict(item)) for item in placed]}
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self, TypedDict, cast
+from typing import Any, ClassVar, TypedDict, cast
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from medtest.cases import Effect, FollowUp, Image, Json, Mask, Params, PreparedSeed
 from medtest.errors import NotApplicable
-from medtest.plugins import PartSettings
-from medtest.relations.base import PUBLISHED_SEVERITY, Relation
-from medtest.relations.levels import Level, RangedSettings, number
+from medtest.relations.base import Relation
+from medtest.relations.levels import Level, RangedSettings, Ranges, number
 from medtest.relations.overlay_text import draw_lines, line_width, set_block
 from medtest.relations.placement import Box, FreePlaces, draw_place, grid_shares, keep_out
 
@@ -60,19 +59,13 @@ class TextLevel(Level):
         return self.lines * self.size
 
 
-class TextRange(PartSettings):
-    """Published mode: lines and size are drawn from these ranges, both ends included."""
+class TextRange(Ranges):
+    """Where published mode draws lines and size from."""
 
     lines_low: int = Field(ge=1, le=40)
     lines_high: int = Field(ge=1, le=40)
     size_low: float = Field(gt=0.0, le=0.12)
     size_high: float = Field(gt=0.0, le=0.12)
-
-    @model_validator(mode="after")
-    def _check_order(self) -> Self:
-        if self.lines_low > self.lines_high or self.size_low > self.size_high:
-            raise ValueError("a low end is above its high end")
-        return self
 
 
 class TextSettings(RangedSettings[TextLevel]):
@@ -110,20 +103,13 @@ class Text(Relation):
             NotApplicable: A line finds no room off the lesion.
         """
         settings: TextSettings = self.settings
-        if severity == PUBLISHED_SEVERITY:
-            given = settings.published
-            lines = int(rng.integers(given.lines_low, given.lines_high + 1))
-            size = float(rng.uniform(given.size_low, given.size_high))
-            scale = lines * size
-        else:
-            level = settings.levels[severity]
-            lines, size, scale = level.lines, level.size, level.scale
-        height = max(SMALLEST_LINE, round(size * seed.height))
+        level = settings.level(severity, rng)
+        height = max(SMALLEST_LINE, round(level.size * seed.height))
         ink = INKS[int(rng.choice(len(INKS), p=(0.7, 0.1, 0.1, 0.1)))]
         printer = _Printer(seed, rng, height=height, margin=settings.margin, on_frame=settings.on_frame)
-        for block in draw_lines(lines, rng):
+        for block in draw_lines(level.lines, rng):
             printer.put(block)
-        return {"line_height": height, "ink": list(ink), "blocks": printer.blocks, "scale": scale}
+        return {"line_height": height, "ink": list(ink), "blocks": printer.blocks, "scale": level.scale}
 
     def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
         """Print the stored lines."""

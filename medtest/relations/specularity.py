@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, TypeAlias, cast
+from typing import Any, ClassVar, TypeAlias, cast
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from medtest.cases import FollowUp, Image, Mask, Params, PreparedSeed
 from medtest.errors import NotApplicable
-from medtest.plugins import PartSettings
 from medtest.portable import power
 from medtest.relations.base import PUBLISHED_SEVERITY, Relation
-from medtest.relations.levels import Level, RangedSettings, number
+from medtest.relations.levels import Level, RangedSettings, Ranges, number
 
 EPSILON = 1e-3
 """ε of equation 1 in pixels: keeps the axes above zero."""
@@ -60,22 +59,16 @@ class SpecularityLevel(Level):
     @property
     def scale(self) -> float:
         """Largest area that the spots can take: spots · π · λ²."""
-        return spots_scale(self.spots, self.radius)
+        return self.spots * float(np.pi) * self.radius * self.radius
 
 
-class SpecularityRange(PartSettings):
-    """Published mode: spots and λ are drawn from these ranges, both ends included."""
+class SpecularityRange(Ranges):
+    """Where published mode draws spots and λ from."""
 
     spots_low: int = Field(ge=1, le=200)
     spots_high: int = Field(ge=1, le=200)
     radius_low: float = Field(gt=0.0, le=0.1)
     radius_high: float = Field(gt=0.0, le=0.1)
-
-    @model_validator(mode="after")
-    def _check_order(self) -> Self:
-        if self.spots_low > self.spots_high or self.radius_low > self.radius_high:
-            raise ValueError("a low end is above its high end")
-        return self
 
 
 class SpecularitySettings(RangedSettings[SpecularityLevel]):
@@ -133,21 +126,15 @@ class Specularity(Relation):
             NotApplicable: Not one spot finds a place in the field.
         """
         settings: SpecularitySettings = self.settings
-        if severity == PUBLISHED_SEVERITY:
-            given = settings.published
-            spots = int(rng.integers(given.spots_low, given.spots_high + 1))
-            radius = float(rng.uniform(given.radius_low, given.radius_high))
-            scale = spots_scale(spots, radius)
-        else:
-            level = settings.levels[severity]
-            spots, radius, scale = level.spots, level.radius, level.scale
+        level = settings.level(severity, rng)
         turned = settings.turned and severity != PUBLISHED_SEVERITY
-        groups = _draw_spots(seed, rng, spots=spots, bound=radius * seed.height, most=settings.clusters, turned=turned)
+        bound = level.radius * seed.height
+        groups = _draw_spots(seed, rng, spots=level.spots, bound=bound, most=settings.clusters, turned=turned)
         return {
             "clusters": groups,
-            "softness": max(0.8, SOFTNESS * radius * seed.height),
+            "softness": max(0.8, SOFTNESS * level.radius * seed.height),
             "strength": settings.strength,
-            "scale": scale,
+            "scale": level.scale,
         }
 
     def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
@@ -157,11 +144,6 @@ class Specularity(Relation):
         for group in cast("list[list[Spot]]", params["clusters"]):
             _shine(image, seed, group, softness=softness, strength=strength)
         return FollowUp(image=image, params=params, scale=number(params, "scale"))
-
-
-def spots_scale(spots: int, radius: float) -> float:
-    """Return the largest area that ``spots`` ellipses within ``radius`` can take, image height = 1."""
-    return spots * float(np.pi) * radius * radius
 
 
 def bright_clusters(seed: PreparedSeed) -> tuple[Cluster, ...]:

@@ -26,14 +26,12 @@ from medtest.cases import Effect, FollowUp, Image, Params, PreparedSeed
 from medtest.plugins import PartSettings, wrong_at
 from medtest.relations.base import Relation
 from medtest.relations.corruptions.video import through_video
-from medtest.relations.levels import L, Level, LeveledSettings, number
+from medtest.relations.levels import L, LeveledSettings, noise_seed, number
 
 FRAMES = 10
 """Frames of a sequence of the released data; ImageNet-P has :attr:`Corruption.full_frames`."""
 SIDE = 224
 """Shorter side of the images that the published constants are meant for."""
-_SEEDS = 2**53
-"""Seeds stay below this, so that any JSON reader keeps them exact."""
 _DIFFICULTIES = (1, 2, 3, 4, 5)
 
 
@@ -147,12 +145,10 @@ class Corruption(Relation):
         """Draw the parameters of one frame; in a video those of all frames, since each depends on the others."""
         if self.settings.form == "levels":
             return self.sample(seed, severity, rng)
-        shared = int(sequence.integers(_SEEDS))
+        shared = noise_seed(sequence)
         if not self.settings.video:
             return self._at(seed, severity, frame, shared, rng)
-        own = [
-            np.random.Generator(np.random.PCG64(int(value))) for value in sequence.integers(_SEEDS, size=self.frames())
-        ]
+        own = [np.random.Generator(np.random.PCG64(noise_seed(sequence))) for _ in range(self.frames())]
         film = [self._at(seed, severity, index, shared, rng) for index, rng in enumerate(own)]
         return {"frame": frame, "video": film, "scale": film[frame]["scale"]}
 
@@ -213,11 +209,3 @@ class Corruption(Relation):
             scale=number(params, "scale"),
             effect=self._effect(seed, film[frame]),
         )
-
-
-def noise_seed(rng: np.random.Generator) -> int:
-    """Draw a seed that any JSON reader keeps exact."""
-    return int(rng.integers(_SEEDS))
-
-
-__all__ = ["Corruption", "CorruptionSettings", "FrameAt", "Level", "Sweep", "noise_seed", "number"]

@@ -30,11 +30,6 @@ class CorruptionBlurLevel(Level):
 
     sigma: float = Field(gt=0.0, le=50.0)
 
-    @property
-    def scale(self) -> float:
-        """The standard deviation."""
-        return self.sigma
-
 
 class GaussianBlurSettings(CorruptionSettings[CorruptionBlurLevel]):
     """Settings of ``corruption_gaussian_blur``.

@@ -26,11 +26,6 @@ class BrightnessLevel(Level):
 
     change: float = Field(gt=0.0, le=1.0)
 
-    @property
-    def scale(self) -> float:
-        """The change of V."""
-        return self.change
-
 
 class BrightnessSettings(CorruptionSettings[BrightnessLevel]):
     """Settings of ``corruption_brightness``."""

@@ -39,11 +39,6 @@ class DegreesLevel(Level):
 
     degrees: float = Field(gt=0.0, le=_STEEPEST)
 
-    @property
-    def scale(self) -> float:
-        """The angle."""
-        return self.degrees
-
 
 class RotateSettings(GeometricSettings[DegreesLevel]):
     """Settings of ``corruption_rotate``."""
@@ -94,11 +89,6 @@ class TranslateLevel(Level):
     """
 
     pixels: float = Field(gt=0.0, le=200.0)
-
-    @property
-    def scale(self) -> float:
-        """The shift in pixels at 224."""
-        return self.pixels
 
 
 class TranslateSettings(GeometricSettings[TranslateLevel]):

@@ -18,9 +18,9 @@ from pydantic import Field
 
 from medtest.cases import Image, Params, PreparedSeed
 from medtest.plugins import PartSettings
-from medtest.relations.corruptions.base import Corruption, CorruptionSettings, FrameAt, noise_seed
+from medtest.relations.corruptions.base import Corruption, CorruptionSettings, FrameAt
 from medtest.relations.corruptions.random_fields import normal_quantiles, photon_counter, random_words
-from medtest.relations.levels import Level, number
+from medtest.relations.levels import Level, noise_seed, number
 
 WHITE = 255.0
 
@@ -33,11 +33,6 @@ class CorruptionSigmaLevel(Level):
     """
 
     sigma: float = Field(gt=0.0, le=4.0)
-
-    @property
-    def scale(self) -> float:
-        """The standard deviation."""
-        return self.sigma
 
 
 class SigmaSequence(PartSettings):

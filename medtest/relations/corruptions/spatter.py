@@ -12,9 +12,9 @@ import numpy as np
 from pydantic import Field
 
 from medtest.cases import Image, Params, PreparedSeed
-from medtest.relations.corruptions.base import Corruption, CorruptionSettings, FrameAt, noise_seed
+from medtest.relations.corruptions.base import Corruption, CorruptionSettings, FrameAt
 from medtest.relations.corruptions.layers import Layer, fitted, grid_of, normal_layer, smoothed
-from medtest.relations.levels import Level, number
+from medtest.relations.levels import Level, noise_seed, number
 
 WATER = (175.0, 238.0, 238.0)
 """Pale turquoise, red, green and blue."""

@@ -22,11 +22,6 @@ class SigmaLevel(Level):
 
     sigma: float = Field(gt=0.0, le=1e6)
 
-    @property
-    def scale(self) -> float:
-        """The standard deviation."""
-        return self.sigma
-
 
 class GaussianNoiseSettings(NoiseSettings[SigmaLevel]):
     """Settings of ``gaussian_noise``."""

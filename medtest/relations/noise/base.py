@@ -14,20 +14,16 @@ picture over its range (``units: of_255``), so that one suite can hold images of
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from medtest.cases import FollowUp, Image, ImageSpec, Params, PreparedSeed
 from medtest.relations.base import Relation
-from medtest.relations.levels import Level, LeveledSettings, number
+from medtest.relations.levels import L, Level, LeveledSettings, noise_seed, number
 
 WHITE = 255.0
-_SEEDS = 2**53
-"""Noise seeds stay below this, so that any JSON reader keeps them exact."""
-
-L = TypeVar("L", bound=Level)
 
 
 class NoiseSettings(LeveledSettings[L], Generic[L]):
@@ -53,7 +49,7 @@ class Noise(Relation):
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
         """Return the level's parameters and draw the seed of the noise."""
         level: Level = self.settings.levels[severity]
-        return {**level.model_dump(mode="json"), "scale": level.scale, "noise_seed": int(rng.integers(_SEEDS))}
+        return {**level.model_dump(mode="json"), "scale": level.scale, "noise_seed": noise_seed(rng)}
 
     def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
         """Disturb the image; the same parameters give the same bytes."""

@@ -23,11 +23,6 @@ class PoissonLevel(Level):
 
     gain: float = Field(gt=0.0, le=1e6)
 
-    @property
-    def scale(self) -> float:
-        """The gain: noise has the variance gain · x."""
-        return self.gain
-
 
 class PoissonNoiseSettings(NoiseSettings[PoissonLevel]):
     """Settings of ``poisson_noise``."""
@@ -56,11 +51,6 @@ class SpeckleLevel(Level):
     """
 
     sigma: float = Field(gt=0.0, le=10.0)
-
-    @property
-    def scale(self) -> float:
-        """The standard deviation of the factor."""
-        return self.sigma
 
 
 class SpeckleNoiseSettings(NoiseSettings[SpeckleLevel]):
@@ -95,11 +85,6 @@ class SaltPepperLevel(Level):
     """
 
     percent: float = Field(gt=0.0, le=100.0)
-
-    @property
-    def scale(self) -> float:
-        """The share in per cent."""
-        return self.percent
 
 
 class SaltPepperNoiseSettings(NoiseSettings[SaltPepperLevel]):

@@ -25,11 +25,6 @@ class GaussianBlurLevel(Level):
 
     sigma: float = Field(gt=0.0, le=100.0)
 
-    @property
-    def scale(self) -> float:
-        """The standard deviation in pixels."""
-        return self.sigma
-
 
 class GaussianBlurSettings(NoiseSettings[GaussianBlurLevel]):
     """Settings of ``gaussian_blur``; ``units`` and ``clip`` change nothing."""
@@ -130,11 +125,6 @@ class BiasFieldLevel(Level):
     """
 
     percent: float = Field(gt=0.0, lt=100.0)
-
-    @property
-    def scale(self) -> float:
-        """The largest deviation in per cent."""
-        return self.percent
 
 
 class BiasFieldSettings(NoiseSettings[BiasFieldLevel]):
