@@ -1,4 +1,4 @@
-"""What is asked of any file: its SHA-256, its JSON object, its text whatever wrote it."""
+"""What is asked of any file: its SHA-256, its JSON object, its text whatever wrote it; SHA-256 of JSON values."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 """Byte order marks and the encodings they stand for; the longer of two that begin alike comes first."""
+
+
+def json_sha256(value: object) -> str:
+    """Return the SHA-256 of JSON values, keys of objects in order, in hexadecimal digits."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def file_sha256(path: Path) -> str:

@@ -15,7 +15,8 @@ from medtest.seeds.folders.layout import shown
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from medtest.seeds.datasets.inspect import Inspection, Looked, SuiteLine
+    from medtest.seeds.datasets.inspect import Inspection
+    from medtest.seeds.datasets.looked import Looked, SuiteLine
 
 app = typer.Typer(cls=GroupedCommands, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 

@@ -101,8 +101,8 @@ class RangedSettings(LeveledSettings[L], Generic[L]):
         """Return the level of a severity; of published mode one that is drawn from the :class:`Ranges`."""
         if severity != PUBLISHED_SEVERITY:
             return self.levels[severity]
-        kind: type[L] = type(next(iter(self.levels.values())))
-        return kind.model_construct(**cast(Ranges, self.published).draw(rng))
+        kind = type(next(iter(self.levels.values())))
+        return cast(L, kind.model_construct(**cast(Ranges, self.published).draw(rng)))
 
 
 def noise_seed(rng: np.random.Generator) -> int:

@@ -9,20 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medtest.phantoms.abdomen import (
-    MODES,
-    Grid3,
-    StandardBox,
-    abdomen_rng,
+from medtest.phantoms.abdomen.cohort import (
+    MEASURE,
     box_of_training_livers,
     draw_liver,
-    liver_variability,
-    make_abdomen,
-    mean_box,
+    shape_mask,
     training_coefficients,
 )
-from medtest.phantoms.abdomen.cohort import MEASURE, shape_mask
-from medtest.phantoms.abdomen.shapes import liver_distance, refine
+from medtest.phantoms.abdomen.generator import abdomen_rng, make_abdomen
+from medtest.phantoms.abdomen.shapes import MODES, Grid3, liver_distance, refine
+from medtest.phantoms.abdomen.variability import StandardBox, liver_variability, mean_box
 from medtest.seeds.made.abdomens import Abdomens, AbdomenSettings
 
 FLAT = (0.0,) * len(MODES)

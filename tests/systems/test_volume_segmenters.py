@@ -11,8 +11,8 @@ import pytest
 
 from medtest.cases import ImageSpec
 from medtest.errors import BadOutput
-from medtest.phantoms.abdomen import AbdomenPhantom, abdomen_rng, draw_liver, make_abdomen
-from medtest.phantoms.abdomen.cohort import MEASURE, shape_mask, training_coefficients
+from medtest.phantoms.abdomen.cohort import MEASURE, draw_liver, shape_mask, training_coefficients
+from medtest.phantoms.abdomen.generator import AbdomenPhantom, abdomen_rng, make_abdomen
 from medtest.systems.segmentation.volumes.region_growing import RegionGrowing, RegionGrowingSettings, grow
 from medtest.systems.segmentation.volumes.regions import bounding_box, largest_part, with_rim
 from medtest.systems.segmentation.volumes.shape_fit import shape_of, shrink

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import yaml
 
 ROWS, COLUMNS = ("upper", "center", "lower"), ("left", "center", "right")
 CELLS: tuple[str, ...] = tuple(
@@ -129,69 +132,15 @@ class Scene:
         return len(self.polyps) + bool(self.disease)
 
 
-def _polyp(size: str, colour: str, kind: str, cell: str) -> PolypPlan:
-    return PolypPlan(size=size, colour=colour, type=kind, cell=cell)
+def _scene(given: dict[str, Any]) -> Scene:
+    polyps = tuple(PolypPlan(**one) for one in given.pop("polyps", ()))
+    instruments = tuple(InstrumentPlan(**one) for one in given.pop("instruments", ()))
+    return Scene(**given, polyps=polyps, instruments=instruments)
 
 
-def _tool(kind: str, cell: str) -> InstrumentPlan:
-    return InstrumentPlan(kind=kind, cell=cell)
-
-
-SCENES: tuple[Scene, ...] = (
-    Scene(region="colon", polyps=(_polyp("5-10mm", "red", "is", "upper-left"),), text=True),
-    Scene(
-        region="colon", polyps=(_polyp(">20mm", "brown", "ip", "center-right"),), box=True,
-        instruments=(_tool("polyp snare", "center-left"),),
-    ),
-    Scene(
-        region="colon", text=True,
-        polyps=(_polyp("11-20mm", "pink", "is", "upper-right"), _polyp("<5mm", "white", "iia", "lower-left")),
-    ),
-    Scene(
-        region="colon", box=True, text=True,
-        polyps=(
-            _polyp("5-10mm", "red", "ip", "upper-center"),
-            _polyp("5-10mm", "orange", "is", "center-left"),
-            _polyp("<5mm", "yellow", "is", "lower-right"),
-        ),
-    ),
-    Scene(region="colon", polyps=(_polyp("<5mm", "pink", "iia", "center-left"),), hard=True),
-    Scene(
-        region="colon", polyps=(_polyp(">20mm", "blue", "iia", "lower-center"),),
-        instruments=(_tool("injection needle", "upper-right"),),
-    ),
-    Scene(
-        region="colon", removed=True, removed_cell="center", text=True,
-        instruments=(_tool("metal clip", "lower-right"),),
-    ),
-    Scene(region="colon", box=True),
-    Scene(region="cecum", landmark_cell="center", landmark_colour="yellow", text=True),
-    Scene(
-        region="cecum", landmark_cell="upper-left", landmark_colour="pink",
-        polyps=(_polyp("11-20mm", "yellow", "iia", "lower-right"),),
-    ),
-    Scene(region="ileum", landmark_cell="center", landmark_colour="yellow", text=True, box=True),
-    Scene(region="colon", disease="ulcerative colitis", text=True),
-    Scene(
-        region="colon", disease="hemorrhoids", disease_cell="lower-center",
-        instruments=(_tool("injection needle", "center-right"),),
-    ),
-    Scene(
-        region="stomach", box=True, instruments=(_tool("tube", "center"), _tool("biopsy forceps", "upper-left")),
-    ),
-    Scene(region="pylorus", landmark_cell="lower-right", landmark_colour="red", text=True),
-    Scene(
-        region="pylorus", landmark_cell="upper-right", landmark_colour="pink",
-        polyps=(_polyp("5-10mm", "purple", "is", "center"),), instruments=(_tool("biopsy forceps", "lower-left"),),
-    ),
-    Scene(region="oesophagus", landmark_cell="center", landmark_colour="red"),
-    Scene(region="oesophagus", landmark_cell="center", landmark_colour="pink", disease="oesophagitis", text=True),
-    Scene(region="oesophagus", landmark_cell="center", landmark_colour="pink", disease="barretts", box=True),
-    Scene(
-        region="oesophagus", landmark_cell="center", landmark_colour="pink", disease="short-segment barretts",
-        instruments=(_tool("biopsy forceps", "lower-center"), _tool("tube", "upper-center")), hard=True,
-    ),
-)  # fmt: skip
+SCENES: tuple[Scene, ...] = tuple(
+    _scene(given) for given in yaml.safe_load(Path(__file__).with_name("scenes.yaml").read_text(encoding="utf-8"))
+)
 """The scenes of the first twenty pictures."""
 
 _LANDMARK_COLOURS: dict[str, tuple[str, ...]] = {

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from medtest.cases import Image, ImageSpec, Params
 from medtest.relations.levels import Level, number
-from medtest.relations.noise.base import Noise, NoiseSettings, as_float, normal
+from medtest.relations.noise.base import Floats, Noise, NoiseSettings, as_float, normal
 
 
 class SigmaLevel(Level):
@@ -36,9 +35,7 @@ class GaussianNoise(Noise):
     Settings = GaussianNoiseSettings
     scale_unit: ClassVar[str] = "standard deviation of the noise"
 
-    def disturbed(
-        self, image: Image, spec: ImageSpec, params: Params, rng: np.random.Generator
-    ) -> NDArray[np.floating]:
+    def disturbed(self, image: Image, spec: ImageSpec, params: Params, rng: np.random.Generator) -> Floats:
         """Add the noise."""
         pixels = as_float(image)
         noise = normal(rng, pixels)
@@ -62,9 +59,7 @@ class RicianNoise(Noise):
     Settings = RicianNoiseSettings
     scale_unit: ClassVar[str] = "standard deviation in each channel"
 
-    def disturbed(
-        self, image: Image, spec: ImageSpec, params: Params, rng: np.random.Generator
-    ) -> NDArray[np.floating]:
+    def disturbed(self, image: Image, spec: ImageSpec, params: Params, rng: np.random.Generator) -> Floats:
         """Add the noise to both channels and take the magnitude."""
         sigma = number(params, "sigma") * self.unit(spec)
         real = as_float(image)
@@ -74,6 +69,6 @@ class RicianNoise(Noise):
         real += noise
         imaginary = normal(rng, real)
         imaginary *= sigma
-        magnitude: NDArray[np.floating] = np.hypot(real, imaginary, out=real)
+        magnitude: Floats = np.hypot(real, imaginary, out=real)
         magnitude += spec.low
         return magnitude

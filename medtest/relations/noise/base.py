@@ -14,7 +14,7 @@ picture over its range (``units: of_255``), so that one suite can hold images of
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar, Generic, Literal
+from typing import Any, ClassVar, Generic, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,8 @@ from medtest.relations.base import Relation
 from medtest.relations.levels import L, Level, LeveledSettings, noise_seed, number
 
 WHITE = 255.0
+
+Floats: TypeAlias = NDArray[np.floating]
 
 
 class NoiseSettings(LeveledSettings[L], Generic[L]):
@@ -59,9 +61,7 @@ class Noise(Relation):
         return FollowUp(image=image, params=params, scale=number(params, "scale"))
 
     @abstractmethod
-    def disturbed(
-        self, image: Image, spec: ImageSpec, params: Params, rng: np.random.Generator
-    ) -> NDArray[np.floating]:
+    def disturbed(self, image: Image, spec: ImageSpec, params: Params, rng: np.random.Generator) -> Floats:
         """Return the disturbed image as floats of the same shape, neither clipped nor rounded.
 
         Args:
@@ -76,7 +76,7 @@ class Noise(Relation):
         return spec.span / WHITE if self.settings.units == "of_255" else 1.0
 
 
-def finished(field: NDArray[np.floating], dtype: np.dtype[Any], spec: ImageSpec, *, clip: str) -> Image:
+def finished(field: Floats, dtype: np.dtype[Any], spec: ImageSpec, *, clip: str) -> Image:
     """Return a disturbed image in the dtype of its source: clipped if asked, integers rounded and kept in the dtype.
 
     Args:
@@ -96,13 +96,13 @@ def finished(field: NDArray[np.floating], dtype: np.dtype[Any], spec: ImageSpec,
     return np.ascontiguousarray(field, dtype=dtype)
 
 
-def as_float(image: Image) -> NDArray[np.floating]:
+def as_float(image: Image) -> Floats:
     """Return an image of any shape and dtype as float32; as float64 where that would round it (int32, doubles)."""
     small = image.dtype.itemsize <= 2 or image.dtype == np.float32
     return image.astype(np.float32 if small else np.float64)
 
 
-def normal(rng: np.random.Generator, like: NDArray[np.floating]) -> NDArray[np.floating]:
+def normal(rng: np.random.Generator, like: Floats) -> Floats:
     """Return standard normal numbers of an array's shape and dtype."""
     single = like.dtype == np.float32
     return rng.standard_normal(like.shape, dtype=np.float32 if single else np.float64)

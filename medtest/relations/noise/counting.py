@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from medtest.cases import Image, ImageSpec, Params
 from medtest.relations.levels import Level, number
-from medtest.relations.noise.base import Noise, NoiseSettings, as_float, normal
+from medtest.relations.noise.base import Floats, Noise, NoiseSettings, as_float, normal
 
 
 class PoissonLevel(Level):
@@ -34,9 +33,7 @@ class PoissonNoise(Noise):
     Settings = PoissonNoiseSettings
     scale_unit: ClassVar[str] = "grey levels per photon"
 
-    def disturbed(
-        self, image: Image, spec: ImageSpec, params: Params, rng: np.random.Generator
-    ) -> NDArray[np.floating]:
+    def disturbed(self, image: Image, spec: ImageSpec, params: Params, rng: np.random.Generator) -> Floats:
         """Count photons."""
         gain = number(params, "gain") * self.unit(spec)
         signal = np.maximum(as_float(image).astype(np.float64) - spec.low, 0.0)
@@ -63,9 +60,7 @@ class SpeckleNoise(Noise):
     Settings = SpeckleNoiseSettings
     scale_unit: ClassVar[str] = "standard deviation as a fraction of the signal"
 
-    def disturbed(
-        self, image: Image, spec: ImageSpec, params: Params, rng: np.random.Generator
-    ) -> NDArray[np.floating]:
+    def disturbed(self, image: Image, spec: ImageSpec, params: Params, rng: np.random.Generator) -> Floats:
         """Multiply the signal."""
         signal = as_float(image)
         signal -= spec.low
@@ -97,9 +92,7 @@ class SaltPepperNoise(Noise):
     Settings = SaltPepperNoiseSettings
     scale_unit: ClassVar[str] = "replaced pixels in per cent"
 
-    def disturbed(
-        self, image: Image, spec: ImageSpec, params: Params, rng: np.random.Generator
-    ) -> NDArray[np.floating]:
+    def disturbed(self, image: Image, spec: ImageSpec, params: Params, rng: np.random.Generator) -> Floats:
         """Replace pixels."""
         pixels = as_float(image)
         share = number(params, "percent") / 100.0

@@ -13,7 +13,7 @@ from medtest.cases import Image, ImageSpec, Params
 from medtest.errors import BadOutput
 from medtest.portable import exp, power
 from medtest.relations.levels import Level, number
-from medtest.relations.noise.base import WHITE, Noise, NoiseSettings, as_float
+from medtest.relations.noise.base import WHITE, Floats, Noise, NoiseSettings, as_float
 
 
 class GaussianBlurLevel(Level):
@@ -36,9 +36,7 @@ class GaussianBlur(Noise):
     Settings = GaussianBlurSettings
     scale_unit: ClassVar[str] = "standard deviation of the Gaussian in pixels"
 
-    def disturbed(
-        self, image: Image, spec: ImageSpec, params: Params, rng: np.random.Generator
-    ) -> NDArray[np.floating]:
+    def disturbed(self, image: Image, spec: ImageSpec, params: Params, rng: np.random.Generator) -> Floats:
         """Blur the image; nothing is drawn."""
         from scipy.ndimage import correlate1d
 
@@ -89,9 +87,7 @@ class Jpeg(Noise):
     Settings = JpegSettings
     scale_unit: ClassVar[str] = "100 minus JPEG quality"
 
-    def disturbed(
-        self, image: Image, spec: ImageSpec, params: Params, rng: np.random.Generator
-    ) -> NDArray[np.floating]:
+    def disturbed(self, image: Image, spec: ImageSpec, params: Params, rng: np.random.Generator) -> Floats:
         """Compress the image; nothing is drawn."""
         levels = image
         if image.dtype != np.uint8 or (spec.low, spec.high) != (0.0, WHITE):
@@ -149,9 +145,7 @@ class BiasField(Noise):
     effects: ClassVar[frozenset[str]] = frozenset({"relight"})
     scale_unit: ClassVar[str] = "largest deviation from 1 in per cent"
 
-    def disturbed(
-        self, image: Image, spec: ImageSpec, params: Params, rng: np.random.Generator
-    ) -> NDArray[np.floating]:
+    def disturbed(self, image: Image, spec: ImageSpec, params: Params, rng: np.random.Generator) -> Floats:
         """Multiply the signal by a drawn field."""
         shape = spec.spatial(image.shape)
         film = spec.axes.startswith("t")

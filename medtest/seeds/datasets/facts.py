@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ class Facts:
         holds: What kind of expected answer it has.
         classes: Names of its classes in order, where its files do not say them.
         class_counts: How many images of each class it has, by the name that its files write.
+        mapping: Class of our own suites by the name that its files write, "" for none; empty where it needs none.
         pairs: How many pairs of question and answer it has; 0 where it has none or the number is not published.
         unconfirmed: Which of these facts were not seen at a second source.
     """
@@ -59,6 +61,7 @@ class Facts:
     holds: str = "masks"
     classes: tuple[str, ...] = ()
     class_counts: tuple[tuple[str, int], ...] = ()
+    mapping: Mapping[str, str] = field(default_factory=dict, hash=False)
     pairs: int = 0
     unconfirmed: str = ""
 

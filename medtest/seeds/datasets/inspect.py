@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from medtest.errors import Mistake, UserMistakes
 from medtest.imagefile import BadFileError
@@ -22,6 +22,7 @@ from medtest.seeds.datasets.inspect_questions import (
 )
 from medtest.seeds.datasets.inspect_rest import in_words, look_like_maps, set_of_maps, together, unexplained
 from medtest.seeds.datasets.known import chosen
+from medtest.seeds.datasets.looked import Looked, SuiteLine
 from medtest.seeds.datasets.tree import UNREAD_ARCHIVES, Tree, is_archive, tree_of_archive, tree_of_folder
 from medtest.seeds.folders.layout import DataSet, LayoutError, shown
 from medtest.seeds.folders.pairing import pair_images, pair_with_masks
@@ -32,63 +33,6 @@ MOST_ARCHIVES = 20
 """More archives in one folder are listed by name alone."""
 
 Progress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SuiteLine:
-    """How to run on a data set.
-
-    Attributes:
-        suite: Name of the suite.
-        data: The folder for ``data=``, relative to the inspected path.
-        settings: Further settings, as ``key=value``.
-        sets: The data sets that it takes.
-        maps: Folder of prediction maps that it reads, relative to the inspected path.
-    """
-
-    suite: str
-    data: PurePosixPath = PurePosixPath(".")
-    settings: tuple[str, ...] = ()
-    sets: tuple[str, ...] = ()
-    maps: PurePosixPath | None = None
-
-    def tokens(self, root: str) -> tuple[str, ...]:
-        """Return the tokens of the command line, below a path as it was typed."""
-
-        def below(folder: PurePosixPath) -> str:
-            return root if folder == PurePosixPath(".") else f"{root.rstrip('/')}/{folder}"
-
-        maps = () if self.maps is None else ("model=predictions", f"folder={below(self.maps)}")
-        return (f"suite={self.suite}", f"data={below(self.data)}", *maps, *self.settings)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Looked:
-    """One data set, or a part of one, as it lies there.
-
-    Attributes:
-        found: What it is.
-        pairs: Images with their masks (images alone where it has no masks); None inside an archive.
-        sizes: How many images of each size, ``width x height``, most first; empty inside an archive.
-        rule: How masks are named after images, where not alike.
-        notes: What is worth knowing and stops nothing.
-        problems: Files that a run would refuse.
-        line: How to run on it, or None.
-        also: Other ways to run on it, each with what it does.
-        classes: Of labelled images: how many of each class there are, and how many are published (0: not known).
-        questions: Of images with questions: how many there are, in words.
-    """
-
-    found: Found
-    pairs: int | None = None
-    sizes: tuple[tuple[str, int], ...] = ()
-    rule: str = ""
-    notes: tuple[str, ...] = ()
-    problems: tuple[SeedProblem, ...] = ()
-    line: SuiteLine | None = None
-    also: tuple[tuple[str, SuiteLine], ...] = ()
-    classes: tuple[tuple[str, int, int], ...] = ()
-    questions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,48 +201,21 @@ def _archives_in(root: Path, tree: Tree) -> tuple[dict[str, tuple[Looked, ...]],
 # --------------------------------------------------------------------------------------------------------- one set
 
 
-def _look_labels(root: Path, found: Found, pixels: Pixels, progress: Callable[[int], None]) -> Looked:
+def _look_tables(root: Path, found: Found, pixels: Pixels, progress: Callable[[int], None]) -> Looked:
+    """Look at a data set whose files say what its images hold: labels or questions."""
+    labels = found.holds == "labels"
     try:
-        looked = look_at_labels(root, found, pixels, progress)
+        looked = (look_at_labels if labels else look_at_questions)(root, found, pixels, progress)
     except (LayoutError, UserMistakes) as error:
         reason = f"{error.found}; {error.fix}" if isinstance(error, LayoutError) else _first_mistake(error)
-        if found.reader == "table":  # called like a table of labels and something else: nobody asked for it
-            return Looked(found=found, notes=(f"not taken for labels: {reason}",))
+        meant = found.reader != "table" if labels else found.dataset or is_taken_for_questions(root, found)
+        if not meant:  # called like such a file and something else: nobody asked for it
+            return Looked(found=found, notes=(f"not taken for {found.holds}: {reason}",))
         where = shown(found.tables[0] if found.tables else found.where)
         return Looked(found=found, pairs=0, problems=(SeedProblem(file=where, reason=reason),))
-    found = replace(found, count=looked.count)
-    line = SuiteLine(suite=looked.suite, data=found.where, settings=looked.settings) if looked.suite else None
+    found = replace(found, count=looked.pairs or 0)
     unconfirmed = (f"not confirmed: {found.facts.unconfirmed}",) if found.facts and found.facts.unconfirmed else ()
-    return Looked(
-        found=found,
-        pairs=looked.count,
-        sizes=tuple(looked.sizes.most_common()),
-        notes=(*count_notes(found), *size_notes(found, looked.sizes), *looked.notes, *unconfirmed),
-        problems=looked.problems,
-        line=line,
-        classes=looked.classes,
-    )
-
-
-def _look_questions(root: Path, found: Found, pixels: Pixels, progress: Callable[[int], None]) -> Looked:
-    try:
-        looked = look_at_questions(root, found, pixels, progress)
-    except (LayoutError, UserMistakes) as error:
-        reason = f"{error.found}; {error.fix}" if isinstance(error, LayoutError) else _first_mistake(error)
-        if not found.dataset and not is_taken_for_questions(root, found):  # called so, and something else
-            return Looked(found=found, notes=(f"not taken for questions: {reason}",))
-        return Looked(found=found, pairs=0, problems=(SeedProblem(file=shown(found.tables[0]), reason=reason),))
-    found = replace(found, count=looked.count)
-    unconfirmed = (f"not confirmed: {found.facts.unconfirmed}",) if found.facts and found.facts.unconfirmed else ()
-    return Looked(
-        found=found,
-        pairs=looked.count,
-        sizes=tuple(looked.sizes.most_common()),
-        notes=(*count_notes(found), *looked.notes, *unconfirmed),
-        problems=looked.problems,
-        line=SuiteLine(suite="medvqa_clef", data=found.where, settings=looked.settings),
-        questions=looked.questions,
-    )
+    return replace(looked, found=found, notes=(*count_notes(found), *looked.notes, *unconfirmed))
 
 
 def _first_mistake(error: UserMistakes) -> str:
@@ -307,10 +224,8 @@ def _first_mistake(error: UserMistakes) -> str:
 
 
 def _look(root: Path, found: Found, pixels: Pixels, progress: Callable[[int], None]) -> Looked:
-    if found.holds == "labels":
-        return _look_labels(root, found, pixels, progress)
-    if found.holds == "questions":
-        return _look_questions(root, found, pixels, progress)
+    if found.holds in ("labels", "questions"):
+        return _look_tables(root, found, pixels, progress)
     line = _line(found)
     dataset = DataSet(
         name=found.dataset or "set",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from medtest.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
-from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found
-from medtest.seeds.datasets.inspect_notes import Pixels, sizes_of
+from medtest.seeds.datasets.inspect_notes import Pixels, size_notes, sizes_of
+from medtest.seeds.datasets.looked import Looked, SuiteLine
 from medtest.seeds.folders.layout import shown
 from medtest.seeds.labels.entries import LabelledFolder, fold
 from medtest.seeds.labels.layouts import READERS
@@ -21,30 +20,7 @@ SUITES = {"wce_folder": CAPSULE, "skin_folder": DERMOSCOPY, "fundus_folder": FUN
 """Suites for the user's labelled images, by the classes they ask for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelsLooked:
-    """What a look at a labelled data set gave.
-
-    Attributes:
-        count: Images with labels.
-        classes: Images of each class in the data set's own words, and what is published of it (0: nothing).
-        sizes: How many images of each size.
-        problems: Files and rows that a run would refuse.
-        notes: What is worth knowing.
-        suite: Name of the suite for it, or "".
-        settings: Its settings, as ``key=value``.
-    """
-
-    count: int
-    classes: tuple[tuple[str, int, int], ...] = ()
-    sizes: Counter[str]
-    problems: tuple[SeedProblem, ...] = ()
-    notes: tuple[str, ...] = ()
-    suite: str = ""
-    settings: tuple[str, ...] = ()
-
-
-def look_at_labels(root: Path, found: Found, pixels: Pixels, progress: Callable[[int], None]) -> LabelsLooked:
+def look_at_labels(root: Path, found: Found, pixels: Pixels, progress: Callable[[int], None]) -> Looked:
     """Read a data set's labels and the sizes of its images.
 
     Args:
@@ -58,7 +34,9 @@ def look_at_labels(root: Path, found: Found, pixels: Pixels, progress: Callable[
         UserMistakes: A table cannot be read.
     """
     laid = READERS[found.reader](root, found, LabelFolderSettings(split="all"))
-    sizes, problems = _sizes(root, laid, pixels, progress)
+    files = [(entry.image, entry.mask) for entry in laid.entries if entry.index < 0]
+    own, problems = sizes_of(root, files, pixels, progress)
+    sizes = _array_sizes(root, laid) + own
     counts = Counter(label for entry in laid.entries for label in entry.labels or ())
     none = sum(entry.labels == () for entry in laid.entries)
     suite = _suite(laid, counts)
@@ -70,14 +48,14 @@ def look_at_labels(root: Path, found: Found, pixels: Pixels, progress: Callable[
         notes.append(f"{masks:,} images have a mask of their lesion")
     if not suite:
         notes.append("its classes are none of a suite's own: state classes and mapping (see docs/label-data.md)")
-    return LabelsLooked(
-        count=len(laid.entries),
+    return Looked(
+        found=found,
+        pairs=len(laid.entries),
         classes=_classes(found, laid, counts),
-        sizes=sizes,
+        sizes=tuple(sizes.most_common()),
         problems=(*laid.problems, *problems),
-        notes=tuple(note.rstrip(".") for note in notes),
-        suite=suite,
-        settings=_settings(found) if suite else (),
+        notes=(*size_notes(found, sizes), *(note.rstrip(".") for note in notes)),
+        line=SuiteLine(suite=suite, data=found.where, settings=_settings(found)) if suite else None,
     )
 
 
@@ -123,15 +101,6 @@ def _settings(found: Found) -> tuple[str, ...]:
     if found.reader in ("chestxray14", "medmnist"):
         settings.append("seeds.folder.split=all")
     return tuple(settings)
-
-
-def _sizes(
-    root: Path, laid: LabelledFolder, pixels: Pixels, progress: Callable[[int], None]
-) -> tuple[Counter[str], list[SeedProblem]]:
-    """Return sizes of images, and which files are not whole or differ from their image."""
-    files = [(entry.image, entry.mask) for entry in laid.entries if entry.index < 0]
-    sizes, problems = sizes_of(root, files, pixels, progress)
-    return _array_sizes(root, laid) + sizes, problems
 
 
 def _array_sizes(root: Path, laid: LabelledFolder) -> Counter[str]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found
 from medtest.seeds.datasets.inspect_notes import Pixels, sizes_of
+from medtest.seeds.datasets.looked import Looked, SuiteLine
 from medtest.seeds.datasets.recognisers.question_files import questions_at
 from medtest.seeds.datasets.tree import Tree
 from medtest.seeds.folders.layout import shown
@@ -21,28 +21,7 @@ MODEL = "model=openai_compatible"
 """A suite on real images names no model of its own; this is the one that a line begins with."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuestionsLooked:
-    """What a look at images with questions gave.
-
-    Attributes:
-        count: Images that are asked about.
-        questions: How many questions there are, in words.
-        sizes: How many images of each size.
-        problems: Files and rows that a run would refuse.
-        notes: What is worth knowing.
-        settings: Settings of the suite, as ``key=value``.
-    """
-
-    count: int
-    questions: tuple[str, ...]
-    sizes: Counter[str]
-    problems: tuple[SeedProblem, ...] = ()
-    notes: tuple[str, ...] = ()
-    settings: tuple[str, ...] = ()
-
-
-def look_at_questions(root: Path, found: Found, pixels: Pixels, progress: Callable[[int], None]) -> QuestionsLooked:
+def look_at_questions(root: Path, found: Found, pixels: Pixels, progress: Callable[[int], None]) -> Looked:
     """Read a file of questions and the sizes of its images.
 
     Args:
@@ -60,14 +39,14 @@ def look_at_questions(root: Path, found: Found, pixels: Pixels, progress: Callab
     settings = QuestionFolderSettings(file=str(file), images=_images_setting(found))
     gathered = gather(here, settings, dataset="folder")
     sizes, problems = sizes_of(here, [(one.entry.image, None) for one in gathered.askings], pixels, progress)
-    notes = [notice.rstrip(".") for notice in gathered.notices]
-    return QuestionsLooked(
-        count=len(gathered.askings),
+    return Looked(
+        found=found,
+        pairs=len(gathered.askings),
         questions=_in_words(gathered, found),
-        sizes=sizes,
+        sizes=tuple(sizes.most_common()),
         problems=tuple(_below(found.where, one) for one in (*gathered.problems, *problems)),
-        notes=tuple(notes),
-        settings=_settings(here, file, settings),
+        notes=tuple(notice.rstrip(".") for notice in gathered.notices),
+        line=SuiteLine(suite="medvqa_clef", data=found.where, settings=_settings(here, file, settings)),
     )
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path, PurePosixPath
+from pathlib import Path
+from typing import TypeAlias
 
 from medtest.imagefile import BadFileError, check_decodes, is_turned, read_bytes
 from medtest.maskfile import LesionMask, decode_mask
@@ -15,7 +16,7 @@ from medtest.seeds.base import SeedProblem
 from medtest.seeds.folders.formats import kind_of
 from medtest.seeds.folders.layout import Pair, shown
 from medtest.seeds.folders.traits import LARGE, Trait
-from medtest.seeds.volumes.check import Choose, Slice, check_volume
+from medtest.seeds.volumes.check import Checked, Choose, Named, check_volume
 from medtest.seeds.volumes.frames import FrameReading
 
 THREADS = 4
@@ -47,126 +48,94 @@ class Rules:
         return self.reading.max_pixels
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
-    """What looking at one pair gave.
-
-    Attributes:
-        digests: SHA-256 of image, mask and rough mask, with a mark where medtest once read another mask of the file;
-            empty where there is none or it cannot be read.
-        problems: What is wrong with its files.
-        traits: What is odd about them and stops nothing.
-        slices: Its images: one for a picture, as many as are taken of a DICOM file's frames or a volume's slices.
-    """
-
-    digests: tuple[str, str, str]
-    problems: tuple[SeedProblem, ...]
-    slices: tuple[Slice, ...] = (Slice(),)
-    traits: tuple[Trait, ...] = ()
+Look: TypeAlias = "tuple[tuple[int, int] | None, bool]"
+"""Height and width of an image, None where it cannot be read, and whether its file says that it is to be turned."""
 
 
-def check_pairs(root: Path, pairs: Sequence[tuple[Pair, PurePosixPath | None]], rules: Rules) -> Iterator[Checked]:
-    """Look at pairs (and the rough mask of each, below ``rules.avoid_root``), in order, streaming."""
+def check_pairs(root: Path, pairs: Sequence[Pair], rules: Rules) -> Iterator[Checked]:
+    """Look at the files of images (rough masks lie below ``rules.avoid_root``), in order, streaming."""
     threads = min(THREADS, os.cpu_count() or 1)
     if len(pairs) < 4 or threads == 1:
-        yield from (check_pair(root, pair, avoid, rules) for pair, avoid in pairs)
+        yield from (check_pair(root, pair, rules) for pair in pairs)
         return
     waiting = iter(pairs)
     with ThreadPoolExecutor(max_workers=threads, thread_name_prefix="check") as pool:
         while chunk := list(islice(waiting, CHUNK)):
-            yield from pool.map(lambda item: check_pair(root, item[0], item[1], rules), chunk)
+            yield from pool.map(lambda pair: check_pair(root, pair, rules), chunk)
 
 
-def check_pair(root: Path, pair: Pair, avoid: PurePosixPath | None, rules: Rules) -> Checked:
+def check_pair(root: Path, pair: Pair, rules: Rules) -> Checked:
     """Look at one image, its mask and its rough mask."""
+    image = (shown(pair.image), root / pair.image)
+    mask = (shown(pair.mask), root / pair.mask) if pair.mask is not None else None
+    rough = None
+    if pair.avoid is not None and rules.avoid_root is not None:
+        rough = (f"avoid: {shown(pair.avoid)}", rules.avoid_root / pair.avoid)
+    if any(named is not None and kind_of(named[1].name) != "picture" for named in (image, mask, rough)):
+        return check_volume((image, mask, rough), rules.reading, rules.choose, negatives=rules.negatives)
     problems: list[SeedProblem] = []
     traits: list[Trait] = []
-    rough = avoid if rules.avoid_root is not None else None
-    if any(path is not None and kind_of(path.name) != "picture" for path in (pair.image, pair.mask, rough)):
-        paths = (
-            (shown(pair.image), root / pair.image),
-            (shown(pair.mask), root / pair.mask) if pair.mask is not None else None,
-            (f"avoid: {shown(rough)}", rules.avoid_root / rough) if rough and rules.avoid_root else None,
-        )
-        found = check_volume(paths, rules.reading, rules.choose, negatives=rules.negatives)
-        return Checked(digests=found.digests, problems=found.problems, slices=found.slices)
-    size, turned, image_digest = _image(root, pair.image, rules, problems)
-    mask_digest = avoid_digest = ""
-    if pair.mask is not None:
-        mask_digest = _mask(root, pair.mask, (size, turned), rules, problems, traits)
-    if avoid is not None and rules.avoid_root is not None:
-        avoid_digest = _rough(rules.avoid_root, avoid, size, rules, problems)
-    digests = (image_digest, mask_digest, avoid_digest)
+    look, image_digest = _image(image, rules, problems)
+    mask_digest = rough_digest = ""
+    if mask is not None:
+        mask_digest, read = _mask(mask, look, rules, problems, traits)
+        if read is not None:
+            _check_lesion(mask[0], read, rules, problems, traits)
+    if rough is not None:
+        rough_digest, _ = _mask(rough, look, rules, problems, [])
+    digests = (image_digest, mask_digest, rough_digest)
     return Checked(digests=digests, problems=tuple(problems), traits=tuple(traits))
 
 
-def _image(
-    root: Path, path: PurePosixPath, rules: Rules, problems: list[SeedProblem]
-) -> tuple[tuple[int, int] | None, bool, str]:
+def _image(named: Named, rules: Rules, problems: list[SeedProblem]) -> tuple[Look, str]:
+    name, path = named
     try:
-        data = read_bytes(root / path, max_pixels=rules.max_pixels)
+        data = read_bytes(path, max_pixels=rules.max_pixels)
         size = check_decodes(data.content, max_pixels=rules.max_pixels)
-        return size, is_turned(data.content, max_pixels=rules.max_pixels), data.sha256
+        return (size, is_turned(data.content, max_pixels=rules.max_pixels)), data.sha256
     except BadFileError as error:
-        problems.append(SeedProblem(file=shown(path), reason=str(error)))
-        return None, False, ""
+        problems.append(SeedProblem(file=name, reason=str(error)))
+        return (None, False), ""
 
 
 def _mask(
-    root: Path,
-    path: PurePosixPath,
-    image: tuple[tuple[int, int] | None, bool],
-    rules: Rules,
-    problems: list[SeedProblem],
-    traits: list[Trait],
-) -> str:
-    size, image_turned = image
+    named: Named, look: Look, rules: Rules, problems: list[SeedProblem], traits: list[Trait]
+) -> tuple[str, LesionMask | None]:
+    """Return a mask's digest, with a mark where medtest once read another mask of the same bytes, and what it holds.
+
+    A mask that cannot be read or has another size than its image is a problem, and holds None.
+    """
+    name, path = named
+    size, image_turned = look
     try:
-        data = read_bytes(root / path, max_pixels=rules.max_pixels)
+        data = read_bytes(path, max_pixels=rules.max_pixels)
         read = decode_mask(data.content, max_pixels=rules.max_pixels, values=rules.reading.label_values)
         turned = is_turned(data.content, max_pixels=rules.max_pixels)
     except BadFileError as error:
-        problems.append(SeedProblem(file=shown(path), reason=str(error)))
-        return ""
-    mask = read.mask
-    if size is not None and mask.shape != size:
-        height, width = mask.shape
+        problems.append(SeedProblem(file=name, reason=str(error)))
+        return "", None
+    digest = f"{data.sha256}+levels" if read.revised else data.sha256
+    if size is not None and read.mask.shape != size:
+        height, width = read.mask.shape
         reason = f"is {width}×{height}, but its image is {size[1]}×{size[0]}"
         if turned != image_turned:
             reason += f" (only the {'mask' if turned else 'image'}'s file says that it is to be turned)"
-        problems.append(SeedProblem(file=shown(path), reason=reason))
-    elif mask.all():
-        problems.append(SeedProblem(file=shown(path), reason="is white all over"))
-    elif not mask.any() and not rules.negatives:
+        problems.append(SeedProblem(file=name, reason=reason))
+        return digest, None
+    if size is not None and turned != image_turned:
+        traits.append("turned")
+    return digest, read
+
+
+def _check_lesion(name: str, read: LesionMask, rules: Rules, problems: list[SeedProblem], traits: list[Trait]) -> None:
+    """See that a mask marks a lesion and not everything, and note what is odd about it."""
+    if read.mask.all():
+        problems.append(SeedProblem(file=name, reason="is white all over"))
+    elif not read.mask.any() and not rules.negatives:
         what = "no value of label_values; " if rules.reading.label_values else ""
         reason = f"is empty ({what}brightest value {read.brightest}; lesion is above 127); negatives: true allows it"
-        problems.append(SeedProblem(file=shown(path), reason=reason))
-    if mask.mean() > LARGE:
+        problems.append(SeedProblem(file=name, reason=reason))
+    if read.mask.mean() > LARGE:
         traits.append("large")
     if read.specks:
         traits.append("specks")
-    if size is not None and turned != image_turned:
-        traits.append("turned")
-    return _marked(data.sha256, read)
-
-
-def _marked(sha256: str, read: LesionMask) -> str:
-    """Return a mask's digest, with a mark where medtest once read another mask of the same bytes."""
-    return f"{sha256}+levels" if read.revised else sha256
-
-
-def _rough(
-    root: Path, path: PurePosixPath, size: tuple[int, int] | None, rules: Rules, problems: list[SeedProblem]
-) -> str:
-    name = f"avoid: {shown(path)}"
-    try:
-        data = read_bytes(root / path, max_pixels=rules.max_pixels)
-        read = decode_mask(data.content, max_pixels=rules.max_pixels, values=rules.reading.label_values)
-        mask = read.mask
-    except BadFileError as error:
-        problems.append(SeedProblem(file=name, reason=str(error)))
-        return ""
-    if size is not None and mask.shape != size:
-        reason = f"is {mask.shape[1]}×{mask.shape[0]}, but its image is {size[1]}×{size[0]}"
-        problems.append(SeedProblem(file=name, reason=reason))
-    return _marked(data.sha256, read)

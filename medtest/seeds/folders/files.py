@@ -14,7 +14,6 @@ from medtest.imagefile import BadFileError
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.folders.layout import shown
 from medtest.seeds.folders.metadata import Metadata, read_metadata
-from medtest.seeds.volumes.frames import FrameReading, opened_frames
 
 LONGEST_ID = 120
 """Seed ids are cut to this many characters, with a hash at the end."""
@@ -79,12 +78,6 @@ def below(root: Path, relative: str) -> Path:
     if not inside:
         raise BadFileError("leads out of the data folder")
     return path
-
-
-def read_mask_of(path: Path, index: int, reading: FrameReading) -> Mask:
-    """Return one mask of a file, bool H×W."""
-    with opened_frames(path, reading) as frames:
-        return frames.mask(index)
 
 
 def frozen(mask: Mask | None) -> Mask | None:

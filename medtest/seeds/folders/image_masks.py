@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
@@ -13,17 +14,16 @@ from medtest.errors import Mistake, UserMistakes, nearest_name
 from medtest.plugins import PartSettings
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.known import coverage, known_datasets
-from medtest.seeds.folders.check import Rules, check_pairs
-from medtest.seeds.folders.files import below, distinct_ids, frozen, metadata_of, read_mask_of
+from medtest.seeds.folders.check import Rules
+from medtest.seeds.folders.files import distinct_ids, metadata_of
 from medtest.seeds.folders.formats import without_suffix
 from medtest.seeds.folders.label_values import label_values
 from medtest.seeds.folders.layout import DataSet, LayoutError, Pair, find_datasets, natural_key, shown
-from medtest.seeds.folders.metadata import ImageFacts
 from medtest.seeds.folders.pairing import list_files, pair_images, pair_with_masks
 from medtest.seeds.folders.settings import ImageMaskFoldersSettings
-from medtest.seeds.folders.source import FolderSource, Listing, check_size, still_there
+from medtest.seeds.folders.source import FolderSource, Listing
 from medtest.seeds.volumes.check import Choose, Slice
-from medtest.seeds.volumes.frames import FrameReading, opened_frames
+from medtest.seeds.volumes.frames import FrameReading
 
 
 class ImageMaskFolders(FolderSource):
@@ -41,21 +41,12 @@ class ImageMaskFolders(FolderSource):
         Raises:
             UserMistakes: A file has changed since it was looked at and cannot be read any more.
         """
-        root, reading = self._root(), self._reading()
         image, mask, avoid, *rest = json.loads(ref.locator)
         index, span = (int(rest[0]), (float(rest[1]), float(rest[2]))) if rest else (0, (0.0, 0.0))
-        expected = rough = None
-        with still_there(image), opened_frames(below(root, image), reading) as frames:
-            pixels = frames.rgb(index, span)
-        if mask:
-            with still_there(mask):
-                expected = read_mask_of(below(root, mask), index, reading)
-        if avoid:
-            with still_there(avoid):
-                rough = read_mask_of(below(self._avoid_root(), avoid), index, reading)
-        check_size(mask, expected, pixels)
-        check_size(avoid, rough, pixels)
-        return Seed(ref=ref, image=pixels, expected=frozen(expected), avoid=frozen(rough))
+        pixels = self._frame(image, index, span)
+        expected = self._mask(mask, index, pixels)
+        rough = self._mask(avoid, index, pixels, self._avoid_root()) if avoid else None
+        return Seed(ref=ref, image=pixels, expected=expected, avoid=rough)
 
     def _reading(self) -> FrameReading:
         settings = self.settings
@@ -138,7 +129,7 @@ class ImageMaskFolders(FolderSource):
         ids = distinct_ids(["/".join(name_parts(pair)) for pair in pairing.pairs])
         identifiers = {pair.key: seed_id for pair, seed_id in zip(pairing.pairs, ids, strict=True)}
         rough = self._rough_masks(dataset, listing.problems)
-        chosen = [(pair, rough.get(pair.key)) for pair in pairing.pairs]
+        pairs = [replace(pair, avoid=rough.get(pair.key)) for pair in pairing.pairs]
         rules = Rules(
             reading=self._reading(),
             negatives=self.settings.negatives,
@@ -146,14 +137,9 @@ class ImageMaskFolders(FolderSource):
             choose=Choose(which=self.settings.slices, every=self.settings.every),
         )
         listing.ignored += pairing.ignored
-        for (pair, avoid), checked in zip(chosen, check_pairs(root, chosen, rules), strict=True):
-            if checked.problems:
-                listing.problems += checked.problems
-                continue
-            listing.traits.add(shown(pair.mask or pair.image), checked.traits)
+        for pair, checked in self._whole(root, [(pair, pair) for pair in pairs], rules, listing):
             name = identifiers[pair.key]
-            inner = pair.image.relative_to(dataset.images)
-            facts = listing.facts(dataset.name, (name, str(pair.image), str(inner), inner.name), shown(pair.image))
+            facts = listing.facts(dataset.name, (name, str(pair.image.relative_to(dataset.images))), pair.image)
             for part in checked.slices:
                 seed_id = f"{name}{part.label}"
                 if (dataset.name, seed_id) in taken:
@@ -161,10 +147,10 @@ class ImageMaskFolders(FolderSource):
                     listing.problems.append(SeedProblem(file=shown(pair.image), reason=reason))
                     continue
                 taken.add((dataset.name, seed_id))
-                cluster = name if part.label else ""
-                listing.refs.append(_ref(dataset.name, seed_id, facts, cluster, _locator(pair, avoid, part)))
-                digests: list[object] = list(checked.digests)
-                listing.digests.append(digests if part.index < 0 else [*digests, part.index, *part.span])
+                cluster = name if part.label else ""  # images of one file belong together
+                locator = json.dumps([*_files(pair), *_place(part)])
+                ref = SeedRef(dataset=dataset.name, seed_id=seed_id, cluster=cluster, locator=locator)
+                listing.add(ref, facts, [*checked.digests, *_place(part)])
 
     def _rough_masks(self, dataset: DataSet, problems: list[SeedProblem]) -> dict[str, PurePosixPath]:
         """Return the rough masks by key, relative to the avoid folder or its sub-folder for the data set."""
@@ -188,17 +174,10 @@ def name_parts(pair: Pair) -> tuple[str, ...]:
     return without_suffix(pair.image).parts[-(pair.key.count("/") + 1) :]
 
 
-def _ref(dataset: str, seed_id: str, facts: ImageFacts | None, cluster: str, locator: str) -> SeedRef:
-    """Return a seed; images of one file belong together where nothing else is known."""
-    return SeedRef(
-        dataset=dataset,
-        seed_id=seed_id,
-        cluster=(facts.cluster if facts else "") or cluster,
-        strata=facts.strata if facts else (),
-        locator=locator,
-    )
+def _files(pair: Pair) -> list[str | None]:
+    return [None if path is None else str(path) for path in (pair.image, pair.mask, pair.avoid)]
 
 
-def _locator(pair: Pair, avoid: PurePosixPath | None, part: Slice) -> str:
-    paths = [str(pair.image), str(pair.mask) if pair.mask else None, str(avoid) if avoid else None]
-    return json.dumps(paths if part.index < 0 else [*paths, part.index, *part.span])
+def _place(part: Slice) -> list[float]:
+    """Return which image of its file a slice is and what is shown black and white; nothing of a picture."""
+    return [] if part.index < 0 else [part.index, *part.span]

@@ -44,11 +44,19 @@ class DataSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """An image and its mask, as paths relative to the root, and the key that joins them (no suffix, composed)."""
+    """What belongs to one image.
 
-    key: str
+    Attributes:
+        key: What joins its files: their name without suffix, composed; "" where something else did.
+        image: Its file, relative to the root.
+        mask: Its mask's.
+        avoid: Its rough mask's, relative to the folder of those.
+    """
+
+    key: str = ""
     image: PurePosixPath
     mask: PurePosixPath | None = None
+    avoid: PurePosixPath | None = None
 
 
 class LayoutError(Exception):

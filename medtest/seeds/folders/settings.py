@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field, field_validator
 
 from medtest.imagefile import MAX_PIXELS, MOST_PIXELS
-from medtest.plugins import TRUSTED, PartSettings
+from medtest.plugins import STATED, TRUSTED, PartSettings
 from medtest.seeds.folders.label_values import LabelValues
 from medtest.seeds.folders.layout import Layout
 from medtest.seeds.volumes.check import Which
@@ -23,7 +23,30 @@ def inside(value: str) -> str:
     return value
 
 
-class ImageMaskFoldersSettings(PartSettings):
+class FolderSettings(PartSettings):
+    """What a suite may say of any folder of images.
+
+    Attributes:
+        images: Folder of images below the root, where it cannot be told.
+        masks: Folder of masks below the root, named like their images.
+        label_values: What is lesion in masks of several levels, classes or colours; see
+            :class:`ImageMaskFoldersSettings`.
+        on_bad_seed: ``stop`` with one report, or ``skip`` bad files and count them.
+        max_pixels: Largest picture, frame or slice that is decoded.
+        metadata: CSV below the root that names patient or video (clusters) and strata.
+    """
+
+    images: str = ""
+    masks: str = ""
+    label_values: LabelValues = Field(default=[], json_schema_extra=STATED)
+    on_bad_seed: Literal["stop", "skip"] = "stop"
+    max_pixels: int = Field(default=MAX_PIXELS, ge=1, le=MOST_PIXELS)
+    metadata: str = ""
+
+    _below = field_validator("images", "masks", "metadata")(inside)
+
+
+class ImageMaskFoldersSettings(FolderSettings):
     """How a folder is read; see ``docs`` on bringing data.
 
     Attributes:
@@ -31,15 +54,11 @@ class ImageMaskFoldersSettings(PartSettings):
             Truth/); ``sets`` (folders of such pairs, each a data set, also below TestDataset/); ``images`` (pictures
             in the folder itself, masks beside them as <name>_mask if there are any); ``known`` (the archives of
             known data sets, wherever below the folder, under their usual names).
-        images: Image folder below the root, where its name is none of the known ones.
-        masks: Mask folder below the root.
         sets: Ids of the data sets to take; all when empty.
         labels: ``required``, or ``none`` to test without masks.
         missing_sets: ``stop`` when one of ``sets`` is not there, or ``skip`` it, which is said.
-        on_bad_seed: ``stop`` with one report, or ``skip`` bad files and count them.
         negatives: Whether an empty mask (no lesion) is allowed; images without lesion of a file with several are left
             out unless it is.
-        max_pixels: Largest picture, frame or slice that is decoded.
         axis: Which way NIfTI volumes are cut: ``axial``, ``coronal`` or ``sagittal``.
         slices: Which slices of a volume and frames of a DICOM file are taken: ``all``, the ``middle`` one, or the one
             with the ``largest`` lesion.
@@ -48,29 +67,21 @@ class ImageMaskFoldersSettings(PartSettings):
         label_values: What is lesion in masks that hold more than black and white: grey levels, indices of a palette,
             colours (``[255, 0, 0]``, ``"#ff0000"``), values of a NIfTI volume of labels. When empty, every value but 0
             of a volume is, and pictures of several levels or colours are refused.
-        metadata: CSV below the root that names patient or video (clusters) and strata.
         avoid: Folder of rough masks that objects and text keep off, for images without masks; never predictions of a
             system under test.
     """
 
     layout: Layout = "auto"
     missing_sets: Literal["stop", "skip"] = "stop"
-    images: str = ""
-    masks: str = ""
     sets: list[str] = []
     labels: Literal["required", "none"] = "required"
-    on_bad_seed: Literal["stop", "skip"] = "stop"
     negatives: bool = False
-    max_pixels: int = Field(default=MAX_PIXELS, ge=1, le=MOST_PIXELS)
     axis: Axis = "axial"
     slices: Which = "all"
     every: int = Field(default=1, ge=1)
     window: list[float] = []
     label_values: LabelValues = []
-    metadata: str = ""
     avoid: str = Field(default="", json_schema_extra=TRUSTED)
-
-    _below = field_validator("images", "masks", "metadata")(inside)
 
     @field_validator("window")
     @classmethod

@@ -12,21 +12,25 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+from typing import Any, ClassVar, TypeVar
 
 from medtest.cases import Classes, Image, Mask, SeedRef
 from medtest.errors import Mistake, UserMistakes
 from medtest.imagefile import BadFileError
 from medtest.plugins import digest_name
 from medtest.seeds.base import SeedProblem, SeedSource
-from medtest.seeds.folders.files import CHANGED, data_root, nothing_left, stop_at, without_row
+from medtest.seeds.folders.check import Rules, check_pairs
+from medtest.seeds.folders.files import CHANGED, below, data_root, frozen, nothing_left, stop_at, without_row
 from medtest.seeds.folders.label_values import label_values
-from medtest.seeds.folders.layout import LayoutError, shown
+from medtest.seeds.folders.layout import LayoutError, Pair, shown
 from medtest.seeds.folders.metadata import ImageFacts, Metadata
 from medtest.seeds.folders.traits import FolderTraits
-from medtest.seeds.volumes.frames import FrameReading
+from medtest.seeds.volumes.check import Checked
+from medtest.seeds.volumes.frames import FrameReading, opened_frames
+
+Item = TypeVar("Item")
 
 
 @dataclass(slots=True)
@@ -59,20 +63,38 @@ class Listing:
     classes: Classes = Classes(names=())
     nothing: str = "no images at all"
 
-    def facts(self, dataset: str, names: Sequence[str], image: str) -> ImageFacts | None:
+    def facts(self, dataset: str, names: Sequence[str], image: PurePosixPath) -> ImageFacts | None:
         """Return what the metadata say of an image known under several names; an image without a row is noted.
 
         Args:
             dataset: Data set id.
-            names: Names under which a row may know the image, the preferred first.
-            image: The image as people know it.
+            names: Names under which a row may know the image besides its path, the preferred first.
+            image: Its file below the root.
         """
         if self.metadata is None:
             return None
-        found = self.metadata.of(dataset, names)
+        found = self.metadata.of(dataset, (names[0], str(image), *names[1:], image.name))
         if found is None:
-            self.unmatched.append(image)
+            self.unmatched.append(shown(image))
         return found
+
+    def add(
+        self,
+        ref: SeedRef,
+        facts: ImageFacts | None,
+        digests: list[object],
+    ) -> None:
+        """Write down one seed, its cluster and strata those of the metadata where they say any.
+
+        Args:
+            ref: The seed as its source knows it.
+            facts: What the metadata say of it.
+            digests: What determines it beside its reference, as JSON values.
+        """
+        if facts is not None:
+            ref = replace(ref, cluster=facts.cluster or ref.cluster, strata=facts.strata)
+        self.refs.append(ref)
+        self.digests.append(digests)
 
 
 class FolderSource(SeedSource):
@@ -145,10 +167,43 @@ class FolderSource(SeedSource):
         values = label_values(getattr(self.settings, "label_values", ()))
         return FrameReading(max_pixels=self.settings.max_pixels, label_values=values)
 
-    # --------------------------------------------------------------------------------------------------- listing
+    # ------------------------------------------------------------------------------------------------ one file
 
     def _root(self) -> Path:
         return data_root(self.root, self.holds)
+
+    def _frame(self, file: str, index: int, span: tuple[float, float]) -> Image:
+        """Return one image of a file below the root, uint8 H×W×3 RGB."""
+        with still_there(file), opened_frames(below(self._root(), file), self._reading()) as frames:
+            return frames.rgb(index, span)
+
+    def _mask(self, file: str | None, index: int, image: Image, root: Path | None = None) -> Mask | None:
+        """Return one mask of a file below a folder, that of the data where none is given; None without a file.
+
+        Raises:
+            UserMistakes: It cannot be read any more, or has another size than its image by now.
+        """
+        if not file:
+            return None
+        with still_there(file), opened_frames(below(root or self._root(), file), self._reading()) as frames:
+            mask = frames.mask(index)
+        if mask.shape != image.shape[:2]:
+            raise Mistake(where=shown(file), found="has another size than its image by now").as_error()
+        return frozen(mask)
+
+    def _whole(
+        self, root: Path, items: Sequence[tuple[Item, Pair]], rules: Rules, listing: Listing
+    ) -> Iterator[tuple[Item, Checked]]:
+        """Look at the files of every item, and yield those that can be used; problems and traits are written down."""
+        pairs = [pair for _, pair in items]
+        for (item, pair), checked in zip(items, check_pairs(root, pairs, rules), strict=True):
+            if checked.problems:
+                listing.problems += checked.problems
+            else:
+                listing.traits.add(shown(pair.mask or pair.image), checked.traits)
+                yield item, checked
+
+    # --------------------------------------------------------------------------------------------------- listing
 
     def _listed(self) -> Listing:
         if self._listing is None:
@@ -185,21 +240,6 @@ def still_there(file: str) -> Iterator[None]:
         yield
     except (BadFileError, IndexError) as error:
         raise Mistake(where=shown(file), found=str(error), fix=CHANGED).as_error() from error
-
-
-def check_size(file: str, mask: Mask | None, image: Image) -> None:
-    """See that a mask has the size of its image.
-
-    Args:
-        file: The mask's file.
-        mask: bool H×W, or None, which fits.
-        image: H×W or H×W×3.
-
-    Raises:
-        UserMistakes: It has another by now.
-    """
-    if mask is not None and mask.shape != image.shape[:2]:
-        raise Mistake(where=shown(file), found="has another size than its image by now").as_error()
 
 
 def _layout_mistake(root: Path, dataset: str, error: LayoutError | BadFileError) -> UserMistakes:

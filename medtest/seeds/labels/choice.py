@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from medtest.errors import nearest_name
 from medtest.seeds.datasets.base import Found, recognise
 from medtest.seeds.datasets.tree import tree_of_folder
-from medtest.seeds.folders.layout import IMAGE_FOLDERS, MASK_FOLDERS, LayoutError, natural_key, shown
-from medtest.seeds.folders.pairing import mask_of
+from medtest.seeds.folders.layout import LayoutError, shown
 from medtest.seeds.labels.entries import LabelEntry, LabelledFolder
 from medtest.seeds.labels.layouts import READERS
 from medtest.seeds.labels.layouts.class_folders import STYLES
-from medtest.seeds.labels.layouts.common import entry_name, list_images, single
+from medtest.seeds.labels.layouts.common import LOOK, entry_name, images_folder, pictures_below, single
 from medtest.seeds.labels.settings import LabelFolderSettings
 
 HERE = PurePosixPath(".")
@@ -24,8 +22,6 @@ _GENERIC = ("table", "class_folders")
 
 _OWN_PARTS = ("chestxray14", "medmnist")
 """Layouts whose readers choose the part themselves."""
-
-_LOOK = "medtest data inspect PATH says what is there"
 
 
 def read_folder(root: Path, settings: LabelFolderSettings) -> LabelledFolder:
@@ -53,11 +49,7 @@ def read_folder(root: Path, settings: LabelFolderSettings) -> LabelledFolder:
 
 def _explicit(root: Path, settings: LabelFolderSettings) -> list[Found]:
     """Return what the suite names outright; nothing where it is to be told by names."""
-    if settings.images and not (root / settings.images).is_dir():
-        folders = [path.name for path in root.iterdir() if path.is_dir()]
-        near = nearest_name(settings.images, folders)
-        fix = f"did you mean {near}?" if near else "name a folder below data=PATH"
-        raise LayoutError(f"no folder {shown(settings.images)}", fix, key="images")
+    usual = images_folder(root, settings.images)
     images = HERE / settings.images
     if settings.table:
         table = HERE / settings.table
@@ -66,16 +58,11 @@ def _explicit(root: Path, settings: LabelFolderSettings) -> list[Found]:
         reader = "medmnist" if table.suffix.lower() == ".npz" else settings.layout
         reader = "table" if reader in ("auto", *STYLES) else reader
         if not settings.images and reader == "table":
-            images = _usual_images(root)
+            images = usual
         return [_found(reader, images, tables=(table,))]
     if settings.layout in STYLES and (settings.images or settings.layout == "class_folders"):
         return [_found(settings.layout, images, where=images)]
     return []
-
-
-def _usual_images(root: Path) -> PurePosixPath:
-    names = {path.name.lower(): path.name for path in root.iterdir() if path.is_dir()}
-    return HERE / next((names[name] for name in IMAGE_FOLDERS if name in names), ".")
 
 
 def _found(
@@ -106,7 +93,7 @@ def _recognised(root: Path, settings: LabelFolderSettings) -> list[Found]:
         raise LayoutError(
             f"layout {settings.layout}: no labelled images" + (f" (there are: {there})" if there else ""),
             "give the folder that holds a folder for each class, or images and a table of labels (table: …); "
-            f"labels: none tests images that have none; {_LOOK}",
+            f"labels: none tests images that have none; {LOOK}",
             key="data" if settings.layout == "auto" else "layout",
         )
     sets: dict[tuple[str, str, str], list[Found]] = {}
@@ -152,19 +139,11 @@ def _merged(parts: Sequence[Found], laid: Sequence[LabelledFolder]) -> LabelledF
 
 def _pictures(root: Path, settings: LabelFolderSettings) -> LabelledFolder:
     """Return every picture below the folder of images, without labels; masks among them are no images."""
-    if settings.images and not (root / settings.images).is_dir():
-        raise LayoutError(f"no folder {shown(settings.images)}", "name a folder below data=PATH", key="images")
-    folder = HERE / settings.images if settings.images else _usual_images(root)
-    files = list_images(root, [folder])
+    folder = images_folder(root, settings.images)
+    files = pictures_below(root, folder)
     laid = LabelledFolder(names=(), ignored=files.ignored, problems=list(files.problems))
-    for key, paths in sorted(files.by_key.items(), key=lambda item: natural_key(item[0].casefold())):
-        if set(key.casefold().split("/")[:-1]) & set(MASK_FOLDERS) or any(
-            base in files.by_key for base in mask_of(key)
-        ):
-            continue
+    for paths in files.by_key.values():
         path = single(paths, laid.problems)
         if path is not None:
             laid.entries.append(LabelEntry(image=path, name=entry_name(path, folder), labels=None))
-    if not laid.entries:
-        raise LayoutError(f"no pictures in {shown(folder)}", f"give the folder that holds them; {_LOOK}")
     return laid

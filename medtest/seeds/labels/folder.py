@@ -6,23 +6,21 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
-from medtest.cases import Classes, Image, Seed, SeedRef
+from medtest.cases import Classes, Seed, SeedRef
 from medtest.imagefile import BadFileError
 from medtest.plugins import PartSettings
 from medtest.seeds.base import SeedProblem
-from medtest.seeds.folders.check import Rules, check_pairs
-from medtest.seeds.folders.files import below, distinct_ids, marked, metadata_of, read_mask_of
+from medtest.seeds.folders.check import Rules
+from medtest.seeds.folders.files import below, distinct_ids, marked, metadata_of
 from medtest.seeds.folders.layout import Pair, shown
-from medtest.seeds.folders.source import FolderSource, Listing, check_size, still_there
+from medtest.seeds.folders.source import FolderSource, Listing, still_there
 from medtest.seeds.labels.choice import read_folder
 from medtest.seeds.labels.entries import LabelEntry, Mapped, map_entries
-from medtest.seeds.labels.layouts.common import key_of
 from medtest.seeds.labels.layouts.medmnist import read_image
 from medtest.seeds.labels.settings import LabelFolderSettings
 from medtest.seeds.volumes.check import Slice
-from medtest.seeds.volumes.frames import opened_frames
 from medtest.seeds.volumes.npz_file import item_digests, npz_members
 
 
@@ -64,24 +62,17 @@ class LabelFolder(FolderSource):
         Raises:
             UserMistakes: A file has changed since it was looked at and cannot be read any more.
         """
-        root, given = self._root(), json.loads(ref.locator)
+        given = json.loads(ref.locator)
+        file, index = given["image"], max(0, given["index"])
         labels = None if given["labels"] is None else tuple(given["labels"])
-        expected = None
-        with still_there(given["image"]):
-            image = self._image(below(root, given["image"]), given)
-        if given["mask"]:
-            with still_there(given["mask"]):
-                expected = read_mask_of(below(root, given["mask"]), max(0, given["index"]), self._reading())
-        check_size(given["mask"], expected, image)
-        classes = Classes(names=tuple(given["classes"]), multi=given["multi"])
-        return Seed(ref=ref, image=image, expected=marked(expected), kind="label", classes=classes, labels=labels)
-
-    def _image(self, path: Path, given: dict[str, Any]) -> Image:
         if given["part"]:
-            return read_image(path, given["part"], given["index"])
-        with opened_frames(path, self._reading()) as frames:
-            low, high = given["span"]
-            return frames.rgb(max(0, given["index"]), (low, high))
+            with still_there(file):
+                image = read_image(below(self._root(), file), given["part"], index)
+        else:
+            image = self._frame(file, index, tuple(given["span"]))
+        expected = marked(self._mask(given["mask"], index, image))
+        classes = Classes(names=tuple(given["classes"]), multi=given["multi"])
+        return Seed(ref=ref, image=image, expected=expected, kind="label", classes=classes, labels=labels)
 
     def _digest_head(self, listing: Listing) -> list[object]:
         classes = listing.classes
@@ -123,14 +114,8 @@ class LabelFolder(FolderSource):
 
     def _add(self, root: Path, chosen: Sequence[ChosenEntry], listing: Listing) -> None:
         arrays = [one for one in chosen if one.entry.index >= 0]
-        files = [one for one in chosen if one.entry.index < 0]
-        rules = Rules(reading=self._reading(), negatives=True)
-        pairs = [(Pair(key=key_of(one.entry.name), image=one.entry.image, mask=one.entry.mask), None) for one in files]
-        for one, checked in zip(files, check_pairs(root, pairs, rules), strict=True):
-            if checked.problems:
-                listing.problems += checked.problems
-                continue
-            listing.traits.add(shown(one.entry.mask or one.entry.image), checked.traits)
+        files = [(one, Pair(image=one.entry.image, mask=one.entry.mask)) for one in chosen if one.entry.index < 0]
+        for one, checked in self._whole(root, files, Rules(reading=self._reading(), negatives=True), listing):
             for part in checked.slices:
                 self._add_one(one, part, list(checked.digests[:2]), listing)
         for one, digest in _array_digests(root, arrays, listing.problems):
@@ -138,7 +123,6 @@ class LabelFolder(FolderSource):
 
     def _add_one(self, chosen: ChosenEntry, part: Slice, digests: list[object], listing: Listing) -> None:
         entry, labels, name = chosen
-        facts = listing.facts(self.dataset, (name, str(entry.image), entry.name, entry.image.name), shown(entry.image))
         classes = listing.classes
         locator = {
             "image": str(entry.image),
@@ -153,12 +137,12 @@ class LabelFolder(FolderSource):
         ref = SeedRef(
             dataset=self.dataset,
             seed_id=f"{name}{part.label}",
-            cluster=(facts.cluster if facts else "") or entry.cluster or (name if part.label else ""),
-            strata=facts.strata if facts else entry.strata,
+            cluster=entry.cluster or (name if part.label else ""),
+            strata=entry.strata,
             locator=json.dumps(locator, ensure_ascii=False),
         )
-        listing.refs.append(ref)
-        listing.digests.append([*digests, labels, part.index, *part.span])
+        facts = listing.facts(self.dataset, (name, entry.name), entry.image)
+        listing.add(ref, facts, [*digests, labels, part.index, *part.span])
         listing.contents[f"{digests[0]} {part.index if part.label else ''}"] += 1
 
 

@@ -6,10 +6,8 @@ from typing import Literal, TypeAlias
 
 from pydantic import Field, field_validator, model_validator
 
-from medtest.imagefile import MAX_PIXELS, MOST_PIXELS
-from medtest.plugins import STATED, PartSettings, wrong_at
-from medtest.seeds.folders.label_values import LabelValues
-from medtest.seeds.folders.settings import inside
+from medtest.plugins import wrong_at
+from medtest.seeds.folders.settings import FolderSettings, inside
 
 LabelLayout: TypeAlias = Literal[
     "auto",
@@ -27,7 +25,7 @@ LabelLayout: TypeAlias = Literal[
 Split: TypeAlias = Literal["auto", "all", "train", "val", "test"]
 
 
-class LabelFolderSettings(PartSettings):
+class LabelFolderSettings(FolderSettings):
     """How a folder of labelled images is read; see ``docs/label-data.md``.
 
     Attributes:
@@ -41,17 +39,10 @@ class LabelFolderSettings(PartSettings):
             the layout. Case and punctuation of the data set's names do not count.
         split: Part of a set that comes in parts; ``auto`` is the test part where there is one, else everything.
         per_class: At most so many images of each class, evenly spread over the natural order of names; 0 takes all.
-        images: Folder of images below the root, where it cannot be told.
-        masks: Folder of lesion masks below the root.
         table: CSV of labels below the root.
         image_column: Its column that names the image; "" finds it.
         label_column: Its column of labels; "" finds it, or takes columns of 0 and 1.
         separator: What stands between several labels in one column.
-        label_values: What is lesion in masks of several levels, classes or colours; see
-            :class:`medtest.seeds.folders.settings.ImageMaskFoldersSettings`.
-        on_bad_seed: ``stop`` with one report, or ``skip`` bad files and count them.
-        max_pixels: Largest picture that is decoded.
-        metadata: CSV below the root that names patient or video (clusters) and strata.
     """
 
     layout: LabelLayout = "auto"
@@ -61,18 +52,12 @@ class LabelFolderSettings(PartSettings):
     mapping: dict[str, str] = {}
     split: Split = "auto"
     per_class: int = Field(default=0, ge=0)
-    images: str = ""
-    masks: str = ""
     table: str = ""
     image_column: str = ""
     label_column: str = ""
     separator: str = Field(default="|", min_length=1, max_length=3)
-    label_values: LabelValues = Field(default=[], json_schema_extra=STATED)
-    on_bad_seed: Literal["stop", "skip"] = "stop"
-    max_pixels: int = Field(default=MAX_PIXELS, ge=1, le=MOST_PIXELS)
-    metadata: str = ""
 
-    _below = field_validator("images", "masks", "table", "metadata")(inside)
+    _table_below = field_validator("table")(inside)
 
     @field_validator("classes")
     @classmethod

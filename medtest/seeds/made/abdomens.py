@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from medtest.cases import ImageSpec, Seed, SeedRef
-from medtest.phantoms.abdomen import (
+from medtest.phantoms.abdomen.cohort import box_of_training_livers, draw_liver
+from medtest.phantoms.abdomen.generator import (
+    MOST_VOXELS,
+    NOISE_HU,
     REVISION,
+    SHAPE,
+    SPACING,
     AbdomenPhantom,
-    StandardBox,
     abdomen_rng,
-    box_of_training_livers,
-    draw_liver,
-    liver_variability,
     make_abdomen,
 )
-from medtest.phantoms.abdomen.generator import MOST_VOXELS, NOISE_HU, SHAPE, SPACING
+from medtest.phantoms.abdomen.variability import StandardBox, liver_variability
 from medtest.plugins import PartSettings, wrong_at
 from medtest.seeds.base import SeedSource
+from medtest.seeds.made.base import settings_digest
 
 VARIABILITY = "liver_variability"
 LOW_HU, HIGH_HU = -200.0, 300.0
@@ -129,14 +129,7 @@ class Abdomens(SeedSource):
 
     def digest(self) -> str:
         """Return a SHA-256 over the generator's revision, the settings, the data set's id and the suite's seed."""
-        content: dict[str, Any] = {
-            "generator": "abdomen",
-            "revision": REVISION,
-            "settings": self.settings.counted(),
-            "dataset": self.dataset,
-            "suite_seed": self.suite_seed,
-        }
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+        return settings_digest(self, "abdomen")
 
     def notices(self) -> Sequence[str]:
         """Say which box the livers are measured against."""

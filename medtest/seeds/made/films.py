@@ -17,7 +17,7 @@ from pydantic import Field
 
 from medtest.cases import ImageSpec, Seed, SeedRef
 from medtest.errors import Mistake, UserMistakes
-from medtest.files import file_sha256
+from medtest.files import file_sha256, json_sha256
 from medtest.imagefile import BadFileError, read_bytes, read_size
 from medtest.maskfile import read_bright
 from medtest.phantoms.films import REVISION, make_film
@@ -108,7 +108,7 @@ class Films(SeedSource):
             content |= {"settings": settings, "suite_seed": self.suite_seed}
         else:
             content |= {"frames": self.settings.frames, "films": [[name, self._sha256(name)] for name in self._found]}
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+        return json_sha256(content)
 
     def _made(self, index: int) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
         key = json.dumps([self.suite_seed, self.dataset, "film", index]).encode()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -13,6 +11,7 @@ from medtest.cases import Seed, SeedRef
 from medtest.phantoms.colon import REVISION, ColonPhantom, colon_rng, make_colon
 from medtest.plugins import PartSettings
 from medtest.seeds.base import SeedSource
+from medtest.seeds.made.base import settings_digest
 
 FrameKind = Literal["none", "round", "octagonal", "rectangular", "cut_corners", "inset", "stepped"]
 NEGATIVES = 0.06
@@ -96,11 +95,4 @@ class Phantoms(SeedSource):
 
     def digest(self) -> str:
         """Return a SHA-256 over the generator's revision, the settings, the data set's id and the suite's seed."""
-        content: dict[str, Any] = {
-            "generator": "colon",
-            "revision": REVISION,
-            "settings": self.settings.counted(),
-            "dataset": self.dataset,
-            "suite_seed": self.suite_seed,
-        }
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+        return settings_digest(self, "colon")

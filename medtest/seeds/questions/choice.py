@@ -16,10 +16,10 @@ from medtest.paths import is_there_inside
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.folders.files import table_below
 from medtest.seeds.folders.formats import is_ignored
-from medtest.seeds.folders.layout import IMAGE_FOLDERS, MASK_FOLDERS, LayoutError, natural_key, shown
-from medtest.seeds.folders.pairing import Files, mask_of
+from medtest.seeds.folders.layout import natural_key, shown
+from medtest.seeds.folders.pairing import Files
 from medtest.seeds.labels.entries import LabelEntry, LabelledFolder
-from medtest.seeds.labels.layouts.common import Images, entry_name, join_masks, list_images
+from medtest.seeds.labels.layouts.common import Images, entry_name, images_folder, join_masks, pictures_below
 from medtest.seeds.questions.settings import QuestionFolderSettings, among
 from medtest.seeds.questions.truths import contradicts, odd_truths, truths_notice
 from medtest.vqa.question_files import QuestionRow, read
@@ -45,9 +45,6 @@ _NAMED = re.compile(r"(?:.*[_\- .])?(?:questions?|vqa|qa)(?:[_\- .].*)?\.(?:csv|
 _ASKED = {"q", "query", "prompt", "frage", "pregunta", "answer", "answers"}
 _IMAGED = {"image", "img", "img_id", "image_id", "imageid", "image_name", "filename", "file", "image_path", "picture"}
 """Names of columns that look like questions of images, read or not."""
-
-_LOOK = "medtest data inspect PATH says what is there"
-
 
 Answered: TypeAlias = "tuple[Question, tuple[str, ...]]"
 """A question with its true answers; empty where none is known."""
@@ -93,7 +90,8 @@ def gather(root: Path, settings: QuestionFolderSettings, *, dataset: str) -> Gat
         UserMistakes: Several files of questions, one that cannot be read, or questions that it does not have.
     """
     file = question_file(root, settings, dataset=dataset)
-    folder, files = _images(root, settings)
+    folder = images_folder(root, settings.images)
+    files = pictures_below(root, folder, settings.masks)
     gathered = Gathered(file=file, problems=list(files.problems), ignored=files.ignored)
     if file is None:
         entries = _every_image(files, folder, gathered)
@@ -200,30 +198,6 @@ def _speaks_of_questions(path: Path) -> bool:
 
 
 # ------------------------------------------------------------------------------------------------------------- images
-
-
-def _images(root: Path, settings: QuestionFolderSettings) -> tuple[PurePosixPath, Files]:
-    """Return the folder of images and its files, masks left out."""
-    if settings.images and not (root / settings.images).is_dir():
-        folders = [path.name for path in root.iterdir() if path.is_dir()]
-        near = nearest_name(settings.images, folders)
-        fix = f"did you mean {near}?" if near else "name a folder below data=PATH"
-        raise LayoutError(f"no folder {shown(settings.images)}", fix, key="images")
-    named = {path.name.lower(): path.name for path in root.iterdir() if path.is_dir()}
-    usual = next((named[name] for name in IMAGE_FOLDERS if name in named), "")
-    folder = HERE / (settings.images or usual)
-    files = list_images(root, [folder])
-    masks = (HERE / settings.masks).parts if settings.masks else None
-    kept = {
-        key: paths
-        for key, paths in sorted(files.by_key.items(), key=lambda item: item[0].casefold())
-        if not set(key.casefold().split("/")[:-1]) & set(MASK_FOLDERS)
-        and not any(base in files.by_key for base in mask_of(key))
-        and not (masks and paths[0].parts[: len(masks)] == masks)
-    }
-    if not kept:
-        raise LayoutError(f"no pictures in {shown(folder)}", f"give the folder that holds them; {_LOOK}")
-    return folder, Files(kept, files.problems, files.ignored)
 
 
 def _images_of(count: int) -> str:

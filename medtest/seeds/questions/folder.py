@@ -10,14 +10,13 @@ from typing import Any, ClassVar
 from medtest.cases import Ask, Seed, SeedRef
 from medtest.plugins import PartSettings
 from medtest.seeds.base import SeedProblem
-from medtest.seeds.folders.check import Checked, Rules, check_pairs
-from medtest.seeds.folders.files import below, distinct_ids, marked, metadata_of, read_mask_of
+from medtest.seeds.folders.check import Rules
+from medtest.seeds.folders.files import distinct_ids, marked, metadata_of
 from medtest.seeds.folders.layout import Pair, shown
-from medtest.seeds.folders.source import FolderSource, Listing, check_size, still_there
-from medtest.seeds.labels.layouts.common import key_of
+from medtest.seeds.folders.source import FolderSource, Listing
 from medtest.seeds.questions.choice import QuestionedImage, gather
 from medtest.seeds.questions.settings import QuestionFolderSettings, ask_of
-from medtest.seeds.volumes.frames import opened_frames
+from medtest.seeds.volumes.check import Checked
 from medtest.vqa.questions import by_name
 
 
@@ -38,19 +37,12 @@ class QuestionFolder(FolderSource):
         Raises:
             UserMistakes: A file has changed since it was looked at and cannot be read any more.
         """
-        root, reading, given = self._root(), self._reading(), json.loads(ref.locator)
-        expected = None
-        with still_there(given["image"]), opened_frames(below(root, given["image"]), reading) as frames:
-            low, high = given["span"]
-            image = frames.rgb(0, (low, high))
-        if given["mask"]:
-            with still_there(given["mask"]):
-                expected = read_mask_of(below(root, given["mask"]), 0, reading)
-        check_size(given["mask"], expected, image)
+        given = json.loads(ref.locator)
+        image = self._frame(given["image"], 0, tuple(given["span"]))
         return Seed(
             ref=ref,
             image=image,
-            expected=marked(expected),
+            expected=marked(self._mask(given["mask"], 0, image)),
             kind="answer",
             asks=tuple(_unpacked(item) for item in given["asks"]),
             together=self.settings.ask == "together",
@@ -68,24 +60,20 @@ class QuestionFolder(FolderSource):
         listing.metadata = metadata_of(root, self.settings.metadata)
         askings = gathered.askings
         ids = distinct_ids([one.entry.name for one in askings])
-        pairs = [
-            (Pair(key=key_of(one.entry.name), image=one.entry.image, mask=one.entry.mask), None) for one in askings
+        files = [
+            ((one, seed_id), Pair(image=one.entry.image, mask=one.entry.mask))
+            for one, seed_id in zip(askings, ids, strict=True)
         ]
-        checks = check_pairs(root, pairs, Rules(reading=self._reading(), negatives=True))
-        for one, seed_id, checked in zip(askings, ids, checks, strict=True):
-            if checked.problems:
-                listing.problems += checked.problems
-            elif len(checked.slices) != 1:
+        rules = Rules(reading=self._reading(), negatives=True)
+        for (one, seed_id), checked in self._whole(root, files, rules, listing):
+            if len(checked.slices) == 1:
+                self._add_one(one, seed_id, checked, listing)
+            else:
                 reason = f"holds {len(checked.slices)} images; questions are asked of files with one"
                 listing.problems.append(SeedProblem(file=shown(one.entry.image), reason=reason))
-            else:
-                listing.traits.add(shown(one.entry.mask or one.entry.image), checked.traits)
-                self._add_one(one, seed_id, checked, listing)
 
     def _add_one(self, one: QuestionedImage, seed_id: str, checked: Checked, listing: Listing) -> None:
         entry = one.entry
-        names = (seed_id, str(entry.image), entry.name, entry.image.name)
-        facts = listing.facts(self.dataset, names, shown(entry.image))
         asks = [_packed(ask_of(question, answers)) for question, answers in one.asked]
         locator = {
             "image": str(entry.image),
@@ -93,17 +81,14 @@ class QuestionFolder(FolderSource):
             "span": checked.slices[0].span,
             "asks": asks,
         }
-        listing.refs.append(
-            SeedRef(
-                dataset=self.dataset,
-                seed_id=seed_id,
-                cluster=facts.cluster if facts else "",
-                strata=facts.strata if facts else (),
-                items=tuple(question.name for question, _ in one.asked),
-                locator=json.dumps(locator, ensure_ascii=False),
-            )
+        ref = SeedRef(
+            dataset=self.dataset,
+            seed_id=seed_id,
+            items=tuple(question.name for question, _ in one.asked),
+            locator=json.dumps(locator, ensure_ascii=False),
         )
-        listing.digests.append([*checked.digests[:2], *checked.slices[0].span, asks])
+        facts = listing.facts(self.dataset, (seed_id, entry.name), entry.image)
+        listing.add(ref, facts, [*checked.digests[:2], *checked.slices[0].span, asks])
         listing.contents[checked.digests[0]] += 1
 
 

@@ -6,14 +6,12 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import field_validator
 
 from medtest.cases import Ask
 from medtest.errors import nearest_name
-from medtest.imagefile import MAX_PIXELS, MOST_PIXELS
-from medtest.plugins import STATED, PartSettings
-from medtest.seeds.folders.label_values import LabelValues
-from medtest.seeds.folders.settings import inside
+from medtest.plugins import PartSettings
+from medtest.seeds.folders.settings import FolderSettings, inside
 from medtest.vqa.questions import Question, in_slide_order, kept
 
 ALL, KEPT = "all", "kept"
@@ -98,30 +96,18 @@ _OTHER = re.compile(r"q_[0-9a-f]{8}")
 """Names of questions that are none of the 18 (:func:`medtest.vqa.questions.question_of`)."""
 
 
-class QuestionFolderSettings(AskSettings):
+class QuestionFolderSettings(AskSettings, FolderSettings):
     """How a folder of images with questions is read; see ``docs/question-data.md``.
 
     Attributes:
         file: File of questions below the root, JSON or CSV; "" finds the one there is. Without any, the questions are
             asked of every image, and no answer is known.
-        images: Folder of images below the root, where it cannot be told.
         masks: Folder of masks below the root of what must not be covered, named like their images; "" for none.
-        label_values: What is lesion in masks of several levels, classes or colours; see
-            :class:`medtest.seeds.folders.settings.ImageMaskFoldersSettings`.
-        on_bad_seed: ``stop`` with one report, or ``skip`` bad files and count them.
-        max_pixels: Largest picture that is decoded.
-        metadata: CSV below the root that names patient or video (clusters) and strata.
     """
 
     file: str = ""
-    images: str = ""
-    masks: str = ""
-    label_values: LabelValues = Field(default=[], json_schema_extra=STATED)
-    on_bad_seed: Literal["stop", "skip"] = "stop"
-    max_pixels: int = Field(default=MAX_PIXELS, ge=1, le=MOST_PIXELS)
-    metadata: str = ""
 
-    _below = field_validator("file", "images", "masks", "metadata")(inside)
+    _file_below = field_validator("file")(inside)
 
     @classmethod
     def check_name(cls, name: str) -> None:

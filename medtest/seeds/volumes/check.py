@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 
 from medtest.imagefile import BadFileError, opened_file
 from medtest.seeds.base import SeedProblem
+from medtest.seeds.folders.traits import Trait
 from medtest.seeds.volumes.frames import FrameReading, Frames, opened_frames
 
 Which: TypeAlias = Literal["all", "middle", "largest"]
@@ -46,12 +47,21 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedVolume:
-    """What looking at one file gave; see :class:`medtest.seeds.folders.check.Checked`."""
+class Checked:
+    """What looking at the files of one image or volume gave.
+
+    Attributes:
+        digests: SHA-256 of image, mask and rough mask, with a mark where medtest once read another mask of the file;
+            empty where there is none or it cannot be read.
+        problems: What is wrong with its files.
+        slices: Its images: one for a picture, as many as are taken of a DICOM file's frames or a volume's slices.
+        traits: What is odd about them and stops nothing.
+    """
 
     digests: tuple[str, str, str]
-    problems: tuple[SeedProblem, ...]
-    slices: tuple[Slice, ...] = ()
+    problems: tuple[SeedProblem, ...] = ()
+    slices: tuple[Slice, ...] = (Slice(),)
+    traits: tuple[Trait, ...] = ()
 
 
 Named: TypeAlias = tuple[str, Path]
@@ -65,7 +75,7 @@ class _Problem(Exception):  # noqa: N818 - carries a reason to its file
 
 def check_volume(
     paths: tuple[Named, Named | None, Named | None], reading: FrameReading, choose: Choose, *, negatives: bool
-) -> CheckedVolume:
+) -> Checked:
     """Look at every image that would be taken from a file, one after the other.
 
     Args:
@@ -76,11 +86,11 @@ def check_volume(
             the file has one.
     """
     try:
-        digests = tuple("" if named is None else _digest(named) for named in paths)
+        image, mask, rough = ("" if named is None else _digest(named) for named in paths)
         slices = _slices(paths, reading, choose, negatives=negatives)
     except _Problem as stop:
-        return CheckedVolume(digests=("", "", ""), problems=(stop.problem,))
-    return CheckedVolume(digests=(digests[0], digests[1], digests[2]), problems=(), slices=tuple(slices))
+        return Checked(digests=("", "", ""), problems=(stop.problem,))
+    return Checked(digests=(image, mask, rough), slices=tuple(slices))
 
 
 def _digest(named: Named) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +15,7 @@ from pydantic import Field
 
 from medtest.cases import Image, ImageSpec, Seed, SeedRef
 from medtest.errors import MedtestError, Mistake, UserMistakes, nearest_name
+from medtest.files import json_sha256
 from medtest.imagefile import MOST_PIXELS, BadFileError, decode_size, read_bytes
 from medtest.plugins import PartSettings
 from medtest.seeds.base import SeedProblem, SeedSource
@@ -81,7 +81,7 @@ class SeriesImages(SeedSource):
             "dataset": self.dataset,
             "seeds": [[ref.seed_id, digest] for ref, digest in self._listed[0]],
         }
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+        return json_sha256(content)
 
     def load(self, ref: SeedRef) -> Seed:
         """Read one picture.

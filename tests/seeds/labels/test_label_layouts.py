@@ -31,7 +31,6 @@ from layout_files import mask, mistakes_of, number_of, picture
 
 from medtest.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
 from medtest.seeds.datasets.facts import known
-from medtest.seeds.labels.layouts.class_folders import CAD_CAP, KID, KVASIR_CAPSULE
 
 DATA = Path(__file__).parents[2] / "data"
 
@@ -72,9 +71,9 @@ def test_kvasir_capsules_mapping_can_be_changed(tmp_path):
 
 def test_mappings_name_the_published_classes():
     published = {name.casefold() for name, _ in known()["kvasir-capsule"].class_counts}
-    assert {name.casefold() for name in KVASIR_CAPSULE} == published
-    for mapping in (KVASIR_CAPSULE, KID, CAD_CAP):
-        assert {to for to in mapping.values() if to} == set(CAPSULE.names)
+    assert {name.casefold() for name in known()["kvasir-capsule"].mapping} == published
+    for name in ("kvasir-capsule", "kid", "cad-cap"):
+        assert {to for to in known()[name].mapping.values() if to} == set(CAPSULE.names)
 
 
 @pytest.mark.parametrize("beside", [False, True])

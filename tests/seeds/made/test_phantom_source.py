@@ -101,7 +101,7 @@ def test_digest_covers_all_that_matters() -> None:
 
 def test_digest_changes_with_the_revision(monkeypatch: pytest.MonkeyPatch) -> None:
     base = source().digest()
-    monkeypatch.setattr("medtest.seeds.made.phantoms.REVISION", 10_000)
+    monkeypatch.setattr(Phantoms, "revision", 10_000)
     assert source().digest() != base
 
 

@@ -13,10 +13,10 @@ from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found
 from medtest.seeds.folders.files import table_below
 from medtest.seeds.folders.layout import LayoutError, natural_key, shown
+from medtest.seeds.folders.table import Sheet, column_name, read_table
 from medtest.seeds.labels.entries import LabelEntry, LabelledFolder, fold
 from medtest.seeds.labels.layouts.common import Images, list_images
 from medtest.seeds.labels.settings import LabelFolderSettings
-from medtest.seeds.labels.table import LabelTable, column_name, read_table
 
 NO_FINDING = "no finding"
 _PATIENT = re.compile(r"(?P<patient>[0-9]{8})_[0-9]{3}")
@@ -78,7 +78,7 @@ def read_chestxray14(root: Path, found: Found, settings: LabelFolderSettings) ->
     return laid
 
 
-def _read(table: LabelTable, name: PurePosixPath, listed: Listed) -> None:
+def _read(table: Sheet, name: PurePosixPath, listed: Listed) -> None:
     if name.suffix.lower() == ".csv":
         _read_entries(table, listed)
         return
@@ -94,7 +94,7 @@ def _read(table: LabelTable, name: PurePosixPath, listed: Listed) -> None:
             listed.labels[row.cells[0]] = tuple(finding for finding, flag in flags if flag == "1")
 
 
-def _read_entries(table: LabelTable, listed: Listed) -> None:
+def _read_entries(table: Sheet, listed: Listed) -> None:
     header = [column_name(cell) for cell in table.rows[0].cells]
     if "image_index" not in header or "finding_labels" not in header:
         found, allowed = f"columns {', '.join(table.rows[0].cells[:6])}", "Image Index and Finding Labels among them"

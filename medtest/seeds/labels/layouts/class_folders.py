@@ -3,61 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from medtest.classes import CAPSULE
 from medtest.seeds.datasets.base import Found
+from medtest.seeds.datasets.facts import known
 from medtest.seeds.folders.formats import is_ignored
 from medtest.seeds.folders.layout import LayoutError, natural_key, shown
 from medtest.seeds.folders.pairing import Files, list_files
 from medtest.seeds.labels.entries import MOST_CLASSES, LabelEntry, LabelledFolder, fold
 from medtest.seeds.labels.layouts.common import entry_name, join_masks, masks_among, single
 from medtest.seeds.labels.settings import LabelFolderSettings
-
-KVASIR_CAPSULE: dict[str, str] = {
-    "Normal clean mucosa": "normal",
-    "Angiectasia": "vascular",
-    "Blood - fresh": "vascular",
-    "Blood - hematin": "vascular",
-    "Erosion": "inflammatory",
-    "Erythema": "inflammatory",
-    "Ulcer": "inflammatory",
-    "Ampulla of Vater": "",
-    "Foreign body": "",
-    "Ileocecal valve": "",
-    "Lymphangiectasia": "",
-    "Polyp": "",
-    "Pylorus": "",
-    "Reduced mucosal view": "",
-}
-"""The 14 classes of Kvasir-Capsule (Smedsrud et al. 2021) as normal, vascular or inflammatory. Vascular follows KID,
-which counts blood in the lumen among it; landmarks, foreign bodies, polyps, lymphangiectasia and frames without a clear
-view are none of the three."""
-
-KID: dict[str, str] = {
-    "normal-small-bowel": "normal",
-    "normal": "normal",
-    "vascular": "vascular",
-    "vascularlesions": "vascular",
-    "inflammatory": "inflammatory",
-    "normal-esophagus": "",
-    "normal-stomach": "",
-    "normal-colon": "",
-    "polypoid": "",
-    "ampulla-of-vater": "",
-}
-"""KID's folders. Normal is the small bowel alone, as in DSI-Net's data (Zhu et al. 2021)."""
-
-CAD_CAP: dict[str, str] = {
-    "normal": "normal",
-    "vascular": "vascular",
-    "vascularlesions": "vascular",
-    "inflammatory": "inflammatory",
-    "inflammatorylesions": "inflammatory",
-}
-"""CAD-CAP's folders as DSI-Net's authors name them; names without blanks and hyphens are the same."""
 
 _MASK_SUFFIX = ("-annotations", "_annotations", " annotations")
 
@@ -67,21 +24,21 @@ class Style:
     """What is particular to a data set in class folders.
 
     Attributes:
-        mapping: Class by folder, "" for none.
+        dataset: Id of the known data set whose names its folders have; "" for none.
         mask_names: Pattern of masks' names, in the class folder or in one called ``<class>-annotations``.
         video: Pattern of images' names whose group ``video`` is what images have in common.
     """
 
-    mapping: Mapping[str, str] = field(default_factory=dict)
+    dataset: str = ""
     mask_names: str = ""
     video: str = ""
 
 
 STYLES: dict[str, Style] = {
     "class_folders": Style(),
-    "kvasir_capsule": Style(mapping=KVASIR_CAPSULE, video=r"(?P<video>[0-9a-f]{8,})_[0-9]+"),
-    "kid": Style(mapping=KID, mask_names=r"(?P<stem>.+)m"),
-    "cad_cap": Style(mapping=CAD_CAP, mask_names=r"(?P<stem>.+)_a"),
+    "kvasir_capsule": Style(dataset="kvasir-capsule", video=r"(?P<video>[0-9a-f]{8,})_[0-9]+"),
+    "kid": Style(dataset="kid", mask_names=r"(?P<stem>.+)m"),
+    "cad_cap": Style(dataset="cad-cap", mask_names=r"(?P<stem>.+)_a"),
 }
 
 
@@ -95,14 +52,15 @@ def read_class_folders(root: Path, found: Found, settings: LabelFolderSettings) 
     folders = class_folders(root, found.where, masks=settings.masks)
     if len(folders) > MOST_CLASSES:
         raise LayoutError(f"{len(folders):,} folders in {shown(found.where)} are no classes", "name the right folder")
-    known = {fold(name): name for name in style.mapping}
-    laid = LabelledFolder(names=(), mapping=style.mapping, classes=CAPSULE.names if style.mapping else ())
+    mapping = known()[style.dataset].mapping if style.dataset else {}
+    own = {fold(name): name for name in mapping}
+    laid = LabelledFolder(names=(), mapping=mapping, classes=CAPSULE.names if mapping else ())
     names: dict[str, None] = {}
     for folder in folders:
-        name = known.get(fold(folder.name), folder.name)
+        name = own.get(fold(folder.name), folder.name)
         if _add(root, found.where, folder, name, style, laid):
             names[name] = None
-    laid.names = tuple(dict.fromkeys([*style.mapping, *names]))
+    laid.names = tuple(dict.fromkeys([*mapping, *names]))
     if settings.masks:
         join_masks(root, PurePosixPath(settings.masks), laid)
     if not laid.entries:

@@ -9,16 +9,20 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
+from medtest.errors import nearest_name
+from medtest.imagefile import BadFileError
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found
 from medtest.seeds.folders.formats import without_suffix
-from medtest.seeds.folders.layout import LayoutError, shown
+from medtest.seeds.folders.layout import IMAGE_FOLDERS, MASK_FOLDERS, LayoutError, natural_key, shown
 from medtest.seeds.folders.pairing import Files, composed, list_files, mask_of
 from medtest.seeds.labels.entries import LabelledFolder
 from medtest.seeds.labels.settings import LabelFolderSettings
 
 Reader: TypeAlias = Callable[[Path, Found, LabelFolderSettings], LabelledFolder]
 """Reads labels and names of images of a data set that was found; opens no image."""
+
+LOOK = "medtest data inspect PATH says what is there"
 
 _MASK_NAMES = (re.compile(r"(?P<stem>.+)m", re.S | re.I), re.compile(r"(?P<stem>.+)_a", re.S | re.I))
 """How KID and CAD-CAP name masks after their image, beside the usual ways."""
@@ -69,6 +73,49 @@ class Images:
             return None
         self.asked.add(paths[0])
         return paths[0]
+
+
+def images_folder(root: Path, named: str) -> PurePosixPath:
+    """Return the folder of images below the root: the one that a suite names, else one of the usual names or the root.
+
+    Raises:
+        LayoutError: There is no folder of the given name.
+        BadFileError: The root cannot be read.
+    """
+    try:
+        folders = {path.name.lower(): path.name for path in root.iterdir() if path.is_dir()}
+    except OSError as error:
+        raise BadFileError(f"cannot be read ({error.strerror})") from error
+    if named and not (root / named).is_dir():
+        near = nearest_name(named, list(folders.values()))
+        fix = f"did you mean {near}?" if near else "name a folder below data=PATH"
+        raise LayoutError(f"no folder {shown(named)}", fix, key="images")
+    usual = next((folders[name] for name in IMAGE_FOLDERS if name in folders), "")
+    return PurePosixPath(named or usual or ".")
+
+
+def pictures_below(root: Path, folder: PurePosixPath, masks: str = "") -> Files:
+    """Return the image files below a folder by key, in natural order, without those that look like masks.
+
+    Args:
+        root: The user's folder.
+        folder: Below it.
+        masks: Folder of masks that a suite names, or "".
+
+    Raises:
+        LayoutError: There are none.
+    """
+    files = list_images(root, [folder])
+    kept = {
+        key: paths
+        for key, paths in sorted(files.by_key.items(), key=lambda item: natural_key(item[0].casefold()))
+        if not set(key.casefold().split("/")[:-1]) & set(MASK_FOLDERS)
+        and not any(base in files.by_key for base in mask_of(key))
+        and not (masks and paths[0].is_relative_to(masks))
+    }
+    if not kept:
+        raise LayoutError(f"no pictures in {shown(folder)}", f"give the folder that holds them; {LOOK}")
+    return Files(kept, files.problems, files.ignored)
 
 
 def list_images(root: Path, folders: Iterable[PurePosixPath]) -> Files:
@@ -159,15 +206,3 @@ def single(paths: Sequence[PurePosixPath], problems: list[SeedProblem]) -> PureP
 def entry_name(path: PurePosixPath, folder: PurePosixPath) -> str:
     """Return the path of an image below a folder, without suffix: what its seed's id is made of."""
     return str(without_suffix(path.relative_to(folder)))
-
-
-__all__ = [
-    "Images",
-    "LabelledFolder",
-    "Reader",
-    "entry_name",
-    "join_masks",
-    "key_of",
-    "list_images",
-    "masks_among",
-]

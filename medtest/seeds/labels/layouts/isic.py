@@ -12,10 +12,10 @@ from medtest.seeds.datasets.base import Found
 from medtest.seeds.folders.files import table_below
 from medtest.seeds.folders.layout import LayoutError, shown
 from medtest.seeds.folders.pairing import composed, list_files
+from medtest.seeds.folders.table import Sheet, SheetRow, column_name, read_table
 from medtest.seeds.labels.entries import LabelEntry, LabelledFolder
 from medtest.seeds.labels.layouts.common import Images, join_masks, list_images, masks_among
 from medtest.seeds.labels.settings import LabelFolderSettings
-from medtest.seeds.labels.table import LabelRow, LabelTable, column_name, read_table
 
 NAMES = ("benign", "malignant", "melanoma", "seborrheic keratosis", "nevus")
 """2016 writes benign and malignant (0 and 1 for its test part); 2017 has a column each for melanoma and seborrheic
@@ -83,7 +83,7 @@ def _join(root: Path, folder: PurePosixPath, laid: LabelledFolder) -> None:
         join_masks(root, folder, laid)
 
 
-def _labelled(table: LabelTable) -> list[tuple[LabelRow, str]]:
+def _labelled(table: Sheet) -> list[tuple[SheetRow, str]]:
     """Return rows with their labels, in 2017's form (a header, two columns of 0 and 1) or 2016's (two columns)."""
     header = [column_name(cell) for cell in table.rows[0].cells]
     if "melanoma" in header:
@@ -95,7 +95,7 @@ def _labelled(table: LabelTable) -> list[tuple[LabelRow, str]]:
     return [(row, _of_2016(table, row)) for row in table.rows]
 
 
-def _of_2017(table: LabelTable, row: LabelRow, melanoma: int, keratosis: int) -> str:
+def _of_2017(table: Sheet, row: SheetRow, melanoma: int, keratosis: int) -> str:
     if _flag(table, row, melanoma):
         return "melanoma"
     if keratosis >= 0:
@@ -103,16 +103,16 @@ def _of_2017(table: LabelTable, row: LabelRow, melanoma: int, keratosis: int) ->
     return "benign"
 
 
-def _flag(table: LabelTable, row: LabelRow, place: int) -> bool:
+def _flag(table: Sheet, row: SheetRow, place: int) -> bool:
     return _value(table, row, row.cells[place], {"0": False, "0.0": False, "1": True, "1.0": True})
 
 
-def _of_2016(table: LabelTable, row: LabelRow) -> str:
+def _of_2016(table: Sheet, row: SheetRow) -> str:
     names = {"benign": False, "malignant": True, "0": False, "0.0": False, "1": True, "1.0": True}
     return "malignant" if _value(table, row, row.cells[1].lower(), names) else "benign"
 
 
-def _value(table: LabelTable, row: LabelRow, text: str, known: dict[str, bool]) -> bool:
+def _value(table: Sheet, row: SheetRow, text: str, known: dict[str, bool]) -> bool:
     if text not in known:
         raise UserMistakes([table.mistake(repr(text), line=row.line, key="table", allowed=", ".join(known))])
     return known[text]

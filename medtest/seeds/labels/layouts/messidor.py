@@ -10,10 +10,10 @@ from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found
 from medtest.seeds.folders.files import table_below
 from medtest.seeds.folders.layout import LayoutError, shown
+from medtest.seeds.folders.table import Sheet, column_name, read_table
 from medtest.seeds.labels.entries import LabelEntry, LabelledFolder
 from medtest.seeds.labels.layouts.common import Images, list_images
 from medtest.seeds.labels.settings import LabelFolderSettings
-from medtest.seeds.labels.table import LabelTable, column_name, read_table
 
 GRADES = ("0", "1", "2", "3")
 """Grades of retinopathy by microaneurysms, haemorrhages and new vessels (Decencière et al. 2014)."""
@@ -56,7 +56,7 @@ def read_messidor(root: Path, found: Found, settings: LabelFolderSettings) -> La
     return laid
 
 
-def _add(table: LabelTable, images: Images, laid: LabelledFolder) -> int:
+def _add(table: Sheet, images: Images, laid: LabelledFolder) -> int:
     """Add the images of one table, and return how many of them are not there."""
     header = [column_name(cell) for cell in table.rows[0].cells]
     places = [next((header.index(name) for name in names if name in header), -1) for names in (_IMAGE, _GRADE)]

@@ -12,10 +12,10 @@ from medtest.seeds.datasets.base import Found
 from medtest.seeds.folders.files import table_below
 from medtest.seeds.folders.layout import LayoutError, shown
 from medtest.seeds.folders.metadata import CLUSTER_COLUMNS, ID_COLUMNS
+from medtest.seeds.folders.table import Sheet, SheetRow, column_name, read_table
 from medtest.seeds.labels.entries import LabelEntry, LabelledFolder, fold
 from medtest.seeds.labels.layouts.common import Images, entry_name, join_masks, list_images
 from medtest.seeds.labels.settings import LabelFolderSettings
-from medtest.seeds.labels.table import LabelRow, LabelTable, column_name, read_table
 
 IMAGE_COLUMNS = (*ID_COLUMNS, "image_index", "image_name", "images", "img", "path", "filepath", "file_path")
 """Columns that may name the image, in the order they are preferred."""
@@ -91,7 +91,7 @@ def read_label_table(root: Path, found: Found, settings: LabelFolderSettings) ->
     return laid
 
 
-def _columns(table: LabelTable, images: Images, settings: LabelFolderSettings) -> tuple[Columns, list[LabelRow]]:
+def _columns(table: Sheet, images: Images, settings: LabelFolderSettings) -> tuple[Columns, list[SheetRow]]:
     """Say which column is what, and return the rows below the header; two columns need none."""
     first, rest = table.rows[0], list(table.rows[1:])
     names = tuple(column_name(cell) for cell in first.cells)
@@ -135,7 +135,7 @@ def _place(names: Sequence[str], wanted: Sequence[str], but: int = -1) -> int:
 
 
 def _flags(
-    rows: Sequence[LabelRow], names: Sequence[str], but: Sequence[int], settings: LabelFolderSettings
+    rows: Sequence[SheetRow], names: Sequence[str], but: Sequence[int], settings: LabelFolderSettings
 ) -> tuple[int, ...]:
     """Return the places of columns that hold 0 and 1 alone; where the suite states classes, those it speaks of."""
     spoken = {fold(name) for name in (*settings.classes, *settings.mapping)}
@@ -150,9 +150,9 @@ def _flags(
 
 
 def _read_rows(
-    table: LabelTable,
+    table: Sheet,
     columns: Columns,
-    rows: Sequence[LabelRow],
+    rows: Sequence[SheetRow],
     settings: LabelFolderSettings,
     images: Images,
     folder: PurePosixPath,
@@ -192,7 +192,7 @@ def _read_rows(
     return multi
 
 
-def _labels(row: LabelRow, columns: Columns, separator: str) -> tuple[str, ...]:
+def _labels(row: SheetRow, columns: Columns, separator: str) -> tuple[str, ...]:
     if columns.classes:
         return tuple(columns.shown[place] for place in columns.classes if row.cells[place] in TRUE)
     cell = row.cells[columns.label]
@@ -201,7 +201,7 @@ def _labels(row: LabelRow, columns: Columns, separator: str) -> tuple[str, ...]:
 
 
 def _image(
-    table: LabelTable, row: LabelRow, name: str, images: Images, seen: dict[PurePosixPath, int], laid: LabelledFolder
+    table: Sheet, row: SheetRow, name: str, images: Images, seen: dict[PurePosixPath, int], laid: LabelledFolder
 ) -> PurePosixPath | None:
     """Return the file that a row names; what is wrong with it becomes a problem."""
     reason = ""

@@ -15,8 +15,8 @@ from pydantic import Field as Setting
 
 from medtest.cases import Image, ImageSpec, Json
 from medtest.errors import BadOutput
-from medtest.phantoms.abdomen import REVISION as PHANTOMS
 from medtest.phantoms.abdomen.cohort import MEASURE, shape_mask, training_coefficients
+from medtest.phantoms.abdomen.generator import REVISION as PHANTOMS
 from medtest.systems.base import SystemSettings
 from medtest.systems.segmentation.segmenter import Segmenter
 from medtest.systems.segmentation.volumes.regions import largest_part, with_rim

@@ -144,7 +144,7 @@ def test_bytes_that_are_no_text(tmp_path):
 
 
 def test_large_tables_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("medtest.seeds.labels.table.MOST_CELLS", 1000)
+    monkeypatch.setattr("medtest.seeds.folders.table.MOST_CELLS", 1000)
     table(tmp_path, ["file,label", "a0,x", "," * 999])
     (mistake,) = mistakes_of(source(tmp_path))
     assert mistake.found == "is too large a table"

@@ -1,4 +1,4 @@
-"""Tables of labels: CSV and lists in any of the usual forms, and the .xls files of Messidor."""
+"""Tables beside images: CSV and lists in any of the usual forms, and the .xls files of Messidor."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ZIP = b"PK\x03\x04"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LabelRow:
+class SheetRow:
     """One row.
 
     Attributes:
@@ -40,7 +40,7 @@ class LabelRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LabelTable:
+class Sheet:
     """A table as it lies there.
 
     Attributes:
@@ -49,7 +49,7 @@ class LabelTable:
     """
 
     where: str
-    rows: tuple[LabelRow, ...]
+    rows: tuple[SheetRow, ...]
 
     def mistake(
         self,
@@ -64,7 +64,7 @@ class LabelTable:
         """Return a mistake in this file."""
         return Mistake(where=self.where, line=line, key=key, found=found, allowed=allowed, fix=fix, nearest=nearest)
 
-    def even(self, rows: Sequence[LabelRow], columns: int) -> None:
+    def even(self, rows: Sequence[SheetRow], columns: int) -> None:
         """See that every row has as many values.
 
         Raises:
@@ -83,74 +83,83 @@ def column_name(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", text.strip().lower()).strip("_")[:64]
 
 
-def read_table(path: Path, where: str) -> LabelTable:
+def read_table(path: Path, where: str, *, key: str = "table", lists: bool = True) -> Sheet:
     """Read a table: comma, semicolon, tab or blanks between values, UTF-8, or an .xls workbook's first sheet.
+
+    Args:
+        path: The file.
+        where: The file as people know it.
+        key: The setting that names it, for messages.
+        lists: Whether blanks stand between values where nothing else does.
 
     Raises:
         UserMistakes: It cannot be read, is too large, or needs a package that is not installed.
     """
     try:
         content = read_bytes(path, max_pixels=MOST_PIXELS_WORTH).content
+        if content.startswith(_ZIP):
+            raise _Unread("is an .xlsx workbook or another ZIP file", "CSV in UTF-8, or .xls", "save it as CSV")
+        rows = _workbook(content) if content.startswith(_OLE) else _text(content, lists=lists)
+        kept = tuple(row for row in rows if any(row.cells))
+        if not kept:
+            raise _Unread("is empty", "a table with a row for each image")
+        if max(len(row.cells) for row in kept) > MOST_COLUMNS:
+            raise _Unread("has too many columns", f"at most {MOST_COLUMNS:,}")
     except BadFileError as error:
-        raise _stop(where, str(error)) from error
-    if content.startswith(_ZIP):
-        raise _stop(where, "is an .xlsx workbook or another ZIP file", "CSV in UTF-8, or .xls", "save it as CSV")
-    rows = _workbook(content, where) if content.startswith(_OLE) else _text(content, where)
-    kept = tuple(row for row in rows if any(row.cells))
-    if not kept:
-        raise _stop(where, "is empty", "a table with a row for each image")
-    if max(len(row.cells) for row in kept) > MOST_COLUMNS:
-        raise _stop(where, "has too many columns", f"at most {MOST_COLUMNS:,}")
-    return LabelTable(where=where, rows=kept)
+        raise Mistake(where=where, key=key, found=str(error)).as_error() from error
+    except _Unread as error:
+        found, allowed, fix = (*error.args, "")[:3]
+        raise Mistake(where=where, key=key, found=found, allowed=allowed, fix=fix).as_error() from error
+    return Sheet(where=where, rows=kept)
 
 
-def _stop(where: str, found: str, allowed: str = "", fix: str = "") -> UserMistakes:
-    return Mistake(where=where, key="table", found=found, allowed=allowed, fix=fix).as_error()
+class _Unread(Exception):  # noqa: N818 - carries what was found, what is allowed and how to mend it
+    pass
 
 
-def _text(content: bytes, where: str) -> list[LabelRow]:
+def _text(content: bytes, *, lists: bool) -> list[SheetRow]:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise _stop(where, f"is not UTF-8 (byte {error.start})", "CSV in UTF-8", "save it as UTF-8") from error
+        raise _Unread(f"is not UTF-8 (byte {error.start})", "CSV in UTF-8", "save it as UTF-8") from error
     head = text.split("\n", 1)[0]
     counts = {mark: head.count(mark) for mark in ",;\t"}
     delimiter = max(counts, key=lambda mark: counts[mark])
-    if not counts[delimiter]:
+    if not counts[delimiter] and lists:
         lines = text.splitlines()
         if len(lines) > MOST_ROWS or len(text) > 2 * MOST_CELLS:
-            raise _stop(where, "is too long a list", f"at most {MOST_ROWS:,} rows")
-        return [LabelRow(line=number, cells=tuple(line.split())) for number, line in enumerate(lines, start=1)]
+            raise _Unread("is too long a list", f"at most {MOST_ROWS:,} rows")
+        return [SheetRow(line=number, cells=tuple(line.split())) for number, line in enumerate(lines, start=1)]
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    rows: list[LabelRow] = []
+    rows: list[SheetRow] = []
     cells = 0
     try:
         for values in reader:
             cells += len(values)
             if len(rows) >= MOST_ROWS or cells > MOST_CELLS:
-                raise _stop(where, "is too large a table", f"at most {MOST_ROWS:,} rows and {MOST_CELLS:,} values")
-            rows.append(LabelRow(line=reader.line_num, cells=tuple(value.strip()[:LONGEST_CELL] for value in values)))
+                raise _Unread("is too large a table", f"at most {MOST_ROWS:,} rows and {MOST_CELLS:,} values")
+            rows.append(SheetRow(line=reader.line_num, cells=tuple(value.strip()[:LONGEST_CELL] for value in values)))
     except csv.Error as error:
-        raise _stop(where, f"line {reader.line_num} is not CSV ({error})") from error
+        raise _Unread(f"line {reader.line_num} is not CSV ({error})", "") from error
     return rows
 
 
-def _workbook(content: bytes, where: str) -> list[LabelRow]:
+def _workbook(content: bytes) -> list[SheetRow]:
     """Return the rows of an .xls workbook's first sheet."""
     try:
         xlrd: Any = importlib.import_module("xlrd")
     except ImportError as error:
         fix = "pip install 'medtest[xls]', or save the table as CSV"
-        raise _stop(where, "is an .xls workbook, which needs the package xlrd", "CSV in UTF-8, or .xls", fix) from error
+        raise _Unread("is an .xls workbook, which needs the package xlrd", "CSV in UTF-8, or .xls", fix) from error
     try:
         with xlrd.open_workbook(file_contents=content, on_demand=True, logfile=io.StringIO()) as book:
             sheet = book.sheet_by_index(0)
             return [
-                LabelRow(line=number + 1, cells=tuple(_cell(value) for value in sheet.row_values(number)))
+                SheetRow(line=number + 1, cells=tuple(_cell(value) for value in sheet.row_values(number)))
                 for number in range(sheet.nrows)
             ]
     except Exception as error:  # noqa: BLE001 - a damaged or hostile workbook may raise anything
-        raise _stop(where, "is a damaged .xls workbook", "CSV in UTF-8, or .xls", "save it as CSV") from error
+        raise _Unread("is a damaged .xls workbook", "CSV in UTF-8, or .xls", "save it as CSV") from error
 
 
 def _cell(value: object) -> str:

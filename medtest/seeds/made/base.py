@@ -1,0 +1,100 @@
+"""What sources of made images share: a digest over their settings, and pictures that are drawn by their number.
+
+They exercise a suite where no clinical images are at hand, and never stand for clinical evidence.
+"""
+
+from __future__ import annotations
+
+import importlib
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from medtest.cases import SeedRef
+from medtest.files import json_sha256
+from medtest.phantoms.labelled import MAX_SIZE, MIN_SIZE
+from medtest.plugins import PartSettings
+from medtest.seeds.base import SeedSource
+
+
+def settings_digest(source: SeedSource, generator: str) -> str:
+    """Return a SHA-256 over a generator and its revision, the settings, the data set's id and the suite's seed."""
+    content = {
+        "generator": generator,
+        "revision": source.revision,
+        "settings": source.settings.counted(),
+        "dataset": source.dataset,
+        "suite_seed": source.suite_seed,
+    }
+    return json_sha256(content)
+
+
+class NumberedSettings(PartSettings):
+    """What a suite may set of pictures that are drawn by number.
+
+    Attributes:
+        count: How many, 1 to 100,000.
+        start: Number of the first, so that two data sets of one suite share none.
+        size: Pixels a side, 128 to 1024; None for the generator's own.
+    """
+
+    count: int = Field(default=24, ge=1, le=100_000)
+    start: int = Field(default=0, ge=0, le=10_000_000)
+    size: int | None = Field(default=None, ge=MIN_SIZE, le=MAX_SIZE)
+
+
+class NumberedPhantoms(SeedSource):
+    """Picture ``i`` depends on the suite's seed, generator, ``size`` and ``i`` alone, however many are made.
+
+    Each is a cluster of its own.
+    """
+
+    phantom: ClassVar[bool] = True
+
+    @abstractmethod
+    def generator_name(self) -> str:
+        """Return the generator's module, which loads where it is used."""
+
+    @abstractmethod
+    def named(self) -> str:
+        """Return what seeds' ids begin with."""
+
+    def items(self) -> tuple[str, ...]:
+        """Return the names of the questions that are asked of every picture."""
+        return ()
+
+    @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """Return what else determines the seeds, as JSON values: the generator's name and further settings."""
+
+    def refs(self) -> Sequence[SeedRef]:
+        """Return ``<name>-00000``, ``<name>-00001``, … from ``start`` on."""
+        first, items, name = self.settings.start, self.items(), self.named()
+        return tuple(
+            SeedRef(dataset=self.dataset, seed_id=f"{name}-{index:05d}", items=items, locator=str(index))
+            for index in range(first, first + self.settings.count)
+        )
+
+    def make(self, ref: SeedRef) -> Any:
+        """Draw one picture with all that is known about it."""
+        generator, size = self._drawn_by()
+        return generator.make(int(ref.locator), self.suite_seed, size=size)
+
+    def digest(self) -> str:
+        """Return a SHA-256 over generator and its revision, which pictures, their size, the suite's seed, and more."""
+        generator, size = self._drawn_by()
+        content = {
+            "revision": generator.REVISION,
+            "first": self.settings.start,
+            "count": self.settings.count,
+            "size": size,
+            "suite_seed": self.suite_seed,
+        }
+        return json_sha256(content | self.facts())
+
+    def _drawn_by(self) -> tuple[Any, int]:
+        """Return the generator and the size of its pictures."""
+        generator = importlib.import_module(self.generator_name())
+        return generator, generator.SIZE if self.settings.size is None else self.settings.size
