@@ -7,12 +7,13 @@ Small frozen values and nothing else. Images cross every border as ``uint8`` RGB
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,9 +147,17 @@ class Output:
 
     Attributes:
         kind: Name of its task.
+        facts: What the suite's reader tells of it (:mod:`medtest.readers.base`); None where none has read it.
     """
 
     kind: str
+    facts: Any = None
+
+    def read_as(self, facts: Any) -> Self:
+        """Return the answer with what a reader tells of it."""
+        read = copy.copy(self)
+        object.__setattr__(read, "facts", facts)
+        return read
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -2,8 +2,8 @@
 
 A part of ours is one class and one YAML file: ``conf/relations/blur.yaml`` names the class and holds its defaults.
 A part of another package is an entry point in one of the groups ``medtest.relations``, ``medtest.systems``,
-``medtest.seeds``, ``medtest.oracles``, ``medtest.tasks``; its defaults lie in ``<name>.yaml`` beside the class's
-module, if it wants any.
+``medtest.seeds``, ``medtest.readers``, ``medtest.oracles``, ``medtest.tasks``; its defaults lie in
+``<name>.yaml`` beside the class's module, if it wants any.
 Listing parts imports none of them.
 """
 
@@ -26,13 +26,14 @@ from pydantic_core import PydanticCustomError
 from medtest.errors import MedtestError, Mistake, nearest_name
 from medtest.paths import conf_folder
 
-Family: TypeAlias = Literal["relations", "systems", "seeds", "oracles", "tasks"]
-FAMILIES: tuple[Family, ...] = ("relations", "systems", "seeds", "oracles", "tasks")
+Family: TypeAlias = Literal["relations", "systems", "seeds", "readers", "oracles", "tasks"]
+FAMILIES: tuple[Family, ...] = ("relations", "systems", "seeds", "readers", "oracles", "tasks")
 """What a suite names; tasks are named by these parts."""
 _FOLDERS: dict[Family, str] = {
     "relations": "relations",
     "systems": "model",
     "seeds": "seeds",
+    "readers": "readers",
     "oracles": "oracles",
     "tasks": "tasks",
 }
@@ -110,7 +111,7 @@ class PartInfo:
     """A part that can be named in a suite, not imported yet.
 
     Attributes:
-        family: relations, systems, seeds, oracles or tasks.
+        family: relations, systems, seeds, readers, oracles or tasks.
         name: What a suite or ``model=`` calls it.
         target: ``"package.module:Class"``.
         summary: One line for ``medtest list``.

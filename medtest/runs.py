@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from medtest import signals
 from medtest.arguments import Systems, mistake, typed_option, typed_relations, typed_systems, with_models
@@ -23,7 +23,7 @@ from medtest.suite.outline import write_timings
 from medtest.systems.asking import BudgetLimits
 
 if TYPE_CHECKING:
-    from medtest.readers.judge import Readings
+    from medtest.readers.base import Readings
     from medtest.report.finish import Finished
     from medtest.result import Result
     from medtest.runner import Progress, RunOutcome
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 
 _TIMED_CASES = 50
 """A run of fewer cases says more about loading than about a case."""
-
-Reader: TypeAlias = "Callable[[RunOutcome], tuple[dict[str, Readings], RunOutcome]]"
-"""Reads answers that the parser could not, after a run: what it read by system, and the outcome with what it says."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +118,6 @@ def execute(
     *,
     progress: Progress | None = None,
     announce: Callable[[str], None] | None = None,
-    judge: Reader | None = None,
     parents: Parents | None = None,
     sweep: bool = False,
 ) -> Completed:
@@ -133,8 +129,7 @@ def execute(
         loaded: The checked suite.
         invocation: How it is run.
         progress: Who wants to know how far it is; chosen by ``invocation.quiet`` by default.
-        announce: Is told what the systems say of themselves before anything is run.
-        judge: Reads what the parser could not, before the tables.
+        announce: Is told what the systems say of themselves before anything is run, and what is read for a view.
         parents: MLflow's parent runs that an earlier job of the sweep made.
         sweep: Whether this is a job of a sweep.
 
@@ -142,6 +137,7 @@ def execute(
         MedtestError: The run could not be made; what was finished before is kept.
     """
     from medtest.report.finish import finish
+    from medtest.results.records.reading import read_records
     from medtest.runner import run_suite
     from medtest.runner.progress import choose_progress
 
@@ -161,8 +157,10 @@ def execute(
             readings: dict[str, Readings] = {}
             if not outcome.interrupted:
                 signals.phase("tables")
-                if judge is not None:
-                    readings, outcome = judge(outcome)
+                if loaded.reader is not None:
+                    readings, outcome = read_records(
+                        loaded.reader, invocation, outcome, tell=announce or (lambda line: None), progress=shown
+                    )
             finished = finish(
                 suite,
                 invocation,

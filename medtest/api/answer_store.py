@@ -9,15 +9,111 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from enum import StrEnum
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from medtest import sqlitefile
+from medtest.errors import OutputProblem
 
 _SIDES = ("", "-wal", "-shm")
 _DAMAGED = {1: "is not what medtest keeps", 11: "is damaged", 24: "is damaged", 26: "is no SQLite file"}
 """SQLite's primary result codes for what waiting does not mend: ERROR, CORRUPT, FORMAT, NOTADB."""
+_TABLE = """
+CREATE TABLE IF NOT EXISTS answers (
+    key TEXT PRIMARY KEY, kept_at REAL NOT NULL, outcome TEXT NOT NULL, sha256 TEXT) WITHOUT ROWID;
+"""
+
+
+class CacheMode(StrEnum):
+    """How what is kept is used: read and written, written only, or not at all."""
+
+    USE = "use"
+    REFRESH = "refresh"
+    OFF = "off"
+
+
+class KeptTexts:
+    """Texts by key in one file, for any number of processes.
+
+    Args:
+        path: The file; made with its folder where it does not exist and the mode needs it. None keeps nothing.
+        mode: ``use``, ``refresh`` (nothing is given out, what is new is kept) or ``off``.
+        what: What messages call the file.
+
+    Attributes:
+        set_aside: What was wrong with the file that lay there and where it is now, one line; "" where nothing was.
+
+    Raises:
+        OutputProblem: The file cannot be used.
+    """
+
+    def __init__(self, path: Path | None, mode: CacheMode | str, what: str) -> None:
+        self.mode = CacheMode.OFF if path is None else CacheMode(mode)
+        self._called = f"{what} {path}"
+        self._db: sqlite3.Connection | None = None
+        self.set_aside = ""
+        if path is None or self.mode == CacheMode.OFF:
+            return
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._db, self.set_aside = opened(path, _TABLE, ("answers",))
+        except (OSError, sqlite3.Error) as error:
+            raise OutputProblem(f"{self._called} cannot be used ({error}); delete it, or say cache=off") from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+
+    def text(self, key: str) -> str | None:
+        """Return the text kept whole under a key, or None.
+
+        Raises:
+            OutputProblem: The file cannot be read.
+        """
+        if self._db is None or self.mode != CacheMode.USE:
+            return None
+        with self._used():
+            row = self._db.execute("SELECT key, outcome, sha256 FROM answers WHERE key=?", (key,)).fetchone()
+        return None if row is None or not is_whole(row[2], *row[:2]) else str(row[1])
+
+    def keep(self, key: str, text: str) -> None:
+        """Keep a text.
+
+        Raises:
+            OutputProblem: The file cannot be written.
+        """
+        if self._db is None:
+            return
+        with self._used():
+            self._db.execute(
+                "INSERT OR REPLACE INTO answers (key, kept_at, outcome, sha256) VALUES (?, ?, ?, ?)",
+                (key, time.time(), text, outcome_sha256(key, text)),
+            )
+
+    @contextmanager
+    def _used(self) -> Iterator[None]:
+        """Turn what the file or its disk refuses into one message: it is no fault of the system under test."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise OutputProblem(
+                f"{self._called} cannot be used ({error}); delete it, or say cache=off, and run the same"
+                " command to go on"
+            ) from None
 
 
 def opened(path: Path, script: str, tables: Sequence[str]) -> tuple[sqlite3.Connection, str]:

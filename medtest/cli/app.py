@@ -34,6 +34,7 @@ class ListedKind(StrEnum):
     RELATIONS = "relations"
     SYSTEMS = "systems"
     SEEDS = "seeds"
+    READERS = "readers"
     ORACLES = "oracles"
     TASKS = "tasks"
 

@@ -23,6 +23,8 @@ class Oracle(Part, ABC):
     Attributes:
         task: Name of the task whose answers it judges.
         scores: Names of the score columns, in order; ``source_<score>`` is filled by the runner.
+        reads: Name of the reader whose facts it judges by, where a suite names no other (``oracles.reader``); they are
+            ``answer.facts``, and stand in its ``texts``. "" for none.
         references: What a criterion may be ``against``.
         self_scores: Scores that also exist as ``self_<score>`` (follow-up's output against the source's).
         texts: Names of the text columns that :meth:`describe` fills.
@@ -35,6 +37,7 @@ class Oracle(Part, ABC):
 
     Settings: ClassVar[type[PartSettings]] = PartSettings
     task: ClassVar[str] = "mask"
+    reads: ClassVar[str] = ""
     scores: ClassVar[tuple[str, ...]] = ()
     self_scores: ClassVar[tuple[str, ...]] = ()
     references: ClassVar[tuple[str, ...]] = ("truth", "source")
@@ -102,18 +105,9 @@ class Oracle(Part, ABC):
     def judging(self) -> dict[str, Json]:
         """Return what of the settings goes into scores and texts; records made under something else are judged anew.
 
-        Empty where scores depend on no setting: verdicts alone are then made anew.
+        Empty where scores depend on no setting and on no reader: verdicts alone are then made anew.
         """
-        return {}
-
-    def reread(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the texts of a record that are read from its own words, as this revision of the oracle reads them.
-
-        Args:
-            row: A record of the same oracle: its texts and ``item``. Of a follow-up, ``source_`` texts are not among
-                what is returned: they are those of the source's record.
-        """
-        return {}
+        return {"revision": self.revision} if self.reads else {}
 
     def of_source(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return the texts that the follow-ups of a source take over from its record; none by default."""

@@ -11,14 +11,14 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import asdict
 from types import FrameType
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from medtest.api.answers import parse_structured
 from medtest.api.budget import Budget, planned_cost
-from medtest.api.cache import Cache, CacheMode
+from medtest.api.cache import Cache
 from medtest.api.campaign import Campaign
 from medtest.api.client import Caller
 from medtest.api.ledger import Ledger, doubtful_words
@@ -27,10 +27,22 @@ from medtest.api.request import CallState, Outcome, Request
 from medtest.api.retry import Retries
 from medtest.cases import Json
 from medtest.errors import ExitCode, FolderInUse, MedtestError, Mistake, OutputProblem
-from medtest.readers.meaning import REVISION, SYSTEM_PROMPT, JudgeReply, Reading, Unread, reading_of
+from medtest.readers.base import Reader, ReadingJob, Readings
+from medtest.readers.meaning import (
+    NEEDS,
+    REVISION,
+    SYSTEM_PROMPT,
+    JudgeReply,
+    Reading,
+    Unread,
+    columns_of,
+    reading_of,
+    unread_of,
+)
 from medtest.systems.answering.misplaced_keys import holds_secret, key_as_name
 from medtest.systems.answering.openai_compatible import CACHE, OpenAICompatible
 from medtest.systems.asking import BudgetLimits
+from medtest.vqa.answers.answer import State
 from medtest.vqa.values import Kind
 from medtest.vqa.wording import MOST_WORDS
 
@@ -45,48 +57,24 @@ class Stopped(Exception):  # noqa: N818 - what the user did, not what broke
     """The user stopped it before the last answer."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Readings:
-    """What a judge made of the words that were put to it.
-
-    Attributes:
-        judge: Its name: preset and model.
-        found: By what was read; words without a reply are missing.
-        calls: Calls that were sent for it in this session.
-        cost_usd: What the readings cost when they were asked, None without a price.
-        paid_usd: What of that this session paid; the rest was asked before.
-        account: What is to be said of calls that may be billed without an answer, or "".
-        problem: Why some words have no reading, or "".
-        code: What that means for the exit code.
-    """
-
-    judge: str
-    found: Mapping[Unread, Reading] = field(default_factory=dict)
-    calls: int = 0
-    cost_usd: float | None = None
-    paid_usd: float | None = None
-    account: str = ""
-    problem: str = ""
-    code: ExitCode = ExitCode.OK
-
-
-class Judge:
-    """Reads answers.
+class Judge(Reader[Unread, Reading]):
+    """Reads answers in words that the parser cannot read.
 
     Args:
         model: A model over an API, not opened.
         limits: What one run's readings may cost; None for no limit.
     """
 
+    task: ClassVar[str] = "answer"
+    columns: ClassVar[tuple[str, ...]] = ("state", "said", "evidence")
+    needs: ClassVar[tuple[str, ...]] = NEEDS
+    second: ClassVar[bool] = True
+
     def __init__(self, model: OpenAICompatible, limits: BudgetLimits | None = None) -> None:
+        super().__init__(f"{model.name}/{model.settings.model}", model.settings)
         self.model, self.limits = model, limits or BudgetLimits()
 
-    @property
-    def name(self) -> str:
-        """Preset and model."""
-        return f"{self.model.name}/{self.model.settings.model}"
-
-    def mistakes(self) -> list[Mistake]:
+    def check(self) -> list[Mistake]:
         """Return what is missing: the address, the model's name, the key, the price of a budget in dollars."""
         own, found = self.model.settings, []
         if not own.base_url:
@@ -104,8 +92,8 @@ class Judge:
             found.append(Mistake(where=NAME, key=f"{NAME}.max_usd", found="no price of the model", fix=fix))
         return found
 
-    def covers(self) -> dict[str, Json]:
-        """Return all that its readings depend on."""
+    def fingerprint(self) -> dict[str, Json]:
+        """Return all that its readings depend on: provider, model, parameters of generation."""
         endpoint = self.model.endpoint()
         provider = hashlib.sha256(endpoint.provider.rstrip("/").encode()).hexdigest()
         parameters = asdict(self.model.parameters()) | {"extra": dict(self.model.settings.extra)}
@@ -127,27 +115,35 @@ class Judge:
         price = "no price is known" if planned.usd_most is None else f"${planned.usd_most:.4f}"
         return f"One call for each such answer, at most {tokens}: {price}."
 
-    def read(
-        self,
-        unread: Sequence[Unread],
-        folder: Path,
-        shared: Path,
-        *,
-        cache: str = "use",
-        stopping: Callable[[], None] = lambda: None,
-        progress: Callable[[str], None] = lambda line: None,
-    ) -> Readings:
+    def announce(self, count: int) -> str:
+        """Return the line before it is asked."""
+        return f"{count:,} answers to be read by a judge. {self.notice()}"
+
+    def nothing(self) -> str:
+        """Return the line where the parser read everything."""
+        return f"medtest read every answer; {self.name} was not asked."
+
+    def summary(self, readings: Readings, asked: int) -> str:
+        """Return the line after it was asked: what it read, what of that is not believed, what it cost."""
+        read = sum(one.state != State.UNPARSED for one in readings.found.values())
+        doubted = sum(bool(one.doubt) for one in readings.found.values())
+        words = f"{self.name} read {read:,} of {asked:,} answers in which medtest finds no value"
+        if doubted:
+            words += "; 1 reading is not believed" if doubted == 1 else f"; {doubted:,} readings are not believed"
+        return f"{words} ({_paid(readings)}); tables/answers_judged.csv has each."
+
+    def recorded(self, row: Mapping[str, Any]) -> Unread | None:
+        """Return the words of a record, where the parser found no value in them."""
+        return unread_of(row)
+
+    def readings(self, contents: Sequence[Unread], job: ReadingJob) -> Readings:
         """Return what the model reads from words; each is asked about once.
 
         The first Ctrl-C (or SIGTERM) lets calls under way end, for they are paid for; a second one gives them up.
 
         Args:
-            unread: The words.
-            folder: A run's folder, locked by the run: the ledger lies there.
-            shared: The folder that all runs share: answers by content.
-            cache: ``use``, ``refresh`` or ``off``.
-            stopping: Called when the user stops it.
-            progress: Is told about twice a second, from a thread of its own, how the calls stand.
+            contents: The words.
+            job: The ledger lies in the run's folder, answers by content in the one that all runs share.
 
         Returns:
             The readings. Where a budget, the server, the disk or the user ends it early they are those that are there,
@@ -158,30 +154,33 @@ class Judge:
         outcomes: list[Outcome] = []
         problem, code = "", ExitCode.OK
         try:
-            for one, outcome in self._outcomes(unread, folder, shared, cache, stopping, progress):
+            for one, outcome in self._outcomes(contents, job):
                 outcomes.append(outcome)
                 reading = _reading(one, outcome)
                 if reading is not None:
                     found[one] = reading
         except Stopped:
-            if left := len(unread) - len(outcomes):
-                problem = f"{self.name} was stopped before {left} of {len(unread)} answers; the same command goes on."
+            if left := len(contents) - len(outcomes):
+                problem = f"{self.name} was stopped before {left} of {len(contents)} answers; the same command goes on."
                 code = ExitCode.INTERRUPTED
         except (OutputProblem, FolderInUse, MedtestError) as stopped:
             problem, code = self._words(stopped), stopped.exit_code
         silent = len(outcomes) - len(found)
         if not problem and silent:
             reason = next((one.reason for one in outcomes if one.state == CallState.ERROR), "no usable reply")
-            problem = f"{self.name} gave no reading of {silent} of {len(unread)} answers: {reason}"
+            problem = f"{self.name} gave no reading of {silent} of {len(contents)} answers: {reason}"
             code = ExitCode.OK if found else ExitCode.TOO_MANY_ERRORS
         called = [one for one in outcomes if one.source == "call"]
         return Readings(
-            judge=self.name,
+            reader=self.name,
+            recorded=unread_of,
+            columns=columns_of(found),
             found=found,
+            marks=True,
             calls=sum(one.attempts for one in called),
             cost_usd=_cost(outcomes),
             paid_usd=_cost(called),
-            account=doubtful_words(folder / LEDGER, self.name),
+            account=doubtful_words(job.folder / LEDGER, self.name),
             problem=problem,
             code=code,
         )
@@ -189,20 +188,12 @@ class Judge:
     def _words(self, stopped: MedtestError) -> str:
         return f"{self.name} was stopped: {str(stopped).replace('budget.', f'{NAME}.')}"
 
-    def _outcomes(
-        self,
-        unread: Sequence[Unread],
-        folder: Path,
-        shared: Path,
-        cache: str,
-        stopping: Callable[[], None],
-        progress: Callable[[str], None],
-    ) -> Iterator[tuple[Unread, Outcome]]:
+    def _outcomes(self, unread: Sequence[Unread], job: ReadingJob) -> Iterator[tuple[Unread, Outcome]]:
         own = self.model.settings
         rules = Retries(attempts=own.attempts, call_seconds=own.call_seconds, total_seconds=own.total_seconds)
         with (
-            Ledger(folder / LEDGER, wait=_WAIT_SECONDS) as ledger,
-            Cache(shared / CACHE, CacheMode(cache)) as kept,
+            Ledger(job.folder / LEDGER, wait=_WAIT_SECONDS) as ledger,
+            Cache(job.shared / CACHE, job.cache) as kept,
         ):
             spent = ledger.totals()
             budget = Budget(
@@ -229,7 +220,7 @@ class Judge:
                 retries=rules,
             )
             asked = {_address(one): one for one in unread}
-            with _told(campaign, progress), _stopped_gently(campaign, stopping) as stopped:
+            with _told(campaign, job.progress), _stopped_gently(campaign, job.stopping) as stopped:
                 for outcome in campaign.iterate(self._request(address, one) for address, one in asked.items()):
                     yield asked[outcome.address], outcome
             if stopped:
@@ -244,6 +235,17 @@ class Judge:
             seed=0 if own.seed == "case" else None,
             answer_model=JudgeReply,
         )
+
+
+def _paid(readings: Readings) -> str:
+    """Return what was paid now; what was asked in an earlier session or run was paid then."""
+    if not readings.calls:
+        return "nothing was paid now" + ("" if readings.problem else ": all were asked before")
+    calls = "1 call" if readings.calls == 1 else f"{readings.calls:,} calls"
+    if readings.paid_usd is None:
+        return calls
+    earlier = (readings.cost_usd or 0.0) - readings.paid_usd
+    return f"{calls}, ${readings.paid_usd:.4f}" + (f"; ${earlier:.4f} was paid before" if earlier > 0 else "")
 
 
 def _cost(outcomes: Sequence[Outcome]) -> float | None:

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from medtest.readers.base import content_key
 from medtest.vqa.answers.answer import State
 from medtest.vqa.answers.extract.place import CELLS
 from medtest.vqa.answers.kinds import KINDS
@@ -121,6 +122,42 @@ class Reading:
     said: str = ""
     quote: str = ""
     doubt: str = ""
+
+
+NEEDS = ("item", "kind", "question", "answer", "state", "reply", "stage")
+"""Columns of a record that say whether its words are read."""
+_OFFERED = (State.UNPARSED.value, State.REFUSAL.value)
+"""States of answers that are read: a refusal may be a disclaimer that medtest does not know."""
+_ANSWERED, _SCHEMA = "answered", "schema"
+
+
+def unread_of(row: Mapping[str, Any]) -> Unread | None:
+    """Return the words of a record in which the parser found no value, refusals among them, or may have been misled.
+
+    Replies that the server itself refused or cut off, malformed and empty ones are left out: nothing is to be read. So
+    is what was said by schema, unless it has no value.
+
+    Args:
+        row: A record with the columns :data:`NEEDS`; one without ``stage`` is of the version before.
+    """
+    state, words = row.get("state"), row.get("answer")
+    if not isinstance(state, str) or row.get("reply") != _ANSWERED or not isinstance(words, str) or not words.strip():
+        return None
+    if row.get("stage") == _SCHEMA and state != State.UNPARSED.value:
+        return None
+    item, kind = str(row.get("item")), row.get("kind")
+    if not isinstance(kind, str) or (state not in _OFFERED and not contested(words, kind, item)):
+        return None
+    return Unread(item=item, kind=kind, question=str(row.get("question") or ""), words=words)
+
+
+def columns_of(found: Mapping[Unread, Reading]) -> dict[str, dict[str, str | None]]:
+    """Return what records of words hold by a model's readings; what it left unparsed changes nothing."""
+    return {
+        content_key(unread): {"state": one.state.value, "said": one.said, "evidence": one.quote}
+        for unread, one in found.items()
+        if one.state != State.UNPARSED
+    }
 
 
 @lru_cache(maxsize=8192)

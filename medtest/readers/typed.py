@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any, ClassVar
 
-from medtest.cases import AnswerOutput, Ask
+from medtest.cases import AnswerOutput, Ask, PreparedSeed
+from medtest.readers.base import BatchReader
 from medtest.vqa.answers.answer import Answer, State
 from medtest.vqa.answers.parse import parse, parse_all
+from medtest.vqa.judging import said
+from medtest.vqa.questions import by_name
 from medtest.vqa.values import Kind
+from medtest.vqa.wording import MOST_WORDS
 
 ANSWERED = "answered"
 REFUSALS = frozenset({"refusal", "content_filter"})
@@ -66,3 +73,60 @@ def reading(words: str, reply: str, kind: str, item: int | None) -> Answer:
 def truth_of(ask: Ask) -> Answer | None:
     """Return what the true answers to a question say; None where nobody knows one."""
     return _parsed_all(ask.truth, ask.kind, ask.id) if ask.truth else None
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What is read of an answer.
+
+    Attributes:
+        text: Its words.
+        reply: State of the server's reply.
+        kind: Type of the answer.
+        item: Number of the question, None for one of the user's own.
+    """
+
+    text: str
+    reply: str
+    kind: str
+    item: int | None
+
+
+class TypedAnswers(BatchReader[Words, Answer]):
+    """Reads values from words by rules (:mod:`medtest.vqa.answers`)."""
+
+    task: ClassVar[str] = "answer"
+    columns: ClassVar[tuple[str, ...]] = ("state", "said", "evidence")
+    needs: ClassVar[tuple[str, ...]] = ("item", "kind", "answer", "state", "reply")
+    of_oracle: ClassVar[bool] = True
+    at_once: ClassVar[int] = 256
+
+    def content(self, answer: Any, seed: PreparedSeed) -> Words | None:
+        """Return the words of an answer to one of the seed's questions."""
+        asks = (ask for ask in seed.asks if ask.item == answer.address.item)
+        return next((Words(answer.text, answer.state, ask.kind, ask.id) for ask in asks), None)
+
+    def recorded(self, row: Mapping[str, Any]) -> Words | None:
+        """Return a record's words; None where they were cut to what a record keeps."""
+        kind, words = row["kind"], row["answer"]
+        if not kind or row["state"] is None or words is None or (len(words) >= MOST_WORDS and words.endswith(CUT)):
+            return None
+        known = by_name(str(row["item"]))
+        return Words(words, str(row["reply"]), str(kind), None if known is None else known.id)
+
+    def read(self, contents: Sequence[Words]) -> list[Answer]:
+        """Return what each says."""
+        return [reading(one.text, one.reply, one.kind, one.item) for one in contents]
+
+    def texts(self, content: Words, facts: Answer) -> dict[str, str | None]:
+        """Return state, canonical value, and the words that it was read from."""
+        start, end = facts.span
+        return {
+            "state": facts.state.value,
+            "said": said(facts),
+            "evidence": clean(content.text[start:end], MOST_EVIDENCE),
+        }
+
+    def unknown(self, content: Words, facts: Answer) -> frozenset[str]:
+        """Return what no value could be read of."""
+        return frozenset({"said"} if facts.state == State.UNPARSED else ())

@@ -10,7 +10,7 @@ from rich.console import RenderableType
 
 from medtest import signals
 from medtest.errors import SEVERITY_ORDER, ExitCode, NotTracked
-from medtest.readers.judge import Readings
+from medtest.readers.base import Readings
 from medtest.report.comparison import REPORT
 from medtest.report.console import efr_view, gates_view, one_line
 from medtest.report.material import Material
@@ -74,7 +74,7 @@ def finish(
         view: Digest of the oracle where it is not the suite's own; tables and report then go to ``views/<digest>/``.
         own: The suite under its own oracle, for the folders' own tables, which are made anew where a case ran; with
             ``view`` and without it they are left as they are.
-        readings: What a judge read of each system's answers, by the system's name; a view of its own.
+        readings: What another reader read of each system's records, by the system's name; a view of its own.
         parents: Parent runs that an earlier job of the sweep made.
         sweep: Whether more jobs follow, so that the parents stay open; end them with
             :func:`medtest.report.tracked.close_parents`.

@@ -6,14 +6,14 @@ import json
 import os
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from medtest.readers.judge import Readings
+from medtest.readers.base import Readings
 from medtest.report.answer_sheets import write_sheets
 from medtest.report.comparison import REPORT, write_comparison
 from medtest.report.film_strips import write_films
@@ -23,6 +23,7 @@ from medtest.report.reference_system import find_reference, read_reference
 from medtest.report.tracked import TrackedResults
 from medtest.results import gate_log
 from medtest.results.records.judged import compared_records
+from medtest.results.records.reading import READINGS, kept_readings, readings_text
 from medtest.results.records.records_io import RECORDS
 from medtest.results.records.wanted import SUITE_FILE, Wanted
 from medtest.results.tables import Tables, make_tables
@@ -32,8 +33,6 @@ from medtest.runner.records.case_set import CaseSet
 from medtest.suite.exclusion import COPY as EXCLUDED
 from medtest.suite.model import Invocation, Suite
 
-READINGS = "readings.json"
-"""What a judge read, in the folder of its view: with it tables are made again without asking."""
 _JUDGING = ("oracles", "judge.", "judge=")
 """How tokens begin that decide how records are judged and not what a folder holds."""
 _CHOOSING = ("limit=", "only=")
@@ -47,9 +46,9 @@ class View:
     Attributes:
         suite: The suite, under the oracle that judges.
         digest: Digest of the view; "" for the folders' own tables.
-        rejudged: Whether the records are judged anew, since the oracle is not the suite's own or a judge read answers.
+        rejudged: Whether the records are judged anew, since the oracle is not the suite's own or another reader reads.
         asked: The cases; None for all that a folder holds.
-        readings: What a judge read of each system's answers, by the system's name.
+        readings: What another reader read of each system's records, by the system's name.
         beside: Whether the call asked for another view, and this one is the folders' own beside it.
     """
 
@@ -110,7 +109,7 @@ def remake(folder: Path, *, view: str = "", reference: Path | None = None) -> Ma
     asked = CaseSet.read(target) if view else None
     rejudged = bool(view) and bool(run.get("rejudged", True))  # views of the version before were all of other oracles
     oracle = oracle_in(target) if rejudged else None
-    readings = _kept_readings(target) if rejudged else None
+    readings = kept_readings(target) if rejudged else None
     beside = reference or _kept_reference(folder, run)
     tables = make_tables(
         folder,
@@ -148,7 +147,7 @@ def views_of(folder: Path) -> tuple[list[str], list[str]]:
         folder: ``outputs/<suite>/<system>/<digest>``.
     """
     found = sorted(path.parent for path in view_folder(folder, "x").parent.glob(f"*/{SUITE_FILE}"))
-    lost = [path.name for path in found if _judged(path) and _kept_readings(path) is None]
+    lost = [path.name for path in found if _judged(path) and kept_readings(path) is None]
     return [path.name for path in found if path.name not in lost], lost
 
 
@@ -188,7 +187,7 @@ def _system(
         _write_text(target / SUITE_FILE, yaml.safe_dump(json.loads(json.dumps(suite.composed)), sort_keys=False))
         _keep_asked(view.asked, target)
         if readings is not None:
-            _write_text(target / READINGS, _readings_text(readings))
+            _write_text(target / READINGS, readings_text(readings))
     material = Material(
         folder=one.folder,
         wanted=wanted,
@@ -304,28 +303,6 @@ def _kept_reference(folder: Path, run: Mapping[str, Any]) -> Path | None:
     named = run.get("reference")
     found = folder / str(named) if named else None
     return found if found is not None and (found / RECORDS).is_file() else None
-
-
-def _readings_text(readings: Readings) -> str:
-    found = [[asdict(unread), asdict(reading)] for unread, reading in sorted(readings.found.items())]
-    content = {"judge": readings.judge, "cost_usd": readings.cost_usd, "found": found}
-    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
-
-
-def _kept_readings(target: Path) -> Readings | None:
-    """Return what a judge read for a view, or None where none read anything."""
-    from medtest.readers.meaning import Reading, Unread
-    from medtest.vqa.answers.answer import State
-
-    try:
-        content = json.loads((target / READINGS).read_text(encoding="utf-8"))
-        found = {
-            Unread(**unread): Reading(**{**reading, "state": State(reading["state"])})
-            for unread, reading in content["found"]
-        }
-        return Readings(judge=str(content["judge"]), found=found, cost_usd=content["cost_usd"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
 
 
 def _of_a_system(line: str, outcome: RunOutcome, *, but: SystemOutcome) -> bool:

@@ -33,7 +33,7 @@ from medtest.suite.model import Suite
 if TYPE_CHECKING:
     import pandas as pd
 
-    from medtest.readers.judge import Readings
+    from medtest.readers.base import Readings
 
 FOLDER = "tables"
 NO_QUALITY = (*COUNTED, "confidence")
@@ -186,7 +186,7 @@ def make_tables(
         system_id: The system's id in the suite, for ``trained_on``.
         reference: What a classifier's flip probabilities and corruption errors are relative to.
         oracle: Judges the records anew, where it is not the one that judged them; None takes them as they are.
-        readings: What a judge read of answers in which the parser found nothing; needs ``oracle``.
+        readings: What another reader read of them; needs ``oracle``.
         asked: The cases that the tables cover; None for all that the folder holds.
 
     Raises:
@@ -199,13 +199,13 @@ def make_tables(
     extra = ["followup_sha256"] if wanted.exclude is not None else []
     records = Records.read(folder, [*make_columns(folder), *extra], asked)
     made = tables_of(judged_records(records, oracle, readings), wanted, reference=reference)
-    if oracle is None or readings is None or made.answers is None:
+    if oracle is None or readings is None or not readings.marks or made.answers is None:
         return made
     return replace(
         made,
         answers=replace(
             made.answers,
-            judge=readings.judge,
+            judge=readings.reader,
             judged=judged_table(records, readings.found),
             judge_cost_usd=readings.cost_usd,
         ),

@@ -18,10 +18,11 @@ import medtest
 from medtest.cases import SOURCE
 from medtest.files import read_object
 from medtest.oracles.base import Oracle
+from medtest.readers.base import KeptReader
 from medtest.runner.folder import RUN_FILE, TABLES_OF, tables_are_stale, utc_now, write_manifest, writing_text
 from medtest.runner.outcome import Limits, SystemOutcome
 from medtest.runner.pictures.choice import Pictures, drawing_tasks
-from medtest.runner.pool.layout import Layout
+from medtest.runner.pool.layout import Layout, resolve_device
 from medtest.runner.pool.messages import StripTask
 from medtest.runner.records.case_set import CaseSet
 from medtest.runner.records.ledger import CasePlaces, RecordLedger
@@ -72,6 +73,7 @@ class Finisher:
     view: str = ""
     _counts: dict[int, np.ndarray[Any, np.dtype[np.int64]]] = field(default_factory=dict)
     _pictures: list[Pictures] = field(default_factory=list)
+    _reader: KeptReader[Any, Any] | None = None
     _sources: dict[int, dict[tuple[Any, ...], dict[str, Any]]] = field(default_factory=dict)
 
     def merge(self) -> list[StripTask]:
@@ -98,6 +100,8 @@ class Finisher:
 
     def close(self, *, device: str, layout: Layout) -> None:
         """Write the last files, the manifest last of all."""
+        if self._reader is not None:
+            self._reader.close()
         for pictures in self._pictures:
             pictures.write_indices()
         for number, (ledger, digest) in enumerate(zip(self.ledgers, self.prepared.digests, strict=True)):
@@ -164,11 +168,22 @@ class Finisher:
             return {}
         if number not in self._sources:
             columns = [*oracle.texts, *_SEED, "relation"]
-            found = (one for one in self.ledgers[number].rows(columns) if one["relation"] == SOURCE)
+            found = [one for one in self.ledgers[number].rows(columns) if one["relation"] == SOURCE]
             self._sources[number] = {
-                tuple(one[name] for name in _SEED): oracle.of_source({**one, **oracle.reread(one)}) for one in found
+                tuple(one[name] for name in _SEED): oracle.of_source(one) for one in self._read_again(found)
             }
         return self._sources[number].get(tuple(row[name] for name in _SEED), {})
+
+    def _read_again(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return records as the suite's reader reads them now, whose revision or weights may be others than before."""
+        if self._reader is None:
+            reader = self.prepared.suite.build_reader()
+            if reader is None:
+                return rows
+            self._reader = KeptReader(reader, shared=self.invocation.shared, cache=self.invocation.cache)
+            device = "cpu" if reader.of_oracle else resolve_device(self.invocation.device)
+            self._reader.open(device=device, threads=self.invocation.threads or 1)
+        return [{**row, **read} for row, read in zip(rows, self._reader.columns(rows), strict=True)]
 
     def _judge(self, number: int, table: pa.Table) -> pa.Table:
         """Make verdicts anew under the suite's criterion; what was not judged by scores stays as it is."""
@@ -176,7 +191,7 @@ class Finisher:
         names = [*oracle.scores, *(f"self_{s}" for s in oracle.self_scores), *(f"source_{s}" for s in oracle.scores)]
         made = ["verdict", "reason", *([*names, *oracle.texts] if oracle.judging() else [])]
         rows = table.select([*names, *oracle.texts, *_SEED, "relation", "verdict", "reason"]).to_pylist()
-        rows = [{**row, **oracle.reread(row), **self._of_source(number, row, oracle)} for row in rows]
+        rows = [{**row, **self._of_source(number, row, oracle)} for row in self._read_again(rows)]
         rows = [{**row, **oracle.judged_again(row)} for row in rows]
         for name in made:
             at, field = table.schema.get_field_index(name), table.schema.field(name)

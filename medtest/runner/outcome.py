@@ -64,6 +64,9 @@ class Progress(Protocol):
     def phase(self, name: str) -> None:
         """Take notice of what is done when all cases are run: "tables", "report", "tracking"."""
 
+    def reading(self, line: str) -> None:
+        """Take notice of how far a reader of the records is; called about twice a second, perhaps from a thread."""
+
     def close(self) -> None:
         """The run is over."""
 

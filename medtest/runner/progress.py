@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _WARM_UP = 2.0
 _EVERY = 30.0
 """Seconds between two lines of a log."""
+_READING_EVERY = 5.0
 
 
 class Silence:
@@ -25,6 +26,9 @@ class Silence:
         """Do nothing."""
 
     def phase(self, name: str) -> None:
+        """Do nothing."""
+
+    def reading(self, line: str) -> None:
         """Do nothing."""
 
     def close(self) -> None:
@@ -105,6 +109,11 @@ class LogLines:
         self._last = self._now()
         self._write(f"{self._since(self._last)}  {name}")
 
+    def reading(self, line: str) -> None:
+        """Write how far a reader is, where a few seconds have passed."""
+        if self._now() - self._last >= _READING_EVERY:
+            self.phase(f"reading: {line}")
+
     def close(self) -> None:
         """Do nothing: what came out is printed by whoever started the run."""
 
@@ -147,6 +156,15 @@ class TerminalLine:
         self.close()
         self._phase = Console(stderr=True).status(name)
         self._phase.start()
+
+    def reading(self, line: str) -> None:
+        """Show how far a reader is."""
+        from rich.markup import escape
+
+        if self._phase is None:
+            self.phase("reading")
+        if self._phase is not None:
+            self._phase.update(f"reading: {escape(line)}")
 
     def close(self) -> None:
         """Leave the last line standing."""

@@ -35,8 +35,6 @@ from medtest.systems.asking import draws_calls
 _PROGRESS_SECONDS = 0.1
 _AHEAD = 3
 """Seeds that a worker whose systems are asked over an API may work on at a time."""
-SHARED_ANSWERS = ".answers"
-"""Folder in ``outputs/`` where answers of models are kept by content, for all runs."""
 
 
 def run_suite(
@@ -127,7 +125,7 @@ class _Run:
         """Read what earlier runs left."""
         prepared = self.prepared
         places = CasePlaces(prepared.plan, prepared.names)
-        judging = prepared.suite.build_oracle().judging()
+        judging = prepared.suite.judging()
         for system, digest, folder in zip(prepared.systems, prepared.digests, prepared.folders, strict=True):
             ledger = RecordLedger(
                 folder=folder,
@@ -262,7 +260,7 @@ class _Run:
             hide=tuple(hide),
             kept=self.invocation.kept,
             folders=tuple(str(folder.resolve()) for folder in self.prepared.folders),
-            shared=str((home / "outputs" / SHARED_ANSWERS).resolve()),
+            shared=str(self.invocation.shared.resolve()),
             budget=self.invocation.budget,
             cache=self.invocation.cache,
         )

@@ -31,6 +31,7 @@ from medtest.suite.schema import JudgeBlock, RunBlock, validate
 from medtest.suite.systems import system_infos
 
 if TYPE_CHECKING:
+    from medtest.readers.base import Reader
     from medtest.readers.judge import Judge
 
 
@@ -46,7 +47,7 @@ class Loaded:
         selection: ``only=``.
         view: "" under the suite's own oracle; a digest when the command line changed it or has answers read by a
             judge: its tables, report and MLflow run then lie in ``views/<digest>/``.
-        judge: Reads answers that the parser cannot; None for none.
+        reader: Reads the records anew for a view: a judge, or another reader than the suite's own; None for none.
         needed: What a run needs and the plan does without (a key's variable, ``send_images=true``), by who needs it.
     """
 
@@ -55,7 +56,7 @@ class Loaded:
     options: RunBlock
     selection: Selection
     view: str = ""
-    judge: Judge | None = None
+    reader: Reader[Any, Any] | None = None
     needed: tuple[tuple[str, str], ...] = ()
 
 
@@ -186,11 +187,17 @@ def settle(cfg: DictConfig, hydra: DictConfig, places: ConfigFolders, *, for_run
         raise UserMistakes(_in_order(draft.mistakes))
     suite = named(suite, options.system_name)
     own, view = _view(suite, draft, source)
+    reader: Reader[Any, Any] | None = suite.build_reader()
+    if reader is None or suite.judging().get("reader") == own.judging().get("reader"):
+        reader = None  # the suite's own: its facts stand in the records
     if judge is not None:
         from medtest.suite.judge import judge_view
 
-        view = judge_view(suite, judge)
-    return Loaded(suite=suite, own=own, options=options, selection=selection, view=view, judge=judge, needed=needed)
+        if reader is not None:
+            found, fix = f"{judge.name} beside {reader.name}", "name one of judge.use and oracles.reader"
+            raise Mistake(where="command line", key="judge.use", found=found, allowed="one", fix=fix).as_error()
+        view, reader = judge_view(suite, judge), judge
+    return Loaded(suite=suite, own=own, options=options, selection=selection, view=view, reader=reader, needed=needed)
 
 
 def task_overrides(hydra: DictConfig) -> list[str]:
@@ -238,7 +245,7 @@ def _fit_to_run(suite: Suite, options: RunBlock, judge: Judge | None, mistakes: 
     for system in suite.build_systems().values():
         mistakes.extend(system.check())
     if judge is not None:
-        mistakes.extend(judge.mistakes())
+        mistakes.extend(judge.check())
 
 
 def _taken_out(mistakes: list[Mistake]) -> tuple[tuple[str, str], ...]:

@@ -50,6 +50,7 @@ def with_composed(suite: Suite) -> Suite:
             "thresholds": list(oracle.thresholds),
             "against": list(oracle.against),
             **_without_empty(plain_settings(oracle.part)),
+            **_reader(oracle.reader),
         },
         **({"gates": [_fields(gate) for gate in suite.gates]} if suite.gates else {}),
         "privacy": _fields(suite.privacy),
@@ -59,6 +60,13 @@ def with_composed(suite: Suite) -> Suite:
         "max_error_percent": suite.max_error_percent,
     }
     return replace(suite, composed=composed)
+
+
+def _reader(plan: PartPlan | None) -> dict[str, Any]:
+    """Return the reader, left out where it came with its oracle."""
+    if plan is None or plan.info.load().of_oracle:
+        return {}
+    return {"reader": {"use": plan.info.name, **_without_empty(plain_settings(plan))}}
 
 
 def _without_empty(values: dict[str, Any]) -> dict[str, Any]:

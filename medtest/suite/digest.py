@@ -20,7 +20,7 @@ from medtest.plugins import digest_name
 from medtest.relations.base import Relation
 from medtest.seeds.base import SeedSource
 from medtest.suite.composed import counted_settings
-from medtest.suite.model import PartPlan, Suite
+from medtest.suite.model import PartPlan, Suite, reader_entry
 from medtest.systems.base import System
 from medtest.tasks.base import Task
 
@@ -88,7 +88,7 @@ def run_digest(
 
 
 def oracle_digest(suite: Suite) -> Digest:
-    """Return the digest of how a suite judges: the oracle, its settings, the primary criterion and what tables show."""
+    """Return the digest of how a suite judges: oracle, settings, reader, primary criterion and what tables show."""
     oracle = suite.oracle
     covers: dict[str, Json] = {
         "oracle": oracle.part.info.name,
@@ -102,6 +102,7 @@ def oracle_digest(suite: Suite) -> Digest:
         "scores": list(oracle.scores),
         "thresholds": list(oracle.thresholds),
         "against": list(oracle.against),
+        **reader_entry(suite.build_reader()),
     }
     return Digest(value=digest_of(covers), covers=covers)
 

@@ -53,7 +53,7 @@ def judge_of(block: JudgeBlock, suite: Suite | None, draft: Draft) -> Judge | No
 
 def judge_view(suite: Suite, judge: Judge) -> str:
     """Return the digest of how a suite judges with a judge's readings."""
-    return digest_of({"oracle": oracle_digest(suite).value, NAME: judge.covers()})
+    return digest_of({"oracle": oracle_digest(suite).value, NAME: judge.fingerprint()})
 
 
 def _reads(found: Any) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 from medtest.cases import ID_PATTERN
 from medtest.errors import nearest_name
 from medtest.oracles import criteria
+from medtest.oracles.base import Oracle
 from medtest.plugins import PartInfo, parts
 from medtest.suite.draft import Draft, settings_of
 from medtest.suite.library import deep_merge
@@ -23,6 +24,8 @@ _OTHER_SCORE: Mapping[str, tuple[str, str]] = {
 }
 """Of rules without a threshold: why, and what has one."""
 _SHOWN = ("scores", "thresholds", "against")
+_BESIDE = ("primary", "reader", *_SHOWN)
+"""Keys of an oracle's block and of its YAML that are no settings of its class."""
 
 
 def oracle_plan(draft: Draft, kind: str | None) -> OraclePlan | None:
@@ -48,11 +51,11 @@ def oracle_plan(draft: Draft, kind: str | None) -> OraclePlan | None:
         name=info.name,
         target=info.target,
         summary=info.summary,
-        defaults={k: v for k, v in defaults.items() if k not in ("primary", *_SHOWN)},
+        defaults={k: v for k, v in defaults.items() if k not in _BESIDE},
         origin=info.origin,
         file=info.file,
     )
-    rest = {k: v for k, v in given.items() if k not in ("oracle", "primary", *_SHOWN)}
+    rest = {k: v for k, v in given.items() if k not in ("oracle", *_BESIDE)}
     settings = settings_of(draft, ("oracles",), own, rest)
     _check_expectations(draft, settings)
     primary_given = given.get("primary") or {}
@@ -89,7 +92,41 @@ def oracle_plan(draft: Draft, kind: str | None) -> OraclePlan | None:
         scores=_with_first(shown.scores, primary.score),
         thresholds=tuple(sorted({*shown.thresholds, *_shown_limit(primary.score, limit)})),
         against=tuple(dict.fromkeys((*shown.against, primary.against))),
+        reader=_reader_plan(draft, info),
     )
+
+
+def _reader_plan(draft: Draft, oracle: PartInfo) -> PartPlan | None:
+    """Return the reader that an oracle rests on: what ``oracles.reader`` says, else the one that the oracle names."""
+    judge = oracle.load()
+    given, at = draft.block("oracles").get("reader"), ("oracles", "reader")
+    if given is None and not judge.reads:
+        return None
+    if given is not None and (not isinstance(given, dict) or not judge.reads):
+        allowed = (
+            "keys and values, as {use: NAME}" if judge.reads else f"no reader with {oracle.name}, which needs none"
+        )
+        draft.wrong(at, found=given, allowed=allowed)
+        return None
+    rest = {key: value for key, value in (given or {}).items() if key != "use"}
+    name = (given or {}).get("use", judge.reads)
+    info = parts("readers").get(str(name))
+    if info is None or not _can_read(info, judge):
+        fit = [one.name for one in parts("readers").values() if _can_read(one, judge)]
+        allowed = ", ".join(fit) or f"a reader of {noun(judge.task)} whose columns are texts of {oracle.name}"
+        draft.wrong((*at, "use"), found=name, allowed=allowed, nearest=nearest_name(str(name), fit))
+        return None
+    settings = settings_of(draft, at, info, rest)
+    if settings is None:
+        return None
+    draft.mistakes.extend(info.load()(info.name, settings).check())
+    return PartPlan(id=info.name, info=info, settings=settings)
+
+
+def _can_read(info: PartInfo, oracle: type[Oracle]) -> bool:
+    """Say whether an oracle can rest on a reader."""
+    reader = info.load()
+    return reader.task == oracle.task and not reader.second and set(reader.columns) <= set(oracle.texts)
 
 
 def oracle_of(draft: Draft, suite: Suite) -> OraclePlan | None:

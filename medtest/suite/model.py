@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from medtest.cases import Address, FollowUp, PreparedSeed
+from medtest.cases import Address, FollowUp, Json, PreparedSeed
 from medtest.oracles.base import Oracle
-from medtest.plugins import PartInfo
+from medtest.plugins import PartInfo, parts
+from medtest.readers.base import BatchReader
 from medtest.relations.base import Relation
 from medtest.seeds.base import SeedSource
 from medtest.suite.exclusion import Exclusion
@@ -94,13 +95,14 @@ class Prepare:
 
 @dataclass(frozen=True, kw_only=True)
 class OraclePlan:
-    """The oracle, its primary criterion, and what tables show beside it."""
+    """The oracle, its primary criterion, what tables show beside it, and who reads the answers for it."""
 
     part: PartPlan
     primary: Criterion
     scores: tuple[str, ...]
     thresholds: tuple[float, ...]
     against: tuple[Against, ...]
+    reader: PartPlan | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,12 +156,31 @@ class Suite:
         """The task that the seeds are for."""
         return task_of(self.kind)
 
+    def build_reader(self) -> BatchReader[Any, Any] | None:
+        """Make the reader whose facts the oracle judges by, None for an oracle that judges answers as they are."""
+        plan, own = self.oracle.reader, self.oracle.part.info.load().reads
+        if plan is None and own:
+            info = parts("readers")[own]
+            plan = PartPlan(id=own, info=info, settings=info.load().Settings(**info.defaults))
+        reader: BatchReader[Any, Any] | None = None if plan is None else plan.info.load()(plan.id, plan.settings)
+        return reader
+
+    def judging(self) -> dict[str, Json]:
+        """Return what scores and texts of records follow: the oracle's settings, and the reader."""
+        oracle, reader = self.build_oracle(), self.build_reader()
+        return {**oracle.judging(), **reader_entry(reader)}
+
     def build_oracle(self) -> Oracle:
         """Make the oracle."""
         oracle: Oracle = self.oracle.part.info.load()(self.oracle.part.settings, primary=self.oracle.primary)
         oracle.relations = {plan.id: plan.info.name for plan in self.relations}
         oracle.effects = {plan.id: plan.info.load().effects for plan in self.relations}
         return oracle
+
+
+def reader_entry(reader: BatchReader[Any, Any] | None) -> dict[str, Json]:
+    """Return what digests cover of a suite's reader: nothing of one that the oracle's ``revision`` stands for."""
+    return {} if reader is None or reader.of_oracle else {"reader": reader.fingerprint()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,3 +246,8 @@ class Invocation:
     budget: BudgetLimits = BudgetLimits()
     cache: str = "use"
     reference: str | None = None
+
+    @property
+    def shared(self) -> Path:
+        """The folder that all runs share: answers and facts by content."""
+        return self.home / "outputs" / ".answers"

@@ -19,11 +19,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from rich.console import Console
 
+import medtest
 from medtest.api.faults import Faults
 from medtest.api.faults_server import serving
-from medtest.cli.judging import _shown
 from medtest.cli.run.launch import main
 from medtest.runner.folder import VIEWS
 
@@ -224,6 +223,18 @@ def test_a_judge_reads_what_medtest_cannot(
     assert {path.name: path.read_bytes() for path in (own / "tables").iterdir()} == before
 
 
+def test_python_asks_the_judge_as_the_command_line_does(home: Path, server: Talking) -> None:
+    line = [word for word in typed(server, *judge(server)) if not word.startswith(("suite=", "limit=", "only="))]
+    only = ["question:polyps", "question:text"]
+    result = medtest.run("medvqa", home=home, limit=1, only=only, quiet=True, overrides=line)
+    assert len(server.judged) > 1
+    assert sorted(result.tables["answers_judged"]["words"]) == sorted(
+        prompt.split("==========\n")[1].strip() for prompt in server.judged
+    )
+    assert result.report.parent.parent.name == VIEWS
+    assert any("vllm/reader read" in line for line in result.notices)
+
+
 @pytest.mark.slow
 def test_a_judges_budget_and_a_silent_judge_cost_no_results(
     home: Path, server: Talking, capsys: pytest.CaptureFixture[str]
@@ -324,19 +335,3 @@ def test_a_suite_names_no_judge(home: Path, tmp_path: Path, capsys: pytest.Captu
     suite.write_text("extends: medvqa\nname: mine\njudge: {use: gpt_4o}\n", encoding="utf-8")
     assert main([f"suite={suite}", "limit=1", "tracking=none"]) == 2
     assert "judge" in capsys.readouterr().err
-
-
-def test_without_a_terminal_the_judge_says_every_few_seconds_how_far_it_is(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = [100.0]
-    monkeypatch.setattr("medtest.cli.judging.time.monotonic", lambda: now[0])
-    with _shown(Console(width=120), quiet=False) as progress:
-        for second in range(13):
-            now[0] = 100.0 + second
-            progress(f"{second} answered")
-    assert capsys.readouterr().out.split("\n") == ["judge: 5 answered", "judge: 10 answered", ""]
-    with _shown(Console(width=120), quiet=True) as progress:
-        now[0] += 100
-        progress("1 answered")
-    assert capsys.readouterr().out == ""

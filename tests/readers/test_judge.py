@@ -19,12 +19,17 @@ from medtest.api.faults_server import serving
 from medtest.api.ledger import Ledger
 from medtest.errors import ExitCode
 from medtest.readers import judge as judge_module
+from medtest.readers.base import ReadingJob
 from medtest.readers.judge import LEDGER, Judge
 from medtest.readers.meaning import Unread
 from medtest.systems.answering.openai_compatible import ApiSettings, OpenAICompatible
 from medtest.tasks.ask.oracle import MOST_WORDS
 
 UNREAD = Unread(item="polyps", kind="count", question="How many polyps are in the image?", words="Kaksi.")
+
+
+def job(folder: Path, **more: Any) -> ReadingJob:
+    return ReadingJob(folder=folder, shared=folder, **more)
 
 
 def test_a_judge_on_another_machine_needs_no_leave_to_send_images(
@@ -36,8 +41,8 @@ def test_a_judge_on_another_machine_needs_no_leave_to_send_images(
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
     settings = ApiSettings(base_url="https://judge.invalid/v1", model="reader", attempts=1)
     judge = Judge(OpenAICompatible("vllm", settings))
-    assert judge.mistakes() == []
-    readings = judge.read([UNREAD], tmp_path, tmp_path)
+    assert judge.check() == []
+    readings = judge.readings([UNREAD], job(tmp_path))
     assert "send_images" not in readings.problem
     assert "the connection failed" in readings.problem
     assert readings.found == {}
@@ -96,7 +101,7 @@ def test_a_stop_lets_calls_under_way_end_and_keeps_what_was_read(
 
     before = signal.getsignal(number)
     threading.Thread(target=stop_once_something_is_under_way, daemon=True).start()
-    readings = judge.read(unread, tmp_path, tmp_path, cache="off", stopping=lambda: told.append(time.monotonic()))
+    readings = judge.readings(unread, job(tmp_path, cache="off", stopping=lambda: told.append(time.monotonic())))
     assert readings.code is ExitCode.INTERRUPTED
     assert "was stopped before" in readings.problem
     assert len(told) == 1
@@ -107,7 +112,7 @@ def test_a_stop_lets_calls_under_way_end_and_keeps_what_was_read(
     assert (totals.lost, totals.under_way) == (0, 0)
     assert totals.outcomes == totals.calls == len(readings.found)
     # the same again goes on
-    whole = judge.read(unread, tmp_path, tmp_path, cache="off")
+    whole = judge.readings(unread, job(tmp_path, cache="off"))
     assert (whole.code, whole.problem) == (ExitCode.OK, "")
     assert whole.calls == len(unread) - len(readings.found)
 
@@ -128,7 +133,7 @@ def test_how_the_calls_stand_is_told_while_they_are_made(tmp_path: Path) -> None
     told: list[str] = []
     with serving(Faults(latency=0.4), answer=two) as server:
         judge = reader(server.base_url, max_in_flight=2)
-        assert len(judge.read(words(8), tmp_path, tmp_path, progress=told.append).found) == 8
+        assert len(judge.readings(words(8), job(tmp_path, progress=told.append)).found) == 8
     assert len(told) >= 2
     assert all("in flight" in line for line in told)
     assert any("2 answered" in line or "4 answered" in line for line in told)
@@ -136,21 +141,21 @@ def test_how_the_calls_stand_is_told_while_they_are_made(tmp_path: Path) -> None
 
 def test_calls_that_may_be_billed_without_an_answer_are_accounted(tmp_path: Path) -> None:
     with serving(Faults(truncated=0.4, seed=1), answer=two) as server:
-        readings = reader(server.base_url, max_in_flight=4).read(words(12), tmp_path, tmp_path)
+        readings = reader(server.base_url, max_in_flight=4).readings(words(12), job(tmp_path))
         cut = server.counts["truncated"]
     assert cut
     assert len(readings.found) == 12
     assert f"{cut} of {12 + cut} calls brought no answer and may be billed" in readings.account
     with serving(answer=two) as server:
-        assert reader(server.base_url).read(words(3), tmp_path / "b", tmp_path / "b").account == ""
+        assert reader(server.base_url).readings(words(3), job(tmp_path / "b")).account == ""
 
 
 def test_what_is_paid_now_is_told_from_what_was_paid_before(tmp_path: Path) -> None:
     with serving(answer=two) as server:
         judge = reader(server.base_url, prices={"reader": {"input": 1.0, "output": 2.0}})
-        first = judge.read(words(3), tmp_path, tmp_path)
-        more = judge.read(words(5), tmp_path, tmp_path)
-        again = judge.read(words(5), tmp_path, tmp_path)
+        first = judge.readings(words(3), job(tmp_path))
+        more = judge.readings(words(5), job(tmp_path))
+        again = judge.readings(words(5), job(tmp_path))
     assert first.cost_usd is not None
     assert more.cost_usd is not None
     assert more.paid_usd is not None
@@ -164,14 +169,14 @@ def test_what_is_paid_now_is_told_from_what_was_paid_before(tmp_path: Path) -> N
 def test_a_judge_that_reads_nothing_at_all_is_no_success(tmp_path: Path, answer: str) -> None:
     faults = Faults(error=1.0) if answer == "broken" else Faults()
     with serving(faults, answer=lambda body: "I would rather not say.") as server:
-        readings = reader(server.base_url, attempts=1).read(words(4), tmp_path, tmp_path)
+        readings = reader(server.base_url, attempts=1).readings(words(4), job(tmp_path))
     assert (readings.found, readings.code) == ({}, ExitCode.TOO_MANY_ERRORS)
     assert "gave no reading of 4 of 4 answers" in readings.problem
 
 
 def test_a_judge_without_credit_ends_as_a_budget_does(tmp_path: Path) -> None:
     with serving(Faults(credit=3, latency=0.05), answer=two) as server:
-        readings = reader(server.base_url, max_in_flight=1).read(words(9), tmp_path, tmp_path)
+        readings = reader(server.base_url, max_in_flight=1).readings(words(9), job(tmp_path))
     assert (len(readings.found), readings.code) == (3, ExitCode.BUDGET)
     assert "the account has no credit" in readings.problem
 

@@ -34,6 +34,7 @@ from runner_helpers import go  # noqa: E402
 from runner_parts import Dim, make_suite  # noqa: E402
 
 from medtest.errors import OutputProblem  # noqa: E402
+from medtest.readers.meaning import NEEDS, unread_of  # noqa: E402
 from medtest.report.before_after import Page, before_after_html  # noqa: E402
 from medtest.report.comparison import write_comparison  # noqa: E402
 from medtest.report.console import efr_view, gates_view, one_line  # noqa: E402
@@ -42,12 +43,12 @@ from medtest.report.material import Material  # noqa: E402
 from medtest.report.metrics import metrics, tags  # noqa: E402
 from medtest.report.page import report_html  # noqa: E402
 from medtest.results import before_after_words  # noqa: E402
-from medtest.results.answers.readings import unread_in  # noqa: E402
 from medtest.results.before_after import headline  # noqa: E402
 from medtest.results.labels import before_after_labels  # noqa: E402
 from medtest.results.labels.films import worst_sequences  # noqa: E402
 from medtest.results.labels.label_tables import reference_of  # noqa: E402
 from medtest.results.records.records_io import Records  # noqa: E402
+from medtest.results.records.rejudging import contents_in  # noqa: E402
 from medtest.results.records.wanted import Wanted  # noqa: E402
 from medtest.results.series.paired import paired_table  # noqa: E402
 from medtest.results.series.robustness import robustness_table  # noqa: E402
@@ -220,7 +221,7 @@ def made(kind: str, records: Records, other: Records, folder: Path) -> list[Mate
     console = Console(file=io.StringIO(), width=120)
     console.print(efr_view(materials), gates_view(materials))
     worst_sequences(records)
-    unread_in(records)
+    contents_in(records, NEEDS, unread_of)
     for score in records.scores if wanted.series else ():
         for found in series_sets({"a": records, "b": other}, score, shape=CurveSettings(include_source=True)):
             robustness_table(found)

@@ -11,11 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from medtest.cases import SOURCE, Address, AnswerOutput, Effect
-from medtest.readers.meaning import Reading
+from medtest.readers.base import Readings
+from medtest.readers.meaning import NEEDS, Reading, Unread, columns_of, unread_of
 from medtest.results.answers.answer_states import state_table
 from medtest.results.answers.answer_tables import answer_tables
-from medtest.results.answers.readings import judged_table, unread_in, with_readings
+from medtest.results.answers.readings import judged_table
 from medtest.results.records.records_io import Records
+from medtest.results.records.rejudging import contents_in, rejudged_records
 from medtest.suite.model import Criterion
 from medtest.tasks.ask.oracle import Answers
 from medtest.vqa.answers.answer import State
@@ -37,6 +39,15 @@ WORDS = [*FINNISH, "Three polyps."]
 
 def oracle() -> Answers:
     return Answers(Answers.Settings(), primary=Criterion(score="answer", threshold=0.0, against="source"))
+
+
+def unread_in(records: Records) -> tuple[Unread, ...]:
+    return tuple(sorted(contents_in(records, NEEDS, unread_of)))
+
+
+def with_readings(records: Records, found: dict[Unread, Reading], judge: Answers) -> Records:
+    readings = Readings(reader="m", recorded=unread_of, columns=columns_of(found), found=found, marks=True)
+    return rejudged_records(records, judge, readings)
 
 
 def row(image: int, relation: str, words: str, source: str) -> dict[str, Any]:

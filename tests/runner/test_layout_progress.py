@@ -89,6 +89,16 @@ def test_a_log_gets_a_line_every_half_minute_and_the_phases() -> None:
     ]
 
 
+def test_a_log_says_every_few_seconds_how_far_a_reader_of_records_is() -> None:
+    now, written = [100.0], []
+    log = progress.LogLines(written.append, lambda: now[0])
+    for second in range(13):
+        now[0] = 100.0 + second
+        log.reading(f"{second} answered")
+    assert written == ["0:00:05  reading: 5 answered", "0:00:10  reading: 10 answered"]
+    progress.Silence().reading("1 answered")
+
+
 def test_a_slow_run_is_counted_by_the_minute_and_loading_is_said() -> None:
     now, written = [0.0], []
     log = progress.LogLines(written.append, lambda: now[0])

@@ -1,11 +1,12 @@
-"""A package from outside brings a kind of answer of its own, and nothing of ours is edited.
+"""Packages from outside bring a kind of answer and a reader of their own, and nothing of ours is edited.
 
-The package is written from the code blocks of docs/add-a-task.md, so the page is tested too.
+They are written from the code blocks of docs/add-a-task.md and docs/add-a-reader.md, so the pages are tested too.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import sqlite3
@@ -21,6 +22,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "add-a-task.md").read_text(encoding="utf-8")
+READER_PAGE = (ROOT / "docs" / "add-a-reader.md").read_text(encoding="utf-8")
 QUESTIONS = """\
 name: shaded_questions
 version: "1"
@@ -34,17 +36,21 @@ systems: [simlab]
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write, build and install the package of the page into a folder of its own."""
-    source, target = tmp_path_factory.mktemp("medtest-boxes"), tmp_path_factory.mktemp("site")
-    (source / "medtest_boxes").mkdir()
-    (source / "medtest_boxes" / "__init__.py").touch()
-    files = re.findall(
-        r"^`([\w./]+\.(?:toml|py|yaml))`[^\n]*\n\n```\w+\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE
-    )
-    assert len(files) == 7
-    for name, content in files:
-        (source / name).write_text(content, encoding="utf-8")
+    target = tmp_path_factory.mktemp("site")
+    sources = []
+    for name, page, count in (("boxes", PAGE, 7), ("cells", READER_PAGE, 4)):
+        source = tmp_path_factory.mktemp(f"medtest-{name}")
+        (source / f"medtest_{name}").mkdir()
+        (source / f"medtest_{name}" / "__init__.py").touch()
+        files = re.findall(
+            r"^`([\w./]+\.(?:toml|py|yaml))`[^\n]*\n\n```\w+\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE
+        )
+        assert len(files) == count
+        for place, content in files:
+            (source / place).write_text(content, encoding="utf-8")
+        sources.append(str(source))
     install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target"]
-    subprocess.run([*install, str(target), str(source)], check=True, capture_output=True)
+    subprocess.run([*install, str(target), *sources], check=True, capture_output=True)
     return target
 
 
@@ -67,8 +73,10 @@ def run(site: Path, home: Path, *arguments: str) -> str:
 def home(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which the page's suite ran."""
     home = tmp_path_factory.mktemp("home")
-    (suite,) = (text for text in re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.DOTALL) if text.startswith("name:"))
-    (home / "bright_boxes.yaml").write_text(suite, encoding="utf-8")
+    for name, page in (("bright_boxes", PAGE), ("box_places", READER_PAGE)):
+        blocks = re.findall(r"```yaml\n(.*?)```", page, flags=re.DOTALL)
+        (suite,) = (text for text in blocks if text.startswith("name:"))
+        (home / f"{name}.yaml").write_text(suite, encoding="utf-8")
     (home / "shaded_questions.yaml").write_text(QUESTIONS, encoding="utf-8")
     said = run(site, home, "run", "suite=bright_boxes", f"suite_dir={home}", "device=cpu")
     assert "Traceback" not in said
@@ -117,6 +125,35 @@ def test_a_second_call_runs_nothing_and_tables_are_made_without_the_system(site:
     assert yaml.safe_load((folder / "run.json").read_text())["cases_executed"] in (0, 20)
     run(site, home, "tables", str(folder))
     assert (folder / "tables" / "boxes.csv").read_bytes() == before
+
+
+def test_a_foreign_reader_reads_as_answers_come_and_its_oracle_judges_by_what_it_says(site: Path, home: Path) -> None:
+    assert "box_cells" in run(site, home, "list", "readers")
+    run(site, home, "run", "suite=box_places", f"suite_dir={home}", "device=cpu", "track=false")
+    (records,) = home.glob("outputs/box_places/bright_parts/*/records.parquet")
+    folder, before = records.parent, records.read_bytes()
+    table = pd.read_parquet(records)
+    assert "ERROR" not in set(table["verdict"])
+    assert set(table.loc[table["relation"] == "source", "cells"]) == {"2-1", "2-1;3-3"}
+    dark = table[(table["relation"] == "shade") & (table["severity"] == 5)]
+    assert (dark["verdict"] == "FAIL").all() and dark["cells"].isna().all() and (dark["self_places"] == 0).all()
+    assert set(pd.read_csv(folder / "tables" / "efr.csv")["score"]) == {"places"}
+    with contextlib.closing(sqlite3.connect(home / "outputs" / ".answers" / "readings.sqlite")) as store:
+        (kept,) = store.execute("SELECT COUNT(*) FROM answers").fetchone()
+    assert 0 < kept == table["boxes_at"].nunique() < len(table)
+
+    # Another grid: the records are read anew for a view, no system is asked, and the records stay.
+    command = ("run", "suite=box_places", f"suite_dir={home}", "device=cpu", "track=false", "oracles.reader.grid=5")
+    said = " ".join(run(site, home, *command).split())
+    assert f"box_cells read {kept} of {kept} different answers" in said and "No case had to be run" in said
+    assert records.read_bytes() == before
+    (view,) = (folder / "views").iterdir()
+    readings = json.loads((view / "readings.json").read_text(encoding="utf-8"))
+    cells = {one["cells"] for one in readings["columns"].values()}
+    assert {"2-2", "2-2;4-4"} <= cells and not cells & {"2-1", "2-1;3-3"}
+    rates = (view / "tables" / "efr.csv").read_bytes()
+    run(site, home, "tables", str(folder))
+    assert (view / "tables" / "efr.csv").read_bytes() == rates and records.read_bytes() == before
 
 
 def test_an_effect_that_no_expectation_names_is_said_in_a_suite_of_questions(site: Path, home: Path) -> None:

@@ -17,7 +17,6 @@ from medtest.runs import execute
 from medtest.suite.model import Invocation, Suite
 
 if TYPE_CHECKING:
-    from medtest.readers.judge import Readings
     from medtest.report.finish import Finished
     from medtest.runner import RunOutcome
     from medtest.suite.compose import Loaded
@@ -70,12 +69,7 @@ def run_and_finish(
         say(out, line)
         said.append(line)
 
-    def read(outcome: RunOutcome) -> tuple[dict[str, Readings], RunOutcome]:
-        from medtest.cli.judging import judged
-
-        return judged(loaded.judge, invocation, outcome, out) if loaded.judge is not None else ({}, outcome)
-
-    done = execute(loaded, invocation, announce=announced, judge=read, parents=parents, sweep=sweep)
+    done = execute(loaded, invocation, announce=announced, parents=parents, sweep=sweep)
     _tell(out, suite, invocation, done.outcome, done.finished, said)
     return Ended(code=done.finished.code, note=done.finished.note, parents=done.finished.parents)
 

@@ -146,8 +146,8 @@ class HydraJob:
 
             check_reference(loaded.suite, invocation)
             console().print(plan_view(outline(loaded.suite, invocation)))
-            if loaded.judge is not None:
-                say(console(), f"Judge: {loaded.judge.notice()} {loaded.judge.quote()}")
+            if loaded.reader is not None and loaded.reader.second:
+                say(console(), f"Judge: {loaded.reader.notice()} {loaded.reader.quote()}")
             for who, needs in _by_who(loaded.needed):
                 say(console(), f"{who}: a run needs {needs}; a plan sends nothing.")
             return _result(label, int(ExitCode.OK), "planned")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from medtest.cases import Verdict
+from medtest.readers.base import JUDGE, READ_BY
 from medtest.results.answers.answer_rows import COLUMNS
 from medtest.results.records.records_io import Records
 
@@ -19,9 +20,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 STATE, WORDS, SAID = "state", "answer", "said"
-READ_BY, SCHEMA, RULES, JUDGE = "read_by", "schema", "rules", "judge"
-"""Who read an answer, and a column that no record holds: it says where a judge did
-(:mod:`medtest.results.answers.readings`)."""
+SCHEMA, RULES = "schema", "rules"
+"""Who read an answer, where no judge did."""
 STAGE = "stage"
 _MARKS = (STATE, "rule", "reply", "source_state")
 """Columns that only records of answers have together."""

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.cases import Verdict
+from medtest.readers.base import JUDGE, READ_BY
 from medtest.results.answers.answer_cells import Questions
-from medtest.results.answers.answer_records import JUDGE, READ_BY, RULES, SCHEMA, STATE, answered, independent, read_by
+from medtest.results.answers.answer_records import RULES, SCHEMA, STATE, answered, independent, read_by
 from medtest.results.cube.axes import ALL
 from medtest.results.cube.rates import decimals
 from medtest.results.records.records_io import Records

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from medtest.oracles.base import Oracle
 from medtest.records import CASE_FACTORS, FIXED_COLUMNS, KEY_COLUMNS, SEED_FACTORS
-from medtest.results.answers.readings import with_readings
 from medtest.results.records.exclusion import leave_out
 from medtest.results.records.records_io import REPEATED, Records, column_names
 from medtest.results.records.rejudging import rejudged_records
@@ -15,7 +14,7 @@ from medtest.results.records.wanted import Wanted
 from medtest.runner.records.case_set import CaseSet
 
 if TYPE_CHECKING:
-    from medtest.readers.judge import Readings
+    from medtest.readers.base import Readings
 
 _KEYS = tuple(name for name, _ in FIXED_COLUMNS if name in {*REPEATED, *KEY_COLUMNS, "scale"})
 
@@ -29,16 +28,16 @@ def make_columns(folder: Path) -> list[str]:
 
 
 def judged_records(records: Records, oracle: Oracle | None = None, readings: Readings | None = None) -> Records:
-    """Return records as an oracle judges them, with a judge's readings laid over.
+    """Return records as an oracle judges them, with what another reader read laid over.
 
     Args:
         records: Records of one system.
         oracle: The oracle; None leaves them as they are.
-        readings: What a judge read; needs ``oracle``.
+        readings: What it read; needs ``oracle``.
     """
     if oracle is None:
         return records
-    return rejudged_records(records, oracle) if readings is None else with_readings(records, readings.found, oracle)
+    return rejudged_records(records, oracle, readings)
 
 
 def compared_records(

@@ -206,6 +206,7 @@ class Asker:
     def _settle(self, asked: Asked) -> Share:
         """Record what came of a call, or that nothing did, the lock being held, and return whose call it was."""
         share, call, cases = self._calls.pop(asked.number)
+        parts = self._runner.parts
         row = share.open.unit.row
         each = None if asked.seconds is None else 1000.0 * asked.seconds / len(call.asks)
         for case, output in zip(cases, asked.outputs, strict=True):
@@ -216,7 +217,7 @@ class Asker:
                 # Before anything is read from it: evidence must stand in the words as they are kept.
                 words: Mapping[str, Any] = {name: redact(getattr(output, name)) for name in _WORDS}
                 output = replace(output, **words)
-                answer = SystemAnswer(output=output, elapsed_ms=each)
+                (answer,) = parts.read(share.open.seed, [SystemAnswer(output=output, elapsed_ms=each)])
             self._answered(share, case, made, answer)
         share.under_way -= 1
         return share

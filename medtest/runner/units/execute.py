@@ -158,7 +158,7 @@ class _UnitRun:
     def _system(self, seed: PreparedSeed, batch: int, system: int, cases: list[MadeCase]) -> None:
         start, _ = self.unit.batches[batch]
         source = self.sources[system]
-        answered = self._answers(batch, system, cases)
+        answered = self.parts.read(seed, self._answers(batch, system, cases))
         self._check_first(seed, system, answered)
         if batch == 0:
             source.take(self.parts.oracle, seed, answered[0], lost=(system, 0) in self.task.given_up)

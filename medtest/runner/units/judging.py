@@ -20,12 +20,14 @@ class SourceAnswer:
     verdict: Verdict = Verdict.PASS
     reason: str = ""
     scores: Mapping[str, float | None] = field(default_factory=dict)
+    texts: Mapping[str, str | None] = field(default_factory=dict)
     lost: bool = False
     """Whether the system hung or crashed on it, so that it is not asked about this seed again."""
 
     def take(self, oracle: Oracle, seed: PreparedSeed, answer: SystemAnswer, *, lost: bool = False) -> None:
         """Take and judge what the system said of the source image."""
         self.output, self.verdict, self.reason, self.lost = answer.output, answer.verdict, answer.reason, lost
+        self.texts = answer.texts
         if answer.output is None:
             return
         try:
@@ -61,11 +63,11 @@ def finish(
             elapsed_ms=answer.elapsed_ms,
             scores=source.scores,
             source_scores=source.scores,
-            texts=_texts(oracle, seed, source.output, source.output, Effect()),
+            texts=_texts(oracle, seed, source.output, source.output, Effect(), source.texts),
             measures=_measures(oracle, source.output),
         )
     effect = Effect() if case.follow is None else case.follow.effect
-    texts = _texts(oracle, seed, answer.output, source.output, effect)
+    texts = _texts(oracle, seed, answer.output, source.output, effect, answer.texts)
     verdict, reason = answer.verdict, answer.reason
     scores: Mapping[str, float | None] = {}
     if answer.output is not None and case.follow is not None:
@@ -91,12 +93,19 @@ def finish(
 
 
 def _texts(
-    oracle: Oracle, seed: PreparedSeed, answer: Output | None, source: Output | None, effect: Effect
+    oracle: Oracle,
+    seed: PreparedSeed,
+    answer: Output | None,
+    source: Output | None,
+    effect: Effect,
+    read: Mapping[str, str | None],
 ) -> Mapping[str, str | None]:
+    """Return what the oracle says of an answer, and where it says nothing, what the reader does."""
     try:
-        return oracle.describe(answer=answer, source=source, seed=seed, effect=effect) if oracle.texts else {}
+        said = oracle.describe(answer=answer, source=source, seed=seed, effect=effect) if oracle.texts else {}
     except Exception:  # noqa: BLE001 - an oracle may be anybody's plug-in; its texts are no verdict
-        return {}
+        said = {}
+    return {**said, **{name: text for name, text in read.items() if said.get(name) is None}}
 
 
 def _measures(oracle: Oracle, answer: Output | None) -> Mapping[str, float | None]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from medtest.cases import (
 from medtest.errors import BadOutput, NotApplicable, OtherClasses
 from medtest.oracles.base import Oracle
 from medtest.preparation import prepare
+from medtest.readers.base import BatchReader, KeptReader, Unreadable
 from medtest.records import NO_PREDICTION
 from medtest.relations.base import Relation
 from medtest.relations.series import follow_up
@@ -79,6 +81,7 @@ class SystemAnswer:
         reason: Why there is none.
         elapsed_ms: The image's share of the time of its batch.
         classes: How many classes a classifier scored, where that is another number than was asked for.
+        texts: What the suite's reader tells of it, as a record holds that.
     """
 
     output: Output | None
@@ -86,6 +89,7 @@ class SystemAnswer:
     reason: str = ""
     elapsed_ms: float | None = None
     classes: int = 0
+    texts: Mapping[str, str | None] = field(default_factory=dict)
 
 
 class Parts:
@@ -103,8 +107,33 @@ class Parts:
         self.sources: tuple[SeedSource, ...] = suite.build_seeds(data)
         self.relations: dict[str, Relation] = suite.build_relations()
         self.oracle: Oracle = suite.build_oracle()
+        self.reader: KeptReader[Any, Any] | None = None
         self._batch_size = batch_size
         self._kept = kept
+
+    def open_reader(self, *, device: str, threads: int, shared: Path | None, cache: str) -> None:
+        """Open the suite's reader, where its oracle rests on one; until then no answer is read.
+
+        Raises:
+            MedtestError: It cannot be loaded.
+        """
+        reader = self.suite.build_reader()
+        if reader is not None:
+            self.reader = KeptReader(reader, shared=shared, cache=cache)
+            self.reader.open(device=device, threads=threads)
+
+    def read(self, seed: PreparedSeed, answers: Sequence[SystemAnswer]) -> list[SystemAnswer]:
+        """Return answers with what the reader tells of them; one that it breaks on is an ERROR."""
+        if self.reader is None:
+            return list(answers)
+        reader, contents = self.reader.reader, []
+        for answer in answers:
+            contents.append(None if answer.output is None else reader.content(answer.output, seed))
+        facts = iter(self.reader.facts([content for content in contents if content is not None]))
+        return [
+            answer if content is None else _read(answer, content, next(facts), reader)
+            for answer, content in zip(answers, contents, strict=True)
+        ]
 
     def unit(self, ref: SeedRef) -> Unit:
         """Return the unit of one seed, as the plan cuts it."""
@@ -137,6 +166,13 @@ class Parts:
             # A kept first frame comes back as a copy; made, it is the source image, which is not asked about again.
             follow = replace(follow, image=seed.image)
         return _of(seed, address, follow, sha256)
+
+
+def _read(answer: SystemAnswer, content: Any, facts: Any, reader: BatchReader[Any, Any]) -> SystemAnswer:
+    if isinstance(facts, Unreadable):
+        return replace(answer, output=None, verdict=Verdict.ERROR, reason=f"reader: {facts.reason}")
+    output = None if answer.output is None else answer.output.read_as(facts)
+    return replace(answer, output=output, texts=reader.texts(content, facts))
 
 
 def _of(seed: PreparedSeed, address: Address, follow: FollowUp, sha256: str) -> MadeCase:

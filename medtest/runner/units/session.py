@@ -59,6 +59,12 @@ class Session:
             except Exception as error:  # noqa: BLE001 - the system under test may raise anything
                 self._send(Failed(_portable(error, f"The system {system.record_name!r} cannot be loaded")))
                 return False
+        try:
+            shared = Path(job.shared) if job.shared else None
+            parts.open_reader(device=device, threads=job.threads, shared=shared, cache=job.cache)
+        except Exception as error:  # noqa: BLE001 - the reader may be anybody's plug-in
+            self._send(Failed(_portable(error, "the suite's reader cannot be loaded")))
+            return False
         torch = sys.modules.get("torch")
         if torch is not None and device == "cpu" and self._own_process:
             torch.set_num_threads(job.threads)
@@ -112,9 +118,11 @@ class Session:
         """Close the systems, once no task is left."""
         if self._asking is not None:
             self._asking.close()
-        for system in self._systems:
+        closing = [system.close for system in self._systems]
+        closing += [] if self._parts.reader is None else [self._parts.reader.close]
+        for close in closing:
             with suppress(Exception):  # all records are safe; a system that fails to close harms nobody
-                system.close()
+                close()
 
     def _memory(self) -> int:
         """Return the resident bytes of the process, 0 where it is not the worker's alone: others' leaks are not its."""

@@ -34,12 +34,10 @@ from medtest.oracles.base import Oracle
 from medtest.plugins import PartSettings
 from medtest.readers.typed import (
     ANSWERED,
-    CUT,
     MOST_EVIDENCE,
     REFUSALS,
     clean,
     read_answer,
-    reading,
     stage_of,
     truth_of,
 )
@@ -107,6 +105,7 @@ class Answers(Oracle):
 
     Settings = AnswersSettings
     task: ClassVar[str] = "answer"
+    reads: ClassVar[str] = "typed_answers"
     scores: ClassVar[tuple[str, ...]] = ("agreement", "exact", "jaccard")
     self_scores: ClassVar[tuple[str, ...]] = ("agreement", "any_hit", "exact", "jaccard")
     criteria: ClassVar[tuple[str, ...]] = ("answer", "exact", "jaccard")
@@ -158,8 +157,8 @@ class Answers(Oracle):
             return columns
         ask = _ask(seed, answer)
         before = source if isinstance(source, AnswerOutput) and not answer.address.is_source else None
-        read, truth = read_answer(ask, answer), truth_of(ask)
-        of_source = None if before is None else read_answer(ask, before)
+        read, truth = _facts(ask, answer), truth_of(ask)
+        of_source = None if before is None else _facts(ask, before)
         expected = self._expected(ask, answer)
         judged = self._judged(ask, answer, before, effect)
         compared = None if judged.by_source is None else judged.by_source.comparison
@@ -248,16 +247,6 @@ class Answers(Oracle):
             )
         return lines
 
-    def reread(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what is read from a record's words; nothing where they were cut to what a record keeps."""
-        kind, words = row["kind"], row["answer"]
-        if not kind or row["state"] is None or words is None or (len(words) >= MOST_WORDS and words.endswith(CUT)):
-            return {}
-        known = by_name(str(row["item"]))
-        read = reading(words, str(row["reply"]), str(kind), None if known is None else known.id)
-        start, end = read.span
-        return {"state": read.state.value, "said": said(read), "evidence": clean(words[start:end], MOST_EVIDENCE)}
-
     def of_source(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return the source's reading as its follow-ups hold it."""
         return {} if row["state"] is None else {"source_state": row["state"], "source_said": row["said"]}
@@ -317,8 +306,8 @@ class Answers(Oracle):
     def _judged(self, ask: Ask, answer: AnswerOutput, source: AnswerOutput | None, effect: Effect) -> Judged:
         return judge(
             self._expected(ask, answer),
-            read_answer(ask, answer),
-            source=None if source is None or answer.address.is_source else read_answer(ask, source),
+            _facts(ask, answer),
+            source=None if source is None or answer.address.is_source else _facts(ask, source),
             truth=truth_of(ask),
             inserted=inserted_of(effect),
             tolerance=self.settings.tolerance,
@@ -331,6 +320,11 @@ def _ask(seed: PreparedSeed, answer: AnswerOutput) -> Ask:
     if found is None:
         raise ValueError(f"the seed does not ask {item!r}")
     return found
+
+
+def _facts(ask: Ask, answer: AnswerOutput) -> Answer:
+    """Return what the reader tells of an answer; where none has read it, what the rules do."""
+    return answer.facts if isinstance(answer.facts, Answer) else read_answer(ask, answer)
 
 
 def _against_truth(found: Judged) -> dict[str, float | None]:

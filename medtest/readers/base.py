@@ -1,0 +1,374 @@
+"""What a reader is: it turns what systems answered into facts, by which oracles judge and tables count.
+
+A reader is a class found by its name as other parts are: ``conf/readers/typed_answers.yaml`` names one of ours, an
+entry point in the group ``medtest.readers`` one of another package. It knows no system and no oracle. What it reads is
+called content here: words, boxes, the SHA-256 of a picture, a value that can be hashed and kept as JSON. The same
+content is read once, whoever answered so and in whichever case.
+
+A suite's own reader (:attr:`medtest.oracles.base.Oracle.reads`, or ``oracles.reader``) reads as answers come, and its
+facts stand in the records. Another one reads what the records hold, after the run, for a view: no system is asked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, is_dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
+
+from medtest.api.answer_store import KeptTexts
+from medtest.api.redact import reason_of
+from medtest.cases import Json, Output, PreparedSeed
+from medtest.errors import ExitCode, MedtestError, Mistake
+from medtest.files import file_sha256
+from medtest.plugins import Part, PartSettings, digest_name
+
+Content = TypeVar("Content", bound=Hashable)
+Facts = TypeVar("Facts")
+Texts = Mapping[str, str | None]
+"""Text columns of a record."""
+
+READ_BY, JUDGE = "read_by", "judge"
+"""Column of records under a view that says what a second reader read, and what stands there; no record holds it."""
+FILE = "readings.sqlite"
+"""Facts by content, in the folder that all runs share."""
+_MOST_KEPT = 4096
+_MOST_REASON = 300
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingJob:
+    """Where and how records are read anew.
+
+    Attributes:
+        folder: The folder of a system's run, locked by the run.
+        shared: The folder that all runs share.
+        cache: ``use``, ``refresh`` or ``off``: whether what was read before is taken.
+        device: ``cpu`` or ``cuda:N``.
+        threads: Intra-op threads.
+        stopping: Called when the user stops it.
+        progress: Is told how far it is, perhaps from a thread of its own.
+    """
+
+    folder: Path
+    shared: Path
+    cache: str = "use"
+    device: str = "cpu"
+    threads: int = 1
+    stopping: Callable[[], None] = lambda: None
+    progress: Callable[[str], None] = lambda line: None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Readings:
+    """What a reader made of what the records of a system hold.
+
+    Attributes:
+        reader: Its name.
+        recorded: Returns the content of a record that it reads, or None.
+        columns: What a record of each content then holds, by :func:`content_key`.
+        found: Facts by content, where tables show them one by one; what was not read is missing.
+        marks: Whether what it read is marked in the column :data:`READ_BY`.
+        calls: Calls that were sent for it in this session.
+        cost_usd: What the readings cost when they were made, None without a price.
+        paid_usd: What of that this session paid; the rest was paid before.
+        account: What is to be said of calls that may be billed without an answer, or "".
+        problem: Why something was not read, or "".
+        code: What that means for the exit code.
+    """
+
+    reader: str
+    recorded: Callable[[Mapping[str, Any]], Hashable | None] = field(default=lambda row: None)
+    columns: Mapping[str, Texts] = field(default_factory=dict)
+    found: Mapping[Any, Any] = field(default_factory=dict)
+    marks: bool = False
+    calls: int = 0
+    cost_usd: float | None = None
+    paid_usd: float | None = None
+    account: str = ""
+    problem: str = ""
+    code: ExitCode = ExitCode.OK
+
+    def of(self, row: Mapping[str, Any]) -> Texts:
+        """Return the columns that a record gets; none where its content was not read."""
+        content = self.recorded(row)
+        return {} if content is None else self.columns.get(content_key(content), {})
+
+
+def content_key(content: Hashable) -> str:
+    """Return what stands for a content in files: its canonical JSON."""
+    plain = asdict(content) if is_dataclass(content) and not isinstance(content, type) else content
+    return json.dumps(plain, sort_keys=True, ensure_ascii=False)
+
+
+class Reader(Part, ABC, Generic[Content, Facts]):
+    """Reads one kind of answer.
+
+    Attributes:
+        task: Name of the task whose answers it reads.
+        columns: Text columns of a record that hold its facts; the oracle lists them among its ``texts``.
+        needs: Columns of a record that :meth:`recorded` looks at.
+        second: Whether it reads only what a suite's own reader cannot; an oracle cannot rest on it.
+        of_oracle: Whether the oracle's ``revision`` stands for it, so that digests name it nowhere.
+    """
+
+    task: ClassVar[str]
+    columns: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[tuple[str, ...]] = ()
+    second: ClassVar[bool] = False
+    of_oracle: ClassVar[bool] = False
+
+    def __init__(self, name: str, settings: Any) -> None:
+        self._name = name
+        self.settings = settings
+
+    @property
+    def name(self) -> str:
+        """What tables, notices and MLflow call it."""
+        return self._name
+
+    def check(self) -> list[Mistake]:
+        """Return the user's mistakes that can be seen before anything runs: a file that is not there, a key."""
+        return []
+
+    def weights(self) -> Sequence[Path]:
+        """Return the files that decide what it reads; they count by their content."""
+        return ()
+
+    def fingerprint(self) -> dict[str, Json]:
+        """Return all that its facts depend on: class, revision, settings, SHA-256 of the weights."""
+        settings = self.settings.counted() if isinstance(self.settings, PartSettings) else {}
+        return {
+            "reader": digest_name(type(self)),
+            "revision": type(self).revision,
+            "settings": settings,
+            "weights": [file_sha256(path) for path in self.weights()],
+        }
+
+    def notice(self) -> str:
+        """Return who reads, where, and what is sent to whom; "" where nothing leaves the machine."""
+        return ""
+
+    def quote(self) -> str:
+        """Return what reading costs at most; "" where it costs nothing."""
+        return ""
+
+    def announce(self, count: int) -> str:
+        """Return the line before so many different contents are read for a view."""
+        return f"{count:,} different answers are read by {self.name}. {self.notice()}".strip()
+
+    def summary(self, readings: Readings, asked: int) -> str:
+        """Return the line after they were read."""
+        return f"{self.name} read {len(readings.columns):,} of {asked:,} different answers"
+
+    def nothing(self) -> str:
+        """Return the line where records hold nothing for it."""
+        return f"the records hold nothing that {self.name} reads."
+
+    @abstractmethod
+    def recorded(self, row: Mapping[str, Any]) -> Content | None:
+        """Return what a record holds for it to read: the content that :meth:`BatchReader.content` gave in the run.
+
+        Args:
+            row: A record with the columns ``needs``, None where it holds nothing.
+        """
+
+    @abstractmethod
+    def readings(self, contents: Sequence[Content], job: ReadingJob) -> Readings:
+        """Read contents for a view.
+
+        Args:
+            contents: Different ones.
+            job: Where and how.
+        """
+
+
+class BatchReader(Reader[Content, Facts]):
+    """A reader that takes a batch at once: rules, or a network on a device. The usual base of a plug-in.
+
+    Attributes:
+        at_once: Contents that one call of :meth:`read` takes at most.
+        keeps: Whether facts are kept by content in a file that all runs share, since reading is dear; facts are then
+            JSON values.
+    """
+
+    at_once: ClassVar[int] = 1
+    keeps: ClassVar[bool] = False
+
+    def open(self, *, device: str, threads: int) -> None:
+        """Load what is needed; called once in each process that reads.
+
+        Args:
+            device: ``cpu`` or ``cuda:N``.
+            threads: Intra-op threads it may use.
+        """
+
+    def close(self) -> None:
+        """Free what :meth:`open` took."""
+
+    @abstractmethod
+    def content(self, answer: Output, seed: PreparedSeed) -> Content | None:
+        """Return what is to be read of an answer; None where there is nothing.
+
+        Args:
+            answer: The checked answer.
+            seed: Whose it is.
+        """
+
+    @abstractmethod
+    def read(self, contents: Sequence[Content]) -> Sequence[Facts]:
+        """Return the facts of each content, in order.
+
+        An exception is an ERROR of the cases whose content it is; of a batch each is then read alone, once.
+        """
+
+    @abstractmethod
+    def texts(self, content: Content, facts: Facts) -> dict[str, str | None]:
+        """Return the facts as a record holds them: a text for each of ``columns``, None for what it cannot tell."""
+
+    def unknown(self, content: Content, facts: Facts) -> frozenset[str]:
+        """Return the columns of which it cannot tell anything."""
+        return frozenset(name for name, text in self.texts(content, facts).items() if text is None)
+
+    def readings(self, contents: Sequence[Content], job: ReadingJob) -> Readings:
+        """Read contents for a view; what cannot be read is told of and leaves its records as they are.
+
+        Raises:
+            MedtestError: The reader cannot be loaded.
+        """
+        kept = KeptReader(self, shared=job.shared, cache=job.cache)
+        kept.open(device=job.device, threads=job.threads)
+        try:
+            facts = kept.facts(contents, job.progress)
+        finally:
+            kept.close()
+        bad = [one for one in facts if isinstance(one, Unreadable)]
+        read = {c: f for c, f in zip(contents, facts, strict=True) if not isinstance(f, Unreadable)}
+        lacking = sum(bool(self.unknown(content, one)) for content, one in read.items())
+        said = [f"{self.name} cannot tell everything of {lacking:,} of {len(contents):,} answers"] if lacking else []
+        said += (
+            [f"{self.name} could not read {len(bad):,} of {len(contents):,} answers: {bad[0].reason}"] if bad else []
+        )
+        return Readings(
+            reader=self.name,
+            recorded=self.recorded,
+            columns={content_key(content): self.texts(content, one) for content, one in read.items()},
+            problem="; ".join(said),
+            code=ExitCode.TOO_MANY_ERRORS if bad and not read else ExitCode.OK,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Stands for the facts of a content that the reader broke on."""
+
+    reason: str
+
+
+class KeptReader(Generic[Content, Facts]):
+    """A reader that is opened, and what it read: no content is read twice.
+
+    Args:
+        reader: The reader.
+        shared: The folder that all runs share; None keeps facts in memory alone.
+        cache: ``use``, ``refresh`` or ``off``.
+    """
+
+    def __init__(self, reader: BatchReader[Content, Facts], *, shared: Path | None, cache: str = "use") -> None:
+        self.reader = reader
+        path = shared / FILE if shared is not None and reader.keeps else None
+        self._kept = KeptTexts(path, cache, "the file of readings")
+        self._print = content_key(tuple(sorted(reader.fingerprint().items()))) if path is not None else ""
+        self._known: OrderedDict[Content, Facts] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def open(self, *, device: str, threads: int) -> None:
+        """Load the reader.
+
+        Raises:
+            MedtestError: It cannot be loaded.
+        """
+        try:
+            self.reader.open(device=device, threads=threads)
+        except MedtestError:
+            raise
+        except Exception as error:
+            reason = reason_of(error, _MOST_REASON)
+            raise MedtestError(f"The reader {self.reader.name!r} cannot be loaded: {reason}") from error
+
+    def close(self) -> None:
+        """Free what was opened."""
+        self.reader.close()
+        self._kept.close()
+
+    def facts(
+        self, contents: Sequence[Content], progress: Callable[[str], None] = lambda line: None
+    ) -> list[Facts | Unreadable]:
+        """Return the facts of contents, in order; those that are not known are read, ``at_once`` in a call.
+
+        Args:
+            contents: What is to be read.
+            progress: Is told how many are read.
+        """
+        with self._lock:
+            found: dict[Content, Facts | Unreadable] = {}
+            for content in dict.fromkeys(contents):
+                known = self._recall(content)
+                if known is not None:
+                    found[content] = known
+            unread = [content for content in dict.fromkeys(contents) if content not in found]
+            for start in range(0, len(unread), self.reader.at_once):
+                batch = unread[start : start + self.reader.at_once]
+                found |= zip(batch, self._read(batch), strict=True)
+                progress(f"{start + len(batch):,} of {len(unread):,} answers are read")
+            return [found[content] for content in contents]
+
+    def columns(self, rows: Sequence[Mapping[str, Any]]) -> list[Texts]:
+        """Return what each of these records holds as this reader reads it; nothing where it finds no content."""
+        recorded = [self.reader.recorded(row) for row in rows]
+        facts = iter(self.facts([content for content in recorded if content is not None]))
+        made: list[Texts] = []
+        for content in recorded:
+            one = None if content is None else next(facts)
+            unread = content is None or one is None or isinstance(one, Unreadable)
+            made.append({} if unread else self.reader.texts(content, one))  # type: ignore[arg-type]
+        return made
+
+    def _read(self, batch: Sequence[Content]) -> list[Facts | Unreadable]:
+        try:
+            given = list(self.reader.read(batch))
+            if len(given) != len(batch):
+                raise MedtestError(f"gave facts of {len(given)} answers where {len(batch)} were to be read")  # noqa: TRY301
+        except Exception as error:  # noqa: BLE001 - a reader may be anybody's plug-in; what it breaks on is an ERROR
+            if len(batch) == 1:
+                return [Unreadable(reason_of(error, _MOST_REASON))]
+            return [one for content in batch for one in self._read([content])]
+        for content, facts in zip(batch, given, strict=True):
+            self._remember(content, facts)
+            if self._print:
+                self._kept.keep(self._key(content), json.dumps(facts, ensure_ascii=False))
+        return list(given)
+
+    def _recall(self, content: Content) -> Facts | None:
+        if content in self._known:
+            self._known.move_to_end(content)
+            return self._known[content]
+        text = self._kept.text(self._key(content)) if self._print else None
+        if text is None:
+            return None
+        facts: Facts = json.loads(text)
+        self._remember(content, facts)
+        return facts
+
+    def _remember(self, content: Content, facts: Facts) -> None:
+        self._known[content] = facts
+        if len(self._known) > _MOST_KEPT:
+            self._known.popitem(last=False)
+
+    def _key(self, content: Content) -> str:
+        return hashlib.sha256(f"{self._print}\n{content_key(content)}".encode()).hexdigest()

@@ -1,0 +1,133 @@
+"""What every reader does: batches, contents read once, facts kept by content, what it breaks on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from medtest.cases import Output, PreparedSeed
+from medtest.errors import ExitCode, MedtestError, UserMistakes
+from medtest.oracles.base import Oracle
+from medtest.plugins import FAMILIES, PartSettings, parts
+from medtest.readers.base import BatchReader, KeptReader, ReadingJob, Unreadable
+from medtest.suite.compose import load
+
+
+class Settings(PartSettings):
+    """Settings of the reader below."""
+
+    upper: bool = False
+    file: str | None = None
+
+
+class Letters(BatchReader[str, dict[str, int]]):
+    """Counts letters; breaks on what has none."""
+
+    Settings = Settings
+    task: ClassVar[str] = "answer"
+    columns: ClassVar[tuple[str, ...]] = ("letters",)
+    needs: ClassVar[tuple[str, ...]] = ("answer",)
+    at_once: ClassVar[int] = 3
+    keeps: ClassVar[bool] = True
+
+    def __init__(self, name: str, settings: Any) -> None:
+        super().__init__(name, settings)
+        self.asked: list[list[str]] = []
+        self.opened: list[str] = []
+
+    def weights(self) -> Sequence[Path]:
+        return [] if self.settings.file is None else [Path(self.settings.file)]
+
+    def open(self, *, device: str, threads: int) -> None:
+        if device == "cuda:7":
+            raise RuntimeError("no such device")
+        self.opened.append(device)
+
+    def content(self, answer: Output, seed: PreparedSeed) -> str | None:
+        return None
+
+    def recorded(self, row: Mapping[str, Any]) -> str | None:
+        return row["answer"]
+
+    def read(self, contents: Sequence[str]) -> list[dict[str, int]]:
+        self.asked.append(list(contents))
+        counts = [{letter: one.count(letter) for letter in sorted(set(one)) if letter.isalpha()} for one in contents]
+        if not all(counts):
+            raise ValueError("there are no letters")
+        return counts
+
+    def texts(self, content: str, facts: dict[str, int]) -> dict[str, str | None]:
+        return {"letters": None if content == "?" else str(sum(facts.values()))}
+
+
+def letters(**settings: Any) -> Letters:
+    return Letters("letters", Settings(**settings))
+
+
+def test_contents_are_read_once_in_batches_and_come_back_in_order(tmp_path: Path) -> None:
+    reader = letters()
+    kept = KeptReader(reader, shared=tmp_path)
+    assert kept.facts(["b", "a", "b", "cc", "d", "a"]) == [{"b": 1}, {"a": 1}, {"b": 1}, {"c": 2}, {"d": 1}, {"a": 1}]
+    assert reader.asked == [["b", "a", "cc"], ["d"]]
+    assert kept.facts(["d"]) == [{"d": 1}] and len(reader.asked) == 2
+    assert kept.columns([{"answer": "cc"}, {"answer": None}]) == [{"letters": "2"}, {}]
+
+
+def test_facts_are_kept_by_content_settings_and_weights(tmp_path: Path) -> None:
+    weights = tmp_path / "net.bin"
+    weights.write_bytes(b"1")
+    KeptReader(letters(file=str(weights)), shared=tmp_path).facts(["a", "b"])
+    again = letters(file=str(weights))
+    assert KeptReader(again, shared=tmp_path).facts(["b"]) == [{"b": 1}] and again.asked == []
+    for other, cache in ((letters(file=str(weights), upper=True), "use"), (letters(file=str(weights)), "refresh")):
+        KeptReader(other, shared=tmp_path, cache=cache).facts(["b"])
+        assert other.asked == [["b"]]
+    weights.write_bytes(b"2")
+    changed = letters(file=str(weights))
+    KeptReader(changed, shared=tmp_path).facts(["b"])
+    assert changed.asked == [["b"]]
+    assert changed.fingerprint()["weights"] == [hashlib.sha256(b"2").hexdigest()]
+
+
+def test_what_a_reader_breaks_on_takes_no_other_with_it(tmp_path: Path) -> None:
+    reader = letters()
+    a, bad, c = KeptReader(reader, shared=tmp_path).facts(["a", "1", "c"])
+    assert (a, c) == ({"a": 1}, {"c": 1}) and bad == Unreadable("there are no letters")
+    assert reader.asked == [["a", "1", "c"], ["a"], ["1"], ["c"]]
+    with pytest.raises(MedtestError, match="The reader 'letters' cannot be loaded: no such device"):
+        KeptReader(reader, shared=None).open(device="cuda:7", threads=1)
+
+
+def test_a_view_is_told_what_was_not_read_and_what_cannot_be_told(tmp_path: Path) -> None:
+    reader, told = letters(), list[str]()
+    job = ReadingJob(folder=tmp_path, shared=tmp_path, device="cpu", progress=told.append)
+    found = reader.readings(["a?", "1", "b"], job)
+    assert found.of({"answer": "b"}) == {"letters": "1"} and found.of({"answer": "1"}) == {}
+    assert "could not read 1 of 3 answers: there are no letters" in found.problem and found.code is ExitCode.OK
+    assert reader.summary(found, 3) == "letters read 2 of 3 different answers"
+    assert told == ["3 of 3 answers are read"] and reader.opened == ["cpu"]
+    assert letters().readings(["1"], job).code is ExitCode.TOO_MANY_ERRORS
+
+
+def test_readers_are_parts_and_an_oracle_rests_on_those_of_its_task() -> None:
+    assert "readers" in FAMILIES and {"typed_answers", "judge"} <= set(parts("readers"))
+    assert [info.load().reads for info in parts("oracles").values() if info.load().reads] == ["typed_answers"]
+    own = load("medvqa")
+    assert own.reader is None and own.suite.build_reader() is not None
+    assert "reader" not in own.suite.composed["oracles"] and "reader" not in own.suite.judging()
+    assert load("medvqa", ["oracles.reader.use=typed_answers"]).view == ""
+    for typed, words in (
+        ("use=judge", "typed_answers"),
+        ("use=typed_answer", "did you mean: typed_answers"),
+        ("{use: typed_answers, grid: 3}", "the key grid"),
+    ):
+        key = "oracles.reader." + typed if typed[0] == "u" else f"oracles.reader={typed}"
+        with pytest.raises(UserMistakes, match=words):
+            load("medvqa", [key])
+    with pytest.raises(UserMistakes, match="no reader with masks"):
+        load("polyp_seg", ["oracles.reader.use=typed_answers"])
+    assert Oracle.reads == ""
