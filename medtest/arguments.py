@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from medtest.errors import Mistake, UserMistakes
-from medtest.suite.compose import Loaded
-from medtest.suite.model import Suite
 
 if TYPE_CHECKING:
     from medtest.suite.model import PartPlan
     from medtest.systems.base import System
 
+WHERE = "medtest.run"
+"""Where mistakes of its arguments are."""
 _STAND_IN = "callable"
-"""The system that a suite is composed with where the program gives one of its own."""
+"""The system that a suite is composed with where the program's own are all there are."""
 _BARE = re.compile(r"[A-Za-z_][\w.-]*")
 
 
@@ -84,39 +84,42 @@ Given: TypeAlias = "str | Model | Callable[..., Any] | System"
 Systems: TypeAlias = "Given | Sequence[Given] | Mapping[str, Mapping[str, Any] | Model | Callable[..., Any] | System]"
 
 
-@dataclass
-class _Chosen:
-    names: list[str] = field(default_factory=list)
-    settings: list[str] = field(default_factory=list)
-    models: list[Model] = field(default_factory=list)
+def typed_systems(systems: Systems | None, fingerprint: str) -> tuple[list[str], list[PartPlan]]:
+    """Return the systems as one types them, and those that are objects of this program.
 
-
-def typed_systems(systems: Systems | None, fingerprint: str) -> tuple[list[str], list[Model]]:
-    """Return the systems as one types them, and those that are objects of this program."""
+    Raises:
+        UserMistakes: An object is no system, or two have one name.
+    """
     if systems is None:
         return [], []
-    chosen = _Chosen()
+    names: list[str] = []
+    settings: list[str] = []
+    models: list[Model] = []
     if isinstance(systems, Mapping):
         for name, what in systems.items():
             if isinstance(what, Mapping):
-                chosen.names.append(name)
-                chosen.settings += [typed_option(f"systems.{name}.{key}", value) for key, value in what.items()]
+                names.append(name)
+                settings += [typed_option(f"systems.{name}.{key}", value) for key, value in what.items()]
             else:
-                model = what if isinstance(what, Model) else Model(what)
-                chosen.models.append(replace(model, name=name))
+                models.append(replace(what if isinstance(what, Model) else Model(what), name=name))
     else:
         for given in systems if isinstance(systems, list | tuple) else (systems,):
             if isinstance(given, str):
-                chosen.names.append(given)
+                names.append(given)
             else:
-                chosen.models.append(given if isinstance(given, Model) else Model(given))
+                models.append(given if isinstance(given, Model) else Model(given))
     if fingerprint:
-        if len(chosen.models) != 1:
+        if len(models) != 1:
             raise mistake("fingerprint", fingerprint[:80], "one function or object; for several, Model(fingerprint=…)")
-        chosen.models = [replace(chosen.models[0], fingerprint=fingerprint)]
-    names = [*chosen.names, *([_STAND_IN] if chosen.models else [])]
+        models = [replace(models[0], fingerprint=fingerprint)]
+    objects = [model.plan() for model in models]
+    called = [*names, *(plan.id for plan in objects)]
+    if again := sorted({name for name in called if called.count(name) > 1}):
+        raise mistake("systems", f"{', '.join(again)} twice", "a name of its own for each", "Model(…, name=…)")
+    if objects and not names:
+        names = [_STAND_IN]
     typed = names[0] if len(names) == 1 else f"[{','.join(names)}]"
-    return [f"model={typed}", *chosen.settings], chosen.models
+    return [f"model={typed}", *settings], objects
 
 
 def typed_relations(relations: Sequence[str] | Mapping[str, Mapping[str, Any]] | None) -> list[str]:
@@ -129,22 +132,6 @@ def typed_relations(relations: Sequence[str] | Mapping[str, Mapping[str, Any]] |
         typed_option(f"relations.{name}.{key}", value) for name, given in settings for key, value in given.items()
     ]
     return [f"relations=[{','.join(named)}]", *of_each]
-
-
-def with_models(loaded: Loaded, models: Sequence[Model]) -> Loaded:
-    """Return what was loaded with objects of this program in place of their stand-in."""
-    plans = [model.plan() for model in models]
-    others = [plan for plan in loaded.suite.systems if plan.id != _STAND_IN]
-    names = [plan.id for plan in (*others, *plans)]
-    again = sorted({name for name in names if names.count(name) > 1})
-    if again:
-        raise mistake("systems", f"{', '.join(again)} twice", "a name of its own for each", "Model(…, name=…)")
-    from medtest.suite.composed import with_composed
-
-    def filled(suite: Suite) -> Suite:
-        return with_composed(replace(suite, systems=(*others, *plans)))
-
-    return replace(loaded, suite=filled(loaded.suite), own=filled(loaded.own))
 
 
 def typed_option(key: str, value: Any) -> str:
@@ -176,4 +163,4 @@ def _literal(value: Any) -> str:
 
 def mistake(key: str, found: str, allowed: str, fix: str = "") -> UserMistakes:
     """Return what is wrong with an argument of :func:`medtest.run`."""
-    return Mistake(where="medtest.run", key=key, found=found, allowed=allowed, fix=fix).as_error()
+    return Mistake(where=WHERE, key=key, found=found, allowed=allowed, fix=fix).as_error()

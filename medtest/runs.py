@@ -9,15 +9,16 @@ import contextlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtest import signals
-from medtest.arguments import Systems, mistake, typed_option, typed_relations, typed_systems, with_models
+from medtest.arguments import WHERE, Systems, mistake, typed_option, typed_relations, typed_systems
 from medtest.errors import FolderInUse, MedtestError, NotTracked, UserMistakes
 from medtest.paths import home as default_home
 from medtest.suite.compose import Loaded, load
+from medtest.suite.library import COMMAND_LINE
 from medtest.suite.model import Invocation, KeptFollowUps, Suite
 from medtest.suite.outline import write_timings
 from medtest.systems.asking import BudgetLimits
@@ -56,7 +57,7 @@ def run(
     data: str | Path | None = None,
     fingerprint: str = "",
     home: str | Path | None = None,
-    overrides: Sequence[str] = (),
+    overrides: str | Sequence[str] = (),
     quiet: bool = True,
     **options: Any,
 ) -> Result:
@@ -73,7 +74,8 @@ def run(
         data: The folder of your images, where the suite needs one.
         fingerprint: What the only function or object is, as :attr:`Model.fingerprint`.
         home: Folder that holds ``outputs/`` and ``mlruns/``; ``MEDTEST_HOME`` or the working directory by default.
-        overrides: Anything else as one types it: ``["oracles.primary.threshold=0.5", "prepare.size=256"]``.
+        overrides: Anything else as one types it, one or several: ``["oracles.primary.threshold=0.5",
+            "prepare.size=256"]``.
         quiet: Show no progress.
         options: Further options of a run by their names: ``device``, ``workers``, ``batch_size``, ``fresh``, ``track``.
 
@@ -88,18 +90,20 @@ def run(
     """
     from medtest.result import Result
 
-    typed, models = typed_systems(systems, fingerprint)
+    typed, objects = typed_systems(systems, fingerprint)
     typed += [*typed_relations(relations)]
     plain = {"limit": limit, "only": only, "data": data, "quiet": quiet, **options}
     typed += [typed_option(key, value) for key, value in plain.items() if value is not None]
-    typed += overrides
-    loaded = load(suite, typed)
+    typed += [overrides] if isinstance(overrides, str) else overrides
+    try:
+        loaded = load(suite, typed, objects=objects, for_run=True)
+    except UserMistakes as error:
+        told = [replace(one, where=WHERE) if one.where == COMMAND_LINE.where else one for one in error.mistakes]
+        raise UserMistakes(told, error.heading) from None
     if loaded.options.plan:
         raise mistake("plan", "true", "a run; medtest.load_suite checks a suite without running it", "leave plan out")
     command = ""
-    if models:
-        loaded = with_models(loaded, models)
-    else:
+    if not objects:
         from medtest.suite.commandline.command import typed_command
 
         hide = loaded.suite.privacy.seed_ids == "hashed"

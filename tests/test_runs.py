@@ -18,10 +18,12 @@ import psutil
 import pytest
 
 import medtest
+from medtest.arguments import typed_systems
 from medtest.cases import Address, Image, Json
 from medtest.cli.run.launch import main
 from medtest.errors import ExitCode, MedtestError, UserMistakes
 from medtest.records import UNEQUAL_COLUMNS
+from medtest.suite.compose import load
 from medtest.systems.base import RawAnswer, System, SystemSettings
 
 SMALL = {"relations": {"blur": {"severities": [1, 3]}}, "limit": 2, "track": False}
@@ -175,6 +177,30 @@ def test_memory_of_the_program_is_no_leak_of_the_function(tmp_path: Path, monkey
     monkeypatch.setattr(psutil.Process, "memory_info", lambda process: SimpleNamespace(rss=next(resident)))
     result = medtest.run("polyp_seg", reddish, home=tmp_path, batch_size=1, **SMALL)
     assert not any("leaks" in line for line in result.notices) and "ERROR" not in set(result.records["verdict"])
+
+
+def test_what_a_given_system_can_do_decides(tmp_path: Path) -> None:
+    class Describing(Reddish):
+        tasks = ("answer",)
+
+    _, objects = typed_systems({"mine": Describing("mine", SystemSettings())}, "")
+    suite = load("medvqa", ["model=callable"], objects=objects).suite
+    assert [plan.id for plan in suite.systems] == ["mine"]
+    with pytest.raises(UserMistakes) as caught:
+        medtest.run("polyp_seg", {"mine": Describing("mine", SystemSettings())}, home=tmp_path)
+    (mistake,) = caught.value.mistakes
+    assert (mistake.where, mistake.key, mistake.found) == (
+        "medtest.run",
+        "systems.mine",
+        "a system that answers an answer",
+    )
+
+
+def test_one_override_is_taken_as_several_are(tmp_path: Path) -> None:
+    with pytest.raises(UserMistakes) as caught:
+        medtest.run("polyp_seg", reddish, home=tmp_path, overrides="prepare.size=1")
+    (mistake,) = caught.value.mistakes
+    assert (mistake.where, mistake.key, mistake.found) == ("medtest.run", "prepare.size", "1")
 
 
 @pytest.mark.slow

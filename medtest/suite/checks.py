@@ -41,6 +41,8 @@ def check(draft: Draft) -> Suite | None:
     seeds = _plans(draft, "seeds", parts("seeds"))
     relations = _with_floor(_plans(draft, "relations", parts("relations")), draft)
     systems = _plans(draft, "systems", draft.systems)
+    if draft.objects:  # a callable without a target stands in for them
+        systems = [*(plan for plan in systems if getattr(plan.settings, "target", None) != ""), *draft.objects]
     kind = _kinds_agree(draft, seeds, relations, systems)
     oracle = oracle_plan(draft, kind or _kind_named(draft))
     gates = gates_of(draft, oracle, [plan.id for plan in relations])
@@ -176,9 +178,9 @@ def _kinds_agree(draft: Draft, seeds: list[PartPlan], relations: list[PartPlan],
                 ("seeds", name), found=f"seeds that expect {noun(other)}", allowed=f"seeds that expect {noun(kind)}"
             )
     for plan in systems:
-        system = plan.info.load()
-        if kind not in system.tasks:
-            found = f"a system that answers {noun(system.tasks[0])}"
+        tasks = plan.info.load().tasks_of(plan.settings)
+        if kind not in tasks:
+            found = f"a system that answers {' or '.join(map(noun, tasks))}"
             draft.wrong(("systems", plan.id), found=found, allowed=f"one that answers {noun(kind)}", misfit=True)
     for plan in relations:
         meant = plan.info.load().takes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,10 +23,10 @@ from medtest.suite.composed import with_composed
 from medtest.suite.digest import oracle_digest
 from medtest.suite.draft import Draft
 from medtest.suite.judging import gates_of, oracle_of
-from medtest.suite.library import COMMAND_LINE, MAPS, SuiteTree, deep_merge, load_tree
-from medtest.suite.model import Selection, Suite
+from medtest.suite.library import COMMAND_LINE, MAPS, Origin, SuiteTree, deep_merge, load_tree
+from medtest.suite.model import PartPlan, Selection, Suite
 from medtest.suite.naming import named
-from medtest.suite.safety import short
+from medtest.suite.safety import Key, short
 from medtest.suite.schema import JudgeBlock, RunBlock, validate
 from medtest.suite.systems import system_infos
 
@@ -90,8 +90,18 @@ def load(
     *,
     suite_dirs: Sequence[Path | str] = (),
     config_dirs: Sequence[Path | str] = (),
+    objects: Sequence[PartPlan] = (),
+    for_run: bool = False,
 ) -> Loaded:
     """As :func:`load_suite`, with the options of the run.
+
+    Args:
+        name: As there.
+        overrides: As there.
+        suite_dirs: As there.
+        config_dirs: As there.
+        objects: Systems that the calling program has in memory, beside those that are named.
+        for_run: Also check what only a run needs.
 
     Raises:
         UserMistakes: Everything that is wrong, at once.
@@ -108,7 +118,7 @@ def load(
         configs=configs,
     )
     cfg = compose(ready.overrides, places)
-    return settle(cfg, cfg.hydra, places)
+    return settle(cfg, cfg.hydra, places, objects=objects, for_run=for_run)
 
 
 def compose(overrides: Sequence[str], places: ConfigFolders) -> DictConfig:
@@ -129,13 +139,21 @@ def compose(overrides: Sequence[str], places: ConfigFolders) -> DictConfig:
     return composed
 
 
-def settle(cfg: DictConfig, hydra: DictConfig, places: ConfigFolders, *, for_run: bool = False) -> Loaded:
+def settle(
+    cfg: DictConfig,
+    hydra: DictConfig,
+    places: ConfigFolders,
+    *,
+    objects: Sequence[PartPlan] = (),
+    for_run: bool = False,
+) -> Loaded:
     """Check a composed configuration whole.
 
     Args:
         cfg: What Hydra composed; its ``hydra`` node is not looked at.
         hydra: That node.
         places: Where suites and systems were looked for.
+        objects: Systems that the calling program has in memory.
         for_run: Also check what only a run needs: the user's data, and the files that systems name.
 
     Raises:
@@ -165,13 +183,14 @@ def settle(cfg: DictConfig, hydra: DictConfig, places: ConfigFolders, *, for_run
         values["version"] = str(values["version"])  # Hydra's grammar reads version=3 as a number
     draft = Draft(
         values=values,
-        origin=source.origin,
+        origin=_origin(source, objects),
         from_suite=source.from_suite,
         on_command_line=source.on_command_line,
         systems=infos,
         mistakes=mistakes,
         folders=places.suite_folders(),
         own=tree.values,
+        objects=objects,
     )
     suite = check(draft)
     draft.mistakes[:] = _without_echoes(draft.mistakes, tree)
@@ -198,6 +217,12 @@ def settle(cfg: DictConfig, hydra: DictConfig, places: ConfigFolders, *, for_run
             raise Mistake(where="command line", key="judge.use", found=found, allowed="one", fix=fix).as_error()
         view, reader = judge_view(suite, judge), judge
     return Loaded(suite=suite, own=own, options=options, selection=selection, view=view, reader=reader, needed=needed)
+
+
+def _origin(source: Sources, objects: Sequence[PartPlan]) -> Callable[[Key], Origin]:
+    """Return what tells where a key stands: systems that the program gave are arguments of it."""
+    own = {("systems", plan.id) for plan in objects}
+    return lambda key: Origin(where="medtest.run") if key[:2] in own else source.origin(key)
 
 
 def task_overrides(hydra: DictConfig) -> list[str]:

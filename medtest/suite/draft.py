@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from medtest.errors import MedtestError, Mistake
 from medtest.plugins import PartInfo
@@ -13,6 +13,9 @@ from medtest.suite.composed import without
 from medtest.suite.library import Origin, deep_merge
 from medtest.suite.safety import Key, dotted, short
 from medtest.suite.schema import trusted_keys, validate
+
+if TYPE_CHECKING:
+    from medtest.suite.model import PartPlan
 
 
 @dataclass(kw_only=True)
@@ -28,6 +31,7 @@ class Draft:
         mistakes: Is added to.
         folders: Where suites lie, for files that stand beside them.
         own: What the suite itself says, before ``conf/`` and the command line.
+        objects: Systems that the calling program has in memory.
     """
 
     values: Mapping[str, Any]
@@ -38,6 +42,7 @@ class Draft:
     mistakes: list[Mistake] = field(default_factory=list)
     folders: Sequence[Path] = ()
     own: Mapping[str, Any] = field(default_factory=dict)
+    objects: Sequence[PartPlan] = ()
 
     def wrong(
         self,

@@ -103,6 +103,11 @@ class System(Part, ABC):
         if "tasks" not in vars(cls):
             cls.tasks = (usual, *(name for name in more if name != usual))
 
+    @classmethod
+    def tasks_of(cls, settings: Any) -> tuple[str, ...]:
+        """Return the tasks that it can do under these settings."""
+        return cls.tasks
+
     def __init__(self, name: str, settings: Any) -> None:
         self.name = name
         self.settings = settings

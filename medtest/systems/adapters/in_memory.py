@@ -39,6 +39,11 @@ class ObjectSystem(CallableSystem):
     in_process: ClassVar[bool] = True
     needs_device: ClassVar[bool] = False
 
+    @classmethod
+    def tasks_of(cls, settings: Any) -> tuple[str, ...]:
+        """Return the tasks of a system that was given; a function answers as one in a file does."""
+        return settings.given.tasks if isinstance(settings.given, System) else cls.tasks
+
     def __init__(self, name: str, settings: Any) -> None:
         super().__init__(name, settings)
         self._system: System | None = settings.given if isinstance(settings.given, System) else None
