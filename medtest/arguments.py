@@ -59,7 +59,8 @@ class Model:
         from medtest.systems.naming import clean, refused
 
         if isinstance(self.given, type) or not (isinstance(self.given, System) or callable(self.given)):
-            raise mistake("systems", repr(self.given)[:80], "a function, an object that can be called, or a system")
+            allowed = "a function, an object that can be called, or an instance of a System"
+            raise mistake("systems", repr(self.given)[:80], allowed, self._instead())
         name = self.name or clean(getattr(self.given, "__name__", type(self.given).__name__))
         if allowed := refused(name):
             raise mistake("systems", name[:80], allowed)
@@ -78,6 +79,13 @@ class Model:
             summary="A function or an object of the program that runs the suite.",
         )
         return PartPlan(id=name, info=info, settings=settings, shown=name)
+
+    def _instead(self) -> str:
+        """Return what to give in place of what is no system."""
+        if isinstance(self.given, type):
+            return f"give an instance: {self.given.__name__}(…)"
+        named = next((name for name in ("predict", "forward", "run") if callable(getattr(self.given, name, None))), "")
+        return f"give its method: ….{named}" if named else ""
 
 
 Given: TypeAlias = "str | Model | Callable[..., Any] | System"

@@ -56,8 +56,12 @@ class Result:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """Lines to be read: what was left out or used again, what the systems say of themselves, what went wrong."""
-        return (*self.outcome.notices, *self.finished.problems)
+        """Lines to be read: what was left out or used again, what the systems say of themselves, what went wrong.
+
+        Among them what the sources' scores warn of, as "every unchanged image scores 0".
+        """
+        warned = [f"{one.system}: {line}" for one in self.finished.materials for line in one.tables.warnings]
+        return (*self.outcome.notices, *warned, *self.finished.problems)
 
     @cached_property
     def records(self) -> pd.DataFrame:
@@ -125,7 +129,7 @@ class Result:
         for item in self.finished.renderables:
             console.print(item)
             console.print()
-        for line in self.notices:
+        for line in (*self.outcome.notices, *self.finished.problems):  # the warnings stand among the tables
             console.print(line, markup=False)
         console.print(f"Report:  {self.report}", markup=False, soft_wrap=True)
         return console

@@ -146,7 +146,8 @@ def test_ctrl_c_keeps_what_was_finished(tmp_path: Path) -> None:
     [
         (("polyp_sag", reddish), "polyp_seg"),
         (("polyp_seg", 5), "a function"),
-        (("polyp_seg", Reddish), "a function"),
+        (("polyp_seg", Reddish), "an instance: Reddish"),
+        (("polyp_seg", SimpleNamespace(predict=reddish)), "its method: ….predict"),
         (("polyp_seg", {"Mein Netz": reddish}), "small letters"),
         (("polyp_seg", [reddish, reddish]), "a name of its own"),
         (("polyp_seg", {"onnx": {"pathh": "net.onnx"}}), "path"),
@@ -194,6 +195,12 @@ def test_what_a_given_system_can_do_decides(tmp_path: Path) -> None:
         "systems.mine",
         "a system that answers an answer",
     )
+
+
+def test_masks_of_zero_and_one_are_told(tmp_path: Path) -> None:
+    result = medtest.run("polyp_seg", lambda image: (image[..., 0] > 128).astype(np.uint8), home=tmp_path, **SMALL)
+    (line,) = (line for line in result.notices if "0 and 1" in line)
+    assert line.startswith("lambda: ") and result.text().count("0 and 1") == 1
 
 
 def test_one_override_is_taken_as_several_are(tmp_path: Path) -> None:
