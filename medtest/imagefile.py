@@ -90,6 +90,22 @@ class FileBytes:
 
 
 @contextmanager
+def damage_is(reason: str) -> Iterator[None]:
+    """Turn whatever the parser of a stranger's file raises inside into one reason, without the file's own words.
+
+    Raises:
+        BadFileError: With that reason, or the one raised inside.
+        MemoryError: As inside.
+    """
+    try:
+        yield
+    except (BadFileError, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001 - a damaged or hostile file may raise anything in its parser
+        raise BadFileError(reason) from error
+
+
+@contextmanager
 def opened_file(path: Path) -> Iterator[tuple[BinaryIO, int]]:
     """Open a regular file for reading and give it with its size in bytes.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import cmath
 import math
+from collections.abc import Sequence
 
 import cv2
 import numpy as np
@@ -40,23 +41,8 @@ def lesion_factors(prepared: PreparedSeed) -> dict[str, float | None]:
     The first three are None without a mask, the distance also with an empty one, and all but the visible area are None
     where there is no field.
     """
-    field = ~prepared.frame
-    pixels = int(np.count_nonzero(field))
-    factors: dict[str, float | None] = {
-        "factor_polyp_area": None,
-        "factor_polyp_count": None,
-        "factor_polyp_distance": None,
-        "factor_brightness": None,
-        "factor_contrast": None,
-        "factor_visible_area": pixels / field.size,
-    }
-    if not pixels:
-        return factors
-    light = cv2.cvtColor(prepared.image, cv2.COLOR_RGB2GRAY)
-    mean, deviation = cv2.meanStdDev(light, mask=field.view(np.uint8))
-    factors["factor_brightness"] = float(mean[0, 0])
-    factors["factor_contrast"] = float(deviation[0, 0])
-    if prepared.mask is None:
+    field, pixels, light, factors = _of_field(prepared, ("polyp_area", "polyp_count", "polyp_distance"))
+    if not pixels or prepared.mask is None:
         return factors
     lesion = (prepared.mask & field).view(np.uint8)
     area = int(np.count_nonzero(lesion))
@@ -77,32 +63,33 @@ def picture_factors(prepared: PreparedSeed) -> dict[str, float | None]:
     "Saliency detection: a spectral residual approach", CVPR 2007). The lesion's area is a fraction of the field, None
     without a mask.
     """
-    field = ~prepared.frame
-    pixels = int(np.count_nonzero(field))
-    factors: dict[str, float | None] = {
-        "factor_brightness": None,
-        "factor_contrast": None,
-        "factor_sharpness": None,
-        "factor_salient_area": None,
-        "factor_lesion_area": None,
-        "factor_visible_area": pixels / field.size,
-    }
+    field, pixels, light, factors = _of_field(prepared, ("sharpness", "salient_area", "lesion_area"))
     if not pixels:
         return factors
-    light = cv2.cvtColor(prepared.image, cv2.COLOR_RGB2GRAY)
-    inside = field.view(np.uint8)
-    mean, deviation = cv2.meanStdDev(light, mask=inside)
-    factors["factor_brightness"] = float(mean[0, 0])
-    factors["factor_contrast"] = float(deviation[0, 0])
     # The edge of the field is no sharpness of the picture: pixels whose neighbours are all in the field count.
-    within = cv2.erode(inside, np.ones((3, 3), np.uint8), borderType=cv2.BORDER_CONSTANT, borderValue=1)
+    within = cv2.erode(field.view(np.uint8), np.ones((3, 3), np.uint8), borderType=cv2.BORDER_CONSTANT, borderValue=1)
     if within.any():
         _, spread = cv2.meanStdDev(cv2.Laplacian(light, cv2.CV_64F), mask=within)
         factors["factor_sharpness"] = float(spread[0, 0] ** 2)
-    factors["factor_salient_area"] = _salient_area(np.asarray(light, dtype=np.uint8), field)
+    factors["factor_salient_area"] = _salient_area(light, field)
     if prepared.mask is not None:
         factors["factor_lesion_area"] = int(np.count_nonzero(prepared.mask & field)) / pixels
     return factors
+
+
+def _of_field(
+    prepared: PreparedSeed, more: Sequence[str]
+) -> tuple[Mask, int, NDArray[np.uint8], dict[str, float | None]]:
+    """Return the field, its pixels, grey levels, and the factors: light and visible area, and further ones as None."""
+    field = ~prepared.frame
+    pixels = int(np.count_nonzero(field))
+    factors: dict[str, float | None] = {f"factor_{name}": None for name in ("brightness", "contrast", *more)}
+    factors["factor_visible_area"] = pixels / field.size
+    light = np.asarray(cv2.cvtColor(prepared.image, cv2.COLOR_RGB2GRAY), np.uint8)
+    if pixels:
+        mean, deviation = cv2.meanStdDev(light, mask=field.view(np.uint8))
+        factors |= {"factor_brightness": float(mean[0, 0]), "factor_contrast": float(deviation[0, 0])}
+    return field, pixels, light, factors
 
 
 def _salient_area(light: NDArray[np.uint8], field: Mask) -> float:
@@ -126,8 +113,6 @@ def _count(mask: NDArray[np.uint8]) -> int:
     return int(np.count_nonzero(stats[1:, cv2.CC_STAT_AREA] >= max(1.0, MIN_LESION * mask.size)))
 
 
-def _centroid(
-    mask: NDArray[np.uint8],
-) -> NDArray[np.float64]:
+def _centroid(mask: NDArray[np.uint8]) -> NDArray[np.float64]:
     moments = cv2.moments(mask, binaryImage=True)
     return np.array([moments["m10"], moments["m01"]]) / moments["m00"]

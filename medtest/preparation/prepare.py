@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import cv2
 import numpy as np
 
@@ -37,22 +39,20 @@ def prepare(seed: Seed, *, size: int | None, resize: int | None = None) -> Prepa
     frame = fit_field(image, aspect=width / height).frame(*image.shape[:2])
     original = None if seed.expected is None else np.ascontiguousarray(seed.expected, dtype=np.bool_)
     return PreparedSeed(
-        ref=seed.ref,
         image=locked(image),
         mask=None if original is None else locked(resize_mask(original, size)),
         original_mask=None if original is None else locked(original.copy()),
         frame=locked(frame),
         grey=locked(grey_mask(image, frame)),
         avoid=None if seed.avoid is None else locked(resize_mask(seed.avoid, size)),
-        spec=seed.spec,
-        kind=seed.kind,
-        properties=dict(seed.properties),
-        classes=seed.classes,
-        labels=seed.labels,
-        asks=seed.asks,
-        together=seed.together,
-        truth=seed.truth,
+        **_handed_on(seed),
     )
+
+
+def _handed_on(seed: Seed) -> dict[str, Any]:
+    """Return what a prepared seed has of its seed as it is."""
+    names = ("ref", "spec", "kind", "classes", "labels", "asks", "together", "truth")
+    return {"properties": dict(seed.properties), **{name: getattr(seed, name) for name in names}}
 
 
 def _cropped(seed: Seed, size: int, resize: int) -> PreparedSeed:
@@ -67,21 +67,13 @@ def _cropped(seed: Seed, size: int, resize: int) -> PreparedSeed:
         return None if mask is None else locked(np.array(_mask_to_shape(mask, shape)[middle], order="C"))
 
     return PreparedSeed(
-        ref=seed.ref,
         image=locked(image),
         mask=cut(seed.expected),
         original_mask=None,  # at the file's size it would show what the crop leaves out
         frame=locked(frame),
         grey=locked(grey_mask(image, frame)),
         avoid=cut(seed.avoid),
-        spec=seed.spec,
-        kind=seed.kind,
-        properties=dict(seed.properties),
-        classes=seed.classes,
-        labels=seed.labels,
-        asks=seed.asks,
-        together=seed.together,
-        truth=seed.truth,
+        **_handed_on(seed),
         wide=None if shape == (size, size) else locked(wide),
     )
 

@@ -9,18 +9,19 @@ import hashlib
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.imagefile import BadFileError, opened_file
+from medtest.imagefile import BadFileError, damage_is, opened_file
 from medtest.volumes.libraries import pydicom_library
 from medtest.volumes.orientation import Turn, VolumeInfo, check_size, turn_of
 
 MOST_SLICES = 10_000
 MOST_BYTES = 512 * 2**20
-_DEFLATED = "1.2.840.10008.1.2.1.99"
+DEFLATED = "1.2.840.10008.1.2.1.99"
+"""Inflating such a file has no bound: a few kilobytes may become gigabytes."""
 _GREY = ("MONOCHROME1", "MONOCHROME2")
 _UNEVEN = 0.05
 _TAGS = [
@@ -100,14 +101,8 @@ def read(folder: Path) -> tuple[NDArray[np.float32], VolumeInfo]:
 
 def _pixels(path: Path) -> NDArray[Any]:
     pydicom = pydicom_library()
-    try:
+    with damage_is("has a slice that is damaged, or compressed in a way for which no decoder is installed"):
         values: NDArray[Any] = pydicom.pixels.pixel_array(path)
-    except MemoryError:
-        raise
-    except Exception as error:  # noqa: BLE001 - a damaged or hostile file may raise anything in a decoder
-        raise BadFileError(
-            "has a slice that is damaged, or compressed in a way for which no decoder is installed"
-        ) from error
     return values
 
 
@@ -116,17 +111,18 @@ def _header(path: Path) -> Any:
     with opened_file(path) as (file, size):
         if size > MOST_BYTES:
             raise BadFileError("has a slice that is larger than a slice can be")
-        try:
-            meta = pydicom.filereader.read_partial(file, stop_when=lambda tag, _vr, _length: tag.group > 2).file_meta
-            if str(meta.get("TransferSyntaxUID", "")) == _DEFLATED:
-                # Inflating has no bound: a few kilobytes may become gigabytes.
+        with damage_is("has a slice that is no DICOM file, or whose header is damaged"):
+            if transfer_syntax(file) == DEFLATED:
                 raise BadFileError("has deflated slices, which are not read; convert them with gdcmconv --raw")
             file.seek(0)
             return pydicom.dcmread(file, stop_before_pixels=True, specific_tags=_TAGS)
-        except (BadFileError, MemoryError):
-            raise
-        except Exception as error:  # noqa: BLE001 - as above
-            raise BadFileError("has a slice that is no DICOM file, or whose header is damaged") from error
+
+
+def transfer_syntax(file: BinaryIO) -> str:
+    """Return how a DICOM file's elements are encoded, from its first group alone; "" where it does not say."""
+    file.seek(0)
+    read = pydicom_library().filereader.read_partial(file, stop_when=lambda tag, _vr, _length: tag.group > 2)
+    return str(read.file_meta.get("TransferSyntaxUID", ""))
 
 
 def _series(folder: Path) -> _Series:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.imagefile import BadFileError, opened_file
+from medtest.imagefile import BadFileError, damage_is, opened_file
 from medtest.volumes.orientation import Turn, VolumeInfo, check_size, turn_of
 
 MOST_HEADER = 65_536
@@ -36,14 +36,10 @@ def read(path: Path) -> tuple[NDArray[np.float32], VolumeInfo]:
     """Return values and header."""
     sitk = _library()
     reader, turn = _opened(path)
-    try:
+    with damage_is(_BAD):
         image = reader.Execute()
         # SimpleITK's array has its axes backwards: k, j, i.
         stored = sitk.GetArrayViewFromImage(image).transpose(2, 1, 0)
-    except MemoryError:
-        raise
-    except Exception as error:  # noqa: BLE001 - a damaged or hostile file may raise anything in its parser
-        raise BadFileError(_BAD) from error
     return np.ascontiguousarray(turn.apply(stored), dtype=np.float32), turn.info
 
 
@@ -53,17 +49,13 @@ def _opened(path: Path) -> tuple[Any, Turn]:
     reader = sitk.ImageFileReader()
     reader.SetImageIO("MetaImageIO")
     reader.SetFileName(str(path))
-    try:
+    with damage_is(_BAD):
         reader.ReadImageInformation()
         shape = tuple(int(n) for n in reader.GetSize())
         parts = int(reader.GetNumberOfComponents())
         spacing = np.asarray(reader.GetSpacing(), dtype=np.float64)
         direction = np.asarray(reader.GetDirection(), dtype=np.float64)
         origin = np.asarray(reader.GetOrigin(), dtype=np.float64)
-    except MemoryError:
-        raise
-    except Exception as error:  # noqa: BLE001 - as above
-        raise BadFileError(_BAD) from error
     if parts != 1:
         raise BadFileError("holds several numbers a voxel")
     check_size(shape)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.imagefile import BadFileError, opened_file
+from medtest.imagefile import BadFileError, damage_is, opened_file
 from medtest.volumes.libraries import nibabel_library
 from medtest.volumes.orientation import Turn, VolumeInfo, check_size, turn_of
 
@@ -32,13 +32,9 @@ def read(path: Path) -> tuple[NDArray[np.float32], VolumeInfo]:
     """Return values and header."""
     image, turn = _opened(path)
     proxy = image.dataobj
-    try:
+    with damage_is(_BAD):
         # As stored, and rescaled in place: nibabel would make float64 of it.
         stored = np.asanyarray(proxy.get_unscaled()).reshape(image.shape[:3])
-    except MemoryError:
-        raise
-    except Exception as error:  # noqa: BLE001 - a damaged or hostile file may raise anything in its parser
-        raise BadFileError(_BAD) from error
     values = np.ascontiguousarray(turn.apply(stored), dtype=np.float32)
     slope, shift = float(proxy.slope), float(proxy.inter)
     if math.isfinite(slope) and math.isfinite(shift) and slope and (slope, shift) != (1.0, 0.0):
@@ -50,17 +46,12 @@ def read(path: Path) -> tuple[NDArray[np.float32], VolumeInfo]:
 def _opened(path: Path) -> tuple[Any, Turn]:
     nibabel = nibabel_library()
     check_head(path)
-    try:
+    with damage_is(_BAD):
         image = nibabel.load(path)
         shape = tuple(int(n) for n in image.shape)
         matrix = np.asarray(image.affine, dtype=np.float64)
         kind = image.get_data_dtype()
-        plain = isinstance(image, nibabel.Nifti1Image)
-    except MemoryError:
-        raise
-    except Exception as error:  # noqa: BLE001 - as above
-        raise BadFileError(_BAD) from error
-    if not plain:
+    if not isinstance(image, nibabel.Nifti1Image):
         raise BadFileError("is no NIfTI file")
     if any(n > 1 for n in shape[3:]):
         raise BadFileError(f"has {len(shape)} axes ({'×'.join(map(str, shape))}); give one volume a file")

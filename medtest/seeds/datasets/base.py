@@ -35,7 +35,7 @@ class Found:
         mask_count: How many mask files.
         dataset: Id of a known data set, or "".
         part: Which part or edition of it this is; "" for the whole.
-        title: What it is where no known data set is meant.
+        title: What it is where no known data set is meant; "" for the name of its folder.
         image_names: Pattern of its images' names where other files lie beside them.
         mask_names: Pattern of its masks' names.
         holds: What kind of expected answer it has.
@@ -126,7 +126,10 @@ def recognise(tree: Tree) -> list[Found]:
         explained |= {(f.masks, "") for f in others if f.masks is not None}
         explained |= {(folder, "") for f in new for folder in f.claims}
         found += new
-    return [replace(f, part=_edition(f)) for f in sorted(found, key=lambda f: (f.where, f.rank, f.dataset))]
+    return [
+        replace(f, part=_edition(f), title=f.title or f.where.name or tree.name)
+        for f in sorted(found, key=lambda f: (f.where, f.rank, f.dataset))
+    ]
 
 
 def _explained(found: Found, explained: set[tuple[PurePosixPath, str]], labelled: set[PurePosixPath]) -> bool:

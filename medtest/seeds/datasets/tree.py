@@ -6,6 +6,7 @@ import bz2
 import gzip
 import lzma
 import os
+import re
 import stat
 import tarfile
 import zipfile
@@ -86,6 +87,11 @@ class Tree:
             found += [here.relative_to(folder) / name for name in self.folders.get(here, ())]
             waiting += self.below(here)
         return found
+
+    def matching(self, pattern: re.Pattern[str]) -> Iterator[tuple[PurePosixPath, re.Match[str]]]:
+        """Yield the files whose name matches: their folder and the match."""
+        for folder, names in self.folders.items():
+            yield from ((folder, match) for name in names if (match := pattern.fullmatch(name)) is not None)
 
     def all_folders(self) -> list[PurePosixPath]:
         """Return every folder that holds files, and those above them, the root first."""

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from medtest.imagefile import BadFileError, opened_file
+from medtest.imagefile import BadFileError, damage_is, opened_file
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.folders.traits import Trait
 from medtest.seeds.volumes.frames import FrameReading, Frames, opened_frames
 
 Which: TypeAlias = Literal["all", "middle", "largest"]
-_BLOCK = 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,19 +93,23 @@ def check_volume(
 
 
 def _digest(named: Named) -> str:
-    total = hashlib.sha256()
-    try:
-        with opened_file(named[1]) as (file, _):
-            while block := file.read(_BLOCK):
-                total.update(block)
-    except BadFileError as error:
-        raise _Problem(named[0], str(error)) from error
-    return total.hexdigest()
+    with _problem_of(named), opened_file(named[1]) as (file, _):
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _open(stack: ExitStack, named: Named, reading: FrameReading) -> Frames:
-    try:
+    with _problem_of(named):
         return stack.enter_context(opened_frames(named[1], reading))
+
+
+@contextmanager
+def _problem_of(named: Named) -> Iterator[None]:
+    """Turn what reading a file raises into its problem."""
+    try:
+        with damage_is("is damaged or truncated"):
+            yield
+    except MemoryError as error:
+        raise _Problem(named[0], "is too large for this machine's memory") from error
     except BadFileError as error:
         raise _Problem(named[0], str(error)) from error
 
@@ -132,15 +135,11 @@ def _slices(
 
 def _readable(image: Named, frames: Frames, chosen: Sequence[int]) -> list[Slice]:
     """Decode every image that is taken, to see that it is whole."""
-    try:
+    with _problem_of(image):
         frames.prefer_all()
         span = frames.span
         for index in chosen:
             frames.rgb(index, span)
-    except (BadFileError, MemoryError) as error:
-        raise _Problem(image[0], _words(error)) from error
-    except Exception as error:  # noqa: BLE001 - a truncated or hostile file may raise anything in its decoder
-        raise _Problem(image[0], "is damaged or truncated") from error
     return [Slice(index=index, label=frames.label(index), span=span) for index in chosen]
 
 
@@ -148,7 +147,7 @@ def _with_lesion(
     named: Named, masks: Frames, indices: Sequence[int], choose: Choose, *, negatives: bool
 ) -> Sequence[int]:
     areas: dict[int, int] = {}
-    try:
+    with _problem_of(named):
         masks.prefer_all()
         for index in indices:
             found = masks.mask(index)
@@ -156,10 +155,6 @@ def _with_lesion(
             if areas[index] == found.size:
                 which = f"image {index + 1} of {masks.count} " if masks.count > 1 else ""
                 raise BadFileError(f"{which}is white all over")
-    except (BadFileError, MemoryError) as error:
-        raise _Problem(named[0], _words(error)) from error
-    except Exception as error:  # noqa: BLE001 - a truncated or hostile file may raise anything in its decoder
-        raise _Problem(named[0], "is damaged or truncated") from error
     kept = [index for index in indices if areas[index] or negatives]
     if not kept:
         where = f"in any of the {len(areas)} images looked at" if masks.count > 1 else "in it"
@@ -167,7 +162,3 @@ def _with_lesion(
     if choose.which == "largest":
         return [max(kept, key=lambda index: (areas[index], -index))]
     return [kept[len(kept) // 2]] if choose.which == "middle" else kept
-
-
-def _words(error: BaseException) -> str:
-    return "is too large for this machine's memory" if isinstance(error, MemoryError) else str(error)

@@ -28,9 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.cases import Image, Mask
-from medtest.imagefile import BadFileError, opened_file
+from medtest.imagefile import BadFileError, damage_is, opened_file
 from medtest.maskfile import MAX_LABEL
 from medtest.portable import exp
+from medtest.volumes.dicom_series import DEFLATED, transfer_syntax
 from medtest.volumes.libraries import pydicom_library
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
 MOST_FRAMES = 100_000
 MOST_BYTES = 8 * 2**30
-_DEFLATED = "1.2.840.10008.1.2.1.99"
 _SEGMENTATION = ("1.2.840.10008.5.1.4.1.1.66.4", "1.2.840.10008.5.1.4.1.1.66.7")
 _IMAGE_ELEMENTS = 0x0028
 _KEPT = [0x00080016, 0x52009229, 0x52009230]
@@ -81,23 +81,12 @@ def _opened(path: Path) -> Iterator[tuple[BinaryIO, Dataset]]:
             raise BadFileError("is empty (0 bytes)")
         if size > MOST_BYTES:
             raise BadFileError(f"is {size / 1e9:.1f} GB; the bound for a DICOM file is {MOST_BYTES / 1e9:.1f} GB")
-        try:
-            if _syntax(pydicom, file) == _DEFLATED:
-                # Inflating has no bound: a few kilobytes may become gigabytes.
+        with damage_is("is no DICOM file, or its header is damaged"):
+            if transfer_syntax(file) == DEFLATED:
                 raise BadFileError("is a deflated DICOM file, which is not read; convert it with gdcmconv --raw")
             file.seek(0)
             header = pydicom.dcmread(file, stop_before_pixels=True, specific_tags=list(_tags()))
-        except (BadFileError, MemoryError):
-            raise
-        except Exception as error:  # noqa: BLE001 - a damaged or hostile file may raise anything in its parser
-            raise BadFileError("is no DICOM file, or its header is damaged") from error
         yield file, header
-
-
-def _syntax(pydicom: Any, file: BinaryIO) -> str:
-    file.seek(0)
-    meta = pydicom.filereader.read_partial(file, stop_when=lambda tag, _vr, _length: tag.group > 2).file_meta
-    return str(meta.get("TransferSyntaxUID", ""))
 
 
 def _number(header: Dataset, name: str, default: int = 0) -> int:
@@ -150,16 +139,13 @@ def dicom_rgb(path: Path, index: int, *, max_pixels: int, window: Sequence[float
         _info(header, max_pixels)
         colours = _colours(header)
         values = _frame(file, header, index)
-        try:
+        with damage_is("has a damaged palette, table or window"):
             if colours in _COLOUR:
-                return np.ascontiguousarray(_high_byte(values, _number(header, "BitsStored", 8)))
+                bits = _number(header, "BitsStored", 8)
+                return np.ascontiguousarray((values >> max(0, bits - 8)).astype(np.uint8))
             if colours == "PALETTE COLOR":
                 return _palette(values, header)
             grey = _windowed(values, header, index, tuple(window))
-        except (BadFileError, MemoryError):
-            raise
-        except Exception as error:  # noqa: BLE001 - a damaged table or window may raise anything
-            raise BadFileError("has a damaged palette, table or window") from error
         return np.repeat(grey[..., None], 3, axis=2)
 
 
@@ -214,13 +200,9 @@ def _frame(file: BinaryIO, header: Dataset, index: int) -> NDArray[Any]:
     """
     pydicom = pydicom_library()
     _check_decoder(pydicom, header)
-    try:
+    with damage_is("is damaged: its pixels cannot be decoded, or some are missing"):
         file.seek(0)
         values: NDArray[Any] = pydicom.pixels.pixel_array(file, index=index)
-    except (BadFileError, MemoryError):
-        raise
-    except Exception as error:  # noqa: BLE001 - a damaged or hostile file may raise anything in a decoder
-        raise BadFileError("is damaged: its pixels cannot be decoded, or some are missing") from error
     if values.shape[:2] != (_number(header, "Rows"), _number(header, "Columns")):
         raise BadFileError("holds pixels of another size than its header says")
     return values
@@ -240,10 +222,6 @@ def _check_decoder(pydicom: Any, header: Dataset) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------------- values
-
-
-def _high_byte(values: NDArray[Any], bits: int) -> NDArray[np.uint8]:
-    return values.astype(np.uint8) if bits <= 8 else (values >> (bits - 8)).astype(np.uint8)
 
 
 def _palette(values: NDArray[Any], header: Dataset) -> Image:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.cases import Image, Mask
-from medtest.imagefile import BadFileError
+from medtest.imagefile import BadFileError, damage_is
 from medtest.volumes.libraries import nibabel_library
 from medtest.volumes.nifti import check_head
 
@@ -208,15 +208,11 @@ def opened_volume(path: Path, axis: Axis, *, max_pixels: int) -> Iterator[NiftiV
 
 @contextmanager
 def _reading() -> Iterator[None]:
-    """Turn whatever a parser raises into one reason, without the file's own words."""
-    try:
-        yield
-    except (BadFileError, MemoryError):
-        raise
-    except EOFError as error:
-        raise BadFileError("is truncated") from error
-    except Exception as error:  # noqa: BLE001 - a damaged or hostile file may raise anything in its parser
-        raise BadFileError("is no NIfTI file, or is damaged or truncated") from error
+    with damage_is("is no NIfTI file, or is damaged or truncated"):
+        try:
+            yield
+        except EOFError as error:
+            raise BadFileError("is truncated") from error
 
 
 def _check_bounds(image: Any, axis: Axis, path: Path, max_pixels: int) -> None:

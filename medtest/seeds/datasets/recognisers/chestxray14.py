@@ -22,7 +22,7 @@ class ChestXray14(Recogniser):
 
     def find(self, tree: Tree) -> Sequence[Found]:
         """Return the set once, with every folder that holds its images."""
-        entries = [w / name for w, names in tree.folders.items() for name in names if _ENTRIES.fullmatch(name)]
+        entries = [where / match[0] for where, match in tree.matching(_ENTRIES)]
         listed = {w: [w / n for n in names if n.lower() in _LISTS] for w, names in tree.folders.items()}
         listed = {folder: lists for folder, lists in listed.items() if lists}
         if not entries and not listed:
@@ -41,7 +41,6 @@ class ChestXray14(Recogniser):
                 images=images,
                 count=count,
                 dataset="chestxray14",
-                title="ChestX-ray14",
                 holds="labels",
                 claims=tuple(folders),
                 reader="chestxray14",

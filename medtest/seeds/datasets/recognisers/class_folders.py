@@ -128,7 +128,6 @@ def _found(
         mask_count=len(masks),
         dataset=dataset,
         part=PARTS.get(where.name.casefold(), ""),
-        title=where.name or tree.name,
         holds="labels",
         claims=claims or tuple(folders.values()),
         reader=reader,

@@ -35,7 +35,6 @@ class EndoScene(Recogniser):
                     count=len(image_stems(tree, images)),
                     mask_count=len(image_stems(tree, masks)),
                     dataset=_PARTS.get(plain(where.name or tree.name), ""),
-                    title=where.name or tree.name,
                     claims=tuple(folders.values()),
                 )
             )

@@ -32,7 +32,6 @@ class Flat(Recogniser):
                     masks=where if masks else None,
                     count=len(stems) - len(masks),
                     mask_count=len(masks),
-                    title=where.name or tree.name,
                     holds="masks" if masks else "images",
                 )
             )

@@ -71,7 +71,6 @@ class FolderPairs(Recogniser):
             mask_count=mask_count,
             dataset=by_alias().get(plain(images.name)) or identify(tree, where, stems),
             part=where.name if where.name.casefold() in _PARTS else "",
-            title=where.name or tree.name,
             holds="masks" if masks is not None else "images",
             rank=rank,
         )

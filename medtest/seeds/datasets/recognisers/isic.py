@@ -28,16 +28,11 @@ class Isic(Recogniser):
     def find(self, tree: Tree) -> Sequence[Found]:
         """Return each part whose CSV and images are there."""
         found = []
-        for where, names in tree.folders.items():
-            for name in names:
-                match = _CSV.fullmatch(name)
-                if match is None:
-                    continue
-                year = match["year"][-4:]
-                part = (match["part"] or match["other"] or "").lower().removesuffix("_v2")
-                one = _found(tree, where, name, year, part) if part else None
-                if one is not None:
-                    found.append(one)
+        for where, match in tree.matching(_CSV):
+            part = (match["part"] or match["other"] or "").lower().removesuffix("_v2")
+            one = _found(tree, where, match[0], match["year"][-4:], part) if part else None
+            if one is not None:
+                found.append(one)
         return found
 
 
@@ -58,7 +53,6 @@ def _found(tree: Tree, where: PurePosixPath, name: str, year: str, part: str) ->
         mask_count=mask_count,
         dataset=f"isic-{year}",
         part=_SPLITS[part],
-        title=f"ISIC {year}",
         holds="labels",
         claims=(images, *([masks] if masks is not None else [])),
         reader="isic",

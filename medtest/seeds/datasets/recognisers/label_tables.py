@@ -28,28 +28,25 @@ class LabelTableFiles(Recogniser):
     def find(self, tree: Tree) -> Sequence[Found]:
         """Return each such table with images in a folder of the usual names, of its part's name, or beside it."""
         found = []
-        for where, names in tree.folders.items():
-            for name in sorted(names):
-                match = _TABLE.fullmatch(name)
-                images = _images(tree, where, match["part"]) if match else None
-                if match is None or images is None:
-                    continue
-                masks = next((p for p in tree.below(where) if p.name.casefold() in MASK_FOLDERS), None)
-                found.append(
-                    Found(
-                        layout=f"{name} and {f'{images.name}/' if images != where else 'images beside it'}",
-                        where=where,
-                        images=images,
-                        masks=masks,
-                        count=len(image_stems(tree, images)),
-                        mask_count=len(image_stems(tree, masks)) if masks is not None else 0,
-                        part=PARTS.get((match["part"] or "").casefold(), ""),
-                        title=where.name or tree.name,
-                        holds="labels",
-                        reader="table",
-                        tables=(where / name,),
-                    )
+        for where, match in tree.matching(_TABLE):
+            images = _images(tree, where, match["part"])
+            if images is None:
+                continue
+            masks = next((p for p in tree.below(where) if p.name.casefold() in MASK_FOLDERS), None)
+            found.append(
+                Found(
+                    layout=f"{match[0]} and {f'{images.name}/' if images != where else 'images beside it'}",
+                    where=where,
+                    images=images,
+                    masks=masks,
+                    count=len(image_stems(tree, images)),
+                    mask_count=len(image_stems(tree, masks)) if masks is not None else 0,
+                    part=PARTS.get((match["part"] or "").casefold(), ""),
+                    holds="labels",
+                    reader="table",
+                    tables=(where / match[0],),
                 )
+            )
         return found
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import PurePosixPath
 
 from medtest.seeds.datasets.base import Found, Recogniser
 from medtest.seeds.datasets.facts import known
@@ -22,23 +21,19 @@ class MedMnist(Recogniser):
     def find(self, tree: Tree) -> Sequence[Found]:
         """Return each file of a set's name."""
         found = []
-        for where, names in tree.folders.items():
-            for name in names:
-                match = _NAME.fullmatch(name)
-                facts = known().get(match["name"].lower()) if match else None
-                if match is None or facts is None:
-                    continue
+        for where, match in tree.matching(_NAME):
+            facts, file = known().get(match["name"].lower()), where / match[0]
+            if facts is not None:
                 found.append(
                     Found(
-                        layout=f"{name}, {match['size'] or 28} pixels a side",
+                        layout=f"{file.name}, {match['size'] or 28} pixels a side",
                         where=where,
-                        images=where / PurePosixPath(name),
+                        images=file,
                         count=facts.images,
                         dataset=facts.key,
-                        title=facts.title,
                         holds="labels",
                         reader="medmnist",
-                        tables=(where / name,),
+                        tables=(file,),
                     )
                 )
         return found

@@ -20,7 +20,7 @@ class Messidor(Recogniser):
 
     def find(self, tree: Tree) -> Sequence[Found]:
         """Return the set once, where its tables have their nearest common folder."""
-        tables = sorted(w / name for w, names in tree.folders.items() for name in names if _TABLE.fullmatch(name))
+        tables = sorted(where / match[0] for where, match in tree.matching(_TABLE))
         if not tables:
             return []
         where = common_folder([table.parent for table in tables])
@@ -37,7 +37,6 @@ class Messidor(Recogniser):
                 images=where,
                 count=len(stems),
                 dataset="messidor",
-                title="Messidor",
                 holds="labels",
                 claims=tuple(folders),
                 reader="messidor",

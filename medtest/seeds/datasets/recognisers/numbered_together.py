@@ -38,7 +38,6 @@ class NumberedTogether(Recogniser):
                     count=len(images),
                     mask_count=len(masks),
                     dataset="cvc-colondb" if others or named else "",
-                    title=where.name or tree.name,
                     image_names=_IMAGES,
                     mask_names=_MASKS,
                 )
