@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import cast
 
 import cv2
 import numpy as np
@@ -106,7 +106,7 @@ def damage_is(reason: str) -> Iterator[None]:
 
 
 @contextmanager
-def opened_file(path: Path) -> Iterator[tuple[BinaryIO, int]]:
+def opened_file(path: Path) -> Iterator[tuple[io.BufferedReader, int]]:
     """Open a regular file for reading and give it with its size in bytes.
 
     Raises:
@@ -143,16 +143,25 @@ def read_bytes(path: Path, *, max_pixels: int = MAX_PIXELS) -> FileBytes:
 
 
 @contextmanager
-def opened_picture(content: bytes, max_pixels: int) -> Iterator[Pillow.Image]:
+def opened_picture(content: bytes, max_pixels: int, *, page: int | None = None) -> Iterator[Pillow.Image]:
     """Open a picture, check its size, and turn whatever its decoder raises into one reason.
 
+    Args:
+        content: The file's bytes.
+        max_pixels: Bound, checked before anything is decoded.
+        page: Which picture of a file that may hold several, from 0; None where it must hold one.
+
     Raises:
-        BadFileError: It is none, damaged, beyond the bound, or holds several pictures.
+        BadFileError: It is none, damaged, beyond the bound, has not so many pages, or holds several pictures.
     """
     try:
         with Pillow.open(io.BytesIO(declared_rgb(content)), formats=FORMATS) as picture:
             _check_bound(picture.size, max_pixels)
-            _check_single(picture)
+            if page is None:
+                _check_single(picture)
+            else:
+                _turn_to(picture, page)
+                _check_bound(picture.size, max_pixels)
             yield picture
     except BadFileError:
         raise
@@ -181,6 +190,13 @@ def _check_single(picture: Pillow.Image) -> None:
         picture.seek(0)
         return
     raise BadFileError(f"holds several pictures ({picture.format}); each file must hold one")
+
+
+def _turn_to(picture: Pillow.Image, page: int) -> None:
+    try:
+        picture.seek(page)
+    except EOFError:
+        raise BadFileError(f"has not {page + 1} pages") from None
 
 
 def _what_instead(content: bytes) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -71,6 +71,19 @@ class MovedFinder(MetaPathFinder, Loader):
             return getattr(there, name)
 
         vars(module)["__getattr__"] = ask
+
+
+def old_names(names: Mapping[str, type]) -> Callable[[str], type]:
+    """Return the ``__getattr__`` of a module some of whose classes were called otherwise in the version before."""
+
+    def ask(name: str) -> type:
+        if name not in names:
+            raise AttributeError(name)
+        text = f"{name} is {names[name].__name__} now; the old name goes with the next release"
+        warnings.warn(text, FutureWarning, stacklevel=2)
+        return names[name]
+
+    return ask
 
 
 def install() -> None:

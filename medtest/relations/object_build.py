@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from medtest.cases import Image, Mask
 from medtest.errors import Mistake, OutputProblem, UserMistakes
+from medtest.imagefile import BadFileError
 from medtest.preparation.frame import fit_field
 from medtest.relations.object_layouts import ObjectImage, find_objects
 from medtest.relations.object_library import KINDS, SOLID, ObjectLibrary
@@ -102,7 +103,7 @@ def build_library(
                 _write(out, picture, facts | {"name": name})
                 report.written[facts["kind"]] = report.written.get(facts["kind"], 0) + 1
                 report.partial += int(facts["partial"])
-        except ValueError as error:
+        except (BadFileError, ValueError) as error:
             report.skipped.append((item.name, str(error)))
         if progress is not None:
             progress(index + 1, len(found))

@@ -13,27 +13,22 @@ they are decoded and never followed out of the folder.
 
 from __future__ import annotations
 
-import io
 import re
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import cv2
 import numpy as np
-from PIL import Image as Pillow
-from PIL import UnidentifiedImageError
 
 from medtest.cases import Image, Mask
 from medtest.errors import Mistake, UserMistakes, nearest_name
+from medtest.imagefile import BadFileError, opened_picture, read_bytes, read_rgb, upright
 from medtest.paths import is_inside
 from medtest.relations.object_library import KINDS
-from medtest.tiffheader import declared_rgb
 
 LAYOUTS = ("kvasir-instrument", "ead2020", "masks")
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
-FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "WEBP")
 EAD_PAGES = ("instrument", "specularity", "artefact", "bubbles", "saturation")
 EAD_CLASSES = ("specularity", "saturation", "artifact", "blur", "contrast", "bubbles", "instrument", "blood")
 IMAGE_FOLDERS = ("images", "originalImages", "image", "frames", "Original")
@@ -41,7 +36,6 @@ MASK_FOLDERS = ("masks", "semantic_masks", "mask", "labels", "Ground Truth", "Gr
 BOX_FOLDERS = ("bbox", "bboxes", "bbox_labels", "boxes", "annotations")
 MOST_PIXELS = 40_000_000
 MOST_FILES = 100_000
-MOST_BYTES = 256 * 2**20
 MOST_BOX_BYTES = 2**20
 
 Skipped = list[tuple[str, str]]
@@ -55,7 +49,7 @@ class ObjectImage:
         kind: instrument, feces or blood.
         stem: The image's name without suffix.
         name: The image relative to the root, for messages.
-        load: Returns image (uint8 H×W×3 RGB) and mask (bool H×W); raises ValueError with the reason.
+        load: Returns image (uint8 H×W×3 RGB) and mask (bool H×W); raises BadFileError with the reason.
     """
 
     kind: str
@@ -154,7 +148,7 @@ def _pairs(root: Path, images: Path, masks: Path, kind: str, skipped: Skipped) -
 
 
 def _reader(image: Path, mask: Path, kind: str, *, page: int) -> Callable[[], tuple[Image, Mask]]:
-    return lambda: (read_image(image), read_mask(mask, page))
+    return lambda: (read_rgb(image, max_pixels=MOST_PIXELS), read_mask(mask, page))
 
 
 def _ead(root: Path, kind: str | None, skipped: Skipped) -> list[ObjectImage]:
@@ -193,7 +187,7 @@ def _ead_reader(
     if stem in texts and marked in classes:
         boxes = _read_boxes(texts[stem], classes.index(marked))
         if boxes:
-            return lambda: _from_boxes(read_image(image), boxes)
+            return lambda: _from_boxes(read_rgb(image, max_pixels=MOST_PIXELS), boxes)
     return None
 
 
@@ -208,7 +202,7 @@ def _has_page(path: Path, page: int) -> bool:
     """Whether the marks' file has such a page and it is not empty; unreadable files are reported when read."""
     try:
         return bool(read_mask(path, page).any())
-    except ValueError as error:
+    except BadFileError as error:
         return "pages" not in str(error)
 
 
@@ -257,35 +251,6 @@ def _from_boxes(image: Image, boxes: list[tuple[float, float, float, float]]) ->
     return image, cv2.resize(found, (width, height), interpolation=cv2.INTER_NEAREST_EXACT).astype(np.bool_)
 
 
-def _open(path: Path) -> Pillow.Image:
-    if path.stat().st_size > MOST_BYTES:
-        raise ValueError(f"{path.stat().st_size} bytes, at most {MOST_BYTES} are read")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            opened: Pillow.Image = Pillow.open(io.BytesIO(declared_rgb(path.read_bytes())), formats=FORMATS)
-    except Exception as error:  # noqa: BLE001 - a stranger's file may make a decoder raise anything
-        reason = "is no picture" if isinstance(error, UnidentifiedImageError) else f"cannot be opened ({error})"
-        raise ValueError(reason[:120]) from error
-    if opened.width * opened.height > MOST_PIXELS:
-        opened.close()
-        raise ValueError(f"{opened.width}×{opened.height}: more than {MOST_PIXELS} pixels")
-    return opened
-
-
-def read_image(path: Path) -> Image:
-    """Return a picture as uint8 H×W×3 RGB.
-
-    Raises:
-        ValueError: It is no picture, too large, or cannot be decoded.
-    """
-    with _open(path) as opened:
-        try:
-            return np.array(opened.convert("RGB"), np.uint8)
-        except Exception as error:  # noqa: BLE001 - a stranger's file may make a decoder raise anything
-            raise ValueError(f"cannot be decoded ({error})"[:120]) from error
-
-
 def read_mask(path: Path, page: int = 0) -> Mask:
     """Return a mask as bool H×W, True above half of its largest possible value (JPEG masks carry noise).
 
@@ -294,26 +259,12 @@ def read_mask(path: Path, page: int = 0) -> Mask:
         page: Page of a TIFF, from 0.
 
     Raises:
-        ValueError: It is no picture, too large, has not that many pages, or cannot be decoded.
+        BadFileError: It is no picture, too large, has not that many pages, or cannot be decoded.
     """
-    with _open(path) as opened:
-        try:
-            opened.seek(page)
-        except EOFError as error:
-            raise ValueError(f"has not {page + 1} pages") from error
-        except Exception as error:  # noqa: BLE001 - a stranger's file may make a decoder raise anything
-            raise ValueError(f"page {page + 1} cannot be read ({error})"[:120]) from error
-        if opened.width * opened.height > MOST_PIXELS:
-            raise ValueError(f"{opened.width}×{opened.height}: more than {MOST_PIXELS} pixels")
-        try:
-            if opened.mode in ("1", "P", "RGB", "RGBA", "LA", "CMYK", "YCbCr"):
-                values = np.array(opened.convert("L"), np.float32)
-            else:
-                values = np.array(opened, np.float32)
-        except Exception as error:  # noqa: BLE001 - a stranger's file may make a decoder raise anything
-            raise ValueError(f"cannot be decoded ({error})"[:120]) from error
-    if values.ndim != 2:
-        raise ValueError("is not a grey picture")
+    with opened_picture(read_bytes(path, max_pixels=MOST_PIXELS).content, MOST_PIXELS, page=page) as opened:
+        picture = upright(opened)
+        grey = picture.mode == "L" or picture.mode.startswith(("I", "F"))
+        values = np.array(picture if grey else picture.convert("L"), np.float32)
     top = float(values.max(initial=0.0))
     # Masks of 0 and 1 exist beside those of 0 and 255 and of 0 and 65535.
     limit = 0.5 if top <= 1 else 127.5 if top <= 255 else 32767.5

@@ -97,7 +97,7 @@ def _render(suite_seed: int, index: int, size: int, scene: Scene) -> QuestionPha
             laid &= ~box_place(size)
         instruments.append(laid)
         keep |= laid
-    eight, _ = develop(part("sensor"), as_field(picture * np.float32(_exposure(part("shot")))))
+    eight, _ = develop(part("sensor"), as_field(picture * np.float32(float(part("shot").uniform(0.92, 1.06)))))
     eight = np.rint(eight * field_[..., None]).astype(np.uint8)
     if scene.box:
         draw_box(part("box"), eight)
@@ -134,10 +134,6 @@ def _render(suite_seed: int, index: int, size: int, scene: Scene) -> QuestionPha
         "box": scene.box,
     }
     return QuestionPhantom(image=eight, answers=answers, mask=keep, facts=facts)
-
-
-def _exposure(rng: np.random.Generator) -> float:
-    return float(rng.uniform(0.92, 1.06))
 
 
 def _kept_free(work: PictureDraft, scene: Scene, size: int) -> NDArray[np.bool_]:

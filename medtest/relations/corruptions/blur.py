@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from medtest.cases import Image, Params, PreparedSeed
+from medtest.moved import old_names
 from medtest.plugins import PartSettings
 from medtest.relations.corruptions.base import Corruption, CorruptionSettings, FrameAt, Sweep
 from medtest.relations.corruptions.line_filter import motion_blur
@@ -31,7 +32,7 @@ class CorruptionBlurLevel(Level):
     sigma: float = Field(gt=0.0, le=50.0)
 
 
-class GaussianBlurSettings(CorruptionSettings[CorruptionBlurLevel]):
+class CorruptionGaussianBlurSettings(CorruptionSettings[CorruptionBlurLevel]):
     """Settings of ``corruption_gaussian_blur``.
 
     Attributes:
@@ -44,14 +45,14 @@ class GaussianBlurSettings(CorruptionSettings[CorruptionBlurLevel]):
     sequence: Sweep
 
 
-class GaussianBlur(Corruption):
+class CorruptionGaussianBlur(Corruption):
     """A Gaussian point-spread function, the edge's pixels repeated beyond it.
 
     In variant ``paper`` the standard deviation counts from 0.25 pixels, ImageNet-P's first value, which leaves an 8-bit
     picture as it is.
     """
 
-    Settings = GaussianBlurSettings
+    Settings = CorruptionGaussianBlurSettings
     group: ClassVar[str] = "blur"
     effects: ClassVar[frozenset[str]] = frozenset({"hide"})
     scale_unit: ClassVar[str] = "σ of the Gaussian, pixels at 224"
@@ -249,3 +250,6 @@ class ZoomBlur(Corruption):
 def _enlarged(seed: PreparedSeed, factor: float) -> Image:
     picture = wide_picture(seed)
     return warped(seed, about_centre(np.diag([factor, factor, 1.0]), picture.shape[:2]))
+
+
+__getattr__ = old_names({"GaussianBlur": CorruptionGaussianBlur})

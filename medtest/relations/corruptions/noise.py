@@ -7,7 +7,6 @@ constants. Results are rounded to the nearest grey level (the published code tru
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from medtest.cases import Image, Params, PreparedSeed
+from medtest.moved import old_names
 from medtest.plugins import PartSettings
 from medtest.relations.corruptions.base import Corruption, CorruptionSettings, FrameAt
 from medtest.relations.corruptions.random_fields import normal_quantiles, photon_counter, random_words
@@ -48,16 +48,12 @@ class SigmaSettings(CorruptionSettings[CorruptionSigmaLevel]):
 
 
 class NoiseCorruption(Corruption):
-    """Base of the noise types; subclasses give the noise unclipped (:meth:`field`) and as a picture."""
+    """Base of the noise types."""
 
     group: ClassVar[str] = "noise"
     effects: ClassVar[frozenset[str]] = frozenset({"hide"})
     begins_clean: ClassVar[bool] = True
     grain: ClassVar[bool] = True
-
-    @abstractmethod
-    def field(self, image: Image, params: Params) -> NDArray[np.float64]:
-        """Return the noisy picture in grey levels, neither clipped nor rounded; float64 of the image's shape."""
 
 
 class _NormalNoise(NoiseCorruption):
@@ -77,14 +73,10 @@ def _words(image: Image, params: Params) -> NDArray[np.uint16]:
     return random_words(int(number(params, "noise_seed")), image.size).reshape(image.shape)
 
 
-class GaussianNoise(_NormalNoise):
+class CorruptionGaussianNoise(_NormalNoise):
     """Additive white Gaussian noise: y = x + σ n (ImageNet-C ``gaussian_noise``; σ = 0.03 d in sequences)."""
 
     scale_unit: ClassVar[str] = "standard deviation of the noise, white = 1"
-
-    def field(self, image: Image, params: Params) -> NDArray[np.float64]:
-        """Return x + 255 σ n."""
-        return image + WHITE * number(params, "sigma") * normal_quantiles()[_words(image, params)]
 
     def changed(self, seed: PreparedSeed, params: Params) -> Image:
         """Add whole grey levels: rounding the noise alone or the sum is the same, for pixels are whole numbers."""
@@ -98,14 +90,10 @@ def _whole_levels(sigma: float) -> NDArray[np.int16]:
     return np.rint(WHITE * sigma * normal_quantiles()).astype(np.int16)
 
 
-class SpeckleNoise(_NormalNoise):
+class CorruptionSpeckleNoise(_NormalNoise):
     """Multiplicative noise: y = x + x σ n (ImageNet-C ``speckle_noise``; σ = 0.05 d in sequences)."""
 
     scale_unit: ClassVar[str] = "standard deviation as a fraction of the signal"
-
-    def field(self, image: Image, params: Params) -> NDArray[np.float64]:
-        """Return x (1 + σ n)."""
-        return image * (1.0 + number(params, "sigma") * normal_quantiles()[_words(image, params)])
 
     def changed(self, seed: PreparedSeed, params: Params) -> Image:
         """Multiply in float32, round and clip in one pass."""
@@ -164,10 +152,6 @@ class ShotNoise(NoiseCorruption):
         """Return the photons of every value of a picture."""
         return photon_counter(number(params, "photons")).draw(image, int(number(params, "noise_seed")))
 
-    def field(self, image: Image, params: Params) -> NDArray[np.float64]:
-        """Return 255 counts / λ."""
-        return self.counts(image, params).astype(np.float64) * (WHITE / number(params, "photons"))
-
     def changed(self, seed: PreparedSeed, params: Params) -> Image:
         """Count photons and look up the grey level of each count."""
         counts = self.counts(seed.image, params)
@@ -180,3 +164,6 @@ def _grey_levels(photons: float) -> NDArray[np.uint8]:
     counts = np.arange(int(photons) + 2)
     levels: NDArray[np.uint8] = np.minimum(np.rint(counts * (WHITE / photons)), WHITE).astype(np.uint8)
     return levels
+
+
+__getattr__ = old_names({"GaussianNoise": CorruptionGaussianNoise, "SpeckleNoise": CorruptionSpeckleNoise})

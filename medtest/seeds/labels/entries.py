@@ -59,6 +59,7 @@ class LabelledFolder:
         problems: Files and rows that cannot be used.
         notices: What else is to know.
         ignored: Leftovers of operating systems and thumbnails that were passed over.
+        missing: How many images that its tables name are not there.
     """
 
     names: tuple[str, ...]
@@ -69,6 +70,7 @@ class LabelledFolder:
     problems: list[SeedProblem] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     ignored: int = 0
+    missing: int = 0
 
 
 @dataclass(slots=True)

@@ -98,9 +98,8 @@ def gather(root: Path, settings: QuestionFolderSettings, *, dataset: str) -> Gat
         rows: list[tuple[LabelEntry, list[Answered]]] = [
             (entry, [(one, ()) for one in official()]) for entry in entries
         ]
-        gathered.notices.append(
-            f"No file of questions: {_images_of(len(entries))} asked the questions without a known answer."
-        )
+        images = "1 image is" if len(entries) == 1 else f"{len(entries):,} images are"
+        gathered.notices.append(f"No file of questions: {images} asked the questions without a known answer.")
     else:
         rows = _matched(read(root / file, shown(file)), Images(files), folder, gathered, where=shown(file))
     masks = LabelledFolder(names=(), entries=[entry for entry, _ in rows])
@@ -198,10 +197,6 @@ def _speaks_of_questions(path: Path) -> bool:
 
 
 # ------------------------------------------------------------------------------------------------------------- images
-
-
-def _images_of(count: int) -> str:
-    return "1 image is" if count == 1 else f"{count:,} images are"
 
 
 def _every_image(files: Files, folder: PurePosixPath, gathered: Gathered) -> list[LabelEntry]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from medtest.errors import nearest_name
 from medtest.imagefile import BadFileError
@@ -18,6 +18,8 @@ from medtest.seeds.folders.layout import IMAGE_FOLDERS, MASK_FOLDERS, LayoutErro
 from medtest.seeds.folders.pairing import Files, composed, list_files, mask_of
 from medtest.seeds.labels.entries import LabelledFolder
 from medtest.seeds.labels.settings import LabelFolderSettings
+
+Row = TypeVar("Row")
 
 Reader: TypeAlias = Callable[[Path, Found, LabelFolderSettings], LabelledFolder]
 """Reads labels and names of images of a data set that was found; opens no image."""
@@ -191,6 +193,44 @@ def masks_among(keys: Mapping[str, Sequence[PurePosixPath]], pattern: str) -> di
         if match and f"{folder}{slash}{match['stem']}" in keys:
             found[f"{folder}{slash}{match['stem']}"] = key
     return found
+
+
+def rows_with_images(
+    rows: Iterable[tuple[str, str, Row]], images: Images, laid: LabelledFolder
+) -> Iterator[tuple[PurePosixPath, Row]]:
+    """Yield each row of a table with its image's file; images that are not there are counted in ``laid.missing``.
+
+    Args:
+        rows: Place of each row, the name that it gives of its image, and the row.
+        images: Where they are looked for.
+        laid: Takes the problems: a name of several files, an image a second time.
+    """
+    taken: set[PurePosixPath] = {entry.image for entry in laid.entries}
+    for where, name, row in rows:
+        try:
+            path = images.find(name)
+        except KeyError as error:
+            laid.problems.append(SeedProblem(file=where, reason=f"{shown(name)} {error.args[0]}"))
+            continue
+        if path is None:
+            laid.missing += 1
+        elif path in taken:
+            laid.problems.append(SeedProblem(file=where, reason=f"{shown(path.name)} a second time"))
+        else:
+            taken.add(path)
+            yield path, row
+
+
+def note_missing(laid: LabelledFolder, named: str, folder: PurePosixPath, fix: str) -> None:
+    """Say how many of the images that tables name are not there.
+
+    Raises:
+        LayoutError: None of them is.
+    """
+    if not laid.entries and not laid.problems:
+        raise LayoutError(f"none of the {laid.missing:,} {named} is in {shown(folder)}", fix, key="images")
+    if laid.missing:
+        laid.notices.append(f"Partial: {laid.missing:,} {named} are not there.")
 
 
 def single(paths: Sequence[PurePosixPath], problems: list[SeedProblem]) -> PurePosixPath | None:

@@ -7,14 +7,20 @@ from pathlib import Path, PurePosixPath
 
 from medtest.classes import DERMOSCOPY
 from medtest.errors import UserMistakes
-from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found
 from medtest.seeds.folders.files import table_below
-from medtest.seeds.folders.layout import LayoutError, shown
+from medtest.seeds.folders.layout import shown
 from medtest.seeds.folders.pairing import composed, list_files
 from medtest.seeds.folders.table import Sheet, SheetRow, column_name, read_table
 from medtest.seeds.labels.entries import LabelEntry, LabelledFolder
-from medtest.seeds.labels.layouts.common import Images, join_masks, list_images, masks_among
+from medtest.seeds.labels.layouts.common import (
+    Images,
+    join_masks,
+    list_images,
+    masks_among,
+    note_missing,
+    rows_with_images,
+)
 from medtest.seeds.labels.settings import LabelFolderSettings
 
 NAMES = ("benign", "malignant", "melanoma", "seborrheic keratosis", "nevus")
@@ -32,6 +38,7 @@ MAPPING = {
 
 _MASK = r"(?P<stem>.+)_segmentation"
 _IMAGE = re.compile(r"isic_[0-9]+", re.I)
+_FLAGS = {"0": False, "0.0": False, "1": True, "1.0": True}
 
 
 def read_isic(root: Path, found: Found, settings: LabelFolderSettings) -> LabelledFolder:
@@ -50,37 +57,15 @@ def read_isic(root: Path, found: Found, settings: LabelFolderSettings) -> Labell
     images = Images(files)
     laid = LabelledFolder(names=NAMES, mapping=MAPPING, classes=DERMOSCOPY.names, ignored=files.ignored)
     laid.problems += files.problems
-    missing = 0
-    for row, label in _labelled(table):
-        try:
-            path = images.find(row.cells[0])
-        except KeyError as error:
-            laid.problems.append(
-                SeedProblem(file=f"{table.where}:{row.line}", reason=f"{row.cells[0]} {error.args[0]}")
-            )
-            continue
-        if path is None:
-            missing += 1
-            continue
-        stem = path.stem
-        laid.entries.append(LabelEntry(image=path, name=stem, labels=(label,), mask=own.get(composed(stem))))
-    if not laid.entries and not laid.problems:
-        raise LayoutError(
-            f"none of the {missing:,} images that {table.where} names is in {shown(found.images)}",
-            "unpack the images beside the CSV",
-            key="images",
-        )
-    if missing:
-        laid.notices.append(f"Partial: {missing:,} images that {table.where} names are not there.")
+    rows = ((f"{table.where}:{row.line}", row.cells[0], label) for row, label in _labelled(table))
+    for path, label in rows_with_images(rows, images, laid):
+        mask = own.get(composed(path.stem))
+        laid.entries.append(LabelEntry(image=path, name=path.stem, labels=(label,), mask=mask))
+    note_missing(laid, f"images that {table.where} names", found.images, "unpack the images beside the CSV")
     folder = PurePosixPath(settings.masks) if settings.masks else found.masks
-    if folder is not None and not own:
-        _join(root, folder, laid)
-    return laid
-
-
-def _join(root: Path, folder: PurePosixPath, laid: LabelledFolder) -> None:
-    if list_files(root, folder).by_key:
+    if folder is not None and not own and list_files(root, folder).by_key:
         join_masks(root, folder, laid)
+    return laid
 
 
 def _labelled(table: Sheet) -> list[tuple[SheetRow, str]]:
@@ -92,7 +77,9 @@ def _labelled(table: Sheet) -> list[tuple[SheetRow, str]]:
         keratosis = header.index("seborrheic_keratosis") if "seborrheic_keratosis" in header else -1
         return [(row, _of_2017(table, row, melanoma, keratosis)) for row in table.rows[1:]]
     table.even(table.rows, 2)
-    return [(row, _of_2016(table, row)) for row in table.rows]
+    known = {"benign": False, "malignant": True, **_FLAGS}
+    said = [(row, _value(table, row, row.cells[1].lower(), known)) for row in table.rows]
+    return [(row, "malignant" if true else "benign") for row, true in said]
 
 
 def _of_2017(table: Sheet, row: SheetRow, melanoma: int, keratosis: int) -> str:
@@ -104,12 +91,7 @@ def _of_2017(table: Sheet, row: SheetRow, melanoma: int, keratosis: int) -> str:
 
 
 def _flag(table: Sheet, row: SheetRow, place: int) -> bool:
-    return _value(table, row, row.cells[place], {"0": False, "0.0": False, "1": True, "1.0": True})
-
-
-def _of_2016(table: Sheet, row: SheetRow) -> str:
-    names = {"benign": False, "malignant": True, "0": False, "0.0": False, "1": True, "1.0": True}
-    return "malignant" if _value(table, row, row.cells[1].lower(), names) else "benign"
+    return _value(table, row, row.cells[place], _FLAGS)
 
 
 def _value(table: Sheet, row: SheetRow, text: str, known: dict[str, bool]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from medtest.classes import FUNDUS
@@ -9,10 +10,10 @@ from medtest.errors import UserMistakes
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found
 from medtest.seeds.folders.files import table_below
-from medtest.seeds.folders.layout import LayoutError, shown
+from medtest.seeds.folders.layout import shown
 from medtest.seeds.folders.table import Sheet, column_name, read_table
 from medtest.seeds.labels.entries import LabelEntry, LabelledFolder
-from medtest.seeds.labels.layouts.common import Images, list_images
+from medtest.seeds.labels.layouts.common import Images, list_images, note_missing, rows_with_images
 from medtest.seeds.labels.settings import LabelFolderSettings
 
 GRADES = ("0", "1", "2", "3")
@@ -38,26 +39,17 @@ def read_messidor(root: Path, found: Found, settings: LabelFolderSettings) -> La
         ignored=images.files.ignored,
         problems=list(images.files.problems),
     )
-    missing = 0
     for name in found.tables:
-        table = read_table(table_below(root, str(name), "table"), shown(name))
-        missing += _add(table, images, laid)
-    if not laid.entries and not laid.problems:
-        raise LayoutError(
-            f"none of the {missing:,} images that the tables name is in {shown(found.images)}",
-            "unpack the images beside the tables",
-            key="images",
-        )
-    if missing:
-        laid.notices.append(f"Partial: {missing:,} images that the tables name are not there.")
+        _add(read_table(table_below(root, str(name), "table"), shown(name)), images, laid)
+    note_missing(laid, "images that the tables name", found.images, "unpack the images beside the tables")
     unlisted = images.count - len(images.asked)
     if unlisted:
         laid.notices.append(f"{unlisted:,} images have no grade; left out.")
     return laid
 
 
-def _add(table: Sheet, images: Images, laid: LabelledFolder) -> int:
-    """Add the images of one table, and return how many of them are not there."""
+def _add(table: Sheet, images: Images, laid: LabelledFolder) -> None:
+    """Add the images of one table."""
     header = [column_name(cell) for cell in table.rows[0].cells]
     places = [next((header.index(name) for name in names if name in header), -1) for names in (_IMAGE, _GRADE)]
     if min(places) < 0:
@@ -66,26 +58,17 @@ def _add(table: Sheet, images: Images, laid: LabelledFolder) -> int:
         raise UserMistakes([table.mistake(found, line=1, key="table", allowed=allowed)])
     image, grade = places
     department = next((header.index(name) for name in _DEPARTMENT if name in header), -1)
-    missing = 0
-    taken = {entry.image for entry in laid.entries}
-    for row in table.rows[1:]:
-        where = f"{table.where}:{row.line}"
-        cells = (*row.cells, *[""] * (len(header) - len(row.cells)))
-        if cells[grade] not in GRADES:
-            reason = f"grade {cells[grade]!r} is none of {', '.join(GRADES)}"
-            laid.problems.append(SeedProblem(file=where, reason=reason))
-            continue
-        try:
-            path = images.find(cells[image])
-        except KeyError as error:
-            laid.problems.append(SeedProblem(file=where, reason=f"{shown(cells[image])} {error.args[0]}"))
-            continue
-        if path is None:
-            missing += 1
-        elif path in taken:
-            laid.problems.append(SeedProblem(file=where, reason=f"{shown(path.name)} a second time"))
-        else:
-            taken.add(path)
-            strata = (("department", cells[department]),) if department >= 0 else ()
-            laid.entries.append(LabelEntry(image=path, name=path.stem, labels=(cells[grade],), strata=strata))
-    return missing
+
+    def graded() -> Iterator[tuple[str, str, tuple[str, ...]]]:
+        for row in table.rows[1:]:
+            where = f"{table.where}:{row.line}"
+            cells = (*row.cells, *[""] * (len(header) - len(row.cells)))
+            if cells[grade] in GRADES:
+                yield where, cells[image], cells
+            else:
+                reason = f"grade {cells[grade]!r} is none of {', '.join(GRADES)}"
+                laid.problems.append(SeedProblem(file=where, reason=reason))
+
+    for path, cells in rows_with_images(graded(), images, laid):
+        strata = (("department", cells[department]),) if department >= 0 else ()
+        laid.entries.append(LabelEntry(image=path, name=path.stem, labels=(cells[grade],), strata=strata))
