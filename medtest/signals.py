@@ -6,7 +6,6 @@ Whoever does something that must not be cut says so (:func:`held`); whoever begi
 
 from __future__ import annotations
 
-import _thread
 import os
 import signal
 import sys
@@ -156,8 +155,10 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 
 def _again() -> None:
-    _STATE.again = True
-    _thread.interrupt_main(signal.SIGTERM)
+    """Send the signal anew, as the system does: one that Python alone knows of wakes nothing that waits."""
+    if _STATE.due and signal.getsignal(signal.SIGTERM) is _stop:  # else it was raised meanwhile, or nobody looks
+        _STATE.again = True
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
 
 
 def _raise(frame: FrameType | None) -> None:

@@ -18,35 +18,15 @@ import socket
 import subprocess
 import sys
 import time
-import traceback
 from contextlib import suppress
 from pathlib import Path
 
+from forked_program import COMMANDS, exit_code, lend_workers
+
 from medtest.cli.bootstrap import quiet_libraries
-from medtest.runner.pool import fork_server, processes
+from medtest.runner.pool import fork_server
 
 HERE = Path(__file__).parent
-_MODULES = (
-    "medtest.__main__",
-    "medtest.cli.app",
-    "medtest.cli.run.launch",
-    "medtest.followups.worker",
-    "medtest.report",
-    "medtest.runner.units.session",
-    "medtest.tracking",
-    "mlflow",
-    "mlflow.store.tracking.sqlalchemy_store",
-    "matplotlib.figure",
-    "matplotlib.backends.backend_agg",
-    "openai",
-    "pandas",
-    "scipy.ndimage",
-    "scipy.stats",
-    "statsmodels.api",
-    "torch",
-    "torchvision",
-)
-"""What commands and their workers spend their time on importing."""
 _SHIM = """\
 #!{python} -ISE
 import json, os, socket, sys
@@ -101,7 +81,7 @@ def main() -> None:
 
     sys.path.remove(str(HERE))
     quiet_libraries()
-    for name in _MODULES:
+    for name in COMMANDS:
         importlib.import_module(name)
     gc.freeze()
     assert not fork_server.obstacle(), fork_server.obstacle()
@@ -138,11 +118,7 @@ def _command(caller: socket.socket) -> int:
         environment["PATH"] = environment["PATH"].partition(os.pathsep)[2]
         os.environ.clear()
         os.environ.update(environment)
-        code = _run(asked["argv"])
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError):
-                stream.flush()
-        os._exit(code)
+        os._exit(_run(asked["argv"]))
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     with suppress(OSError):
         caller.sendall(b"%d\n" % (status if status >= 0 else 128 - status))
@@ -151,58 +127,23 @@ def _command(caller: socket.socket) -> int:
 
 def _run(argv: list[str]) -> int:
     """Run a command in this process; return its exit code."""
-    server = _lend_workers()
-    try:
-        if argv[0] == "python" and argv[1].endswith(".py"):
-            sys.argv = argv[1:]
-            sys.path.insert(0, str(Path(argv[1]).resolve().parent))
-            runpy.run_path(argv[1], run_name="__main__")
-            return 0
-        from medtest.__main__ import main as medtest
+
+    def python() -> None:
+        sys.argv = argv[1:]
+        sys.path.insert(0, str(Path(argv[1]).resolve().parent))
+        runpy.run_path(argv[1], run_name="__main__")
+
+    def medtest() -> int | None:
+        from medtest.__main__ import main
 
         sys.argv = argv if argv[0] == "medtest" else argv[2:]
-        return int(medtest() or 0)
-    except SystemExit as ended:
-        if isinstance(ended.code, str):
-            sys.stderr.write(f"{ended.code}\n")
-        return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
-    except BaseException:  # noqa: BLE001 - what an interpreter does with it
-        traceback.print_exc()
-        return 1
+        return main()
+
+    server = lend_workers()
+    try:
+        return exit_code(python if argv[0] == "python" and argv[1].endswith(".py") else medtest)
     finally:
         server.close()
-
-
-class _Fork:
-    """A process that was forked, waited for as those of subprocess are."""
-
-    def __init__(self, pid: int) -> None:
-        self._pid = pid
-
-    def wait(self, timeout: float | None = None) -> int:
-        return os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
-
-    def kill(self) -> None:
-        os.kill(self._pid, signal.SIGKILL)
-
-
-def _lend_workers() -> processes.ForkServer:
-    """Let this process's workers come from a fork of it as it is now, when it holds modules and nothing else."""
-    ours, theirs = socket.socketpair()
-    parent = os.getpid()
-    pid = os.fork()
-    if pid == 0:
-        ours.close()
-        try:
-            fork_server.Server(theirs.detach(), parent).serve()
-        except BaseException:  # noqa: BLE001 - a worker ends like this
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
-    theirs.close()
-    server = processes.ForkServer(_Fork(pid), ours)
-    processes._server = lambda what: server
-    return server
 
 
 if __name__ == "__main__":

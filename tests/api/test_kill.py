@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from api_parts import asked, questions
+from forked_program import Program, command
 
 from medtest.api.faults_server import Faults, FaultServer, serving
 from medtest.api.ledger import Ledger
@@ -23,11 +24,8 @@ IN_FLIGHT = 8
 CHILD = Path(__file__).with_name("campaign_child.py")
 
 
-def started(folder: Path, server: FaultServer, count: int) -> subprocess.Popen[str]:
-    root = str(Path(__file__).parents[2])
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([root, str(CHILD.parent)])}
-    line = [sys.executable, str(CHILD), str(folder), server.base_url, str(count)]
-    return subprocess.Popen(line, stdout=subprocess.PIPE, text=True, env=env)
+def started(folder: Path, server: FaultServer, count: int) -> Program:
+    return command(CHILD, folder, server.base_url, str(count))
 
 
 def kept(ledger: Path) -> int:

@@ -19,6 +19,7 @@ from typing import Any
 import pandas as pd
 import psutil
 import pytest
+from forked_program import Program, command
 
 from medtest.api.faults_server import Faults, serving
 from medtest.api.ledger import Ledger
@@ -32,13 +33,17 @@ KILLS = int(os.environ.get("MEDTEST_KILLS", "3"))
 RUN = ("suite=medvqa", "model=openai_compatible", "model_name=simulated", "limit=1", "relations=[unchanged,blur,text]")
 
 
-def started(home: Path, *typed: str, **environment: str) -> subprocess.Popen[str]:
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "MEDTEST_HOME": str(home), **environment}
-    line = [sys.executable, str(ROOT / "run.py"), *RUN, f"systems.openai_compatible.max_in_flight={IN_FLIGHT}", *typed]
-    return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, cwd=ROOT)
+def started(home: Path, *typed: str, fresh: bool = False, **environment: str) -> Program | subprocess.Popen[str]:
+    """Start a run: a fork of a process that has its libraries, or a fresh interpreter."""
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "MEDTEST_HOME": str(home), **environment}
+    line = [str(ROOT / "run.py"), *RUN, f"systems.openai_compatible.max_in_flight={IN_FLIGHT}", *typed]
+    if not fresh:
+        return command(*line, environment=env, folder=ROOT)
+    pipe = subprocess.PIPE
+    return subprocess.Popen([sys.executable, *line], stdout=pipe, stderr=pipe, text=True, env=env, cwd=ROOT)
 
 
-def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+def ended(process: Program | subprocess.Popen[str]) -> tuple[int | None, str]:
     out, err = process.communicate(timeout=280)
     assert "Traceback" not in err, err
     return process.returncode, out + err
@@ -67,7 +72,7 @@ def records(home: Path) -> pd.DataFrame:
 
 
 @contextlib.contextmanager
-def own_workers_end(process: subprocess.Popen[str]) -> Iterator[None]:
+def own_workers_end(process: Program | subprocess.Popen[str]) -> Iterator[None]:
     """After the block, wait until the workers of a killed run are gone: they follow their parent by themselves."""
     children = psutil.Process(process.pid).children(recursive=True)
     yield
@@ -111,7 +116,7 @@ def test_killed_runs_resume_to_equal_records(tmp_path: Path) -> None:
     assert totals.under_way == 0
 
 
-def interrupted(home: Path, number: signal.Signals, *where: str, after: int = 12) -> tuple[int, str]:
+def interrupted(home: Path, number: signal.Signals, *where: str, after: int = 12) -> tuple[int | None, str]:
     """Start a run, signal it once so many answers are kept, and return code and output."""
     process = started(home, *where)
     until = time.monotonic() + 120
@@ -207,7 +212,7 @@ def test_a_key_and_the_pictures_are_nowhere(tmp_path: Path) -> None:
     shown: list[str] = []
     with serving(Faults(key=CANARY, latency=0.05), answer=answer) as server:
         where = (f"base_url={server.base_url}", "systems.openai_compatible.key_variable=OUR_MODEL_KEY")
-        process = started(tmp_path, *where, OUR_MODEL_KEY=CANARY)
+        process = started(tmp_path, *where, fresh=True, OUR_MODEL_KEY=CANARY)
         while process.poll() is None and len(shown) < 2000:
             shown += [" ".join(p.info["cmdline"] or []) for p in psutil.process_iter(["cmdline"])]
             with contextlib.suppress(subprocess.TimeoutExpired):

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from html import unescape
@@ -17,6 +14,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from forked_program import command
 from PIL import Image
 
 from medtest.cli.run.launch import main
@@ -55,20 +53,14 @@ def slow(image):
 """
 
 
-@pytest.fixture(scope="module")
-def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the key of hashed ids is made; one for all, for workers are forked anew where a variable changes."""
-    return tmp_path_factory.mktemp("config")
-
-
 @pytest.fixture
-def work(tmp_path: Path, config: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working directory with a suite and a network in a file."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MEDTEST_HOME", raising=False)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     monkeypatch.setenv("MEDTEST_CANARY", CANARY)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(config))
+    monkeypatch.setenv("MEDTEST_HASH_KEY_FILE", str(tmp_path / "hash.key"))
     (tmp_path / "tiny.yaml").write_text(SUITE)
     (tmp_path / "net.py").write_text(NET)
     return tmp_path
@@ -291,16 +283,10 @@ def wait_for(condition: Callable[[], bool], seconds: float) -> None:
 def test_ctrl_c_ends_with_130_and_keeps_what_was_finished(work: Path, sweep: bool) -> None:
     typed = ["suite=tiny.yaml", "model=callable", "target=net.py:slow", "tracking=none", "workers=1", "batch_size=1"]
     typed += ["-m", "seed=1,2"] if sweep else []
-    process = subprocess.Popen(
-        [sys.executable, str(ROOT / "run.py"), *typed],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    process = command(ROOT / "run.py", *typed)
     wait_for((work / "started").exists, 120)
     time.sleep(2.0)
-    os.kill(process.pid, signal.SIGINT)
+    process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=120)
     assert process.returncode == 130, out + err
     assert "Traceback" not in err

@@ -39,19 +39,13 @@ ROW = 4
 """Cases of a seed: the source, the unchanged image, two severities."""
 
 
-@pytest.fixture(scope="module")
-def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the key of hashed ids is made; one for all, for workers are forked anew where a variable changes."""
-    return tmp_path_factory.mktemp("config")
-
-
 @pytest.fixture
-def work(tmp_path: Path, config: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working directory with a suite and systems in a file."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MEDTEST_HOME", raising=False)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(config))
+    monkeypatch.setenv("MEDTEST_HASH_KEY_FILE", str(tmp_path / "hash.key"))
     (tmp_path / "tiny.yaml").write_text(SUITE)
     (tmp_path / "net.py").write_text(NET)
     return tmp_path

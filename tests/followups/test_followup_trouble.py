@@ -6,7 +6,6 @@ import errno
 import os
 import pickle
 import shutil
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from followup_parts import Dim, Trouble, files_of, go, make_suite
+from forked_program import Program
 
 from medtest.cases import image_sha256
 from medtest.errors import FolderInUse, MedtestError, OutputProblem
@@ -61,23 +61,20 @@ def test_a_relation_that_hangs_or_takes_its_process_down(tmp_path: Path, kind: s
 def test_killed_at_any_moment_a_store_is_smaller_and_never_torn(tmp_path: Path) -> None:
     """SIGKILL of parent and workers; what is left is whole, and the same call completes it."""
     body = (
-        "import sys; from pathlib import Path\n"
+        "from pathlib import Path\n"
         "from followup_parts import *\n"
         "from medtest.followups import make_followups\n"
         "from medtest.suite.model import Invocation\n"
-        "make_followups(make_suite(count=40, pause=0.02), Invocation(home=Path(sys.argv[1])), workers=2)\n"
+        f"make_followups(make_suite(count=40, pause=0.02), Invocation(home=Path({str(tmp_path)!r})), workers=2)\n"
     )
-    path = os.pathsep.join([str(HERE), str(HERE.parents[1])])
-    process = subprocess.Popen(
-        [sys.executable, "-c", body, str(tmp_path)], env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-    )
+    process = Program(body, modules=("medtest.followups", "medtest.followups.worker"))
     folder = tmp_path / "followups"
     until = time.monotonic() + 120
     while time.monotonic() < until and len(list(folder.glob("images/*/*.png"))) < 40:
         time.sleep(0.01)
         assert process.poll() is None
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    process.kill()
+    process.communicate()
     store = FollowUpStore.open(folder)
     kept = list(store.entries())
     assert 0 < len(kept) < 40 * 9

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -13,13 +11,13 @@ from typing import Any
 import pandas as pd
 import psutil
 import pyarrow.parquet as pq
+from forked_program import Program
 
 from medtest.records import UNEQUAL_COLUMNS
 from medtest.runner import Limits, RunOutcome, run_suite
 from medtest.runner.pool import child as worker
 from medtest.suite.model import Invocation, Suite
 
-HERE = Path(__file__).parent
 QUICK = Limits(samples=0)
 
 
@@ -42,20 +40,17 @@ def assert_equal_records(one: pd.DataFrame, other: pd.DataFrame) -> None:
     pd.testing.assert_frame_equal(comparable(one), comparable(other), check_exact=True)
 
 
-def script(body: str, home: Path) -> subprocess.Popen[str]:
-    """Start a process that runs a suite; ``body`` sees make_suite, run_suite, Invocation, Limits, home."""
+def script(body: str, home: Path, **options: Any) -> Program:
+    """Start a program that runs a suite; ``body`` sees make_suite, run_suite, Invocation, Limits, home."""
     head = (
-        "import sys; from pathlib import Path\n"
+        "from pathlib import Path\n"
         "from runner_parts import *\n"
         "from medtest.errors import MedtestError\n"
         "from medtest.runner import run_suite, Limits\n"
         "from medtest.suite.model import Invocation\n"
         f"home = Path({str(home)!r})\n"
     )
-    environment = {**os.environ, "PYTHONPATH": f"{HERE}{os.pathsep}{HERE.parents[1]}", "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(
-        [sys.executable, "-c", head + body], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-    )
+    return Program(head + body, modules=("medtest.runner", "medtest.runner.units.session"), **options)
 
 
 def wait_for(condition: Callable[[], Any], seconds: float = 30.0) -> Any:

@@ -232,6 +232,7 @@ def test_neither_server_nor_worker_outlives_the_run(tmp_path: Path, number: sign
         "run_suite(make_suite(systems={'bright': {'fault': 'hang'}}),\n"
         "    Invocation(home=home, workers=2, quiet=True), limits=Limits(samples=0))\n",
         tmp_path,
+        lend=False,
     )
     wait_for(lambda: len(workers_of(process.pid)) == 2, 60)
     everyone = psutil.Process(process.pid).children(recursive=True)

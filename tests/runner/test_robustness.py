@@ -17,6 +17,7 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from forked_program import Program
 from runner_helpers import QUICK, assert_equal_records, go, records, script, wait_for, workers_of
 from runner_parts import make_suite
 
@@ -36,7 +37,7 @@ RUN = (
 )
 
 
-def _start(home: Path, *, seeds: int = 8, systems: Any = SLOW_SYSTEM, shard: float = 0.2) -> subprocess.Popen[str]:
+def _start(home: Path, *, seeds: int = 8, systems: Any = SLOW_SYSTEM, shard: float = 0.2) -> Program:
     return script(RUN.format(seeds=seeds, systems=systems, shard=shard), home)
 
 

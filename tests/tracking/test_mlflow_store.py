@@ -7,13 +7,13 @@ import random
 import shutil
 import signal
 import sqlite3
-import subprocess
 import sys
 import time
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from forked_program import with_libraries
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 from report_parts import make_suite  # noqa: E402
@@ -35,22 +35,17 @@ def test_the_newest_revision_is_the_one_that_mlflow_says(made):
 
 
 _START = """
-import sys, time
 from pathlib import Path
 from medtest.tracking import Tracker
-home = Path(sys.argv[1])
-tracker = Tracker(home)
-parents = tracker.parent("synthetic", f"run {sys.argv[2]}", {})
+tracker = Tracker(Path({home!r}))
+parents = tracker.parent("synthetic", "run {number}", {{}})
 tracker.close(parents)
 """
 
 
 def start(home, number):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    environment.pop("MLFLOW_TRACKING_URI", None)
-    return subprocess.Popen(
-        [sys.executable, "-c", _START, str(home), str(number)], env=environment, stderr=subprocess.PIPE, text=True
-    )
+    environment = {name: value for name, value in os.environ.items() if name != "MLFLOW_TRACKING_URI"}
+    return with_libraries(_START.format(home=str(home), number=number), environment=environment)
 
 
 @pytest.mark.slow

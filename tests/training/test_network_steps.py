@@ -93,7 +93,7 @@ def test_the_answer_of_sanet_is_resized_with_corners_aligned() -> None:
     assert torch.allclose(got[:, 0], torch.tensor([0.0, 2.0, 4.0, 6.0]))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 2**31))
 def test_exchanged_colours_are_the_donors(seed: int) -> None:
     rng = np.random.default_rng(seed)

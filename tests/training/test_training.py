@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
 import time
 from pathlib import Path
 
@@ -10,7 +8,8 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from forked_program import Program
+from hypothesis import given
 from hypothesis import strategies as st
 from training_pairs import write_pairs
 
@@ -71,7 +70,6 @@ def test_deep_supervision_adds_a_share_of_the_auxiliary_maps() -> None:
 # -------------------------------------------------------------------------------------------------------------- data
 
 
-@settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 2**31), size=st.sampled_from([32, 48, 64]))
 def test_image_and_mask_move_together(seed: int, size: int) -> None:
     side = 64
@@ -186,17 +184,15 @@ def test_a_training_stopped_early_goes_on_to_the_same_weights(tmp_path: Path) ->
 def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path) -> None:
     root = _folder(tmp_path / "data")
     train_segmentation(_options(root), tmp_path / "whole")
-    context = multiprocessing.get_context("spawn")
+    call = f"from pathlib import Path; from test_training import _train; _train(Path({str(root)!r}), Path({{!r}}))"
     for delay in (0.0, 0.4):
-        process = context.Process(target=_train, args=(root, tmp_path / "killed"))
-        process.start()
+        process = Program(call.format(str(tmp_path / "killed")), modules=("torch", "torchvision"))
         deadline = time.monotonic() + 120
         while not (tmp_path / "killed" / "state.pt").is_file() and time.monotonic() < deadline:
             time.sleep(0.05)
         time.sleep(delay)
-        assert process.pid is not None
-        os.kill(process.pid, signal.SIGKILL)
-        process.join()
+        process.kill()
+        process.communicate()
     train_segmentation(_options(root), tmp_path / "killed")
     first, second = _state(tmp_path / "whole"), _state(tmp_path / "killed")
     assert all(torch.equal(first[key], second[key]) for key in first)

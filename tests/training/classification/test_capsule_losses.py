@@ -46,7 +46,7 @@ def test_agdns_cross_entropies_are_those_of_numpy() -> None:
 
 
 @given(st.integers(0, 10_000))
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_agdns_consistency_is_that_of_numpy(seed: int) -> None:
     outputs = _outputs(12, seed)
     truth = torch.from_numpy(np.random.default_rng(seed).integers(0, 3, 12))

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from medtest.cases import Classes
@@ -98,7 +98,6 @@ def test_the_middle_of_an_image_is_kept():
     np.testing.assert_array_equal(squared_mask(mask, 30)[7] > 0, np.arange(30) < 15)
 
 
-@settings(deadline=None, max_examples=30)
 @given(st.integers(0, 10_000), st.floats(0.05, 0.6), st.integers(2, 9))
 def test_patients_are_held_out_whole(tmp_path_factory, seed, share, patients):
     names = [f"p{index % patients}" for index in range(12)]
@@ -122,7 +121,6 @@ def test_no_change_is_the_image_in_the_middle(tmp_path):
     np.testing.assert_array_equal(cropped, middle)
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.integers(0, 2**31))
 def test_image_and_mask_move_together(seed):
     image = np.zeros((96, 96, 3), np.uint8)
@@ -161,7 +159,6 @@ def test_balanced_batches_hold_both_classes_alike(tmp_path):
 # --- scores -----------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.integers(0, 10_000), st.integers(1, 5))
 def test_areas_count_ordered_pairs(seed, levels):
     rng = np.random.default_rng(seed)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import cv2
 import numpy as np
@@ -44,11 +46,19 @@ def small_material() -> TrainingMaterial:
 
 def write_start(path: Path, family: str = "pranet", seed: int = 0, size: int = 64) -> Path:
     """Write weights of an untrained compact network in medtest's form."""
+    path.write_bytes(_start(family, seed, size))
+    return path
+
+
+@cache
+def _start(family: str, seed: int, size: int) -> bytes:
     config = registry.COMPACT[family]
     network = networks.make(config)
     initialise(network, seed)
-    save_weights(path, network.state_dict(), WeightsInfo(network=networks.describe(config), size=size))
-    return path
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "start.safetensors"
+        save_weights(path, network.state_dict(), WeightsInfo(network=networks.describe(config), size=size))
+        return path.read_bytes()
 
 
 def write_folder(root: Path, count: int, random: int = 1, size: int = 96) -> Path:

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from medtest.cases import SeedRef
@@ -25,7 +25,6 @@ def _refs(count: int, clusters: int | None = None) -> list[SeedRef]:
     ]
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     count=st.integers(4, 80),
     clusters=st.one_of(st.none(), st.integers(4, 20)),

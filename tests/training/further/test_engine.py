@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import signal
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from forked_program import Program
 
 sys.path.insert(0, str(Path(__file__).parent))
 from further_parts import small_material, write_start
@@ -100,12 +100,9 @@ def _kill_at(weights: str, out: str, step: int) -> None:
 @pytest.mark.slow
 def test_killed_and_resumed_equals_uninterrupted(tmp_path):
     weights = write_start(tmp_path / "start.safetensors")
-    context = multiprocessing.get_context("spawn")
     for step in (2, 7):  # between states: what was done since the last one is done again
-        process = context.Process(target=_kill_at, args=(str(weights), str(tmp_path / "killed"), step))
-        process.start()
-        process.join(200)
-        assert process.exitcode == -signal.SIGKILL
+        call = f"from test_engine import _kill_at; _kill_at({str(weights)!r}, {str(tmp_path / 'killed')!r}, {step})"
+        assert Program(call, modules=("torch", "torchvision")).wait(200) == -signal.SIGKILL
     assert 0 < _state(tmp_path / "killed")["reached"]["step"] < 7
     _train(weights, tmp_path / "killed", _recipe())
     _train(weights, tmp_path / "whole", _recipe())
