@@ -83,6 +83,7 @@ def test_foreign_parts_are_listed(site: Path, tmp_path: Path) -> None:
     assert "redness" in _run(site, tmp_path, "list", "systems").stdout
 
 
+@pytest.mark.slow
 def test_foreign_parts_run(site: Path, tmp_path: Path) -> None:
     import pandas as pd
 

@@ -6,7 +6,7 @@ import json
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
@@ -242,7 +242,8 @@ def _error_percent(counts: np.ndarray[Any, np.dtype[np.int64]]) -> float:
     return 100.0 * failed / finished if finished else 0.0
 
 
-def versions() -> dict[str, str]:
+@cache
+def versions() -> Mapping[str, str]:
     """Return the versions that numbers may depend on, without importing the libraries."""
     found = {"medtest": medtest.__version__, "python": platform.python_version(), "machine": platform.machine()}
     found["system"] = platform.system()

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -50,16 +50,17 @@ def test_a_judge_on_another_machine_needs_no_leave_to_send_images(
 
 
 class Slow(BaseHTTPRequestHandler):
-    """Answers after half a second that the words mean two."""
+    """Answers after a moment that the words mean two."""
 
     protocol_version = "HTTP/1.1"
+    answered: ClassVar[list[str]] = []
 
     def log_message(self, *_: Any) -> None:
         """Keep quiet."""
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["content-length"]))
-        time.sleep(0.5)
+        time.sleep(0.2)
         said = json.dumps({"meaning": "value", "answer": "2", "quote": "Kaksi"})
         choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": said}}
         usage = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
@@ -70,6 +71,7 @@ class Slow(BaseHTTPRequestHandler):
         self.send_header("content-length", str(len(sent)))
         self.end_headers()
         self.wfile.write(sent)
+        self.answered.append(self.path)
 
 
 @pytest.fixture
@@ -91,12 +93,12 @@ def test_a_stop_lets_calls_under_way_end_and_keeps_what_was_read(
     unread = [Unread(item="polyps", kind="count", question="How many?", words=f"Kaksi, {i}x.") for i in range(20)]
     path = tmp_path / LEDGER
     told: list[float] = []
+    Slow.answered.clear()
 
     def stop_once_something_is_under_way() -> None:
-        until = time.monotonic() + 30
-        while time.monotonic() < until and not path.with_name(f"{LEDGER}-wal").is_file():
+        until = time.monotonic() + 60
+        while time.monotonic() < until and len(Slow.answered) < 3:
             time.sleep(0.02)
-        time.sleep(1.7)
         os.kill(os.getpid(), number)
 
     before = signal.getsignal(number)

@@ -68,7 +68,7 @@ def answering_suite(
         questions: Settings of the seeds.
         settings: The system's.
     """
-    base = question_suite(seeds=seeds, relations=relations, **dict(questions or {}))
+    base = question_suite(seeds=seeds, relations=relations, severities=(1, 3, 5), **dict(questions or {}))
     # What most of these tests look at is the words that were sent.
     given = {"model": "simulated", "structured": "together", **({"base_url": base_url} if base_url else {}), **settings}
     return replace(

@@ -217,10 +217,11 @@ def question_suite(
     seeds: int = 4,
     systems: dict[str, dict[str, Any]] | None = None,
     relations: dict[str, type[Relation]] | None = None,
+    severities: Sequence[int] = (1, 2, 3, 4, 5),
     **settings: Any,
 ) -> Suite:
     """Return a suite of the parts above."""
-    base = make_suite(seeds=1, relations=relations or {"dim": Dim}, repeats=1)
+    base = make_suite(seeds=1, relations=relations or {"dim": Dim}, severities=severities)
     made = {key: getattr(base, key) for key in ("name", "version", "description", "seed", "privacy", "prepare")}
     return Suite(
         **made,

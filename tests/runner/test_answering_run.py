@@ -26,7 +26,7 @@ from medtest.suite.outline import outline
 from medtest.systems.answering.openai_compatible import OpenAICompatible
 from medtest.systems.asking import BudgetLimits
 
-ROW = 1 + 5
+ROW = 1 + 3
 QUESTIONS = 3
 PRICES = {"simulated": {"input": 1.0, "output": 10.0}}
 CANARY = "zq-canary-0123456789-secret"
@@ -265,10 +265,10 @@ def test_calls_that_a_killed_session_left_under_way_are_told(tmp_path: Path) -> 
 def test_a_budget_in_dollars(tmp_path: Path) -> None:
     with serving(Faults(latency=0.01)) as server:
         suite = answering_suite(server.base_url, seeds=1, prices=PRICES, max_tokens=20)
-        first = go(suite, tmp_path, budget=BudgetLimits(max_usd=0.0015))
+        first = go(suite, tmp_path, budget=BudgetLimits(max_usd=0.001))
         assert first.stopped is ExitCode.BUDGET
         spent = totals(first.systems[0].folder).cost_usd
-        assert 0 < spent <= 0.0015
+        assert 0 < spent <= 0.001
         frame = records(go(suite, tmp_path, budget=BudgetLimits(max_usd=1.0)))
         assert len(frame) == QUESTIONS * ROW
         assert frame.cost_usd.sum() == pytest.approx(totals(first.systems[0].folder).cost_usd)

@@ -26,7 +26,7 @@ from medtest.api.ledger import Ledger
 from medtest.systems.answering.local_chat import LocalChat
 
 HERE = Path(__file__).parent
-ROW = 1 + 5
+ROW = 1 + 3
 QUESTIONS = 3
 
 

@@ -184,7 +184,8 @@ def test_a_call_that_is_dropped_is_an_error_and_holds_up_nobody(tmp_path: Path, 
 
 def test_a_slow_system_that_says_something_now_and_then_is_not_cut_off(tmp_path: Path) -> None:
     suite = question_suite(seeds=1, systems={"meter": {"pause": 0.4, "silent": 1.5, "mix": 0}})
-    assert set(records(go(suite, tmp_path)).verdict) <= {"PASS", "FAIL"}
+    some = Selection(severities=frozenset({1}))  # six calls, one after another: longer than it may be silent
+    assert set(records(go(suite, tmp_path, only=some)).verdict) <= {"PASS", "FAIL"}
 
 
 @pytest.mark.slow

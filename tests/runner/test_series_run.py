@@ -19,7 +19,7 @@ from medtest.cli.tables import remake_tables
 from medtest.errors import UserMistakes
 from medtest.followups.make import check_privacy
 from medtest.preparation import prepare, seed_factors
-from medtest.report.finish import finish
+from medtest.report.finish import Finished, finish
 from medtest.results.records.records_io import Records
 from medtest.results.series.series_records import CurveSettings, series_sets
 from medtest.results.tables import make_tables
@@ -121,19 +121,32 @@ def test_a_command_comes_from_the_command_line_alone(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def denoising(tmp_path_factory: pytest.TempPathFactory) -> tuple[Suite, Any, Path]:
     home = tmp_path_factory.mktemp("denoising")
-    tool = home / "blur.py"
-    tool.write_text("import sys, cv2, numpy as np\nnp.save(sys.argv[2], cv2.blur(np.load(sys.argv[1]), (3, 3)))\n")
+    tool = home / "turn.py"
+    tool.write_text(TURN)
     mine = home / "mine.py"
-    mine.write_text("import cv2\ndef blur(image):\n    return cv2.blur(image, (3, 3))\n")
+    mine.write_text("def turn(image):\n    return image[::-1, ::-1].copy()\n")
     suite = load_suite("denoising", [*SMALL, "model=[identity,constant,callable,command]", *_as_chosen(mine, tool)])
     return suite, go(suite, home, limits=Limits(samples=2)), home
 
 
+TURN = """\
+import sys
+from array import array
+
+with open(sys.argv[1], "rb") as file:
+    head, body = file.read(128), array("f", file.read())
+body.reverse()
+with open(sys.argv[2], "wb") as file:
+    file.write(head + body.tobytes())
+"""
+"""Turns an array of 32-bit numbers round, and imports nothing for it: it is started once an image."""
+
+
 def _as_chosen(mine: Path, tool: Path) -> list[str]:
     return [
-        f"systems.callable.target={mine}:blur",
+        f"systems.callable.target={mine}:turn",
         "systems.command.format=npy",
-        f"systems.command.command={sys.executable} {tool} {{input}} {{output}}",
+        f"systems.command.command={sys.executable} -I -S {tool} {{input}} {{output}}",
     ]
 
 
@@ -162,9 +175,14 @@ def test_a_function_and_a_tool_that_do_the_same_agree(denoising: Any) -> None:
         pd.testing.assert_series_equal(mine[name], tool[name])
 
 
-def test_tables_and_reports_are_written(denoising: Any) -> None:
+@pytest.fixture(scope="module")
+def finished(denoising: Any) -> Finished:
     suite, outcome, home = denoising
-    finished = finish(suite, Invocation(home=home, track=False), outcome)
+    return finish(suite, Invocation(home=home, track=False), outcome)
+
+
+def test_tables_and_reports_are_written(denoising: Any, finished: Finished) -> None:
+    _, outcome, _ = denoising
     assert finished.code == 0
     page = finished.reports[2].read_text()
     assert "below that of the image which the system was given" in page
@@ -251,9 +269,10 @@ def test_the_store_says_that_it_keeps_no_series() -> None:
 _TOLD = ("severity", "followup_sha256")
 
 
-def test_the_page_and_the_files_beside_it_can_be_made_again(denoising: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    suite, outcome, home = denoising
-    finished = finish(suite, Invocation(home=home, track=False), outcome)
+def test_the_page_and_the_files_beside_it_can_be_made_again(
+    denoising: Any, finished: Finished, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, outcome, home = denoising
     page = home / "outputs" / "denoising" / "comparison.html"
     folder = home / "outputs" / "denoising" / "alpha_sigma" / "gaussian_noise"
     assert finished.comparison == page

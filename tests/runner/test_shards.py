@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from runner_parts import make_suite
 
@@ -48,7 +48,6 @@ def _row(plan: Plan, place: int, verdict: str, dice: float) -> tuple[Any, ...]:
     return tuple(values.get(name) for name in SCHEMA.names)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     shards=st.lists(
         st.lists(st.tuples(st.integers(0, 32), st.sampled_from(["PASS", "FAIL", "ERROR"])), min_size=1, max_size=20),

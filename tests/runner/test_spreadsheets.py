@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from answer_parts import answer_suite
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from runner_helpers import go, records
 from runner_parts import Dim
@@ -31,7 +31,6 @@ def test_numbers_and_other_texts_stay(text: str) -> None:
 
 
 @given(st.lists(st.none() | st.text() | st.sampled_from(STARTS).flatmap(lambda s: st.text().map(lambda t: s + t))))
-@settings(deadline=None)
 def test_records_and_tables_are_treated_alike_and_nothing_else_changes(texts: list[str | None]) -> None:
     numbers = [-1.5] * len(texts)
     schema = pa.schema([("text", pa.string()), ("number", pa.float64())], metadata={b"a": b"b"})

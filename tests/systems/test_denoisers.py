@@ -90,7 +90,7 @@ def test_shape_type_and_input_are_kept(method: Filter) -> None:
 
 
 @pytest.mark.parametrize("method", [original_shock, enhanced_shock, coherence_shock], ids=lambda f: f.__name__)
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 10_000), step=st.sampled_from([0.05, 0.1, 0.25]), channels=st.sampled_from([0, 3]))
 def test_min_max_principle(method: Filter, seed: int, step: float, channels: int) -> None:
     image = np.random.default_rng(seed).uniform(0, 255, (17, 19, 3) if channels else (17, 19))
@@ -237,7 +237,7 @@ def test_a_wide_tonal_kernel_gives_the_mean() -> None:
     assert np.abs(found - grid.blur(image, 2.0)).max() < 1.0
 
 
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 @given(share=st.floats(0.05, 0.95), seed=st.integers(0, 1000))
 def test_quantiles_grow_with_their_share(share: float, seed: int) -> None:
     image = np.random.default_rng(seed).uniform(0, 255, (20, 20))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.special import expit, softmax
@@ -78,7 +78,6 @@ def test_classes_that_do_not_fit_are_refused(own, told):
     assert classes_misfit(TURNED, THREE) == classes_misfit(None, THREE) == ""
 
 
-@settings(deadline=None)
 @given(hnp.arrays(np.float64, 3, elements=st.floats(-500, 500), unique=True))
 def test_logits_agree_with_scipy(logits):
     found = asked(logits, form="logits")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from medtest.errors import BadOutput, MedtestError
@@ -82,7 +82,6 @@ def test_what_is_no_scores_is_the_systems_fault() -> None:
             checked_scores(given_, 2, 2)
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.floats(0, 1, width=32), min_size=1, max_size=40),
     st.floats(0.001, 0.999),

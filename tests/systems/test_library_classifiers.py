@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image as Pillow
 from scipy.special import expit, softmax
@@ -28,7 +28,6 @@ from library_parts import NAMES, answers_of, both_of, system_of
 # --- names of classes ------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.lists(st.floats(-30, 30), min_size=4, max_size=4), st.booleans())
 def test_merged_classes_sum_up(scores: list[float], multi: bool) -> None:
     wanted = LabelSettings(classes=["a", "b", "c", "d"], labels={"b": "x", "d": "x"}, multi=multi)

@@ -273,21 +273,17 @@ def test_a_checkpoint_with_its_architectures_name(tmp_path: Path) -> None:
         assert "Traceback" not in str(caught.value)
 
 
-def test_a_checkpoint_with_a_training_scripts_settings_is_converted_first(tmp_path: Path) -> None:
+def test_a_checkpoint_with_a_training_scripts_settings_is_to_be_converted_first(tmp_path: Path) -> None:
     pytest.importorskip("segmentation_models_pytorch")
     import argparse
 
     import torch
-
-    from medtest.systems.checkpoints.convert import convert
 
     file = tmp_path / "old.ckpt"
     torch.save({"state_dict": unet(tmp_path / "unet").state_dict(), "args": argparse.Namespace(lr=0.1)}, file)
     named = {"architecture": "Unet", "encoder": "mobilenet_v2"}
     with pytest.raises(MedtestError, match=r"medtest weights convert .*old\.ckpt old\.safetensors"):
         system_of("smp", checkpoint=str(file), **named).open(device="cpu", threads=1)
-    convert(str(file), str(tmp_path / "old.safetensors"), trusted=lambda: True)
-    system_of("smp", checkpoint=str(tmp_path / "old.safetensors"), **named).open(device="cpu", threads=1)
 
 
 def test_smp_folders_that_are_no_networks_are_mistakes(tmp_path: Path) -> None:

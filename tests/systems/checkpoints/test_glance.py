@@ -58,7 +58,7 @@ def test_safetensors_too(tmp_path: Path) -> None:
     assert names_in(tmp_path / "c.safetensors") == NAMES
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.one_of(st.binary(max_size=200), st.binary(max_size=60).map(lambda tail: b"\x80\x02" + tail)))
 def test_any_bytes_are_a_mistake_and_no_crash(content: bytes, tmp_path: Path) -> None:
     for name in ("c.pth", "c.safetensors"):

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import linalg
@@ -29,7 +29,6 @@ def test_resizing_is_tensorflows_of_old() -> None:
 
 
 @given(st.integers(2, 12), st.integers(2, 12), st.integers(1, 20), st.integers(1, 20))
-@settings(deadline=None, max_examples=30)
 def test_resizing_is_that_of_numpy(height: int, width: int, to_height: int, to_width: int) -> None:
     image = np.random.default_rng(height * width).standard_normal((height, width, 2))
     given = torch.from_numpy(image).permute(2, 0, 1)[None]
