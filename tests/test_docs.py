@@ -282,13 +282,12 @@ def _smaller(command: str) -> str:
     """Return the command at reduced size: fewer seeds, one severity, few steps of training, MLflow in README alone."""
     typed = command
     if command.startswith(("python run.py", "medtest run")) and "plan=true" not in command and "--help" not in command:
-        if "limit=" not in command:
-            command += " limit=1"
+        command = re.sub(r" limit=\d+", "", command) + " limit=1"
         if "only=" not in command and "polyp_seg_paper" not in command:  # published draws have severity 0
             sequences = "robust_benchmark" in command and "_levels" not in command
             command += " only=severity:1" if sequences else " only=severity:3"
-    if command.startswith("python run.py") and "checkpoint=" in command:
-        command += " relations=[blur]"
+    if command.startswith("python run.py suite=polyp_seg") and re.search(r"\b(checkpoint|path)=", command):
+        command += " relations=[blur]"  # what is shown is how a network is loaded
     if command.startswith("python run.py") and "track" not in command and FIRST[typed] != "README.md":
         command += " tracking=none"
     if command.startswith("make demo"):

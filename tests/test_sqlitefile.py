@@ -147,7 +147,7 @@ def meet(kind: str, folders: list[Path], barrier: Any, found: Any) -> None:
     found.put("")
 
 
-@pytest.mark.parametrize("times", [15, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [15, pytest.param(150, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", ["index", "cache", "ledger", "study"])
 def test_processes_that_open_a_fresh_store_at_once(tmp_path: Path, kind: str, times: int) -> None:
     folders = [tmp_path / str(number) for number in range(times)]
