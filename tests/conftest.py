@@ -7,12 +7,14 @@ from difflib import unified_diff
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # How long an example takes says nothing on machines that run other things too. Examples are the same in every run, so
-# that what passes here passes in CI; `pytest --hypothesis-profile=search` draws new ones.
-settings.register_profile("medtest", deadline=None, derandomize=True)
-settings.register_profile("search", deadline=None, max_examples=500)
+# that what passes here passes in CI; `pytest --hypothesis-profile=search` draws new ones, and more of them. A test
+# whose examples are dear says how many it takes.
+timeless = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("medtest", timeless, derandomize=True, max_examples=30)
+settings.register_profile("search", timeless, max_examples=500)
 settings.load_profile("medtest")
 
 Expected = Callable[[Path, Mapping[str, str]], None]

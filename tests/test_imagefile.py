@@ -10,7 +10,7 @@ import zlib
 import cv2
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image as Pillow
 
@@ -171,7 +171,6 @@ def test_size_is_told_without_decoding():
         decode_size(_png_header(5_000, 4_000), max_pixels=10_000_000)
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     kind=st.sampled_from(["PNG", "JPEG", "TIFF", "BMP", "WEBP"]),
     flips=st.lists(st.tuples(st.integers(0, 10_000), st.integers(1, 255)), min_size=1, max_size=12),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from medtest.api.pacing.quotas import LONGEST_PAUSE, Bucket, Quota, quotas, retry_after, seconds_of
@@ -38,7 +38,6 @@ def test_durations_epochs_and_dates(text: str, seconds: float | None) -> None:
 
 
 @given(st.text(max_size=40))
-@settings(deadline=None)
 def test_no_header_raises(text: str) -> None:
     for value in (seconds_of(text, NOW), retry_after({"retry-after": text, "retry-after-ms": text}, NOW)):
         assert value is None or 0 <= value <= LONGEST_PAUSE
@@ -119,7 +118,6 @@ def test_a_limit_of_one_is_no_deadlock() -> None:
         st.tuples(st.integers(1, 100), st.integers(0, 100), st.floats(0, 60), st.floats(0, 5)), min_size=1, max_size=30
     )
 )
-@settings(deadline=None)
 def test_whatever_is_stated_a_call_leaves_in_finite_time(stated: list[tuple[int, int, float, float]]) -> None:
     bucket, now = Bucket(), 0.0
     for limit, remaining, reset, passed in stated:

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from medtest.cli.app import run_app
@@ -80,7 +80,6 @@ def _nasty_set() -> SeriesSet:
     return SeriesSet(title="t", quality="$Q_1$ & co", scale=r"\input{x} $", series=series)
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.text())
 def test_escaped_text_holds_no_command_of_its_own(text: str) -> None:
     shown = escaped(text)

@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 import pytest
 from followup_parts import Dim, Shift, Trouble, files_of, go, make_suite
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from PIL import Image as PillowImage
@@ -215,7 +215,6 @@ def test_hashed_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 # ------------------------------------------------------------------------------------------------------------- files
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     arrays(np.uint8, st.tuples(st.integers(1, 40), st.integers(1, 40), st.just(3))),
     arrays(np.bool_, st.tuples(st.integers(1, 40), st.integers(1, 40))),

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -155,7 +155,6 @@ def test_a_rule_without_threshold_looks_at_none():
     assert criteria.criterion_name("probability", 0.25) == "probability t=0.25"
 
 
-@settings(deadline=None)
 @given(hnp.arrays(np.float64, 4, elements=st.floats(0, 1)), st.sets(st.sampled_from(MANY.names)))
 def test_scores_stay_in_their_ranges(probabilities, expected):
     labels = tuple(n for n, p in zip(MANY.names, probabilities, strict=True) if p > 0.5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import ndimage
@@ -59,7 +59,6 @@ def test_overlap_is_equations_4_and_5(predicted, data):
     levels=hnp.arrays(np.uint8, st.tuples(st.integers(1, 12), st.integers(1, 12))),
     data=st.data(),
 )
-@settings(max_examples=60, deadline=None)
 def test_means_over_256_thresholds_are_those_of_a_plain_loop(levels, data):
     expected = data.draw(hnp.arrays(bool, levels.shape))
     low, high = int(levels.min()), int(levels.max())
@@ -83,7 +82,6 @@ def test_a_binary_map_gives_255_times_its_dice_and_once_that_of_the_whole_image(
 
 
 @given(field=hnp.arrays(bool, (48, 48)), seed=st.integers(0, 2**31))
-@settings(max_examples=40, deadline=None)
 def test_lesions_and_regions_are_those_of_scipy(field, seed):
     rng = np.random.default_rng(seed)
     smooth = ndimage.uniform_filter(rng.random((48, 48)), 5)

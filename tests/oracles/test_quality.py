@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from skimage.metrics import peak_signal_noise_ratio, structural_similarity
 
@@ -131,7 +131,6 @@ def test_regions_by_hand() -> None:
     assert set(overlap(expected, empty).values()) == {0.0}
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**24 - 1), st.integers(0, 2**24 - 1))
 def test_the_f_measure_is_that_of_precision_and_recall(first: int, second: int) -> None:
     shape = (2, 3, 4)

@@ -62,7 +62,7 @@ def test_a_box_with_an_offset_fits_the_organ_it_was_measured_on() -> None:
     assert liver_variability(mask, (3.0, 2.0, 2.0), box) == 0.0
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 9999), grow=st.floats(1.0, 3.0))
 def test_a_larger_box_leaves_less_outside(seed: int, grow: float) -> None:
     mask = np.random.default_rng(seed).random((6, 7, 8)) < 0.3

@@ -53,7 +53,7 @@ def test_bytes_belong_to_the_revision(address: tuple[int, int, int]) -> None:
     assert sha256(phantom) == GOLDEN[address]
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(
     seed=st.integers(0, 2**31),
     index=st.integers(0, 99_999),

@@ -7,7 +7,7 @@ import math
 import cv2
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from medtest.phantoms.drawing import (
@@ -25,7 +25,6 @@ from medtest.phantoms.drawing import (
 )
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     size=st.integers(16, 300),
     zoom=st.floats(0.5, 2.0),
@@ -77,7 +76,6 @@ def test_thin_lines_are_faint() -> None:
     assert light(0.0625) == pytest.approx(4.0 * light(0.0156), rel=0.35)
 
 
-@settings(max_examples=30, deadline=None)
 @given(points=st.lists(st.tuples(st.floats(-1, 1), st.floats(-1, 1)), min_size=3, max_size=8), closed=st.booleans())
 def test_curves_pass_through_their_points(points: list[tuple[float, float]], closed: bool) -> None:
     line = curve(points, 5, closed=closed)
@@ -94,7 +92,6 @@ def test_wander_takes_equal_steps() -> None:
     np.testing.assert_allclose(straight, [[0.1 * k, 0.0] for k in range(6)], atol=1e-12)
 
 
-@settings(max_examples=30, deadline=None)
 @given(turns=st.floats(-2.0, 2.0))
 def test_unit_is_a_unit_vector(turns: float) -> None:
     x, y = unit(turns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import cv2
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from medtest.phantoms.fundus import judge, make
@@ -36,7 +36,6 @@ def test_grade_is_the_published_one(dots: int, blots: int, new: bool, expected: 
     assert judge(facts) == f"grade{expected}"
 
 
-@settings(max_examples=100, deadline=None)
 @given(seed=st.integers(0, 2**40), wanted=st.integers(0, 3))
 def test_drawn_counts_belong_to_the_grade(seed: int, wanted: int) -> None:
     counts = draw_counts(np.random.default_rng(seed), wanted)

@@ -93,7 +93,7 @@ def test_global_state_is_left_alone(kind: str) -> None:
 # --- truth -----------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     kind=st.sampled_from(list(KINDS)),
     seed=st.integers(0, 2**31),
@@ -197,7 +197,6 @@ def test_every_class_is_as_frequent(kind: str) -> None:
     assert counts == {name: 60 // len(names) for name in names}
 
 
-@settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 2**62), block=st.integers(0, 10_000), count=st.integers(1, 6))
 def test_each_run_of_classes_holds_each_once(seed: int, block: int, count: int) -> None:
     names = tuple("abcdef"[:count])

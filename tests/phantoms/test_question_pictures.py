@@ -262,7 +262,7 @@ def test_answers_are_the_same_at_every_size() -> None:
                 assert small.answers[name] == large.answers[name], (index, name)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(index=st.integers(0, 10**7), seed=st.integers(0, 2**32 - 1))
 def test_every_picture_can_be_drawn(index: int, seed: int) -> None:
     made = make(index, seed, size=128)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import cv2
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from medtest.phantoms.labelled import LabelledPhantom
@@ -44,7 +44,6 @@ def test_judge_has_the_published_limits() -> None:
         judge(facts(2, 3, 3, 2))  # 5.4
 
 
-@settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**40), label=st.sampled_from(["benign", "melanoma"]))
 def test_drawn_signs_belong_to_the_class(seed: int, label: str) -> None:
     signs = abcd.draw_signs(np.random.default_rng(seed), label)

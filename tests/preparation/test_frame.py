@@ -8,7 +8,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from medtest.imagefile import read_rgb
@@ -182,7 +182,6 @@ def test_odd_sizes_do_not_break_it(size):
 # ------------------------------------------------------------------------------------------------------- shapes
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     bulge=st.floats(0, 0.45),
     across=st.floats(0.05, 0.5),

@@ -162,7 +162,7 @@ def test_a_crop_of_the_whole_has_nothing_around_it():
     assert prepare(seed_of(image), size=224).wide is None
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(3, 900), st.integers(3, 900), st.integers(64, 300))
 def test_the_shorter_side_gets_its_length(height, width, length):
     found = shorter_side((height, width), length)
@@ -200,7 +200,7 @@ def test_even_light_gives_an_even_mask_at_any_exposure():
         assert np.allclose(grey, 1 / (1 + np.exp(-1.4)), atol=0.002)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     height=st.integers(1, 90),
     width=st.integers(1, 90),

@@ -23,7 +23,7 @@ from corruption_parts import (
     sequence_of,
     smooth_picture,
 )
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from relation_files import assert_every_key_is_documented
 from relation_seeds import SUITE_SEED, synthetic_seed
@@ -34,7 +34,7 @@ from medtest.preparation import prepare
 from medtest.relations.corruptions.base import Corruption
 from medtest.relations.series import follow_up
 
-relaxed = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+relaxed = settings(max_examples=15)
 SIZES = [(1, 1), (2, 3), (17, 300), (97, 131), (224, 224), (300, 60)]
 NOISE = {"gaussian_noise", "shot_noise", "speckle_noise"}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -220,7 +220,6 @@ def test_units_of_255_follow_the_range() -> None:
     assert own.std() == pytest.approx(10 / 255, rel=0.02)
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.floats(-1e4, 1e5), min_size=1, max_size=20), st.sampled_from(["uint8", "uint16", "int16"]))
 def test_integers_are_rounded_and_kept_within_the_dtype(values: list[float], dtype: str) -> None:
     found = finished(np.array(values), np.dtype(dtype), ImageSpec(dtype=dtype), clip="none")

@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from relation_files import assert_every_key_is_documented
 from relation_seeds import SUITE_SEED, synthetic_seed
@@ -25,7 +25,7 @@ NAMES = sorted(
 """Relations of pictures; scales of uncertainty have no published mode and a contract of their own (test_noise), and so
 have the perturbations (test_corruptions_contract)."""
 MODES = ("levels", "published")
-relaxed = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+relaxed = settings(max_examples=8)
 
 
 @cache

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image as PillowImage
 from relation_seeds import SUITE_SEED, synthetic_seed
@@ -29,7 +29,6 @@ from medtest.relations.lighting import (
     recolour,
 )
 
-few = settings(max_examples=40, deadline=None, derandomize=True)
 BLENDS = {"brightness": tv.adjust_brightness, "contrast": tv.adjust_contrast, "saturation": tv.adjust_saturation}
 
 
@@ -45,7 +44,6 @@ def blended(image: Image, **factors: float) -> Image:
     return recolour(seed, exposure_matrix(**wanted, mean_luma=mean_luma(seed)))
 
 
-@few
 @given(
     number=st.integers(0, 10**6),
     blend=st.sampled_from(sorted(BLENDS)),
@@ -70,7 +68,6 @@ def test_each_blend_is_within_one_grey_level_of_torchvision(
     assert np.abs(made - on_pictures).max() <= 1.0
 
 
-@few
 @given(number=st.integers(0, 10**6), b=st.floats(0.4, 1.0), c=st.floats(0.5, 1.0), s=st.floats(0.6, 1.0))
 def test_the_composed_map_is_the_three_blends_in_a_row(number: int, b: float, c: float, s: float) -> None:
     rng = np.random.default_rng(number)

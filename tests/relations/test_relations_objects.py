@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from object_parts import NAMES, flat_seed, follow, relation, seed_of, solid_of
 from relation_seeds import synthetic_seed
@@ -24,7 +24,7 @@ from medtest.relations.object_library import load_library
 from medtest.relations.object_placing import LOWEST_SHARE
 
 LEVELS = (1, 2, 3, 4, 5)
-relaxed = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+relaxed = settings(max_examples=15)
 
 GOLDEN = {
     "instrument": (1, "2f7b7b6808e12040"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from relation_seeds import synthetic_seed
 from scipy import ndimage, stats
@@ -21,10 +21,7 @@ from medtest.relations.placement import (
     lesion_distance,
 )
 
-few = settings(max_examples=40, deadline=None, derandomize=True)
 
-
-@few
 @given(seed=st.integers(0, 10**6), height=st.integers(1, 12), width=st.integers(1, 12), step=st.integers(1, 4))
 def test_free_boxes_equal_brute_force(seed: int, height: int, width: int, step: int) -> None:
     rng = np.random.default_rng(seed)
@@ -39,7 +36,6 @@ def test_free_boxes_equal_brute_force(seed: int, height: int, width: int, step: 
         assert free.tolist() == expected
 
 
-@few
 @given(seed=st.integers(0, 10**6), step=st.integers(1, 3), bands=st.integers(1, 20))
 def test_free_shapes_never_touch_what_is_blocked(seed: int, step: int, bands: int) -> None:
     rng = np.random.default_rng(seed)

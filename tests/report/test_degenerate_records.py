@@ -268,7 +268,7 @@ def test_no_answer_was_read(cut: str, change: str) -> None:
 
 
 @pytest.mark.parametrize("kind", SUITES)
-@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=3, suppress_health_check=list(HealthCheck))
 @given(cuts=CUTS, steps=STEPS)
 def test_tables_of_whatever_is_left(kind: str, cuts: list[str], steps: list[tuple[str, str]]) -> None:
     check(kind, cuts, steps, pages=False)
@@ -276,7 +276,7 @@ def test_tables_of_whatever_is_left(kind: str, cuts: list[str], steps: list[tupl
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", SUITES)
-@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=5, suppress_health_check=list(HealthCheck))
 @given(cuts=CUTS, steps=STEPS)
 def test_pages_of_whatever_is_left(kind: str, cuts: list[str], steps: list[tuple[str, str]]) -> None:
     check(kind, cuts, steps, pages=True)

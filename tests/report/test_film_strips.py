@@ -21,7 +21,7 @@ from medtest.report import film_strips  # noqa: E402
 from medtest.report.film_strips import film_index, write_films  # noqa: E402
 from medtest.results.labels.films import worst_sequences  # noqa: E402
 from medtest.results.records.records_io import Records  # noqa: E402
-from medtest.runner import films  # noqa: E402
+from medtest.runner.pictures import films  # noqa: E402
 from medtest.runner.pictures.films import PANEL, FilmFrame, draw_film  # noqa: E402
 from medtest.runner.replay import replay_sequence  # noqa: E402
 from medtest.suite.model import Invocation, Privacy  # noqa: E402

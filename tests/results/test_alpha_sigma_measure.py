@@ -6,7 +6,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from medtest.results.cube.paired import holm
@@ -15,7 +15,6 @@ from medtest.results.series.paired import paired_table
 from medtest.results.series.robustness import agreement, measures, permutation_p, robustness_of, robustness_table
 from medtest.results.series.series import SeriesSet, groups_of, make_series
 
-quick = settings(max_examples=60, deadline=None)
 qualities = st.lists(st.floats(0, 1, width=32), min_size=2, max_size=9)
 scale_sets = st.lists(st.floats(0.125, 100, width=32), min_size=2, max_size=9, unique=True)
 
@@ -52,7 +51,6 @@ def test_a_constant_answer_has_alpha_zero() -> None:
     assert found.mean_quality == pytest.approx(0.2)
 
 
-@quick
 @given(qualities, st.data())
 def test_order_of_columns_changes_nothing(values: list[float], data: st.DataObject) -> None:
     scales = list(range(1, len(values) + 1))
@@ -62,7 +60,6 @@ def test_order_of_columns_changes_nothing(values: list[float], data: st.DataObje
     assert mixed == plain
 
 
-@quick
 @given(qualities, st.floats(-5, 5))
 def test_shifting_quality_changes_no_loss(values: list[float], shift: float) -> None:
     scales = np.arange(1, len(values) + 1)
@@ -73,7 +70,6 @@ def test_shifting_quality_changes_no_loss(values: list[float], shift: float) -> 
     assert moved.area == pytest.approx(plain.area + shift, abs=1e-6)
 
 
-@quick
 @given(scale_sets, st.data())
 def test_alpha_bounds_every_step_and_is_reached(scales: list[float], data: st.DataObject) -> None:
     values = data.draw(st.lists(st.floats(0, 1, width=32), min_size=len(scales), max_size=len(scales)))
@@ -87,7 +83,6 @@ def test_alpha_bounds_every_step_and_is_reached(scales: list[float], data: st.Da
     assert found.sigma < sigma[-1]
 
 
-@quick
 @given(qualities)
 def test_the_worst_loss_lies_between_the_steepest_step_and_the_sum_of_falls(values: list[float]) -> None:
     found = robustness_of(make_series("A", np.arange(1, len(values) + 1), values))
@@ -95,7 +90,6 @@ def test_the_worst_loss_lies_between_the_steepest_step_and_the_sum_of_falls(valu
     assert max(found.worst_loss, 0) <= found.sum_of_falls + 1e-9
 
 
-@quick
 @given(qualities)
 def test_errors_and_qualities_mirror_each_other(values: list[float]) -> None:
     scales = np.arange(1, len(values) + 1)
@@ -105,7 +99,6 @@ def test_errors_and_qualities_mirror_each_other(values: list[float]) -> None:
     assert bad.mean_quality == pytest.approx(1 - good.mean_quality, abs=1e-9)
 
 
-@quick
 @given(st.lists(st.floats(0, 10, width=32), min_size=1, max_size=12), st.floats(0, 3))
 def test_merged_scales_stand_apart_and_keep_their_mean(scales: list[float], step: float) -> None:
     groups = groups_of(scales, step)

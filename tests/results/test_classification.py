@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from label_records import CAPSULE, CHEST, TYPES, label_row, make_label_records
 from statsmodels.stats.contingency_tables import mcnemar
@@ -174,7 +174,6 @@ def test_a_source_without_follow_ups_counts_in_the_original_row():
     assert (row(table, "original").cases, row(table, "scale").cases) == (12, 6)
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 4)), min_size=2, max_size=30), st.integers(0, 2**32 - 1))
 def test_auroc_counts_ties_half_and_weights_are_repeats(pairs, seed):
     truth = np.array([[t] for t, _ in pairs])

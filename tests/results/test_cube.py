@@ -30,7 +30,6 @@ from medtest.results.cube.rates import (
 from medtest.results.cube.resampling import Resampler
 
 POOLS = (CASES, CELLS, MEAN)
-quick = settings(deadline=None, max_examples=40)
 
 
 @st.composite
@@ -56,7 +55,6 @@ def same(one: Rates, other: Rates) -> bool:
     )
 
 
-@quick
 @given(some_cases())
 def test_cells_add_up_to_what_is_pooled(made):
     place, hit = made
@@ -74,7 +72,6 @@ def test_cells_add_up_to_what_is_pooled(made):
     assert found.rate[-1, relations + 2, -1] == pytest.approx(np.nanmean(found.rate[-1, :relations, -1]))
 
 
-@quick
 @given(some_cases(), st.booleans())
 def test_an_interval_holds_its_rate_where_there_is_one(made, independent):
     place, hit = made
@@ -89,7 +86,6 @@ def test_an_interval_holds_its_rate_where_there_is_one(made, independent):
     assert ((found.low <= found.high) | ~known).all()
 
 
-@quick
 @given(some_cases(), st.randoms(use_true_random=False))
 def test_the_order_of_cases_is_of_no_matter(made, random):
     place, hit = made
@@ -98,7 +94,6 @@ def test_the_order_of_cases_is_of_no_matter(made, random):
     assert same(one, rates(place.take(order), hit[order], np.ones(len(hit)), pools=POOLS))
 
 
-@quick
 @given(some_cases())
 def test_with_a_cluster_a_case_rates_have_wilsons_interval_as_scipy_gives_it(made):
     place, hit = made
@@ -120,7 +115,6 @@ def test_with_a_cluster_a_case_rates_have_wilsons_interval_as_scipy_gives_it(mad
         assert found.low[at] <= found.rate[at] <= found.high[at]
 
 
-@quick
 @given(some_cases(), st.integers(2, 5))
 def test_cases_of_a_cluster_that_are_alike_tell_no_more_than_one_of_them(made, times):
     place, hit = made
@@ -131,7 +125,6 @@ def test_cases_of_a_cluster_that_are_alike_tell_no_more_than_one_of_them(made, t
         assert getattr(again, name) == pytest.approx(getattr(once, name), nan_ok=True, abs=1e-6)
 
 
-@quick
 @given(some_cases())
 def test_a_scale_multiplies_rates_and_their_ends(made):
     place, hit = made
@@ -175,7 +168,7 @@ def test_bootstrap_ends_are_those_of_clusters_drawn_by_hand() -> None:
     assert (found.low[0, 0, 0], found.high[0, 0, 0]) == pytest.approx(tuple(ends), abs=1e-6)
 
 
-@settings(deadline=None, max_examples=12)
+@settings(max_examples=12)
 @given(st.lists(st.floats(0, 1), min_size=0, max_size=12))
 def test_holm_by_its_definition(values):
     """S. Holm, 1979: the smallest p times their number, the next times one less, none below those before it."""

@@ -176,7 +176,7 @@ def test_order_of_records_changes_nothing():
 
 @given(seeds=st.integers(0, 5), errors=st.sampled_from([0.0, 0.5, 1.0]), random=st.integers(0, 50))
 @example(seeds=0, errors=0.0, random=0)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 def test_invariants_hold_for_tiny_and_broken_runs(seeds, errors, random):
     frame = make_records(seeds=seeds, severities=(1, 2), errors=errors, skips=0.5, random=random)
     if frame.empty:

@@ -6,14 +6,13 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.contingency_tables import mcnemar
 
 from medtest.results.cube.paired import SMALLEST, clustered, exact
 
 
-@settings(deadline=None, max_examples=80)
 @given(st.integers(0, 60), st.integers(0, 60))
 def test_exact_is_statsmodels(b, c):
     expected = 1.0 if b + c == 0 else mcnemar([[9, b], [c, 4]], exact=True).pvalue
@@ -21,7 +20,6 @@ def test_exact_is_statsmodels(b, c):
     assert clustered([1] * b + [-1] * c + [0] * 5) == pytest.approx(exact(b, c), rel=1e-9)
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.lists(st.integers(-6, 6), min_size=0, max_size=9))
 def test_clusters_against_every_exchange(net):
     sums = [abs(sum(s * v for s, v in zip(signs, net, strict=True))) for signs in product((1, -1), repeat=len(net))]

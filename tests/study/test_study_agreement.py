@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.inter_rater import fleiss_kappa
 
@@ -40,7 +40,6 @@ def test_empty_categories_count() -> None:
         lambda raters: st.lists(st.lists(st.integers(1, 5), min_size=raters, max_size=raters), min_size=1, max_size=20)
     )
 )
-@settings(max_examples=40, deadline=None)
 def test_kappa_is_statsmodels_and_the_formula(levels: list[list[int]]) -> None:
     counts = level_counts(levels)
     kappa = randolph(counts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from medtest.cases import Address
@@ -20,7 +20,6 @@ def _groups(counts: list[int]) -> dict[str, list[int]]:
 
 
 @given(counts=sizes, annotators=st.integers(1, 9), raters=st.integers(1, 9), seed=st.integers(0, 99))
-@settings(max_examples=60, deadline=None)
 def test_loads_are_balanced(counts: list[int], annotators: int, raters: int, seed: int) -> None:
     raters = min(raters, annotators)
     groups = _groups(counts)
@@ -37,7 +36,6 @@ def test_loads_are_balanced(counts: list[int], annotators: int, raters: int, see
 
 
 @given(counts=sizes, catches=st.integers(0, 4), repeats=st.integers(0, 6), seed=st.integers(0, 99))
-@settings(max_examples=60, deadline=None)
 def test_lists_hold_everything_once_and_repeats_later(counts: list[int], catches: int, repeats: int, seed: int) -> None:
     groups = _groups(counts)
     hidden = list(range(900, 900 + catches))

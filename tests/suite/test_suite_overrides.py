@@ -8,7 +8,7 @@ import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.plugins import Plugins
 from hydra.plugins.sweeper import Sweeper
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
@@ -33,7 +33,6 @@ def composed(overrides: list[str]) -> Any:
     return OmegaConf.to_container(cfg, resolve=True)
 
 
-@settings(max_examples=100, deadline=None)
 @given(paths)
 @example("/data/Ground Truth/a=b,[c]{d}(e)/f.png")
 @example("it's \\'quoted\\")
@@ -51,7 +50,6 @@ def test_paths_arrive_as_typed(path: str) -> None:
         assert found == path
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     paths.filter(
         lambda p: "," not in p and p == p.strip() and not p.startswith(("glob(", "choice(", "range(", "sort("))
@@ -74,7 +72,6 @@ def test_paths_are_swept_over_in_a_multirun() -> None:
     assert composed(single.overrides) == {"checkpoint": "/a b/x.pth,/c=d/[y].pth"}
 
 
-@settings(max_examples=100, deadline=None)
 @given(paths.filter(lambda p: not any(sign in p for sign in "{}[](),:'\"") and p == p.strip()))
 def test_paths_inside_braces(path: str) -> None:
     ready = prepare([f"+systems.v2={{use: ssformer, checkpoint: {path}, threshold: 0.4}}"])
@@ -123,14 +120,12 @@ def test_suites_by_file_bring_their_folder() -> None:
 
 
 @given(st.text(max_size=60))
-@settings(max_examples=60, deadline=None)
 def test_whatever_is_typed_is_accepted_or_a_mistake(token: str) -> None:
     ready = prepare([token])
     assert len(ready.overrides) + len(ready.mistakes) + len(ready.suite_folders) >= 1
 
 
 @given(paths)
-@settings(max_examples=100, deadline=None)
 def test_quoting_is_undone_by_unquoting(text: str) -> None:
     if "${" not in text:
         assert unquoted(quote(text)) == text

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from medtest.cli.run.launch import main
@@ -301,7 +301,6 @@ def test_plain_settings_are_no_attack(text: str) -> None:
     assert list(forbidden(text, prose=False)) == []
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(max_size=200))
 def test_any_text_is_read_or_refused(text: str) -> None:
     """Whatever the file holds: a document or mistakes, never an exception, and plain data only."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from medtest.vqa.answers import Change, compare, king_distance, parse
@@ -75,7 +75,6 @@ def test_a_king_walks_the_grid() -> None:
             assert king_distance(cell, other) == max(abs(a // 3 - b // 3), abs(a % 3 - b % 3))
 
 
-@settings(deadline=None, max_examples=150)
 @given(st.integers(0, 30), st.integers(0, 30), st.integers(0, 30), st.integers(0, 30))
 def test_counts_flip_where_no_whole_number_is_common(low: int, more: int, low_2: int, more_2: int) -> None:
     one, two = f"{low}-{low + more}" if more else str(low), f"{low_2}-{low_2 + more_2}" if more_2 else str(low_2)
@@ -95,7 +94,6 @@ def test_counts_flip_where_no_whole_number_is_common(low: int, more: int, low_2:
     assert found.any_hit == bool(first & second)
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.sets(st.sampled_from(CELLS), min_size=1), st.sets(st.sampled_from(CELLS), min_size=1))
 def test_sets_are_compared_as_sets(one: set[str], two: set[str]) -> None:
     question = QUESTIONS["landmark_place"]

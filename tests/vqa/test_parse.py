@@ -10,7 +10,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -161,7 +161,6 @@ def test_slips_of_the_pen_are_read_and_the_evidence_is_as_it_was_written(
     assert text[slice(*found.span)] == evidence
 
 
-@settings(deadline=None, max_examples=200)
 @given(st.sampled_from(sorted(_known())), st.data())
 def test_two_letters_changed_about_are_put_right_or_left_alone(word: str, data: st.DataObject) -> None:
     """Whatever the slip, the text comes out with a place for every character, and words that are right stay."""
@@ -287,7 +286,6 @@ def _joined(words: list[str]) -> str:
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.sets(st.sampled_from(sorted(sections()["colour"])), min_size=1, max_size=4), st.data())
 def test_rendered_colours_come_back(found: set[str], data: st.DataObject) -> None:
     template = data.draw(st.sampled_from(_OF_NAMES[Kind.COLOUR]))
@@ -295,7 +293,6 @@ def test_rendered_colours_come_back(found: set[str], data: st.DataObject) -> Non
     assert parse(text, Kind.COLOUR, 5).value == names(*found), text
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.sets(st.sampled_from(CELLS), min_size=1, max_size=5), st.data())
 def test_rendered_places_come_back(found: set[str], data: st.DataObject) -> None:
     template = data.draw(st.sampled_from(_OF_NAMES[Kind.PLACE]))
@@ -321,14 +318,12 @@ def test_rendered_findings_come_back(item: int) -> None:
         assert parse(text, Kind.FINDINGS, item).value == names(*said), text
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.sampled_from(sorted(sections()["procedure"])), st.sampled_from(_OF_NAMES[Kind.PROCEDURE]))
 def test_rendered_procedures_come_back(name: str, template: str) -> None:
     text = template.format(sections()["procedure"][name][0])
     assert parse(text, Kind.PROCEDURE, 0).value == names(name), text
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.sampled_from(["Is", "Ip", "IIa", "Isp", "IIb", "IIc"]), st.data())
 def test_rendered_polyp_types_come_back(code: str, data: st.DataObject) -> None:
     template = data.draw(st.sampled_from(_OF_NAMES[Kind.POLYP_TYPE]))
@@ -336,14 +331,12 @@ def test_rendered_polyp_types_come_back(code: str, data: st.DataObject) -> None:
     assert parse(template.format(shown), Kind.POLYP_TYPE, 17).value == names(code.lower())
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.booleans(), st.sampled_from([1, 2, 3, 4, None]), st.sampled_from(_WRAPPED))
 def test_rendered_yes_and_no_come_back(answer: bool, item: int | None, template: str) -> None:
     text = template.format("Yes" if answer else "No")
     assert parse(text, Kind.YES_NO, item).value == names("yes" if answer else "no"), text
 
 
-@settings(deadline=None, max_examples=150)
 @given(st.integers(0, 40), st.integers(1, 5), st.sampled_from([7, 8, 9]), st.data())
 def test_rendered_counts_come_back(low: int, more: int, item: int, data: st.DataObject) -> None:
     noun = {7: "findings", 8: "polyps", 9: "instruments"}[item]
@@ -359,7 +352,6 @@ def test_rendered_counts_come_back(low: int, more: int, item: int, data: st.Data
     assert parse(wrapped, Kind.COUNT, item).value == ranges(value), wrapped
 
 
-@settings(deadline=None, max_examples=150)
 @given(st.integers(1, 60), st.integers(1, 30), st.data())
 def test_rendered_sizes_come_back(low: int, more: int, data: st.DataObject) -> None:
     high = low + more
@@ -379,7 +371,6 @@ def test_rendered_sizes_come_back(low: int, more: int, data: st.DataObject) -> N
     assert parse(wrapped, Kind.SIZE, 16).value == ranges(value), wrapped
 
 
-@settings(deadline=None, max_examples=200)
 @given(st.text(max_size=200), st.sampled_from(official()))
 def test_any_text_at_all_is_typed_without_an_error(text: str, question) -> None:
     found = question.parse(text)
@@ -424,7 +415,6 @@ def test_long_answers_cost_no_time(kind: Kind, part: str) -> None:
     parse(part * (20_000 // len(part)), kind, 8)
 
 
-@settings(deadline=None)
 @given(
     st.sampled_from(sorted(kind for kind, one in KINDS.items() if one.intervals)),
     st.integers(0, 50),

@@ -13,7 +13,7 @@ import imageio
 import numpy as np
 import pytest
 import tifffile
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from layout_files import source
 from pair_files import assert_pairs_are_right, mask, number_of, pairs, picture
@@ -383,7 +383,6 @@ def test_names_of_other_scripts_get_distinct_ids(tmp_path):
 
 
 @given(st.text(min_size=1, max_size=300).filter(lambda t: "/" not in t and "\0" not in t and t not in (".", "..")))
-@settings(max_examples=200)
 def test_ids_are_safe_whatever_the_name(name):
     pair = Pair(key=name.casefold(), image=PurePosixPath("images") / (name + ".png"))
     (identifier,) = distinct_ids(["/".join(name_parts(pair))])

@@ -279,7 +279,7 @@ def test_the_configured_defaults_are_the_settings_own():
     assert LabelFolderSettings(**info.defaults) == LabelFolderSettings()
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(
     counts=st.dictionaries(st.sampled_from(["x", "Y z", "y-Z", "0", "+", "ä", "q.1"]), st.integers(1, 3), min_size=2),
     most=st.integers(0, 3),

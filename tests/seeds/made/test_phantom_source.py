@@ -40,7 +40,7 @@ def test_refs() -> None:
     assert [ref.seed_id for ref in source(count=100_000).refs()][-1] == "phantom-99999"
 
 
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=3)
 @given(more=st.integers(13, 100_000))
 def test_a_phantom_does_not_depend_on_how_many_or_in_what_order(more: int) -> None:
     few, many = source(count=12, size=[64, 80]), source(count=more, size=[64, 80])

@@ -269,7 +269,7 @@ NAMES = st.text(st.sampled_from("aZ9é中 ._-(ß"), min_size=1, max_size=12).fil
 WORDS = st.lists(st.sampled_from(["Red", "Not relevant", "5-10mm", "Zero", "ünï"]), max_size=3, unique=True)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     images=st.dictionaries(
         NAMES, st.dictionaries(st.sampled_from(official()), WORDS, min_size=1, max_size=4), min_size=1, max_size=4

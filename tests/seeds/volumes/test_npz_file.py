@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from medtest.imagefile import BadFileError
@@ -32,7 +32,6 @@ def test_items_in_any_order_equal_numpys(tmp_path, packed, monkeypatch):
         assert len(items._states) > 3
 
 
-@settings(deadline=None, max_examples=40)
 @given(
     shape=st.tuples(st.integers(1, 30), st.integers(1, 12), st.integers(1, 12)),
     seed=st.integers(0, 1000),
