@@ -28,8 +28,7 @@ from dataclasses import asdict, fields, replace
 from email.utils import formatdate
 from typing import Any
 
-from medtest.api.faults import SHARES, Faults, Limiter
-from medtest.api.faults_bodies import completion
+from medtest.api.faults import SHARES, Faults, Limiter, completion
 
 Answer = Callable[[Mapping[str, Any]], str]
 Door = Callable[[bytes], object]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from datetime import datetime
+from typing import ClassVar
 
 from medtest.api.redact import redact
 from medtest.errors import ExitCode, MedtestError
@@ -14,62 +15,62 @@ from medtest.errors import ExitCode, MedtestError
 _NOT_RECORDED = "Nothing is recorded as ERROR for it."
 
 
-class TurnedAway(MedtestError):
+class _Stop(MedtestError):
+    """What a server did, said in one message."""
+
+    words: ClassVar[str]
+
+    def __init__(self, base_url: str, reason: str, times: int = 0) -> None:
+        said = self.words.format(server=redact(base_url), reason=redact(reason).rstrip("."), times=times)
+        super().__init__(f"{said} {_NOT_RECORDED}")
+
+
+class TurnedAway(_Stop):
     """A server answers nothing and refuses requests for the key, the model's name or the address."""
 
-    def __init__(self, base_url: str, reason: str, times: int) -> None:
-        super().__init__(
-            f"{redact(base_url)} has answered nothing and said {times} times: {redact(reason).rstrip('.')}. Look at the"
-            f" key, the model's name and base_url, and run the same command again. {_NOT_RECORDED}"
-        )
+    words = (
+        "{server} has answered nothing and said {times} times: {reason}. Look at the key, the model's name and"
+        " base_url, and run the same command again."
+    )
 
 
-class ServerMissing(MedtestError):
+class ServerMissing(_Stop):
     """Nobody answers at the address: no connection, or no such host; nothing was ever answered."""
 
-    def __init__(self, base_url: str, reason: str, times: int) -> None:
-        super().__init__(
-            f"no server answers at {redact(base_url)}: {times} calls reached nobody ({redact(reason).rstrip('.')})."
-            f" Look at base_url: is the server running? Then run the same command again. {_NOT_RECORDED}"
-        )
+    words = (
+        "no server answers at {server}: {times} calls reached nobody ({reason}). Look at base_url: is the server"
+        " running? Then run the same command again."
+    )
 
 
-class ServerGone(MedtestError):
+class ServerGone(_Stop):
     """A server that has answered is reached no longer."""
 
     exit_code = ExitCode.BUDGET
-
-    def __init__(self, base_url: str, reason: str, questions: int) -> None:
-        super().__init__(
-            f"{redact(base_url)} is not reached any more: {questions} questions in a row ended after all their tries"
-            f" ({redact(reason).rstrip('.')}). What was answered is kept. Once the server runs again, the same command"
-            f" goes on. {_NOT_RECORDED}"
-        )
+    words = (
+        "{server} is not reached any more: {times} questions in a row ended after all their tries ({reason}). What"
+        " was answered is kept. Once the server runs again, the same command goes on."
+    )
 
 
-class AccessLost(MedtestError):
+class AccessLost(_Stop):
     """A server that has answered refuses the key, the model or the address from some moment on."""
 
     exit_code = ExitCode.BUDGET
-
-    def __init__(self, base_url: str, reason: str, times: int) -> None:
-        super().__init__(
-            f"{redact(base_url)} answered at first and then said {times} times in a row:"
-            f" {redact(reason).rstrip('.')}. What was answered is kept. Look at the key (was it revoked?) and the"
-            f" model's name; the same command goes on. {_NOT_RECORDED}"
-        )
+    words = (
+        "{server} answered at first and then said {times} times in a row: {reason}. What was answered is kept. Look"
+        " at the key (was it revoked?) and the model's name; the same command goes on."
+    )
 
 
-class NoCredit(MedtestError):
+class NoCredit(_Stop):
     """The account that pays is empty, or its own limit of spending is reached."""
 
     exit_code = ExitCode.BUDGET
-
-    def __init__(self, base_url: str, reason: str) -> None:
-        super().__init__(
-            f"the account has no credit: {redact(base_url)} said {redact(reason).rstrip('.')}. What was answered is"
-            f" kept. Once the account has credit again, the same command goes on. {_NOT_RECORDED}"
-        )
+    words = (
+        "the account has no credit: {server} said {reason}. What was answered is kept. Once the account has credit"
+        " again, the same command goes on."
+    )
 
 
 class ServerClosed(MedtestError):

@@ -8,52 +8,18 @@ from collections.abc import Sequence
 from medtest.simlab.defects import Utterance, number_of
 from medtest.simlab.draws import Draws
 from medtest.simlab.sight import NONE, NOT_RELEVANT
-from medtest.simlab.topics import CLOSED, COLOURS, COUNTS, LISTS, PLACES, Topic
+from medtest.simlab.topics import CLOSED, COLOURS, COUNTS, LISTS, PLACES, WORDS, Topic
 
 STYLES: tuple[str, ...] = ("terse", "sentence", "hedged", "chatty", "markdown", "json")
 """How an answer may be put; which one is drawn anew for each asking."""
 
-REFUSALS: tuple[str, ...] = (
-    "I'm sorry, but I can't help with medical images.",
-    "I cannot determine this from the image.",
-    "I'm unable to assess medical pictures. Please consult a physician.",
-)
+REFUSALS: tuple[str, ...] = tuple(WORDS["refusals"])
 UNSURE = "I do not understand what is asked."
 
-_YES: dict[Topic, str] = {
-    Topic.REMOVED: "Yes, all polyps have been removed.",
-    Topic.EASY: "Yes, the finding is easy to detect.",
-    Topic.BOX: "Yes, there is a green/black box in the image.",
-    Topic.TEXT: "Yes, there is text in the image.",
-}
-_NO: dict[Topic, str] = {
-    Topic.REMOVED: "No, not all polyps have been removed.",
-    Topic.EASY: "No, the finding is not easy to detect.",
-    Topic.BOX: "No, there is no box in the image.",
-    Topic.TEXT: "No, there is no text in the image.",
-}
-_THING: dict[Topic, str] = {
-    Topic.FINDING_COUNT: "finding",
-    Topic.POLYP_COUNT: "polyp",
-    Topic.TOOL_COUNT: "instrument",
-    Topic.ABNORMALITY_PLACE: "abnormality",
-    Topic.TOOL_PLACE: "instrument",
-    Topic.LANDMARK_PLACE: "anatomical landmark",
-    Topic.ABNORMALITY_COLOUR: "abnormality",
-    Topic.LANDMARK_COLOUR: "anatomical landmark",
-    Topic.ABNORMALITIES: "abnormalities",
-    Topic.LANDMARKS: "anatomical landmarks",
-    Topic.TOOLS: "instruments",
-}
-_LONG: dict[str, str] = {
-    "<5mm": "smaller than 5 mm",
-    "5-10mm": "between 5 and 10 mm",
-    "11-20mm": "between 11 and 20 mm",
-    ">20mm": "larger than 20 mm",
-    "paris ip": "of type Paris Ip (pedunculated)",
-    "paris is": "of type Paris Is (sessile)",
-    "paris iia": "of type Paris IIa (flat elevated)",
-}
+_YES: dict[Topic, str] = WORDS["affirmed"]
+_NO: dict[Topic, str] = WORDS["denied"]
+_THING: dict[Topic, str] = WORDS["things"]
+_LONG: dict[str, str] = WORDS["whole"]
 
 
 def phrase(said: Utterance, topic: Topic | None, draws: Draws, styles: Sequence[str] = STYLES) -> str:

@@ -6,6 +6,9 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from pathlib import Path
+
+import yaml
 
 
 class Topic(StrEnum):
@@ -38,31 +41,9 @@ LISTS = frozenset({Topic.ABNORMALITIES, Topic.LANDMARKS, Topic.TOOLS})
 CLOSED = frozenset({Topic.REMOVED, Topic.EASY, Topic.BOX, Topic.TEXT})
 ABOUT_TOOLS = frozenset({Topic.TOOL_COUNT, Topic.TOOL_PLACE, Topic.TOOLS})
 
-_TOOL = r"\b(?:instru\w*|tools?|devices?)\b"
-_LANDMARK = r"\blandmarks?\b"
-_LESION = r"\b(?:abnormalit\w*|lesions?|findings?|polyps?|patholog\w*)\b"
-# The first line all of whose words are in the question decides.
-_RULES: tuple[tuple[Topic, tuple[str, ...]], ...] = (
-    (Topic.PROCEDURE, (r"\b(?:procedure|examination)\b",)),
-    (Topic.REMOVED, (r"\b(?:removed|resected)\b",)),
-    (Topic.EASY, (r"\b(?:easy|easily|difficult)\b",)),
-    (Topic.BOX, (r"\bbox\b",)),
-    (Topic.TEXT, (r"\b(?:text|letters|writing)\b",)),
-    (Topic.LANDMARK_COLOUR, (r"\bcolou?r\b", _LANDMARK)),
-    (Topic.ABNORMALITY_COLOUR, (r"\bcolou?r\b", _LESION)),
-    (Topic.TOOL_COUNT, (r"\b(?:how many|number)\b", _TOOL)),
-    (Topic.POLYP_COUNT, (r"\b(?:how many|number)\b", r"\bpolyps?\b")),
-    (Topic.FINDING_COUNT, (r"\b(?:how many|number)\b", _LESION)),
-    (Topic.TOOL_PLACE, (r"\b(?:where|location|position)\b", _TOOL)),
-    (Topic.LANDMARK_PLACE, (r"\b(?:where|location|position)\b", _LANDMARK)),
-    (Topic.ABNORMALITY_PLACE, (r"\b(?:where|location|position)\b", _LESION)),
-    (Topic.SIZE, (r"\b(?:size|large|big|diameter)\b",)),
-    (Topic.POLYP_TYPE, (r"\b(?:type|paris|kind)\b", r"\bpolyps?\b")),
-    (Topic.TOOLS, (_TOOL,)),
-    (Topic.LANDMARKS, (_LANDMARK,)),
-    (Topic.ABNORMALITIES, (_LESION,)),
-)
-_COMPILED = tuple((topic, tuple(re.compile(word) for word in words)) for topic, words in _RULES)
+WORDS = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text(encoding="utf-8"))
+"""The product's own words, ``words.yaml``."""
+_RULES = [(Topic(topic), [re.compile(word) for word in words]) for topic, *words in WORDS["rules"]]
 _SENTENCE = re.compile(r"[^.?!\n]*\?")
 _LISTED = re.compile(
     r"^\s*(?:[-*]\s+)?(?:(?P<number>\d{1,3})[.):]\s+)?(?:[*`\"']{0,2}(?P<name>[A-Za-z_]\w{0,60})[*`\"']{0,2}:\s+)?"
@@ -90,7 +71,7 @@ class PromptQuestion:
 def topic_of(text: str) -> Topic | None:
     """Return what a question is about; None where no rule fits."""
     low = " ".join(text.lower().split())
-    for topic, words in _COMPILED:
+    for topic, words in _RULES:
         if all(word.search(low) for word in words):
             return topic
     return None

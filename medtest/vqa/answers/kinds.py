@@ -19,6 +19,7 @@ from medtest.vqa.answers.extract import colour, count, named, place, size, yes_n
 from medtest.vqa.answers.fields import Fields
 from medtest.vqa.answers.found import Found
 from medtest.vqa.answers.states import leading, short
+from medtest.vqa.answers.texts import texts
 from medtest.vqa.answers.whole.denials import denied, unused
 from medtest.vqa.answers.whole.lists import apart, listed, said_again
 from medtest.vqa.answers.whole.numbers import ODDS, bare_number, beside_a_count, beside_sizes
@@ -26,16 +27,10 @@ from medtest.vqa.answers.whole.passage import Passage, unclear
 from medtest.vqa.answers.whole.words import unknown
 from medtest.vqa.values import NO, YES, Kind, Names, Ranges, words
 
-_NOT_YET = re.compile(
-    r"\b(?:should|will|would|going to|plan\w*|pending|await\w*|soon|almost|nearly|try\w*|attempt\w*"
-    r"|until|most\w*|half)\b"
-)
+_TEXTS = texts(__file__)
+_NOT_YET = re.compile(_TEXTS["not_yet"])
 """What says that something has not been done, or not wholly."""
-_CELL_WORDS = re.compile(
-    r"(?<![^\W\d_])(?:up|down|above|below|under|underneath|beneath|over|l|r|u|ul|ur|ll|lr|rt|lt|lft"
-    r"|tl|tr|bl|br|[lr][lu]q|quarter"
-    r"|diagonal\w*|opposite)(?![^\W\d_])"
-)
+_CELL_WORDS = re.compile(_TEXTS["cell_words"])
 """Words of places that make no cell by themselves."""
 _SIDES_JOINED = re.compile(r"\b(?:and|or|to|y|et|und|ou|oder)\b|[a-z]-[a-z]")
 _SIDES = frozenset(cell for cell in place.CELLS if "center" in cell)

@@ -11,6 +11,7 @@ import re
 
 from medtest.vqa.answers.fields import Fields, answering
 from medtest.vqa.answers.found import blanked, without
+from medtest.vqa.answers.texts import texts
 
 LISTED = "\u25aa"
 """What a bullet becomes where things are counted."""
@@ -22,42 +23,14 @@ MOST_TYPED = 4_000
 """Characters of the answer proper that are typed."""
 
 _SAME = str.maketrans(
-    {
-        "\u2018": "'",
-        "\u2019": "'",
-        "\u201c": '"',
-        "\u201d": '"',
-        "\u2010": "-",
-        "\u2011": "-",
-        "\u2012": "-",
-        "\u2013": "-",
-        "\u2014": "-",
-        "\u2212": "-",
-        "\u00d7": "x",
-        "\u00a0": " ",
-        "\u202f": " ",
-        "\u2265": "\u2265",
-        "\uff0c": ",",
-        "\u3002": ".",
-        "\uff1a": ":",
-        "\uff1b": ";",
-        "\u2022": " ",
-        "\r": "\n",
-        "\t": " ",
-        "*": " ",
-        "`": " ",
-        "#": " ",
-        "_": " ",
-        "|": ",",
-    }
+    "\u2018\u2019\u201c\u201d\u2010\u2011\u2012\u2013\u2014\u2212\u00d7\u00a0\u202f\uff0c\u3002\uff1a\uff1b\u2022\r\t*`#_|",
+    "''\"\"------x  ,.:; \n     ,",
 )
 _WRITTEN_OUT = re.compile(r"\\(?:x[0-9a-f]{2}(?:\[[0-9;]{0,9}[A-Za-z])?|u[0-9a-f]{4}|U[0-9a-f]{8})")
 """Signs that are none, as :func:`medtest.api.redact.visible` writes them out; colours of a terminal go whole."""
 _THOUGHTS = re.compile(r"<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL | re.IGNORECASE)
-_MARK = re.compile(
-    r"\b(?:final answer|answer|respuesta|antwort|r\u00e9ponse|resposta)\b\s*(?:\bis\b\s*:?|:|=|\n)\s*"
-    r"|\u7b54\u6848\s*[:\u662f]?\s*"
-)
+_TEXTS = texts(__file__)
+_MARK = re.compile(_TEXTS["mark"])
 _BULLET = re.compile(r"(?m)^[ ]*(?:[-+]\s|\(?[a-z]\)\s)")
 _BOX_BEFORE = r"(?m)(?:^[ ]*(?:[-*+\u2022][ ]+|\d{1,2}[.)][ ]+)?)"
 _TICKED = re.compile(_BOX_BEFORE + r"(?P<box>\[[xX\u2713\u2714]\])(?=[ ]+\S)|(?P<sign>[\u2611\u2705\u2714\u2713])")
@@ -67,11 +40,7 @@ _SHORT = re.compile(
 )
 """Abbreviations, whose point ends no sentence."""
 _POINT = re.compile(r"(?m)^[ ]*[-+*\u2022][ ]+(?=\S)")
-_HEADING = re.compile(
-    r"(?mi)^ {0,3}#{1,6} (?![^\n]*(?:\d|:[ \t]*\w|\b(?:yes|no|none|not|un\w+)\b))(?:[^\s#]+[ \t]+){0,4}"
-    r"(?:landmarks?|findings?|abnormalit\w+|instruments?|polyps?|count|text|box\w*|art[ei]facts?|tools?"
-    r"|devices?)[ \t]*$(?=\s*\S)"
-)
+_HEADING = re.compile(_TEXTS["heading"])
 """A heading that names what is asked about, and says nothing of it."""
 _OPTION = re.compile(r"\A\s*\(?[a-f][).]\s+")
 

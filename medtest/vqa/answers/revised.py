@@ -8,41 +8,14 @@ from __future__ import annotations
 
 import re
 
-_FIRST_THOUGHT = (
-    r"(?:at first(?: (?:glance|sight|look))?|initially|on first (?:glance|sight|look|impression)"
-    r"|my first (?:impression"
-    r"|thought|guess)|i (?:was going to say|would have said|was tempted to say)|(?:one|you) (?:might|could"
-    r"|may) think|could be mistaken for"
-    r"|might (?:look|seem) like|i (?:first|initially|originally) (?:thought|assumed|believed)"
-    r"|auf den ersten blick|zun\u00e4chst"
-    r"|a primera vista|al principio|\u00e0 premi\u00e8re vue|au premier abord|\u4e4d\u4e00\u770b|\u4e4d\u770b)"
-)
-_TURN = (
-    r"(?:but|however|yet|although|though|on closer (?:inspection|look\w*)|(?:when )?looking (?:more closely"
-    r"|again|closer)|aber|jedoch|pero|sin embargo|mais|cependant|\u4f46)"
-)
-_TAKEN_BACK = re.compile(
-    rf"\b{_FIRST_THOUGHT}[^.!?\n]{{0,120}}?[,;.]?\s*\b{_TURN}\b"
-    rf"|{_FIRST_THOUGHT}[^.!?\n]{{0,120}}[.!]\s*{_TURN}\b"
-    r"|(?:\A|[.!?,;\n]|\s-)\s*(?:no,\s*)?(?:wait|scratch that|correction|let me correct (?:that|myself)"
-    r"|on second thoughts?|(?:sorry|oops|hmm),?\s*(?:wait|no|actually|i meant?))\b\s*[,:.!-]*"
-    r"|(?:[.!?\n]|\s-)\s*(?:no,\s*)?actually\b\s*,?"
-    r"|\bbut (?:it |this |that )?(?:is|was|it's) (?:actually|really|in fact|just|only|more likely|merely)\b"
-    r"|\b(?:before|beforehand|previously|formerly|earlier|originally|prior to|used to be|had been)\b[^.!?\n]{0,120}?"
-    r"\b(?:(?<!right )now|currently|at present|but only)\b|\bof the (?:original|initial|former"
-    r"|previous)\b[^.,!?\n]{0,60},"
-    r"|\?\s*(?=(?:no|nope|nein|non)\s*[,.:;-])"
-)
-_EXCEPT = re.compile(
-    r"(?:\b(?:no|not|none|nothing|without)\b|n't\b)[^.;!?\n]{0,90}?"
-    r"\b(?:besides|except(?:ing)?(?: for)?|other than|apart from|aside from)\b"
-)
-_VERDICT = re.compile(
-    r"(?:\A|[.!?;,\n)]|\s-)\s*(?:(?:in )?conclusion|verdict|result|final(?: (?:answer|verdict|result))?"
-    r"|summary|(?:so|hence|therefore|thus)"
-    r"(?= ?:))\s*:\s*|(?:->|=>|\u2192|\u21d2)\s*|\b(?:the )?best (?:fit|match|answer|description) (?:is"
-    r"|would be)\b\s*:?"
-)
+from medtest.vqa.answers.texts import texts
+
+_TEXTS = texts(__file__)
+_FIRST_THOUGHT = _TEXTS["first_thought"]
+_TURN = _TEXTS["turn"]
+_TAKEN_BACK = re.compile(_TEXTS["taken_back"])
+_EXCEPT = re.compile(_TEXTS["except"])
+_VERDICT = re.compile(_TEXTS["verdict"])
 _HENCE = re.compile(r"(?:\A|[.!?;\n,]|\s-)\s*(?:and )?(?:so|hence|therefore|thus|accordingly|consequently)\b\s*,?\s*")
 _SO = re.compile(r",?\s*\b(?:so|therefore|hence|thus|also bleibt|por lo tanto|donc)\b[\s,]+(?=\S)")
 

@@ -11,31 +11,15 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from medtest.vqa.answers.texts import texts
+
 SENTENCE_END = re.compile(r"(?<!\d)[.!?\n]|\.(?!\d)|[!?\n]")
-_CLAUSE_END = re.compile(
-    r"(?<!\d)\.|\.(?!\d)|[!?\n;]|\b(?:but|however|although|though|whereas|while|except(?: for)?|other than"
-    r"|apart from|aside from|besides|aber|pero|mais|mas|because|since|instead)\b"
-)
-_NEGATOR = re.compile(
-    r"\b(?:no|not|without|absence of|none|nothing(?! (?:but|other|except|else|more|besides))|never|free (?:of"
-    r"|from)|devoid of|unlike|as opposed to|history of|instead of|neither|nor"
-    r"|lacks?|(?:unable|failed|fail) to (?:see|find|spot|detect|observe)|lack of|negative for|rather than"
-    r"|cannot|unlikely(?: to be)?|kein\w*"
-    r"|nicht|ohne|sin|ning\u00fan|ninguna?|no hay|pas|aucune?|sans|n\u00e3o|nenhum\w*|sem)\b|n't\b|\u65e0|\u672a"
-    r"|\u6ca1\u6709|\u6ca1|\u975e"
-)
-_NOT_NEGATOR = re.compile(
-    r"\b(?:not only|no doubt|no longer|not just|(?:cannot|not) (?:be )?(?:exclud\w*|rule[d]? out))\b"
-)
-_OWN = re.compile(
-    r",\s*(?:an?|the|one|two|three|there|it|only|just|this|i|which|but|yes|so|and there|and the|and an?"
-    r"|although|un|une|ein)\b"
-)
-_AFTER = re.compile(
-    r"\A[^,;:.]{0,30}?\b(?:(?:is|are|was|were|can|could|does|do|did|has|have|had)(?:\s+not\b|n't\b)"
-    r"|cannot\b(?! be (?:excluded|ruled out))|absent\b|(?:is |seems |appears )?unlikely\b"
-    r"|(?<!not be )(?<!n't be )(?:ruled out|excluded)\b|(?:is|are)\s+absent\b|ist\s+nicht\b)"
-)
+_TEXTS = texts(__file__)
+_CLAUSE_END = re.compile(_TEXTS["clause_end"])
+_NEGATOR = re.compile(_TEXTS["negator"])
+_NOT_NEGATOR = re.compile(_TEXTS["not_negator"])
+_OWN = re.compile(_TEXTS["own"])
+_AFTER = re.compile(_TEXTS["after"])
 _COLON_NO = re.compile(r"\A\s*[:=-]\s*(?:no|none|absent|not|negative)\b")
 _SUCH_AS = re.compile(r"\b(?:such as|like|including|for (?:example|instance)|e g)\b")
 """What names examples of what is denied: each may have an article of its own."""

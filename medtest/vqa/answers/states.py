@@ -4,24 +4,13 @@ from __future__ import annotations
 
 import re
 
-_IMAGING = (
-    r"(?:wb\b|white balance|colou?r (?:alteration|distortion|shift|cast)|blur\w*|image quality|quality|lighting"
-    r"|exposure|contrast|saturation|resolution)"
-)
-_NOT_RELEVANT = re.compile(
-    r"\b(?:not (?:really |directly )?(?:relevant|applicable)|irrelevant|inapplicable|n/a|na(?=\W*\Z)"
-    r"|nothing to (?:detect|remove|find|describe|measure|locate|classify|characteri[sz]e|assess)"
-    r"|(?:n't|not) make (?:any |much )?sense|(?:makes?|would make) no sense|(?:question is|is a) (?:moot"
-    r"|meaningless|void)|nicht relevant|nicht zutreffend|no aplica|no relevante"
-    r"|non applicable|sans objet|n\u00e3o se aplica|does not apply|doesn't apply)(?![^\W\d_])"
-    r"|\u4e0d\u9002\u7528|\u4e0d\u76f8\u5173"
-)
-_DUE = re.compile(
-    rf"\A[^.;\n]{{0,20}}\b(?:due to|because of|owing to|given|under|caused by)\b[^.;\n]{{0,40}}{_IMAGING}"
-)
-_TO = (
-    r"(?:(?:accurately|reliably|definitively|precisely|confidently|exactly|clearly|fully|safely|really|certainly)\s+)*"
-)
+from medtest.vqa.answers.texts import texts
+
+_TEXTS = texts(__file__)
+_IMAGING = _TEXTS["imaging"]
+_NOT_RELEVANT = re.compile(_TEXTS["not_relevant"])
+_DUE = re.compile(_TEXTS["due"])
+_TO = _TEXTS["to"]
 _DO = (
     _TO
     + r"(?:be\s+)?"
@@ -78,45 +67,11 @@ _REFUSALS = re.compile(
 )
 _SEES_NONE = re.compile(r"\b(?:identify|discern|make|locate|recogni[sz]e|pinpoint)\Z")
 _ANY = re.compile(r"\s+(?:out\s+)?any\b")
-_SURELY = re.compile(
-    r"\b(?:accurately|reliably|definitively|precisely|confidently|exactly|clearly|fully|safely|certainly)\b"
-)
-_SHORT = re.compile(
-    r"\A\W*(?:(?:(?:unfortunately|sadly|apparently|probably|possibly|obviously|clearly|surely|likely|presumably"
-    r"|most likely"
-    r"|i'm afraid|i guess|i suppose|certainly|leider|probablemente)\s*,?\s*)?(?P<no>not|nicht)(?: really| quite"
-    r"| yet| all)?"
-    r"|(?:i (?:do not|don't) (?:think|believe) so|(?:it )?(?:does not|doesn't) (?:look|seem|appear)(?: like it"
-    r"| so| to be)?|hardly"
-    r"|(?:i )?(?:do not|don't) (?:think|believe)(?: that)? there (?:is|are)(?: one| any)?|there (?:is not|isn't"
-    r"|are not|aren't)|by no means|no way|(?:i see |i can see )?neither(?: of (?:them|the two|both)"
-    r"| one)?(?: is (?:visible|present|shown|there))?"
-    r"|(?P<no_2>(?:it |they )?(?:is not|isn't|are not|aren't|does not|doesn't|has not|hasn't|have not"
-    r"|haven't))(?: so)?))\s*(?:[,.;!:-]|\Z)"
-    r"|\A\W*(?P<yes>there (?:is|are)(?: one| some)?(?=\s*(?:[,.;!]|\Z)|\s+(?:in|at|on)\b)[^.;!\n]*|(?:i"
-    r"|we) (?:think|believe|guess|suppose) so|(?:it |that )?(?:seems|looks|appears) (?:so|like it)|looks like it"
-    r"|so it seems|without (?:a |any )?doubt|undoubtedly|(?:it|they|there|this) (?:does|is|are|do|has|have)"
-    r"|presumably|probably|apparently|obviously|evidently|that is (?:right|correct)|that's (?:right|correct)|for sure"
-    r"|right)\s*(?:[,.;!:-]|\Z)"
-)
-_HEDGES = re.compile(
-    r"\b(?:possibl[ey]|probabl[ey]|likely|perhaps|maybe|may|might|could|appears?|seems?|suggests?"
-    r"|suggestive|roughly|approximately|about|around"
-    r"|estimated|presumably|consistent with|suspected|looks like)\b"
-)
-_LEAD = re.compile(
-    r"\A[\W_]*(?:(?P<label>[^:\n]{0,60}?[:=]\s*))?(?:(?P<yes>yes|yep|yeah|true|correct|affirmative|s\u00ed"
-    r"|oui|ja|sim|positive|positiv|y(?=\W*\Z)|(?:sure|of course|certainly|definitely|absolutely"
-    r"|indeed|clearly)(?=\s*(?:[,.!-]|\Z)))|(?P<no>n(?=\W*\Z)|(?:certainly|definitely|absolutely|of course"
-    r"|surely) not|no|nope|not (?:that i|at all)|false|negative"
-    r"|negativ|negativo|nein|non|n\u00e3o))(?![^\W\d_])(?!\.\s?\d)"
-    r"|\A[\W_]*(?:(?P<zh_yes>\u662f\u7684|\u306f\u3044|\u662f|\u6709|\u5bf9)|(?P<zh_no>\u6ca1\u6709"
-    r"|\u3044\u3044\u3048|\u5426|\u65e0|\u4e0d\u662f|\u4e0d))"
-)
-_NOTHING = re.compile(
-    r"\A[\W_]*(?:[^:\n]{0,60}?:\s*)?(?:there(?:'s| is| are| was| were) )?(?:none|nothing|null|nil|keine?r?"
-    r"|ninguno|ninguna|aucune?|nenhum|nada|rien|nichts|niente)(?![^\W\d_])"
-)
+_SURELY = re.compile(_TEXTS["surely"])
+_SHORT = re.compile(_TEXTS["short"])
+_HEDGES = re.compile(_TEXTS["hedges"])
+_LEAD = re.compile(_TEXTS["lead"])
+_NOTHING = re.compile(_TEXTS["nothing"])
 
 Span = tuple[int, int]
 

@@ -6,24 +6,13 @@ import re
 
 from medtest.vqa.answers import lexicon
 from medtest.vqa.answers.found import Found, without
+from medtest.vqa.answers.texts import texts
 from medtest.vqa.values import names
 
-_NOT_A_COLOUR = re.compile(
-    r"\bwhite (?:balance|light)\b|\bgreen/black\b|\b(?:black|green) box\w*|\bblack (?:background|border"
-    r"|frame|mask)\b|\bred blood\b|\bbarrett\w*"
-)
-_OF_SOMETHING_ELSE = re.compile(
-    r"\A(?:[ -]+(?:of|\w+))?(?:[ -]+the)?[ -]+(?:surround\w*|background|mucosa(?!l)|neighbou?ring"
-    r"|adjacent|instruments?|forceps|snare|lumen)\b"
-)
-_SURROUND = re.compile(
-    r"\b(?:surrounding|background|adjacent|neighbou?ring)\b[^.;,\n]{0,30}\b(?:is|are|appears?|being"
-    r"|looks?)\b[^.;,\n]{0,20}\Z"
-    r"|\b(?:surround\w*|background|adjacent|instruments?|forceps|snare|clip|needle|lumen|text|box|stool|vessels?)"
-    r"(?: (?:mucosa|tissue|area|region|wall|handle|sheath|tip|wire))?(?:\s*:|\s+(?:is|are|appears?|looks?|being))"
-    r"[^.;,:\n]{0,20}\Z"
-    r"|\b(?:than|against|compared (?:to|with)|contrast(?:ing|s)? (?:to|with)|unlike|instead of)\b[^.;,\n]{0,20}\Z"
-)
+_TEXTS = texts(__file__)
+_NOT_A_COLOUR = re.compile(_TEXTS["not_a_colour"])
+_OF_SOMETHING_ELSE = re.compile(_TEXTS["of_something_else"])
+_SURROUND = re.compile(_TEXTS["surround"])
 _NO_REDNESS = re.compile(r"\bno (?:significant |obvious )?(?:redness|colou?r)")
 
 

@@ -20,6 +20,7 @@ from medtest.vqa.answers.found import Found, blanked, without
 from medtest.vqa.answers.plain import LISTED
 from medtest.vqa.answers.scope import negated
 from medtest.vqa.answers.states import leading, nothing
+from medtest.vqa.answers.texts import texts
 from medtest.vqa.values import Range, Ranges, ranges
 
 MOST = 1000
@@ -51,9 +52,8 @@ _MORE = re.compile(
     rf"\b(?:more than|over|greater than|m\u00e1s de|mehr als|plus de)\s+(?P<n>{_N})|(?<![\w<>])>\s*(?P<gt>\d{{1,4}})\b"
 )
 _AT_MOST = re.compile(rf"\b(?:at most|up to|no more than|maximum of|not more than)\s+(?P<n>{_N})")
-_SEVERAL = re.compile(
-    r"\b(?:multiple|several|dozens|numerous|many|various|few|varios|mehrere|plusieurs|v\u00e1rios)\b|\u591a\u4e2a"
-)
+_TEXTS = texts(__file__)
+_SEVERAL = re.compile(_TEXTS["several"])
 _OTHER_THINGS: dict[int | None, str] = {
     POLYPS: NOT_POLYPS,
     INSTRUMENTS: r"(?:(?:polyps?|adenomas?)(?!\s+snares?)|lesions?|ulcers?|findings?|abnormalit(?:y|ies)"
@@ -64,9 +64,7 @@ _OTHER_THINGS: dict[int | None, str] = {
 }
 """What is counted beside that which was asked about: "no polyps, but two instruments"."""
 _SECTION: dict[int | None, str] = {FINDINGS: "abnormality", INSTRUMENTS: "instrument"}
-_SEES_NONE = re.compile(
-    r"(?:\b(?:not|cannot)|n't)\s+(?:see|find|identify|detect|observe)\s+any(?=\s*(?:[.,;!]|\Z|in\b|here\b))"
-)
+_SEES_NONE = re.compile(_TEXTS["sees_none"])
 _LINE = re.compile(rf"^[ ]*(?:(?P<n>\d{{1,2}})[.)]|{LISTED}) +(?P<what>[^\W\d][^\n]*)", re.MULTILINE)
 _INLINE = re.compile(r"(?<![^\s,;:])(?P<open>\(?)(?P<n>\d{1,2})[.)](?= +[^\W\d])")
 _CONCLUDED = re.compile(
@@ -79,12 +77,7 @@ _CONCLUDED = re.compile(
 """What an answer comes to after it has thought aloud."""
 _TIMES = re.compile(r"(?<!\w)(\d{1,2}) ?x(?= +[^\W\d])|\bx ?(\d{1,2})(?!\w| ?x|[.,]\d| ?(?:mm|cm))")
 """A number with a cross: "2x diminutive polyps", "polyps x3"."""
-_ANOTHER = (
-    r"\b(?:another|a (?:second|third|further)|one more)(?:\s+one|\s+(?:(?!and\b"
-    r"|or\b)[^\W\d]+\s+){0,2}?THING)?(?=\W*\Z|\s*[.,;:!)]"
-    r"|\s+(?:on|in|at|is|are|was|beside|behind|near|next|to|further|which|that|can|lies|just|towards?|below|above|by|from"
-    r"|with|close|visible|seen|and)\b)"
-)
+_ANOTHER = _TEXTS["another"]
 """One more of what was counted before; ``THING`` stands for the noun."""
 _PART_OF_IT = re.compile(r"\b(?:one|an?|the (?:first|other))\b")
 _PAIR = re.compile(r"\bpairs? of (?=(?:\w+ )?(?:forceps|scissors|tweezers|pliers|jaws)\b)")

@@ -8,33 +8,20 @@ from medtest.vqa.answers import lexicon
 from medtest.vqa.answers.found import Found
 from medtest.vqa.answers.scope import negated
 from medtest.vqa.answers.states import leading, nothing
+from medtest.vqa.answers.texts import texts
 from medtest.vqa.values import NO, YES, names
 
 SECTIONS: dict[int, str] = {12: "abnormality", 13: "landmark", 14: "instrument"}
 """Section of the lexicon of each question about findings (official ids)."""
 
+_TEXTS = texts(__file__)
 _SOMETHING: dict[str, re.Pattern[str]] = {
-    "abnormality": re.compile(
-        r"\b(?:abnormal\w*|lesions?|findings?|mass(?:es)?|irregularit\w+|anomal\w+|patholog\w+"
-        r"|auff\u00e4lligkeit\w*|befunde?"
-        r"|ver\u00e4nderung\w*|l\u00e4sion\w*|anomal\u00edas?|hallazgos?|lesi(?:\u00f3n|ones)|l\u00e9sions?"
-        r"|anomalies?)\b|\u5f02\u5e38|\u75c5\u53d8"
-    ),
-    "landmark": re.compile(
-        r"\b(?:anatomical )?landmarks?\b|\banatomical structures?\b|\b(?:anatomische[rn]? )?(?:landmarken?"
-        r"|orientierungspunkte?)\b"
-        r"|\bpuntos? (?:de referencia|anat\u00f3micos?)\b|\brep\u00e8res?\b|\u89e3\u5256\u6807\u5fd7|\u6807\u5fd7"
-    ),
-    "instrument": re.compile(
-        r"\b(?:instruments?|tools?|devices?|equipment|hardware|accessor(?:y|ies)|instrumente?n?|ger\u00e4te?"
-        r"|instrumentos?|herramientas?|outils?|strumenti|strumento)\b|\u5668\u68b0|\u4eea\u5668"
-    ),
+    "abnormality": re.compile(_TEXTS["something_abnormality"]),
+    "landmark": re.compile(_TEXTS["something_landmark"]),
+    "instrument": re.compile(_TEXTS["something_instrument"]),
 }
 _ODDS = re.compile(r"[\s:=(]{0,3}(?:p ?= ?)?(?:(?P<percent>\d{1,3}(?:\.\d+)?) ?%|(?P<share>[01]?\.\d+))")
-NORMAL = re.compile(
-    r"\b(?:normal\w*|healthy|unremarkable|intact|unauff\u00e4llig\w*|gesund\w*|o\. ?b|sin alteraciones"
-    r"|san[ao]s?|sain[es]?|sans particularit\u00e9)\b|\u6b63\u5e38"
-)
+NORMAL = re.compile(_TEXTS["normal"])
 _WIDER: dict[str, frozenset[str]] = {
     "barretts": frozenset({"short_segment_barretts"}),
     "inflammation": frozenset({"ulcerative_colitis", "oesophagitis"}),
@@ -45,21 +32,11 @@ _WIDER: dict[str, frozenset[str]] = {
 }
 """A name says nothing new beside one of these."""
 
-_PARIS = re.compile(
-    r"\b(?:paris|type|class(?:ification)?)\b[\s:(-]*(?:classification|type|class)?[\s:(-]*(?:(?:is"
-    r"|of)\b[\s:(-]*)?(?:0\s*-?\s*)?"
-    r"(?P<code>isp|iia|iib|iic|iii|is|ip)\b|\b0\s*-\s*(?P<zero>isp|iia|iib|iic|iii|is|ip)\b"
-)
-_DIGITS = re.compile(
-    r"\b(?:paris|type|class(?:ification)?|0)[\s:(-]*(?:(?:classification|type|class|is|of)[\s:(-]*)?(?:0\s*-?\s*)?"
-    r"(?P<code>1\s?sp|1\s?s|1\s?p|2\s?[abc]|i\s(?:sp|s|p)|ii\s[abc])\b"
-)
+_PARIS = re.compile(_TEXTS["paris"])
+_DIGITS = re.compile(_TEXTS["digits"])
 """Classes of Paris written with digits or a blank: "type 1s", "0-2a", "Paris I p"."""
 _STALK = re.compile(r"\b(?:stalk|pedicle|peduncle|stem|stiel|ped\u00edculo|p\u00e9dicule|tallo)\b")
-_BARE = re.compile(
-    r"(?<![\w-])(?:Isp|IIa|IIb|IIc|Ip|Is(?=\s*(?:[).,;+/&]|\Z|and\b|or\b))|IIA|IIB|IIC|IP"
-    r"|IS(?=\s*(?:[).,;+/&]|\Z)))(?![\w-])"
-)
+_BARE = re.compile(_TEXTS["bare"])
 
 
 def findings(low: str, section: str) -> Found | None:

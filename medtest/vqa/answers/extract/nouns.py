@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from medtest.vqa.answers.texts import texts
+
 FINDINGS, POLYPS, INSTRUMENTS = 7, 8, 9
 """The counting questions (official ids)."""
 
@@ -31,13 +33,8 @@ _SAID: dict[int, str] = {
     20: "twenty",
 }
 NUMERALS: dict[str, int] = {word.replace("_", " "): number for number, said in _SAID.items() for word in said.split()}
-OTHER_NUMBERS = re.compile(
-    r"\d+(?:\.\d+)?(?:\s*(?:-|to|and|x)\s*\d+(?:\.\d+)?)?\s*(?:mm|cm|millimet\w+|centimet\w+|%|px|pixels?"
-    r"|years?|minutes?|seconds?|o'clock|:\d\d)"
-    r"|\b0-(?:is|ip|i)\w*|\btype\s+\d|\bgrade\s+\w+|\bfigure\s+\d+|\bimage\s+\d+|\bquestion\s+\d+"
-    r"|\d{1,4}[/-]\d{1,2}[/-]\d{1,4}|\b(?:how|so) many\b|(?<!the )\bone (?:of|on|in|another|side)\b|\bone can\b"
-    r"|\bun[ea]? (?:side|lado)\b"
-)
+_TEXTS = texts(__file__)
+OTHER_NUMBERS = re.compile(_TEXTS["other_numbers"])
 THINGS: dict[int | None, str] = {
     POLYPS: r"(?:polyps?|p\u00f3lipos?|polypes?|polypen|polipos?|lesions?|growths?|adenomas?|excrescences?|protrusions?"
     r"|polypoid (?:lesions?|growths?|masses))",
@@ -47,8 +44,4 @@ THINGS: dict[int | None, str] = {
     r"|hallazgos?|befunde?)",
     None: r"\w+",
 }
-NOT_POLYPS = (
-    r"(?:instruments?|forceps|tools?|devices?|clips?|needles?|landmarks?|ulcers?|folds?|boxes|box|images?"
-    r"|frames?|diverticul\w+"
-    r"|haemorrhoids?|hemorrhoids?|text|letters?|reflections?|snares?|(?:polyp|polypectomy) snares?)"
-)
+NOT_POLYPS = _TEXTS["not_polyps"]

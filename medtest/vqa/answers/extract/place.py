@@ -7,6 +7,7 @@ import re
 
 from medtest.vqa.answers.found import Found, without
 from medtest.vqa.answers.scope import clauses, negated
+from medtest.vqa.answers.texts import texts
 from medtest.vqa.values import names
 
 ROWS, COLUMNS = ("upper", "center", "lower"), ("left", "center", "right")
@@ -15,87 +16,36 @@ CELLS: tuple[str, ...] = tuple(
 )
 """Row by row; the middle one is ``center``."""
 
-_COMPASS = r"(?=(?:west|east)(?![a-z])|(?![a-z]))"
-_UPPER = (
-    r"(?:upper(?:most)?|top(?:most)?|superior(?:ly)?|(?<=right )up|(?<=left )up|up(?= (?:in the )?(?:left"
-    r"|right|corner))"
-    r"|arriba|oben|obere[nrs]?|en haut|haut|sup\u00e9rieure?|acima|alto|\u4e0a"
-    rf"|north(?:ern)?{_COMPASS})"
-)
-_LOWER = (
-    r"(?:lower(?:most)?|bottom(?:most)?|inferior(?:ly)?|(?<=right )down|(?<=left )down|down(?= (?:left|right"
-    r"|corner))|abajo|unten|untere[nrs]?|en bas|bas|inf\u00e9rieure?|abaixo"
-    rf"|basso|\u4e0b|south(?:ern)?{_COMPASS})"
-)
-_MIDDLE = (
-    r"(?:cent(?:er|re)(?!ed)|central(?:ly)?|middle|mid|centro|centrad[ao]|centrales?|zentrum|mitte|mittig|zentral\w*"
-    r"|mittlere[nrs]?|milieu|medio|meio|\u4e2d\u592e|\u4e2d\u5fc3|\u4e2d)"
-)
-_LEFT = r"(?:left(?:most)?|izquierda|izquierdo|links|linken?|linke[rs]|gauche|esquerd[ao]|sinistra|west(?:ern)?|\u5de6)"
-_RIGHT = r"(?:right(?:most)?|derecha|derecho|rechts|rechten?|rechte[rs]|droite?|direit[ao]|destra|east(?:ern)?|\u53f3)"
-PART = re.compile(
-    rf"(?P<upper>(?<![a-z]){_UPPER}(?:(?<=north)|(?![a-z])))|(?P<lower>(?<![a-z]){_LOWER}(?:(?<=south)|(?![a-z])))"
-    rf"|(?P<left>(?:(?<![a-z])|(?<=north)|(?<=south)){_LEFT}(?![a-z]))"
-    rf"|(?P<right>(?:(?<![a-z])|(?<=north)|(?<=south)){_RIGHT}(?![a-z]))|(?P<center>(?<![a-z]){_MIDDLE}(?![a-z]))"
-)
-_PICTURE = r"(?:images?|pictures?|frames?|views?|field|screen|photo\w*|scene|bild\w*|imagen|imagem)"
-_REGION = r"(?:sides?|parts?|portion|third|half|region|area|edge|border|margin|corner|quadrant|rim|end|section|sector)"
-_BETWEEN = re.compile(
-    rf"[\s-]*(?:(?:of the image|part|side|portion|region|area|hand|a la|\u00e0|au|the|to|and slightly|de(?: la"
-    rf"| el)?|der|des|and to the|of|\u90e8|\u4fa7|\u65b9|\u8fb9)[\s-]*|,\s*(?:in|at|on) the\s+"
-    rf"|(?:hand )?{_REGION}?(?:\s*of (?:the|this) {_PICTURE})?"
-    rf",?\s*(?:and |but )?(?:slightly |somewhat |a (?:bit|little) )?(?:near|towards?|close to|by|at|in|on"
-    rf"|along) the\s+"
-    r"|(?:in der|im|in dem|an der|am|en el|en la|dans le|dans la|au|no|na|nel|nella)\s+"
-    r"|,?\s*(?:and |but )?(?:slightly|somewhat|a (?:bit|little)) to the\s+)?"
-)
-_TO = re.compile(
-    rf"(?:\s*{_REGION})?(?:\s*of (?:the|this) {_PICTURE})?,?\s*(?:down |up |over |across |all the way "
-    rf"|on )*to\s+(?:the\s+)?"
-)
+_TEXTS = texts(__file__)
+_COMPASS = _TEXTS["compass"]
+_UPPER = _TEXTS["upper"]
+_LOWER = _TEXTS["lower"]
+_MIDDLE = _TEXTS["middle"]
+_LEFT = _TEXTS["left"]
+_RIGHT = _TEXTS["right"]
+PART = re.compile(_TEXTS["part"])
+_PICTURE = _TEXTS["picture"]
+_REGION = _TEXTS["region"]
+_BETWEEN = re.compile(_TEXTS["between"])
+_TO = re.compile(_TEXTS["to"])
 _COMMA = re.compile(r"\s*[,/]\s*")
-_ELSEWHERE = re.compile(
-    rf"\b(?:point|fac|aim|direct|orient|angl|tilt)(?:s|es|ing|ed)? (?:in)?to(?:wards?)? (?:the )?"
-    rf"(?:{_UPPER}|{_LOWER}|{_LEFT}|{_RIGHT}|{_MIDDLE})\b"
-    rf"|(?<=left )of (?:the )?{_MIDDLE}\b|(?<=right )of (?:the )?{_MIDDLE}\b|\b(?:away|far|distant|removed"
-    rf"|distinct) from the\s+(?:{_UPPER}|{_LOWER}|{_LEFT}|{_RIGHT}|{_MIDDLE})\b"
-    rf"|\b(?:to|on) the (?:immediate )?(?:{_LEFT}|{_RIGHT}) of (?:an?|the|another|its|this|that)\s+(?!{_PICTURE}"
-    rf"|{_MIDDLE}|lumen|midline|endoscop\w+|circular|visible|whole|entire)"
-    rf"|\bmid[\s-]?(?:height|level|way)\b|\bhalf[\s-]?way (?:up|down)\b"
-    rf"|\b(?:vertical|horizontal)ly cent\w+|\b(?:vertical|horizontal) (?:cent\w+|middle)\b"
-)
+_ELSEWHERE = re.compile(_TEXTS["elsewhere"])
 """Places of other things, and what says of a row or a column alone that it is meant."""
 _LABEL = re.compile(rf"(?<![a-z])(?:{_UPPER}|{_LOWER}|{_LEFT}|{_RIGHT}|{_MIDDLE})\s*[:=](?=\s*\w)")
 """What stands before a colon names what follows: "box centre: upper left"."""
-_ANATOMY = re.compile(
-    rf"\b(?:{_UPPER}|{_LOWER}|{_LEFT}|{_RIGHT}|{_MIDDLE})\s+(?:colon|o?esophagus|gi\b|gastro\w*|endoscopy"
-    r"|rectum|third(?!s? of (?:the|this) (?:image|picture|frame|view|field)|\W*\Z|\s*[,.;])|lobe|abdomen"
-    r"|intestine|bowel|body|digestive|now|away)\b|(?<!the )\bright (?:in|at|here|there|now)\b"
-)
-_ALL = re.compile(
-    r"\b(?:throughout|diffuse(?:ly)?|entire (?:image|field|view|mucosa)|whole (?:image|field|view)|all over"
-    r"|everywhere|widespread|all (?:areas|quadrants|regions))\b"
-)
+_ANATOMY = re.compile(_TEXTS["anatomy"])
+_ALL = re.compile(_TEXTS["all"])
 _HOURS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _HOUR = rf"(?:1[0-2]|[1-9]|{'|'.join(_HOURS)})"
 CLOCK = re.compile(
     rf"\b(?:(?P<from>{_HOUR})\s*(?:-|to|or|and|/)\s*)?(?P<hour>{_HOUR})[\s-]*(?:o\s?'?\s?clock|uhr"
     r"|heures?|\u70b9)\b"
 )
-_OF_CLOCK: dict[int, str] = {
-    12: "upper-center",
-    1: "upper-right",
-    2: "upper-right",
-    3: "center-right",
-    4: "lower-right",
-    5: "lower-right",
-    6: "lower-center",
-    7: "lower-left",
-    8: "lower-left",
-    9: "center-left",
-    10: "upper-left",
-    11: "upper-left",
-}
+_OF_CLOCK = (
+    *("upper-right", "upper-right", "center-right", "lower-right", "lower-right", "lower-center"),
+    *("lower-left", "lower-left", "center-left", "upper-left", "upper-left", "upper-center"),
+)
+"""Cells of the hours, from one on."""
 
 
 def place(low: str) -> Found | None:
@@ -109,7 +59,7 @@ def place(low: str) -> Found | None:
         found += [(cell, *everywhere.span()) for cell in CELLS]
     for hour in CLOCK.finditer(low):
         if not negated(low, *hour.span()):
-            found += [(_OF_CLOCK[_hour(one)], *hour.span()) for one in (hour["from"], hour["hour"]) if one]
+            found += [(_OF_CLOCK[_hour(one) - 1], *hour.span()) for one in (hour["from"], hour["hour"]) if one]
     shown = without(_ELSEWHERE, low)
     shown = without(_LABEL, shown)
     shown = without(_ANATOMY, shown)

@@ -7,6 +7,7 @@ import re
 
 from medtest.vqa.answers.found import Found, without
 from medtest.vqa.answers.scope import SENTENCE_END
+from medtest.vqa.answers.texts import texts
 from medtest.vqa.values import Range, ranges
 
 MOST = 500.0
@@ -17,10 +18,8 @@ MOST_OF_ONE = 3
 MOST_SIZES = 100
 """Different sizes of one answer that are looked at."""
 
-_UNIT = (
-    r"(?:mms?|cms?|millimet(?:er|re)s?|centimet(?:er|re)s?|mil\u00edmetros?|cent\u00edmetros?|millim\u00e8tres?"
-    r"|centim\u00e8tres?|zentimetern?|millimetern|\u6beb\u7c73|\u5398\u7c73)(?![^\W\d_])"
-)
+_TEXTS = texts(__file__)
+_UNIT = _TEXTS["unit"]
 _SAID: dict[str, float] = {
     **dict.fromkeys(("half a", "half", "einen halben", "medio", "un demi", "\u534a"), 0.5),
     **dict.fromkeys(("one and a half", "anderthalb"), 1.5),
@@ -55,47 +54,21 @@ SIZE = re.compile(
     r"|o m\u00e1s|o menos|oder (?:mehr|weniger"
     r"|gr\u00f6\u00dfer|kleiner)|ou (?:plus|moins)|\u4ee5\u4e0a|\u4ee5\u4e0b)))?"
 )
-_ABOVE = re.compile(
-    r"(?:>|\b(?:(?:more|greater|larger|bigger|longer) th[ae]n|over|above|exceed(?:s|ing)?|mayor (?:de|que|a)"
-    r"|m\u00e1s de|plus de|mehr als|gr\u00f6\u00dfer als|\u00fcber|maior (?:que|de)|sup\u00e9rieure? \u00e0"
-    r"|superior a)|(?:\u5927\u4e8e|\u8d85\u8fc7))\s*\Z"
-)
-_AT_LEAST = re.compile(
-    r"(?:\u2265|>=|\u2a7e|\u81f3\u5c11|\b(?:at least|minimum of|(?:at )?a minimum(?: of)?|mindestens|al menos"
-    r"|au moins|ab))\s*\Z"
-)
-_BELOW = re.compile(
-    r"(?:<|\b(?:(?:less|smaller|fewer) th[ae]n|under|below|not (?:quite|even)|short of|menor (?:de|que|a)"
-    r"|menos de|moins de|weniger als"
-    r"|kleiner als|unter|inf\u00e9rieure? \u00e0|plus petit que|inferior a)|(?:\u5c0f\u4e8e|\u4e0d\u5230))\s*\Z"
-)
-_AT_MOST = re.compile(
-    r"(?:\u2264|<=|\b(?:at most|up to|maximum of|h\u00f6chstens|maximal|bis zu|hasta|como m\u00e1ximo|au plus"
-    r"|jusqu'\u00e0)"
-    r"|\u2a7d|\u4e0d\u8d85\u8fc7|\u6700\u591a)\s*\Z"
-)
-_ABOUT = re.compile(
-    r"(?:~|\u2248|\b(?:about|around|something like|in the (?:region|order|range|neighbou?rhood) of"
-    r"|approximately|approx\.?|roughly|circa|ca\.?|etwa|ungef\u00e4hr"
-    r"|aproximadamente|unos|alrededor de|environ|cerca de|nearly|almost|close to|aprox|rund|zirka"
-    r"|estimated(?: \w+)? (?:at|of)"
-    r"|an estimated|or so)|\u7ea6|\u5927\u6982)\s*(?:a\s+)?\Z"
-)
+_ABOVE = re.compile(_TEXTS["above"])
+_AT_LEAST = re.compile(_TEXTS["at_least"])
+_BELOW = re.compile(_TEXTS["below"])
+_AT_MOST = re.compile(_TEXTS["at_most"])
+_ABOUT = re.compile(_TEXTS["about"])
 _MARGIN = re.compile(r"(?:\+\s*/?\s*-|\u00b1)\s*\Z")
 _NOT = re.compile(r"(?:\b(?:not|no|never|hardly|nicht|no es)|n't)(?: (?:any|much|be|\w+ly))*\s*\Z")
 """Before "larger than" and "smaller than" it turns them about, and their end is in."""
-_LEAST_BEHIND = re.compile(
-    r"\A[\s,]*(?:\(?(?:at (?:the )?(?:very )?least|(?:as )?(?:an? )?minimum|and up(?:wards)?|upwards)\b)"
-)
+_LEAST_BEHIND = re.compile(_TEXTS["least_behind"])
 _MOST_BEHIND = re.compile(r"\A[\s,]*\(?(?:at (?:the )?(?:very )?most|(?:as )?(?:an? )?maximum|max|tops)\b")
 _ARTICLE = re.compile(r"\b(?:the|an?|its)\s+\Z")
 _OR_SO = re.compile(r"\A\s*(?:or so|or thereabouts|give or take|approximately|approx|roughly|\u5de6\u53f3)(?![a-z])")
 _BETWEEN = re.compile(r"\b(?:between|from|entre|zwischen|de)\s*\Z")
 _OR_LESS = re.compile(r"\b(?:less|smaller|below|under|menos|weniger|kleiner|moins)\Z|\u4ee5\u4e0b\Z")
-_TOOLS = (
-    r"(?:forceps|instrument|snare|needle|clip|catheter|tool|jaws?|scale|channel|ring|cap|tip|sheath|ruler|coin|balloon"
-    r"|loop|probe|(?:endo|colono|gastro)?scope)"
-)
+_TOOLS = _TEXTS["tools"]
 _TOOL = re.compile(rf"\b(?:{_TOOLS}|lumen|field of view|reference)\b")
 _TOOL_BEHIND = re.compile(rf"\A[\s-]*(?:wide |open |long |working |biopsy |polypectomy |metal |injection )*{_TOOLS}\b")
 _GROWTH = re.compile(r"\b(?:polyps?|lesion|adenoma|growth|it|its|size|diameter|p\u00f3lipo|polype)\b")

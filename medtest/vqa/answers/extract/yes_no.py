@@ -8,33 +8,18 @@ from medtest.vqa.answers.answer import State
 from medtest.vqa.answers.found import Found, blanked
 from medtest.vqa.answers.scope import clauses, negated
 from medtest.vqa.answers.states import leading, nothing, short
+from medtest.vqa.answers.texts import texts
 from medtest.vqa.values import NO, YES, names
 
 REMOVED, EASY, BOX, TEXT = 1, 2, 3, 4
 """Questions whose yes or no has words of its own (official ids)."""
 
+_TEXTS = texts(__file__)
 _SUBJECTS: dict[int, re.Pattern[str]] = {
-    BOX: re.compile(
-        r"\b(?:(?:green|black) one|box(?:es)?|rectangles?|rectangular (?:area|region|overlay|shape)|squares?"
-        r"|artefacts?|artifacts?"
-        r"|overlays?|k\u00e4stchen|kasten|k\u00e4sten|rechteck\w*|artefakte?|cuadros?|recuadros?|caja|rect\u00e1ngulo"
-        r"|artefactos?|bo\u00eete|cadre|carr\u00e9|encadr\u00e9|art\u00e9facts?|riquadro|caixa)\b"
-        r"|\u6846|\u4f2a\u5f71|\u65b9\u5757|\u77e9\u5f62"
-    ),
-    TEXT: re.compile(
-        r"\b(?:texts?|texto|texte|testo|letters?|words?|writing|lettering|annotations?|labels?|characters?|captions?"
-        r"|inscriptions?|numbers?|numerals?|digits?|dates?|times?tamps?|timestamp|watermark|schrift"
-        r"|beschriftung|buchstaben"
-        r"|zahlen|datum|(?:i )?can read|printed|patient (?:data|name|id|information)|reads|written|letras"
-        r"|escritura|fecha|lettres|inscription)\b"
-        r"|\"[^\"\n]{1,40}\"|\u6587\u5b57|\u6587\u672c|\u5b57\u6bcd|\u5b57\u7b26|\u65e5\u671f"
-    ),
+    BOX: re.compile(_TEXTS["subjects_box"]),
+    TEXT: re.compile(_TEXTS["subjects_text"]),
 }
-_NO_POLYP = re.compile(
-    r"(?:\b(?:i|we) )?(?:do not|don't|cannot|can't) (?:see|find|detect|identify"
-    r"|observe) (?:any )?(?:\w+ )?polyps?\b|\b(?:no|without|not any|kein\w*|aucun"
-    r"|n'y a pas de)\s+(?:\w+\s+){0,2}?(?:polyps?|polypen|polype)\b|\bno polyps? \w+"
-)
+_NO_POLYP = re.compile(_TEXTS["no_polyp"])
 _FREE: dict[int, re.Pattern[str]] = {
     BOX: re.compile(r"\b(?:artefact|artifact|box)[\s-]?(?:free|less)\b"),
     TEXT: re.compile(r"\btext[\s-]?(?:free|less)\b"),
@@ -43,88 +28,27 @@ _FREE: dict[int, re.Pattern[str]] = {
 _ITEM = re.compile(r"(?m)^[^:\n]{1,60}?[:=]\s*(?P<said>yes|no|true|false|present|absent|ja|nein|s\u00ed|oui|non)\b")
 _REMAIN = re.compile(r"\b(?:remain(?:s|ing)?|left|still|residual|remnants?|leftover|further)\b")
 _NO_REST = re.compile(r"\A\W*(?:no|without)\s+(?:\w+ )?(?:residual|remaining|remnants?|leftover)\b")
-_BUT_ONE = re.compile(
-    r"\b(?:except|apart from|aside from|other than|besides)(?: for)? (?:one|two|three|an?|the"
-    r"|some)\b(?! (?:\w+ )?(?:scar|site|ulcer|defect))"
-)
+_BUT_ONE = re.compile(_TEXTS["but_one"])
 _NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _COUNTED = rf"(?:\d{{1,2}}|{'|'.join(_NUMBERS)})"
 _SOME_OF = re.compile(
     rf"\b(?P<some>{_COUNTED}) (?:out )?of (?:the |these )?(?P<all>{_COUNTED}) (?:\w+ ){{0,3}}?(?:removed"
     rf"|resected|excised|snared)\b"
 )
-_NOT_REMOVED = re.compile(
-    r"\A\W*not (?:all|every|entirely|completely|yet)\b"
-    r"|\b(?:not|n't|never)\b[^.;\n]{0,20}\b(?:removed|resected|excised|been removed)\b"
-    r"|\bstill\b[^.;\n]{0,25}\b(?:polyp|visible|present|there|in place|in situ)"
-    r"|\b(?:left|remain\w*|stay\w*) (?:in (?:place|situ)|behind|untouched)"
-    r"|\bpolyps?\b[^.;\n]{0,30}\b(?:remains?|still)\b|\b(?:one|two|some|several|polyps?|more) (?:\w+ )?remain\w*\b"
-    r"|\b(?:others?|another|second|the rest)\b(?: \w+){0,2} (?:has|have|is|was|were)(?: not|n't)\b"
-    r"|\bresection (?:was |is )?not (?:achieved|complete\w*|possible)|\bonly (?:some|one|two|part|half|a few"
-    r"|partial\w*)\b|\b(?:partial\w*|partly|incompletely) (?:removed"
-    r"|resected|excised)"
-    r"|\b(?:under ?way|ongoing|in progress|being (?:removed|resected|snared|grasped|lifted)|about to be|to be removed"
-    r"|residual (?:polyp|adenoma|tissue|lesion))\b(?! (?:is|was) not)(?<!no residual polyp)(?<!no residual tissue)"
-    r"(?<!no residual lesion)(?<!no residual adenoma)"
-    r"|\b(?:noch|immer noch)\b[^.;\n]{0,25}\b(?:vorhanden|sichtbar|da|zu sehen)|\b(?:queda|quedan|persiste"
-    r"|a\u00fan|todav\u00eda"
-    r"|toujours|encore)\b|\u4ecd|\u8fd8\u6709|\b(?:incomplete|yet to be removed|remaining polyps?|not yet)\b"
-)
-_WAS_REMOVED = re.compile(
-    r"\b(?:removed|resected|excised|gone|taken (?:out|away|off|care of)|cut (?:out|off)|snared off|cleared"
-    r"|polypectomy (?:(?:is|was|has been) )?(?:complete\w*|finished|successful)"
-    r"|complete (?:resection|removal|excision)|(?:removal|resection) (?:was|is|has been|appears?|seems?"
-    r"|looks) (?:to be )?(?:achieved|performed|done|finished|successful|complete\w*)"
-    r"|entfernt|abgetragen|extirpados?|eliminados?|resecados?|retir\u00e9s?|enlev\u00e9s?|r\u00e9s\u00e9qu\u00e9s?)\b"
-    r"|\u5df2\S{0,4}(?:\u5207\u9664|\u79fb\u9664)"
-)
+_NOT_REMOVED = re.compile(_TEXTS["not_removed"])
+_WAS_REMOVED = re.compile(_TEXTS["was_removed"])
 _ALL_OF = re.compile(r"\b(?:all|every|each|whether)(?: of)?(?: the)?(?: visible)? \Z")
 _POLYP = re.compile(r"\bpolyp(?:s|en|e)?\b|\bp\u00f3lipos?\b|\u606f\u8089")
-_HARD = re.compile(
-    r"\A\W*not (?:particularly|especially|really|very|so|quite)\b"
-    r"|\b(?:not (?:\w+ )?(?:easy|easily|obvious|clear|readily)|easy(?= to (?:miss|overlook))"
-    r"|difficult(?! to (?:miss|overlook))\w*|hard(?! to (?:miss|overlook))"
-    r"|challenging|subtle|inconspicuous|(?:poorly|barely|hardly|scarcely|faintly) (?:visible|noticeable"
-    r"|discernible|perceptible)"
-    r"|tricky|faint|(?:poor|limited|low|reduced) visibility|not (?:immediately|directly|readily)"
-    r"|unauff\u00e4llig|undeutlich|(?:be|is|are|get|gets) (?:\w+ )?(?:missed|overlooked)|(?:easily|often"
-    r"|readily|easy to|could|can|may) (?:be )?(?:miss(?:ed)?"
-    r"|overlook(?:ed)?)|blends? in(?:to)?|camouflaged|hidden|obscured|(?:experienced|trained|expert"
-    r"|keen) (?:eye|observer)s?|at second glance|(?:close|closer|careful) (?:inspection|look)|(?:would|will"
-    r"|might) (?:\w+ ){0,2}(?:overlook|miss)|(?:no|low|little|poor|hardly any) contrast|indistinct|unclear"
-    r"|requires? (?:careful|close|attentive)"
-    r"|schwer|schwierig\w*|kaum|dif\u00edcil|difficile|dur \u00e0)\b|\u56f0\u96be|\u4e0d\u5bb9\u6613"
-    r"|\u4e0d\u6613|\u96be|\u4e0d\u660e\u663e"
-)
-_EASY = re.compile(
-    r"\b(?:eas(?:y|ily)|clear(?:ly)?|obvious(?:ly)?|prominent|conspicuous|readily|stands out|well visible"
-    r"|straightforward|noticeable|striking(?:ly)?|salient|pronounced|identifiable|recogni[sz]able"
-    r"|well[\s-](?:demarcated|defined|delineated)|distinct(?:ly)?|evident|apparent|simple"
-    r"|unmistakable|(?:hard|difficult|impossible) to (?:miss|overlook)|can(?:not|'t) (?:be )?(?:miss(?:ed)?"
-    r"|overlook(?:ed)?)|immediately|at (?:once|first (?:sight|glance))|instantly|right away|(?:no|not a"
-    r"|without(?: any)?) (?:problem|difficulty|effort)|effortless(?:ly)?"
-    r"|leicht|einfach|deutlich|gut (?:sichtbar|erkennbar|zu sehen)|f\u00e1cil|f\u00e1cilmente|facile"
-    r"|facilement|evidente?|\u00e9vident|auff\u00e4llig|klar|claramente)\b|\u5bb9\u6613|(?<!\u4e0d)\u660e\u663e"
-)
+_HARD = re.compile(_TEXTS["hard"])
+_EASY = re.compile(_TEXTS["easy"])
 _THERE = re.compile(r"\b(?:present|visible|detected|seen|exists?)\b")
 _ABSENT = re.compile(r"\A\W*(?:absent|missing|not (?:present|visible|seen|detected)|without|no\b)")
 _THERE_IS = re.compile(r"\bthere (?:is|are|was|were)\b")
 _ONLY_OTHERS = re.compile(r"\b(?:the )?only\s+(?:visible |other )?\Z")
-_ISNT = re.compile(
-    r"\A\W*(?:no, )?there (?:(?:is|are|was|were)(?: not|n't)|(?:does not|doesn't|do not|don't) (?:appear|seem) to be)"
-    r" (?:one|any)\b"
-)
-_NO_FINDING = re.compile(
-    r"(?:\b(?:no|without|not (?:see )?any)|n't (?:see )?any)\s+(?:\w+\s+){0,2}?(?:findings?|abnormalit(?:y|ies)"
-    r"|lesions?)\b"
-)
-_ONLY = re.compile(
-    r"\b(?:shows?|contains?|depicts?|see|displays?|is) (?:only|just|nothing (?:but|other than|except))\b"
-)
-_INSIDE = re.compile(
-    r"(?:,\s*(?:and\s+)?(?:(?:so|hence|thus|therefore)\s*,?\s*)?|[.!]\s*(?:so|hence|thus"
-    r"|therefore)\s*,?\s*)(yes|no)(?=\s*(?:[.,;!]|\Z))"
-)
+_ISNT = re.compile(_TEXTS["isnt"])
+_NO_FINDING = re.compile(_TEXTS["no_finding"])
+_ONLY = re.compile(_TEXTS["only"])
+_INSIDE = re.compile(_TEXTS["inside"])
 
 
 _GOVERNED = re.compile(r"\b(?:finding|lesion|abnormal\w*|polyp|chance|contrast)")

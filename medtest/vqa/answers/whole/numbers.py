@@ -8,39 +8,23 @@ from medtest.vqa.answers.extract.nouns import NOT_POLYPS, NUMERALS, OTHER_NUMBER
 from medtest.vqa.answers.extract.size import SIZE, of_a_tool
 from medtest.vqa.answers.found import without
 from medtest.vqa.answers.scope import negated
+from medtest.vqa.answers.texts import texts
 from medtest.vqa.answers.whole.lists import sizes_listed
 from medtest.vqa.answers.whole.passage import Passage
 from medtest.vqa.answers.whole.words import QUOTED
 from medtest.vqa.values import Ranges
 
-_NUMBER = re.compile(
-    r"(?<![\w.,])\d+(?:[.,]\d+)?|(?<![^\W\d_])(?:zero|one|two|three|four|five|six|seven|eight|nine"
-    r"|ten|eleven|twelve"
-    r"|fifteen|twenty|thirty|dozen|half|quarter)(?![^\W\d_])|\u00bd"
-)
+_TEXTS = texts(__file__)
+_NUMBER = re.compile(_TEXTS["number"])
 ODDS = re.compile(r"\d\s*%|(?<![\w.,])[01]?\.\d+(?!\s*(?:mm|cm))")
-_COMPARED = re.compile(
-    r"\b(?:more|less|fewer|th[ae]n|over|under|above|below|beyond|exceed\w*|least|most|max|maximum"
-    r"|min|minimum|upwards?|larger|smaller"
-    r"|bigger|short of|sub|twice|double|triple|times|another|per|every|except|plus|minus)\b|[<>\u2264\u2265]"
-)
+_COMPARED = re.compile(_TEXTS["compared"])
 """What makes a number the end of an interval or a part of another number."""
 _BOUND_BEHIND = re.compile(r"[^.;,\n]{0,30}\bat (?:the )?(?:least|most)\b")
 """What makes a count the end of an interval behind it."""
-_DISTANCE = re.compile(
-    r"\b(?:from (?:the|an?)|away|apart|distance|deep|depth|margins?|marker|anus|anal|incisors|verge"
-    r"|insertion|interval|spacing)\b"
-)
+_DISTANCE = re.compile(_TEXTS["distance"])
 """What says that a length is none of the polyp."""
 _NO_OTHER = re.compile(r"\b(?:other|further|additional|more|second|another|else|besides|elsewhere|only)\b")
-_BEHIND_A_COUNT = re.compile(
-    r"\s*(?:[^\w\s]|\Z|\n)|\s+(?:in|on|at|of|here|there|is|are|was|were|can|visible|seen|present"
-    r"|shown|total|detected|identified|found"
-    r"|separate|distinct|or|and|that|which|with|altogether|overall|along|near|beside|to|i|we|en|es|y"
-    r"|und|sind|insgesamt|on|sur|dans"
-    r"|im|in|hay|se|so|maybe|perhaps|probably|possibly|as|for|though|only|more|small|large|alone"
-    r"|case|each|both|all|from|by|inside|remain\w*|left|appears?|seems?|lies?|things?|ones?|items?)\b|\s*[\u4e2a\u679a\u5904]"
-)
+_BEHIND_A_COUNT = re.compile(_TEXTS["behind_a_count"])
 """What may follow a number that counts what was asked about, besides its noun."""
 _THIS_ONE = re.compile(r"\b(?:this|that|which|each|any|no) one\Z")
 _POINT = re.compile(r"(?m)^\W*\d{1,2}[.)]\s")

@@ -7,28 +7,17 @@ from dataclasses import dataclass
 
 from medtest.vqa.answers.found import Found
 from medtest.vqa.answers.scope import clauses, negated
+from medtest.vqa.answers.texts import texts
 from medtest.vqa.answers.whole.words import QUOTED, WORD, unknown
 
-_EITHER = re.compile(
-    r"\b(?:versus|vs|alternatively|either|differential|or else|if|unless|suppos\w+|imagine"
-    r"|pretend\w*|otherwise|once|provided|as long as|depend\w*|kidding|joking)\b"
-    r"|(?<=[a-z)])\s+[<>]\s+(?=[a-z])"
-)
+_TEXTS = texts(__file__)
+_EITHER = re.compile(_TEXTS["either"])
 """What sets one candidate against another, or says what is not so."""
 _BUILT = re.compile(r"[{[=(][^\n]*[{[=]|\{[^{}\n]*:|\d\s*/\s*\d|[a-z)]\s+[-+](?=\s*(?:[/,;]|\Z|\w+\s+[-+](?:\s|\Z)))")
 """What is left of fields that could not be told apart."""
-_NO_MORE = re.compile(
-    r"it|is|this|that|there|here|in|the|an?|of|image|picture|frame|view|visible|present|seen|shown"
-    r"|to|describe|i|see|all"
-    r"|not|none|nothing|no|at|colou?r|size|type|location|position|place|answer|thing|such|one|any"
-    r"|can|applicable|be|found"
-    r"|healthy|normal|mucosa"
-)
+_NO_MORE = re.compile(_TEXTS["no_more"])
 """Words beside a "none" that name nothing."""
-_TENTATIVE = re.compile(
-    r"\b(?:looks?|seem\w*|appear\w*|like|resembl\w*|could|might|may|would|first|some|argu\w*|should"
-    r"|perhaps|maybe|possibly)\b"
-)
+_TENTATIVE = re.compile(_TEXTS["tentative"])
 _CONTRAST = re.compile(r"[\s,;]*(?:but|yet|however|though|although|whereas|while|aber|pero|mais|mas)\b,?\s{0,2}\w")
 
 
