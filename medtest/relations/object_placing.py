@@ -124,7 +124,7 @@ def _without_replacement(weights: NDArray[np.float64], rng: np.random.Generator)
 
 @dataclass(frozen=True, kw_only=True)
 class FreeOptions:
-    """How feces and blood are placed.
+    """How objects are placed.
 
     Attributes:
         margin: Pixels kept from the lesion.
@@ -235,21 +235,15 @@ def _block(free: Mask, boxes: Sequence[Box], height: int, width: int, step: int)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShaftOptions:
+class ShaftOptions(FreeOptions):
     """How instruments are placed.
 
     Attributes:
-        margin: Pixels kept from the lesion.
-        blur: Edge blur in pixels.
-        gains: Bounds of the brightness gain.
         turn: Largest deviation from the original angle, degrees.
         spread: Standard deviation of the position around the original one, fraction of the field's box.
         reach: Largest deviation from the original position, fraction of the field's box.
     """
 
-    margin: int
-    blur: float
-    gains: tuple[float, float]
     turn: float
     spread: float
     reach: float

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.phantoms.colon.fields import Field, as_field
-from medtest.phantoms.drawing import Canvas, curve, unit
+from medtest.phantoms.drawing import Canvas, Point, Points, curve, unit
 from medtest.phantoms.questions.plan import InstrumentPlan, middle
 
 TRIES = 60
@@ -121,6 +121,18 @@ class _Layers:
         self._parts.append((window, shape, colour))
         np.maximum(self.solid[window], shape, out=self.solid[window])
 
+    def line(self, points: Points, width: float, colour: Colour) -> None:
+        """Lay a line in an 8-bit colour."""
+        canvas = Canvas(self.size)
+        canvas.line(points, width)
+        self.add(canvas, colour)
+
+    def disc(self, at: Point, radius: float, colour: Colour) -> None:
+        """Lay a disc in an 8-bit colour."""
+        canvas = Canvas(self.size)
+        canvas.disc(*at, radius)
+        self.add(canvas, colour)
+
     def over(self, picture: Field) -> None:
         """Blend every layer over linear RGB, with a soft shadow under all, in place."""
         shift = max(1, round(0.018 * self.size))
@@ -137,14 +149,9 @@ def _shaft(
     layers: _Layers, laid: InstrumentAxis, start: float, half: float, dark: Colour, mean: Colour, shine: Colour
 ) -> None:
     """Lay a round shaft: dark at its sides, a bright line off its middle."""
-    ends = (laid.at(start), laid.at(laid.length + 0.6))
     for share, offset, colour in ((1.0, 0.0, dark), (0.74, 0.05, mean), (0.2, 0.3, shine)):
-        canvas = Canvas(layers.size)
-        canvas.line(
-            [laid.at(start, -offset * half), laid.at(laid.length + 0.6, -offset * half)] if offset else ends,
-            2.0 * half * share,
-        )
-        layers.add(canvas, colour)
+        ends = [laid.at(start, -offset * half), laid.at(laid.length + 0.6, -offset * half)]
+        layers.line(ends, 2.0 * half * share, colour)
 
 
 def _bands(
@@ -164,9 +171,8 @@ def _forceps(layers: _Layers, laid: InstrumentAxis) -> None:
     _bands(layers, laid, 0.2, 0.045, half * 0.95, (52, 52, 56), 0.016)
     for side in (-1.0, 1.0):
         for width, colour in ((0.05, (96, 98, 104)), (0.026, (214, 216, 222))):
-            jaw = Canvas(layers.size)
-            jaw.line(curve([laid.at(0.17), laid.at(0.09, side * 0.075), laid.at(0.0, side * 0.06)]), width)
-            layers.add(jaw, colour)
+            jaw = curve([laid.at(0.17), laid.at(0.09, side * 0.075), laid.at(0.0, side * 0.06)])
+            layers.line(jaw, width, colour)
 
 
 def _snare(layers: _Layers, laid: InstrumentAxis) -> None:
@@ -175,45 +181,29 @@ def _snare(layers: _Layers, laid: InstrumentAxis) -> None:
     loop = [laid.at(0.4), laid.at(0.3, 0.10), laid.at(0.14, 0.14), laid.at(0.01, 0.07)]
     loop += [laid.at(0.0, -0.02), laid.at(0.08, -0.12), laid.at(0.26, -0.12), laid.at(0.4)]
     for width, colour in ((0.03, (84, 86, 90)), (0.014, (204, 206, 210))):
-        wire = Canvas(layers.size)
-        wire.line(curve(loop), width)
-        layers.add(wire, colour)
+        layers.line(curve(loop), width, colour)
 
 
 def _needle(layers: _Layers, laid: InstrumentAxis) -> None:
     half = _HALF["injection needle"]
     _shaft(layers, laid, 0.2, half, (72, 124, 170), (120, 178, 222), (224, 242, 252))
-    hub = Canvas(layers.size)
-    hub.line([laid.at(0.17), laid.at(0.26)], 2.0 * half)
-    layers.add(hub, (30, 74, 150))
-    steel = Canvas(layers.size)
-    steel.line([laid.at(0.0), laid.at(0.19)], 0.026)
-    layers.add(steel, (214, 218, 224))
+    hub, steel = [laid.at(0.17), laid.at(0.26)], [laid.at(0.0), laid.at(0.19)]
+    layers.line(hub, 2.0 * half, (30, 74, 150))
+    layers.line(steel, 0.026, (214, 218, 224))
 
 
 def _clip(layers: _Layers, laid: InstrumentAxis) -> None:
     for side in (-1.0, 1.0):
         for width, colour in ((0.042, (92, 94, 100)), (0.022, (222, 224, 230))):
-            prong = Canvas(layers.size)
-            prong.line([laid.at(0.16, side * 0.012), laid.at(0.08, side * 0.05), laid.at(0.0, side * 0.012)], width)
-            layers.add(prong, colour)
-    _short(layers, laid, 0.16, 0.3, 0.03)
-
-
-def _short(layers: _Layers, laid: InstrumentAxis, first: float, last: float, half: float) -> None:
+            prong = [laid.at(0.16, side * 0.012), laid.at(0.08, side * 0.05), laid.at(0.0, side * 0.012)]
+            layers.line(prong, width, colour)
     for share, colour in ((1.0, (92, 94, 100)), (0.6, (168, 170, 176)), (0.2, (234, 236, 240))):
-        canvas = Canvas(layers.size)
-        canvas.line([laid.at(first), laid.at(last)], 2.0 * half * share)
-        layers.add(canvas, colour)
+        layers.line([laid.at(0.16), laid.at(0.3)], 2.0 * 0.03 * share, colour)
 
 
 def _tube(layers: _Layers, laid: InstrumentAxis) -> None:
     half = _HALF["tube"]
     _shaft(layers, laid, 0.06, half, (150, 122, 40), (232, 204, 96), (252, 244, 196))
     _bands(layers, laid, 0.34, 0.3, half, (58, 54, 44), 0.045)
-    end = Canvas(layers.size)
-    end.disc(*laid.at(0.06), half)
-    layers.add(end, (206, 178, 84))
-    hole = Canvas(layers.size)
-    hole.disc(*laid.at(0.06), half * 0.55)
-    layers.add(hole, (34, 28, 24))
+    layers.disc(laid.at(0.06), half, (206, 178, 84))
+    layers.disc(laid.at(0.06), half * 0.55, (34, 28, 24))

@@ -8,22 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from medtest.errors import Mistake, UserMistakes
-from medtest.seeds.folders.table import column_name, read_table
+from medtest.seeds.folders.table import column_name, read_table, usual_columns
 
-ID_COLUMNS = ("seed_id", "image_id", "file", "filename", "file_name", "image", "name", "id", "frame_id")
+ID_COLUMNS = usual_columns("image")
 """Columns that may name the image, in the order they are preferred."""
 
-CLUSTER_COLUMNS = (
-    "cluster",
-    "patient",
-    "patient_id",
-    "video",
-    "video_id",
-    "sequence",
-    "sequence_id",
-    "case",
-    "case_id",
-)
+CLUSTER_COLUMNS = usual_columns("cluster")
 """Columns that may name what images have in common, in the order they are preferred."""
 
 DATASET_COLUMN = "dataset"

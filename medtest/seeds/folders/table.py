@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from medtest.errors import Mistake, UserMistakes
 from medtest.imagefile import BadFileError, read_bytes
 
@@ -76,6 +78,11 @@ class Sheet:
             raise UserMistakes(
                 self.mistake(f"{len(row.cells)} values", line=row.line, allowed=allowed) for row in uneven[:20]
             )
+
+
+def usual_columns(what: str) -> tuple[str, ...]:
+    """Return the names that columns of a kind usually have (``columns.yaml``), in the order they are preferred."""
+    return tuple(yaml.safe_load(Path(__file__).with_name("columns.yaml").read_text(encoding="utf-8"))[what])
 
 
 def column_name(text: str) -> str:

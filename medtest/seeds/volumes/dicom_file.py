@@ -46,8 +46,6 @@ _COLOUR = ("RGB", "YBR_FULL", "YBR_FULL_422", "YBR_RCT", "YBR_ICT")
 _GREY = ("MONOCHROME1", "MONOCHROME2")
 _HINT = "pip install pylibjpeg pylibjpeg-libjpeg pylibjpeg-openjpeg pyjpegls, or convert it with gdcmconv --raw"
 
-Window = tuple[float, float]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DicomInfo:

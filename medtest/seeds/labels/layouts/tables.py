@@ -12,29 +12,15 @@ from medtest.seeds.datasets.base import Found
 from medtest.seeds.folders.files import table_below
 from medtest.seeds.folders.layout import LayoutError, shown
 from medtest.seeds.folders.metadata import CLUSTER_COLUMNS, ID_COLUMNS
-from medtest.seeds.folders.table import Sheet, SheetRow, column_name, read_table
+from medtest.seeds.folders.table import Sheet, SheetRow, column_name, read_table, usual_columns
 from medtest.seeds.labels.entries import LabelEntry, LabelledFolder, fold
 from medtest.seeds.labels.layouts.common import Images, entry_name, join_masks, list_images
 from medtest.seeds.labels.settings import LabelFolderSettings
 
-IMAGE_COLUMNS = (*ID_COLUMNS, "image_index", "image_name", "images", "img", "path", "filepath", "file_path")
+IMAGE_COLUMNS = (*ID_COLUMNS, *usual_columns("image_of_label"))
 """Columns that may name the image, in the order they are preferred."""
 
-LABEL_COLUMNS = (
-    "label",
-    "labels",
-    "class",
-    "classes",
-    "class_name",
-    "category",
-    "finding_labels",
-    "finding_class",
-    "diagnosis",
-    "dx",
-    "grade",
-    "level",
-    "target",
-)
+LABEL_COLUMNS = usual_columns("label")
 """Columns that may hold labels, in the order they are preferred."""
 
 TRUE, FALSE = ("1", "1.0"), ("0", "0.0", "")
