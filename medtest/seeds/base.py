@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,6 +23,27 @@ class SeedProblem:
 
     file: str
     reason: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Remarks:
+    """What a look at files has to say beside what was looked for.
+
+    Attributes:
+        problems: Files and rows that cannot be used.
+        notices: What else is to know.
+        ignored: Leftovers of operating systems and thumbnails that were passed over.
+    """
+
+    problems: list[SeedProblem] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+    ignored: int = 0
+
+    def take(self, other: Remarks) -> None:
+        """Add the remarks of a look at some of the files."""
+        self.problems += other.problems
+        self.notices += other.notices
+        self.ignored += other.ignored
 
 
 class SeedSource(Part, ABC):

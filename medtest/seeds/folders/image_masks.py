@@ -125,7 +125,7 @@ class ImageMaskFolders(FolderSource):
     def _add(self, root: Path, dataset: DataSet, taken: set[tuple[str, str]], listing: Listing) -> None:
         labelled = self.settings.labels == "required"
         pairing = pair_with_masks(root, dataset) if labelled else pair_images(root, dataset)
-        listing.problems += pairing.problems
+        listing.take(pairing)
         ids = distinct_ids(["/".join(name_parts(pair)) for pair in pairing.pairs])
         identifiers = {pair.key: seed_id for pair, seed_id in zip(pairing.pairs, ids, strict=True)}
         rough = self._rough_masks(dataset, listing.problems)
@@ -136,7 +136,6 @@ class ImageMaskFolders(FolderSource):
             avoid_root=self._avoid_root() if rough else None,
             choose=Choose(which=self.settings.slices, every=self.settings.every),
         )
-        listing.ignored += pairing.ignored
         for pair, checked in self._whole(root, [(pair, pair) for pair in pairs], rules, listing):
             name = identifiers[pair.key]
             facts = listing.facts(dataset.name, (name, str(pair.image.relative_to(dataset.images))), pair.image)

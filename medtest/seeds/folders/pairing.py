@@ -7,12 +7,12 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
 from medtest.paths import is_there_inside
-from medtest.seeds.base import SeedProblem
+from medtest.seeds.base import Remarks, SeedProblem
 from medtest.seeds.folders.formats import UNREAD, is_ignored, is_unnamed_dicom, suffix_of, without_suffix
 from medtest.seeds.folders.layout import DataSet, LayoutError, Pair, natural_key, shown
 
@@ -44,35 +44,27 @@ _CHANNEL = RULES[-1]
 
 
 @dataclass(slots=True)
-class Pairing:
-    """What joining by names gave.
+class Pairing(Remarks):
+    """What joining by names gave; files that are left over are problems.
 
     Attributes:
         pairs: What belongs together, in natural order.
-        problems: Files that are left over or cannot be used.
-        ignored: How many leftovers of operating systems and thumbnails were passed over.
         rule: How masks are named after their image.
     """
 
     pairs: list[Pair] = field(default_factory=list)
-    problems: list[SeedProblem] = field(default_factory=list)
-    ignored: int = 0
     rule: str = ""
 
 
 @dataclass(slots=True)
-class Files:
+class Files(Remarks):
     """The image files below a folder.
 
     Attributes:
         by_key: Paths relative to the root by key.
-        problems: What cannot be read.
-        ignored: How many entries were passed over.
     """
 
     by_key: dict[str, list[PurePosixPath]] = field(default_factory=dict)
-    problems: list[SeedProblem] = field(default_factory=list)
-    ignored: int = 0
 
     def named(self, pattern: str) -> Files:
         """Return the files whose name matches a pattern (all where it is empty), with the same problems."""
@@ -80,7 +72,7 @@ class Files:
             return self
         match = re.compile(pattern, _ANY).fullmatch
         kept = {key: paths for key, paths in self.by_key.items() if match(key.rpartition("/")[2])}
-        return Files(kept, self.problems, self.ignored)
+        return replace(self, by_key=kept)
 
 
 def list_files(root: Path, folder: PurePosixPath) -> Files:
@@ -94,7 +86,8 @@ def list_files(root: Path, folder: PurePosixPath) -> Files:
     problems: list[SeedProblem] = []
     real_root = root.resolve()
     if not is_there_inside(real_root, root / folder):
-        return Files({}, [SeedProblem(file=shown(folder), reason="is a link that leads out of the data folder")])
+        problem = SeedProblem(file=shown(folder), reason="is a link that leads out of the data folder")
+        return Files(problems=[problem])
     waiting = [(folder, 0)]
     count = ignored = 0
     while waiting:
@@ -125,7 +118,7 @@ def list_files(root: Path, folder: PurePosixPath) -> Files:
             elif suffix_of(entry.name) or is_unnamed_dicom(root / path):
                 below = without_suffix(path.relative_to(folder))
                 found[composed(str(below))].append(path)
-    return Files(dict(found), problems, ignored)
+    return Files(dict(found), problems=problems, ignored=ignored)
 
 
 def composed(name: str) -> str:
@@ -162,15 +155,17 @@ def _single(found: dict[str, list[PurePosixPath]], problems: list[SeedProblem]) 
 def pair_images(root: Path, dataset: DataSet) -> Pairing:
     """Return every image of a data set on its own; files named as masks of others beside them are left out."""
     files = list_files(root, dataset.images).named(dataset.image_names)
-    problems = list(files.problems)
-    images = _single(files.by_key, problems)
+    pairing = Pairing()
+    pairing.take(files)
+    images = _single(files.by_key, pairing.problems)
     masks: set[str] = set()
     if dataset.masks == dataset.images and not dataset.image_names:
         for rule in RULES[1:]:
             if rule[0] != "p<name>" and rule is not _CHANNEL:
                 masks |= {key for key in images if _base(rule, key) in images}
     pairs = [Pair(key=key, image=path) for key, path in images.items() if key not in masks]
-    return Pairing(sorted(pairs, key=_order), problems, files.ignored)
+    pairing.pairs = sorted(pairs, key=_order)
+    return pairing
 
 
 def pair_with_masks(root: Path, dataset: DataSet) -> Pairing:
@@ -181,7 +176,9 @@ def pair_with_masks(root: Path, dataset: DataSet) -> Pairing:
     """
     everything = list_files(root, dataset.images)
     files = everything.named(dataset.image_names)
-    problems, ignored = list(files.problems), files.ignored
+    pairing = Pairing()
+    pairing.take(files)
+    problems = pairing.problems
     together = not dataset.mask_names and dataset.masks in (dataset.images, None)
     if together:
         mask_files = files
@@ -189,8 +186,7 @@ def pair_with_masks(root: Path, dataset: DataSet) -> Pairing:
         mask_files = everything.named(dataset.mask_names)
     else:
         mask_files = list_files(root, dataset.masks or dataset.images).named(dataset.mask_names)
-        problems += mask_files.problems
-        ignored += mask_files.ignored
+        pairing.take(mask_files)
     images = _single(files.by_key, problems)
     masks = images if together else _single(mask_files.by_key, problems)
     best = _best_rule(images, masks, rules=RULES[1:] if together else RULES)
@@ -201,7 +197,7 @@ def pair_with_masks(root: Path, dataset: DataSet) -> Pairing:
                 reason="names of masks fit those of images in two ways; rename the masks like their images",
             )
         )
-        return Pairing([], problems, ignored)
+        return pairing
     rule, joined = best
     if not joined and images:
         example = f" (an image is called {shown(next(iter(images.values())).name)}"
@@ -227,7 +223,8 @@ def pair_with_masks(root: Path, dataset: DataSet) -> Pairing:
             other = next((others[base.casefold()] for base in bases if base.casefold() in others), None)
             hint = f"; {shown(other)} is another name: upper and lower case count" if other is not None else ""
             problems.append(SeedProblem(file=shown(masks[key]), reason=f"is a mask without image{hint}"))
-    return Pairing(sorted(pairs, key=_order), problems, ignored, rule)
+    pairing.pairs, pairing.rule = sorted(pairs, key=_order), rule
+    return pairing
 
 
 def _best_rule(

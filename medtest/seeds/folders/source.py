@@ -20,7 +20,7 @@ from medtest.cases import Classes, Image, Mask, SeedRef
 from medtest.errors import Mistake, UserMistakes
 from medtest.imagefile import BadFileError
 from medtest.plugins import digest_name
-from medtest.seeds.base import SeedProblem, SeedSource
+from medtest.seeds.base import Remarks, SeedProblem, SeedSource
 from medtest.seeds.folders.check import Rules, check_pairs
 from medtest.seeds.folders.files import CHANGED, below, data_root, frozen, nothing_left, stop_at, without_row
 from medtest.seeds.folders.label_values import label_values
@@ -34,15 +34,12 @@ Item = TypeVar("Item")
 
 
 @dataclass(slots=True)
-class Listing:
+class Listing(Remarks):
     """What one look at the folder found.
 
     Attributes:
         refs: Seeds in order.
         digests: What determines each of them beside its reference, as JSON values.
-        problems: Files and rows that cannot be used.
-        notices: What else is to know.
-        ignored: Leftovers of operating systems and thumbnails that were passed over.
         contents: Image contents that were seen, and how often; empty where nobody counts them.
         metadata: The CSV of patients and strata; None where the suite names none.
         unmatched: Images without a row in it.
@@ -53,9 +50,6 @@ class Listing:
 
     refs: list[SeedRef] = field(default_factory=list)
     digests: list[list[object]] = field(default_factory=list)
-    problems: list[SeedProblem] = field(default_factory=list)
-    notices: list[str] = field(default_factory=list)
-    ignored: int = 0
     contents: Counter[str] = field(default_factory=Counter)
     metadata: Metadata | None = None
     unmatched: list[str] = field(default_factory=list)

@@ -131,9 +131,7 @@ def _merged(parts: Sequence[Found], laid: Sequence[LabelledFolder]) -> LabelledF
     for found, one in zip(parts, laid, strict=True):
         part = found.part or found.where.name
         together.entries += [replace(entry, name=f"{part}/{entry.name}") for entry in one.entries]
-        together.problems += one.problems
-        together.notices += one.notices
-        together.ignored += one.ignored
+        together.take(one)
     return together
 
 
@@ -141,7 +139,8 @@ def _pictures(root: Path, settings: LabelFolderSettings) -> LabelledFolder:
     """Return every picture below the folder of images, without labels; masks among them are no images."""
     folder = images_folder(root, settings.images)
     files = pictures_below(root, folder)
-    laid = LabelledFolder(names=(), ignored=files.ignored, problems=list(files.problems))
+    laid = LabelledFolder(names=())
+    laid.take(files)
     for paths in files.by_key.values():
         path = single(paths, laid.problems)
         if path is not None:

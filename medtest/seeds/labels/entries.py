@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from medtest.cases import Classes
 from medtest.errors import Mistake, UserMistakes, nearest_name
-from medtest.seeds.base import SeedProblem
+from medtest.seeds.base import Remarks, SeedProblem
 from medtest.seeds.datasets.facts import plain
 
 MOST_CLASSES = 1000
@@ -47,7 +47,7 @@ class LabelEntry:
 
 
 @dataclass(slots=True, kw_only=True)
-class LabelledFolder:
+class LabelledFolder(Remarks):
     """A folder of labelled images as its layout reads it.
 
     Attributes:
@@ -56,9 +56,6 @@ class LabelledFolder:
         entries: Its images.
         mapping: What its names stand for by default; "" leaves out. A name that is missing stands for itself.
         classes: What the mapping leads to, in order; the names themselves where empty.
-        problems: Files and rows that cannot be used.
-        notices: What else is to know.
-        ignored: Leftovers of operating systems and thumbnails that were passed over.
         missing: How many images that its tables name are not there.
     """
 
@@ -67,9 +64,6 @@ class LabelledFolder:
     entries: list[LabelEntry] = field(default_factory=list)
     mapping: Mapping[str, str] = field(default_factory=dict)
     classes: tuple[str, ...] = ()
-    problems: list[SeedProblem] = field(default_factory=list)
-    notices: list[str] = field(default_factory=list)
-    ignored: int = 0
     missing: int = 0
 
 

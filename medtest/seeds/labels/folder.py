@@ -90,9 +90,10 @@ class LabelFolder(FolderSource):
             multi=settings.multi,
             mapping=settings.mapping,
         )
-        listing.classes, listing.ignored = mapped.classes, laid.ignored
-        listing.notices += [*laid.notices, *mapped.notices()]
-        listing.problems += [*laid.problems, *mapped.problems]
+        listing.classes = mapped.classes
+        listing.take(laid)
+        listing.notices += mapped.notices()
+        listing.problems += mapped.problems
         listing.nothing = _why_nothing(mapped)
         listing.metadata = metadata_of(root, settings.metadata)
         self._add(root, self._chosen(mapped, listing), listing)

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from medtest.errors import Mistake, UserMistakes, nearest_name
 from medtest.paths import is_there_inside
-from medtest.seeds.base import SeedProblem
+from medtest.seeds.base import Remarks, SeedProblem
 from medtest.seeds.folders.files import table_below
 from medtest.seeds.folders.formats import is_ignored
 from medtest.seeds.folders.layout import natural_key, shown
@@ -64,22 +64,16 @@ class QuestionedImage:
 
 
 @dataclass(slots=True)
-class Gathered:
+class Gathered(Remarks):
     """Images with their questions as they lie below a folder.
 
     Attributes:
         askings: Images that are asked about, in natural order of names.
         file: The file of questions; None where there is none.
-        problems: Files and rows that cannot be used.
-        notices: What else is to know.
-        ignored: Leftovers of operating systems and thumbnails that were passed over.
     """
 
     askings: list[QuestionedImage] = field(default_factory=list)
     file: PurePosixPath | None = None
-    problems: list[SeedProblem] = field(default_factory=list)
-    notices: list[str] = field(default_factory=list)
-    ignored: int = 0
 
 
 def gather(root: Path, settings: QuestionFolderSettings, *, dataset: str) -> Gathered:
@@ -92,7 +86,8 @@ def gather(root: Path, settings: QuestionFolderSettings, *, dataset: str) -> Gat
     file = question_file(root, settings, dataset=dataset)
     folder = images_folder(root, settings.images)
     files = pictures_below(root, folder, settings.masks)
-    gathered = Gathered(file=file, problems=list(files.problems), ignored=files.ignored)
+    gathered = Gathered(file=file)
+    gathered.take(files)
     if file is None:
         entries = _every_image(files, folder, gathered)
         rows: list[tuple[LabelEntry, list[Answered]]] = [
@@ -105,8 +100,7 @@ def gather(root: Path, settings: QuestionFolderSettings, *, dataset: str) -> Gat
     masks = LabelledFolder(names=(), entries=[entry for entry, _ in rows])
     if settings.masks:
         join_masks(root, HERE / settings.masks, masks)
-        gathered.problems += masks.problems
-        gathered.ignored += masks.ignored
+        gathered.take(masks)
     asked_of = [(entry, asked) for entry, (_, asked) in zip(masks.entries, rows, strict=True)]
     _choose(asked_of, settings.questions, gathered, key=f"seeds.{dataset}.questions")
     gathered.askings.sort(key=lambda one: natural_key(one.entry.name))

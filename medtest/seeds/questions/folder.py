@@ -53,9 +53,7 @@ class QuestionFolder(FolderSource):
 
     def _look(self, root: Path, listing: Listing) -> None:
         gathered = gather(root, self.settings, dataset=self.dataset)
-        listing.problems += gathered.problems
-        listing.notices += gathered.notices
-        listing.ignored = gathered.ignored
+        listing.take(gathered)
         listing.nothing = "no image with a question"
         listing.metadata = metadata_of(root, self.settings.metadata)
         askings = gathered.askings

@@ -62,8 +62,8 @@ def read_chestxray14(root: Path, found: Found, settings: LabelFolderSettings) ->
         )
     part, names = _chosen(listed, settings.split)
     images = Images(list_images(root, [found.images]))
-    laid = LabelledFolder(names=CHEST.names, multi=True, classes=CHEST.names, ignored=images.files.ignored)
-    laid.problems += images.files.problems
+    laid = LabelledFolder(names=CHEST.names, multi=True, classes=CHEST.names)
+    laid.take(images.files)
     missing = _add(names, listed, images, laid)
     if not laid.entries and not laid.problems:
         raise LayoutError(

@@ -85,8 +85,7 @@ def _add(
 ) -> bool:
     """Add the images of one class, and say whether there are any."""
     files = list_files(root, folder)
-    laid.problems += files.problems
-    laid.ignored += files.ignored
+    laid.take(files)
     masks = _masks(root, folder, files, style, laid)
     video = re.compile(style.video) if style.video else None
     count = len(laid.entries)
@@ -123,8 +122,7 @@ def _masks(
         if not (root / other).is_dir():
             continue
         listed = list_files(root, other)
-        laid.problems += listed.problems
-        laid.ignored += listed.ignored
+        laid.take(listed)
         rule = re.compile(style.mask_names, re.S | re.I)
         for key, paths in listed.by_key.items():
             match = rule.fullmatch(key)

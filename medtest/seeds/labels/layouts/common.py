@@ -117,7 +117,7 @@ def pictures_below(root: Path, folder: PurePosixPath, masks: str = "") -> Files:
     }
     if not kept:
         raise LayoutError(f"no pictures in {shown(folder)}", f"give the folder that holds them; {LOOK}")
-    return Files(kept, files.problems, files.ignored)
+    return replace(files, by_key=kept)
 
 
 def list_images(root: Path, folders: Iterable[PurePosixPath]) -> Files:
@@ -126,8 +126,7 @@ def list_images(root: Path, folders: Iterable[PurePosixPath]) -> Files:
     seen: set[PurePosixPath] = set()
     for folder in folders:
         files = list_files(root, folder)
-        together.problems += files.problems
-        together.ignored += files.ignored
+        together.take(files)
         for key, paths in files.by_key.items():
             together.by_key.setdefault(key, []).extend(path for path in paths if path not in seen)
             seen.update(paths)
@@ -143,8 +142,7 @@ def join_masks(root: Path, folder: PurePosixPath, laid: LabelledFolder) -> None:
     if not (root / folder).is_dir():
         raise LayoutError(f"no folder {shown(folder)}", "name the folder of lesion masks below data=PATH", key="masks")
     listed = list_files(root, folder)
-    laid.problems += listed.problems
-    laid.ignored += listed.ignored
+    laid.take(listed)
     by_key: dict[str, list[int]] = defaultdict(list)
     for place, entry in enumerate(laid.entries):
         key = key_of(entry.name)

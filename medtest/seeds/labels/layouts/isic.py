@@ -55,8 +55,8 @@ def read_isic(root: Path, found: Found, settings: LabelFolderSettings) -> Labell
     own = {image: files.by_key[mask][0] for image, mask in masks.items()}
     files.by_key = {key: paths for key, paths in files.by_key.items() if _IMAGE.fullmatch(key.rpartition("/")[2])}
     images = Images(files)
-    laid = LabelledFolder(names=NAMES, mapping=MAPPING, classes=DERMOSCOPY.names, ignored=files.ignored)
-    laid.problems += files.problems
+    laid = LabelledFolder(names=NAMES, mapping=MAPPING, classes=DERMOSCOPY.names)
+    laid.take(files)
     rows = ((f"{table.where}:{row.line}", row.cells[0], label) for row, label in _labelled(table))
     for path, label in rows_with_images(rows, images, laid):
         mask = own.get(composed(path.stem))

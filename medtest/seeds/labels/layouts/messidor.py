@@ -32,13 +32,9 @@ def read_messidor(root: Path, found: Found, settings: LabelFolderSettings) -> La
         LayoutError: None of the images is there.
     """
     images = Images(list_images(root, [found.images]))
-    laid = LabelledFolder(
-        names=GRADES,
-        mapping=dict(zip(GRADES, FUNDUS.names, strict=True)),
-        classes=FUNDUS.names,
-        ignored=images.files.ignored,
-        problems=list(images.files.problems),
-    )
+    mapping = dict(zip(GRADES, FUNDUS.names, strict=True))
+    laid = LabelledFolder(names=GRADES, mapping=mapping, classes=FUNDUS.names)
+    laid.take(images.files)
     for name in found.tables:
         _add(read_table(table_below(root, str(name), "table"), shown(name)), images, laid)
     note_missing(laid, "images that the tables name", found.images, "unpack the images beside the tables")

@@ -65,7 +65,8 @@ def read_label_table(root: Path, found: Found, settings: LabelFolderSettings) ->
     images = Images(list_images(root, [found.images]))
     columns, rows = _columns(table, images, settings)
     table.even(rows, len(columns.names))
-    laid = LabelledFolder(names=(), ignored=images.files.ignored, problems=list(images.files.problems))
+    laid = LabelledFolder(names=())
+    laid.take(images.files)
     multi = _read_rows(table, columns, rows, settings, images, found.images, laid)
     laid.multi = multi
     masks = PurePosixPath(settings.masks) if settings.masks else found.masks
