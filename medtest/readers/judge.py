@@ -17,14 +17,12 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from medtest.api.answers import parse_structured
-from medtest.api.budget import Budget, planned_cost
+from medtest.api.budget import planned_cost
 from medtest.api.cache import Cache
 from medtest.api.campaign import Campaign
-from medtest.api.client import Caller
 from medtest.api.ledger import Ledger, doubtful_words
 from medtest.api.pacing.rate_limiter import RateLimiter
 from medtest.api.request import CallState, Outcome, Request
-from medtest.api.retry import Retries
 from medtest.cases import Json
 from medtest.errors import ExitCode, FolderInUse, MedtestError, Mistake, OutputProblem
 from medtest.readers.base import Reader, ReadingJob, Readings
@@ -39,7 +37,7 @@ from medtest.readers.meaning import (
     reading_of,
     unread_of,
 )
-from medtest.systems.answering.misplaced_keys import holds_secret, key_as_name
+from medtest.systems.answering.misplaced_keys import unnamed
 from medtest.systems.answering.openai_compatible import CACHE, OpenAICompatible
 from medtest.systems.asking import BudgetLimits
 from medtest.vqa.answers.answer import State
@@ -76,17 +74,8 @@ class Judge(Reader[Unread, Reading]):
 
     def check(self) -> list[Mistake]:
         """Return what is missing: the address, the model's name, the key, the price of a budget in dollars."""
-        own, found = self.model.settings, []
-        if not own.base_url:
-            allowed, fix = "the server's address, https://host/v1", f"type {NAME}.base_url=URL"
-            found.append(Mistake(where=NAME, key=f"{NAME}.base_url", found="nothing", allowed=allowed, fix=fix))
-        else:
-            found += self.model.endpoint().mistakes(NAME, pictures=False)
-        if not own.model.strip():
-            allowed, fix = "the model's name as the server knows it", f"type {NAME}.model_name=NAME"
-            found.append(Mistake(where=NAME, key=f"{NAME}.model_name", found="nothing", allowed=allowed, fix=fix))
-        elif holds_secret(own.model):
-            found.append(key_as_name(NAME, f"{NAME}.model_name"))
+        own, endpoint = self.model.settings, self.model.endpoint()
+        found = unnamed(own, endpoint, NAME, f"{NAME}.", model=f"{NAME}.model_name", pictures=False)
         if self.limits.max_usd is not None and self.model.price() is None:
             fix = f"use {NAME}.max_calls, or give the price in conf/model/"
             found.append(Mistake(where=NAME, key=f"{NAME}.max_usd", found="no price of the model", fix=fix))
@@ -189,36 +178,11 @@ class Judge(Reader[Unread, Reading]):
         return f"{self.name} was stopped: {str(stopped).replace('budget.', f'{NAME}.')}"
 
     def _outcomes(self, unread: Sequence[Unread], job: ReadingJob) -> Iterator[tuple[Unread, Outcome]]:
-        own = self.model.settings
-        rules = Retries(attempts=own.attempts, call_seconds=own.call_seconds, total_seconds=own.total_seconds)
-        with (
-            Ledger(job.folder / LEDGER, wait=_WAIT_SECONDS) as ledger,
-            Cache(job.shared / CACHE, job.cache) as kept,
-        ):
-            spent = ledger.totals()
-            budget = Budget(
-                **asdict(self.limits),
-                price=self.model.price(),
-                spent_usd=spent.cost_usd,
-                calls=spent.billable,
-                where=NAME,
-            )
-            caller = Caller(
-                self.model.endpoint(),
-                self.model.parameters(),
-                max_in_flight=own.max_in_flight,
-                call_seconds=own.call_seconds,
-                pictures=False,
-                where=NAME,
-            )
-            campaign = Campaign(
-                caller,
-                ledger,
-                cache=kept,
-                budget=budget,
-                limiter=RateLimiter(max_in_flight=own.max_in_flight),
-                retries=rules,
-            )
+        model = self.model
+        with Ledger(job.folder / LEDGER, wait=_WAIT_SECONDS) as ledger, Cache(job.shared / CACHE, job.cache) as kept:
+            budget = model.budget(ledger, self.limits, NAME)
+            limiter = RateLimiter(max_in_flight=model.settings.max_in_flight)
+            campaign = model.campaign(model.caller(NAME, pictures=False), ledger, kept, budget, limiter)
             asked = {_address(one): one for one in unread}
             with _told(campaign, job.progress), _stopped_gently(campaign, job.stopping) as stopped:
                 for outcome in campaign.iterate(self._request(address, one) for address, one in asked.items()):

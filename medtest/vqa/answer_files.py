@@ -7,10 +7,9 @@ relevant``. Commas, semicolons and tabs separate cells, whichever the first line
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -20,7 +19,14 @@ from medtest.imagefile import BadFileError, read_bytes
 from medtest.vqa.answers.answer import Answer, State
 from medtest.vqa.answers.kinds import KINDS
 from medtest.vqa.answers.lexicon import sections
-from medtest.vqa.question_files import LONGEST_ANSWER, LONGEST_QUESTION, MOST_PIXELS_WORTH, MOST_ROWS, MOST_SHOWN
+from medtest.vqa.question_files import (
+    LONGEST_ANSWER,
+    LONGEST_QUESTION,
+    MOST_PIXELS_WORTH,
+    MOST_ROWS,
+    csv_cells,
+    raise_all,
+)
 from medtest.vqa.questions import Question, by_name, question_of, wording
 from medtest.vqa.values import Ranges, is_canonical, ranges, read_value
 from medtest.vqa.wording import NOT_RELEVANT
@@ -82,7 +88,9 @@ def read_answers(path: Path, where: str = "") -> tuple[TableAnswer, ...]:
             "CSV in UTF-8, or in UTF-16 with its mark",
             "save it as UTF-8 (in a spreadsheet: CSV UTF-8)",
         ) from error
-    rows = list(islice(_rows(text, name), MOST_ROWS + 1))
+    cells = csv_cells(text, partial(_columns, where=name), partial(_stop, name))
+    read = ((line, one["question"], one["answer"], one.get("expected", "")) for line, one in cells)
+    rows = list(islice(read, MOST_ROWS + 1))
     if len(rows) > MOST_ROWS:
         raise _stop(name, f"has more than {MOST_ROWS:,} answers", f"at most {MOST_ROWS:,}")
     if not rows:
@@ -91,10 +99,7 @@ def read_answers(path: Path, where: str = "") -> tuple[TableAnswer, ...]:
     if not mistakes:
         given = _given(rows)
         mistakes = [_no_value(one, name) for one in given if one.expected_text and one.expected is None]
-    if mistakes:
-        more = f", the first {MOST_SHOWN} shown" if len(mistakes) > MOST_SHOWN else ""
-        count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes):,} mistakes"
-        raise UserMistakes(mistakes[:MOST_SHOWN], heading=f"{count} in {name}{more}")
+    raise_all(mistakes, name)
     return tuple(given)
 
 
@@ -115,29 +120,7 @@ def _plain(answer: Answer) -> str:
     return "" if value is None else str(value)
 
 
-def _rows(text: str, where: str) -> Iterator[tuple[int, str, str, str]]:
-    delimiter = max(",;\t", key=text.lstrip("\r\n").split("\n", 1)[0].count)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    columns: dict[str, int] = {}
-    try:
-        for row in reader:
-            if not any(cell.strip() for cell in row):
-                continue
-            if not columns:
-                names = [cell.strip().lower() for cell in row]
-                columns = _columns(names, where, reader.line_num)
-                continue
-            if len(row) != len(names):
-                allowed = f"{len(names)} as in the head"
-                fix = "put answers that hold the separator or a line's end between quotation marks"
-                raise _stop(where, f"{len(row)} values", allowed, fix, reader.line_num)
-            cells = {name: row[at].strip() for name, at in columns.items()}
-            yield reader.line_num, cells["question"], cells["answer"], cells.get("expected", "")
-    except csv.Error as error:
-        raise _stop(where, f"is not CSV ({error})", line=reader.line_num) from error
-
-
-def _columns(names: list[str], where: str, line: int) -> dict[str, int]:
+def _columns(names: list[str], line: int, *, where: str) -> dict[str, int]:
     columns = {name: names.index(name) for name in COLUMNS if name in names}
     missing = [name for name in COLUMNS[:2] if name not in columns]
     doubled = [name for name in COLUMNS if names.count(name) > 1]

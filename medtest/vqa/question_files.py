@@ -16,8 +16,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -168,27 +169,61 @@ def _get(entry: dict[str, Any], *names: str) -> Any:
     return next((even[name] for name in names if name in even), None)
 
 
-def _csv_rows(text: str, where: str) -> Iterator[_Row]:
-    head = text.split("\n", 1)[0]
-    delimiter = max(",;\t", key=head.count)
+def csv_cells(
+    text: str, columns_of: Callable[[list[str], int], dict[str, int]], stop: Callable[..., UserMistakes]
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield line and cells of every row of a CSV text below its head; empty rows are passed over.
+
+    Args:
+        text: Commas, semicolons and tabs separate cells, whichever the head holds most of.
+        columns_of: Returns which columns are read, of the head's names in small letters and its line.
+        stop: Makes the report of a row: what was found, ``allowed``, ``fix``, ``line``.
+
+    Raises:
+        UserMistakes: It is no CSV, or a row has another number of cells than the head.
+    """
+    delimiter = max(",;\t", key=text.lstrip("\r\n").split("\n", 1)[0].count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    names: list[str] = []
+    columns: dict[str, int] = {}
     try:
-        names = [name.strip().lower().replace(" ", "_") for name in next(reader, [])]
-        columns = _columns(names, where)
         for row in reader:
             if not any(cell.strip() for cell in row):
                 continue
+            if not names:
+                names = [cell.strip().lower() for cell in row]
+                columns = columns_of(names, reader.line_num)
+                continue
             if len(row) != len(names):
-                found = f"{len(row)} values"
-                raise _stop(where, found, f"{len(names)} as in the header", line=reader.line_num)
-            cells = {name: row[column].strip() for name, column in columns.items()}
-            line = reader.line_num
-            yield _Row(f"line {line}", line, cells["image"], cells["question"], cells.get("answer") or None)
+                fix = "put answers that hold the separator or a line's end between quotation marks"
+                allowed = f"{len(names)} as in the head"
+                raise stop(f"{len(row)} values", allowed=allowed, fix=fix, line=reader.line_num)
+            yield reader.line_num, {name: row[at].strip() for name, at in columns.items()}
     except csv.Error as error:
-        raise _stop(where, f"is not CSV ({error})", line=reader.line_num) from error
+        raise stop(f"is not CSV ({error})", line=reader.line_num) from error
 
 
-def _columns(names: list[str], where: str) -> dict[str, int]:
+def raise_all(mistakes: Sequence[Mistake], where: str) -> None:
+    """Raise the first mistakes of a file in one report; nothing where there is none.
+
+    Raises:
+        UserMistakes: There are some.
+    """
+    if mistakes:
+        more = f", the first {MOST_SHOWN} shown" if len(mistakes) > MOST_SHOWN else ""
+        count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes):,} mistakes"
+        raise UserMistakes(list(mistakes[:MOST_SHOWN]), heading=f"{count} in {where}{more}")
+
+
+def _csv_rows(text: str, where: str) -> Iterator[_Row]:
+    if not text.strip():
+        _columns([], where)
+    for line, cells in csv_cells(text, lambda names, line: _columns(names, where, line), partial(_stop, where)):
+        yield _Row(f"line {line}", line, cells["image"], cells["question"], cells.get("answer") or None)
+
+
+def _columns(given: list[str], where: str, line: int = 1) -> dict[str, int]:
+    names = [name.replace(" ", "_") for name in given]
     columns = {
         wanted: next(names.index(alias) for alias in aliases if alias in names)
         for wanted, aliases in _COLUMNS.items()
@@ -200,7 +235,7 @@ def _columns(names: list[str], where: str) -> dict[str, int]:
         nearest = nearest_name(missing[0], [name for name in names if name])
         raise Mistake(
             where=where,
-            line=1,
+            line=line,
             key=f"columns.{missing[0]}",
             found=found,
             allowed="; ".join(f"{wanted}: {' or '.join(_COLUMNS[wanted])}" for wanted in missing),
@@ -215,12 +250,7 @@ def _check(rows: Sequence[_Row], where: str) -> None:
         raise _stop(where, "has no question", _LAYOUTS)
     if len(rows) > MOST_ROWS:
         raise _stop(where, f"has {len(rows):,} questions", f"at most {MOST_ROWS:,}")
-    mistakes = [mistake for row in rows for mistake in _mistakes_of(row, where)]
-    if mistakes:
-        shown = mistakes[:MOST_SHOWN]
-        more = f", the first {MOST_SHOWN} shown" if len(mistakes) > MOST_SHOWN else ""
-        count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes):,} mistakes"
-        raise UserMistakes(shown, heading=f"{count} in {where}{more}")
+    raise_all([mistake for row in rows for mistake in _mistakes_of(row, where)], where)
 
 
 def _mistakes_of(row: _Row, where: str) -> Iterator[Mistake]:

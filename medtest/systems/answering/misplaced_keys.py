@@ -1,10 +1,11 @@
-"""Keys that were typed where a name or a field of a body belongs."""
+"""What is wrong with a model's address and name, keys among them that were typed in their place."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from medtest.api.client import Endpoint
 from medtest.api.redact import SECRET_NAMES, redact
 from medtest.errors import Mistake
 
@@ -29,3 +30,30 @@ def key_as_name(where: str, key: str) -> Mistake:
         allowed="the model's name as the server knows it",
         fix="name the environment variable that holds the key in key_variable",
     )
+
+
+def unnamed(
+    own: Any, endpoint: Endpoint, where: str, typed: str = "", *, model: str, pictures: bool = True
+) -> list[Mistake]:
+    """Return what is missing or wrong of a model's address, key and name.
+
+    Args:
+        own: Its settings: ``base_url`` and ``model``.
+        endpoint: Where its requests go.
+        where: Who asks.
+        typed: What stands before a key on the command line.
+        model: The key of the model's name.
+        pictures: Whether images are sent.
+    """
+    found: list[Mistake] = []
+    if own.base_url:
+        found += endpoint.mistakes(where, pictures=pictures)
+    else:
+        allowed, fix = "the server's address, https://host/v1", f"type {typed}base_url=URL"
+        found.append(Mistake(where=where, key=f"{typed}base_url", found="nothing", allowed=allowed, fix=fix))
+    if not own.model.strip():
+        allowed, fix = "the model's name as the server knows it", f"type {typed}model_name=NAME"
+        found.append(Mistake(where=where, key=model, found="nothing", allowed=allowed, fix=fix))
+    elif holds_secret(own.model):
+        found.append(key_as_name(where, model))
+    return found

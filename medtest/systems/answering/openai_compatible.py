@@ -28,7 +28,7 @@ from medtest.api.retry import Retries
 from medtest.cases import Json
 from medtest.errors import MedtestError, Mistake
 from medtest.plugins import TRUSTED, typed_as
-from medtest.systems.answering.misplaced_keys import holds_secret, key_as_name
+from medtest.systems.answering.misplaced_keys import holds_secret, unnamed
 from medtest.systems.answering.outputs import asked_of
 from medtest.systems.answering.prompts import PromptSettings, prompt_of
 from medtest.systems.answering.shapes import shape_of, shape_of_all
@@ -170,19 +170,8 @@ class OpenAICompatible(AskingSystem):
 
     def check(self) -> Sequence[Mistake]:
         """Return what is missing: the address, the model's name, the key, leave to send images."""
-        found: list[Mistake] = []
-        own = self.settings
-        if not own.base_url:
-            allowed, fix = "the server's address, https://host/v1", "type base_url=URL"
-            found.append(Mistake(where=self.name, key="base_url", found="nothing", allowed=allowed, fix=fix))
-        else:
-            found += self.endpoint().mistakes(self.name)
-        if not own.model.strip():
-            allowed, fix = "the model's name as the server knows it", "type model_name=NAME"
-            found.append(Mistake(where=self.name, key="model", found="nothing", allowed=allowed, fix=fix))
-        elif holds_secret(own.model):
-            found.append(key_as_name(self.name, "model"))
-        if holds_secret(own.extra):
+        found = unnamed(self.settings, self.endpoint(), self.name, model="model")
+        if holds_secret(self.settings.extra):
             what = "what looks like a key (not shown)"
             fix = "name the variable that holds it in key_variable: extra stands in run.json"
             found.append(Mistake(where=self.name, key="extra", found=what, allowed="fields without secrets", fix=fix))
@@ -290,24 +279,44 @@ class OpenAICompatible(AskingSystem):
             raise MedtestError(f"{self.record_name} has no folder for its ledger")
         # The folder is this run's: whoever holds the ledger is a worker of it that is just ending.
         self._ledger = Ledger(self._folder / LEDGER, wait=_WAIT_SECONDS)
-        spent = self._ledger.totals()
-        self._budget = Budget(
-            **asdict(self._limits), price=self.price(), spent_usd=spent.cost_usd, calls=spent.billable, where=self.name
-        )
+        self._budget = self.budget(self._ledger, self._limits, self.name)
         self._cache = Cache(self._shared / CACHE, self._cache_mode)
-        self._caller()  # says what is wrong with the endpoint before a call is drawn
+        self.caller(self.name)  # says what is wrong with the endpoint before a call is drawn
         self._limiter = shared_limiter(self.endpoint().limited_as, self.settings.max_in_flight)
         import openai  # noqa: F401 - seconds, which no call should wait for
 
-    def _caller(self) -> Caller:
+    def budget(self, ledger: Ledger, limits: BudgetLimits, where: str) -> Budget:
+        """Return limits with what earlier sessions spent of them.
+
+        Raises:
+            UserMistakes: A budget in dollars has no price to go by.
+        """
+        spent = ledger.totals()
+        return Budget(**asdict(limits), price=self.price(), spent_usd=spent.cost_usd, calls=spent.billable, where=where)
+
+    def caller(self, where: str, *, pictures: bool = True) -> Caller:
+        """Return what sends requests.
+
+        Raises:
+            UserMistakes: The endpoint is not usable.
+        """
         own = self.settings
         return Caller(
             self.endpoint(),
             self.parameters(),
             max_in_flight=own.max_in_flight,
             call_seconds=own.call_seconds,
-            where=self.name,
+            pictures=pictures,
+            where=where,
         )
+
+    def campaign(
+        self, caller: Caller, ledger: Ledger, cache: Cache | None, budget: Budget | None, limiter: RateLimiter | None
+    ) -> Campaign:
+        """Return a campaign under the model's own limits of time."""
+        own = self.settings
+        rules = Retries(attempts=own.attempts, call_seconds=own.call_seconds, total_seconds=own.total_seconds)
+        return Campaign(caller, ledger, cache=cache, budget=budget, limiter=limiter, retries=rules)
 
     def ask(self, calls: Iterable[Asking | None]) -> Iterator[Asked]:
         """Answer a stream of calls.
@@ -321,15 +330,8 @@ class OpenAICompatible(AskingSystem):
         """
         if self._ledger is None:
             raise MedtestError(f"{self.record_name} is not open")
-        own = self.settings
-        self._campaign = Campaign(
-            self._caller(),
-            self._ledger,
-            cache=self._cache,
-            budget=self._budget,
-            limiter=self._limiter,
-            retries=Retries(attempts=own.attempts, call_seconds=own.call_seconds, total_seconds=own.total_seconds),
-        )
+        caller = self.caller(self.name)
+        self._campaign = self.campaign(caller, self._ledger, self._cache, self._budget, self._limiter)
         if self._stopping.is_set():
             self._campaign.stop()
         waiting: dict[str, deque[Asking]] = {}
