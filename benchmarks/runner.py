@@ -258,7 +258,7 @@ def processor_time(seeds: int) -> None:
     forwards: list[float] = []
     for index, ref in enumerate(refs):
         system.seconds, began = 0.0, time.process_time()
-        runner.run(UnitTask(index, 0, ref, (b"\x01" * cases,), {}))
+        runner.run(UnitTask(index=index, source=0, ref=ref, todo=(b"\x01" * cases,)))
         spent.append((time.process_time() - began) / cases)
         forwards.append(system.seconds / cases)
     beside = [total - forward for total, forward in zip(spent[1:], forwards[1:], strict=True)]

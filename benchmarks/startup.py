@@ -38,6 +38,7 @@ class TorchJob:
     """A job that is done as it is read: torch is imported."""
 
     threads = 1
+    session = "medtest.runner.units.session:Session"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return what the worker calls."""

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from medtest.cases import Address
 from medtest.errors import Interrupted
 from medtest.followups.entry import Entry
-from medtest.followups.pool import MakePool
 from medtest.followups.recipe import SuiteKeys
 from medtest.followups.report import StoreReport
 from medtest.followups.store import FollowUpStore, names_of
-from medtest.followups.worker import MakeJob, MakeTask, UnitMade
+from medtest.followups.worker import MakeTask, UnitMade
 from medtest.runner.folder import utc_now
-from medtest.runner.pool.layout import usable_cores
+from medtest.runner.outcome import Limits
+from medtest.runner.pool.dispatch import Callbacks, Dispatcher
+from medtest.runner.pool.layout import Layout, usable_cores
+from medtest.runner.pool.local import LocalWorker
+from medtest.runner.pool.messages import Job
+from medtest.runner.pool.worker import Worker
 from medtest.runner.privacy import ShownNames, load_key
 from medtest.runner.units.parts import Parts
 from medtest.suite.model import Invocation, Suite
@@ -23,6 +27,7 @@ from medtest.suite.plan import Plan, Unit, is_chosen
 
 _BATCH = 8
 _SHOWN_ERRORS = 100
+_OPEN_SECONDS = 300.0
 
 
 @dataclass
@@ -60,26 +65,12 @@ class Making:
         self._names = names
         self._recipe = SuiteKeys(suite, parts.relations, names)
         self.key = self._recipe.suite_key(suite, parts.sources)
-        self._job = MakeJob(
-            suite=suite,
-            data=None if invocation.data is None else str(invocation.data),
-            folder=str(self.store.folder.resolve()),
-            hash_key=names.key,
-            hide=_hidden(invocation),
-        )
-        self.sources = self.total = 0
+        self.sources = self.total = self._started = 0
         for unit in self._plan.units():  # counted and not kept: a plan may hold a hundred thousand seeds
             cases = len(self._chosen(unit))
             self.sources += cases > 0
             self.total += cases
-        self._pool = MakePool(
-            job=self._job,
-            tasks=self._tasks(),
-            units=self.sources,
-            workers=self._processes(),
-            seconds=invocation.batch_seconds,
-            take=self._take,
-        )
+        self.workers = self._processes()
 
     def _processes(self) -> int:
         given = self.invocation.workers if self.workers is None else self.workers
@@ -89,13 +80,42 @@ class Making:
         """Make what is missing."""
         self.store.add_suite(self.key, name=self.suite.name, version=self.suite.version, added=utc_now())
         try:
-            self._pool.run()
+            self._make(self._tasks())
         except KeyboardInterrupt:
             done = self.counts["made"] + self.counts["reused"]
             raise Interrupted(
                 f"Interrupted: {done:,} of {self.total:,} follow-ups are kept; the same command goes on from there."
             ) from None
         self._tell()
+
+    def _make(self, tasks: Iterator[MakeTask]) -> None:
+        first = next(tasks, None)
+        if first is None:
+            return
+        job = Job.of(
+            self.suite,
+            self.invocation,
+            hash_key=self._names.key,
+            device="cpu",
+            threads=1,
+            store=str(self.store.folder.resolve()),
+            session="medtest.followups.worker:MakeSession",
+        )
+        dispatcher = Dispatcher(
+            job=job,
+            tasks=itertools.chain([first], tasks),
+            batch_seconds=self.invocation.batch_seconds,
+            limits=Limits(open_seconds=_OPEN_SECONDS),
+            callbacks=Callbacks(
+                result=self._take,
+                renew=lambda task: task,
+                layout=lambda _device: Layout(workers=min(self.workers, self.sources) or 1, threads=1),
+            ),
+            worker=Worker if self.workers else LocalWorker,
+            loads="the relations",
+        )
+        dispatcher.run()
+        self._started = dispatcher.started if self.workers else 0
 
     def report(self, seconds: float) -> StoreReport:
         """Return what was done."""
@@ -112,7 +132,7 @@ class Making:
             left_out=self._left_out,
             bytes=counts["bytes"],
             seconds=seconds,
-            workers=self._pool.started,
+            workers=self._started,
         )
 
     def _chosen(self, unit: Unit) -> tuple[tuple[int, Address], ...]:
@@ -151,7 +171,7 @@ class Making:
                 return False
         return True
 
-    def _take(self, unit: UnitMade) -> None:
+    def _take(self, unit: UnitMade, _index: int) -> None:
         if unit.entries:
             self.store.index.add(unit.source_key, unit.entries, unit.sizes, self.key)
         self.problems += unit.errors[: max(0, _SHOWN_ERRORS - len(self.problems))]
@@ -168,10 +188,3 @@ class Making:
         if self.progress is not None:
             done = sum(self.counts[name] for name in ("made", "reused", "skipped", "errors"))
             self.progress(min(done, self.total), self.total)
-
-
-def _hidden(invocation: Invocation) -> tuple[tuple[str, str], ...]:
-    hide = [(str(invocation.home.resolve()), "…"), (str(Path.home()), "~")]
-    if invocation.data is not None:
-        hide += [(str(invocation.data), "…"), (str(invocation.data.resolve()), "…")]
-    return tuple(hide)

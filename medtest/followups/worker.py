@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
-import cv2
-
-from medtest.cases import Address, Image, Mask, PreparedSeed, SeedRef, Verdict, image_sha256
+from medtest.cases import Address, Image, Mask, PreparedSeed, Verdict, image_sha256
 from medtest.errors import MedtestError, OutputProblem
 from medtest.followups.entry import Entry
 from medtest.followups.files import Kind, encode, mask_sha256
@@ -18,65 +14,21 @@ from medtest.followups.recipe import SuiteKeys
 from medtest.followups.store import FollowUpStore, names_of
 from medtest.oracles.moves import move_mask
 from medtest.preparation import prepare
-from medtest.runner.pool.child import main as run_worker
-from medtest.runner.pool.messages import Failed
-from medtest.runner.privacy import Scrubber, ShownNames
-from medtest.runner.units.parts import MadeCase, Parts, describe
-from medtest.suite.model import Suite
-
-_BATCH = 8
+from medtest.runner.pool.messages import SHARED, Begin, Done, Failed, Result, Task
+from medtest.runner.units.parts import MadeCase, describe
+from medtest.runner.units.session import Session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MakeJob:
-    """First message to a worker.
-
-    Attributes:
-        suite: The suite.
-        data: The user's data root as text, or None.
-        folder: The store's folder as text.
-        hash_key: Key for hashed ids, or None for plain ones.
-        hide: Texts that must not show in reasons, with what stands for them.
-        threads: Threads of the process's libraries.
-    """
-
-    suite: Suite
-    data: str | None
-    folder: str
-    hash_key: bytes | None
-    hide: tuple[tuple[str, str], ...]
-    threads: int = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MakeTask:
+class MakeTask(Task):
     """Make the follow-ups of one seed.
 
     Attributes:
-        index: The unit's number.
-        source: Which seed source it comes from.
-        ref: The seed.
-        cases: (place in the plan, address) each.
-        given_up: Places that hung or took a worker down; -1 stands for preparing the seed.
+        cases: (place in the plan, address) each; (:data:`~medtest.runner.pool.messages.SHARED`, place in the plan) is
+            what a worker says that it is busy with.
     """
 
-    index: int
-    source: int
-    ref: SeedRef
     cases: tuple[tuple[int, Address], ...]
-    given_up: frozenset[int] = frozenset()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Started:
-    """The worker is ready for its first task."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Busy:
-    """The worker begins a case, which may take long; -1 for preparing the seed."""
-
-    place: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +36,6 @@ class UnitMade:
     """The pictures of one seed are in the store.
 
     Attributes:
-        index: The unit's number.
         source_key: Key of the source.
         entries: (place, entry) each.
         sizes: (kind, SHA-256, bytes) of the files the entries use.
@@ -95,7 +46,6 @@ class UnitMade:
         errors: (address as shown, what broke) of cases that could not be made.
     """
 
-    index: int
     source_key: str
     entries: tuple[tuple[int, Entry], ...]
     sizes: tuple[tuple[str, str, int], ...]
@@ -106,89 +56,28 @@ class UnitMade:
     errors: tuple[tuple[str, str], ...]
 
 
-Answer: TypeAlias = "Started | Busy | UnitMade | Failed"
+class MakeSession(Session):
+    """The life of a worker that makes follow-ups and knows no system."""
 
+    def _load(self) -> None:
+        self._build()
+        self.recipe = SuiteKeys(self._job.suite, self.parts.relations, self.names)
+        self.store = FollowUpStore.open(Path(self._job.store), create=True)
 
-def main(tasks: int, messages: int, parent: int) -> None:
-    """Run the process; there are as many as cores, so that each keeps to one thread."""
-    cv2.setNumThreads(1)
-    run_worker(tasks, messages, parent, MakeSession)
-
-
-class MakeSession:
-    """The life of a worker.
-
-    Args:
-        job: What it is for.
-        send: Puts a message into the pipe to the parent.
-    """
-
-    def __init__(self, job: MakeJob, send: Callable[[Any], None]) -> None:
-        self._job = job
-        self._send = send
-
-    def open(self) -> bool:
-        """Build the suite's parts and open the store; on failure tell the parent why and return False."""
-        job = self._job
-        try:
-            self._parts = Parts(job.suite, None if job.data is None else Path(job.data), _BATCH)
-            names = ShownNames(job.hash_key)
-            self._recipe = SuiteKeys(job.suite, self._parts.relations, names)
-            self._names = names
-            self._scrub = Scrubber(names, job.hide)
-            self._store = FollowUpStore.open(Path(job.folder), create=True)
-        except MedtestError as error:
-            self._send(Failed(MedtestError(str(error))))
-            return False
-        except Exception as error:  # noqa: BLE001 - a plug-in may raise anything; the parent reports it
-            self._send(Failed(MedtestError(f"A worker could not start: {describe(error)}")))
-            return False
-        self._send(Started())
-        return True
-
-    def run(self, task: MakeTask) -> None:
+    def run(self, task: Any) -> None:
         """Make one unit."""
         try:
-            self._send(_Unit(self, task).run())
+            self.send(Result(task.index, _Unit(self, task).run()))
         except OutputProblem as error:
-            self._send(Failed(error))
+            self.send(Failed(error))
         except OSError as error:
-            self._send(Failed(OutputProblem(_refused(Path(self._job.folder), error))))
+            self.send(Failed(OutputProblem(_refused(Path(self._job.store), error))))
+        else:
+            self.send(Done(task.index, self._memory()))
 
     def close(self) -> None:
-        """End."""
-        self._store.close()
-        os._exit(0)
-
-    # what a unit needs
-    @property
-    def parts(self) -> Parts:
-        """The suite's parts."""
-        return self._parts
-
-    @property
-    def recipe(self) -> SuiteKeys:
-        """Makes keys."""
-        return self._recipe
-
-    @property
-    def store(self) -> FollowUpStore:
-        """Where pictures go."""
-        return self._store
-
-    @property
-    def names(self) -> ShownNames:
-        """How ids are shown."""
-        return self._names
-
-    @property
-    def scrub(self) -> Scrubber:
-        """Takes out what must not show."""
-        return self._scrub
-
-    def begin(self, place: int) -> None:
-        """Tell the parent what is begun."""
-        self._send(Busy(place=place))
+        """Close the store."""
+        self.store.close()
 
 
 class _Unit:
@@ -205,11 +94,11 @@ class _Unit:
     def run(self) -> UnitMade:
         """Make what is missing."""
         at, task = self._at, self._task
-        at.begin(-1)
+        at.send(Begin(task.index, (SHARED, SHARED)))
         entries: list[tuple[int, Entry]] = []
         source_key = ""
         try:
-            if -1 in task.given_up:
+            if (SHARED, SHARED) in task.given_up:
                 raise MedtestError("the seed could not be prepared: it hung or took its process down")
             loaded = at.parts.sources[task.source].load(task.ref)
             original = image_sha256(loaded.image)
@@ -221,7 +110,6 @@ class _Unit:
             source_key = at.recipe.source_key(seed)
             entries = self._entries(seed, source_key, original)
         return UnitMade(
-            index=task.index,
             source_key=source_key,
             entries=tuple(entries),
             sizes=tuple((kind, sha256, size) for (kind, sha256), size in sorted(self._sizes.items())),
@@ -260,10 +148,10 @@ class _Unit:
     def _make(
         self, seed: PreparedSeed, key: str, place: int, address: Address, original: str, source_mask: str
     ) -> Entry | None:
-        if place in self._task.given_up:
+        if (SHARED, place) in self._task.given_up:
             self._failed(address, "relation: it hung or took its process down")
             return None
-        self._at.begin(place)
+        self._at.send(Begin(self._task.index, (SHARED, place)))
         made = self._at.parts.make(seed, address)
         if made.verdict is Verdict.ERROR:
             self._failed(address, made.reason)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from medtest.cases import Address
 from medtest.errors import MedtestError
@@ -14,7 +13,7 @@ from medtest.runner.outcome import Limits
 from medtest.runner.pictures.samples import Sample, sample_of, score_columns
 from medtest.runner.pool.dispatch import Callbacks, Dispatcher
 from medtest.runner.pool.layout import Layout, device_is_certain
-from medtest.runner.pool.messages import Job, Strip, StripTask, Task, UnitTask
+from medtest.runner.pool.messages import Job, Row, Strip, StripTask, Task, UnitTask
 from medtest.runner.records.rows import records_schema
 from medtest.runner.replay import CasePlace, find
 from medtest.runner.units.parts import Parts
@@ -57,16 +56,17 @@ def replay_strips(suite: Suite, invocation: Invocation, address: str | Address, 
     again = _Again(suite, parts, find(suite, invocation, parts, address), folder)
     with output_problems(folder / "strip.png"):
         folder.mkdir(parents=True, exist_ok=True)
-    job = _job(suite, invocation)
+    needed = any(type(system).needs_device for system in suite.build_systems().values())
+    device = device_is_certain(invocation.device, needed=needed) or "auto"
+    job = Job.of(suite, invocation, hash_key=None, device=device, hide=())
     dispatcher = Dispatcher(
         job=job,
         tasks=again.questions(),
         batch_seconds=invocation.batch_seconds,
         limits=Limits(),
         callbacks=Callbacks(
-            rows=again.take,
+            result=again.take,
             renew=again.left,
-            tick=lambda: None,
             layout=lambda _device: Layout(workers=1, threads=job.threads),
             more=again.strips,
         ),
@@ -77,21 +77,6 @@ def replay_strips(suite: Suite, invocation: Invocation, address: str | Address, 
     if missing:
         raise MedtestError(" ".join(dispatcher.notices) or f"{', '.join(missing)} could not be drawn.")
     return answered
-
-
-def _job(suite: Suite, invocation: Invocation) -> Job:
-    needed = any(type(system).needs_device for system in suite.build_systems().values())
-    return Job(
-        suite=suite,
-        data=None if invocation.data is None else str(invocation.data),
-        batch_size=invocation.batch_size,
-        device=device_is_certain(invocation.device, needed=needed) or "auto",
-        threads=invocation.threads or 1,
-        hash_key=None,
-        strata=(),
-        send_seconds=1.0,
-        hide=(),
-    )
 
 
 class _Again:
@@ -118,9 +103,9 @@ class _Again:
         """Yield the task that has every system answer."""
         if not self._silent:
             todo = bytes(int(index == self._found.case) for index in range(len(self._cases)))
-            yield UnitTask(0, self._found.source, self._found.ref, (todo,) * len(self._shown), {})
+            yield UnitTask(index=0, source=self._found.source, ref=self._found.ref, todo=(todo,) * len(self._shown))
 
-    def take(self, rows: list[tuple[int, int, tuple[Any, ...]]], _unit: int) -> None:
+    def take(self, rows: list[Row], _unit: int) -> None:
         """Take records of the case, one a system."""
         for number, _, row in rows:
             record = dict(zip(self._columns, row, strict=True))
@@ -139,7 +124,7 @@ class _Again:
             if number in self._judged:
                 title, detail = self._judged[number].caption(one.system)
             strips.append(Strip(number, self._found.case, str(one.file), title, detail))
-        return iter([StripTask(1, self._found.source, self._found.ref, tuple(strips))])
+        return iter([StripTask(index=1, source=self._found.source, ref=self._found.ref, strips=tuple(strips))])
 
     def answered(self) -> tuple[Answered, ...]:
         """Return what every system made of the case."""

@@ -8,9 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +19,7 @@ from medtest.runner.folder import FolderLock, set_unread_aside
 from medtest.runner.outcome import Count, Limits, Progress, RunOutcome, SystemOutcome
 from medtest.runner.pool.dispatch import HALT_SECONDS, Callbacks, Dispatcher
 from medtest.runner.pool.layout import Layout, choose_layout, device_is_certain
-from medtest.runner.pool.messages import Job, StripTask, Task, Told, UnitTask
+from medtest.runner.pool.messages import Job, Row, Task, Told, UnitTask
 from medtest.runner.pool.worker import Worker
 from medtest.runner.prepared import PreparedRun, prepare_run
 from medtest.runner.progress import choose_progress
@@ -181,7 +179,7 @@ class _Run:
             batch_seconds=self.invocation.batch_seconds,
             limits=self.limits,
             callbacks=Callbacks(
-                rows=self._rows,
+                result=self._rows,
                 renew=self._renew,
                 tick=self._tick,
                 layout=self._choose,
@@ -243,21 +241,13 @@ class _Run:
         )
 
     def _job(self, device: str) -> Job:
-        home, data = self.invocation.home.resolve(), self.invocation.data
-        hide = [(str(home), "…"), (str(Path.home()), "~")]
-        if data is not None:
-            hide += [(str(data), "…"), (str(data.resolve()), "…")]
-        threads = self.invocation.threads or 1
-        return Job(
-            suite=self.prepared.suite,
-            data=None if data is None else str(data),
-            batch_size=self.invocation.batch_size,
-            device=device,
-            threads=threads,
+        return Job.of(
+            self.prepared.suite,
+            self.invocation,
             hash_key=self.prepared.names.key,
+            device=device,
             strata=self.prepared.strata,
             send_seconds=self.limits.send_seconds,
-            hide=tuple(hide),
             kept=self.invocation.kept,
             folders=tuple(str(folder.resolve()) for folder in self.prepared.folders),
             shared=str(self.invocation.shared.resolve()),
@@ -284,12 +274,14 @@ class _Run:
         if not any(any(part) for part in todo):
             return None
         owner = int(self.prepared.owners[index])
-        return UnitTask(index, owner, self.prepared.plan.refs[index], todo, dict(given_up))
+        return UnitTask(
+            index=index, source=owner, ref=self.prepared.plan.refs[index], todo=todo, given_up=dict(given_up)
+        )
 
     def _renew(self, task: UnitTask) -> UnitTask | None:
         return self._task(task.index, task.given_up)
 
-    def _rows(self, rows: list[tuple[int, int, tuple[Any, ...]]], unit: int) -> None:
+    def _rows(self, rows: list[Row], unit: int) -> None:
         for system, case, row in rows:
             self.ledgers[system].take(unit, case, row)
 
@@ -332,7 +324,7 @@ class _Run:
         self.progress.update(self._count())
         if self._finisher is None:
             return None
-        tasks: list[StripTask] = self._finisher.merge()
+        tasks = self._finisher.merge()
         return iter(tasks) if tasks else None
 
 

@@ -13,6 +13,7 @@ class Unreadable:
     """A job that can be written and not be read: as one of a class that only the user's main module has."""
 
     threads = 1
+    session = "medtest.runner.units.session:Session"
 
     def __reduce__(self) -> tuple[Any, tuple[str]]:
         return int, ("no number",)

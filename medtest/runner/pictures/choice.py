@@ -152,12 +152,12 @@ def drawing_tasks(prepared: PreparedRun, views: Sequence[Pictures]) -> Iterator[
         _add(volumes, one.volumes())
     for unit in sorted({*strips, *montages, *volumes}):
         yield StripTask(
-            unit,
-            int(prepared.owners[unit]),
-            prepared.plan.refs[unit],
-            tuple(strips.get(unit, ())),
-            tuple(montages.get(unit, ())),
-            tuple(volumes.get(unit, ())),
+            index=unit,
+            source=int(prepared.owners[unit]),
+            ref=prepared.plan.refs[unit],
+            strips=tuple(strips.get(unit, ())),
+            montages=tuple(montages.get(unit, ())),
+            volumes=tuple(volumes.get(unit, ())),
         )
 
 

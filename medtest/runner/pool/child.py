@@ -17,13 +17,16 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from medtest.runner.pool.messages import LoadedModules
+
+if TYPE_CHECKING:
+    from medtest.runner.units.session import Session
 
 NAME = "medtest-worker"
 """The process's name in ``ps`` and ``top``."""
@@ -31,7 +34,7 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
 _FRESH = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from medtest.runner.pool.child import enter; enter(sys.argv[2], *map(int, sys.argv[3:]))"
+    "from medtest.runner.pool.child import run_worker; run_worker(sys.argv[2], *map(int, sys.argv[3:]))"
 )
 _SHARED = frozenset(
     (
@@ -43,49 +46,27 @@ _SHARED = frozenset(
 """Packages that may be imported in the server: none runs a user's code, starts a thread or opens a device by that."""
 
 
-def fresh(entry: str, path: Sequence[str], tasks: int, messages: int, parent: int) -> list[str]:
+def fresh(session: str, path: Sequence[str], tasks: int, messages: int, parent: int) -> list[str]:
     """Return the command of a worker that is a fresh interpreter.
 
     Args:
-        entry: ``module:function`` that it runs.
+        session: ``module:class`` of what does its work.
         path: Its ``sys.path``.
         tasks: Descriptor from which it reads tasks.
         messages: Descriptor into which it writes messages.
         parent: Process id of its parent, with which it ends.
     """
-    return [sys.executable, "-c", _FRESH, json.dumps(list(path)), entry, str(tasks), str(messages), str(parent)]
+    return [sys.executable, "-c", _FRESH, json.dumps(list(path)), session, str(tasks), str(messages), str(parent)]
 
 
-def enter(entry: str, tasks: int, messages: int, parent: int) -> None:
-    """Run the entry of a worker, ``module:function``; see :func:`fresh`."""
+def run_worker(session_class: str, inbound: int, outbound: int, parent: int) -> None:
+    """Run the process; see :func:`fresh`."""
     call_process(NAME)
-    module, _, function = entry.partition(":")
-    getattr(importlib.import_module(module), function)(tasks, messages, parent)
-
-
-def main(
-    inbound: int,
-    outbound: int,
-    parent: int,
-    make_session: Callable[[Any, Callable[[Any], None]], Any] | None = None,
-) -> None:
-    """Run the process.
-
-    Args:
-        inbound: Descriptor from which it reads tasks.
-        outbound: Descriptor into which it writes messages.
-        parent: Process id of its parent, with which it ends.
-        make_session: Makes what does the work from the job and the way to the parent; the runner's
-            :class:`~medtest.runner.units.session.Session` by default. Other rooms' workers bring their own.
-    """
     _die_with(parent)
     _be_the_first_to_go()
     messages = _Messages(Connection(outbound, readable=False))
     tasks = _listen(Connection(inbound, writable=False))
-    if make_session is None:
-        from medtest.runner.units.session import Session
-
-        make_session = Session
+    make_session = session_of(session_class)
     job = tasks.get()
     session = make_session(job, messages.send)
     if not session.open():
@@ -95,9 +76,17 @@ def main(
         task = tasks.get()
         if task is None:
             session.close()
-            return
+            sys.stdout.flush()
+            os._exit(0)
         session.run(task)
         messages.tell_loaded()
+
+
+def session_of(name: str) -> type[Session]:
+    """Return the class that ``module:class`` names."""
+    module, _, attribute = name.partition(":")
+    found: type[Session] = getattr(importlib.import_module(module), attribute)
+    return found
 
 
 class _Messages:

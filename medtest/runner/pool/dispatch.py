@@ -24,12 +24,10 @@ from medtest.runner.pool.messages import (
     Message,
     Place,
     Ready,
-    Rows,
+    Result,
     Spent,
-    StripTask,
     Task,
     Told,
-    UnitTask,
 )
 from medtest.runner.pool.worker import Worker, end_all
 
@@ -47,7 +45,7 @@ class Callbacks:
     """What a dispatcher calls.
 
     Attributes:
-        rows: Takes finished rows of a unit.
+        result: Takes what came of a unit.
         renew: Gives a unit's task again with what is still to do, or None when nothing is.
         tick: Called several times a second.
         layout: Given the resolved device, the layout to use.
@@ -55,11 +53,11 @@ class Callbacks:
         told: Told how far a system's calls are.
     """
 
-    rows: Callable[[list[tuple[int, int, tuple[Any, ...]]], int], None]
-    renew: Callable[[UnitTask], UnitTask | None]
-    tick: Callable[[], None]
+    result: Callable[[Any, int], None]
+    renew: Callable[[Any], Task | None]
     layout: Callable[[str], Layout]
-    more: Callable[[], Iterator[Task] | None]
+    tick: Callable[[], None] = lambda: None
+    more: Callable[[], Iterator[Task] | None] = lambda: None
     told: Callable[[Told], None] = lambda told: None
 
 
@@ -75,6 +73,7 @@ class Dispatcher:
         ahead: Tasks that a worker may have at a time; above 1 only where it works on several at once.
         gently: On a stop, let workers end what is under way (calls that are paid for) instead of killing them.
         worker: What the workers are: processes, or threads of this one.
+        loads: What they load before they are ready, in words.
 
     Attributes:
         notices: Lines for the user.
@@ -97,6 +96,7 @@ class Dispatcher:
         ahead: int = 1,
         gently: bool = False,
         worker: type[Worker] = Worker,
+        loads: str = "the systems",
     ) -> None:
         self._job = job
         self._tasks = tasks
@@ -107,6 +107,7 @@ class Dispatcher:
         self._ahead = ahead
         self._gently = gently
         self._worker = worker
+        self._loads = loads
         self._inbox: queue.SimpleQueue[tuple[Worker, Message]] = queue.SimpleQueue()
         self._workers: list[Worker] = []
         self._crashes: dict[tuple[int, Place], int] = {}
@@ -159,9 +160,7 @@ class Dispatcher:
         Raises:
             KeyboardInterrupt: Nobody is asking.
         """
-        asking = [
-            w for w in self._workers if self._gently and w.ready and any(isinstance(t, UnitTask) for t in w.tasks)
-        ]
+        asking = [w for w in self._workers if self._gently and w.ready and any(not task.lost for task in w.tasks)]
         if not asking:
             raise KeyboardInterrupt
         self.halting = True
@@ -236,8 +235,8 @@ class Dispatcher:
                 worker.place = place
                 if not self.halting:
                     worker.deadline = None if worker.doomed else time.monotonic() + self._batch_seconds
-            case Rows(index=index, rows=rows):
-                self._call.rows(rows, index)
+            case Result(index=index, content=content):
+                self._call.result(content, index)
             case Done():
                 self._done(worker, message)
             case Device(device=device):
@@ -305,7 +304,7 @@ class Dispatcher:
 
     def _done(self, worker: Worker, message: Done) -> None:
         task = worker.finished(message.index)
-        if isinstance(task, UnitTask):
+        if task is not None and not task.lost:
             for key in [key for key in self._crashes if key[0] == task.index]:
                 del self._crashes[key]
         self.notices += message.errors
@@ -342,10 +341,10 @@ class Dispatcher:
             if not worker.tasks and not worker.ready:
                 self._could_not_start(worker)
             for task in worker.tasks:
-                if isinstance(task, UnitTask):
+                if task.lost:
+                    self.notices.append(f"{task.lost}: the worker {worker.death()}.")
+                else:
                     self._blame(worker, task)
-                elif isinstance(task, StripTask):
-                    self.notices.append(f"Sample strips of one seed could not be drawn: the worker {worker.death()}.")
             worker.end()
         self._fill()
         if self._exhausted and not self._again and not any(w.tasks for w in self._workers):
@@ -354,15 +353,15 @@ class Dispatcher:
     def _could_not_start(self, worker: Worker) -> None:
         self._bad_starts += 1
         if worker.doomed:
-            raise MedtestError(f"The systems were not loaded within {self._limits.open_seconds:g} s.")
+            raise MedtestError(f"{self._loads.capitalize()} were not loaded within {self._limits.open_seconds:g} s.")
         if self._bad_starts >= _STARTS:
             words = worker.last_words()
             raise MedtestError(
-                f"A worker that loads the systems {worker.death()}, {_STARTS} times in a row."
+                f"A worker that loads {self._loads} {worker.death()}, {_STARTS} times in a row."
                 + (f" It said: {words}" if words and self._job.hash_key is None else "")
             )
 
-    def _blame(self, worker: Worker, task: UnitTask) -> None:
+    def _blame(self, worker: Worker, task: Task) -> None:
         """The batch in flight is retried once after a crash; after a hang, or a second crash, its cases are ERROR."""
         place = worker.place
         given_up = dict(task.given_up)
@@ -394,7 +393,7 @@ class Dispatcher:
                 if not busy:
                     return
                 continue
-            if isinstance(message, Rows):
-                self._call.rows(message.rows, message.index)
+            if isinstance(message, Result):
+                self._call.result(message.content, message.index)
             elif isinstance(message, Gone | Failed) and worker in busy:
                 busy.remove(worker)

@@ -9,9 +9,9 @@ from typing import Any
 
 import cv2
 
+from medtest.runner.pool.child import session_of
 from medtest.runner.pool.messages import Begin, Gone, Job, Message
 from medtest.runner.pool.worker import Worker
-from medtest.runner.units.session import Session
 
 _PATIENCE = 5.0
 """Seconds for which the end of a call is waited for; then it is left to itself, and nobody hears of it."""
@@ -49,14 +49,14 @@ class LocalWorker(Worker):
 
     def _work(self, job: Job) -> None:
         threads = cv2.getNumThreads()
-        session = Session(job, self._tell, own_process=False)
+        session = session_of(job.session)(job, self._tell, own_process=False)
         try:
             if session.open():
                 while not self._killed and (task := self._todo.get()) is not None:
                     session.run(task)
-                session.close_systems()
+                session.close()
         except _Killed:
-            session.close_systems()
+            session.close()
         finally:
             cv2.setNumThreads(threads)
             self._inbox.put((self, Gone()))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, TypeAlias
 
 from medtest.cases import SeedRef
 from medtest.errors import ExitCode
-from medtest.suite.model import KeptFollowUps, Suite
+from medtest.suite.model import Invocation, KeptFollowUps, Suite
 from medtest.systems.asking import BudgetLimits
 
 SHARED = -1
@@ -36,6 +37,8 @@ class Job:
         shared: A folder that runs share, where answers are kept by content.
         budget: What each system may spend.
         cache: Whether answers by content are taken.
+        store: Folder of a store of follow-ups that are made, as text.
+        session: ``module:class`` of what does the work, a :class:`medtest.runner.units.session.Session`.
     """
 
     suite: Suite
@@ -52,25 +55,55 @@ class Job:
     shared: str = ""
     budget: BudgetLimits = BudgetLimits()
     cache: str = "use"
+    store: str = ""
+    session: str = "medtest.runner.units.session:Session"
+
+    @classmethod
+    def of(cls, suite: Suite, invocation: Invocation, *, hash_key: bytes | None, **more: Any) -> Job:
+        """Return what a call of a suite tells its workers; ``more`` are further attributes."""
+        home, data = invocation.home.resolve(), invocation.data
+        hide = [(str(home), "…"), (str(Path.home()), "~")]
+        if data is not None:
+            hide += [(str(data), "…"), (str(data.resolve()), "…")]
+        given: dict[str, Any] = {
+            "data": None if data is None else str(data),
+            "batch_size": invocation.batch_size,
+            "threads": invocation.threads or 1,
+            "strata": (),
+            "send_seconds": 1.0,
+            "hide": tuple(hide),
+        }
+        return cls(suite=suite, hash_key=hash_key, **{**given, **more})
 
 
-@dataclass(frozen=True, slots=True)
-class UnitTask:
-    """Run a unit.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What a worker is handed: something to do with one seed.
 
     Attributes:
-        index: The unit's number.
-        source: Which seed source it comes from.
+        index: Its number, of units the unit's.
+        source: Which seed source the seed comes from.
         ref: The seed.
-        todo: One ``bytes`` per system, a 1 for every case that is to be recorded.
         given_up: Places that hung or crashed, with the reason their cases get.
+        lost: What is said of a task whose worker died; "" where it is handed out again, what it hung on given up.
     """
 
+    lost: ClassVar[str] = ""
     index: int
     source: int
     ref: SeedRef
+    given_up: dict[Place, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitTask(Task):
+    """Run a unit.
+
+    Attributes:
+        todo: One ``bytes`` per system, a 1 for every case that is to be recorded.
+    """
+
     todo: tuple[bytes, ...]
-    given_up: dict[Place, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,28 +159,20 @@ class VolumePicture:
     title: str
 
 
-@dataclass(frozen=True, slots=True)
-class StripTask:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StripTask(Task):
     """Draw sample strips of one seed, and montages of it.
 
     Attributes:
-        index: Number of the task.
-        source: Which seed source it comes from.
-        ref: The seed.
         strips: What to draw.
         montages: What to draw of all systems together.
         volumes: What to draw of volumes, if the seed is one.
     """
 
-    index: int
-    source: int
-    ref: SeedRef
+    lost: ClassVar[str] = "Sample strips of one seed could not be drawn"
     strips: tuple[Strip, ...]
     montages: tuple[Montage, ...] = ()
     volumes: tuple[VolumePicture, ...] = ()
-
-
-Task: TypeAlias = "UnitTask | StripTask"
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,17 +219,21 @@ class Begin:
     place: Place
 
 
+Row: TypeAlias = "tuple[int, int, tuple[Any, ...]]"
+"""(system index, case index in the unit, values in the order of the schema)."""
+
+
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """Finished cases.
+class Result:
+    """What came of a unit, or of a part of it.
 
     Attributes:
         index: The unit's number.
-        rows: (system index, case index in the unit, values in the order of the schema) each.
+        content: A list of :data:`Row`; what another session makes of it.
     """
 
     index: int
-    rows: list[tuple[int, int, tuple[Any, ...]]]
+    content: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +243,7 @@ class Done:
     Attributes:
         index: Its number.
         memory: Resident bytes of the worker.
-        errors: What could not be done (strips only).
+        errors: What could not be done, for the user.
     """
 
     index: int
@@ -266,4 +295,4 @@ class Gone:
     """Made by the parent's reader when a worker's pipe closes."""
 
 
-Message: TypeAlias = "Device | Ready | Failed | Begin | Rows | Done | Spent | Told | Gone"
+Message: TypeAlias = "Device | Ready | Failed | Begin | Result | Done | Spent | Told | Gone"

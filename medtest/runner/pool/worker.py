@@ -11,7 +11,7 @@ import threading
 import time
 from contextlib import suppress
 from multiprocessing.connection import Connection
-from typing import Any, ClassVar
+from typing import Any
 
 from medtest.api.redact import redact
 from medtest.runner.pool import processes
@@ -28,7 +28,7 @@ class Worker:
     """One worker process.
 
     Args:
-        job: What it is for.
+        job: What it is for, a :class:`~medtest.runner.pool.messages.Job`.
         inbox: Takes ``(self, message)`` for every message, :class:`~medtest.runner.pool.messages.Gone` last.
 
     Attributes:
@@ -38,12 +38,7 @@ class Worker:
         doomed: Why it was killed for being too slow, or "".
         ready: Whether its systems are loaded.
         first_memory: Resident bytes after its first task.
-        entry: ``module:function`` that the process runs; another room's workers name their own.
-        modules: What the entry imports.
     """
-
-    entry: ClassVar[str] = "medtest.runner.pool.child:main"
-    modules: ClassVar[tuple[str, ...]] = ("medtest.runner.units.session",)
 
     def __init__(self, job: Any, inbox: Inbox[tuple[Worker, Any]]) -> None:
         self.tasks: list[Any] = []
@@ -59,7 +54,7 @@ class Worker:
     def _begin(self, job: Any) -> None:
         """Start the process and tell it what it is for."""
         self._log = tempfile.TemporaryFile(prefix="medtest-worker-")  # noqa: SIM115 - closed with the worker
-        self._process = self._start(job.threads)
+        self._process = self._start(job)
         threading.Thread(target=self._read, daemon=True).start()
         self._send(job)
 
@@ -68,17 +63,16 @@ class Worker:
         """Process id."""
         return self._process.pid
 
-    def _start(self, threads: int) -> processes.Process:
+    def _start(self, job: Any) -> processes.Process:
         task_read, task_write = os.pipe()
         message_read, message_write = os.pipe()
         try:
             process = processes.start(
                 processes.WorkerStart(
-                    entry=self.entry,
-                    modules=self.modules,
+                    session=job.session,
                     environment={
                         **os.environ,
-                        **dict.fromkeys(_THREAD_VARIABLES, str(threads)),
+                        **dict.fromkeys(_THREAD_VARIABLES, str(job.threads)),
                         **keeping_memory(os.environ),
                     },
                     tasks=task_read,

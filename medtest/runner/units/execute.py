@@ -16,7 +16,7 @@ from medtest.cases import Address, Image, PreparedSeed, Verdict
 from medtest.errors import UserMistakes
 from medtest.preparation import seed_factors
 from medtest.records import SOURCE_FAILED
-from medtest.runner.pool.messages import SHARED, Begin, Message, Place, Rows, UnitTask
+from medtest.runner.pool.messages import SHARED, Begin, Message, Place, Result, Row, UnitTask
 from medtest.runner.records.rows import FinishedCase, RowMaker
 from medtest.runner.units.judging import SourceAnswer, finish
 from medtest.runner.units.parts import MadeCase, Parts, SystemAnswer, answers, describe
@@ -38,7 +38,7 @@ class Outbox:
     def __init__(self, send: Callable[[Message], None], seconds: float) -> None:
         self.send = send
         self._seconds = seconds
-        self._rows: dict[int, list[tuple[int, int, tuple[Any, ...]]]] = {}
+        self._rows: dict[int, list[Row]] = {}
         self._count = 0
         self._sent = time.monotonic()
 
@@ -52,7 +52,7 @@ class Outbox:
         waited = time.monotonic() - self._sent
         if self._rows and (now or waited >= self._seconds or self._count >= _MAX_ROWS):
             for index, rows in self._rows.items():
-                self.send(Rows(index, rows))
+                self.send(Result(index, rows))
             self._rows, self._count = {}, 0
             self._sent = time.monotonic()
 

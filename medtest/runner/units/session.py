@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,7 +12,7 @@ import psutil
 
 from medtest.errors import MedtestError, UserMistakes
 from medtest.runner.pool.layout import resolve_device
-from medtest.runner.pool.messages import Device, Done, Failed, Halt, Job, Message, Ready, Task, UnitTask
+from medtest.runner.pool.messages import Device, Done, Failed, Halt, Job, Message, Ready, StripTask, UnitTask
 from medtest.runner.privacy import Scrubber, ShownNames
 from medtest.runner.records.rows import RowMaker
 from medtest.runner.units.asking import AskingRunner
@@ -34,22 +33,27 @@ class Session:
     def __init__(self, job: Job, send: Callable[[Message], None], *, own_process: bool = True) -> None:
         self._job = job
         self._own_process = own_process
-        self._send = send
+        self.send = send
         self._process = psutil.Process()
         cv2.setNumThreads(1)
 
     def open(self) -> bool:
-        """Load the systems and say so; on failure tell the parent why and return False."""
-        job = self._job
+        """Load what is needed and say so; on failure tell the parent why and return False."""
         try:
-            device = resolve_device(job.device)
-            self._send(Device(device))
-            parts = Parts(job.suite, None if job.data is None else Path(job.data), job.batch_size, kept=job.kept)
-            systems = list(job.suite.build_systems().values())
+            self._load()
         except Exception as error:  # noqa: BLE001 - a plug-in may raise anything; the parent reports it
-            self._send(Failed(_portable(error, "a worker could not start")))
+            self.send(Failed(_portable(error, "a worker could not start")))
             return False
-        for number, system in enumerate(systems):
+        self.send(Ready(self._memory()))
+        return True
+
+    def _load(self) -> None:
+        job = self._job
+        device = resolve_device(job.device)
+        self.send(Device(device))
+        self._build()
+        self._systems = list(job.suite.build_systems().values())
+        for number, system in enumerate(self._systems):
             if draws_calls(system) and not job.folders:
                 continue  # only pictures are drawn, for which nobody is asked
             try:
@@ -57,36 +61,36 @@ class Session:
                     system.keep_in(Path(job.folders[number]), Path(job.shared), budget=job.budget, cache=job.cache)
                 system.open(device=device, threads=job.threads)
             except Exception as error:  # noqa: BLE001 - the system under test may raise anything
-                self._send(Failed(_portable(error, f"The system {system.record_name!r} cannot be loaded")))
-                return False
+                raise _portable(error, f"The system {system.record_name!r} cannot be loaded") from error
         try:
             shared = Path(job.shared) if job.shared else None
-            parts.open_reader(device=device, threads=job.threads, shared=shared, cache=job.cache)
+            self.parts.open_reader(device=device, threads=job.threads, shared=shared, cache=job.cache)
         except Exception as error:  # noqa: BLE001 - the reader may be anybody's plug-in
-            self._send(Failed(_portable(error, "the suite's reader cannot be loaded")))
-            return False
+            raise _portable(error, "the suite's reader cannot be loaded") from error
         torch = sys.modules.get("torch")
         if torch is not None and device == "cpu" and self._own_process:
             torch.set_num_threads(job.threads)
-        names = ShownNames(job.hash_key)
         maker = RowMaker(
             suite=(job.suite.name, job.suite.version),
-            groups={name: relation.group for name, relation in parts.relations.items()},
-            oracle=parts.oracle,
+            groups={name: relation.group for name, relation in self.parts.relations.items()},
+            oracle=self.parts.oracle,
             strata=job.strata,
-            names=names,
-            scrub=Scrubber(names, job.hide),
+            names=self.names,
+            scrub=self.scrub,
         )
-        self._parts = parts
-        self._systems = systems
-        outbox = Outbox(self._send, job.send_seconds)
-        asking = [system for system in systems if draws_calls(system)] if job.folders else []
-        self._asking = AskingRunner(parts, asking, maker, outbox, names, self._memory) if asking else None
-        self._units = UnitRunner(parts, systems, maker, outbox)
-        self._send(Ready(self._memory()))
-        return True
+        outbox = Outbox(self.send, job.send_seconds)
+        asking = [system for system in self._systems if draws_calls(system)] if job.folders else []
+        self._asking = AskingRunner(self.parts, asking, maker, outbox, self.names, self._memory) if asking else None
+        self._units = UnitRunner(self.parts, self._systems, maker, outbox)
 
-    def run(self, task: Task | Halt) -> None:
+    def _build(self) -> None:
+        """Build the suite's parts."""
+        job = self._job
+        self.parts = Parts(job.suite, None if job.data is None else Path(job.data), job.batch_size, kept=job.kept)
+        self.names = ShownNames(job.hash_key)
+        self.scrub = Scrubber(self.names, job.hide)
+
+    def run(self, task: UnitTask | StripTask | Halt) -> None:
         """Run a task and report that it is done; questions go on being answered, and are reported on, after it."""
         if isinstance(task, Halt):
             if self._asking is not None:
@@ -100,26 +104,20 @@ class Session:
             try:
                 self._units.run(task)
             except UserMistakes as error:  # seen in the first answers; no further case would have one
-                self._send(Failed(error))
+                self.send(Failed(error))
                 return
         else:
             from medtest.runner.pictures.strips import draw_strips
 
-            errors = draw_strips(self._parts, self._systems, task)
-        self._send(Done(task.index, self._memory(), errors))
+            errors = draw_strips(self.parts, self._systems, task)
+        self.send(Done(task.index, self._memory(), errors))
 
     def close(self) -> None:
-        """Close the systems and end the process."""
-        self.close_systems()
-        sys.stdout.flush()
-        os._exit(0)
-
-    def close_systems(self) -> None:
         """Close the systems, once no task is left."""
         if self._asking is not None:
             self._asking.close()
         closing = [system.close for system in self._systems]
-        closing += [] if self._parts.reader is None else [self._parts.reader.close]
+        closing += [] if self.parts.reader is None else [self.parts.reader.close]
         for close in closing:
             with suppress(Exception):  # all records are safe; a system that fails to close harms nobody
                 close()
