@@ -234,7 +234,8 @@ def processor_time(seeds: int) -> None:
     from medtest.runner.pool.messages import UnitTask
     from medtest.runner.privacy import Scrubber, ShownNames
     from medtest.runner.records.rows import RowMaker
-    from medtest.runner.units.execute import Outbox, UnitRunner
+    from medtest.runner.units.execute import UnitRunner
+    from medtest.runner.units.open_units import Outbox, Recorder
     from medtest.runner.units.parts import Parts
 
     suite = make_suite("pranet", seeds)
@@ -251,7 +252,8 @@ def processor_time(seeds: int) -> None:
         names=names,
         scrub=Scrubber(names),
     )
-    runner = UnitRunner(parts_, [system], maker, Outbox(lambda _: None, 0.5))
+    outbox = Outbox(lambda _: None, 0.5)
+    runner = UnitRunner(Recorder(parts=parts_, systems=[system], maker=maker, outbox=outbox))
     refs = parts_.sources[0].refs()
     cases = len(parts_.unit(refs[0]).cases)
     spent: list[float] = []

@@ -30,7 +30,7 @@ from medtest.plugins import part, parts  # noqa: E402
 from medtest.preparation.prepare import prepare  # noqa: E402
 from medtest.results.answers.answer_flips import flip_table  # noqa: E402
 from medtest.results.answers.answer_rows import SOURCE, UNCHANGED, frame_of, judged_row  # noqa: E402
-from medtest.runner.units.asking import answer_seed  # noqa: E402
+from medtest.runner.units.asker import answer_seed  # noqa: E402
 from medtest.simlab.defects import Defects  # noqa: E402
 from medtest.simlab.product import Product, Settings, picture_sha256  # noqa: E402
 from medtest.simlab.reader import Reader  # noqa: E402

@@ -20,12 +20,11 @@ from medtest.runner.pool.layout import Layout, usable_cores
 from medtest.runner.pool.local import LocalWorker
 from medtest.runner.pool.messages import Job
 from medtest.runner.pool.worker import Worker
-from medtest.runner.privacy import ShownNames, load_key
+from medtest.runner.privacy import ShownNames
 from medtest.runner.units.parts import Parts
 from medtest.suite.model import Invocation, Suite
-from medtest.suite.plan import Plan, Unit, is_chosen
+from medtest.suite.plan import Unit
 
-_BATCH = 8
 _SHOWN_ERRORS = 100
 _OPEN_SECONDS = 300.0
 
@@ -56,12 +55,12 @@ class Making:
 
     def __post_init__(self) -> None:
         suite, invocation = self.suite, self.invocation
-        parts = Parts(suite, invocation.data, _BATCH)
+        parts = Parts(suite, invocation.data, invocation.batch_size)
         self._left_out = tuple(name for name, relation in parts.relations.items() if type(relation).needs_gradients)
-        owned = [(number, ref) for number, source in enumerate(parts.sources) for ref in source.refs()]
+        owned = parts.refs()
         self._owners = [number for number, _ in owned]
-        self._plan = Plan([ref for _, ref in owned], parts.relations, _BATCH)
-        names = ShownNames(load_key(invocation.home) if suite.privacy.seed_ids == "hashed" else None)
+        self._plan = parts.plan(owned)
+        names = ShownNames.of(suite.privacy, invocation.home)
         self._names = names
         self._recipe = SuiteKeys(suite, parts.relations, names)
         self.key = self._recipe.suite_key(suite, parts.sources)
@@ -70,11 +69,8 @@ class Making:
             cases = len(self._chosen(unit))
             self.sources += cases > 0
             self.total += cases
-        self.workers = self._processes()
-
-    def _processes(self) -> int:
-        given = self.invocation.workers if self.workers is None else self.workers
-        return usable_cores() if given is None else given
+        given = invocation.workers if self.workers is None else self.workers
+        self._processes = usable_cores() if given is None else given
 
     def run(self) -> None:
         """Make what is missing."""
@@ -109,13 +105,13 @@ class Making:
             callbacks=Callbacks(
                 result=self._take,
                 renew=lambda task: task,
-                layout=lambda _device: Layout(workers=min(self.workers, self.sources) or 1, threads=1),
+                layout=lambda _device: Layout(workers=max(1, min(self._processes, self.sources)), threads=1),
             ),
-            worker=Worker if self.workers else LocalWorker,
+            worker=Worker if self._processes else LocalWorker,
             loads="the relations",
         )
         dispatcher.run()
-        self._started = dispatcher.started if self.workers else 0
+        self._started = dispatcher.started if self._processes else 0
 
     def report(self, seconds: float) -> StoreReport:
         """Return what was done."""
@@ -143,11 +139,9 @@ class Making:
             if shown in only.seeds:
                 only = replace(only, seeds=only.seeds | {unit.ref.seed_id})
         return tuple(
-            (first + number, case)
-            for number, case in enumerate(unit.cases)
-            if not case.is_source
-            and case.relation not in self._left_out
-            and is_chosen(case, unit.position, limit=self.invocation.limit, only=only)
+            (first + number, unit.cases[number])
+            for number in unit.chosen(limit=self.invocation.limit, only=only)
+            if not unit.cases[number].is_source and unit.cases[number].relation not in self._left_out
         )
 
     def _tasks(self) -> Iterator[MakeTask]:
@@ -164,12 +158,7 @@ class Making:
             yield MakeTask(index=unit.index, source=self._owners[unit.index], ref=unit.ref, cases=cases)
 
     def _is_whole(self, entry: Entry) -> bool:
-        files, index = self.store.files, self.store.index
-        for kind, sha256 in names_of(entry):
-            size = files.size(kind, sha256)
-            if size is None or size != index.size(kind, sha256):
-                return False
-        return True
+        return all(self.store.whole_size(*named) is not None for named in names_of(entry))
 
     def _take(self, unit: UnitMade, _index: int) -> None:
         if unit.entries:

@@ -35,7 +35,7 @@ class SuiteKeys:
 
     def __init__(self, suite: Suite, relations: Mapping[str, Relation], names: ShownNames) -> None:
         self._seed = suite.seed
-        self._names = names
+        self.names = names
         self._preparation: dict[str, Json] = {**suite.prepare.covers(), "revision": PREPARATION_REVISION}
         self._relations: dict[str, dict[str, Any]] = {
             plan.id: {
@@ -50,9 +50,9 @@ class SuiteKeys:
 
     def shown(self, address: Address) -> Address:
         """Return an address as the store shows it."""
-        if self._names.key is None:
+        if self.names.key is None:
             return address
-        hashed = self._names.seed_id(address.dataset, address.seed_id)
+        hashed = self.names.seed_id(address.dataset, address.seed_id)
         return Address(
             dataset=address.dataset,
             seed_id=hashed,
@@ -108,7 +108,7 @@ class SuiteKeys:
         )
 
     def _hash_key(self) -> str:
-        return "" if self._names.key is None else key_fingerprint(self._names.key)
+        return "" if self.names.key is None else key_fingerprint(self.names.key)
 
 
 def _without_choices(covers: dict[str, Any]) -> dict[str, Any]:

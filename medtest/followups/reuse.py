@@ -10,7 +10,7 @@ from medtest.cases import Address, FollowUp, PreparedSeed
 from medtest.errors import MedtestError
 from medtest.followups.recipe import SuiteKeys
 from medtest.followups.store import FollowUpStore, default_folder
-from medtest.runner.privacy import ShownNames, load_key
+from medtest.runner.privacy import ShownNames
 from medtest.suite.model import Suite
 
 _MEMO = "medtest.followups.reuse:source_key"
@@ -48,7 +48,7 @@ class StoredFollowUps:
         chosen = default_folder() if folder is None else folder
         store = FollowUpStore.open(chosen)
         store.close()
-        names = ShownNames(load_key(home) if suite.privacy.seed_ids == "hashed" else None)
+        names = ShownNames.of(suite.privacy, home)
         return cls(folder=chosen.resolve(), recipe=SuiteKeys(suite, suite.build_relations(), names))
 
     def __getstate__(self) -> dict[str, Any]:

@@ -173,6 +173,11 @@ class FollowUpStore:
         """Return the PNG file of a mask (8-bit grey, 0 and 255)."""
         return self._files.path("masks", sha256)
 
+    def whole_size(self, kind: Kind, sha256: str) -> int | None:
+        """Return the bytes of a picture's file, or None where it is not there with the size it was written with."""
+        size = self._files.size(kind, sha256)
+        return size if size is not None and size == self._index.size(kind, sha256) else None
+
     # --------------------------------------------------------------------------------------------------- writing
 
     def put_image(self, image: Image) -> str:

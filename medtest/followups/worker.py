@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from medtest.cases import Address, Image, Mask, PreparedSeed, Verdict, image_sha256
+from medtest.cases import Address, Image, Mask, Verdict
 from medtest.errors import MedtestError, OutputProblem
 from medtest.followups.entry import Entry
 from medtest.followups.files import Kind, encode, mask_sha256
+from medtest.followups.maker import EntryMaker, LoadedSeed, expected_mask
 from medtest.followups.recipe import SuiteKeys
 from medtest.followups.store import FollowUpStore, names_of
-from medtest.oracles.moves import move_mask
-from medtest.preparation import prepare
 from medtest.runner.pool.messages import SHARED, Begin, Done, Failed, Result, Task
-from medtest.runner.units.parts import MadeCase, describe
+from medtest.runner.units.parts import describe
 from medtest.runner.units.session import Session
 
 
@@ -62,6 +61,7 @@ class MakeSession(Session):
     def _load(self) -> None:
         self._build()
         self.recipe = SuiteKeys(self._job.suite, self.parts.relations, self.names)
+        self.maker = EntryMaker(self.parts, self.recipe, self.scrub)
         self.store = FollowUpStore.open(Path(self._job.store), create=True)
 
     def run(self, task: Any) -> None:
@@ -100,15 +100,12 @@ class _Unit:
         try:
             if (SHARED, SHARED) in task.given_up:
                 raise MedtestError("the seed could not be prepared: it hung or took its process down")
-            loaded = at.parts.sources[task.source].load(task.ref)
-            original = image_sha256(loaded.image)
-            how = at.parts.suite.prepare
-            seed = prepare(loaded, size=how.size, resize=how.resize)
+            loaded = at.maker.load(task.source, task.ref)
         except Exception as error:  # noqa: BLE001 - a seed source may be anybody's plug-in, a file may have changed
             self._failed(task.ref.source, f"the seed cannot be prepared: {describe(error)}")
         else:
-            source_key = at.recipe.source_key(seed)
-            entries = self._entries(seed, source_key, original)
+            source_key = loaded.key
+            entries = self._entries(loaded)
         return UnitMade(
             source_key=source_key,
             entries=tuple(entries),
@@ -118,19 +115,19 @@ class _Unit:
             **self._counts,
         )
 
-    def _entries(self, seed: PreparedSeed, source_key: str, original: str) -> list[tuple[int, Entry]]:
-        at = self._at
-        keys = [at.recipe.followup_key(source_key, address) for _, address in self._task.cases]
+    def _entries(self, loaded: LoadedSeed) -> list[tuple[int, Entry]]:
+        at, seed = self._at, loaded.seed
+        keys = [at.recipe.followup_key(loaded.key, address) for _, address in self._task.cases]
         known = at.store.index.by_key(keys)
         self._keep("images", seed.sha256, seed.image)
-        source_mask = "" if seed.mask is None else self._keep_mask(seed.mask)
+        source_mask = self._keep_mask(seed.mask)
         entries: list[tuple[int, Entry]] = []
         for key, (place, address) in zip(keys, self._task.cases, strict=True):
             entry = known.get(key)
             if entry is not None and self._is_whole(entry):
                 self._counts["skipped" if entry.skipped else "reused"] += 1
             else:
-                entry = self._make(seed, key, place, address, original, source_mask)
+                entry = self._make(loaded, key, place, address, source_mask)
             if entry is not None:
                 entries.append((place, entry))
         return entries
@@ -139,76 +136,38 @@ class _Unit:
         """Say whether every file of an entry is there with the size it was written with."""
         for kind, sha256 in names_of(entry):
             if (kind, sha256) not in self._sizes:
-                size = self._at.store.files.size(kind, sha256)
-                if size is None or size != self._at.store.index.size(kind, sha256):
+                size = self._at.store.whole_size(kind, sha256)
+                if size is None:
                     return False
                 self._sizes[kind, sha256] = size
         return True
 
-    def _make(
-        self, seed: PreparedSeed, key: str, place: int, address: Address, original: str, source_mask: str
-    ) -> Entry | None:
+    def _make(self, loaded: LoadedSeed, key: str, place: int, address: Address, source_mask: str) -> Entry | None:
         if (SHARED, place) in self._task.given_up:
             self._failed(address, "relation: it hung or took its process down")
             return None
         self._at.send(Begin(self._task.index, (SHARED, place)))
-        made = self._at.parts.make(seed, address)
+        made = self._at.parts.make(loaded.seed, address)
         if made.verdict is Verdict.ERROR:
             self._failed(address, made.reason)
             return None
+        mask = ""
         if made.follow is None:
             self._counts["skipped"] += 1
-            return self._entry(seed, key, made, original, source_mask, mask="")
-        try:
-            mask = self._expected(seed, made, source_mask)
-            self._keep("images", made.sha256, made.follow.image)
-        except ValueError as error:
-            self._failed(address, str(error))
-            return None
-        self._counts["made"] += 1
-        return self._entry(seed, key, made, original, source_mask, mask=mask)
+        else:
+            try:
+                expected = expected_mask(loaded.seed, made.follow)
+                mask = source_mask if expected is loaded.seed.mask else self._keep_mask(expected)
+                self._keep("images", made.sha256, made.follow.image)
+            except ValueError as error:
+                self._failed(address, str(error))
+                return None
+            self._counts["made"] += 1
+        return self._at.maker.entry(loaded, key, made, source_mask=source_mask, mask=mask)
 
-    def _entry(
-        self, seed: PreparedSeed, key: str, made: MadeCase, original: str, source_mask: str, *, mask: str
-    ) -> Entry:
-        at, ref, follow = self._at, self._task.ref, made.follow
-        plan = next(p for p in at.parts.suite.relations if p.id == made.address.relation)
-        relation = at.parts.relations[made.address.relation]
-        common: dict[str, Any] = {}
-        if follow is not None:
-            common = {
-                "params": at.scrub.params(dict(follow.params), ref),
-                "scale": float(follow.scale),
-                "effect": follow.effect,
-                "facts": {name: float(value) for name, value in follow.facts.items()},
-            }
-        return Entry(
-            key=key,
-            address=at.recipe.shown(made.address),
-            cluster=at.names.cluster(ref),
-            strata=ref.strata,
-            part=plan.info.name,
-            revision=type(relation).revision,
-            group=relation.group,
-            original_sha256=original,
-            source_sha256=seed.sha256,
-            source_mask_sha256=source_mask,
-            followup_sha256=made.sha256,
-            mask_sha256=mask,
-            skipped="" if follow is not None else at.scrub.reason(made.reason, ref),
-            **common,
-        )
-
-    def _expected(self, seed: PreparedSeed, made: MadeCase, source_mask: str) -> str:
-        """Keep the expected mask of a follow-up: the source's, moved where the relation moves it."""
-        if seed.mask is None or made.follow is None:
+    def _keep_mask(self, mask: Mask | None) -> str:
+        if mask is None:
             return ""
-        effect = made.follow.effect
-        if effect.kind != "move":
-            return source_mask
-        return self._keep_mask(move_mask(seed.mask, effect.data["matrix"]))
-
-    def _keep_mask(self, mask: Mask) -> str:
         name = mask_sha256(mask)
         self._keep("masks", name, mask)
         return name
@@ -216,13 +175,12 @@ class _Unit:
     def _keep(self, kind: Kind, sha256: str, pixels: Image | Mask) -> None:
         if (kind, sha256) in self._sizes:
             return
-        files, index = self._at.store.files, self._at.store.index
-        size = files.size(kind, sha256)
-        if size is not None and size == index.size(kind, sha256):
+        size = self._at.store.whole_size(kind, sha256)
+        if size is not None:
             self._sizes[kind, sha256] = size
             return
         content = encode(kind, pixels)
-        self._written += files.put_bytes(kind, sha256, content)
+        self._written += self._at.store.files.put_bytes(kind, sha256, content)
         self._sizes[kind, sha256] = len(content)
 
     def _failed(self, address: Address, reason: str) -> None:

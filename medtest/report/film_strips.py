@@ -14,8 +14,8 @@ from medtest.report.material import sample_index
 from medtest.report.replayed import PictureKind, ReplayedPicture, write_pictures
 from medtest.results.labels.decisions import labels_of
 from medtest.results.labels.films import FilmSequence, StripFrame
-from medtest.runner.folder import writing
 from medtest.runner.pictures.films import FilmFrame, draw_film
+from medtest.runner.pictures.panels import save
 from medtest.suite.model import Invocation, Suite
 
 FILMS = PictureKind(index="films.json", files="film-*.png", undrawn="a film strip could not be drawn")
@@ -65,15 +65,11 @@ def _picture(number: int, film: FilmSequence, system: str) -> ReplayedPicture:
 
 
 def _save(images: Sequence[Image | None], film: FilmSequence, system: str, path: Path) -> None:
-    from PIL import Image as Pictures
-
     frames = [
         FilmFrame(image=image, lines=_lines(frame), flipped=frame.flipped)
         for image, frame in zip(images, film.frames, strict=True)
     ]
-    picture = draw_film(frames, title=_title(film, system), detail=_detail(film))
-    with writing(path) as file:
-        Pictures.fromarray(picture).save(file, format="PNG")
+    save(draw_film(frames, title=_title(film, system), detail=_detail(film)), path)
 
 
 def _lines(frame: StripFrame) -> list[str]:

@@ -18,7 +18,7 @@ from medtest.runner.records.rows import params_text
 from medtest.runner.units.parts import MadeCase, Parts
 from medtest.suite.digest import digest_of
 from medtest.suite.model import Invocation, Suite
-from medtest.suite.plan import Plan, Unit, is_chosen
+from medtest.suite.plan import Unit
 from medtest.systems.adapters.image_files import write_image
 
 MANIFEST = "manifest.csv"
@@ -53,14 +53,14 @@ def export_followups(suite: Suite, invocation: Invocation, to: Path) -> int:
     """
     check_privacy(suite)
     parts = Parts(suite, invocation.data, invocation.batch_size)
-    refs = [(number, ref) for number, source in enumerate(parts.sources) for ref in source.refs()]
-    plan = Plan([ref for _, ref in refs], parts.relations, invocation.batch_size)
+    refs = parts.refs()
+    plan = parts.plan(refs)
     with output_problems(to / MANIFEST):
         to.mkdir(parents=True, exist_ok=True)
     written = _Written(to, _identity(suite, parts))
     try:
         for unit in plan.units():
-            chosen = _chosen(unit, invocation)
+            chosen = unit.chosen(limit=invocation.limit, only=invocation.only)
             if chosen and not written.has([unit.cases[index] for index in chosen]):
                 _export_unit(parts, refs[unit.index][0], unit, chosen, to, written)
     finally:
@@ -97,14 +97,6 @@ def _identity(suite: Suite, parts: Parts) -> str:
             },
         }
     )
-
-
-def _chosen(unit: Unit, invocation: Invocation) -> list[int]:
-    return [
-        index
-        for index, case in enumerate(unit.cases)
-        if is_chosen(case, unit.position, limit=invocation.limit, only=invocation.only)
-    ]
 
 
 def _export_unit(parts: Parts, source: int, unit: Unit, chosen: Sequence[int], to: Path, written: _Written) -> None:

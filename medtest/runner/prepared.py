@@ -14,7 +14,7 @@ from medtest.cases import Classes, SeedRef
 from medtest.errors import Mistake, UserMistakes
 from medtest.runner.earlier_defaults import as_begun
 from medtest.runner.folder import earlier_folder, system_folder
-from medtest.runner.privacy import ShownNames, key_fingerprint, load_key
+from medtest.runner.privacy import ShownNames, key_fingerprint
 from medtest.runner.records.ledger import seeds_twice
 from medtest.runner.records.rows import records_schema, strata_of
 from medtest.suite.altering import altering_mistakes
@@ -22,7 +22,7 @@ from medtest.suite.commandline.selection import check_selection, nothing_chosen
 from medtest.suite.digest import Digest, digest_of, run_digest
 from medtest.suite.fitting import fitting_mistakes
 from medtest.suite.model import Invocation, Selection, Suite
-from medtest.suite.plan import Plan, is_chosen
+from medtest.suite.plan import Plan
 from medtest.systems.base import System
 
 _LISTED = 50
@@ -99,11 +99,11 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
     notices += oracle.notices()
     if mistakes:
         raise UserMistakes(mistakes)
-    key = load_key(invocation.home) if suite.privacy.seed_ids == "hashed" else None
+    names = ShownNames.of(suite.privacy, invocation.home)
 
     def digests_of(suite: Suite, systems: Mapping[str, System]) -> tuple[Digest, ...]:
         return tuple(
-            _with_privacy(run_digest(suite, name, seeds=sources, relations=relations, system=system), key)
+            _with_privacy(run_digest(suite, name, seeds=sources, relations=relations, system=system), names.key)
             for name, system in systems.items()
         )
 
@@ -119,7 +119,7 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
     notices += said
     _check_folders(list(systems), folders)
     strata = strata_of(refs)
-    plan, names = Plan(refs, relations, invocation.batch_size), ShownNames(key)
+    plan = Plan(refs, relations, invocation.batch_size)
     return PreparedRun(
         suite=suite,
         plan=plan,
@@ -203,9 +203,7 @@ def _chosen_places(plan: Plan, invocation: Invocation, names: ShownNames) -> NDA
     check_selection(only, plan.refs, lambda ref: names.seed_id(ref.dataset, ref.seed_id))
     chosen = np.zeros((len(plan.refs), plan.cases_per_seed), dtype=np.bool_)
     for unit in plan.units():
-        chosen[unit.index, : len(unit.cases)] = [
-            is_chosen(address, unit.position, limit=invocation.limit, only=only) for address in unit.cases
-        ]
+        chosen[unit.index, unit.chosen(limit=invocation.limit, only=only)] = True
     # a source goes with its follow-ups: where none is chosen it is not either, unless the suite has nothing else
     if plan.row > 1:
         rows = chosen.reshape(-1, plan.row)

@@ -20,6 +20,7 @@ from typing import Any
 from medtest.api.redact import redact
 from medtest.cases import SeedRef
 from medtest.errors import Mistake, OutputProblem
+from medtest.suite.model import Privacy
 
 KEY_VARIABLE = "MEDTEST_HASH_KEY_FILE"
 _KEY_BYTES = 32
@@ -97,6 +98,11 @@ class ShownNames:
     """
 
     key: bytes | None = None
+
+    @classmethod
+    def of(cls, privacy: Privacy, home: Path) -> ShownNames:
+        """Return how a suite's ids are shown; the key is that of this home, made where it is needed and missing."""
+        return cls(load_key(home) if privacy.seed_ids == "hashed" else None)
 
     def seed_id(self, dataset: str, seed_id: str) -> str:
         """Return the id as records show it."""

@@ -11,7 +11,7 @@ from typing import Any
 from medtest.address import stem_text
 from medtest.cases import SOURCE, Address, Image, Mask, Params, PreparedSeed, SeedRef
 from medtest.errors import MedtestError, Mistake, UserMistakes, nearest_name
-from medtest.runner.privacy import ShownNames, load_key
+from medtest.runner.privacy import ShownNames
 from medtest.runner.units.parts import Parts
 from medtest.suite.model import Invocation, Suite
 
@@ -136,18 +136,17 @@ def find(suite: Suite, invocation: Invocation, parts: Parts, address: str | Addr
     names = _names(suite, invocation)
     dataset, seed_id, key = _parsed(address)
     shown: list[str] = []
-    for number, source in enumerate(parts.sources):
-        for ref in source.refs():
-            known = {ref.seed_id, names.seed_id(ref.dataset, ref.seed_id)}
-            if ref.dataset == dataset and seed_id in known:
-                return CasePlace(source=number, ref=ref, case=_case(parts, ref, key))
-            shown.append(f"{ref.dataset}/{names.seed_id(ref.dataset, ref.seed_id)}")
+    for number, ref in parts.refs():
+        known = {ref.seed_id, names.seed_id(ref.dataset, ref.seed_id)}
+        if ref.dataset == dataset and seed_id in known:
+            return CasePlace(source=number, ref=ref, case=_case(parts, ref, key))
+        shown.append(f"{ref.dataset}/{names.seed_id(ref.dataset, ref.seed_id)}")
     wanted = f"{dataset}/{seed_id}"
     raise _no_such("seed", wanted, f"one of {len(shown)} seeds, the first: {shown[0] if shown else 'none'}", shown)
 
 
 def _names(suite: Suite, invocation: Invocation) -> ShownNames:
-    return ShownNames(load_key(invocation.home) if suite.privacy.seed_ids == "hashed" else None)
+    return ShownNames.of(suite.privacy, invocation.home)
 
 
 def _items(ref: SeedRef, address: str | Address) -> tuple[str, ...]:

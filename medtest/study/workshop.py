@@ -15,19 +15,17 @@ from pathlib import Path
 
 from medtest.cases import SOURCE, UNCHANGED, Address, Image, Mask, PreparedSeed, SeedRef, image_sha256
 from medtest.errors import OutputProblem
-from medtest.followups import DamagedFile, Entry, FollowUpStore
+from medtest.followups import DamagedFile, FollowUpStore
+from medtest.followups.maker import EntryMaker, LoadedSeed, expected_mask
 from medtest.followups.recipe import SuiteKeys
 from medtest.followups.store import FOLDER
-from medtest.oracles.moves import move_mask
-from medtest.preparation import prepare
-from medtest.runner.privacy import Scrubber, ShownNames, load_key
+from medtest.runner.privacy import Scrubber, ShownNames
 from medtest.runner.units.parts import MadeCase, Parts
 from medtest.study.erase import outlines, png
 from medtest.study.model import Item, Phase
 from medtest.study.questions import Role
 from medtest.study.store import IMAGES
 from medtest.suite.model import Invocation, Suite
-from medtest.suite.plan import Plan, is_chosen
 
 _KEPT_SEEDS = 16
 
@@ -47,15 +45,6 @@ class LesionImage:
     sha256: str
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Loaded:
-    """A prepared seed with its key in the store and the SHA-256 of the image as its file holds it."""
-
-    seed: PreparedSeed
-    key: str
-    original: str
-
-
 class Workshop:
     """The suite's seeds and relations, and the folder into which a study is written.
 
@@ -71,16 +60,15 @@ class Workshop:
     """
 
     def __init__(self, suite: Suite, invocation: Invocation, folder: Path) -> None:
-        self._suite = suite
         self._folder = folder
         self._making = Parts(suite, invocation.data, invocation.batch_size)
-        self._names = ShownNames(load_key(invocation.home) if suite.privacy.seed_ids == "hashed" else None)
+        self._names = ShownNames.of(suite.privacy, invocation.home)
         self._refs: dict[tuple[str, str], tuple[int, SeedRef]] = {}
-        for number, source in enumerate(self._making.sources):
-            self._refs |= {(ref.dataset, ref.seed_id): (number, ref) for ref in source.refs()}
-        self._prepared: OrderedDict[tuple[str, str], _Loaded] = OrderedDict()
+        for number, ref in self._making.refs():
+            self._refs[ref.dataset, ref.seed_id] = (number, ref)
+        self._prepared: OrderedDict[tuple[str, str], LoadedSeed] = OrderedDict()
         self._recipe = SuiteKeys(suite, self._making.relations, self._names)
-        self._scrub = Scrubber(self._names)
+        self._maker = EntryMaker(self._making, self._recipe, Scrubber(self._names))
         self._store = FollowUpStore.open(invocation.home / FOLDER, create=True)
         self._files: dict[str, str] = {}
         self.parts = {plan.id: plan.info.name for plan in suite.relations}
@@ -90,14 +78,9 @@ class Workshop:
         (folder / IMAGES).mkdir(parents=True, exist_ok=True)
 
     def _choose(self, invocation: Invocation) -> None:
-        plan = Plan([ref for _, ref in self._refs.values()], self._making.relations, invocation.batch_size)
-        for unit in plan.units():
-            chosen = [
-                case
-                for case in unit.cases
-                if is_chosen(case, unit.position, limit=invocation.limit, only=invocation.only)
-            ]
-            for case in chosen:
+        for unit in self._making.plan([*self._refs.values()]).units():
+            for place in unit.chosen(limit=invocation.limit, only=invocation.only):
+                case = unit.cases[place]
                 if case.is_source:
                     self.sources.append(case)
                 elif case.relation in self.addresses:
@@ -122,15 +105,10 @@ class Workshop:
         """Return a seed, prepared; the last few are kept."""
         return self._loaded(address).seed
 
-    def _loaded(self, address: Address) -> _Loaded:
+    def _loaded(self, address: Address) -> LoadedSeed:
         key = (address.dataset, address.seed_id)
         if key not in self._prepared:
-            number, ref = self._refs[key]
-            loaded = self._making.sources[number].load(ref)
-            how = self._suite.prepare
-            seed = prepare(loaded, size=how.size, resize=how.resize)
-            found = _Loaded(seed=seed, key=self._recipe.source_key(seed), original=image_sha256(loaded.image))
-            self._prepared[key] = found
+            self._prepared[key] = self._maker.load(*self._refs[key])
             if len(self._prepared) > _KEPT_SEEDS:
                 self._prepared.popitem(last=False)
         self._prepared.move_to_end(key)
@@ -155,37 +133,19 @@ class Workshop:
         made = self._making.make(seed, address)
         if made.follow is None:
             return None
-        effect = made.follow.effect
-        moves = effect.kind == "move" and seed.mask is not None
-        mask = move_mask(seed.mask, effect.data["matrix"]) if moves and seed.mask is not None else seed.mask
+        mask = expected_mask(seed, made.follow)
         self._keep(loaded, key, made, mask)
         return LesionImage(image=made.follow.image, mask=mask, sha256=made.sha256)
 
-    def _keep(self, loaded: _Loaded, key: str, made: MadeCase, mask: Mask | None) -> None:
+    def _keep(self, loaded: LoadedSeed, key: str, made: MadeCase, mask: Mask | None) -> None:
         """Put a follow-up that was made into the store."""
         seed, follow, store = loaded.seed, made.follow, self._store
-        relation = self._making.relations[made.address.relation]
-        if follow is None or type(relation).needs_gradients:
+        if follow is None or type(self._making.relations[made.address.relation]).needs_gradients:
             return
-        entry = Entry(
-            key=key,
-            address=self._recipe.shown(made.address),
-            cluster=self._names.cluster(seed.ref),
-            strata=seed.ref.strata,
-            part=self.parts[made.address.relation],
-            revision=type(relation).revision,
-            group=relation.group,
-            params=self._scrub.params(dict(follow.params), seed.ref),
-            scale=float(follow.scale),
-            effect=follow.effect,
-            facts={name: float(value) for name, value in follow.facts.items()},
-            original_sha256=loaded.original,
-            source_sha256=store.put_image(seed.image),
-            source_mask_sha256="" if seed.mask is None else store.put_mask(seed.mask),
-            followup_sha256=store.put_image(follow.image),
-            mask_sha256="" if mask is None else store.put_mask(mask),
-        )
-        store.put(loaded.key, [entry])
+        for image in (seed.image, follow.image):
+            store.put_image(image)
+        masks = ["" if each is None else store.put_mask(each) for each in (seed.mask, mask)]
+        store.put(loaded.key, [self._maker.entry(loaded, key, made, source_mask=masks[0], mask=masks[1])])
 
     def item(
         self,

@@ -59,6 +59,10 @@ class Unit:
     batches: tuple[tuple[int, int], ...]
     row: int = 0
 
+    def chosen(self, *, limit: int | None, only: Selection) -> list[int]:
+        """Return the places of the cases that a call chooses; see :func:`is_chosen`."""
+        return [at for at, case in enumerate(self.cases) if is_chosen(case, self.position, limit=limit, only=only)]
+
 
 class Plan:
     """Every case of a suite, made on demand.

@@ -15,7 +15,7 @@ from runner_parts import Dim, Picky
 from medtest.errors import ExitCode, UserMistakes
 from medtest.runner import Limits, replay_strips, run_suite
 from medtest.runner.outcome import Count
-from medtest.runner.units.asking import answer_seed
+from medtest.runner.units.asker import answer_seed
 from medtest.suite.model import Invocation, Selection
 from medtest.suite.outline import outline
 from medtest.systems.asking import BudgetLimits

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
-import cv2
 import numpy as np
-from numpy.typing import NDArray
-from PIL import Image as PillowImage
-from PIL import ImageDraw, ImageFont
+from PIL import ImageFont
 
 from medtest.cases import Image
-from medtest.runner.pictures.lettering import fitted
-
-Picture: TypeAlias = NDArray[np.uint8]
+from medtest.runner.pictures.panels import FAINT, INK, PAPER, Picture, canvas, fitted, panel, paste
 
 PANEL = 140
 """Height of a frame in pixels; its width follows the image."""
 _IN_A_ROW = 10
 _GAP, _HEAD, _LINE, _EDGE = 6, 46, 15, 3
 _MOST_LINES = 5
-_PAPER, _INK, _FAINT, _EMPTY = (255, 255, 255), (28, 30, 34), (104, 108, 116), (236, 236, 236)
 _FLIPPED = (213, 94, 0)
 _TEXT, _TITLE = ImageFont.load_default(12), ImageFont.load_default(16)
 
@@ -59,21 +52,20 @@ def draw_film(frames: Sequence[FilmFrame], *, title: str, detail: str) -> Pictur
     texts = [_lines(frame) for frame in frames]
     rows = [range(start, min(start + columns, len(frames))) for start in range(0, len(frames), columns)]
     heights = [PANEL + 2 * _EDGE + 8 + _LINE * max(len(texts[n]) for n in row) for row in rows]
-    canvas = PillowImage.new("RGB", (max(columns * width + _GAP, 480), _HEAD + sum(heights) + _GAP), _PAPER)
-    draw = ImageDraw.Draw(canvas)
-    draw.text((_GAP, 4), fitted(draw, title, _TITLE, canvas.width - 2 * _GAP), fill=_INK, font=_TITLE)
-    draw.text((_GAP, 26), fitted(draw, detail, _TEXT, canvas.width - 2 * _GAP), fill=_FAINT, font=_TEXT)
+    paper, draw = canvas((max(columns * width + _GAP, 480), _HEAD + sum(heights) + _GAP))
+    draw.text((_GAP, 4), fitted(draw, title, _TITLE, paper.width - 2 * _GAP), fill=INK, font=_TITLE)
+    draw.text((_GAP, 26), fitted(draw, detail, _TEXT, paper.width - 2 * _GAP), fill=FAINT, font=_TEXT)
     top = _HEAD
     for row, height in zip(rows, heights, strict=True):
         for place, number in enumerate(row):
             left = _GAP + place * width
-            canvas.paste(PillowImage.fromarray(panels[number]), (left, top))
+            paste(paper, panels[number], (left, top))
             for line, words in enumerate(texts[number]):
-                colour = _FLIPPED if frames[number].flipped and line else _INK if line else _FAINT
+                colour = _FLIPPED if frames[number].flipped and line else INK if line else FAINT
                 at = (left, top + PANEL + 2 * _EDGE + 2 + line * _LINE)
                 draw.text(at, fitted(draw, words, _TEXT, width - _GAP), fill=colour, font=_TEXT)
         top += height
-    return np.asarray(canvas)
+    return np.asarray(paper)
 
 
 def _lines(frame: FilmFrame) -> list[str]:
@@ -86,14 +78,8 @@ def _lines(frame: FilmFrame) -> list[str]:
 
 
 def _panel(frame: FilmFrame) -> Picture:
-    if frame.image is None:
-        inner = np.full((PANEL, PANEL, 3), _EMPTY, np.uint8)
-    else:
-        height, width = frame.image.shape[:2]
-        size = (max(1, round(PANEL * width / height)), PANEL)
-        inner = np.asarray(cv2.resize(frame.image, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
-    colour = _FLIPPED if frame.flipped else _PAPER
+    inner = panel(frame.image, PANEL)
     outer = np.empty((PANEL + 2 * _EDGE, inner.shape[1] + 2 * _EDGE, 3), np.uint8)
-    outer[:] = colour
+    outer[:] = _FLIPPED if frame.flipped else PAPER
     outer[_EDGE:-_EDGE, _EDGE:-_EDGE] = inner
     return outer

@@ -42,10 +42,10 @@ class FinishedCase:
     """What became of one case of one system.
 
     Attributes:
-        follow: The follow-up, or None where none could be made.
-        sha256: Its image's, or "".
         verdict: The verdict.
         reason: Why, for ERROR and SKIP.
+        follow: The follow-up, or None where none could be made.
+        sha256: Its image's, or "".
         elapsed_ms: The case's share of its batch's time, or None where the system was not asked.
         scores: The oracle's columns.
         source_scores: The oracle's columns of the source case.
@@ -53,13 +53,13 @@ class FinishedCase:
         measures: The oracle's number columns that are no scores.
     """
 
-    follow: FollowUp | None
-    sha256: str
     verdict: Verdict
     reason: str = ""
+    follow: FollowUp | None = None
+    sha256: str = ""
     elapsed_ms: float | None = None
-    scores: Mapping[str, float | None]
-    source_scores: Mapping[str, float | None]
+    scores: Mapping[str, float | None] = field(default_factory=dict)
+    source_scores: Mapping[str, float | None] = field(default_factory=dict)
     texts: Mapping[str, str | None] = field(default_factory=dict)
     measures: Mapping[str, float | None] = field(default_factory=dict)
 

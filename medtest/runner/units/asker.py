@@ -2,37 +2,52 @@
 
 from __future__ import annotations
 
+import hashlib
 import queue
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from medtest.api.redact import redact
 from medtest.cases import Address, Ask, Verdict
 from medtest.errors import MedtestError
 from medtest.runner.pool.messages import Spent
-from medtest.runner.units.judging import SourceAnswer, finish
-from medtest.runner.units.open_units import Share
+from medtest.runner.privacy import ShownNames
+from medtest.runner.units.judging import SourceAnswer
+from medtest.runner.units.open_units import OpenUnit, Recorder, Share
 from medtest.runner.units.parts import MadeCase, SystemAnswer, describe
-from medtest.systems.asking import Asked, Asking
-
-if TYPE_CHECKING:
-    from medtest.runner.units.asking import AskingRunner
+from medtest.systems.asking import Asked, Asking, AskingSystem
 
 TOGETHER = "together"
 """Stands for the question in the label of a call that asks all of them."""
 
 _WORDS = ("text", "state", "model")
 _WAIT_SECONDS = 0.02
+_SEED_BITS = 31
 
 
 class Asker:
-    """One system's thread: draws calls from its units and records what comes back."""
+    """One system's thread: draws calls from its units and records what comes back.
 
-    def __init__(self, runner: AskingRunner, number: int) -> None:
-        self._runner, self._number = runner, number
-        self._system = runner.systems[number]
+    Args:
+        recorder: What its worker has.
+        system: The opened system.
+        number: Its index.
+        names: How ids may be shown.
+        finished: Told of every unit that the system has finished.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        system: AskingSystem,
+        number: int,
+        names: ShownNames,
+        finished: Callable[[OpenUnit], None],
+    ) -> None:
+        self._recorder, self._system, self._number = recorder, system, number
+        self._names, self._finished = names, finished
         self._shares: queue.SimpleQueue[Share | None] = queue.SimpleQueue()
         self._calls: dict[int, tuple[Share, Asking, tuple[int, ...]]] = {}
         self._next = 0
@@ -105,7 +120,7 @@ class Asker:
             if not self._ended:
                 reason = "it stopped before every question was answered"
         except MedtestError as stopped:
-            self._runner.send(Spent(self._number, str(stopped), stopped.exit_code))
+            self._recorder.outbox.send(Spent(self._number, str(stopped), stopped.exit_code))
         except BaseException as error:  # noqa: BLE001 - the system under test may raise anything
             reason = "" if self._halted else describe(error)
         self._give_up(reason)
@@ -129,7 +144,6 @@ class Asker:
         opened = share.open
         row = opened.unit.row
         todo = opened.task.todo[self._number]
-        share.left = {case for case in range(len(opened.unit.cases)) if todo[case]}
         with self._lock:
             if self._closed:
                 self._shares.put(share)  # for :meth:`_give_up`, which may have looked through the open ones already
@@ -142,7 +156,7 @@ class Asker:
             wanted = [k for k in questions if number == 0 or todo[k * row + number] or opened.seed.together]
             if not any(number == 0 or todo[k * row + number] for k in wanted):
                 continue
-            made = self._runner.made(opened, number)
+            made = opened.made(number)
             if made.follow is None:
                 self._without_image(share, made, number, wanted)
                 continue
@@ -168,7 +182,7 @@ class Asker:
             sha256=made.sha256,
             asks=asks,
             together=opened.seed.together,
-            seed=self._runner.answer_seed(addresses[0]),
+            seed=answer_seed(self._recorder.parts.suite.seed, addresses[0]),
         )
         self._next += 1
         with self._lock:
@@ -177,7 +191,7 @@ class Asker:
         return call
 
     def _label(self, address: Address, *, together: bool) -> str:
-        shown = self._runner.names.seed_id(address.dataset, address.seed_id)
+        shown = self._names.seed_id(address.dataset, address.seed_id)
         item = TOGETHER if together else address.item
         return f"{address.dataset}/{shown}/{address.stem}/{item}"
 
@@ -188,7 +202,8 @@ class Asker:
             case = k * row + number
             answer = SystemAnswer(output=None, verdict=made.verdict, reason=made.reason)
             with self._lock:
-                self._record(share, case, made, answer, SourceAnswer())
+                share.record(case, made, answer, SourceAnswer())
+        self._recorder.outbox.flush()
 
     # ------------------------------------------------------------------------------------------ from answers to records
 
@@ -200,51 +215,27 @@ class Asker:
                 return
             share = self._settle(asked)
         if not self._system.own_limits:
-            self._runner.began(share.open.task.index)
+            self._recorder.outbox.begin(share.open.task.index)
         self._close_if_done(share)
 
     def _settle(self, asked: Asked) -> Share:
         """Record what came of a call, or that nothing did, the lock being held, and return whose call it was."""
         share, call, cases = self._calls.pop(asked.number)
-        parts = self._runner.parts
         row = share.open.unit.row
         each = None if asked.seconds is None else 1000.0 * asked.seconds / len(call.asks)
         for case, output in zip(cases, asked.outputs, strict=True):
-            made = self._runner.made(share.open, case % row)
+            made = share.open.made(case % row)
             if isinstance(output, str):
                 answer = SystemAnswer(output=None, verdict=Verdict.ERROR, reason=output, elapsed_ms=each)
             else:
                 # Before anything is read from it: evidence must stand in the words as they are kept.
                 words: Mapping[str, Any] = {name: redact(getattr(output, name)) for name in _WORDS}
                 output = replace(output, **words)
-                (answer,) = parts.read(share.open.seed, [SystemAnswer(output=output, elapsed_ms=each)])
-            self._answered(share, case, made, answer)
+                (answer,) = self._recorder.parts.read(share.open.seed, [SystemAnswer(output=output, elapsed_ms=each)])
+            share.take(case, made, answer)
+        self._recorder.outbox.flush()
         share.under_way -= 1
         return share
-
-    def _answered(self, share: Share, case: int, made: MadeCase, answer: SystemAnswer) -> None:
-        question = case // share.open.unit.row
-        source = share.sources.get(question)
-        if case % share.open.unit.row == 0:
-            source = SourceAnswer()
-            source.take(self._runner.parts.oracle, share.open.seed, answer)
-            share.sources[question] = source
-            self._record(share, case, made, answer, source)
-            for earlier in share.waiting.pop(question, ()):
-                self._record(share, *earlier, source)
-        elif source is None:
-            share.waiting.setdefault(question, []).append((case, made, answer))
-        else:
-            self._record(share, case, made, answer, source)
-
-    def _record(self, share: Share, case: int, made: MadeCase, answer: SystemAnswer, source: SourceAnswer) -> None:
-        if case not in share.left:  # asked again for the sake of its follow-ups, or of the other questions
-            return
-        share.left.discard(case)
-        # All questions share one image, which was made under the first one's address.
-        own = _at(made, share.open.unit.cases[case])
-        finished = finish(self._runner.parts.oracle, share.open.seed, source, own, answer)
-        self._runner.row(self._number, share.open, case, finished)
 
     def _close_if_done(self, share: Share) -> None:
         with self._lock:
@@ -252,7 +243,7 @@ class Asker:
             if over:
                 self._open.remove(share)
         if over:
-            self._runner.done(share.open)
+            self._finished(share.open)
 
     def _give_up(self, reason: str) -> None:
         """The stream ended: finish what was begun, and let go of every further unit.
@@ -264,7 +255,6 @@ class Asker:
         self._let_go(reason)
         while (share := self._shares.get()) is not None:
             with self._lock:
-                share.left = {case for case, wanted in enumerate(share.open.task.todo[self._number]) if wanted}
                 self._open.append(share)
             self._let_go(reason)
         self._let_go(reason)  # what another thread had drawn at that moment
@@ -276,15 +266,18 @@ class Asker:
         for share in begun:
             if reason:
                 self._fail(share, reason)
-            self._runner.done(share.open)
+            self._finished(share.open)
 
     def _fail(self, share: Share, reason: str) -> None:
         lost = SourceAnswer(verdict=Verdict.ERROR, reason=reason)
         for case in sorted(share.left):
-            made = self._runner.made(share.open, case % share.open.unit.row)
+            made = share.open.made(case % share.open.unit.row)
             answer = SystemAnswer(output=None, verdict=Verdict.ERROR, reason=reason)
-            self._record(share, case, made, answer, share.sources.get(case // share.open.unit.row, lost))
+            share.record(case, made, answer, share.sources.get(case // share.open.unit.row, lost))
+        self._recorder.outbox.flush()
 
 
-def _at(made: MadeCase, address: Address) -> MadeCase:
-    return made if made.address == address else replace(made, address=address)
+def answer_seed(suite_seed: int, address: Address) -> int:
+    """Return the seed of an answer's random numbers, 0 to 2³¹ - 1: of suite, address and question."""
+    text = f"{suite_seed}\n{address}".encode()
+    return int.from_bytes(hashlib.sha256(text).digest()[:8], "big") >> (64 - _SEED_BITS)

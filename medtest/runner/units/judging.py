@@ -35,6 +35,11 @@ class SourceAnswer:
         except Exception as error:  # noqa: BLE001 - an oracle may be anybody's plug-in
             self.output, self.verdict, self.reason = None, Verdict.ERROR, f"oracle: {describe(error)}"
 
+    @property
+    def answer(self) -> SystemAnswer:
+        """The answer, as to one who is not timed."""
+        return SystemAnswer(output=self.output, verdict=self.verdict, reason=self.reason)
+
     def blame(self) -> str:
         """Return why a follow-up of a source without an answer is not judged."""
         if self.verdict is Verdict.SKIP:
@@ -56,10 +61,10 @@ def finish(
     """
     if case.address.is_source:
         return FinishedCase(
-            follow=case.follow,
-            sha256=case.sha256,
             verdict=source.verdict,
             reason=source.reason,
+            follow=case.follow,
+            sha256=case.sha256,
             elapsed_ms=answer.elapsed_ms,
             scores=source.scores,
             source_scores=source.scores,
@@ -80,10 +85,10 @@ def finish(
     if case.follow is not None and source.output is None and verdict != Verdict.ERROR:
         verdict, reason = Verdict.SKIP, source.blame()
     return FinishedCase(
-        follow=case.follow,
-        sha256=case.sha256,
         verdict=verdict,
         reason=reason,
+        follow=case.follow,
+        sha256=case.sha256,
         elapsed_ms=answer.elapsed_ms,
         scores=scores,
         source_scores=source.scores,

@@ -1,38 +1,161 @@
-"""What is kept of a unit while questions about it are open."""
+"""A unit while systems answer it: its cases are made, answers are judged as they come, in any order, and recorded.
+
+This is where every way of answering ends: batches (:mod:`medtest.runner.units.execute`) and streams of calls
+(:mod:`medtest.runner.units.asker`) hand each answer to :meth:`Share.take`.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from medtest.cases import PreparedSeed
-from medtest.runner.pool.messages import UnitTask
-from medtest.runner.units.judging import SourceAnswer
-from medtest.runner.units.parts import MadeCase, SystemAnswer
+from medtest.cases import PreparedSeed, Verdict
+from medtest.errors import MedtestError
+from medtest.preparation import seed_factors
+from medtest.records import SOURCE_FAILED
+from medtest.runner.pool.messages import SHARED, Begin, Message, Place, Result, Row, UnitTask
+from medtest.runner.records.rows import FinishedCase, RowMaker
+from medtest.runner.units.judging import SourceAnswer, finish
+from medtest.runner.units.parts import MadeCase, Parts, SystemAnswer, describe
 from medtest.suite.plan import Unit
+from medtest.systems.base import System
+
+_MAX_ROWS = 256
+_UNPREPARED = "the seed cannot be prepared: "
 
 
-@dataclass(slots=True, eq=False)
-class OpenUnit:
-    """A unit that is being asked about.
+class Outbox:
+    """Collects rows of any thread and sends them now and then, so that pipes carry few messages.
+
+    Args:
+        send: Puts a message into the pipe.
+        seconds: Time that rows may wait.
+    """
+
+    def __init__(self, send: Callable[[Message], None], seconds: float) -> None:
+        self.send = send
+        self._seconds = seconds
+        self._rows: dict[int, list[Row]] = {}
+        self._count = 0
+        self._sent = time.monotonic()
+        self._lock = threading.Lock()
+
+    def begin(self, index: int, place: Place = (SHARED, SHARED)) -> None:
+        """Tell the parent that something begins which may take long."""
+        self.send(Begin(index, place))
+
+    def add(self, index: int, row: Row) -> None:
+        """Take one row of a unit."""
+        with self._lock:
+            self._rows.setdefault(index, []).append(row)
+            self._count += 1
+
+    def flush(self, *, now: bool = False) -> None:
+        """Send what has waited long enough, or all."""
+        with self._lock:
+            waited = time.monotonic() - self._sent
+            if self._rows and (now or waited >= self._seconds or self._count >= _MAX_ROWS):
+                for index, rows in self._rows.items():
+                    self.send(Result(index, rows))
+                self._rows, self._count = {}, 0
+                self._sent = time.monotonic()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorder:
+    """What all units of a worker share.
 
     Attributes:
+        parts: The suite's parts.
+        systems: The opened systems, in the suite's order.
+        maker: Makes rows.
+        outbox: Takes them.
+    """
+
+    parts: Parts
+    systems: Sequence[System]
+    maker: RowMaker
+    outbox: Outbox
+
+    def open(self, task: UnitTask, *, hung: str = _UNPREPARED) -> OpenUnit | None:
+        """Prepare a unit's seed; where that cannot be, record so of all its cases and return None.
+
+        Args:
+            task: The unit's task.
+            hung: What is said before the reason for which all of it was given up.
+        """
+        self.outbox.begin(task.index)
+        opened = OpenUnit(self, task, self.parts.unit(task.ref))
+        given_up = task.given_up.get((SHARED, SHARED))
+        if given_up is not None:
+            reason = f"{hung}{given_up}"
+        else:
+            try:
+                opened.prepare()
+            except Exception as error:  # noqa: BLE001 - a seed source may be anybody's plug-in, a file may have changed
+                reason = f"{_UNPREPARED}{describe(error)}"
+            else:
+                return opened
+        for system, todo in enumerate(task.todo):
+            for case, address in enumerate(opened.unit.cases):
+                if todo[case]:
+                    source = address.is_source
+                    verdict = Verdict.ERROR if source else Verdict.SKIP
+                    text = reason if source else f"{SOURCE_FAILED}: {reason}"
+                    opened.record(system, case, FinishedCase(verdict=verdict, reason=text))
+        return None
+
+
+class OpenUnit:
+    """A unit that is being answered.
+
+    Args:
+        recorder: What its worker has.
         task: The unit's task.
         unit: Its cases.
-        seed: The prepared seed.
-        factors: Its factor columns.
-        made: The image of every case of one question, by number; all questions share it.
+
+    Attributes:
         left: Systems that have not finished it.
     """
 
-    task: UnitTask
-    unit: Unit
-    seed: PreparedSeed
-    factors: Mapping[str, float | None]
-    made: list[MadeCase | None]
-    left: int
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    def __init__(self, recorder: Recorder, task: UnitTask, unit: Unit) -> None:
+        self.recorder, self.task, self.unit = recorder, task, unit
+        self.seed: PreparedSeed
+        self.left = len(recorder.systems)
+        self.lock = threading.Lock()
+        self._factors: Mapping[str, float | None] = {}
+        self._source_sha256 = ""
+        self._made: dict[int, MadeCase] = {}
+
+    def prepare(self) -> None:
+        """Load and prepare the seed.
+
+        Raises:
+            MedtestError: It does not ask what it was listed with.
+        """
+        seed = self.recorder.parts.prepared(self.task.source, self.task.ref)
+        factors = seed_factors(seed)
+        items = tuple(ask.item for ask in seed.asks)
+        if items != tuple(item for item in seed.ref.items if item):
+            listed = ", ".join(seed.ref.items)
+            raise MedtestError(f"its questions are {', '.join(items) or 'none'}; {listed} were listed")
+        self.seed, self._factors, self._source_sha256 = seed, factors, seed.sha256
+
+    def made(self, number: int) -> MadeCase:
+        """Return the image of a case of one question, made once for all questions and systems."""
+        with self.lock:
+            if number not in self._made:
+                self._made[number] = self.recorder.parts.make(self.seed, self.unit.cases[number])
+            return self._made[number]
+
+    def record(self, system: int, case: int, finished: FinishedCase) -> None:
+        """Hand on what became of a case of one system."""
+        at, address = self.recorder, self.unit.cases[case]
+        name = at.systems[system].record_name
+        row = at.maker.row(name, address, self.task.ref, self._factors, self._source_sha256, finished)
+        at.outbox.add(self.task.index, (system, case, row))
 
 
 @dataclass(slots=True, eq=False)
@@ -41,6 +164,7 @@ class Share:
 
     Attributes:
         open: The unit.
+        system: The system's index.
         sources: What the system said of the source image, by question.
         waiting: Cases whose own answer is there while the source's is not: number, case, answer, by question.
         left: Cases that are to be recorded.
@@ -49,8 +173,46 @@ class Share:
     """
 
     open: OpenUnit
+    system: int
     sources: dict[int, SourceAnswer] = field(default_factory=dict)
     waiting: dict[int, list[tuple[int, MadeCase, SystemAnswer]]] = field(default_factory=dict)
-    left: set[int] = field(default_factory=set)
+    left: set[int] = field(init=False)
     drawn: bool = False
     under_way: int = 0
+
+    def __post_init__(self) -> None:
+        self.left = {case for case, wanted in enumerate(self.open.task.todo[self.system]) if wanted}
+
+    def take(self, case: int, made: MadeCase, answer: SystemAnswer, *, lost: bool = False) -> None:
+        """Take an answer: it is judged and recorded once the system's answer to the source is there.
+
+        Args:
+            case: The case's index in the unit.
+            made: What the system was shown.
+            answer: What it said.
+            lost: Of a source: whether the system hung or crashed on it.
+        """
+        question = case // self.open.unit.row
+        source = self.sources.get(question)
+        if case % self.open.unit.row == 0:
+            source = SourceAnswer()
+            source.take(self.open.recorder.parts.oracle, self.open.seed, answer, lost=lost)
+            self.sources[question] = source
+            self.record(case, made, answer, source)
+            for earlier in self.waiting.pop(question, ()):
+                self.record(*earlier, source)
+        elif source is None:
+            self.waiting.setdefault(question, []).append((case, made, answer))
+        else:
+            self.record(case, made, answer, source)
+
+    def record(self, case: int, made: MadeCase, answer: SystemAnswer, source: SourceAnswer) -> None:
+        """Judge and record a case, unless that is done, or it was answered for the sake of others alone."""
+        if case not in self.left:
+            return
+        self.left.discard(case)
+        # All questions share one image, which was made under the first one's address.
+        address = self.open.unit.cases[case]
+        own = made if made.address == address else replace(made, address=address)
+        finished = finish(self.open.recorder.parts.oracle, self.open.seed, source, own, answer)
+        self.open.record(self.system, case, finished)

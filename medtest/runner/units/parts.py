@@ -19,6 +19,7 @@ from medtest.cases import (
     ImageSpec,
     Output,
     PreparedSeed,
+    Seed,
     SeedRef,
     Verdict,
     image_sha256,
@@ -139,10 +140,22 @@ class Parts:
         """Return the unit of one seed, as the plan cuts it."""
         return Plan((ref,), self.relations, self._batch_size).unit(0, 0)
 
+    def refs(self) -> list[tuple[int, SeedRef]]:
+        """Return all seeds, each with the number of its seed source."""
+        return [(number, ref) for number, source in enumerate(self.sources) for ref in source.refs()]
+
+    def plan(self, refs: Sequence[tuple[int, SeedRef]]) -> Plan:
+        """Return the plan of seeds as :meth:`refs` lists them."""
+        return Plan([ref for _, ref in refs], self.relations, self._batch_size)
+
     def prepared(self, source: int, ref: SeedRef) -> PreparedSeed:
         """Load and prepare a seed."""
+        return self.prepare(self.sources[source].load(ref))
+
+    def prepare(self, seed: Seed) -> PreparedSeed:
+        """Prepare a seed that was loaded."""
         how = self.suite.prepare
-        return prepare(self.sources[source].load(ref), size=how.size, resize=how.resize)
+        return prepare(seed, size=how.size, resize=how.resize)
 
     def make(self, seed: PreparedSeed, address: Address) -> MadeCase:
         """Make one case's image; whatever a relation does becomes a verdict."""

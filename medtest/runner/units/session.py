@@ -16,7 +16,8 @@ from medtest.runner.pool.messages import Device, Done, Failed, Halt, Job, Messag
 from medtest.runner.privacy import Scrubber, ShownNames
 from medtest.runner.records.rows import RowMaker
 from medtest.runner.units.asking import AskingRunner
-from medtest.runner.units.execute import Outbox, UnitRunner
+from medtest.runner.units.execute import UnitRunner
+from medtest.runner.units.open_units import Outbox, Recorder
 from medtest.runner.units.parts import Parts, describe
 from medtest.systems.asking import draws_calls
 
@@ -79,9 +80,10 @@ class Session:
             scrub=self.scrub,
         )
         outbox = Outbox(self.send, job.send_seconds)
+        recorder = Recorder(parts=self.parts, systems=self._systems, maker=maker, outbox=outbox)
         asking = [system for system in self._systems if draws_calls(system)] if job.folders else []
-        self._asking = AskingRunner(self.parts, asking, maker, outbox, self.names, self._memory) if asking else None
-        self._units = UnitRunner(self.parts, self._systems, maker, outbox)
+        self._asking = AskingRunner(recorder, asking, self.names, self._memory) if asking else None
+        self._units = UnitRunner(recorder)
 
     def _build(self) -> None:
         """Build the suite's parts."""

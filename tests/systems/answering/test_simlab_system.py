@@ -21,7 +21,7 @@ from medtest.cases import UNCHANGED, Address, AnswerOutput, Ask, image_sha256
 from medtest.errors import MedtestError
 from medtest.plugins import part
 from medtest.records import is_simulated
-from medtest.runner.units.asking import answer_seed
+from medtest.runner.units.asker import answer_seed
 from medtest.systems.answering import openai_compatible
 from medtest.systems.answering.openai_compatible import LEDGER
 from medtest.systems.answering.simlab import KEY_VARIABLE, Simlab

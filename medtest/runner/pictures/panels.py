@@ -1,0 +1,110 @@
+"""What pictures of cases are drawn with: images at one height, outlines, words that fit, a PNG that is whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeAlias
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image as PillowImage
+from PIL import ImageDraw, ImageFont
+
+from medtest.cases import Image, Mask
+from medtest.runner.folder import writing
+
+Picture: TypeAlias = NDArray[np.uint8]
+Colour: TypeAlias = tuple[int, int, int]
+Font: TypeAlias = "ImageFont.FreeTypeFont | ImageFont.ImageFont"
+
+PAPER, INK, FAINT = (255, 255, 255), (28, 30, 34), (104, 108, 116)
+_EMPTY = 236
+
+
+def panel(image: Image | None, height: int) -> Picture:
+    """Return an image at this height, its width following; a grey square where there is none.
+
+    Args:
+        image: uint8 H×W×3; any other is stretched from its least to its greatest value, and grey.
+        height: Pixels.
+    """
+    if image is None:
+        return np.full((height, height, 3), _EMPTY, dtype=np.uint8)
+    rows, columns = image.shape[:2]
+    size = (max(1, round(height * columns / rows)), height)
+    small = cv2.resize(_as_bytes(image), size, interpolation=cv2.INTER_AREA)
+    return np.ascontiguousarray(small, dtype=np.uint8)
+
+
+def mask_panel(mask: Mask, picture: Picture) -> Picture:
+    """Return a mask of 0 and 1 at the size of a panel."""
+    size = (picture.shape[1], picture.shape[0])
+    small = cv2.resize(np.ascontiguousarray(mask).view(np.uint8), size, interpolation=cv2.INTER_NEAREST)
+    return np.asarray(small, dtype=np.uint8)
+
+
+def outline(picture: Picture, mask: Mask | None, colour: Colour, width: int = 1) -> None:
+    """Draw the outline of a mask of any size on a panel; nothing where there is none."""
+    if mask is not None:
+        outlines, _ = cv2.findContours(mask_panel(mask, picture), cv2.RETR_LIST, cv2.CHAIN_APPROX_NONE)
+        cv2.drawContours(picture, outlines, -1, colour, width, cv2.LINE_AA)
+
+
+def canvas(size: tuple[int, int]) -> tuple[PillowImage.Image, ImageDraw.ImageDraw]:
+    """Return white paper of this width and height, and what draws on it."""
+    paper = PillowImage.new("RGB", size, PAPER)
+    return paper, ImageDraw.Draw(paper)
+
+
+def paste(paper: PillowImage.Image, picture: Picture, at: tuple[int, int]) -> None:
+    """Put a picture on paper, its left upper corner here."""
+    paper.paste(PillowImage.fromarray(picture), at)
+
+
+def save(picture: Picture, file: Path) -> None:
+    """Write a picture as PNG, its folder too.
+
+    Raises:
+        OutputProblem: It cannot be written.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with writing(file) as opened:
+        PillowImage.fromarray(picture).save(opened, format="PNG")
+
+
+def fitted(draw: ImageDraw.ImageDraw, words: str, font: Font, width: int) -> str:
+    """Return words as far as they fit, with an ellipsis where they were cut.
+
+    Args:
+        draw: What they will be drawn with.
+        words: One line.
+        font: Its font.
+        width: Pixels there are.
+    """
+    if draw.textlength(words, font=font) <= width:
+        return words
+    while words and draw.textlength(f"{words}…", font=font) > width:
+        words = words[:-1]
+    return f"{words}…"
+
+
+def wrapped(draw: ImageDraw.ImageDraw, words: str, font: Font, width: int) -> list[str]:
+    """Return words in lines of this many pixels; a word that is longer has a line of its own."""
+    lines = [""]
+    for word in words.split():
+        longer = f"{lines[-1]} {word}".strip()
+        if draw.textlength(longer, font=font) <= width or not lines[-1]:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
+
+
+def _as_bytes(image: Image) -> Picture:
+    if image.dtype == np.uint8 and image.ndim == 3:
+        return image
+    low, high = float(image.min()), float(image.max())
+    scaled = (image.astype(np.float32) - low) * (255.0 / (high - low) if high > low else 0.0)
+    grey = scaled.astype(np.uint8)
+    return grey if grey.ndim == 3 else np.repeat(grey[..., None], 3, axis=2)
