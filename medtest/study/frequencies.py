@@ -12,7 +12,7 @@ from medtest.results.cube.intervals import wilson_ends
 from medtest.study.agreement import randolph
 from medtest.study.questions import ARTEFACTS, PUBLISHED_FRAMES, PUBLISHED_WITH_ARTEFACT
 from medtest.study.ratings import Rating, Ratings
-from medtest.study.tables import returned, shared_tables
+from medtest.study.tables import returned, shared_tables, table_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,8 +32,6 @@ def _consensus(votes: int, raters: int) -> bool | None:
 
 def consensus_table(ratings: Ratings) -> pd.DataFrame:
     """Return one row a frame: how many marked each artefact, and what they agree on."""
-    import pandas as pd
-
     rows = []
     for group in ratings.by_item().values():
         item, votes = group[0].item, _votes(group)
@@ -51,7 +49,7 @@ def consensus_table(ratings: Ratings) -> pd.DataFrame:
             }
         )
     columns = ("address", "shown", "severity", "raters", "consensus", "open", *ARTEFACTS, "followup_sha256")
-    return pd.DataFrame(rows, columns=list(columns))
+    return table_of(rows, columns)
 
 
 def frequency_table(ratings: Ratings) -> pd.DataFrame:
@@ -60,8 +58,6 @@ def frequency_table(ratings: Ratings) -> pd.DataFrame:
     Follow-ups that were mixed in are left out: their artefacts were put there. Frames on which the annotators are split
     in equal halves count as not showing it and stand under ``open``.
     """
-    import pandas as pd
-
     groups = [g for g in ratings.by_item().values() if g[0].item.relation == SOURCE]
     rows = []
     for name in (*ARTEFACTS, ANY):
@@ -89,7 +85,7 @@ def frequency_table(ratings: Ratings) -> pd.DataFrame:
                 "published_percent": round(100 * PUBLISHED_WITH_ARTEFACT / PUBLISHED_FRAMES, 2) if published else None,
             }
         )
-    return pd.DataFrame(rows)
+    return table_of(rows)
 
 
 def _interval(found: int, frames: int) -> tuple[float | None, float | None]:
@@ -113,8 +109,6 @@ def _any(group: Sequence[Rating]) -> bool | None:
 
 def recognised_table(ratings: Ratings) -> pd.DataFrame:
     """Return how often the artefact of a follow-up is recognised by consensus, by relation and severity."""
-    import pandas as pd
-
     cells: dict[tuple[str, int], list[bool]] = {}
     for group in ratings.by_item().values():
         item = group[0].item
@@ -137,13 +131,11 @@ def recognised_table(ratings: Ratings) -> pd.DataFrame:
             }
         )
     columns = ("relation", "severity", "followups", "recognised", "percent", "ci_low", "ci_high")
-    return pd.DataFrame(rows, columns=list(columns))
+    return table_of(rows, columns)
 
 
 def self_table(ratings: Ratings) -> pd.DataFrame:
     """Return how often each annotator marks a frame that came back in the same way."""
-    import pandas as pd
-
     rows: list[dict[str, Any]] = []
     for annotator in [*ratings.annotators, None]:
         pairs = returned(ratings, annotator)
@@ -157,7 +149,7 @@ def self_table(ratings: Ratings) -> pd.DataFrame:
                 "same_boxes_percent": round(100 * sum(boxes) / len(boxes), 2) if boxes else None,
             }
         )
-    return pd.DataFrame(rows)
+    return table_of(rows)
 
 
 def frame_tables(ratings: Ratings) -> dict[str, pd.DataFrame]:

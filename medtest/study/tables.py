@@ -34,10 +34,11 @@ FLAGGED_COLUMNS = (
 """Columns of ``flagged.csv``; ``relation`` and ``followup_sha256`` are what ``exclude:`` reads."""
 
 
-def _frame(rows: Iterable[dict[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
+def table_of(rows: Iterable[dict[str, Any]], columns: Sequence[str] | None = None) -> pd.DataFrame:
+    """Return a table of rows, with these columns even where there is no row."""
     import pandas as pd
 
-    return pd.DataFrame(list(rows), columns=list(columns))
+    return pd.DataFrame(list(rows), columns=None if columns is None else list(columns))
 
 
 def _round(value: float, digits: int = 4) -> float | None:
@@ -79,7 +80,7 @@ def means_table(ratings: Ratings) -> pd.DataFrame:
                 }
             )
     columns = ["relation", "question", "items", "ratings", "mean", "ci_low", "ci_high", "published", "agree_percent"]
-    return _frame(rows, [*columns, *(f"n{level}" for level in range(1, LEVELS + 1))])
+    return table_of(rows, [*columns, *(f"n{level}" for level in range(1, LEVELS + 1))])
 
 
 def agreement_table(ratings: Ratings) -> pd.DataFrame:
@@ -106,7 +107,7 @@ def agreement_table(ratings: Ratings) -> pd.DataFrame:
                     }
                 )
     columns = ("relation", "question", "scale", "kappa", "ci_low", "ci_high", "strength", "items", "raters", "left_out")
-    return _frame(rows, columns)
+    return table_of(rows, columns)
 
 
 def returned(ratings: Ratings, annotator: int | None = None) -> list[tuple[Rating, Rating]]:
@@ -144,7 +145,7 @@ def self_agreement_table(ratings: Ratings) -> pd.DataFrame:
                 }
             )
     columns = ("annotator", "question", "items", "same_percent", "within_one_percent", "mean_distance")
-    return _frame(rows, [*columns, "kappa_levels", "kappa_agree"])
+    return table_of(rows, [*columns, "kappa_levels", "kappa_agree"])
 
 
 def catches_table(ratings: Ratings) -> pd.DataFrame:
@@ -164,7 +165,7 @@ def catches_table(ratings: Ratings) -> pd.DataFrame:
                         "passed_percent": _round(100 * passed / len(shown), 2),
                     }
                 )
-    return _frame(rows, ("annotator", "catch", "shown", "passed", "passed_percent"))
+    return table_of(rows, ("annotator", "catch", "shown", "passed", "passed_percent"))
 
 
 def training_table(ratings: Ratings) -> pd.DataFrame:
@@ -181,7 +182,7 @@ def training_table(ratings: Ratings) -> pd.DataFrame:
                     "expected_at_last": sum(is_expected(r.item, r.answer) for r in own),
                 }
             )
-    return _frame(rows, ("annotator", "items", "expected_at_first", "expected_at_last"))
+    return table_of(rows, ("annotator", "items", "expected_at_first", "expected_at_last"))
 
 
 def times_table(ratings: Ratings) -> pd.DataFrame:
@@ -211,7 +212,7 @@ def times_table(ratings: Ratings) -> pd.DataFrame:
             }
         )
     columns = ("by", "name", "answered", "planned", "changed", "median_seconds", "q25_seconds", "q75_seconds")
-    table = _frame(rows, [*columns, "total_minutes"])
+    table = table_of(rows, [*columns, "total_minutes"])
     table["planned"] = table["planned"].astype("Int64")  # whole numbers, empty for relations
     return table
 
@@ -244,7 +245,7 @@ def disagreements_table(ratings: Ratings) -> pd.DataFrame:
             )
     rows.sort(key=lambda row: -int(str(row["spread"])))
     columns = ("address", "relation", "severity", "on", "spread", *(q.name for q in QUESTIONS), "comments")
-    return _frame(rows, columns)
+    return table_of(rows, columns)
 
 
 def flagged_table(ratings: Ratings) -> pd.DataFrame:
@@ -261,7 +262,7 @@ def flagged_table(ratings: Ratings) -> pd.DataFrame:
         ]
         if reasons:
             rows.append(_flag(group, " ".join(reasons)))
-    return _frame(rows, FLAGGED_COLUMNS)
+    return table_of(rows, FLAGGED_COLUMNS)
 
 
 def _flag(group: Sequence[Rating], reason: str) -> dict[str, Any]:
@@ -306,7 +307,7 @@ def answers_table(ratings: Ratings) -> pd.DataFrame:
     ]
     columns = ("annotator", "phase", "position", "showing", "role", "address", "relation", "severity", "diagnosis")
     rest = ("realism", "marks", "comment", "seconds", "changes", "saved_at", "followup_sha256")
-    return _frame(rows, [*columns, *rest])
+    return table_of(rows, [*columns, *rest])
 
 
 def second_look(ratings: Ratings) -> list[Item]:

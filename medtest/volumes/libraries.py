@@ -1,13 +1,22 @@
-"""The optional libraries that read DICOM and NIfTI, silenced: their log lines quote what a patient's file says."""
+"""The optional libraries that read volumes, silenced: their log lines quote what a patient's file says."""
 
 from __future__ import annotations
 
+import importlib
 import logging
 import warnings
 from functools import cache
 from typing import Any
 
 from medtest.imagefile import BadFileError
+
+
+def _library(name: str, what: str, extra: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        needed = name.partition(".")[0]
+        raise BadFileError(f"is {what}; reading it needs {needed}: pip install 'medtest[{extra}]'") from error
 
 
 @cache
@@ -17,11 +26,8 @@ def pydicom_library() -> Any:
     Raises:
         BadFileError: It is not installed; the message says how to.
     """
-    try:
-        import pydicom
-        import pydicom.pixels
-    except ImportError as error:
-        raise BadFileError("is DICOM; reading it needs pydicom: pip install 'medtest[dicom]'") from error
+    _library("pydicom.pixels", "DICOM", "dicom")
+    pydicom = _library("pydicom", "DICOM", "dicom")
     warnings.filterwarnings("ignore", module=r"pydicom(\..*)?")
     logging.getLogger("pydicom").setLevel(logging.CRITICAL + 1)
     pydicom.config.settings.reading_validation_mode = pydicom.config.IGNORE
@@ -35,10 +41,19 @@ def nibabel_library() -> Any:
     Raises:
         BadFileError: It is not installed; the message says how to.
     """
-    try:
-        import nibabel
-    except ImportError as error:
-        raise BadFileError("is NIfTI; reading it needs nibabel: pip install 'medtest[nifti]'") from error
+    nibabel = _library("nibabel", "NIfTI", "nifti")
     for name in ("nibabel", "nibabel.global"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     return nibabel
+
+
+@cache
+def simpleitk_library() -> Any:
+    """Return SimpleITK; its warnings quote a header.
+
+    Raises:
+        BadFileError: It is not installed; the message says how to.
+    """
+    simpleitk = _library("SimpleITK", "MetaImage", "volumes")
+    simpleitk.ProcessObject.SetGlobalWarningDisplay(False)
+    return simpleitk

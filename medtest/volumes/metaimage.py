@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-from functools import cache
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
@@ -11,20 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.imagefile import BadFileError, damage_is, opened_file
+from medtest.volumes.libraries import simpleitk_library
 from medtest.volumes.orientation import Turn, VolumeInfo, check_size, turn_of
 
 MOST_HEADER = 65_536
 _BAD = "is no MetaImage file, or is damaged or truncated"
-
-
-@cache
-def _library() -> Any:
-    try:
-        library: Any = importlib.import_module("SimpleITK")
-    except ImportError as error:
-        raise BadFileError("is MetaImage; reading it needs SimpleITK: pip install 'medtest[volumes]'") from error
-    library.ProcessObject.SetGlobalWarningDisplay(False)
-    return library
 
 
 def info(path: Path) -> VolumeInfo:
@@ -34,7 +23,7 @@ def info(path: Path) -> VolumeInfo:
 
 def read(path: Path) -> tuple[NDArray[np.float32], VolumeInfo]:
     """Return values and header."""
-    sitk = _library()
+    sitk = simpleitk_library()
     reader, turn = _opened(path)
     with damage_is(_BAD):
         image = reader.Execute()
@@ -45,7 +34,7 @@ def read(path: Path) -> tuple[NDArray[np.float32], VolumeInfo]:
 
 def _opened(path: Path) -> tuple[Any, Turn]:
     _check_head(path)
-    sitk = _library()
+    sitk = simpleitk_library()
     reader = sitk.ImageFileReader()
     reader.SetImageIO("MetaImageIO")
     reader.SetFileName(str(path))
