@@ -23,7 +23,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtest.runner.pool.messages import LoadedModules
+from medtest.runner.pool.messages import Job, LoadedModules
 
 if TYPE_CHECKING:
     from medtest.runner.units.session import Session
@@ -34,7 +34,7 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
 _FRESH = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from medtest.runner.pool.child import run_worker; run_worker(sys.argv[2], *map(int, sys.argv[3:]))"
+    "from medtest.runner.pool.child import enter; enter(sys.argv[2], *map(int, sys.argv[3:]))"
 )
 _SHARED = frozenset(
     (
@@ -46,29 +46,34 @@ _SHARED = frozenset(
 """Packages that may be imported in the server: none runs a user's code, starts a thread or opens a device by that."""
 
 
-def fresh(session: str, path: Sequence[str], tasks: int, messages: int, parent: int) -> list[str]:
+def fresh(entry: str, path: Sequence[str], tasks: int, messages: int, parent: int) -> list[str]:
     """Return the command of a worker that is a fresh interpreter.
 
     Args:
-        session: ``module:class`` of what does its work.
+        entry: ``module:function`` that it runs.
         path: Its ``sys.path``.
         tasks: Descriptor from which it reads tasks.
         messages: Descriptor into which it writes messages.
         parent: Process id of its parent, with which it ends.
     """
-    return [sys.executable, "-c", _FRESH, json.dumps(list(path)), session, str(tasks), str(messages), str(parent)]
+    return [sys.executable, "-c", _FRESH, json.dumps(list(path)), entry, str(tasks), str(messages), str(parent)]
 
 
-def run_worker(session_class: str, inbound: int, outbound: int, parent: int) -> None:
-    """Run the process; see :func:`fresh`."""
+def enter(entry: str, tasks: int, messages: int, parent: int) -> None:
+    """Run the entry of a worker, ``module:function``; see :func:`fresh`."""
     call_process(NAME)
+    module, _, function = entry.partition(":")
+    getattr(importlib.import_module(module), function)(tasks, messages, parent)
+
+
+def main(inbound: int, outbound: int, parent: int) -> None:
+    """Run the process: its first task is a job, which names the session that does the others; see :func:`fresh`."""
     _die_with(parent)
     _be_the_first_to_go()
     messages = _Messages(Connection(outbound, readable=False))
     tasks = _listen(Connection(inbound, writable=False))
-    make_session = session_of(session_class)
     job = tasks.get()
-    session = make_session(job, messages.send)
+    session = session_of(job)(job, messages.send)
     if not session.open():
         return
     messages.tell_loaded()
@@ -82,10 +87,10 @@ def run_worker(session_class: str, inbound: int, outbound: int, parent: int) -> 
         messages.tell_loaded()
 
 
-def session_of(name: str) -> type[Session]:
-    """Return the class that ``module:class`` names."""
-    module, _, attribute = name.partition(":")
-    found: type[Session] = getattr(importlib.import_module(module), attribute)
+def session_of(job: Job) -> type[Session]:
+    """Return the class of what does a job's work."""
+    module, _, name = job.session.partition(":")
+    found: type[Session] = getattr(importlib.import_module(module), name)
     return found
 
 

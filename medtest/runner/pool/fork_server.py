@@ -26,7 +26,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from medtest.runner.pool.child import call_process, fresh, run_worker
+from medtest.runner.pool.child import call_process, enter, fresh
 
 LIGHT = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
 """Variables of the server alone: Arrow's allocator starts a thread as it is loaded, unless it is told not to."""
@@ -43,7 +43,7 @@ class ForkRequest:
     """What a worker is started with; the descriptors are this process's own.
 
     Attributes:
-        session: ``module:class`` of what does the worker's work.
+        entry: ``module:function`` that the worker runs.
         modules: What to import before the fork.
         path: The worker's ``sys.path``.
         environment: The worker's environment.
@@ -54,7 +54,7 @@ class ForkRequest:
         status: How it fares is written here.
     """
 
-    session: str
+    entry: str
     modules: list[str]
     path: list[str]
     environment: dict[str, str]
@@ -233,7 +233,7 @@ def _become(request: ForkRequest, server: int, hindrance: str) -> None:
     if hindrance:
         os.set_inheritable(request.tasks, True)
         os.set_inheritable(request.messages, True)
-        arguments = fresh(request.session, request.path, request.tasks, request.messages, server)
+        arguments = fresh(request.entry, request.path, request.tasks, request.messages, server)
         os.execve(arguments[0], arguments, request.environment)  # noqa: S606 - our own interpreter and our own code
     os.environ.clear()
     os.environ.update(request.environment)
@@ -241,7 +241,7 @@ def _become(request: ForkRequest, server: int, hindrance: str) -> None:
     importlib.invalidate_caches()
     if "numpy.random" in sys.modules:
         sys.modules["numpy.random"].seed()
-    run_worker(request.session, request.tasks, request.messages, server)
+    enter(request.entry, request.tasks, request.messages, server)
 
 
 def _say(status: int, text: str) -> None:

@@ -49,7 +49,7 @@ class LocalWorker(Worker):
 
     def _work(self, job: Job) -> None:
         threads = cv2.getNumThreads()
-        session = session_of(job.session)(job, self._tell, own_process=False)
+        session = session_of(job)(job, self._tell, own_process=False)
         try:
             if session.open():
                 while not self._killed and (task := self._todo.get()) is not None:

@@ -44,14 +44,17 @@ class WorkerStart:
     """What a worker process is started with.
 
     Attributes:
-        session: ``module:class`` of what does its work.
+        entry: ``module:function`` that it runs: it takes the descriptors of tasks and messages and the parent's
+            process id.
+        modules: What the entry imports.
         environment: Its environment.
         tasks: Descriptor from which it reads tasks.
         messages: Descriptor into which it writes messages.
         log: Where its standard output and error go.
     """
 
-    session: str
+    entry: str
+    modules: tuple[str, ...]
     environment: dict[str, str]
     tasks: int
     messages: int
@@ -99,7 +102,7 @@ class _Fresh:
 
     def __init__(self, what: WorkerStart) -> None:
         self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own code
-            child.fresh(what.session, sys.path, what.tasks, what.messages, os.getpid()),
+            child.fresh(what.entry, sys.path, what.tasks, what.messages, os.getpid()),
             stdin=subprocess.DEVNULL,
             stdout=what.log,
             stderr=what.log,
@@ -181,9 +184,9 @@ class ForkServer:
         Raises:
             ConnectionError: The server is gone.
         """
-        self.loaded([what.session.partition(":")[0]])
+        self.loaded(what.modules)
         with self._lock:
-            plan = {"modules": self._new, "session": what.session, "path": sys.path, "environment": what.environment}
+            plan = {"modules": self._new, "entry": what.entry, "path": sys.path, "environment": what.environment}
             ours, theirs = socket.socketpair()
             folder = os.open(".", os.O_PATH)
             try:

@@ -69,7 +69,8 @@ class Worker:
         try:
             process = processes.start(
                 processes.WorkerStart(
-                    session=job.session,
+                    entry="medtest.runner.pool.child:main",
+                    modules=(job.session.partition(":")[0],),
                     environment={
                         **os.environ,
                         **dict.fromkeys(_THREAD_VARIABLES, str(job.threads)),
