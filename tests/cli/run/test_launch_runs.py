@@ -19,7 +19,7 @@ from PIL import Image
 
 from medtest.cli.run.launch import main
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CANARY = "canary-9c1d-value-of-the-environment"
 SUITE = """\
 name: tiny

@@ -17,7 +17,7 @@ from medtest.paths import suites_folder
 from medtest.suite.commandline.command import job_tokens, typed_command
 from medtest.suite.library import suite_names
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 HEAVY = (
     "torch",
     "torchvision",

@@ -120,7 +120,7 @@ def test_a_suite_states_no_key_that_is_typed(team: Path) -> None:
 
 
 def test_no_list_names_the_settings_of_one_network() -> None:
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     beside = {root / "conf" / "model" / "tganet.yaml"}
     room = root / "medtest" / "systems" / "segmentation"
     naming = {

@@ -15,7 +15,7 @@ from forked_program import Program, command
 
 from medtest import signals
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 SUITE = """\
 name: tiny
 version: "1"
