@@ -62,8 +62,8 @@ class NumberedPhantoms(SeedSource):
         """Return what seeds' ids begin with."""
 
     def items(self) -> tuple[str, ...]:
-        """Return the names of the questions that are asked of every picture."""
-        return ()
+        """Return the names of the questions that are asked of every picture; one empty name where there are none."""
+        return ("",)
 
     @abstractmethod
     def facts(self) -> dict[str, Any]:
