@@ -21,6 +21,7 @@ import hashlib
 import io
 import os
 import stat
+import struct
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -64,6 +65,8 @@ SPARE_BYTES = 16 * 2**20
 
 LOSSY = ("JPEG", "MPO", "WEBP")
 """Formats that change values. MPO is what phones write as JPEG with a second picture; the first counts."""
+
+PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 _ORIENTATION = 274
 """EXIF tag; 5 to 8 exchange width and height."""
@@ -140,6 +143,21 @@ def read_bytes(path: Path, *, max_pixels: int = MAX_PIXELS) -> FileBytes:
         raise BadFileError("grows while it is read")
     content = declared_rgb(content)
     return FileBytes(content=content, sha256=hashlib.sha256(content).hexdigest())
+
+
+def png_header(content: bytes) -> tuple[int, int, int, int] | None:
+    """Return width, height, bits a sample and colour type of a PNG (its specification, 11.2.1), nothing decoded.
+
+    Args:
+        content: The file's bytes, the first 33 at least.
+
+    Returns:
+        None where it is no PNG.
+    """
+    if len(content) < 33 or not content.startswith(PNG_SIGNATURE) or content[12:16] != b"IHDR":
+        return None
+    width, height, bits, colour = struct.unpack(">IIBB", content[16:26])
+    return width, height, bits, colour
 
 
 @contextmanager

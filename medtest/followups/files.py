@@ -13,7 +13,6 @@ import os
 import re
 import secrets
 import stat
-import struct
 import zlib
 from contextlib import suppress
 from pathlib import Path
@@ -24,7 +23,7 @@ import numpy as np
 
 from medtest.cases import Image, Mask, image_sha256
 from medtest.errors import MedtestError
-from medtest.imagefile import MOST_PIXELS, BadFileError, read_bytes
+from medtest.imagefile import MOST_PIXELS, PNG_SIGNATURE, BadFileError, png_header, read_bytes
 
 Kind = Literal["images", "masks"]
 KINDS: Final[tuple[Kind, ...]] = ("images", "masks")
@@ -42,7 +41,6 @@ IMAGE_PNG: Final = (
 MASK_PNG: Final = (cv2.IMWRITE_PNG_COMPRESSION, 1)
 
 _SHA = re.compile(r"[0-9a-f]{64}")
-_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _COLOURS = {"images": 2, "masks": 0}  # IHDR's colour types: truecolour, greyscale
 
 
@@ -121,9 +119,10 @@ def decode(kind: Kind, sha256: str, content: bytes) -> Image:
 
 def _check_head(kind: Kind, name: str, content: bytes) -> None:
     """Check size and kind of the picture before anything is decoded."""
-    if len(content) < 33 or not content.startswith(_SIGNATURE) or content[12:16] != b"IHDR":
+    header = png_header(content)
+    if header is None:
         raise _damaged(name, "is no PNG file" if content else "is empty")
-    width, height, depth, colour = struct.unpack(">IIBB", content[16:26])
+    width, height, depth, colour = header
     if width * height > MOST_PIXELS or not width * height:
         raise _damaged(name, f"claims {width}×{height} pixels")
     if depth != 8 or colour != _COLOURS[kind]:
@@ -133,7 +132,7 @@ def _check_head(kind: Kind, name: str, content: bytes) -> None:
 
 def _check_chunks(name: str, content: bytes) -> None:
     """Check every chunk's length and CRC (PNG specification, 5.3): libpng would print what it finds on the terminal."""
-    place, view = len(_SIGNATURE), memoryview(content)
+    place, view = len(PNG_SIGNATURE), memoryview(content)
     while place < len(content):
         end = place + 12 + int.from_bytes(view[place : place + 4], "big")
         if end > len(content):

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from medtest.errors import Mistake, UserMistakes, nearest_name
+from medtest.imagefile import png_header
 from medtest.paths import home, package_folder
 
 BUNDLED = "bundled"
@@ -36,7 +37,6 @@ LARGEST_PNG = 16 * 2**20
 LARGEST_JSON = 64 * 2**10
 MOST_OBJECTS = 5000
 _KEPT_BYTES = 96 * 2**20
-_PNG_HEAD = b"\x89PNG\r\n\x1a\n"
 
 Rgba = NDArray[np.uint8]
 T = TypeVar("T")
@@ -310,12 +310,13 @@ def _png_problem(path: Path) -> str:
         return f"{path.name} has {size} bytes, {LARGEST_PNG} are allowed"
     with path.open("rb") as file:
         head = file.read(33)
-    if len(head) < 33 or not head.startswith(_PNG_HEAD) or head[12:16] != b"IHDR":
+    header = png_header(head)
+    if header is None:
         return f"{path.name} is no PNG"
-    width, height = int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big")
+    width, height, *kind = header
     if not (SMALLEST_SIDE <= width <= LARGEST_SIDE and SMALLEST_SIDE <= height <= LARGEST_SIDE):
         return f"{path.name} is {width}×{height}, sides of {SMALLEST_SIDE} to {LARGEST_SIDE} are allowed"
-    if head[24] != 8 or head[25] != 6:
+    if kind != [8, 6]:
         return f"{path.name} is not an 8-bit RGBA picture"
     return ""
 

@@ -22,6 +22,11 @@ _UNBLURRED = 0.25
 """σ in pixels up to which a Gaussian changes no 8-bit picture: its neighbours weigh 4 · 0.00033, a third of a level."""
 
 
+class _Blur(Corruption):
+    group: ClassVar[str] = "blur"
+    effects: ClassVar[frozenset[str]] = frozenset({"hide"})
+
+
 class CorruptionBlurLevel(Level):
     """One severity.
 
@@ -45,7 +50,7 @@ class CorruptionGaussianBlurSettings(CorruptionSettings[CorruptionBlurLevel]):
     sequence: Sweep
 
 
-class CorruptionGaussianBlur(Corruption):
+class CorruptionGaussianBlur(_Blur):
     """A Gaussian point-spread function, the edge's pixels repeated beyond it.
 
     In variant ``paper`` the standard deviation counts from 0.25 pixels, ImageNet-P's first value, which leaves an 8-bit
@@ -53,8 +58,6 @@ class CorruptionGaussianBlur(Corruption):
     """
 
     Settings = CorruptionGaussianBlurSettings
-    group: ClassVar[str] = "blur"
-    effects: ClassVar[frozenset[str]] = frozenset({"hide"})
     scale_unit: ClassVar[str] = "σ of the Gaussian, pixels at 224"
 
     def at_level(self, level: CorruptionBlurLevel, unit: float, rng: np.random.Generator) -> dict[str, Any]:
@@ -129,7 +132,7 @@ class MotionBlurSettings(CorruptionSettings[MotionBlurLevel]):
     sequence: MotionBlurSequence
 
 
-class MotionBlur(Corruption):
+class MotionBlur(_Blur):
     """Motion along a line (ImageMagick's, :mod:`medtest.relations.corruptions.line_filter`).
 
     ImageNet-P turns the direction of a blur of constant strength, so that no frame is clean. In variant ``paper`` the
@@ -137,8 +140,6 @@ class MotionBlur(Corruption):
     """
 
     Settings = MotionBlurSettings
-    group: ClassVar[str] = "blur"
-    effects: ClassVar[frozenset[str]] = frozenset({"hide"})
     scale_unit: ClassVar[str] = "σ along the line, pixels at 224"
 
     def at_level(self, level: MotionBlurLevel, unit: float, rng: np.random.Generator) -> dict[str, Any]:
@@ -208,7 +209,7 @@ class _Sum:
     total: NDArray[np.float32]
 
 
-class ZoomBlur(Corruption):
+class ZoomBlur(_Blur):
     """The mean of enlargements about the centre (bilinear); frame i of a sequence is that of 1 + 0.004 d j, j ≤ i.
 
     The published levels enlarge a crop whose sides are whole numbers, so that their zooms are off by up to a per cent;
@@ -216,8 +217,6 @@ class ZoomBlur(Corruption):
     """
 
     Settings = ZoomBlurSettings
-    group: ClassVar[str] = "blur"
-    effects: ClassVar[frozenset[str]] = frozenset({"hide"})
     begins_clean: ClassVar[bool] = True
     scale_unit: ClassVar[str] = "largest enlargement minus 1"
 
