@@ -25,6 +25,7 @@ BENCHMARKS: dict[str, list[str]] = {
     "series": ["--iterations=1"],
     "simlab": ["--campaigns=2", "--images=10", "--only", "saturation_flips"],
     "startup": ["--runs=1", "--commands=2"],
+    "training": ["pranet", "--steps=6", "--batch=2", "--side=64"],
 }
 MAY_FIND = {"simlab"}
 """What ends with 1 where its figure misses a bound, as a handful of campaigns may."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -20,7 +21,7 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from medtest.errors import Interrupted, MedtestError
-from medtest.training.averaging import averaged
+from medtest.training.averaging import AveragedWeights
 from medtest.training.optimizer import make_optimizer, make_scheduler
 from medtest.training.precision import precision_of
 from medtest.training.recipe import Recipe, Validation
@@ -29,7 +30,9 @@ from medtest.training.stopping import stopping
 
 STATE, HISTORY = "state.pt", "history.json"
 SAVE_EVERY = 25
-"""Optimizer steps between states: a killed training does at most so many again."""
+"""Optimizer steps between states, unless the disk is so slow that they would take more time than :data:`SAVING`."""
+SAVING = 0.03
+"""Largest share of a training's time that goes into states between evaluations."""
 LOG_EVERY = 20
 
 Loss: TypeAlias = "Callable[[nn.Module, Any], tuple[Tensor, Mapping[str, Tensor]]]"
@@ -180,12 +183,14 @@ class Trainer:
         self._log: MetricLog | None = None
         self._progress: Progress | None = None
         self._save_every = save_every
+        self._next_save = 0.0
         self._optimizer = make_optimizer(self.network, recipe.optimizer)
         self._scheduler = make_scheduler(
             self._optimizer, recipe.schedule, steps=training.steps, steps_per_epoch=training.steps_per_epoch
         )
         self._scaler = torch.amp.GradScaler("cuda", enabled=precision_of(recipe.precision, training.device) == "amp")
-        self._average = averaged(self.network, recipe.average, ramp=training.ramp) if recipe.average else None
+        average = recipe.average
+        self._average = AveragedWeights(self.network, average, ramp=training.ramp) if average else None
 
     @property
     def counted(self) -> nn.Module:
@@ -226,7 +231,8 @@ class Trainer:
                     self._log.metrics(numbers, reached.step)
                 self._tell(numbers, self.evaluate(numbers) if due else {})
                 ended = stop is not None and stop(reached.step)
-                if due or ended or asked.is_set() or reached.step % self._save_every == 0:
+                regular = reached.step % self._save_every == 0 and time.monotonic() >= self._next_save
+                if due or ended or asked.is_set() or regular:
                     self.save()
                 if ended:
                     break
@@ -266,7 +272,7 @@ class Trainer:
         if not isinstance(self._scheduler, ReduceLROnPlateau):
             self._scheduler.step()
         if self._average is not None:
-            self._average.update_parameters(self.network)
+            self._average.follow()
         self.reached.step += 1
         numbers = {name: value for name, value in {"loss": value, **rates}.items() if name in training.curves}
         return numbers | {f"loss_{name}": float(part.detach()) for name, part in parts.items()}
@@ -327,6 +333,7 @@ class Trainer:
 
     def save(self) -> None:
         """Write the state: beside its file, flushed, then renamed into place."""
+        began = time.monotonic()
         state = {
             "identity": identity_digest(self.training.identity),
             "reached": asdict(self.reached),
@@ -337,6 +344,8 @@ class Trainer:
             "scaler": self._scaler.state_dict(),
         }
         write_state(state, self._state)
+        ended = time.monotonic()
+        self._next_save = ended + (ended - began) / SAVING
 
     def resume(self) -> bool:
         """Go on from the state in the folder, if there is one; say whether there is.
@@ -354,7 +363,7 @@ class Trainer:
         self.reached = Reached(**state["reached"])
         if self._average is not None:
             self._average.module.load_state_dict(state["average"])
-            self._average.n_averaged.fill_(self.reached.step + 1)
+            self._average.updates = self.reached.step
         return True
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from medtest.errors import Interrupted, MedtestError
-from medtest.training.averaging import averaged
+from medtest.training.averaging import AveragedWeights
 from medtest.training.recipe import Cosine, Optimizer, Plateau, Recipe, Validation
 from medtest.training.trainer import Evaluation, Trainer, Training
 
@@ -156,12 +158,12 @@ def test_averaged_weights_follow_the_formula() -> None:
     for ramp in (True, False):
         network = Net().train()
         kept = {name: value.clone() for name, value in network.state_dict().items()}
-        model = averaged(network, 0.8, ramp=ramp)
+        model = AveragedWeights(network, 0.8, ramp=ramp)
         for update in range(1, 60):
             with torch.no_grad():
                 for value in network.state_dict().values():
                     value.add_(torch.ones_like(value))
-            model.update_parameters(network)
+            model.follow()
             decay = min(0.8, update / (9 + update)) if ramp else 0.8
             for name, value in network.state_dict().items():
                 if value.is_floating_point():
@@ -170,6 +172,28 @@ def test_averaged_weights_follow_the_formula() -> None:
                     kept[name] = value.clone()
         for name, value in model.module.state_dict().items():
             assert torch.allclose(value.double(), kept[name].double(), rtol=1e-5), name
+
+
+def test_states_between_evaluations_take_a_small_share_of_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, saved = itertools.count(), list[int]()
+
+    class Slow(Trainer):
+        """A step takes a second, and so does every look at the clock: a state is looked at before and after."""
+
+        def advance(self) -> dict[str, float]:
+            next(now)
+            return super().advance()
+
+        def save(self) -> None:
+            saved.append(self.reached.step)
+            super().save()
+
+    monkeypatch.setattr("medtest.training.trainer.time", SimpleNamespace(monotonic=lambda: float(next(now))))
+    recipe = RECIPE.model_copy(update={"steps": 90})
+    Slow(training(recipe, validation=Validation(every_steps=90)), tmp_path, save_every=5).fit()
+    assert saved == [5, 35, 65, 90]  # the first at once, each later one 1 / 0.03 s of steps after the one before
 
 
 def test_what_counts_is_evaluated_and_written(tmp_path: Path) -> None:

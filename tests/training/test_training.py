@@ -18,7 +18,7 @@ from medtest.systems.checkpoints.weights import load_network, read_info
 from medtest.training.options import SegmentationOptions
 from medtest.training.scores import bootstrap, dice_and_iou
 from medtest.training.segmentation.augment import Augmentation, augment
-from medtest.training.segmentation.data import Batches, Pairs, normalise
+from medtest.training.segmentation.data import PairBatches, Pairs, normalise
 from medtest.training.segmentation.losses import border_weights, deep_loss, structure_loss
 from medtest.training.segmentation.train import train_segmentation
 
@@ -99,8 +99,8 @@ def test_changes_are_reproducible_and_cover_both_directions() -> None:
 def test_a_batch_depends_on_seed_and_step_alone_and_every_pair_passes_once_a_round() -> None:
     pairs = _pairs(6)
     plain = Augmentation(zoom=(1, 1), shift=0, tilt=0, colour=0, blur=0, noise=0)
-    one = Batches([(pairs, 2)], sizes=[40], seed=4, how=plain)
-    other = Batches([(pairs, 2)], sizes=[40], seed=4, how=plain)
+    one = PairBatches([(pairs, 2)], sizes=[40], seed=4, how=plain)
+    other = PairBatches([(pairs, 2)], sizes=[40], seed=4, how=plain)
     other.batch(9)
     assert np.array_equal(one.batch(3).images, other.batch(3).images)
     areas = sorted(float(one.batch(step).truth[i].sum()) for step in range(3) for i in range(2))
@@ -112,7 +112,7 @@ def test_sets_are_mixed_in_their_shares_and_normalised() -> None:
     dark, light = _pairs(3), _pairs(3)
     light = Pairs(images=np.full_like(light.images, 255), masks=light.masks, names=light.names)
     plain = Augmentation(zoom=(1, 1), shift=0, tilt=0, colour=0, blur=0, noise=0)
-    batch = Batches([(dark, 3), (light, 1)], sizes=[32], seed=0, how=plain).batch(0)
+    batch = PairBatches([(dark, 3), (light, 1)], sizes=[32], seed=0, how=plain).batch(0)
     assert batch.images.shape == (4, 3, 32, 32)
     white = (1 - np.array([0.485, 0.456, 0.406])) / np.array([0.229, 0.224, 0.225])
     assert batch.images[3, :, 16, 16] == pytest.approx(white, abs=1e-4)

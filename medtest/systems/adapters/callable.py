@@ -18,7 +18,7 @@ from pydantic import Field
 from medtest.cases import Address, Image, ImageSpec, Json
 from medtest.errors import BadOutput, MedtestError, Mistake, nearest_name
 from medtest.plugins import TRUSTED
-from medtest.systems.adapters.label_answers import FORMS, LabelSettings, classes_of
+from medtest.systems.adapters.label_answers import FORMS, ClassListSettings, classes_of
 from medtest.systems.base import LABEL_ONLY, RawAnswer, System
 from medtest.systems.files import cached_sha256, file_mistakes, user_path
 
@@ -26,7 +26,7 @@ FORM = "package.module:function or path/to/file.py:function"
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
-class CallableSettings(LabelSettings):
+class CallableSettings(ClassListSettings):
     """Settings of a user's function.
 
     Attributes:

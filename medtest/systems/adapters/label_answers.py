@@ -22,7 +22,7 @@ FORMS: dict[str, str] = {
 """What the settings ``gives`` and ``values`` say, as :data:`medtest.systems.base.ANSWER_FORMS` calls it."""
 
 
-class LabelSettings(SystemSettings):
+class ClassListSettings(SystemSettings):
     """Settings of a classifier whose files do not say what its scores stand for.
 
     Attributes:

@@ -13,14 +13,14 @@ from pydantic import Field
 from medtest.cases import Image
 from medtest.errors import BadOutput
 from medtest.plugins import TRUSTED
-from medtest.systems.adapters.label_answers import FORMS, LabelSettings, scores_of
+from medtest.systems.adapters.label_answers import FORMS, ClassListSettings, scores_of
 from medtest.systems.border import SLACK
 
 NEAR_ZERO = 0.05
 """A map in [0, 1] whose least value is below this holds probabilities: logits that confident would be below zero."""
 
 
-class GraphSettings(LabelSettings):
+class GraphSettings(ClassListSettings):
     """Settings of an exported graph (ONNX, TorchScript).
 
     Attributes:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from medtest.systems.checkpoints.weights import WeightsInfo
 
 
-class NetworkSettings(CheckpointSettings):
+class SegmentationSettings(CheckpointSettings):
     """Settings of a segmentation network.
 
     Attributes:
@@ -61,7 +61,7 @@ class SegmentationNetwork(CheckpointNetwork):
             ``opencv`` (bilinear, not antialiased).
     """
 
-    Settings = NetworkSettings
+    Settings = SegmentationSettings
     revision: ClassVar[int] = 2
     published_size: ClassVar[int] = 352
     published_resize: ClassVar[Literal["pillow", "opencv"]] = "pillow"

@@ -13,7 +13,7 @@ from medtest.errors import MedtestError, Mistake
 from medtest.plugins import TRUSTED
 from medtest.systems.files import file_mistakes, user_path
 from medtest.systems.segmentation.label_vectors import ORDER, read_label_vectors, vectors_sha256
-from medtest.systems.segmentation.network import NetworkSettings, SegmentationNetwork
+from medtest.systems.segmentation.network import SegmentationNetwork, SegmentationSettings
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -30,7 +30,7 @@ HOW = (
 )
 
 
-class TGANetSettings(NetworkSettings):
+class TGANetSettings(SegmentationSettings):
     """Settings of TGANet.
 
     Attributes:

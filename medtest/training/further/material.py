@@ -42,7 +42,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class TrainingMaterial:
+class PairMaterial:
     """What a further training reads.
 
     Attributes:
@@ -101,7 +101,7 @@ def prepare_material(
     folder: Path,
     store: Path | None = None,
     progress: Progress | None = None,
-) -> TrainingMaterial:
+) -> PairMaterial:
     """Return the material of a training, from its folder where it lies there already.
 
     Args:
@@ -302,7 +302,7 @@ class _Writer:
                 table.writerows(group.rows)
 
 
-def _read(folder: Path) -> TrainingMaterial:
+def _read(folder: Path) -> PairMaterial:
     import hashlib
 
     with (folder / MANIFEST).open(encoding="utf-8", newline="") as file:
@@ -317,7 +317,7 @@ def _read(folder: Path) -> TrainingMaterial:
     for row in rows:
         digest.update("\x1f".join((row["kind"], row["name"], row["sha256"], row["mask_sha256"])).encode() + b"\n")
     held = {"clean": found["held_clean"], "perturbed": found["held_perturbed"]}
-    return TrainingMaterial(
+    return PairMaterial(
         originals=found["originals"],
         perturbed=found["perturbed"],
         held_out={kind: pairs for kind, pairs in held.items() if len(pairs)},

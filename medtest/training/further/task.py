@@ -14,7 +14,7 @@ from medtest.systems.segmentation.networks.answers import answer_of
 from medtest.systems.segmentation.networks.inputs import INPUTS
 from medtest.training.further.batches import RawBatch, RecipeBatches
 from medtest.training.further.losses import answers_of, recipe_loss
-from medtest.training.further.material import TrainingMaterial
+from medtest.training.further.material import PairMaterial
 from medtest.training.further.networks import StartingPoint
 from medtest.training.further.recipe import SegmentationRecipe
 from medtest.training.precision import autocast
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def further_training(
-    start: StartingPoint, material: TrainingMaterial, recipe: SegmentationRecipe, *, device: str, write: Writer
+    start: StartingPoint, material: PairMaterial, recipe: SegmentationRecipe, *, device: str, write: Writer
 ) -> Training:
     """Return what is trained, for the trainer.
 

@@ -155,7 +155,7 @@ def normalise(images: NDArray[np.uint8]) -> Floats:
     return IMAGENET.tensor(images)
 
 
-class Batches:
+class PairBatches:
     """Draws batches from several sets of pairs in fixed shares.
 
     Args:

@@ -2,8 +2,8 @@
 
 What differs between the families lies in :mod:`medtest.training.segmentation.steps` (``loss_of`` makes a family's loss,
 ``answer_of`` picks the answer's logits), in ``networks.inputs`` (how each wants its pixels) and in
-:mod:`medtest.training.segmentation.colour` (SANet's colour exchange, a setting of ``data.Batches``); further training
-builds on the same three.
+:mod:`medtest.training.segmentation.colour` (SANet's colour exchange, a setting of ``data.PairBatches``); further
+training builds on the same three.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def train_segmentation(
     from medtest.training.initial import initialise
     from medtest.training.run import train_tracked
     from medtest.training.segmentation.augment import Augmentation
-    from medtest.training.segmentation.data import Batches
+    from medtest.training.segmentation.data import PairBatches
     from medtest.training.start import backbone_from, start_from
     from medtest.training.trainer import Training
 
@@ -149,7 +149,7 @@ def train_segmentation(
         network=network,
         recipe=options.recipe(),
         validation=options.validation(watched=bool(data.validation)),
-        batches=Batches(
+        batches=PairBatches(
             _shares(options, data),
             sizes=options.sizes or [options.size],
             seed=options.seed,

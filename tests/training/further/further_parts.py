@@ -13,7 +13,7 @@ import numpy as np
 from medtest.systems import networks
 from medtest.systems.checkpoints.weights import WeightsInfo, save_weights
 from medtest.systems.segmentation.networks import registry
-from medtest.training.further.material import TrainingMaterial
+from medtest.training.further.material import PairMaterial
 from medtest.training.initial import initialise
 from medtest.training.segmentation.data import Pairs
 
@@ -32,10 +32,10 @@ def small_pairs(count: int, size: int, random: int = 1) -> Pairs:
     return Pairs(images=images, masks=masks, names=tuple(f"p{random}-{i}" for i in range(count)))
 
 
-def small_material() -> TrainingMaterial:
+def small_material() -> PairMaterial:
     """Return material of 64 pixels."""
     held = {"clean": small_pairs(2, 64, 3), "perturbed": small_pairs(3, 64, 4)}
-    return TrainingMaterial(
+    return PairMaterial(
         originals=small_pairs(6, 96, 1),
         perturbed=small_pairs(6, 96, 2),
         held_out=held,

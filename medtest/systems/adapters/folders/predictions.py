@@ -15,7 +15,7 @@ from medtest.plugins import TRUSTED
 from medtest.systems.adapters.folders import label_files
 from medtest.systems.adapters.folders.label_files import Table, read_case, table_problem, tables_in
 from medtest.systems.adapters.folders.maps import read_map
-from medtest.systems.adapters.label_answers import FORMS, LabelSettings, classes_of
+from medtest.systems.adapters.label_answers import FORMS, ClassListSettings, classes_of
 from medtest.systems.base import Missing, RawAnswer, System
 from medtest.systems.files import folder_mistakes, folder_sha256, user_path
 
@@ -24,7 +24,7 @@ SUFFIXES = (".png", ".npy", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
 NO_PREDICTION = "no prediction"
 
 
-class PredictionsSettings(LabelSettings):
+class PredictionsSettings(ClassListSettings):
     """Settings of a folder of predictions.
 
     Attributes:
