@@ -84,7 +84,9 @@ def speed(name: str, threads: int, batch: int) -> tuple[float, float]:
     rng = np.random.default_rng(0)
     images = [rng.integers(0, 255, (SIDE, SIDE, 3)).astype(np.uint8) for _ in range(batch)]
     addresses = [Address(dataset="bench", seed_id=str(index)) for index in range(batch)]
-    given = tuple(tensor.contiguous() for tensor in system._arguments(system._input(images)))
+    given = tuple(
+        tensor.contiguous() for tensor in system._arguments(system.inputs([system.fitted(image) for image in images]))
+    )
 
     def forward() -> None:
         with torch.inference_mode():
@@ -113,7 +115,7 @@ def choices(name: str, threads: int, batch: int, which: Sequence[str]) -> dict[s
     runs: list[Callable[[], object]] = []
     for choice in which:
         system, _ = opened(name, threads, **CHOICES[choice])
-        given = system._input(images)
+        given = system.inputs([system.fitted(image) for image in images])
         if system.settings.precision == "bfloat16":
             given = given.to(torch.bfloat16)
         arguments = system._arguments(given)

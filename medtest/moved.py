@@ -41,6 +41,12 @@ MOVED: Mapping[str, str] = {
     "medtest.systems.adapters.timm_classifier": "medtest.systems.adapters.libraries.timm_classifier",
     "medtest.systems.adapters.torchvision_classifier": "medtest.systems.adapters.libraries.torchvision_classifier",
     "medtest.systems.label_border": "medtest.tasks.classify.border",
+    "medtest.systems.restoration.bilateral": "medtest.systems.restoration.libraries",
+    "medtest.systems.restoration.bm3d": "medtest.systems.restoration.libraries",
+    "medtest.systems.restoration.median": "medtest.systems.restoration.libraries",
+    "medtest.systems.restoration.non_local_means": "medtest.systems.restoration.libraries",
+    "medtest.systems.restoration.total_variation": "medtest.systems.restoration.libraries",
+    "medtest.systems.restoration.wavelet": "medtest.systems.restoration.libraries",
     "medtest.systems.series_border": "medtest.tasks.series_border",
 }
 """Old name of a module, and where it lies."""

@@ -62,6 +62,12 @@ class SystemSettings(PartSettings):
 
     trained_on: list[str] = Field(default=[])
 
+    def own(self) -> dict[str, Any]:
+        """Return the settings that not every system has."""
+        return {
+            name: getattr(self, name) for name in type(self).model_fields if name not in SystemSettings.model_fields
+        }
+
 
 class System(Part, ABC):
     """A system under test.

@@ -10,28 +10,43 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
+from medtest.cases import Json
+from medtest.systems.base import System
+
 Input: TypeAlias = Literal["auto", "official", "as_is"]
 """``official``: as the network's own configuration says, crop included; ``as_is``: the image is the input."""
 
 
-def resolved_input(asked: Input, *, squared: bool, crops: bool) -> Literal["official", "as_is"]:
-    """Return how images become inputs.
+class CroppingSystem(System):
+    """A classifier with a setting ``input``.
 
-    Args:
-        asked: The setting.
-        squared: Whether the suite has prepared images to a square.
-        crops: Whether the network's own configuration cuts something off.
+    Attributes:
+        crops_image: Whether the network's own configuration cuts something off.
     """
-    if asked != "auto":
-        return asked
-    return "as_is" if squared and crops else "official"
 
+    crops_image: bool = False
 
-def crop_notice(name: str, asked: Input, *, squared: bool, crops: bool) -> str:
-    """Return what a user reads who crops prepared images once more, or ""."""
-    if asked != "official" or not squared or not crops:
-        return ""
-    return (
-        f"{name}: input: official cuts the middle out of images that the suite has prepared, so that it sees less than "
-        f"other systems; systems.{name}.input=auto shows it the whole"
-    )
+    @property
+    def input(self) -> Literal["official", "as_is"]:
+        """How images become inputs."""
+        asked: Input = self.settings.input
+        if asked != "auto":
+            return asked
+        return "as_is" if self.squared and self.crops_image else "official"
+
+    def resolved(self) -> dict[str, Json]:
+        """Return how images become inputs."""
+        return {"input": self.input}
+
+    def notice(self) -> str:
+        """Return beside other notices what a user reads who crops prepared images once more."""
+        crops = self.settings.input == "official" and self.squared and self.crops_image
+        return "; ".join(text for text in (super().notice(), self.crop_notice if crops else "") if text)
+
+    @property
+    def crop_notice(self) -> str:
+        """What a user reads who crops prepared images once more."""
+        return (
+            f"{self.name}: input: official cuts the middle out of images that the suite has prepared, so that it sees "
+            f"less than other systems; systems.{self.name}.input=auto shows it the whole"
+        )

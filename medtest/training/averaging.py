@@ -44,6 +44,6 @@ class AveragedWeights:
         """Move towards the network's weights of now."""
         self.updates += 1
         decay = min(self._decay, self.updates / (9 + self.updates)) if self._ramp else self._decay
-        get_ema_multi_avg_fn(decay)(*self._means, self.updates)
+        get_ema_multi_avg_fn(decay)(*self._means, self.updates)  # type: ignore[no-untyped-call]
         for old, new in self._counts:
             old.copy_(new)

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtest.errors import MedtestError
-from medtest.systems.checkpoints.inputs import InputKind
-from medtest.systems.segmentation.networks.inputs import INPUTS
+from medtest.systems.checkpoints.inputs import INPUTS, InputKind
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -15,17 +15,14 @@ from numpy.typing import NDArray
 
 from medtest.systems.restoration import grid
 from medtest.systems.restoration.alvarez_mazorra import enhanced_shock
-from medtest.systems.restoration.bilateral import bilateral
 from medtest.systems.restoration.coherence_diffusion import coherence_diffusion
 from medtest.systems.restoration.coherence_shock import coherence_shock
 from medtest.systems.restoration.complex_shock import complex_shock
+from medtest.systems.restoration.libraries import bilateral, median, non_local_means, total_variation
 from medtest.systems.restoration.local_histogram import smoothed_quantile
-from medtest.systems.restoration.median import median
-from medtest.systems.restoration.non_local_means import non_local_means
 from medtest.systems.restoration.osher_rudin import original_shock
 from medtest.systems.restoration.smoothed_median import smoothed_median
 from medtest.systems.restoration.smoothed_shock import smoothed_shock
-from medtest.systems.restoration.total_variation import total_variation
 
 Filter = Callable[..., NDArray[Any]]
 

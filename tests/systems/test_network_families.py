@@ -331,9 +331,9 @@ def test_encoders_were_trained_with_their_own_normalisation() -> None:
 def test_without_the_library_the_user_reads_what_to_install(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from medtest.systems.adapters.libraries import torch_network
+    from medtest.systems import torch_system
 
-    monkeypatch.setattr(torch_network, "find_spec", lambda _: None)
+    monkeypatch.setattr(torch_system, "find_spec", lambda _: None)
     mistakes = system_of(name, path=str(tmp_path)).check()
     assert [one.fix for one in mistakes if "not installed" in one.found] == [f"pip install 'medtest[{name}]'"]
 

@@ -8,7 +8,6 @@ import torch
 
 from medtest.errors import MedtestError
 from medtest.systems import build_network, networks
-from medtest.systems.segmentation.networks import registry
 
 sys.path.insert(0, str(Path(__file__).parent))
 import parity_rule  # noqa: E402
@@ -46,9 +45,9 @@ def test_published_networks_answer_as_recorded(name: str, tmp_path: Path) -> Non
     assert_as_recorded(name, outputs)
 
 
-@pytest.mark.parametrize("family", registry.COMPACT)
+@pytest.mark.parametrize("family", networks.SEGMENTATION)
 def test_compact_networks_are_small_and_give_maps_of_the_published_form(family: str) -> None:
-    network = networks.make(registry.COMPACT[family])
+    network = networks.make(networks.COMPACT[family])
     assert sum(p.numel() for p in network.parameters()) <= 4_000_000
     with torch.inference_mode():
         outputs = network(torch.zeros(2, 3, 96, 128))
@@ -60,18 +59,20 @@ def test_compact_networks_are_small_and_give_maps_of_the_published_form(family: 
     assert [tuple(o.shape) for o in outputs if o.ndim == 2] == ([(2, 2), (2, 3)] if family == "tganet" else [])
 
 
-@pytest.mark.parametrize("family", registry.COMPACT)
+@pytest.mark.parametrize("family", networks.SEGMENTATION)
 def test_the_page_on_published_networks_says_what_the_cards_say(family: str) -> None:
     page = (ROOT / "docs" / "published-networks.md").read_text(encoding="utf-8")
     card = (ROOT / "medtest" / "weights" / f"{family}-compact.md").read_text(encoding="utf-8")
     row = next(line for line in page.splitlines() if line.startswith(f"| {family}-compact |"))
-    parameters = sum(p.numel() for p in networks.make(registry.COMPACT[family]).parameters())
+    parameters = sum(p.numel() for p in networks.make(networks.COMPACT[family]).parameters())
     figures = next(line for line in card.splitlines() if line.startswith("| test (real pairs) | 50 |"))
     dice, between = figures.split("|")[3:5]
     assert row == f"| {family}-compact | {parameters:,} | {dice.strip()} ({between.strip()}) |"
 
 
-@pytest.mark.parametrize("config", [*registry.PUBLISHED.values(), *registry.COMPACT.values()])
+@pytest.mark.parametrize(
+    "config", [one for family in networks.SEGMENTATION.values() for one in (*family.published.values(), family.compact)]
+)
 def test_a_description_rebuilds_its_network(config: networks.NetworkConfig) -> None:
     import json
 

@@ -191,7 +191,7 @@ def test_official_resizing_is_opencvs_without_antialiasing(family: str) -> None:
     system = _system(family, protocol="official")
     system._size = 64
     (image,) = _images((300, 200))
-    tensor = system._input([image])[0].numpy()
+    tensor = system.inputs([system.fitted(image)])[0].numpy()
     if family == "sanet":
         resized = cv2.resize(image, (64, 64), interpolation=cv2.INTER_LINEAR) / 255
         wanted = (resized - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225]
@@ -211,7 +211,7 @@ def test_the_common_protocol_averages_areas_and_keeps_the_networks_normalisation
     blue_first = resized[..., ::-1]
     normalised = (resized - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225]
     wanted = blue_first if family == "tganet" else normalised
-    assert np.abs(system._input([image])[0].numpy() - wanted.transpose(2, 0, 1)).max() < 1e-5
+    assert np.abs(system.inputs([system.fitted(image)])[0].numpy() - wanted.transpose(2, 0, 1)).max() < 1e-5
 
 
 @pytest.mark.parametrize("settings", [{"fuse_norms": False}, {"precision": "bfloat16"}, {"channels_last": False}])
@@ -298,7 +298,7 @@ def test_official_resizing_is_pillows() -> None:
     reference = resize(
         Image.fromarray(image), [64, 64]
     )  # torchvision's default on Pillow images, as the authors use it
-    assert np.array_equal(system._resized(image), pil_to_tensor(reference).permute(1, 2, 0).numpy())
+    assert np.array_equal(system.fitted(image), pil_to_tensor(reference).permute(1, 2, 0).numpy())
 
 
 @pytest.mark.slow
@@ -314,7 +314,7 @@ def test_a_published_checkpoint_runs_under_its_own_name(tmp_path: Path) -> None:
     system.open(device="cpu", threads=1)
     (image,) = _images((400, 500))
     with torch.inference_mode():
-        x = torch.from_numpy(np.array(system._resized(image))).float().permute(2, 0, 1)[None] / 255
+        x = torch.from_numpy(np.array(system.fitted(image))).float().permute(2, 0, 1)[None] / 255
         x = (x - torch.tensor([0.485, 0.456, 0.406])[:, None, None]) / torch.tensor([0.229, 0.224, 0.225])[
             :, None, None
         ]

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from medtest.errors import MedtestError
 from medtest.systems import networks
+from medtest.systems.checkpoints.inputs import INPUTS
 from medtest.systems.checkpoints.weights import WeightsInfo, save_weights
-from medtest.systems.segmentation.networks import registry
-from medtest.systems.segmentation.networks.inputs import INPUTS
 from medtest.training.initial import initialise
 from medtest.training.segmentation.augment import Augmentation
 from medtest.training.segmentation.colour import colours_of, exchange_colours
@@ -71,10 +70,10 @@ def test_losses_are_those_of_the_papers_computed_by_hand() -> None:
         assert tganet_loss(outputs, tensors[1], double_softmax=twice).item() == pytest.approx(wanted, rel=1e-9)
 
 
-@pytest.mark.parametrize("family", registry.COMPACT)
+@pytest.mark.parametrize("family", networks.SEGMENTATION)
 def test_every_family_has_a_loss_that_reaches_all_its_parameters(family: str) -> None:
     torch.manual_seed(0)
-    network = networks.make(registry.COMPACT[family]).train()
+    network = networks.make(networks.COMPACT[family]).train()
     outputs = network(torch.randn(2, 3, 64, 64))
     truth = torch.zeros(2, 1, 64, 64)
     truth[:, :, 10:30, 10:30] = 1
@@ -145,7 +144,7 @@ def test_batches_are_made_as_the_network_wants_them_and_colours_exchange_within_
 @pytest.mark.parametrize("family", ["sanet", "tganet"])
 def test_a_backbone_taken_over_answers_the_same_to_its_own_kind_of_input(family: str, tmp_path: Path) -> None:
     torch.manual_seed(5)
-    config = registry.COMPACT["pranet"]
+    config = networks.COMPACT["pranet"]
     source = networks.make(config)
     for module in source.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
@@ -153,7 +152,7 @@ def test_a_backbone_taken_over_answers_the_same_to_its_own_kind_of_input(family:
             torch.nn.init.uniform_(module.running_var, 0.5, 1.5)
     path = tmp_path / "pranet.safetensors"
     save_weights(path, source.state_dict(), WeightsInfo(network=networks.describe(config), size=64))
-    target = networks.make(registry.COMPACT[family])
+    target = networks.make(networks.COMPACT[family])
     initialise(target, 1)
     taken = backbone_from(target, family, path)
     wanted = sum(name.startswith(("bkbone.", "layer")) for name in target.state_dict())
@@ -175,20 +174,20 @@ def test_a_backbone_taken_over_answers_the_same_to_its_own_kind_of_input(family:
 
 
 def test_a_backbone_that_does_not_fit_is_refused(tmp_path: Path) -> None:
-    config = registry.COMPACT["ssformer"]
+    config = networks.COMPACT["ssformer"]
     network = networks.make(config)
     path = tmp_path / "w.safetensors"
     save_weights(path, network.state_dict(), WeightsInfo(network=networks.describe(config), size=64))
     with pytest.raises(MedtestError, match="ssformer has no backbone"):
-        backbone_from(networks.make(registry.COMPACT["sanet"]), "sanet", path)
-    config = registry.COMPACT["pranet"]
+        backbone_from(networks.make(networks.COMPACT["sanet"]), "sanet", path)
+    config = networks.COMPACT["pranet"]
     save_weights(path, networks.make(config).state_dict(), WeightsInfo(network=networks.describe(config), size=64))
     with pytest.raises(MedtestError, match="its backbone is not that of this tganet"):
         backbone_from(networks.published("tganet"), "tganet", path)
 
 
 def test_tganets_own_words_differ_and_depend_on_the_seed() -> None:
-    one, same, other = (networks.make(registry.COMPACT["tganet"]) for _ in range(3))
+    one, same, other = (networks.make(networks.COMPACT["tganet"]) for _ in range(3))
     for network, seed in ((one, 1), (same, 1), (other, 2)):
         initialise(network, seed)
     assert torch.equal(one.words, same.words)

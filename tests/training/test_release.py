@@ -11,9 +11,8 @@ from medtest.cli.training.commands import app
 from medtest.errors import MedtestError
 from medtest.systems import networks
 from medtest.systems.checkpoints.weights import WeightsInfo, load_network, read_info, save_weights
-from medtest.systems.segmentation.networks import registry
 
-COMPACT = registry.COMPACT["ssformer"]
+COMPACT = networks.COMPACT["ssformer"]
 
 
 def _weights(path: Path) -> torch.nn.Module:
@@ -43,7 +42,7 @@ def test_weights_that_are_not_ours_are_refused(tmp_path: Path) -> None:
     (tmp_path / "b.safetensors").write_bytes(b"nothing of the kind")
     with pytest.raises(MedtestError, match="not a safetensors file"):
         read_info(tmp_path / "b.safetensors")
-    state = networks.make(registry.COMPACT["pranet"]).state_dict()
+    state = networks.make(networks.COMPACT["pranet"]).state_dict()
     info = WeightsInfo(network=networks.describe(COMPACT), size=96)
     save_weights(tmp_path / "c.safetensors", state, info)
     with pytest.raises(MedtestError, match="do not fit the network they describe"):
@@ -71,7 +70,7 @@ def test_a_release_copies_scores_and_writes_the_card(tmp_path: Path, monkeypatch
 
 def test_bundled_weights_have_their_card_and_fit_the_bounds() -> None:
     folder = paths.package_folder() / "weights"
-    for family in registry.COMPACT:
+    for family in networks.SEGMENTATION:
         file = folder / f"{family}-compact.safetensors"
         assert file.stat().st_size <= 10_000_000
         network, info = load_network(file)

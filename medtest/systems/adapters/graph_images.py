@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from medtest.cases import Image, ImageSpec
 from medtest.errors import BadOutput
+from medtest.systems.adapters.label_answers import chosen
 from medtest.systems.adapters.tensors import GraphSettings
 
 Run: TypeAlias = "Callable[[NDArray[np.float32]], Sequence[NDArray[Any]]]"
@@ -60,9 +61,7 @@ def _one(picture: NDArray[np.float32], settings: GraphSettings, run: Run) -> NDA
     nchw = settings.layout == "nchw"
     batch = np.ascontiguousarray(picture.transpose(2, 0, 1) if nchw else picture)[None]
     outputs = run(batch)
-    if not -len(outputs) <= settings.output < len(outputs):
-        raise BadOutput(f"gave {len(outputs)} outputs; output={settings.output} is none of them")
-    found = np.asarray(outputs[settings.output])
+    found = np.asarray(chosen(outputs, settings.output))
     if found.shape != batch.shape:
         raise BadOutput(f"gave shape {found.shape} for a picture of shape {batch.shape}; the same is expected")
     return np.asarray(found[0].transpose(1, 2, 0) if nchw else found[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from medtest.cases import Classes
 from medtest.errors import BadOutput
 from medtest.systems.base import LABEL_ONLY, SystemSettings
 
+Output = TypeVar("Output")
 FORMS: dict[str, str] = {
     "probability": "probabilities",
     "logits": "logits",
@@ -44,6 +45,17 @@ def classes_of(settings: _Named) -> Classes | None:
     return None if settings.classes is None else Classes(names=tuple(settings.classes), multi=settings.multi)
 
 
+def chosen(outputs: Sequence[Output], output: int) -> Output:
+    """Return which of a graph's outputs is the answer, by position; negative counts from the end.
+
+    Raises:
+        BadOutput: There is no such output.
+    """
+    if not -len(outputs) <= output < len(outputs):
+        raise BadOutput(f"gave {len(outputs)} outputs; output={output} is none of them")
+    return outputs[output]
+
+
 def scores_of(outputs: Sequence[NDArray[Any]], output: int, count: int) -> list[NDArray[Any]]:
     """Return one answer per image of what a graph gave.
 
@@ -55,9 +67,7 @@ def scores_of(outputs: Sequence[NDArray[Any]], output: int, count: int) -> list[
     Raises:
         BadOutput: There is no such output, or it does not answer each image.
     """
-    if not -len(outputs) <= output < len(outputs):
-        raise BadOutput(f"gave {len(outputs)} outputs; output={output} is none of them")
-    answer = outputs[output]
+    answer = chosen(outputs, output)
     if answer.ndim == 0 or answer.shape[0] != count or any(side != 1 for side in answer.shape[2:]):
         raise BadOutput(f"gave shape {answer.shape} for {count} images; B×C scores are expected")  # noqa: RUF001
     return [np.asarray(one) for one in answer.reshape(count, -1)]

@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Address, Image, ImageSpec, Json
-from medtest.errors import BadOutput, MedtestError, Mistake
-from medtest.systems.adapters.graph_images import processed
-from medtest.systems.adapters.label_answers import classes_of
-from medtest.systems.adapters.tensors import GraphSettings, answer_form, answers_of, encode
+from medtest.cases import Address, Image
+from medtest.errors import MedtestError, Mistake
+from medtest.systems.adapters.graph import ExportedGraph
+from medtest.systems.adapters.tensors import GraphSettings, answers_of, encode, resized
 from medtest.systems.archives import check_graph
-from medtest.systems.base import RawAnswer, System
-from medtest.systems.files import cached_sha256, file_mistakes, user_path
+from medtest.systems.base import RawAnswer
+from medtest.systems.files import file_mistakes, user_path
+from medtest.systems.torch_system import groups
 
 MISSING = "model=onnx needs onnxruntime: pip install 'medtest[onnx]'"
 _DTYPES = {
@@ -31,7 +31,7 @@ class OnnxSettings(GraphSettings):
     """Settings of an ONNX graph; see :class:`medtest.systems.adapters.tensors.GraphSettings`."""
 
 
-class Onnx(System):
+class Onnx(ExportedGraph):
     """An ONNX graph with one image input, run by onnxruntime.
 
     A fixed batch size in the graph is respected (short batches are padded with their last image), a fixed image size is
@@ -40,19 +40,20 @@ class Onnx(System):
 
     digest_name: ClassVar[str] = "medtest.systems.adapters.onnx:Onnx"
     Settings = OnnxSettings
-    tasks: ClassVar[tuple[str, ...]] = ("mask", "image", "label")
-    needs_device = True
 
     def __init__(self, name: str, settings: Any) -> None:
         super().__init__(name, settings)
-        self.classes = classes_of(settings)
-        self.answer_form = answer_form(settings)
         self._session: Any = None
         self._input = ""
         self._dtype = "float32"
-        self._size: tuple[int, int] | None = None
+        self._size = self.size
         self._batch: int | None = None
         self._channels = 3
+
+    @property
+    def channels(self) -> int:
+        """Channels that the graph takes."""
+        return self._channels
 
     def check(self) -> Sequence[Mistake]:
         """Return what is wrong with the path, or that onnxruntime is missing."""
@@ -60,10 +61,6 @@ class Onnx(System):
         if find_spec("onnxruntime") is None:
             found.append(Mistake(where=self.name, found="onnxruntime is not installed", fix=MISSING))
         return found
-
-    def fingerprint(self) -> dict[str, Json]:
-        """Return the SHA-256 of the graph's file."""
-        return {"file_sha256": cached_sha256(user_path(self.settings.path))}
 
     def open(self, *, device: str, threads: int) -> None:
         """Load the graph; see :class:`medtest.systems.base.System`.
@@ -111,42 +108,36 @@ class Onnx(System):
         self._input, self._dtype = only.name, _DTYPES[only.type]
         self._batch = only.shape[0] if isinstance(only.shape[0], int) and only.shape[0] > 0 else None
         sides = only.shape[2:4] if self.settings.layout == "nchw" else only.shape[1:3]
-        if self.settings.size is not None:
-            self._size = (self.settings.size[0], self.settings.size[1])
-        elif all(isinstance(side, int) and side > 0 for side in sides):
+        if self._size is None and all(isinstance(side, int) and side > 0 for side in sides):
             self._size = (int(sides[0]), int(sides[1]))
+
+    @property
+    def session(self) -> Any:
+        """What runs the graph, once it is opened.
+
+        Raises:
+            MedtestError: It is not.
+        """
+        if self._session is None:
+            raise MedtestError(f"{self.name} was asked before it was opened")
+        return self._session
 
     def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
         """Return one map per image, at the size the graph gives, or its scores."""
-        if self._session is None:
-            raise MedtestError(f"{self.name} was asked before it was opened")
+        size, most = self._size, self._batch
+        shown = images if size is None else [resized(one, size, antialias=self.settings.antialias) for one in images]
         answers: list[RawAnswer] = []
-        for group in _groups(images, one_size=self._size is not None, most=self._batch):
-            padded = [*group, *([group[-1]] * ((self._batch or len(group)) - len(group)))]
-            given = self._session.run(None, {self._input: encode(padded, self.settings, self._size, self._dtype)})
-            found = answers_of(given, self.settings, len(padded), labels=self.task.labels)
-            answers.extend(found[: len(group)])
+        for group in groups(shown, most):
+            padded = [*group, *([group[-1]] * ((most or len(group)) - len(group)))]
+            given = self.session.run(None, {self._input: encode(padded, self.settings, dtype=self._dtype)})
+            answers.extend(answers_of(given, self.settings, len(padded), labels=self.task.labels)[: len(group)])
         return answers
 
-    def process(
-        self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
-    ) -> Sequence[RawAnswer]:
-        """Return each image of a series as the graph processes it (``gives: image``)."""
-        if self._session is None:
-            raise MedtestError(f"{self.name} was asked before it was opened")
-        if self.settings.gives != "image":
-            raise BadOutput(f"gives={self.settings.gives} is for masks; gives=image is what this suite needs")
-        return [
-            processed(image, spec, self.settings, self._channels, self._run)
-            for image, spec in zip(images, specs, strict=True)
-        ]
-
-    def _run(self, batch: NDArray[np.float32]) -> Sequence[NDArray[Any]]:
-        """Run the graph on a batch of one, padded where its batch size is fixed."""
+    def run(self, batch: NDArray[np.float32]) -> Sequence[NDArray[Any]]:
+        """Run the graph on a picture of a series, repeated where its batch size is fixed."""
         padded = np.repeat(batch, self._batch or 1, axis=0)
         padded = np.clip(np.rint(padded), 0, 255).astype(np.uint8) if self._dtype == "uint8" else padded
-        padded = padded.astype(self._dtype)
-        return [np.asarray(one)[:1] for one in self._session.run(None, {self._input: padded})]
+        return [np.asarray(one)[:1] for one in self.session.run(None, {self._input: padded.astype(self._dtype)})]
 
     def close(self) -> None:
         """Let go of the session."""
@@ -158,15 +149,3 @@ def _providers(device: str) -> list[Any]:
         return ["CPUExecutionProvider"]
     number = int(device.partition(":")[2] or 0)
     return [("CUDAExecutionProvider", {"device_id": number}), "CPUExecutionProvider"]
-
-
-def _groups(images: Sequence[Image], *, one_size: bool, most: int | None) -> list[list[Image]]:
-    """Cut a batch where the graph's fixed batch size or images of other sizes demand it, keeping the order."""
-    groups: list[list[Image]] = []
-    for image in images:
-        full = most is not None and bool(groups) and len(groups[-1]) == most
-        if groups and not full and (one_size or groups[-1][-1].shape == image.shape):
-            groups[-1].append(image)
-        else:
-            groups.append([image])
-    return groups

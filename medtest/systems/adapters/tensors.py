@@ -13,7 +13,7 @@ from pydantic import Field
 from medtest.cases import Image
 from medtest.errors import BadOutput
 from medtest.plugins import TRUSTED
-from medtest.systems.adapters.label_answers import FORMS, ClassListSettings, scores_of
+from medtest.systems.adapters.label_answers import FORMS, ClassListSettings, chosen, scores_of
 from medtest.systems.border import SLACK
 
 NEAR_ZERO = 0.05
@@ -73,7 +73,7 @@ def answers_of(
 
 
 def encode(
-    images: Sequence[Image], settings: GraphSettings, size: tuple[int, int] | None, dtype: str = "float32"
+    images: Sequence[Image], settings: GraphSettings, size: tuple[int, int] | None = None, dtype: str = "float32"
 ) -> NDArray[Any]:
     """Return a batch as the graph takes it.
 
@@ -85,7 +85,7 @@ def encode(
     """
     if settings.channels == "grey":
         raise BadOutput("channels=grey is for suites whose answers are images; here RGB images are given")
-    pixels = [image if size is None else _resize(image, size, antialias=settings.antialias) for image in images]
+    pixels = [image if size is None else resized(image, size, antialias=settings.antialias) for image in images]
     batch = np.stack(pixels)
     if settings.channels == "bgr":
         batch = batch[..., ::-1]
@@ -97,7 +97,8 @@ def encode(
     return np.ascontiguousarray(batch)
 
 
-def _resize(image: Image, size: tuple[int, int], *, antialias: bool) -> Image:
+def resized(image: Image, size: tuple[int, int], *, antialias: bool) -> Image:
+    """Return an image at height and width, areas averaged where it shrinks if that is wanted, else bilinear."""
     height, width = size
     if image.shape[:2] == (height, width):
         return image
@@ -119,9 +120,7 @@ def decode(outputs: Sequence[NDArray[Any]], settings: GraphSettings, count: int)
     """
     if settings.gives == "image":
         raise BadOutput("gives=image is for suites whose answers are images; here maps are expected")
-    if not -len(outputs) <= settings.output < len(outputs):
-        raise BadOutput(f"gave {len(outputs)} outputs; output={settings.output} is none of them")
-    answer = outputs[settings.output]
+    answer = chosen(outputs, settings.output)
     if answer.ndim not in (3, 4) or answer.shape[0] != count:
         raise BadOutput(f"gave shape {answer.shape} for {count} images; B×h×w or four axes with a channel are expected")  # noqa: RUF001
     if answer.ndim == 3:

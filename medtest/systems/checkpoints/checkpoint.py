@@ -8,10 +8,11 @@ listed, with the network it looks like.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+import shlex
+from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from medtest.errors import MedtestError
 from medtest.systems.archives import check_archive
@@ -48,35 +49,50 @@ def read_state(path: Path) -> dict[str, Tensor]:
     """Read the weights of a checkpoint file (.pth, .pt, .tar, .safetensors, .npz), unwrapped and without prefixes.
 
     Raises:
-        NeedsTrust: It needs more than ``weights_only`` allows; the message names the command that converts it.
+        MedtestError: As :func:`read_weights`.
+    """
+    return without_prefixes(read_weights(path, name=path.name))
+
+
+def read_weights(file: Path | IO[bytes], *, name: str) -> dict[str, Tensor]:
+    """Return a file's table of weights, without a training script's wrappers and a profiler's leftovers.
+
+    Args:
+        file: A path, or an open file of torch's format.
+        name: What messages call it.
+
+    Raises:
+        NeedsTrust: It needs more than ``weights_only`` allows; of a path the message names the command that converts.
         MedtestError: It cannot be read, or holds no weights.
     """
-    other = what_instead(path)
-    if other:
-        raise MedtestError(f"{path.name}: {other}")
-    check_archive(path)
-    if path.suffix.lower() == ".safetensors":
-        return clean_state(_read_safetensors(path), path)
-    if path.suffix.lower() == ".npz":
+    if isinstance(file, Path) and (other := what_instead(file)):
+        raise MedtestError(f"{name}: {other}")
+    check_archive(file, name)
+    suffix = file.suffix.lower() if isinstance(file, Path) else ""
+    if isinstance(file, Path) and suffix == ".safetensors":
+        return unwrapped(_read_safetensors(file), name)
+    if isinstance(file, Path) and suffix == ".npz":
         from medtest.systems.checkpoints.tensorflow import read_arrays
 
-        return clean_state(read_arrays(path), path)
+        return unwrapped(read_arrays(file), name)
     import pickle
-    import shlex
 
     import torch
 
     try:
-        found = torch.load(path, map_location="cpu", weights_only=True)
+        found = torch.load(file, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        command = f"medtest weights convert {shlex.quote(str(path))} {shlex.quote(f'{path.stem}.safetensors')}"
+        trusted = ""
+        if isinstance(file, Path):
+            command = f"medtest weights convert {shlex.quote(str(file))} {shlex.quote(f'{file.stem}.safetensors')}"
+            trusted = f", or, if you trust who made it, convert it once: {command}"
         raise NeedsTrust(
-            f"{path.name}: this checkpoint holds more than tensors and plain containers, or is no checkpoint. "
-            f"medtest runs no code of a checkpoint. If you trust who made it, convert it once: {command}"
+            f"{name}: holds more than tensors and plain containers, or is no file of weights. medtest runs no code of "
+            f"such a file; save the network's state_dict() alone{trusted} ({str(error).splitlines()[0][:200]})"
         ) from error
     except Exception as error:  # noqa: BLE001 - a stranger's damaged file may raise anything in torch's reader
-        raise MedtestError(f"{path.name}: not a checkpoint that can be read: {str(error)[:300]}") from error
-    return clean_state(found, path)
+        raise MedtestError(f"{name}: not a file of weights that can be read: {str(error)[:300]}") from error
+    return unwrapped(found, name)
 
 
 def what_instead(path: Path) -> str:
@@ -102,15 +118,6 @@ def _read_safetensors(path: Path) -> dict[str, Tensor]:
     except (OSError, SafetensorError, ValueError) as error:
         raise MedtestError(f"{path.name}: not a safetensors file that can be read: {error}") from error
     return loaded
-
-
-def clean_state(found: Any, path: Path) -> dict[str, Tensor]:
-    """Return the weights among what a file holds, without wrappers, prefixes and a profiler's leftovers.
-
-    Raises:
-        MedtestError: There are none.
-    """
-    return without_prefixes(unwrapped(found, path.name))
 
 
 def without_prefixes(state: Mapping[str, Entry]) -> dict[str, Entry]:
@@ -216,11 +223,28 @@ def write_state(path: Path, state: Mapping[str, Tensor]) -> None:
 def load_strictly(network: nn.Module, state: Mapping[str, Tensor], *, name: str, file: str) -> nn.Module:
     """Fill a network with a checkpoint's weights, all of them, and return it in evaluation mode.
 
-    Missing batch counters are tolerated; half-precision weights are raised to float32.
-
     Args:
         network: The network.
-        state: From :func:`read_state`.
+        state: From :func:`read_state` or :func:`read_weights`.
+        name: The network's name, for messages.
+        file: The checkpoint's name, for messages.
+
+    Raises:
+        CheckpointMismatch: As :func:`fitting_state`.
+    """
+    network.load_state_dict(fitting_state(network, state, name=name, file=file))
+    return network.eval()
+
+
+def fitting_state(network: nn.Module, state: Mapping[str, Tensor], *, name: str, file: str) -> dict[str, Tensor]:
+    """Return weights under a network's names and in its number formats.
+
+    Names may carry prefixes that DataParallel and wrapper classes leave, or lack one that is the network's own. Missing
+    batch counters are tolerated; half-precision weights are raised to float32.
+
+    Args:
+        network: The network; it may lie on torch's meta device.
+        state: The weights.
         name: The network's name, for messages.
         file: The checkpoint's name, for messages.
 
@@ -228,7 +252,7 @@ def load_strictly(network: nn.Module, state: Mapping[str, Tensor], *, name: str,
         CheckpointMismatch: Names or shapes differ; both are listed, with the network that fits better.
     """
     wanted = network.state_dict()
-    state = _prefixed(state, wanted)
+    state = fitting_names(state, wanted)
     missing = [key for key in wanted if key not in state and not key.endswith(COUNTER)]
     unexpected = [key for key in state if key not in wanted and not key.endswith(COUNTER)]
     shapes = [
@@ -238,17 +262,21 @@ def load_strictly(network: nn.Module, state: Mapping[str, Tensor], *, name: str,
     ]
     if missing or unexpected or shapes:
         raise CheckpointMismatch(_report(state, name, file, missing, unexpected, shapes))
-    full = {key: (state[key].to(value.dtype) if key in state else value) for key, value in wanted.items()}
-    network.load_state_dict(full)
-    return network.eval()
+    return {key: (state[key].to(value.dtype) if key in state else value) for key, value in wanted.items()}
 
 
-def _prefixed(state: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-    """Give weights a prefix back that was taken off and is the network's own (``model.`` of a wrapper class)."""
-    if not state or any(name in wanted for name in state):
+def fitting_names(state: Mapping[str, Entry], wanted: Collection[str]) -> Mapping[str, Entry]:
+    """Return weights without prefixes that all names share, or with one more, so that some are the wanted ones.
+
+    Args:
+        state: The weights.
+        wanted: The network's names.
+    """
+    if not state or any(key in wanted for key in state):
         return state
-    fitting, own = max((sum(prefix + name in wanted for name in state), prefix) for prefix in PREFIXES)
-    return {own + name: value for name, value in state.items()} if fitting else state
+    plain = without_prefixes(state)
+    fitting, own = max((sum(prefix + key in wanted for key in plain), prefix) for prefix in ("", *PREFIXES))
+    return {own + key: value for key, value in plain.items()} if fitting else state
 
 
 def _report(

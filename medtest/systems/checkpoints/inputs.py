@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -23,6 +24,11 @@ class InputKind:
     mean: tuple[float, float, float] = (0.485, 0.456, 0.406)
     std: tuple[float, float, float] = (0.229, 0.224, 0.225)
 
+    @classmethod
+    def of(cls, mean: Sequence[float], std: Sequence[float]) -> InputKind:
+        """Return the kind of RGB pixels in [0, 1] of these means and standard deviations."""
+        return cls(mean=(mean[0], mean[1], mean[2]), std=(std[0], std[1], std[2]))
+
     def tensor(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Return float32 B×3×H×W from uint8 RGB B×H×W×3."""  # noqa: RUF002
         mean, std = np.array(self.mean, np.float32), np.array(self.std, np.float32)
@@ -34,6 +40,26 @@ class InputKind:
 IMAGENET = InputKind()
 PLAIN = InputKind(mean=(0.0, 0.0, 0.0), std=(1.0, 1.0, 1.0))
 PLAIN_BLUE_FIRST = InputKind(blue_first=True, mean=(0.0, 0.0, 0.0), std=(1.0, 1.0, 1.0))
+"""What OpenCV reads, divided by 255 and nothing else."""
+CIFAR10 = InputKind(mean=(0.4914, 0.4822, 0.4465), std=(0.2023, 0.1994, 0.2010))
+ATTNMEL: Mapping[str, InputKind] = {
+    "isic2016": InputKind(mean=(0.7012, 0.5517, 0.4875), std=(0.0942, 0.1331, 0.1521)),
+    "isic2017": InputKind(mean=(0.6820, 0.5312, 0.4736), std=(0.0840, 0.1140, 0.1282)),
+}
+"""By the data set on which AttnMel was trained."""
+
+INPUTS: Mapping[str, InputKind] = {
+    "pranet": IMAGENET,
+    "sanet": IMAGENET,
+    "tganet": PLAIN_BLUE_FIRST,
+    "ssformer": IMAGENET,
+    "agdn": PLAIN,
+    "dsinet": PLAIN,
+    "attnmel": ATTNMEL["isic2016"],
+    "inceptionv3_dr": CIFAR10,
+    "chexnet": IMAGENET,
+}
+"""By family of medtest's networks."""
 
 
 @cache

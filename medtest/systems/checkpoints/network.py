@@ -7,15 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import cv2
+import numpy as np
 from pydantic import Field
 
-from medtest.cases import Json
+from medtest.cases import Image, Json
 from medtest.errors import MedtestError, Mistake
 from medtest.paths import package_folder
 from medtest.plugins import TRUSTED
-from medtest.systems.base import System, SystemSettings
+from medtest.systems.base import SystemSettings
 from medtest.systems.checkpoints.checkpoint import what_instead
+from medtest.systems.checkpoints.inputs import INPUTS, InputKind, levels
 from medtest.systems.files import cached_sha256, file_mistakes, user_path
+from medtest.systems.torch_system import TorchSystem
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -45,7 +48,7 @@ class CheckpointSettings(SystemSettings):
     compile: bool = False
 
 
-class CheckpointNetwork(System):
+class CheckpointNetwork(TorchSystem):
     """A network whose weights are a file: the compact one's, which ships, or the user's.
 
     Attributes:
@@ -57,7 +60,6 @@ class CheckpointNetwork(System):
     """
 
     Settings = CheckpointSettings
-    needs_device = True
     family: ClassVar[str]
     published: ClassVar[tuple[str, ...]]
     needs_checkpoint: ClassVar[bool] = False
@@ -66,8 +68,6 @@ class CheckpointNetwork(System):
 
     def __init__(self, name: str, settings: Any) -> None:
         super().__init__(name, settings)
-        self._network: nn.Module | None = None
-        self._device = "cpu"
         self._ours: bool | None = None
         self._kept_name: str | None = None
 
@@ -139,16 +139,12 @@ class CheckpointNetwork(System):
         path = self.compact_weights if self.is_compact else user_path(self.settings.checkpoint)
         return {"weights_sha256": cached_sha256(path)}
 
-    def open(self, *, device: str, threads: int) -> None:
-        """Load the weights; see :class:`medtest.systems.base.System`."""
-        import torch
-
-        torch.set_num_threads(max(1, threads))
+    def load(self) -> nn.Module:
+        """Return the network, as fast as the settings want it."""
         cv2.setNumThreads(1)
         network, info = self._load()
         self._take(info)
-        self._device = device
-        self._network = self._made_fast(network.eval())
+        return self._made_fast(network.eval())
 
     def _load(self) -> tuple[nn.Module, WeightsInfo | None]:
         """Return the network, and what its file says about it where the file is one of medtest's."""
@@ -204,6 +200,25 @@ class CheckpointNetwork(System):
         given = self.settings.channels_last
         return self.channels_last_pays if given is None else bool(given)
 
-    def close(self) -> None:
-        """Let go of the network."""
-        self._network = None
+    @property
+    def input_kind(self) -> InputKind:
+        """How the family's networks want their pixels."""
+        return INPUTS[self.family]
+
+    def inputs(self, images: Sequence[Image]) -> Tensor:
+        """Return normalised images, channels last in memory as the pixels come."""
+        import torch
+
+        kind = self.input_kind
+        stacked = np.empty((len(images), *images[0].shape), np.float32)
+        for place, image in zip(stacked, images, strict=True):
+            cv2.LUT(np.ascontiguousarray(image[..., ::-1]) if kind.blue_first else image, levels(kind), dst=place)
+        batch = torch.from_numpy(stacked).to(self._device).permute(0, 3, 1, 2)
+        return batch if self._keeps_channels_last() else batch.contiguous()
+
+    def forward(self, inputs: Tensor) -> Any:
+        """Return what the network gives for normalised images."""
+        import torch
+
+        half = self.settings.precision == "bfloat16"
+        return self.network(*self._arguments(inputs.to(torch.bfloat16) if half else inputs))

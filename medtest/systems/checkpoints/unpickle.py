@@ -101,12 +101,12 @@ def plain(found: Any, depth: int = DEPTH) -> Any:
 
 def main(arguments: list[str]) -> int:
     """Convert one file."""
-    from medtest.systems.checkpoints.checkpoint import clean_state, write_state
+    from medtest.systems.checkpoints.checkpoint import unwrapped, without_prefixes, write_state
 
     source, target = (Path(argument) for argument in arguments)
     importlib.invalidate_caches()
     try:
-        state = clean_state(plain(read_whole(source)), source)
+        state = without_prefixes(unwrapped(plain(read_whole(source)), source.name))
         write_state(target, state)
     except MedtestError as error:
         return _tell({"error": str(error)})

@@ -41,6 +41,7 @@ class AGDNSystem(ClassificationNetwork):
 
         return inputs_of(batch)
 
-    def _scores(self, outputs: Any) -> Tensor:
+    def scores(self, outputs: Any) -> Tensor:
+        """Return the scores of the answer."""
         scores: Tensor = outputs[2]
         return scores

@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 
 from medtest.cases import Image
 from medtest.classes import DERMOSCOPY
-from medtest.systems.checkpoints.inputs import InputKind
+from medtest.systems.checkpoints.inputs import ATTNMEL, InputKind
 from medtest.systems.classification.crops import middle, stretched
 from medtest.systems.classification.network import ClassificationNetwork, ClassifierSettings
-from medtest.systems.classification.networks.inputs import ATTNMEL
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -67,9 +66,12 @@ class AttnMelSystem(ClassificationNetwork):
         side = round(self._size * RESIZED)
         return middle(stretched(square, side, side), self._size)
 
-    def _kind(self) -> InputKind:
+    @property
+    def input_kind(self) -> InputKind:
+        """That of the data set it was trained on."""
         return ATTNMEL[self.settings.statistics]
 
-    def _scores(self, outputs: Any) -> Tensor:
+    def scores(self, outputs: Any) -> Tensor:
+        """Return the scores of the answer."""
         scores: Tensor = outputs[0]
         return scores

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,9 @@ from medtest.classes import CHEST
 from medtest.systems.base import RawAnswer
 from medtest.systems.classification.crops import middle, shorter_side, ten_crops
 from medtest.systems.classification.network import ClassificationNetwork, ClassifierSettings
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 SMALLEST = 32
 """Side below which nothing is left of an image before the last block."""
@@ -57,9 +60,24 @@ class CheXNetSystem(ClassificationNetwork):
             return int(self.settings.crops)
         return TEN if self.is_published and self.input == "official" else 1
 
-    def _side_of(self, image: Image) -> NDArray[np.uint8]:
-        # With ten crops an image stays whole until it is asked, which keeps one answer for each.
-        return self._resized(image) if self.crops == TEN else super()._side_of(image)
+    @property
+    def largest_batch(self) -> int | None:
+        """One image where ten crops of it are a batch already."""
+        return 1 if self.crops == TEN else None
+
+    def fitted(self, image: Image) -> NDArray[np.uint8]:
+        """Return an image at the size at which the network gets it, whole where it is cropped ten times."""
+        return self._resized(image) if self.crops == TEN else super().fitted(image)
+
+    def inputs(self, images: Sequence[Image]) -> Tensor:
+        """Return normalised images, ten crops of each one after the other where so many are asked."""
+        crops = [crop for image in images for crop in ten_crops(image, self._size)] if self.crops == TEN else images
+        return super().inputs(crops)
+
+    def answers(self, outputs: Any, images: Sequence[Image]) -> Sequence[RawAnswer]:
+        """Return 14 probabilities per image, averaged over its crops."""
+        scores = np.asarray(super().answers(outputs, images), np.float32)
+        return list(scores.reshape(len(images), -1, scores.shape[1]).mean(axis=1) if self.crops == TEN else scores)
 
     def _resized(self, image: Image) -> NDArray[np.uint8]:
         return shorter_side(image, round(self._size * RESIZED))
@@ -69,11 +87,3 @@ class CheXNetSystem(ClassificationNetwork):
 
     def _as_is(self, image: Image) -> NDArray[np.uint8]:
         return image if min(image.shape[:2]) >= SMALLEST else self._official(image)
-
-    def _answers(self, inputs: Sequence[NDArray[np.uint8]]) -> list[RawAnswer]:
-        if self.crops != TEN:
-            return super()._answers(inputs)
-        # One image at a time: ten crops are a batch already.
-        ask = super()._answers
-        asked = [ask(list(ten_crops(image, self._size))) for image in inputs]
-        return [np.mean([np.asarray(one, np.float32) for one in ten], axis=0) for ten in asked]

@@ -48,7 +48,8 @@ class DSINetSystem(ClassificationNetwork):
 
         return torch.zeros(1, 3, 128, 128)
 
-    def _scores(self, outputs: Any) -> Tensor:
+    def scores(self, outputs: Any) -> Tensor:
+        """Return the scores of the answer."""
         scores: Tensor = outputs[2]
         return scores
 

@@ -11,19 +11,17 @@ Two ways say how an image becomes an input, ``input`` in the settings; ``auto`` 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Address, Classes, Image, Json
+from medtest.cases import Classes, Image
 from medtest.errors import MedtestError
 from medtest.systems.base import LabelAnswer, RawAnswer
-from medtest.systems.checkpoints.inputs import InputKind, levels
 from medtest.systems.checkpoints.network import CheckpointNetwork, CheckpointSettings
 from medtest.systems.classification.crops import stretched
-from medtest.systems.classification.networks.inputs import INPUTS
-from medtest.systems.field import Input, crop_notice, resolved_input
+from medtest.systems.field import CroppingSystem, Input
 from medtest.systems.files import user_path
 
 if TYPE_CHECKING:
@@ -43,16 +41,15 @@ class ClassifierSettings(CheckpointSettings):
     input: Input = "auto"
 
 
-class ClassificationNetwork(CheckpointNetwork):
+class ClassificationNetwork(CroppingSystem, CheckpointNetwork):
     """A classification network. A subclass says which, and how its authors pre-process.
 
     A subclass gives ``family``, ``published``, ``published_size`` and ``own_classes``, and overrides what differs:
-    :meth:`_official`, :meth:`_arguments`, :meth:`_scores`, :meth:`_masks`.
+    :meth:`_official`, :meth:`_arguments`, :meth:`scores`, :meth:`_masks`.
 
     Attributes:
         published_size: Side in pixels at which the published networks take images.
         takes_any_size: Whether the network takes images of other sizes too, so that ``as_is`` never resizes.
-        crops_image: Whether official input cuts something off.
         own_classes: What its scores stand for, in their order.
     """
 
@@ -61,7 +58,6 @@ class ClassificationNetwork(CheckpointNetwork):
     answer_form = "logits"
     published_size: ClassVar[int] = 224
     takes_any_size: ClassVar[bool] = False
-    crops_image: ClassVar[bool] = False
     own_classes: ClassVar[Classes]
 
     def __init__(self, name: str, settings: Any) -> None:
@@ -87,38 +83,10 @@ class ClassificationNetwork(CheckpointNetwork):
             names = ()  # the same mistake is reported, with its reason, when the network is opened
         return Classes(names=names, multi=self.own_classes.multi) if names else self.own_classes
 
-    @property
-    def input(self) -> Literal["official", "as_is"]:
-        """How images become inputs."""
-        asked: Input = self.settings.input
-        return resolved_input(asked, squared=self.squared, crops=self.crops_image)
-
-    def resolved(self) -> dict[str, Json]:
-        """Return how images become inputs."""
-        return {"input": self.input}
-
-    def notice(self) -> str:
-        """Say that the compact network runs, and that prepared images are cropped again, if they are."""
-        crop = crop_notice(self.name, self.settings.input, squared=self.squared, crops=self.crops_image)
-        return "; ".join(text for text in (super().notice(), crop) if text)
-
     def _take(self, info: WeightsInfo | None) -> None:
         self._size = self.published_size if info is None else info.size
 
-    def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
-        """Return C numbers per image, float32, in ``answer_form``; with a mask where the network segments too."""
-        import torch
-
-        if self._network is None:
-            raise MedtestError(f"{self.record_name} was asked before it was opened")
-        inputs = [self._side_of(image) for image in images]
-        answers: list[RawAnswer] = []
-        with torch.inference_mode():
-            for first, last in _runs(inputs):
-                answers += self._answers(inputs[first:last])
-        return answers
-
-    def _side_of(self, image: Image) -> NDArray[np.uint8]:
+    def fitted(self, image: Image) -> NDArray[np.uint8]:
         """Return an image at the size at which the network gets it, uint8 RGB."""
         return self._as_is(image) if self.input == "as_is" else self._official(image)
 
@@ -130,42 +98,18 @@ class ClassificationNetwork(CheckpointNetwork):
         """Return the image, at the network's side where it takes no other."""
         return image if self.takes_any_size else pillow_resized(image, (self._size, self._size))
 
-    def _answers(self, inputs: Sequence[NDArray[np.uint8]]) -> list[RawAnswer]:
-        """Ask the network about images of one size."""
-        import torch
+    def scores(self, outputs: Any) -> Tensor:
+        """Return the answer's numbers, B×C in ``answer_form``, of what the network gives."""  # noqa: RUF002
+        scores: Tensor = outputs
+        return scores
 
-        if self._network is None:
-            raise MedtestError(f"{self.record_name} was asked before it was opened")
-        batch = self._input(inputs)
-        if self.settings.precision == "bfloat16":
-            batch = batch.to(torch.bfloat16)
-        outputs = self._network(*self._arguments(batch))
-        scores = np.asarray(self._scores(outputs).float().cpu().numpy(), np.float32)
+    def answers(self, outputs: Any, images: Sequence[Image]) -> Sequence[RawAnswer]:
+        """Return C numbers per image, float32, in ``answer_form``; with a mask where the network segments too."""
+        scores = np.asarray(self.scores(outputs).float().cpu().numpy(), np.float32)
         masks = self._masks(outputs)
         if masks is None:
             return list(scores)
         return [LabelAnswer(scores=one, mask=mask) for one, mask in zip(scores, masks, strict=True)]
-
-    def _input(self, inputs: Sequence[NDArray[np.uint8]]) -> Tensor:
-        """Normalise a batch: float32 B×3×H×W, channels last in memory as the pixels come."""  # noqa: RUF002
-        import cv2
-        import torch
-
-        kind = self._kind()
-        stacked = np.empty((len(inputs), *inputs[0].shape), np.float32)
-        for place, image in zip(stacked, inputs, strict=True):
-            cv2.LUT(np.ascontiguousarray(image[..., ::-1]) if kind.blue_first else image, levels(kind), dst=place)
-        batch = torch.from_numpy(stacked).to(self._device).permute(0, 3, 1, 2)
-        return batch if self._keeps_channels_last() else batch.contiguous()
-
-    def _kind(self) -> InputKind:
-        """Return how the network wants its pixels."""
-        return INPUTS[self.family]
-
-    def _scores(self, outputs: Any) -> Tensor:
-        """Return the answer's numbers, B×C in ``answer_form``, of what the network gives."""  # noqa: RUF002
-        scores: Tensor = outputs
-        return scores
 
     def _masks(self, outputs: Any) -> Sequence[NDArray[np.float32]] | None:
         """Return the lesion's probability per image, float32 h×w in [0, 1], where the network segments too."""
@@ -175,9 +119,3 @@ class ClassificationNetwork(CheckpointNetwork):
 def pillow_resized(image: Image, size: tuple[int, int]) -> NDArray[np.uint8]:
     """Resize uint8 RGB to width and height by PIL's bilinear filter, antialiased where it shrinks."""
     return stretched(image, size[1], size[0])
-
-
-def _runs(inputs: Sequence[NDArray[np.uint8]]) -> list[tuple[int, int]]:
-    """Return first and last + 1 of neighbouring images of one size."""
-    starts = [i for i, image in enumerate(inputs) if not i or image.shape != inputs[i - 1].shape]
-    return list(zip(starts, [*starts[1:], len(inputs)], strict=True))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field as Setting
 
-from medtest.systems.base import SystemSettings
 from medtest.systems.restoration.base import ImageFilter
 from medtest.systems.restoration.grid import (
     TINY,
@@ -15,15 +14,20 @@ from medtest.systems.restoration.grid import (
     along_and_across,
     around,
     blur,
-    in_bands,
     minmod_slope,
     reach_of,
+    repeated,
     within_neighbours,
 )
 
 
 def enhanced_shock(
-    image: Field, *, iterations: int = 10, step: float = 0.1, sigma: float = 1.0, diffusion: float = 1.0
+    image: Field,
+    *,
+    iterations: Annotated[int, Setting(ge=1, le=1000)] = 10,
+    step: Annotated[float, Setting(gt=0.0, le=0.25)] = 0.1,
+    sigma: Annotated[float, Setting(ge=0.0, le=20.0)] = 1.0,
+    diffusion: Annotated[float, Setting(ge=0.0, le=2.0)] = 1.0,
 ) -> Field:
     """Filter by u_t = -sign((G_σ * u)_ηη) |∇u| + c u_ξξ.
 
@@ -59,30 +63,11 @@ def enhanced_shock(
         change += u
         return within_neighbours(change, u)
 
-    u = image
-    for _ in range(iterations):
-        u = in_bands(once, u, reach_of(sigma) + 1)
-    return u
-
-
-class EnhancedShockSettings(SystemSettings):
-    """Settings; see :func:`enhanced_shock`."""
-
-    iterations: int = Setting(default=10, ge=1, le=1000)
-    step: float = Setting(default=0.1, gt=0.0, le=0.25)
-    sigma: float = Setting(default=1.0, ge=0.0, le=20.0)
-    diffusion: float = Setting(default=1.0, ge=0.0, le=2.0)
+    return repeated(once, image, reach_of(sigma) + 1, iterations)
 
 
 class EnhancedShock(ImageFilter):
     """Alvarez and Mazorra's shock filter."""
 
     digest_name: ClassVar[str] = "medtest.systems.restoration.alvarez_mazorra:EnhancedShock"
-    Settings: ClassVar[type[SystemSettings]] = EnhancedShockSettings
-
-    def filter(self, pixels: Field) -> Field:
-        """Filter one image."""
-        one = self.settings
-        return enhanced_shock(
-            pixels, iterations=one.iterations, step=one.step, sigma=one.sigma, diffusion=one.diffusion
-        )
+    function = staticmethod(enhanced_shock)

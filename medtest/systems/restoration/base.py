@@ -2,37 +2,44 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Sequence
-from typing import ClassVar
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import create_model
 
 from medtest.cases import Address, Image, ImageSpec
 from medtest.systems.algorithm import Algorithm
-from medtest.systems.base import RawAnswer
+from medtest.systems.base import RawAnswer, SystemSettings
 
 WHITE = 255.0
 """Filters work in the grey levels of an 8-bit picture, in which their parameters are published."""
 
 
 class ImageFilter(Algorithm):
-    """An algorithm that gives an image for an image. Subclasses write :meth:`filter` and have no state."""
+    """An algorithm that gives an image for an image, and has no state.
+
+    Attributes:
+        function: What filters one picture: float32, H×W or H×W×3 (RGB), contiguous and writable, in grey levels (the
+            image's range is 0 to 255, which noise may leave), to the same shape in any float type. Its keywords are the
+            settings, with their types, bounds and defaults.
+    """
 
     tasks: ClassVar[tuple[str, ...]] = ("image",)
+    function: ClassVar[Callable[..., NDArray[np.floating[Any]]]]
 
-    @abstractmethod
-    def filter(self, pixels: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Filter one picture.
-
-        Args:
-            pixels: float32, H×W or H×W×3 (RGB), contiguous and writable, in grey levels: the image's range is 0 to
-                255, which noise may leave.
-
-        Returns:
-            The same shape, any float dtype, in grey levels.
-        """
+    def __init_subclass__(cls, **others: Any) -> None:
+        super().__init_subclass__(**others)
+        hints = get_type_hints(cls.function, include_extras=True)
+        given = inspect.signature(cls.function).parameters
+        fields: dict[str, Any] = {
+            name: (hints[name], one.default) for name, one in given.items() if one.kind is one.KEYWORD_ONLY
+        }
+        made = create_model("Settings", __base__=SystemSettings, __module__=cls.__module__, **fields)
+        made.__qualname__ = f"{cls.__qualname__}.Settings"  # where pickle finds it
+        cls.Settings = made
 
     def process(
         self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
@@ -44,7 +51,8 @@ class ImageFilter(Algorithm):
         levels = to_levels(image, spec)
         inner = 3 if spec.coloured else 2
         stack = levels.reshape(-1, *levels.shape[-inner:])
-        filtered = np.stack([self.filter(np.ascontiguousarray(picture)) for picture in stack])
+        once, options = type(self).function, self.settings.own()
+        filtered = np.stack([once(np.ascontiguousarray(picture), **options) for picture in stack])
         return from_levels(filtered.reshape(levels.shape), spec)
 
 

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import cv2
 from pydantic import Field as Setting
 
-from medtest.systems.base import SystemSettings
 from medtest.systems.restoration.base import ImageFilter
 from medtest.systems.restoration.grid import (
     Around,
     Field,
     around,
     channels_of,
-    in_bands,
     merged,
     reach_of,
+    repeated,
     structure_tensor,
 )
 
@@ -28,12 +27,12 @@ LARGEST_STEP = 0.25
 def coherence_diffusion(
     image: Field,
     *,
-    iterations: int = 30,
-    step: float = 0.1,
-    sigma: float = 0.5,
-    rho: float = 4.0,
-    alpha: float = 0.001,
-    contrast: float = 1.0,
+    iterations: Annotated[int, Setting(ge=1, le=1000)] = 30,
+    step: Annotated[float, Setting(gt=0.0, le=LARGEST_STEP)] = 0.1,
+    sigma: Annotated[float, Setting(ge=0.0, le=20.0)] = 0.5,
+    rho: Annotated[float, Setting(gt=0.0, le=30.0)] = 4.0,
+    alpha: Annotated[float, Setting(gt=0.0, lt=1.0)] = 0.001,
+    contrast: Annotated[float, Setting(gt=0.0)] = 1.0,
 ) -> Field:
     """Filter by u_t = div(D(K_ρ * (∇u_σ ∇u_σᵀ)) ∇u).
 
@@ -62,10 +61,7 @@ def coherence_diffusion(
             [plane + step * change for plane, change in zip(planes, _divergence(planes, *tensor), strict=True)]
         )
 
-    u = image
-    for _ in range(iterations):
-        u = in_bands(once, u, reach_of(sigma) + reach_of(rho) + 3)
-    return u
+    return repeated(once, image, reach_of(sigma) + reach_of(rho) + 3, iterations)
 
 
 def _diffusion(
@@ -107,32 +103,8 @@ def _mirrored(b: Field) -> Around:
     return n
 
 
-class CoherenceDiffusionSettings(SystemSettings):
-    """Settings; see :func:`coherence_diffusion`."""
-
-    iterations: int = Setting(default=30, ge=1, le=1000)
-    step: float = Setting(default=0.1, gt=0.0, le=LARGEST_STEP)
-    sigma: float = Setting(default=0.5, ge=0.0, le=20.0)
-    rho: float = Setting(default=4.0, gt=0.0, le=30.0)
-    alpha: float = Setting(default=0.001, gt=0.0, lt=1.0)
-    contrast: float = Setting(default=1.0, gt=0.0)
-
-
 class CoherenceDiffusion(ImageFilter):
     """Weickert's coherence-enhancing diffusion of 1999."""
 
     digest_name: ClassVar[str] = "medtest.systems.restoration.coherence_diffusion:CoherenceDiffusion"
-    Settings: ClassVar[type[SystemSettings]] = CoherenceDiffusionSettings
-
-    def filter(self, pixels: Field) -> Field:
-        """Filter one image."""
-        one = self.settings
-        return coherence_diffusion(
-            pixels,
-            iterations=one.iterations,
-            step=one.step,
-            sigma=one.sigma,
-            rho=one.rho,
-            alpha=one.alpha,
-            contrast=one.contrast,
-        )
+    function = staticmethod(coherence_diffusion)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import cv2
 import numpy as np
 from pydantic import Field as Setting
 
-from medtest.systems.base import SystemSettings
 from medtest.systems.restoration.base import ImageFilter
 from medtest.systems.restoration.grid import (
     Field,
     around,
     blur,
     channels_of,
-    in_bands,
     merged,
     reach_of,
+    repeated,
     second,
     structure_tensor,
     upwind_slope,
@@ -28,7 +27,12 @@ LARGEST_STEP = 0.7
 
 
 def coherence_shock(
-    image: Field, *, iterations: int = 10, step: float = 0.1, sigma: float = 1.0, rho: float = 3.0
+    image: Field,
+    *,
+    iterations: Annotated[int, Setting(ge=1, le=1000)] = 10,
+    step: Annotated[float, Setting(gt=0.0, le=LARGEST_STEP)] = 0.1,
+    sigma: Annotated[float, Setting(ge=0.0, le=20.0)] = 1.0,
+    rho: Annotated[float, Setting(gt=0.0, le=30.0)] = 3.0,
 ) -> Field:
     """Filter by u_t = -sign(v_ww) |∇u|, v = K_σ * u, w the dominant eigenvector of the tensor K_ρ * (∇u ∇uᵀ).
 
@@ -51,10 +55,7 @@ def coherence_shock(
         tensor = structure_tensor(planes, 0.0, rho)
         return merged([_stepped(plane, *tensor, sigma, step) for plane in planes])
 
-    u = image
-    for _ in range(iterations):
-        u = in_bands(once, u, max(reach_of(rho), reach_of(sigma)) + 1)
-    return u
+    return repeated(once, image, max(reach_of(rho), reach_of(sigma)) + 1, iterations)
 
 
 def _stepped(u: Field, difference: Field, product: Field, sigma: float, step: float) -> Field:
@@ -69,22 +70,8 @@ def _stepped(u: Field, difference: Field, product: Field, sigma: float, step: fl
     return u - slope
 
 
-class CoherenceShockSettings(SystemSettings):
-    """Settings; see :func:`coherence_shock`."""
-
-    iterations: int = Setting(default=10, ge=1, le=1000)
-    step: float = Setting(default=0.1, gt=0.0, le=LARGEST_STEP)
-    sigma: float = Setting(default=1.0, ge=0.0, le=20.0)
-    rho: float = Setting(default=3.0, gt=0.0, le=30.0)
-
-
 class CoherenceShock(ImageFilter):
     """Weickert's coherence-enhancing shock filter of 2003."""
 
     digest_name: ClassVar[str] = "medtest.systems.restoration.coherence_shock:CoherenceShock"
-    Settings: ClassVar[type[SystemSettings]] = CoherenceShockSettings
-
-    def filter(self, pixels: Field) -> Field:
-        """Filter one image."""
-        one = self.settings
-        return coherence_shock(pixels, iterations=one.iterations, step=one.step, sigma=one.sigma, rho=one.rho)
+    function = staticmethod(coherence_shock)

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field as Setting
 
-from medtest.systems.base import SystemSettings
 from medtest.systems.restoration.base import ImageFilter
-from medtest.systems.restoration.grid import TINY, Around, Field, around, central, in_bands, minmod_slope, second
+from medtest.systems.restoration.grid import TINY, Around, Field, around, central, minmod_slope, repeated, second
 
 
 def complex_shock(
     image: Field,
     *,
-    iterations: int = 10,
-    step: float = 0.1,
-    across: float = 0.1,
-    along: float = 0.5,
-    theta: float = 0.005,
-    sharpness: float = 2.0,
+    iterations: Annotated[int, Setting(ge=1, le=1000)] = 10,
+    step: Annotated[float, Setting(gt=0.0, le=0.25)] = 0.1,
+    across: Annotated[float, Setting(ge=0.0, le=0.5)] = 0.1,
+    along: Annotated[float, Setting(ge=0.0, le=0.5)] = 0.5,
+    theta: Annotated[float, Setting(gt=0.0, le=0.2)] = 0.005,
+    sharpness: Annotated[float, Setting(gt=0.0, le=100.0)] = 2.0,
 ) -> Field:
     """Filter by I_t = -(2/π) arctan(a Im(I) / θ) |∇I| + λ I_ηη + λ̃ I_ξξ with λ = r exp(iθ), and give Re(I).
 
@@ -61,8 +60,7 @@ def complex_shock(
         return np.concatenate([real, imaginary], axis=1)
 
     pair = np.concatenate([image, np.zeros_like(image)], axis=1)
-    for _ in range(iterations):
-        pair = in_bands(once, pair, 1)
+    pair = repeated(once, pair, 1, iterations)
     return np.ascontiguousarray(pair[:, : image.shape[1]])
 
 
@@ -84,32 +82,8 @@ def _directed(u: Field, n: Around, x: Field, y: Field) -> tuple[Field, Field]:
     return total, contour
 
 
-class ComplexShockSettings(SystemSettings):
-    """Settings; see :func:`complex_shock`."""
-
-    iterations: int = Setting(default=10, ge=1, le=1000)
-    step: float = Setting(default=0.1, gt=0.0, le=0.25)
-    across: float = Setting(default=0.1, ge=0.0, le=0.5)
-    along: float = Setting(default=0.5, ge=0.0, le=0.5)
-    theta: float = Setting(default=0.005, gt=0.0, le=0.2)
-    sharpness: float = Setting(default=2.0, gt=0.0, le=100.0)
-
-
 class ComplexShock(ImageFilter):
     """Gilboa, Sochen and Zeevi's shock filter."""
 
     digest_name: ClassVar[str] = "medtest.systems.restoration.complex_shock:ComplexShock"
-    Settings: ClassVar[type[SystemSettings]] = ComplexShockSettings
-
-    def filter(self, pixels: Field) -> Field:
-        """Filter one image."""
-        one = self.settings
-        return complex_shock(
-            pixels,
-            iterations=one.iterations,
-            step=one.step,
-            across=one.across,
-            along=one.along,
-            theta=one.theta,
-            sharpness=one.sharpness,
-        )
+    function = staticmethod(complex_shock)

@@ -70,6 +70,13 @@ def in_bands(step: Callable[[Field], Field], u: Field, reach: int) -> Field:
     return found
 
 
+def repeated(step: Callable[[Field], Field], u: Field, reach: int, times: int) -> Field:
+    """Return a field after a local step was taken so many times; see :func:`in_bands`."""
+    for _ in range(times):
+        u = in_bands(step, u, reach)
+    return u
+
+
 def reach_of(sigma: float) -> int:
     """Return how many pixels away :func:`blur` looks."""
     return int(np.ceil(3 * sigma)) if sigma > 0 else 0

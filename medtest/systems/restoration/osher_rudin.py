@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field as Setting
 
-from medtest.systems.base import SystemSettings
 from medtest.systems.restoration.base import ImageFilter
-from medtest.systems.restoration.grid import Field, along_and_across, around, in_bands, laplacian, minmod_slope
+from medtest.systems.restoration.grid import Field, along_and_across, around, laplacian, minmod_slope, repeated
 
 Detector = Literal["laplacian", "gradient"]
 LARGEST_STEP = 0.5
 """Above it the scheme has no maximum principle in two dimensions (Osher and Rudin 1990, section 3)."""
 
 
-def original_shock(image: Field, *, iterations: int = 10, step: float = 0.1, detector: Detector = "laplacian") -> Field:
+def original_shock(
+    image: Field,
+    *,
+    iterations: Annotated[int, Setting(ge=1, le=1000)] = 10,
+    step: Annotated[float, Setting(gt=0.0, le=LARGEST_STEP)] = 0.1,
+    detector: Detector = "laplacian",
+) -> Field:
     """Filter by u_t = -sign(L(u)) |∇u|.
 
     Osher, Rudin: Feature-oriented image enhancement using shock filters. SIAM J. Numerical Analysis 27 (1990), section
@@ -41,27 +46,11 @@ def original_shock(image: Field, *, iterations: int = 10, step: float = 0.1, det
         slope *= np.sign(edges)
         return u - slope
 
-    u = image
-    for _ in range(iterations):
-        u = in_bands(once, u, 1)
-    return u
-
-
-class OriginalShockSettings(SystemSettings):
-    """Settings; see :func:`original_shock`."""
-
-    iterations: int = Setting(default=10, ge=1, le=1000)
-    step: float = Setting(default=0.1, gt=0.0, le=LARGEST_STEP)
-    detector: Detector = "laplacian"
+    return repeated(once, image, 1, iterations)
 
 
 class OriginalShock(ImageFilter):
     """Osher and Rudin's shock filter."""
 
     digest_name: ClassVar[str] = "medtest.systems.restoration.osher_rudin:OriginalShock"
-    Settings: ClassVar[type[SystemSettings]] = OriginalShockSettings
-
-    def filter(self, pixels: Field) -> Field:
-        """Filter one image."""
-        one = self.settings
-        return original_shock(pixels, iterations=one.iterations, step=one.step, detector=one.detector)
+    function = staticmethod(original_shock)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field as Setting
 
-from medtest.systems.base import SystemSettings
 from medtest.systems.restoration.base import ImageFilter
 from medtest.systems.restoration.grid import Field
 from medtest.systems.restoration.local_histogram import smoothed_quantile
 
 
-def smoothed_median(image: Field, *, sigma: float = 1.25, tonal: float = 20.0, iterations: int = 1) -> Field:
+def smoothed_median(
+    image: Field,
+    *,
+    sigma: Annotated[float, Setting(ge=0.3, le=30.0)] = 1.25,
+    tonal: Annotated[float, Setting(ge=1.0, le=200.0)] = 20.0,
+    iterations: Annotated[int, Setting(ge=1, le=1000)] = 1,
+) -> Field:
     """Filter by the median of smoothed local histograms.
 
     Kass, Solomon: Smoothed local histogram filters. ACM Trans. Graphics 29 (2010), section on the median: the level
@@ -34,22 +39,9 @@ def smoothed_median(image: Field, *, sigma: float = 1.25, tonal: float = 20.0, i
     return u
 
 
-class SmoothedMedianSettings(SystemSettings):
-    """Settings; see :func:`smoothed_median`."""
-
-    sigma: float = Setting(default=1.25, ge=0.3, le=30.0)
-    tonal: float = Setting(default=20.0, ge=1.0, le=200.0)
-    iterations: int = Setting(default=1, ge=1, le=1000)
-
-
 class SmoothedMedian(ImageFilter):
     """Kass and Solomon's median of smoothed local histograms."""
 
     digest_name: ClassVar[str] = "medtest.systems.restoration.smoothed_median:SmoothedMedian"
     revision: ClassVar[int] = 2
-    Settings: ClassVar[type[SystemSettings]] = SmoothedMedianSettings
-
-    def filter(self, pixels: Field) -> Field:
-        """Filter one image."""
-        one = self.settings
-        return smoothed_median(pixels, sigma=one.sigma, tonal=one.tonal, iterations=one.iterations)
+    function = staticmethod(smoothed_median)

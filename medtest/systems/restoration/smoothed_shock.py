@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field as Setting
 
-from medtest.systems.base import SystemSettings
 from medtest.systems.restoration.base import ImageFilter
 from medtest.systems.restoration.grid import Field, around, blur, channels_of, in_bands, laplacian, merged, reach_of
 from medtest.systems.restoration.local_histogram import quantile_of, span_of
@@ -16,11 +15,11 @@ from medtest.systems.restoration.local_histogram import quantile_of, span_of
 def smoothed_shock(
     image: Field,
     *,
-    iterations: int = 3,
-    edge_sigma: float = 1.5,
-    sigma: float = 0.8,
-    tonal: float = 16.0,
-    share: float = 0.55,
+    iterations: Annotated[int, Setting(ge=1, le=1000)] = 3,
+    edge_sigma: Annotated[float, Setting(ge=0.0, le=20.0)] = 1.5,
+    sigma: Annotated[float, Setting(ge=0.3, le=30.0)] = 0.8,
+    tonal: Annotated[float, Setting(ge=1.0, le=200.0)] = 16.0,
+    share: Annotated[float, Setting(ge=0.5, le=0.99)] = 0.55,
 ) -> Field:
     """Filter by smoothed dilation where the smoothed Laplacian is negative and smoothed erosion where it is positive.
 
@@ -57,31 +56,9 @@ def smoothed_shock(
     return merged(planes)
 
 
-class SmoothedShockSettings(SystemSettings):
-    """Settings; see :func:`smoothed_shock`."""
-
-    iterations: int = Setting(default=3, ge=1, le=1000)
-    edge_sigma: float = Setting(default=1.5, ge=0.0, le=20.0)
-    sigma: float = Setting(default=0.8, ge=0.3, le=30.0)
-    tonal: float = Setting(default=16.0, ge=1.0, le=200.0)
-    share: float = Setting(default=0.55, ge=0.5, le=0.99)
-
-
 class SmoothedShock(ImageFilter):
     """Shock filter with smoothed dilation and erosion, by Vacavant and others."""
 
     digest_name: ClassVar[str] = "medtest.systems.restoration.smoothed_shock:SmoothedShock"
     revision: ClassVar[int] = 2
-    Settings: ClassVar[type[SystemSettings]] = SmoothedShockSettings
-
-    def filter(self, pixels: Field) -> Field:
-        """Filter one image."""
-        one = self.settings
-        return smoothed_shock(
-            pixels,
-            iterations=one.iterations,
-            edge_sigma=one.edge_sigma,
-            sigma=one.sigma,
-            tonal=one.tonal,
-            share=one.share,
-        )
+    function = staticmethod(smoothed_shock)

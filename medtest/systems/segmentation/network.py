@@ -22,13 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from medtest.cases import Address, Image, Probability
-from medtest.errors import MedtestError
+from medtest.cases import Image, Probability
 from medtest.systems.base import RawAnswer
 from medtest.systems.border import CUT, resize_probability
-from medtest.systems.checkpoints.inputs import levels
 from medtest.systems.checkpoints.network import CheckpointNetwork, CheckpointSettings
-from medtest.systems.segmentation.networks.inputs import INPUTS
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -83,36 +80,7 @@ class SegmentationNetwork(CheckpointNetwork):
         self._size = self.settings.size or size
         self._threshold = threshold if self.settings.threshold is None else self.settings.threshold
 
-    def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
-        """Return one probability map per image, float32, at the image's size unless the class says otherwise."""
-        import torch
-
-        if self._network is None:
-            raise MedtestError(f"{self.record_name} was asked before it was opened")
-        with torch.inference_mode():
-            batch = self._input(images)
-            if self.settings.precision == "bfloat16":
-                batch = batch.to(torch.bfloat16)
-            logits = self._logits(self._network(*self._arguments(batch)))
-            return [
-                self._cut(self._probability(one, (image.shape[0], image.shape[1])))
-                for one, image in zip(logits, images, strict=True)
-            ]
-
-    def _input(self, images: Sequence[Image]) -> Tensor:
-        """Resize and normalise a batch: float32 B×3×S×S, channels last in memory as the pixels come."""
-        import torch
-
-        kind = INPUTS[self.family]
-        normalised = levels(kind)
-        stacked = np.empty((len(images), self._size, self._size, 3), np.float32)
-        for place, image in zip(stacked, images, strict=True):
-            resized = self._resized(image)
-            cv2.LUT(np.ascontiguousarray(resized[..., ::-1]) if kind.blue_first else resized, normalised, dst=place)
-        batch = torch.from_numpy(stacked).to(self._device).permute(0, 3, 1, 2)
-        return batch if self._keeps_channels_last() else batch.contiguous()
-
-    def _resized(self, image: Image) -> NDArray[np.uint8]:
+    def fitted(self, image: Image) -> NDArray[np.uint8]:
         """Return the image at the side the network takes, as the protocol says."""
         size = (self._size, self._size)
         if self.protocol == "official" and self.published_resize == "pillow":
@@ -123,7 +91,14 @@ class SegmentationNetwork(CheckpointNetwork):
         averages = self.protocol == "common" and shrinks
         return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA if averages else cv2.INTER_LINEAR))
 
-    def _logits(self, outputs: Any) -> Tensor:
+    def answers(self, outputs: Any, images: Sequence[Image]) -> Sequence[RawAnswer]:
+        """Return one probability map per image, float32, at the image's size unless the class says otherwise."""
+        return [
+            self._cut(self._probability(one, (image.shape[0], image.shape[1])))
+            for one, image in zip(self.scores(outputs), images, strict=True)
+        ]
+
+    def scores(self, outputs: Any) -> Tensor:
         """Return the answer's logits of what the network gives, float32 B×1×h×w.
 
         Under the common protocol they have the input's side; under the official one they are as the network gives them.

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from medtest.systems.classification.networks.inputs import INPUTS
+from medtest.systems.checkpoints.inputs import INPUTS
 from medtest.training.classification.batches import LabelledBatch, LabelledBatches, shown_cases
 from medtest.training.classification.cases import LabelledSet
 from medtest.training.classification.families import logits_of, loss_of

@@ -84,7 +84,7 @@ def open_start(model: str, source: str, *, settings: Mapping[str, Any] | None = 
         MedtestError: The weights do not fit.
     """
     check_family(model)
-    from medtest.systems.checkpoints.weights import load_network
+    from medtest.systems.checkpoints.weights import is_ours, load_network
 
     kind = part("systems", model).load()
     if source == COMPACT:
@@ -161,19 +161,6 @@ def _weights_file(source: str) -> Path:
     if mistakes:
         raise UserMistakes([replace(one, fix=one.fix or "from=compact takes the bundled one") for one in mistakes])
     return path
-
-
-def is_ours(path: Path) -> bool:
-    """Whether a file is a compact network as medtest writes it."""
-    from medtest.systems.checkpoints.weights import read_info
-
-    if path.suffix.lower() != ".safetensors":
-        return False
-    try:
-        read_info(path)
-    except MedtestError:
-        return False
-    return True
 
 
 def write_weights(path: Path, start: StartingPoint, state: Mapping[str, Tensor], *, note: str) -> None:

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from medtest.systems.checkpoints.inputs import INPUTS
 from medtest.systems.segmentation.networks.answers import answer_of
-from medtest.systems.segmentation.networks.inputs import INPUTS
 from medtest.training.further.batches import RawBatch, RecipeBatches
 from medtest.training.further.losses import answers_of, recipe_loss
 from medtest.training.further.material import PairMaterial

@@ -1,7 +1,7 @@
 """Training of the compact segmentation networks that ship with medtest, and of others of the same classes.
 
 What differs between the families lies in :mod:`medtest.training.segmentation.steps` (``loss_of`` makes a family's loss,
-``answer_of`` picks the answer's logits), in ``networks.inputs`` (how each wants its pixels) and in
+``answer_of`` picks the answer's logits), in ``systems.checkpoints.inputs`` (how each wants its pixels) and in
 :mod:`medtest.training.segmentation.colour` (SANet's colour exchange, a setting of ``data.PairBatches``); further
 training builds on the same three.
 """
@@ -117,9 +117,8 @@ def train_segmentation(
     import torch
 
     from medtest.systems import networks
+    from medtest.systems.checkpoints.inputs import INPUTS
     from medtest.systems.checkpoints.weights import WeightsInfo, save_weights
-    from medtest.systems.segmentation.networks import registry
-    from medtest.systems.segmentation.networks.inputs import INPUTS
     from medtest.training.initial import initialise
     from medtest.training.run import train_tracked
     from medtest.training.segmentation.augment import Augmentation
@@ -127,13 +126,14 @@ def train_segmentation(
     from medtest.training.start import backbone_from, start_from
     from medtest.training.trainer import Training
 
-    if options.network not in registry.COMPACT:
-        raise MedtestError(f"no compact network is called {options.network!r}; there are {', '.join(registry.COMPACT)}")
+    if options.network not in networks.SEGMENTATION:
+        known = ", ".join(networks.SEGMENTATION)
+        raise MedtestError(f"no compact network is called {options.network!r}; there are {known}")
     if options.threads:
         torch.set_num_threads(options.threads)
     out.mkdir(parents=True, exist_ok=True)
     data = _load(options, out)
-    config = registry.COMPACT[options.network]
+    config = networks.COMPACT[options.network]
     network = networks.make(config)
     initialise(network, options.seed)
     if options.start_from is not None:
@@ -205,7 +205,7 @@ def _evaluation(options: SegmentationOptions, validation: Mapping[str, Pairs]) -
     """Return what evaluates a network: its mean Dice by kind of pair."""
     import torch
 
-    from medtest.systems.segmentation.networks.inputs import INPUTS
+    from medtest.systems.checkpoints.inputs import INPUTS
     from medtest.training.scores import dice_of
     from medtest.training.segmentation.steps import answer_of
     from medtest.training.trainer import Evaluation

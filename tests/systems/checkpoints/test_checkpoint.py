@@ -17,7 +17,6 @@ from medtest.systems.checkpoints.checkpoint import (
     looks_like,
     read_state,
 )
-from medtest.systems.segmentation.networks import registry
 
 State = dict[str, torch.Tensor]
 
@@ -25,7 +24,7 @@ State = dict[str, torch.Tensor]
 @pytest.fixture(scope="module")
 def small() -> torch.nn.Module:
     torch.manual_seed(3)
-    return networks.make(registry.COMPACT["pranet"])
+    return networks.make(networks.COMPACT["pranet"])
 
 
 def _same(one: State, other: State) -> bool:
@@ -51,7 +50,7 @@ def test_checkpoints_load_in_the_forms_people_have(
     wrap: Callable[[State], Any], small: torch.nn.Module, tmp_path: Path
 ) -> None:
     torch.save(wrap(small.state_dict()), tmp_path / "c.pth")
-    network = networks.make(registry.COMPACT["pranet"])
+    network = networks.make(networks.COMPACT["pranet"])
     load_strictly(network, read_state(tmp_path / "c.pth"), name="pranet", file="c.pth")
     assert not network.training
     loaded = network.state_dict()
@@ -88,7 +87,7 @@ def test_what_is_missing_or_unexpected_is_listed(small: torch.nn.Module) -> None
     state["resnet.surprise"] = state.pop("agg1.conv5.bias")
     state["agg1.conv5.weight"] = torch.zeros(3)
     with pytest.raises(CheckpointMismatch) as caught:
-        load_strictly(networks.make(registry.COMPACT["pranet"]), state, name="pranet", file="mine.pth")
+        load_strictly(networks.make(networks.COMPACT["pranet"]), state, name="pranet", file="mine.pth")
     text = str(caught.value)
     assert "mine.pth: these weights are not those of pranet" in text
     assert "missing (1): agg1.conv5.bias" in text
@@ -96,7 +95,7 @@ def test_what_is_missing_or_unexpected_is_listed(small: torch.nn.Module) -> None
     assert "agg1.conv5.weight: (3,) in the file, (1, 72, 1, 1) in the network" in text
 
 
-@pytest.mark.parametrize("name", registry.PUBLISHED)
+@pytest.mark.parametrize("name", [name for family in networks.SEGMENTATION.values() for name in family.published])
 def test_a_published_checkpoint_is_recognised(name: str) -> None:
     with torch.device("meta"):
         state = dict(networks.published(name).state_dict())

@@ -6,7 +6,6 @@ from torch import nn
 
 from medtest.systems import networks
 from medtest.systems.checkpoints.fuse import fuse_norms
-from medtest.systems.segmentation.networks import registry
 
 
 def _filled(network: nn.Module) -> nn.Module:
@@ -20,9 +19,9 @@ def _filled(network: nn.Module) -> nn.Module:
     return network.eval()
 
 
-@pytest.mark.parametrize("family", registry.COMPACT)
+@pytest.mark.parametrize("family", networks.SEGMENTATION)
 def test_fused_networks_answer_the_same(family: str) -> None:
-    network = _filled(networks.make(registry.COMPACT[family]))
+    network = _filled(networks.make(networks.COMPACT[family]))
     norms = sum(isinstance(module, nn.BatchNorm2d) for module in network.modules())
     image = torch.randn(2, 3, 96, 64)
     with torch.inference_mode():

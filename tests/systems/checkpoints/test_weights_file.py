@@ -14,9 +14,8 @@ from safetensors.torch import save
 from medtest.errors import MedtestError
 from medtest.systems import networks
 from medtest.systems.checkpoints.weights import FORMAT, HEADER, is_ours, load_network, read_info
-from medtest.systems.segmentation.networks import registry
 
-COMPACT = registry.COMPACT["pranet"]
+COMPACT = networks.COMPACT["pranet"]
 
 
 def _write(path: Path, change: Callable[[dict[str, Any]], None], header: str = "") -> Path:

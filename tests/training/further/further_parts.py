@@ -12,7 +12,6 @@ import numpy as np
 
 from medtest.systems import networks
 from medtest.systems.checkpoints.weights import WeightsInfo, save_weights
-from medtest.systems.segmentation.networks import registry
 from medtest.training.further.material import PairMaterial
 from medtest.training.initial import initialise
 from medtest.training.segmentation.data import Pairs
@@ -52,7 +51,7 @@ def write_start(path: Path, family: str = "pranet", seed: int = 0, size: int = 6
 
 @cache
 def _start(family: str, seed: int, size: int) -> bytes:
-    config = registry.COMPACT[family]
+    config = networks.COMPACT[family]
     network = networks.make(config)
     initialise(network, seed)
     with TemporaryDirectory() as folder:

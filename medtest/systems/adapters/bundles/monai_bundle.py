@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import cv2
@@ -20,9 +19,12 @@ from medtest.systems.adapters.bundles.bundle_parts import make_inferer, make_net
 from medtest.systems.adapters.bundles.bundle_plan import BundlePlan, Wanted, plan_bundle
 from medtest.systems.adapters.libraries.lesion import NetworkSettings, checked_scores
 from medtest.systems.adapters.libraries.torch_network import TorchNetwork
-from medtest.systems.adapters.libraries.weights import fill, fill_built, pointer_mistakes, read_weights
+from medtest.systems.adapters.libraries.weights import fill, pointer_mistakes
 from medtest.systems.adapters.tensors import GraphSettings, encode
+from medtest.systems.adapters.torchscript import load_script
 from medtest.systems.archives import check_archive
+from medtest.systems.checkpoints.checkpoint import load_strictly, read_weights
+from medtest.systems.checkpoints.inputs import InputKind
 from medtest.systems.files import file_mistakes, user_path
 
 if TYPE_CHECKING:
@@ -129,7 +131,7 @@ class MonaiBundle(TorchNetwork):
         metadata = files.first(METADATA)
         return found | ({"metadata_sha256": files.sha256(metadata)} if metadata else {})
 
-    def load(self, device: str) -> nn.Module:
+    def load(self) -> nn.Module:
         """Return the network; see :class:`medtest.systems.adapters.libraries.torch_network.TorchNetwork`.
 
         Raises:
@@ -162,7 +164,7 @@ class MonaiBundle(TorchNetwork):
             name = str(plan.network["_target_"]).rpartition(".")[2]
             return fill(lambda: make_network(plan.network, plan.network_key), state, name=name, file=plan.weights)
         network = _parsed(parser, plan.network_key)
-        return fill_built(network, state, name=type(network).__name__, file=plan.weights)
+        return load_strictly(network, state, name=type(network).__name__, file=plan.weights)
 
     def _load_transforms(self, plan: BundlePlan, parser: Any) -> Any:
         if plan.before.transforms is None:
@@ -177,8 +179,9 @@ class MonaiBundle(TorchNetwork):
         ]
         return transforms.Compose(made)
 
-    def _choose(self, names: tuple[str, ...]) -> None:
-        super()._choose(names)
+    def has_classes(self, names: Sequence[str]) -> None:
+        """Set the names of classes; the bundle's postprocessing says how scores become probabilities."""
+        super().has_classes(names)
         if self._plan is None or self.settings.activation != "auto":
             return
         after = self._plan.after
@@ -187,25 +190,16 @@ class MonaiBundle(TorchNetwork):
         elif after.activation and not (after.activation == "softmax" and len(names) == 1):
             self._activation = after.activation
 
-    def scores(self, network: nn.Module, images: Sequence[Image]) -> Iterator[Tensor]:
-        """Yield the classes' scores of all images, as the network gives them, without undoing any geometry."""
-        yield self._forward(network, self._own(images).to(self._device), len(images))
-
     def predict(self, images: Sequence[Image], addresses: Any) -> Sequence[Any]:
         """Return one map per image; see :class:`medtest.systems.adapters.libraries.torch_network.TorchNetwork`."""
         if self._before is None:
             return super().predict(images, addresses)
-        if self._network is None:
-            raise MedtestError(f"{self.name} was asked before it was opened")
         import torch
 
-        answers = []
         with torch.inference_mode():
-            for image in images:
-                answers.append(self._one(self._network, image))
-        return answers
+            return [self._one(image) for image in images]
 
-    def _one(self, network: nn.Module, image: Image) -> Any:
+    def _one(self, image: Image) -> Any:
         """Answer one image through the bundle's own transforms, and back."""
         import torch
         from monai.data.meta_tensor import MetaTensor
@@ -221,8 +215,8 @@ class MonaiBundle(TorchNetwork):
                 f"the bundle's preprocessing gave shape {tuple(ready.shape)}; {plan.channels} channels and two axes "
                 "are expected"
             )
-        given = self._forward(network, ready[None].float().as_subclass(torch.Tensor).to(self._device), 1)
-        probability = torch.as_tensor(self.probability(given))
+        given = self.forward(ready[None].float().as_subclass(torch.Tensor))
+        probability = torch.as_tensor(self.probability(checked_scores(self.scores(given), 1, None)))
         same = probability.shape[-2:] == ready.shape[-2:]
         if same and isinstance(data[key], MetaTensor):
             back = MetaTensor(probability, meta=data[key].meta, applied_operations=data[key].applied_operations)
@@ -241,40 +235,48 @@ class MonaiBundle(TorchNetwork):
         meta = {"original_channel_dim": where, "spatial_shape": np.asarray(pixels.shape[:2])}
         return MetaTensor(torch.from_numpy(np.ascontiguousarray(pixels, np.float32)), affine=torch.eye(4), meta=meta)
 
-    def _own(self, images: Sequence[Image]) -> Tensor:
-        """Return images through medtest's own preprocessing, B×C×h×w."""
+    def _given(self) -> dict[str, Any]:
+        return {key: getattr(self.settings, key) or PLAIN[key] for key in PLAIN}
+
+    @property
+    def input_kind(self) -> InputKind:
+        """That of medtest's own preprocessing, where it takes the place of the bundle's."""
+        return super().input_kind if self._before is not None else InputKind.of(**self._given())
+
+    def inputs(self, images: Sequence[Image]) -> Tensor:
+        """Return images through medtest's own preprocessing, B×C×h×w."""  # noqa: RUF002
         import torch
 
-        given: dict[str, Any] = {key: getattr(self.settings, key) or PLAIN[key] for key in PLAIN}
         size = None if self.settings.size is None else (self.settings.size[0], self.settings.size[1])
         if self._plan is not None and self._plan.channels == 1:
             grey = [np.repeat(cv2.cvtColor(one, cv2.COLOR_RGB2GRAY)[..., None], 3, axis=2) for one in images]
-            return torch.from_numpy(encode(grey, GraphSettings(**given), size)[:, :1].copy())
-        return torch.from_numpy(encode(images, GraphSettings(**given), size))
+            return torch.from_numpy(encode(grey, GraphSettings(**self._given()), size)[:, :1].copy())
+        return torch.from_numpy(encode(images, GraphSettings(**self._given()), size))
 
-    def _forward(self, network: nn.Module, inputs: Tensor, count: int) -> Tensor:
-        given: Any = network(inputs) if self._inferer is None else self._inferer(inputs, network)
+    def forward(self, inputs: Tensor) -> Any:
+        """Return what the network gives, through the bundle's inferer where it has one."""
+        if self._inferer is None:
+            return super().forward(inputs)
+        return self._inferer(inputs.to(self._device), self.network)
+
+    def scores(self, outputs: Any) -> Tensor:
+        """Return the classes' scores: the first of several outputs, or the one that is called so."""
+        import torch
+
+        given = outputs
         if isinstance(given, Mapping):
             given = given.get("pred", next(iter(given.values()), None))
         if isinstance(given, list | tuple):
             given = given[0] if given else None
-        import torch
-
-        plain = given.as_subclass(torch.Tensor) if isinstance(given, torch.Tensor) else given
-        return checked_scores(plain, count, None)
+        return super().scores(given.as_subclass(torch.Tensor) if isinstance(given, torch.Tensor) else given)
 
 
 def _script(file: Any, name: str) -> nn.Module:
-    import torch
-
     check_archive(file, name)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch announces that TorchScript will go; archives are still about
-            found: nn.Module = torch.jit.load(file, map_location="cpu")  # type: ignore[no-untyped-call]
+        return load_script(file)
     except (RuntimeError, ValueError, OSError) as error:
         raise MedtestError(f"{name}: not a TorchScript archive: {str(error).splitlines()[0][:200]}") from error
-    return found
 
 
 def _trusted_parser(plan: BundlePlan, files: BundleFiles) -> Any:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from medtest.cases import Address, Classes, Image, Json
+from medtest.cases import Image, Json
 from medtest.errors import BadOutput, MedtestError, Mistake
 from medtest.systems.adapters.libraries.huggingface_folder import (
     PROCESSORS,
@@ -18,21 +19,30 @@ from medtest.systems.adapters.libraries.huggingface_folder import (
     weights_of,
 )
 from medtest.systems.adapters.libraries.huggingface_labels import crops_images, label_inputs, names_in, other_mistakes
-from medtest.systems.adapters.libraries.image_classifier import checked
-from medtest.systems.adapters.libraries.label_names import LabelSettings, Naming, naming
+from medtest.systems.adapters.libraries.label_names import LabelSettings, NamedSystem
 from medtest.systems.adapters.libraries.lesion import NetworkSettings, checked_scores
-from medtest.systems.adapters.libraries.torch_network import TorchNetwork, groups
+from medtest.systems.adapters.libraries.torch_network import TorchNetwork
 from medtest.systems.adapters.libraries.weights import pointer_mistakes
 from medtest.systems.adapters.tensors import GraphSettings, encode
 from medtest.systems.base import RawAnswer
-from medtest.systems.field import Input, crop_notice, resolved_input
+from medtest.systems.checkpoints.inputs import InputKind
+from medtest.systems.field import CroppingSystem, Input
 from medtest.systems.files import cached_sha256, folder_mistakes, user_path
+from medtest.systems.torch_system import tensor_of
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
 QUERIES: dict[str, tuple[int, int] | None] = {"mask2former": (384, 384), "maskformer": None}
 """Families that give masks and a class for each query, and the size at which transformers brings the two together."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ProcessedOutputs:
+    """What a network gave, and its inputs."""
+
+    of: Any
+    inputs: dict[str, Tensor]
 
 
 class HuggingFaceSettings(NetworkSettings, LabelSettings):
@@ -50,7 +60,7 @@ class HuggingFaceSettings(NetworkSettings, LabelSettings):
     input: Input = "auto"
 
 
-class HuggingFace(TorchNetwork):
+class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
     """SegFormer, UPerNet, BEiT, DPT, MobileViT, Mask2Former, MaskFormer and kin, as ``save_pretrained`` wrote them.
 
     What the hub would do is left out: nothing is downloaded, and no code of the folder runs. Images go through the
@@ -80,39 +90,15 @@ class HuggingFace(TorchNetwork):
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_processor": None}
 
-    @property
-    def naming(self) -> Naming | None:
-        """The classes of a classifier, and what they stand for."""
-        names, multi = names_in(user_path(self.settings.path))
-        return naming(self.settings, names, multi=multi)
+    def file_names(self) -> tuple[tuple[str, ...] | None, bool]:
+        """Return what the folder says of a classifier's classes."""
+        return names_in(user_path(self.settings.path))
 
     @property
-    def classes(self) -> Classes | None:  # type: ignore[override]
-        """What a classifier's answers stand for; None for the seeds' classes in their order."""
-        found = self.naming if self.task.labels else None
-        return None if found is None else found.classes
-
-    @property
-    def answer_form(self) -> str:  # type: ignore[override]
-        """``logits``, or ``probabilities`` where classes are merged."""
-        found = self.naming
-        return "probabilities" if found is not None and found.merges else "logits"
-
-    @property
-    def _crops(self) -> bool:
+    def crops_image(self) -> bool:  # type: ignore[override]
         """Whether the folder's image processor crops images of which labels are asked."""
         wanted = self.settings
         return self.task.labels and wanted.size is None and crops_images(user_path(wanted.path))
-
-    @property
-    def input(self) -> Literal["official", "as_is"]:
-        """How images become inputs of a classifier."""
-        asked: Input = self.settings.input
-        return resolved_input(asked, squared=self.squared, crops=self._crops)
-
-    def resolved(self) -> dict[str, Json]:
-        """Return how images become inputs."""
-        return {"input": self.input}
 
     def check(self) -> Sequence[Mistake]:
         """Return what is wrong with the folder and with settings of the other kind of answer."""
@@ -162,17 +148,14 @@ class HuggingFace(TorchNetwork):
     def notice(self) -> str:
         """Return that there is no image processor, or that prepared images are cropped again, where it is so."""
         folder = user_path(self.settings.path)
-        crop = crop_notice(self.name, self.settings.input, squared=self.squared, crops=self._crops)
-        if crop:
-            return crop
         if not folder.is_dir() or any((folder / name).is_file() for name in PROCESSORS):
-            return ""
+            return super().notice()
         return (
             f"{self.name}: no {PROCESSORS[0]} in the folder; images are normalised as ImageNet's, at "
             f"{'their own size' if self.settings.size is None else 'the size you gave'}."
         )
 
-    def load(self, device: str) -> nn.Module:
+    def load(self) -> nn.Module:
         """Return the network; see :class:`medtest.systems.adapters.libraries.torch_network.TorchNetwork`.
 
         Raises:
@@ -184,14 +167,12 @@ class HuggingFace(TorchNetwork):
             network: nn.Module = self._load_network(folder)
         config: Any = network.config
         if self.task.labels:
-            found, count = self.naming, int(config.num_labels)
-            if found is not None and len(found.own) != count:
-                raise MedtestError(f"{self.name}: this network has {count} classes, and {len(found.own)} are named")
+            self.check_count(int(config.num_labels))
             return network
-        names = {int(index): str(name) for index, name in dict(config.id2label).items()}
-        self.has_classes([names.get(index, f"class {index}") for index in range(len(names))])
         if self._family in QUERIES and self.settings.activation not in ("auto", "none"):
             raise MedtestError(f"{self.name}: {self._family} has an activation of its own; leave activation at auto")
+        names = {int(index): str(name) for index, name in dict(config.id2label).items()}
+        self.has_classes([names.get(index, f"class {index}") for index in range(len(names))])
         return network
 
     def _load_network(self, folder: Path) -> Any:
@@ -270,9 +251,19 @@ class HuggingFace(TorchNetwork):
             changes |= {"image_std": wanted.std} if wanted.std is not None else {}
         return changes
 
-    def _encoded(self, images: Sequence[Image]) -> dict[str, Tensor]:
+    @property
+    def input_kind(self) -> InputKind:
+        """That of the image processor, or of the settings; ImageNet's without."""
+        wanted, processor, plain = self.settings, self._processor, InputKind()
+        mean = wanted.mean or getattr(processor, "image_mean", None) or plain.mean
+        return InputKind.of(mean, wanted.std or getattr(processor, "image_std", None) or plain.std)
+
+    def inputs(self, images: Sequence[Image]) -> dict[str, Tensor]:
+        """Return images of one size as the image processor, or medtest in its place, gives them."""
         import torch
 
+        if self.task.labels:
+            return {"pixel_values": label_inputs(images, self._processor, self.settings, self.input)}
         if self._processor is None:
             given = {key: getattr(self.settings, key) for key in ("mean", "std") if getattr(self.settings, key)}
             size = None if self.settings.size is None else (self.settings.size[0], self.settings.size[1])
@@ -282,39 +273,40 @@ class HuggingFace(TorchNetwork):
         )
         return {key: made[key] for key in ("pixel_values", "pixel_mask") if key in made}
 
-    def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
-        """Return one map per image, or one score per class and image where labels are asked."""
-        if not self.task.labels:
-            return super().predict(images, addresses)
-        import torch
+    def normalised(self, pixels: Tensor) -> dict[str, Tensor]:
+        """Return pixels as the network takes them."""
+        return {"pixel_values": super().normalised(pixels)}
 
-        if self._network is None:
-            raise MedtestError(f"{self.name} was asked before it was opened")
-        found, answers = self.naming, list[RawAnswer]()
-        count = None if found is None else len(found.own)
-        for group in groups(images, self.settings.batch):
-            with torch.inference_mode():
-                inputs = label_inputs(group, self._processor, self.settings, self.input)
-                given = self._network(pixel_values=inputs.to(self._device))
-            scores = checked(getattr(given, "logits", None), len(group), count)
-            answers += [found.merged(one, "logits") if found and found.merges else one for one in scores]
-        return answers
+    def forward(self, inputs: dict[str, Tensor]) -> ProcessedOutputs:
+        """Return what the network gives, with the inputs that tell a picture from what was added to it."""
+        given = {key: value.to(self._device) for key, value in inputs.items()}
+        return ProcessedOutputs(of=self.network(**given), inputs=given)
 
-    def scores(self, network: nn.Module, images: Sequence[Image]) -> Iterator[Tensor]:
-        """Yield each image's scores at the image's size."""
+    def scores(self, outputs: ProcessedOutputs) -> Tensor:
+        """Return the classes' scores, of masks at the size that the network gives."""
+        given = outputs.of
+        if self.task.labels:
+            return tensor_of(getattr(given, "logits", None))
+        query = self._family in QUERIES
+        return super().scores(_of_queries(given, QUERIES[self._family]) if query else getattr(given, "logits", None))
+
+    def answers(self, outputs: ProcessedOutputs, images: Sequence[Image]) -> Sequence[RawAnswer]:
+        """Return one map per image at its size, or one score per class and image where labels are asked."""
+        if self.task.labels:
+            return self.label_answers(self.scores(outputs), len(images))
         from torch.nn.functional import interpolate
 
-        inputs = {key: value.to(self._device) for key, value in self._encoded(images).items()}
-        given = network(**inputs)
-        found = _of_queries(given, QUERIES[self._family]) if self._family in QUERIES else getattr(given, "logits", None)
-        found = checked_scores(found, len(images), None)
-        height, width = inputs["pixel_values"].shape[-2:]
+        found = checked_scores(self.scores(outputs), len(images), None)
+        height, width = outputs.inputs["pixel_values"].shape[-2:]
+        answers: list[RawAnswer] = []
         for index, image in enumerate(images):
             one = found[index : index + 1]
-            rows, columns = _unpadded(inputs.get("pixel_mask"), index, (height, width))
+            rows, columns = _unpadded(outputs.inputs.get("pixel_mask"), index, (height, width))
             if (rows, columns) != (height, width):
                 one = interpolate(one, size=(height, width), mode="bilinear", align_corners=False)[..., :rows, :columns]
-            yield interpolate(one, size=image.shape[:2], mode="bilinear", align_corners=False)
+            whole = interpolate(one, size=image.shape[:2], mode="bilinear", align_corners=False)
+            answers.extend(self.probability(whole))
+        return answers
 
     def to_probability(self, scores: Tensor) -> Tensor:
         """Return the lesion's probability; scores of query networks are no logits."""

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from importlib.util import find_spec
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
-from medtest.cases import Address, Classes, Image, Json
-from medtest.errors import BadOutput, MedtestError, Mistake
+from medtest.cases import Image
+from medtest.errors import MedtestError, Mistake
 from medtest.plugins import TRUSTED
-from medtest.systems.adapters.libraries.label_names import LabelSettings, Naming, naming, naming_mistakes
-from medtest.systems.adapters.libraries.torch_network import groups
-from medtest.systems.base import RawAnswer, System
+from medtest.systems.adapters.libraries.label_names import LabelSettings, NamedSystem, naming_mistakes
+from medtest.systems.adapters.libraries.weights import pointer_mistakes
+from medtest.systems.base import RawAnswer
 from medtest.systems.checkpoints.inputs import InputKind
 from medtest.systems.classification.crops import Interpolation, middle, shorter_side, stretched
-from medtest.systems.field import Input, crop_notice, resolved_input
+from medtest.systems.field import CroppingSystem, Input
+from medtest.systems.files import file_mistakes, user_path
+from medtest.systems.torch_system import TorchSystem, tensor_of
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -77,133 +77,107 @@ class Preprocessing:
     squash: bool = False
 
 
-class ImageClassifier(System):
-    """A classification network of a library.
-
-    Attributes:
-        library: The module it needs beside torch, and the extra that installs it ("" where medtest needs it anyway).
-    """
+class ImageClassifier(CroppingSystem, NamedSystem, TorchSystem):
+    """A classification network of a library."""
 
     Settings: ClassVar[type[ImageClassifierSettings]] = ImageClassifierSettings
     tasks: ClassVar[tuple[str, ...]] = ("label",)
-    needs_device = True
-    library: ClassVar[tuple[str, str]] = ("", "")
 
     def __init__(self, name: str, settings: Any) -> None:
         super().__init__(name, settings)
-        self._network: nn.Module | None = None
         self._recipe: Preprocessing | None = None
-        self._device = "cpu"
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_network": None}
-
-    def file_names(self) -> tuple[str, ...] | None:
-        """Return the names of classes in its own files, in the order of its scores; None where there are none."""
-        return None
 
     @property
-    def naming(self) -> Naming | None:
-        """Its classes, and what they stand for."""
-        return naming(self.settings, self.file_names())
+    def gives(self) -> Literal["logits", "probabilities"]:
+        """What the settings say of its scores."""
+        given: Literal["logits", "probabilities"] = self.settings.gives
+        return given
 
     @property
-    def classes(self) -> Classes | None:  # type: ignore[override]
-        """What its answers stand for; None for the seeds' classes in their order."""
-        found = self.naming
-        return None if found is None else found.classes
-
-    @property
-    def answer_form(self) -> str:  # type: ignore[override]
-        """``probabilities`` where classes are merged, else what the settings say."""
-        found = self.naming
-        return "probabilities" if found is not None and found.merges else str(self.settings.gives)
-
-    @property
-    def input(self) -> Literal["official", "as_is"]:
-        """How images become inputs. A side before the crop is asked for by those who want the crop."""
-        asked: Input = self.settings.input
-        return resolved_input(asked, squared=self.squared, crops=self.settings.resize is None)
-
-    def resolved(self) -> dict[str, Json]:
-        """Return how images become inputs."""
-        return {"input": self.input}
+    def crops_image(self) -> bool:  # type: ignore[override]
+        """Whether ``auto`` may leave the crop out; a side before it is asked for by those who want the crop."""
+        return self.settings.resize is None
 
     def notice(self) -> str:
         """Return that prepared images are cropped again, if they are."""
-        crops = self.input == "official"
-        asked: Input = "official" if self.settings.resize is not None else self.settings.input
-        return crop_notice(self.name, asked, squared=self.squared, crops=crops)
+        asked = self.settings.resize is not None and self.input == "official"
+        return self.crop_notice if asked and self.squared else super().notice()
 
     def common_mistakes(self) -> list[Mistake]:
         """Return that the library is missing, and what is wrong with names and sizes."""
-        module, extra = self.library
-        found = naming_mistakes(self.settings, self.file_names(), where=self.name)
-        if extra and find_spec(module) is None:
-            fix = f"pip install 'medtest[{extra}]'"
-            found.insert(0, Mistake(where=self.name, found=f"{module} is not installed", fix=fix))
+        found = [*self.library_mistakes(), *naming_mistakes(self.settings, self.file_names()[0], where=self.name)]
         size, resize = self.settings.size, self.settings.resize
         if size and resize and resize < size:
             found.append(Mistake(where=self.name, key="resize", found=str(resize), allowed=f"at least size, {size}"))
         return found
 
-    def open(self, *, device: str, threads: int) -> None:
-        """Load the network; see :class:`medtest.systems.base.System`.
+    def checkpoint_mistakes(self) -> list[Mistake]:
+        """Return what is wrong with the file of weights."""
+        given, where = self.settings.checkpoint, self.name
+        found = file_mistakes(given, where=where, key="checkpoint", suffixes=SUFFIXES)
+        return found or pointer_mistakes(user_path(given), where=where, key="checkpoint")
+
+    def load(self) -> nn.Module:
+        """Return the network; see :class:`medtest.systems.torch_system.TorchSystem`.
 
         Raises:
             MedtestError: The library or the file has no such network, or it has another number of classes than names.
         """
-        import torch
-
-        torch.set_num_threads(max(1, threads))
-        network, recipe, count = self.load()
-        found = self.naming
-        if found is not None and len(found.own) != count:
-            raise MedtestError(
-                f"{self.name}: this network has {count} classes, and {len(found.own)} are named: {', '.join(found.own)}"
-            )
+        network, recipe, count = self.classifier()
+        self.check_count(count)
         self._recipe = self._with_settings(recipe)
-        self._device = device
-        self._network = network.to(device).eval()
+        return network
 
     @abstractmethod
-    def load(self) -> tuple[nn.Module, Preprocessing, int]:
+    def classifier(self) -> tuple[nn.Module, Preprocessing, int]:
         """Return the network with its weights on the CPU, how it takes images, and the number of its classes."""
 
     def _with_settings(self, recipe: Preprocessing) -> Preprocessing:
-        wanted = self.settings
+        wanted, kind = self.settings, recipe.kind
         size = wanted.size or recipe.size
         # A side of the user's keeps the configuration's share of what is cut off.
         resize = wanted.resize or (recipe.resize if size == recipe.size else size * recipe.resize // recipe.size)
-        return Preprocessing(
+        return replace(
+            recipe,
             size=size,
             resize=max(size, resize),
             how=wanted.interpolation or recipe.how,
-            kind=InputKind(
-                mean=recipe.kind.mean if wanted.mean is None else (wanted.mean[0], wanted.mean[1], wanted.mean[2]),
-                std=recipe.kind.std if wanted.std is None else (wanted.std[0], wanted.std[1], wanted.std[2]),
-            ),
-            squash=recipe.squash,
+            kind=InputKind.of(wanted.mean or kind.mean, wanted.std or kind.std),
         )
 
-    def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
-        """Return one score per class and image, in :attr:`answer_form`."""
+    @property
+    def recipe(self) -> Preprocessing:
+        """How images become inputs, once it is opened.
+
+        Raises:
+            MedtestError: It is not.
+        """
+        if self._recipe is None:
+            raise MedtestError(f"{self.record_name} was asked before it was opened")
+        return self._recipe
+
+    @property
+    def input_kind(self) -> InputKind:
+        """That of the network's own configuration, or of the settings."""
+        return self.recipe.kind
+
+    def fitted(self, image: Image) -> Image:
+        """Return an image at the size at which the network gets it."""
+        return cut(image, self.recipe, self.input)
+
+    def inputs(self, images: Sequence[Image]) -> Tensor:
+        """Return normalised images."""
         import torch
 
-        if self._network is None or self._recipe is None:
-            raise MedtestError(f"{self.name} was asked before it was opened")
-        found, answers = self.naming, list[RawAnswer]()
-        for group in groups([cut(image, self._recipe, self.input) for image in images], self.settings.batch):
-            with torch.inference_mode():
-                batch = torch.from_numpy(self._recipe.kind.tensor(np.stack(group))).to(self._device)
-                scores = checked(self._network(batch), len(group), None if found is None else len(found.own))
-            merges = found is not None and found.merges
-            answers += [found.merged(one, self.settings.gives) if merges and found else one for one in scores]
-        return answers
+        return torch.from_numpy(self.recipe.kind.tensor(np.stack(images)))
 
-    def close(self) -> None:
-        """Let go of the network."""
-        self._network = None
+    def scores(self, outputs: Any) -> Tensor:
+        """Return one score for each class and image."""
+        return tensor_of(outputs)
+
+    def answers(self, outputs: Any, images: Sequence[Image]) -> Sequence[RawAnswer]:
+        """Return one score per class and image, in :attr:`answer_form`."""
+        return self.label_answers(self.scores(outputs), len(images))
 
 
 def cut(image: Image, recipe: Preprocessing, how: str) -> Image:
@@ -219,23 +193,3 @@ def cut(image: Image, recipe: Preprocessing, how: str) -> Image:
     if recipe.squash:
         return middle(stretched(image, recipe.resize, recipe.resize, recipe.how), recipe.size)
     return middle(shorter_side(image, recipe.resize, recipe.how), recipe.size)
-
-
-def checked(given: Any, images: int, classes: int | None) -> NDArray[np.float32]:
-    """Return a network's output as float32 B×C.
-
-    Raises:
-        BadOutput: It is something else, or has another number of images or classes.
-    """  # noqa: RUF002
-    import torch
-
-    if not isinstance(given, torch.Tensor):
-        raise BadOutput(f"gave {type(given).__name__} where a tensor is expected")
-    if given.ndim != 2 or given.shape[0] != images or (classes is not None and given.shape[1] != classes):
-        wanted = f"{images} × {classes or 'classes'}"  # noqa: RUF001
-        raise BadOutput(f"gave shape {tuple(given.shape)}; {wanted} is expected")
-    return np.asarray(_plain(given).numpy(), np.float32)
-
-
-def _plain(given: Tensor) -> Tensor:
-    return given.detach().float().cpu()

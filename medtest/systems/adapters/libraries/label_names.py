@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from medtest.cases import Classes
-from medtest.errors import Mistake, nearest_name
-from medtest.systems.base import SystemSettings
+from medtest.errors import BadOutput, MedtestError, Mistake, nearest_name
+from medtest.systems.base import RawAnswer, System, SystemSettings
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 _NUMBERED = re.compile(r"(label|class)[ _-]?\d+", re.IGNORECASE)
 """Names that libraries give to classes that nobody named."""
@@ -66,6 +69,65 @@ class Naming:
             given = np.where(given >= 0, 1, powers) / (1 + powers) if self.classes.multi else powers / powers.sum()
         groups = [[i for i, target in enumerate(self.targets) if target == name] for name in self.classes.names]
         return np.array([given[group].max() if self.classes.multi else given[group].sum() for group in groups])
+
+
+class NamedSystem(System):
+    """A system whose classes its own files or its user name."""
+
+    def file_names(self) -> tuple[tuple[str, ...] | None, bool]:
+        """Return the names of classes in its own files, in the order of its scores, and whether several may be true.
+
+        None stands for no names.
+        """
+        return None, False
+
+    @property
+    def naming(self) -> Naming | None:
+        """Its classes, and what they stand for."""
+        names, multi = self.file_names()
+        return naming(self.settings, names, multi=multi)
+
+    @property
+    def classes(self) -> Classes | None:  # type: ignore[override]
+        """What its answers stand for where labels are asked for; None for the seeds' classes in their order."""
+        found = self.naming if self.task.labels else None
+        return None if found is None else found.classes
+
+    @property
+    def gives(self) -> Literal["logits", "probabilities"]:
+        """What its scores are."""
+        return "logits"
+
+    @property
+    def answer_form(self) -> str:  # type: ignore[override]
+        """``probabilities`` where classes are merged, else what its scores are."""
+        found = self.naming
+        return "probabilities" if found is not None and found.merges else self.gives
+
+    def check_count(self, count: int) -> None:
+        """Refuse a network of another number of classes than names.
+
+        Raises:
+            MedtestError: It is one.
+        """
+        found = self.naming
+        if found is not None and len(found.own) != count:
+            named = f"{len(found.own)} are named: {', '.join(found.own)}"
+            raise MedtestError(f"{self.name}: this network has {count} classes, and {named}")
+
+    def label_answers(self, scores: Tensor, images: int) -> list[RawAnswer]:
+        """Return one answer per image of a network's scores, in :attr:`answer_form`.
+
+        Raises:
+            BadOutput: They have another number of images or classes.
+        """
+        found = self.naming
+        classes = None if found is None else len(found.own)
+        if scores.ndim != 2 or scores.shape[0] != images or (classes is not None and scores.shape[1] != classes):
+            wanted = f"{images} × {classes or 'classes'}"  # noqa: RUF001
+            raise BadOutput(f"gave shape {tuple(scores.shape)}; {wanted} is expected")
+        rows = list(np.asarray(scores.detach().float().cpu().numpy(), np.float32))
+        return [found.merged(row, self.gives) for row in rows] if found is not None and found.merges else list(rows)
 
 
 def naming(settings: LabelSettings, files: Sequence[str] | None, *, multi: bool = False) -> Naming | None:

@@ -17,6 +17,7 @@ from medtest.errors import BadOutput, MedtestError, nearest_name
 from medtest.plugins import TRUSTED
 from medtest.systems.base import SystemSettings
 from medtest.systems.border import CUT
+from medtest.systems.torch_system import tensor_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -146,21 +147,19 @@ def lesion_map(scores: Tensor, classes: Sequence[int], activation: Activation) -
     return best.sigmoid() if activation == "sigmoid" else best
 
 
-def checked_scores(given: Any, images: int, classes: int | None) -> Tensor:
-    """Return a network's output as B×C×h×w float32.
+def checked_scores(given: Any, images: int | None, classes: int | None) -> Tensor:
+    """Return a network's output as B×C×h×w float32, B and C checked where they are known.
 
     Raises:
         BadOutput: It is something else, or has another number of images or classes.
     """
-    import torch
-
-    if not isinstance(given, torch.Tensor):
-        raise BadOutput(f"gave {type(given).__name__} where a tensor is expected")
-    if given.ndim != 4 or given.shape[0] != images:
-        raise BadOutput(f"gave shape {tuple(given.shape)} for {images} images; images × classes × h × w are expected")  # noqa: RUF001
-    if classes is not None and given.shape[1] != classes:
-        raise BadOutput(f"gave {given.shape[1]} classes where its files promise {classes}")
-    return given.float()
+    scores = tensor_of(given)
+    if scores.ndim != 4 or images not in (None, scores.shape[0]):
+        wanted = "images × classes × h × w are expected"  # noqa: RUF001
+        raise BadOutput(f"gave shape {tuple(scores.shape)} for {images or 'some'} images; {wanted}")
+    if classes not in (None, scores.shape[1]):
+        raise BadOutput(f"gave {scores.shape[1]} classes where its files promise {classes}")
+    return scores.float()
 
 
 def at_half(probability: NDArray[Any], threshold: float) -> NDArray[np.float32]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,10 +13,12 @@ from medtest.cases import Image, Json
 from medtest.errors import MedtestError, Mistake, nearest_name
 from medtest.plugins import TRUSTED
 from medtest.systems.adapters.libraries.hub_folder import CONFIG, WEIGHTS, description, weights_in
-from medtest.systems.adapters.libraries.lesion import NetworkSettings, checked_scores, plain_names
+from medtest.systems.adapters.libraries.lesion import NetworkSettings, plain_names
 from medtest.systems.adapters.libraries.torch_network import TorchNetwork
-from medtest.systems.adapters.libraries.weights import fill, pointer_mistakes, read_weights
+from medtest.systems.adapters.libraries.weights import fill, pointer_mistakes
 from medtest.systems.adapters.tensors import GraphSettings, encode
+from medtest.systems.checkpoints.checkpoint import read_weights
+from medtest.systems.checkpoints.inputs import InputKind
 from medtest.systems.files import cached_sha256, file_mistakes, folder_mistakes, user_path
 
 if TYPE_CHECKING:
@@ -101,7 +103,7 @@ class Smp(TorchNetwork):
         folder = user_path(self.settings.path)
         return {"weights_sha256": cached_sha256(weights_in(folder)), "config_sha256": cached_sha256(folder / CONFIG)}
 
-    def load(self, device: str) -> nn.Module:
+    def load(self) -> nn.Module:
         """Return the network; see :class:`medtest.systems.adapters.libraries.torch_network.TorchNetwork`.
 
         Raises:
@@ -134,24 +136,30 @@ class Smp(TorchNetwork):
         self.has_classes(plain_names(int(arguments.get("classes", 1))))
         return network
 
-    def _choose(self, names: tuple[str, ...]) -> None:
-        super()._choose(names)
+    def has_classes(self, names: Sequence[str]) -> None:
+        """Set the names of classes, whose scores are probabilities where the network ends in an activation."""
+        super().has_classes(names)
         if self._ends_active and self.settings.activation == "auto":
             self._activation = "none"
 
-    def scores(self, network: nn.Module, images: Sequence[Image]) -> Iterator[Tensor]:
-        """Yield the scores of all images."""
+    @property
+    def input_kind(self) -> InputKind:
+        """How the encoder was pre-trained, or as the settings say."""
+        return InputKind.of(self._input.mean, self._input.std)
+
+    def inputs(self, images: Sequence[Image]) -> Tensor:
+        """Return normalised images at the settings' size, or at theirs taken to multiples of the encoder's stride."""
         import torch
 
-        stride = int(getattr(network.encoder, "output_stride", 32)) if hasattr(network, "encoder") else 32
-        if self.settings.size is not None:
-            size = (self.settings.size[0], self.settings.size[1])
-        else:
-            height, width = (max(stride, round(side / stride) * stride) for side in images[0].shape[:2])
-            size = (height, width)
-        given = network(torch.from_numpy(encode(images, self._input, size)).to(self._device))
-        # with a classification head the masks come first
-        yield checked_scores(given[0] if isinstance(given, tuple) else given, len(images), None)
+        stride = int(getattr(getattr(self.network, "encoder", None), "output_stride", 32))
+        height, width = self.settings.size or (
+            max(stride, round(side / stride) * stride) for side in images[0].shape[:2]
+        )
+        return torch.from_numpy(encode(images, self._input, (height, width)))
+
+    def scores(self, outputs: Any) -> Tensor:
+        """Return the classes' scores; with a classification head the masks come first."""
+        return super().scores(outputs[0] if isinstance(outputs, tuple) else outputs)
 
 
 def _is_encoder(name: str, own: Collection[str]) -> bool:

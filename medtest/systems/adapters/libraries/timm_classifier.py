@@ -16,15 +16,15 @@ from medtest.errors import MedtestError, Mistake, nearest_name
 from medtest.plugins import TRUSTED
 from medtest.systems.adapters.libraries.hub_folder import CONFIG, WEIGHTS, description, weights_in
 from medtest.systems.adapters.libraries.image_classifier import (
-    SUFFIXES,
     ImageClassifier,
     ImageClassifierSettings,
     Preprocessing,
 )
 from medtest.systems.adapters.libraries.label_names import real_names
-from medtest.systems.adapters.libraries.weights import fill, fitting_names, pointer_mistakes, read_weights
+from medtest.systems.adapters.libraries.weights import fill, pointer_mistakes
+from medtest.systems.checkpoints.checkpoint import fitting_names, read_weights
 from medtest.systems.checkpoints.inputs import InputKind
-from medtest.systems.files import cached_sha256, file_mistakes, folder_mistakes, user_path
+from medtest.systems.files import cached_sha256, folder_mistakes, user_path
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -59,15 +59,15 @@ class TimmClassifier(ImageClassifier):
     Settings: ClassVar[type[TimmSettings]] = TimmSettings
     library = ("timm", "timm")
 
-    def file_names(self) -> tuple[str, ...] | None:
+    def file_names(self) -> tuple[tuple[str, ...] | None, bool]:
         """Return the folder's names of classes."""
         try:
             told = self._described()
         except MedtestError:
-            return None  # check says why
+            return None, False  # check says why
         own = told.get("pretrained_cfg")
         given = told.get("label_names") or (own.get("label_names") if isinstance(own, Mapping) else None)
-        return real_names(given if isinstance(given, Mapping | list) else None, told.get("num_classes"))
+        return real_names(given if isinstance(given, Mapping | list) else None, told.get("num_classes")), False
 
     def _described(self) -> dict[str, Any]:
         return _config(user_path(self.settings.path)) if self.settings.path else {}
@@ -80,8 +80,7 @@ class TimmClassifier(ImageClassifier):
             if not wanted.architecture:
                 fix = f"add path=FOLDER, or systems.{where}.architecture=resnet50 and checkpoint=FILE"
                 found.append(Mistake(where=where, key="architecture", found="nothing", allowed="a name", fix=fix))
-            wrong = file_mistakes(wanted.checkpoint, where=where, key="checkpoint", suffixes=SUFFIXES)
-            return [*found, *(wrong or pointer_mistakes(user_path(wanted.checkpoint), where=where, key="checkpoint"))]
+            return [*found, *self.checkpoint_mistakes()]
         if wanted.checkpoint or wanted.architecture:
             key = "checkpoint" if wanted.checkpoint else "architecture"
             return [*found, Mistake(where=where, key=key, found=f"path and {key}", allowed="one of them")]
@@ -103,16 +102,14 @@ class TimmClassifier(ImageClassifier):
         folder = user_path(self.settings.path)
         return {"weights_sha256": cached_sha256(weights_in(folder)), "config_sha256": cached_sha256(folder / CONFIG)}
 
-    def load(self) -> tuple[nn.Module, Preprocessing, int]:
+    def classifier(self) -> tuple[nn.Module, Preprocessing, int]:
         """Return the network; see :class:`medtest.systems.adapters.libraries.image_classifier.ImageClassifier`.
 
         Raises:
             MedtestError: timm is missing or has no such network, or the weights are not its.
         """
-        try:
-            import timm
-        except ImportError as error:
-            raise MedtestError(f"{self.name} needs timm: pip install 'medtest[timm]'") from error
+        import timm
+
         told = self._described()
         name = str(told.get("architecture", self.settings.architecture))
         if not timm.models.is_model(name):
@@ -172,7 +169,7 @@ def _classes_of(state: Mapping[str, Tensor], classifier: Any, file: str) -> int:
     """
     heads = [classifier] if isinstance(classifier, str) else list(classifier or ())
     names = {f"{head}.weight" for head in heads}
-    fitting = fitting_names(dict(state), names)
+    fitting = fitting_names(state, names)
     found = next((fitting[name] for name in sorted(names) if name in fitting and fitting[name].ndim), None)
     if found is None:
         wanted = ", ".join(sorted(names)) or "a last layer"
@@ -208,6 +205,6 @@ def _recipe(configured: Mapping[str, Any]) -> Preprocessing:
         size=height,
         resize=math.floor(height / share),
         how=how,  # type: ignore[arg-type]
-        kind=InputKind(mean=(mean[0], mean[1], mean[2]), std=(std[0], std[1], std[2])),
+        kind=InputKind.of(mean, std),
         squash=mode == "squash",
     )

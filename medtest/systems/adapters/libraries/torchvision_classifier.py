@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from medtest.cases import Json
 from medtest.errors import MedtestError, Mistake, nearest_name
 from medtest.systems.adapters.libraries.image_classifier import (
-    SUFFIXES,
     ImageClassifier,
     ImageClassifierSettings,
     Preprocessing,
 )
-from medtest.systems.adapters.libraries.weights import fill, fitting_names, pointer_mistakes, read_weights
+from medtest.systems.adapters.libraries.weights import fill
+from medtest.systems.checkpoints.checkpoint import fitting_names, read_weights
 from medtest.systems.checkpoints.inputs import InputKind
-from medtest.systems.files import cached_sha256, file_mistakes, user_path
+from medtest.systems.files import cached_sha256, user_path
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -55,14 +55,13 @@ class TorchvisionClassifier(ImageClassifier):
         if not wanted.architecture:
             fix = f"add systems.{where}.architecture=resnet50"
             found.append(Mistake(where=where, key="architecture", found="nothing", allowed="a name", fix=fix))
-        wrong = file_mistakes(wanted.checkpoint, where=where, key="checkpoint", suffixes=SUFFIXES)
-        return [*found, *(wrong or pointer_mistakes(user_path(wanted.checkpoint), where=where, key="checkpoint"))]
+        return [*found, *self.checkpoint_mistakes()]
 
     def fingerprint(self) -> dict[str, Json]:
         """Return the SHA-256 of the weights."""
         return {"weights_sha256": cached_sha256(user_path(self.settings.checkpoint))}
 
-    def load(self) -> tuple[nn.Module, Preprocessing, int]:
+    def classifier(self) -> tuple[nn.Module, Preprocessing, int]:
         """Return the network; see :class:`medtest.systems.adapters.libraries.image_classifier.ImageClassifier`.
 
         Raises:
@@ -107,12 +106,11 @@ def recipe_of(name: str) -> Preprocessing:
 
     weights: Any = models.get_model_weights(name)
     preset = (weights[FIRST] if FIRST in weights.__members__ else weights.DEFAULT).transforms()
-    mean, std = ((float(v[0]), float(v[1]), float(v[2])) for v in (preset.mean, preset.std))
     return Preprocessing(
         size=int(preset.crop_size[0]),
         resize=int(preset.resize_size[0]),
         how=preset.interpolation.value,
-        kind=InputKind(mean=mean, std=std),
+        kind=InputKind.of([float(v) for v in preset.mean], [float(v) for v in preset.std]),
     )
 
 
@@ -128,7 +126,7 @@ def _classes_of(name: str, state: Mapping[str, Tensor], options: Mapping[str, An
     with torch.device("meta"):
         one, other = (models.get_model(name, weights=None, num_classes=n, **options).state_dict() for n in (7, 11))
     heads = [key for key, value in one.items() if value.shape != other[key].shape]
-    fitting = fitting_names(dict(state), set(one))
+    fitting = fitting_names(state, one)
     found = next((fitting[key] for key in reversed(heads) if key in fitting and fitting[key].ndim), None)
     if found is None:
         raise MedtestError(

@@ -59,19 +59,7 @@ class RegionGrowing(Segmenter):
             raise BadOutput("needs a volume with three axes and the size of its voxels")
         if not spec.marks:
             raise BadOutput("needs points to grow from, and the data give none")
-        one = self.settings
-        return grow(
-            volume,
-            spec.spacing,
-            spec.marks,
-            smooth=one.smooth,
-            width=one.width,
-            least=one.least,
-            bridge=one.bridge,
-            close=one.close,
-            rim=one.rim,
-            reach=one.reach,
-        )
+        return grow(volume, spec.spacing, spec.marks, **self.settings.own())
 
 
 def grow(

@@ -1,0 +1,240 @@
+"""Filters of libraries: OpenCV's, scikit-image's, and BM3D by its authors' package.
+
+Wavelets need PyWavelets (extra ``wavelet``). The licence of BM3D (extra ``bm3d``) is for non-commercial use.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, Literal
+
+import cv2
+import numpy as np
+from pydantic import Field as Setting
+
+from medtest.errors import Mistake
+from medtest.systems.restoration.base import ImageFilter
+from medtest.systems.restoration.grid import Field
+
+
+def median(image: Field, *, size: Literal[3, 5] = 3) -> Field:
+    """Filter by the median of a square window.
+
+    Huang, Yang, Tang: A fast two-dimensional median filtering algorithm. IEEE Trans. ASSP 27 (1979).
+
+    Args:
+        image: Float H×W or H×W×C in grey levels; channels are filtered one by one.
+        size: Side of the window, pixels.
+
+    Returns:
+        Same shape, float32.
+    """
+    return np.asarray(cv2.medianBlur(np.ascontiguousarray(image, dtype=np.float32), size))
+
+
+class Median(ImageFilter):
+    """The median of a square window."""
+
+    digest_name: ClassVar[str] = "medtest.systems.restoration.median:Median"
+    function = staticmethod(median)
+
+
+def bilateral(
+    image: Field,
+    *,
+    size: Annotated[int, Setting(ge=3, le=51)] = 9,
+    tonal: Annotated[float, Setting(gt=0.0, le=1000.0)] = 50.0,
+    sigma: Annotated[float, Setting(gt=0.0, le=50.0)] = 2.0,
+) -> Field:
+    """Filter by a mean weighted by distance and by likeness.
+
+    Tomasi, Manduchi: Bilateral filtering for gray and color images. ICCV 1998; both weights Gaussian. In OpenCV the
+    likeness of colours is judged by the sum of the channels' differences.
+
+    Args:
+        image: Float H×W or H×W×3 in grey levels.
+        size: Diameter of the window, pixels.
+        tonal: Standard deviation of likeness, grey levels.
+        sigma: Standard deviation of distance, pixels.
+
+    Returns:
+        Same shape, float32.
+    """
+    given = np.ascontiguousarray(image, dtype=np.float32)
+    return np.asarray(cv2.bilateralFilter(given, size, tonal, sigma, borderType=cv2.BORDER_REPLICATE))
+
+
+class Bilateral(ImageFilter):
+    """Tomasi and Manduchi's bilateral filter."""
+
+    digest_name: ClassVar[str] = "medtest.systems.restoration.bilateral:Bilateral"
+    function = staticmethod(bilateral)
+
+
+def total_variation(
+    image: Field,
+    *,
+    weight: Annotated[float, Setting(gt=0.0, le=1000.0)] = 15.0,
+    iterations: Annotated[int, Setting(ge=1, le=1000)] = 50,
+) -> Field:
+    """Filter by minimising Σ|∇v| + (1 / 2 weight) Σ(v - u)².
+
+    Rudin, Osher, Fatemi: Nonlinear total variation based noise removal algorithms. Physica D 60 (1992), solved by
+    Chambolle: An algorithm for total variation minimization and applications. J. Math. Imaging and Vision 20 (2004).
+
+    Args:
+        image: Float H×W or H×W×3 in grey levels.
+        weight: Grey levels; more is smoother.
+        iterations: At most.
+
+    Returns:
+        Same shape, float32.
+    """
+    from skimage import restoration
+
+    channel = 2 if image.ndim == 3 else None
+    method: Any = restoration.denoise_tv_chambolle
+    return np.asarray(method(image, weight=weight, max_num_iter=iterations, channel_axis=channel), dtype=np.float32)
+
+
+class TotalVariation(ImageFilter):
+    """Rudin, Osher and Fatemi's model."""
+
+    digest_name: ClassVar[str] = "medtest.systems.restoration.total_variation:TotalVariation"
+    function = staticmethod(total_variation)
+
+
+def non_local_means(
+    image: Field,
+    *,
+    noise: Annotated[float, Setting(gt=0.0, le=255.0)] = 15.0,
+    strength: Annotated[float, Setting(gt=0.0, le=10.0)] = 0.8,
+    patch: Annotated[int, Setting(ge=1, le=21)] = 5,
+    distance: Annotated[int, Setting(ge=1, le=30)] = 6,
+) -> Field:
+    """Filter by a mean over pixels whose surroundings look alike.
+
+    Buades, Coll, Morel: A non-local algorithm for image denoising. CVPR 2005; patches compared with equal weights
+    through integral images, the noise's own share taken off their distance, as scikit-image's fast mode does.
+
+    Args:
+        image: Float H×W or H×W×3 in grey levels.
+        noise: Standard deviation of the noise that is reckoned with, grey levels; the same at every scale.
+        strength: The filter's h, in units of ``noise``.
+        patch: Side of a patch, pixels.
+        distance: How far patches are looked for, pixels.
+
+    Returns:
+        Same shape, float32.
+    """
+    from skimage.restoration import denoise_nl_means
+
+    found = denoise_nl_means(
+        image,
+        patch_size=patch,
+        patch_distance=distance,
+        h=strength * noise,
+        sigma=noise,
+        fast_mode=True,
+        preserve_range=True,
+        channel_axis=2 if image.ndim == 3 else None,
+    )
+    return np.asarray(found, dtype=np.float32)
+
+
+class NonLocalMeans(ImageFilter):
+    """Buades, Coll and Morel's non-local means."""
+
+    digest_name: ClassVar[str] = "medtest.systems.restoration.non_local_means:NonLocalMeans"
+    function = staticmethod(non_local_means)
+
+
+def wavelet(
+    image: Field,
+    *,
+    noise: Annotated[float, Setting(gt=0.0, le=255.0)] = 15.0,
+    family: Annotated[str, Setting(pattern=r"(haar|db[1-9][0-9]?|sym[2-9]|coif[1-9]|bior[1-6]\.[1-9])")] = "db2",
+) -> Field:
+    """Filter by soft thresholds on wavelet coefficients, each band's from its own spread (BayesShrink).
+
+    Chang, Yu, Vetterli: Adaptive wavelet thresholding for image denoising and compression. IEEE Trans. Image
+    Processing 9 (2000); channels one by one.
+
+    Args:
+        image: Float H×W or H×W×3 in grey levels.
+        noise: Standard deviation of the noise that is reckoned with, grey levels; the same at every scale.
+        family: PyWavelets' name of the wavelet.
+
+    Returns:
+        Same shape, float32.
+    """
+    from skimage.restoration import denoise_wavelet
+
+    # Scaled to 1 and back: scikit-image clips floats it thinks outside their range.
+    low, high = float(image.min()), float(image.max())
+    if low == high:
+        return np.asarray(image, dtype=np.float32)
+    span = high - low
+    found = denoise_wavelet(
+        (image - low) / span,
+        sigma=noise / span,
+        wavelet=family,
+        method="BayesShrink",
+        mode="soft",
+        channel_axis=2 if image.ndim == 3 else None,
+    )
+    return np.asarray(found * span + low, dtype=np.float32)
+
+
+class Wavelet(ImageFilter):
+    """Chang, Yu and Vetterli's wavelet shrinkage."""
+
+    digest_name: ClassVar[str] = "medtest.systems.restoration.wavelet:Wavelet"
+    function = staticmethod(wavelet)
+
+    def check(self) -> Sequence[Mistake]:
+        """Say when PyWavelets is missing."""
+        if importlib.util.find_spec("pywt"):
+            return super().check()
+        return [Mistake(where=self.name, found="PyWavelets is not installed", fix="pip install 'medtest[wavelet]'")]
+
+
+def block_matching(image: Field, *, noise: Annotated[float, Setting(gt=0.0, le=255.0)] = 15.0) -> Field:
+    """Filter by block matching and collaborative filtering in three dimensions.
+
+    Dabov, Foi, Katkovnik, Egiazarian: Image denoising by sparse 3-D transform-domain collaborative filtering. IEEE
+    Trans. Image Processing 16 (2007); both stages.
+
+    Args:
+        image: Float H×W or H×W×3 in grey levels.
+        noise: Standard deviation of the noise that is reckoned with, grey levels; the same at every scale.
+
+    Returns:
+        Same shape, float32.
+    """
+    bm3d = importlib.import_module("bm3d")
+
+    method = bm3d.bm3d_rgb if image.ndim == 3 else bm3d.bm3d
+    found = method(np.asarray(image, dtype=np.float64) / 255, sigma_psd=noise / 255)
+    return np.asarray(found * 255, dtype=np.float32).reshape(image.shape)
+
+
+class BlockMatching(ImageFilter):
+    """Dabov and others' BM3D."""
+
+    digest_name: ClassVar[str] = "medtest.systems.restoration.bm3d:BlockMatching"
+    function = staticmethod(block_matching)
+
+    def check(self) -> Sequence[Mistake]:
+        """Say when the package is missing."""
+        if importlib.util.find_spec("bm3d"):
+            return super().check()
+        return [
+            Mistake(
+                where=self.name,
+                found="bm3d is not installed",
+                fix="pip install 'medtest[bm3d]' (its licence allows non-commercial use)",
+            )
+        ]
