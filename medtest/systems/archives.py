@@ -10,19 +10,17 @@ from __future__ import annotations
 import math
 import mmap
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
 from medtest.errors import MedtestError
+from medtest.systems.protobuf import Span, fields, varint
 
 MOST_TIMES, SLACK = 20, 64 << 20
 """An archive may declare this many times its own bytes, and these bytes more: weights shrink by a tenth, if at all."""
 _DEEPEST = 8
 _SIZES = {1: 4, 2: 1, 3: 1, 4: 2, 5: 2, 6: 4, 7: 8, 9: 1, 10: 2, 11: 8, 12: 4, 13: 8, 14: 8, 15: 16, 16: 2}
 """Bytes of a value by its number in ONNX's ``TensorProto.DataType``; others are small."""
-
-Span = tuple[int, int]
 
 
 def check_archive(file: Path | IO[bytes], name: str = "") -> None:
@@ -83,10 +81,10 @@ def check_graph(path: Path) -> None:
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         walk = _Graph(content, path)
         try:
-            for number, span in _fields(content, (0, held)):
+            for number, span in fields(content, (0, held)):
                 if number == 7 and isinstance(span, tuple):  # ModelProto.graph
                     walk.graph(span, 0)
-        except (IndexError, ValueError, RecursionError):
+        except (ValueError, RecursionError):
             return  # no ONNX: the runtime says so
     _refuse_beyond(walk.declared, held + sum(walk.files.values()), path.name)
 
@@ -102,7 +100,7 @@ class _Graph:
         if depth > _DEEPEST:
             raise ValueError("too deep")
         nodes = []
-        for number, part in _fields(self.content, span):
+        for number, part in fields(self.content, span):
             if not isinstance(part, tuple):
                 continue
             if number == 5:
@@ -116,7 +114,7 @@ class _Graph:
 
     def node(self, span: Span, depth: int) -> None:
         inputs, outputs, kind = [], [], b""
-        for number, part in _fields(self.content, span):
+        for number, part in fields(self.content, span):
             if not isinstance(part, tuple):
                 continue
             if number == 1:
@@ -132,7 +130,7 @@ class _Graph:
             self.declared += 4 * math.prod(max(0, side) for side in self.shapes[inputs[place]])
 
     def attribute(self, span: Span, depth: int, output: bytes) -> None:
-        for number, part in _fields(self.content, span):
+        for number, part in fields(self.content, span):
             if not isinstance(part, tuple):
                 continue
             if number in (5, 10):
@@ -143,14 +141,14 @@ class _Graph:
                 self.sparse(part)
 
     def sparse(self, span: Span) -> None:
-        dims = [part for number, part in _fields(self.content, span) if number == 3]
+        dims = [part for number, part in fields(self.content, span) if number == 3]
         self.declared += 4 * math.prod(self.numbers(dims))
 
     def tensor(self, span: Span, output: bytes = b"") -> None:
         dims: list[int | Span] = []
         values: list[int | Span] = []
         name, raw, kind = output, None, 1
-        for number, part in _fields(self.content, span):
+        for number, part in fields(self.content, span):
             if number == 1:
                 dims.append(part)
             elif number == 2 and isinstance(part, int):
@@ -175,7 +173,7 @@ class _Graph:
 
     def outside(self, span: Span) -> None:
         """Count a file beside the graph (``StringStringEntryProto`` of ``location``)."""
-        entry = {number: part for number, part in _fields(self.content, span) if isinstance(part, tuple)}
+        entry = {number: part for number, part in fields(self.content, span) if isinstance(part, tuple)}
         if 1 not in entry or 2 not in entry or self.content[slice(*entry[1])] != b"location":
             return
         name = self.content[slice(*entry[2])].decode("utf-8", "replace")
@@ -195,39 +193,6 @@ class _Graph:
                 continue
             at, end = part
             while at < end:
-                value, at = _varint(self.content, at)
+                value, at = varint(self.content, at)
                 found.append(value)
         return [value - (1 << 64) if value >> 63 else value for value in found]
-
-
-def _varint(content: mmap.mmap, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = content[at]
-        value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80:
-            return value, at
-        if shift > 63:
-            raise ValueError("no number")
-
-
-def _fields(content: mmap.mmap, span: Span) -> Iterator[tuple[int, int | Span]]:
-    """Yield number and value of the fields of a message in Protocol Buffers' encoding; spans stand for bytes."""
-    at, end = span
-    while at < end:
-        key, at = _varint(content, at)
-        wire = key & 7
-        if wire == 0:
-            value, at = _varint(content, at)
-            yield key >> 3, value
-        elif wire == 2:
-            size, at = _varint(content, at)
-            if at + size > end:
-                raise ValueError("cut short")
-            yield key >> 3, (at, at + size)
-            at += size
-        elif wire in (1, 5):
-            at += 8 if wire == 1 else 4
-        else:
-            raise ValueError("no such field")

@@ -5,10 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from medtest.errors import MedtestError
 from medtest.paths import package_folder
-from medtest.training.card import CardFacts, card_text
+from medtest.systems.files import cached_sha256
+from medtest.training.classification.evaluate import evaluate_phantoms
+from medtest.training.classification.families import KINDS
 from medtest.training.evaluate import evaluate, folder_images, open_system, phantom_images
+
+NAMES = {
+    "pranet": "PraNet (Fan et al., MICCAI 2020, arXiv 2006.11392)",
+    "sanet": "SANet (Wei et al., MICCAI 2021, arXiv 2108.00882)",
+    "tganet": "TGANet (Tomar et al., MICCAI 2022, arXiv 2205.04280)",
+    "ssformer": "SSFormer (Wang et al., MICCAI 2022, arXiv 2203.03635)",
+    "agdn": "AGDN (Xing et al., IEEE TMI 2020)",
+    "dsinet": "DSI-Net (Zhu, Chen and Yuan, IEEE TMI 2021)",
+    "attnmel": "AttnMel (Yan, Kawahara and Hamarneh, IPMI 2019)",
+    "inceptionv3_dr": "Inception-v3 on diabetic retinopathy (Xu et al., Medical Image Analysis 2021)",
+    "chexnet": "CheXNet (Rajpurkar et al., arXiv 1711.05225)",
+}
 
 
 def release(
@@ -16,7 +32,7 @@ def release(
     weights: Path,
     *,
     commands: Sequence[str],
-    data: Sequence[Path],
+    data: Sequence[Path] = (),
     phantoms: int,
     size: int | None = None,
     threshold: float | None = None,
@@ -29,7 +45,7 @@ def release(
         network: Name of the compact network.
         weights: What a training wrote.
         commands: The commands that made them, for the card.
-        data: Folders of real test pairs.
+        data: Folders of real test pairs, of segmentation networks.
         phantoms: Number of unseen phantoms.
         size: Side the network takes, where validation found another than the training's.
         threshold: Threshold that validation found.
@@ -44,30 +60,53 @@ def release(
     """
     from safetensors.torch import load_file
 
-    from medtest.systems.checkpoints.weights import load_network, read_info, save_weights
+    from medtest.systems.checkpoints.weights import load_network, save_weights
 
-    built, _ = load_network(weights)  # refuses what is not ours before anything is overwritten
-    info = read_info(weights)
+    built, info = load_network(weights)  # refuses what is not ours before anything is overwritten
+    if info.network.get("family") != network:
+        raise MedtestError(f"{weights.name}: these are weights of {info.network.get('family')}, not of {network}")
     info = replace(info, size=size or info.size, threshold=threshold or info.threshold)
     target = package_folder() / "weights" / f"{network}-compact.safetensors"
     target.parent.mkdir(parents=True, exist_ok=True)
     save_weights(target, load_file(weights), info)
-    system = open_system(network, threads=threads)
-    sets = [(f"{root.name} (real pairs)", folder_images(root)) for root in data]
-    if phantoms:
-        sets.append(("unseen phantoms", phantom_images(phantoms)))
-    evaluations = [evaluate(system, pairs, name=name) for name, pairs in sets]
-    system.close()
-    facts = CardFacts(
-        family=network,
-        weights=target,
-        parameters=sum(p.numel() for p in built.parameters()),
-        size=info.size,
-        threshold=info.threshold,
-        commands=commands,
-        evaluations=evaluations,
-        notes=notes,
-    )
     card = target.with_suffix(".md")
-    card.write_text(card_text(facts), encoding="utf-8")
+    text = card_text(
+        network=network,
+        weights=target,
+        info=info,
+        kind=KINDS.get(network),
+        sibling=NAMES.get(network, network),
+        parameters=sum(one.numel() for one in built.parameters()),
+        megabytes=target.stat().st_size / 1e6,
+        sha256=cached_sha256(target),
+        commands=commands,
+        notes=notes,
+        found=_scores(network, data, phantoms, threads=threads),
+    )
+    card.write_text(text, encoding="utf-8")
     return card
+
+
+def _scores(network: str, data: Sequence[Path], phantoms: int, *, threads: int) -> Any:
+    """Return what the bundled network scores on images that no training saw."""
+    if network in KINDS:
+        system = open_system(network, threads=threads, settings={"input": "as_is"})
+        found: Any = evaluate_phantoms(system, phantoms)
+    else:
+        system = open_system(network, threads=threads)
+        sets = [(f"{root.name} (real pairs)", folder_images(root)) for root in data]
+        if phantoms:
+            sets.append(("unseen phantoms", phantom_images(phantoms)))
+        found = [evaluate(system, pairs, name=name) for name, pairs in sets]
+    system.close()
+    return found
+
+
+def card_text(**facts: Any) -> str:
+    """Return the model card in Markdown: what weights are, what they saw, what they can do (``card.md.jinja``)."""
+    from jinja2 import Environment, StrictUndefined
+
+    template = Path(__file__).with_name("card.md.jinja").read_text(encoding="utf-8")
+    # Markdown: nothing of it is shown as HTML by us
+    made = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)  # noqa: S701
+    return made.from_string(template).render(**facts).rstrip() + "\n"

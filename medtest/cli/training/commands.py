@@ -182,7 +182,7 @@ def _evaluate_classifier(
     model: str, data: list[Path] | None, phantoms: int, checkpoint: Path | None, threads: int, device: str
 ) -> None:
     from medtest.errors import Mistake
-    from medtest.training.classification.release import evaluate_phantoms
+    from medtest.training.classification.evaluate import evaluate_phantoms
     from medtest.training.evaluate import open_system
 
     if data:
@@ -212,8 +212,6 @@ def release_command(
 ) -> None:
     """Put trained weights into the package: copied, scored on unseen images, with their model card."""
     from medtest.errors import Mistake
-    from medtest.training.classification.families import KINDS
-    from medtest.training.classification.release import release_classifier
     from medtest.training.release import release
 
     try:
@@ -221,17 +219,6 @@ def release_command(
     except OSError as error:
         found = f"{commands} ({error.strerror})"
         raise Mistake(where="command line", key="--commands", found=found).as_error() from error
-    if network in KINDS:
-        card = release_classifier(
-            network,
-            weights,
-            commands=[line for line in lines if line.strip()],
-            phantoms=phantoms,
-            notes=list(note or []),
-            threads=threads,
-        )
-        Console(highlight=False).print(card.read_text(encoding="utf-8"), markup=False)
-        return
     card = release(
         network,
         weights,

@@ -8,8 +8,10 @@ the neighbouring pair that is a piece of the highest score, the leftmost of equa
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
+
+from medtest.systems.protobuf import fields
 
 MAX_BYTES = 100_000_000
 
@@ -25,12 +27,12 @@ def read_pieces(path: Path) -> dict[str, float]:
         raise ValueError(f"{path.name} is larger than {MAX_BYTES // 1_000_000} MB")
     content = path.read_bytes()
     scores: dict[str, float] = {}
-    for number, value in _fields(content):
-        if number == 1 and isinstance(value, bytes):
-            entry = dict(_fields(value))
-            text, score = entry.get(1), entry.get(2, 0.0)
-            if isinstance(text, bytes) and isinstance(score, float):
-                scores[text.decode("utf-8", "replace")] = score
+    for number, entry in fields(content, (0, len(content))):
+        if number != 1 or isinstance(entry, int):
+            continue
+        held = {inner: content[slice(*span)] for inner, span in fields(content, entry) if isinstance(span, tuple)}
+        if 1 in held and len(held.get(2, bytes(4))) == 4:
+            scores[held[1].decode("utf-8", "replace")] = float(struct.unpack("<f", held.get(2, bytes(4)))[0])
     if not scores:
         raise ValueError(f"{path.name} is no sentencepiece model")
     return scores
@@ -50,41 +52,3 @@ def split_word(word: str, scores: Mapping[str, float]) -> list[str]:
             return parts
         place = -max(pairs)[1]
         parts[place : place + 2] = [parts[place] + parts[place + 1]]
-
-
-def _fields(content: bytes) -> Iterator[tuple[int, bytes | int | float]]:
-    """Walk over a message's fields: number, and bytes, whole number or 32-bit float."""
-    place = 0
-    while place < len(content):
-        key, place = _varint(content, place)
-        number, wire = key >> 3, key & 7
-        if wire == 0:
-            value, place = _varint(content, place)
-            yield number, value
-        elif wire == 2:
-            length, place = _varint(content, place)
-            if place + length > len(content):
-                raise ValueError("a field is longer than its message")
-            yield number, content[place : place + length]
-            place += length
-        elif wire == 5 and place + 4 <= len(content):
-            yield number, float(struct.unpack_from("<f", content, place)[0])
-            place += 4
-        elif wire == 1 and place + 8 <= len(content):
-            yield number, float(struct.unpack_from("<d", content, place)[0])
-            place += 8
-        else:
-            raise ValueError(f"a field of kind {wire} in a protocol buffer")
-
-
-def _varint(content: bytes, place: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        if place >= len(content) or shift > 63:
-            raise ValueError("a number that does not end")
-        byte = content[place]
-        value |= (byte & 0x7F) << shift
-        place += 1
-        if byte < 0x80:
-            return value, place
-        shift += 7

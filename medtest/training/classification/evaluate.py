@@ -1,0 +1,94 @@
+"""How a classifier does on unseen phantoms: accuracy or area under the ROC curve, and each class's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import Address
+from medtest.errors import MedtestError
+from medtest.systems.base import LabelAnswer, Missing, System
+from medtest.training.classification.cases import maker, squared
+from medtest.training.classification.families import ClassifierFamily, kind_of
+from medtest.training.classification.scores import areas
+
+SEED = 6_021
+"""Suite seed of the phantoms of the card; no training draws from it."""
+REPLICATES = 2_000
+BATCH = 8
+_MULTI = "mean AUROC"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PhantomScores:
+    """What a classifier scores on phantoms.
+
+    Attributes:
+        count: How many.
+        name: ``accuracy``, or ``mean AUROC`` where several classes may hold.
+        score: That score.
+        low: Lower end of its 95 % bootstrap interval over phantoms.
+        high: Upper end.
+        classes: Recall of each class, or AUROC of each finding, by name.
+    """
+
+    count: int
+    name: str
+    score: float
+    low: float
+    high: float
+    classes: dict[str, float]
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.score:.3f} ({self.low:.3f} to {self.high:.3f})"
+
+
+def evaluate_phantoms(system: System, count: int, *, seed: int = SEED) -> PhantomScores:
+    """Ask an opened classifier about unseen phantoms, as a suite shows them.
+
+    Raises:
+        MedtestError: It has no answer for one.
+    """
+    kind = kind_of(system.name)
+    truth: list[NDArray[np.float32]] = []
+    scores: list[NDArray[np.float64]] = []
+    make = maker(kind.phantoms)
+    for start in range(0, count, BATCH):
+        made = [make(index, seed, size=kind.stored) for index in range(start, min(start + BATCH, count))]
+        images = [_shown(one.image, kind) for one in made]
+        addresses = [Address(dataset="evaluation", seed_id=str(start + place)) for place in range(len(made))]
+        for one, answer in zip(made, system.predict(images, addresses), strict=True):
+            if isinstance(answer, Missing):
+                raise MedtestError(f"{system.record_name} has no answer for phantom {start}: {answer.reason}")
+            given: Any = answer.scores if isinstance(answer, LabelAnswer) else answer
+            scores.append(np.asarray(given, np.float64))
+            truth.append(np.array([name in one.labels for name in kind.classes.names], np.float32))
+    return _found(np.stack(scores), np.stack(truth), kind)
+
+
+def _shown(image: Any, kind: ClassifierFamily) -> NDArray[np.uint8]:
+    """Return the middle of a phantom at the side the network takes."""
+    cut = (kind.stored - kind.side) // 2
+    return squared(image[cut : cut + kind.side, cut : cut + kind.side] if cut else image, kind.side)
+
+
+def _found(scores: NDArray[np.float64], truth: NDArray[np.float32], kind: ClassifierFamily) -> PhantomScores:
+    names = kind.classes.names
+    rng = np.random.Generator(np.random.PCG64(0))
+    draws = rng.integers(len(truth), size=(REPLICATES, len(truth)))
+    if kind.classes.multi:
+        single = scores.astype(np.float32)
+        each = areas(single, truth)
+        drawn = np.array([np.nanmean(areas(single[draw], truth[draw])) for draw in draws[:300]])
+        score, name = float(np.nanmean(each)), _MULTI
+    else:
+        right = scores.argmax(axis=1) == truth.argmax(axis=1)
+        each = np.array([right[truth[:, place] > 0].mean() for place in range(len(names))])
+        drawn = right[draws].mean(axis=1)
+        score, name = float(right.mean()), "accuracy"
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    classes = {one: float(value) for one, value in zip(names, each, strict=True)}
+    return PhantomScores(count=len(truth), name=name, score=score, low=float(low), high=float(high), classes=classes)
