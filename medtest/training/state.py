@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,14 +9,11 @@ from typing import Any
 import torch
 
 from medtest.errors import MedtestError
+from medtest.files import json_sha256
+from medtest.systems.files import replacing
 
 FORMAT = 2
 """Form of a state; raised where what lies in it changes."""
-
-
-def identity_digest(identity: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of what makes a training itself and no other; JSON values."""
-    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 
 def write_state(state: Mapping[str, Any], path: Path) -> None:
@@ -32,12 +26,8 @@ def write_state(state: Mapping[str, Any], path: Path) -> None:
     Raises:
         OSError: The disk is full, the folder cannot be written, and the like.
     """
-    partial = path.with_name(path.name + ".partial")
-    with partial.open("wb") as file:
+    with replacing(path) as file:
         torch.save({**state, "format": FORMAT}, file)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
 
 
 def load_state(path: Path, *, device: str, identity: Mapping[str, Any], mapped: bool = False) -> dict[str, Any]:
@@ -63,7 +53,7 @@ def load_state(path: Path, *, device: str, identity: Mapping[str, Any], mapped: 
             f"{path.name}: this training was begun by another version of medtest. Finish it with that version, or "
             f"begin anew in another out=; the weights that it kept lie beside {path.name} and can be started from"
         )
-    if kept != identity_digest(identity):
+    if kept != json_sha256(identity):
         raise MedtestError(
             f"{path.name} belongs to a training with another recipe, other options, other weights or other data: "
             "choose another out=, or begin anew there (fresh=true)"

@@ -21,11 +21,12 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from medtest.errors import Interrupted, MedtestError
+from medtest.files import json_sha256
 from medtest.training.averaging import AveragedWeights
 from medtest.training.optimizer import make_optimizer, make_scheduler
 from medtest.training.precision import precision_of
 from medtest.training.recipe import Recipe, Validation
-from medtest.training.state import identity_digest, load_state, write_state
+from medtest.training.state import load_state, write_state
 from medtest.training.stopping import stopping
 
 STATE, HISTORY = "state.pt", "history.json"
@@ -335,7 +336,7 @@ class Trainer:
         """Write the state: beside its file, flushed, then renamed into place."""
         began = time.monotonic()
         state = {
-            "identity": identity_digest(self.training.identity),
+            "identity": json_sha256(self.training.identity),
             "reached": asdict(self.reached),
             "network": self.network.state_dict(),
             "average": {} if self._average is None else self._average.module.state_dict(),

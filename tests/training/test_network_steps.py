@@ -15,11 +15,12 @@ from medtest.errors import MedtestError
 from medtest.systems import networks
 from medtest.systems.checkpoints.inputs import INPUTS
 from medtest.systems.checkpoints.weights import WeightsInfo, save_weights
+from medtest.systems.segmentation.networks.answers import answer_of
 from medtest.training.initial import initialise
 from medtest.training.segmentation.augment import Augmentation
 from medtest.training.segmentation.colour import colours_of, exchange_colours
 from medtest.training.segmentation.data import PairBatches, Pairs
-from medtest.training.segmentation.steps import answer_of, loss_of, number_and_size, sanet_loss, tganet_loss
+from medtest.training.segmentation.steps import loss_of, number_and_size, sanet_loss, tganet_loss
 from medtest.training.start import backbone_from
 
 

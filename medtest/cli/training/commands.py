@@ -13,7 +13,7 @@ from rich.console import Console
 
 from medtest.cli.terminal import GroupedCommands
 from medtest.cli.training.reporter import TrainingReporter
-from medtest.cli.training.train_tokens import checked, from_scratch, parse_scratch, train_anew
+from medtest.cli.training.tokens import checked, from_scratch, parse_scratch, train_anew
 from medtest.training.classification.options import ClassificationOptions
 from medtest.training.options import SegmentationOptions, TrainingOptions
 
@@ -103,7 +103,7 @@ def further(tokens: Tokens, config_dir: ConfigDirs = None, threads: Threads = No
     no follow-ups), compare=false, and anything a run of the suite takes.
     """
     from medtest.cli.training.further import train_further_of
-    from medtest.cli.training.further_tokens import parse
+    from medtest.cli.training.tokens import parse
 
     console = Console(highlight=False)
     code = train_further_of(parse(tokens), config_dirs=config_dir or [], threads=threads, console=console)
@@ -115,7 +115,7 @@ def table(
     folder: Annotated[Path, typer.Argument(help="Folder of a further training (out=), or any folder above some.")],
 ) -> None:
     """Make the before/after tables and pages again from records, without training or testing."""
-    from medtest.cli.training.further_compare import remake_tables
+    from medtest.cli.training.compare import remake_tables
 
     remake_tables(folder, console=Console(highlight=False))
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from medtest.cli.training.further_folder import device_of, flat, folder_of, load_suite_of, locked_folder, tracked
-from medtest.cli.training.further_tokens import FurtherRequest, command_of
 from medtest.cli.training.reporter import TrainingReporter
-from medtest.errors import ExitCode
+from medtest.cli.training.tokens import FURTHER_KEYS, SHORT, FurtherRequest, command_of
+from medtest.errors import ExitCode, MedtestError, Mistake, NotTracked
 
 if TYPE_CHECKING:
     from medtest.runner.units.parts import Parts
     from medtest.suite.compose import Loaded
-    from medtest.suite.model import Invocation
+    from medtest.suite.model import Invocation, Suite
     from medtest.training.further.kinds import FurtherKind
     from medtest.training.further.leak import Print
     from medtest.training.further.log import FurtherLog
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from medtest.training.recipe import Recipe
     from medtest.training.run import Trained
     from medtest.training.trainer import Training
+
+FOLDER = "further-training"
 
 
 def train_further_of(
@@ -130,22 +132,19 @@ class _Job:
     def _material(self, parts: Parts, prints: Mapping[str, Print]) -> TrainingMaterial:
         """Make the cases, or take them from where they lie."""
         from medtest.followups import default_folder
-        from medtest.training.further.kinds import MaterialRequest
 
         kept = self.request.store
         store = default_folder() if kept is None else Path(kept).expanduser() if kept else None
         if self.loaded.suite.privacy.seed_ids == "hashed":
             store = None  # what is drawn here is known by plain ids, which such a suite keeps out of shared folders
         material = self.kind.material(
-            MaterialRequest(
-                parts=parts,
-                prints=prints,
-                recipe=self.recipe,
-                start=self.start,
-                folder=self.out,
-                store=store,
-                progress=self.reporter.drawing,
-            )
+            parts,
+            prints,
+            self.recipe,
+            start=self.start,
+            folder=self.out,
+            store=store,
+            progress=self.reporter.drawing,
         )
         counts = material.counts
         made = ""
@@ -183,7 +182,7 @@ class _Job:
         if not self._testable():
             self._say("Add test=FOLDER to this command and it tests before and after.")
             return ExitCode.OK
-        from medtest.cli.training.further_compare import compare
+        from medtest.cli.training.compare import compare
 
         settings: dict[str, Any] = dict(self.request.settings)
         found = compare(
@@ -199,3 +198,111 @@ class _Job:
             console=self.console,
         )
         return found.code
+
+
+def load_suite_of(request: FurtherRequest, config_dirs: Sequence[Path]) -> Loaded:
+    """Return the suite that the network is tested by, with what was typed for its run.
+
+    Raises:
+        UserMistakes: It cannot be used.
+    """
+    from medtest.cli.typed import own_keys
+    from medtest.suite.compose import load
+
+    overrides = [*request.overrides, f"model={request.model}", *([f"data={request.test}"] if request.test else [])]
+    with own_keys(*FURTHER_KEYS, *SHORT):
+        return load(request.suite, overrides, config_dirs=config_dirs)
+
+
+def folder_of(request: FurtherRequest, home: Path, *, network: str, recipe: str) -> Path:
+    """Return the folder of a training: the one that was typed, else that of its network and recipe below ``home``."""
+    return request.out or home / "outputs" / FOLDER / f"{network}-{recipe}"
+
+
+@contextmanager
+def locked_folder(out: Path, *, fresh: bool, console: Console) -> Iterator[None]:
+    """Hold a training's folder; with ``fresh`` an earlier training is moved aside, whole, and never deleted.
+
+    Raises:
+        UserMistakes: It is a file.
+        FolderInUse: Another process holds it.
+        OutputProblem: It cannot be made.
+    """
+    from medtest.runner.folder import FolderLock, output_problems
+
+    if out.exists() and not out.is_dir():
+        raise Mistake(where="command line", key="out", found=f"{out.name}, a file", allowed="a folder").as_error()
+    lock = FolderLock(out)
+    lock.acquire()
+    try:
+        moved = lock.move_aside() if fresh else None
+        if moved is not None:
+            console.print(f"The earlier training was moved to {moved.name}.", markup=False, soft_wrap=True)
+        with output_problems(out):
+            out.mkdir(parents=True, exist_ok=True)
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def tracked(
+    suite: Suite, invocation: Invocation, out: Path, *, network: str, recipe: str, console: Console
+) -> Iterator[FurtherLog | None]:
+    """Give the training's runs in MLflow, None where nothing is tracked, and mark them as they end.
+
+    A store that fails at the end is told and fails nothing.
+
+    Raises:
+        NotTracked: The store cannot be made or reached.
+    """
+    if not invocation.track:
+        yield None
+        return
+    from medtest.training.further.log import FurtherLog
+
+    tags = {
+        "suite": suite.name,
+        "suite_version": suite.version,
+        "network": network,
+        "recipe": recipe,
+        "command": invocation.command,
+    }
+    log = FurtherLog(out, network, home=invocation.home, uri=invocation.tracking_uri, experiment=suite.name, tags=tags)
+    failed = True
+    try:
+        yield log
+        failed = False
+    finally:
+        try:
+            if failed:
+                log.end_training(failed=True)
+            log.close(failed=failed)
+        except NotTracked as problem:
+            console.print(str(problem), markup=False, soft_wrap=True)
+
+
+def device_of(wanted: str) -> str:
+    """Return the device that ``device=`` means.
+
+    Raises:
+        MedtestError: It is not there.
+    """
+    import torch
+
+    if wanted == "auto":
+        return "cuda:0" if torch.cuda.is_available() else "cpu"
+    if wanted.startswith("cuda") and not torch.cuda.is_available():
+        raise MedtestError(f"device={wanted}: torch sees no CUDA device here; device=cpu trains too")
+    return wanted
+
+
+def flat(options: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """Return nested options by dotted keys."""
+    found: dict[str, Any] = {}
+    for key, value in options.items():
+        if isinstance(value, Mapping):
+            found |= flat(value, f"{above}{key}.")
+        else:
+            found[above + key] = value
+    return found

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtest.errors import MedtestError
+from medtest.systems.files import replacing
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -62,12 +62,8 @@ def save_weights(path: Path, state: Mapping[str, Tensor], info: WeightsInfo) -> 
         facts["classes"] = list(info.classes)
     # One entry: the library writes several in an order of chance, and equal weights should be equal files.
     header = {HEADER: json.dumps(facts, sort_keys=True)}
-    partial = path.with_name(path.name + ".partial")
-    with partial.open("wb") as file:
+    with replacing(path) as file:
         file.write(save(kept, metadata=header))
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
 
 
 def _header(path: Path) -> Any:

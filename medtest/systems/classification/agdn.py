@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from medtest.classes import CAPSULE
 from medtest.systems.checkpoints.network import SUFFIXES
@@ -33,6 +33,7 @@ class AGDNSystem(ClassificationNetwork):
     published_size = 320
     takes_any_size = True
     own_classes = CAPSULE
+    answer_output = 2
     answer_form = "probabilities"
     suffixes = (*SUFFIXES, ".npz")
 
@@ -40,8 +41,3 @@ class AGDNSystem(ClassificationNetwork):
         from medtest.systems.classification.networks.agdn import inputs_of
 
         return inputs_of(batch)
-
-    def scores(self, outputs: Any) -> Tensor:
-        """Return the scores of the answer."""
-        scores: Tensor = outputs[2]
-        return scores

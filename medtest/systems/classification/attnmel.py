@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from medtest.systems.classification.crops import middle, stretched
 from medtest.systems.classification.network import ClassificationNetwork, ClassifierSettings
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import nn
 
     from medtest.systems.checkpoints.weights import WeightsInfo
 
@@ -53,6 +53,7 @@ class AttnMelSystem(ClassificationNetwork):
     family = "attnmel"
     published = ("attnmel",)
     own_classes = DERMOSCOPY
+    answer_output = 0
     crops_image = True
 
     def _load(self) -> tuple[nn.Module, WeightsInfo | None]:
@@ -70,8 +71,3 @@ class AttnMelSystem(ClassificationNetwork):
     def input_kind(self) -> InputKind:
         """That of the data set it was trained on."""
         return ATTNMEL[self.settings.statistics]
-
-    def scores(self, outputs: Any) -> Tensor:
-        """Return the scores of the answer."""
-        scores: Tensor = outputs[0]
-        return scores

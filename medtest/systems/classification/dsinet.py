@@ -35,6 +35,7 @@ class DSINetSystem(ClassificationNetwork):
     published = ("dsinet",)
     published_size = 256
     own_classes = CAPSULE
+    answer_output = 2
 
     def _as_is(self, image: Image) -> NDArray[np.uint8]:
         height, width = image.shape[:2]
@@ -47,11 +48,6 @@ class DSINetSystem(ClassificationNetwork):
         import torch
 
         return torch.zeros(1, 3, 128, 128)
-
-    def scores(self, outputs: Any) -> Tensor:
-        """Return the scores of the answer."""
-        scores: Tensor = outputs[2]
-        return scores
 
     def _masks(self, outputs: Any) -> Sequence[NDArray[np.float32]]:
         import torch

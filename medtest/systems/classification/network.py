@@ -45,12 +45,13 @@ class ClassificationNetwork(CroppingSystem, CheckpointNetwork):
     """A classification network. A subclass says which, and how its authors pre-process.
 
     A subclass gives ``family``, ``published``, ``published_size`` and ``own_classes``, and overrides what differs:
-    :meth:`_official`, :meth:`_arguments`, :meth:`scores`, :meth:`_masks`.
+    :meth:`_official`, :meth:`_arguments`, :meth:`_masks`.
 
     Attributes:
         published_size: Side in pixels at which the published networks take images.
         takes_any_size: Whether the network takes images of other sizes too, so that ``as_is`` never resizes.
         own_classes: What its scores stand for, in their order.
+        answer_output: Which of several outputs is the answer.
     """
 
     Settings = ClassifierSettings
@@ -59,6 +60,7 @@ class ClassificationNetwork(CroppingSystem, CheckpointNetwork):
     published_size: ClassVar[int] = 224
     takes_any_size: ClassVar[bool] = False
     own_classes: ClassVar[Classes]
+    answer_output: ClassVar[int | None] = None
 
     def __init__(self, name: str, settings: Any) -> None:
         super().__init__(name, settings)
@@ -100,7 +102,7 @@ class ClassificationNetwork(CroppingSystem, CheckpointNetwork):
 
     def scores(self, outputs: Any) -> Tensor:
         """Return the answer's numbers, B×C in ``answer_form``, of what the network gives."""  # noqa: RUF002
-        scores: Tensor = outputs
+        scores: Tensor = outputs if self.answer_output is None else outputs[self.answer_output]
         return scores
 
     def answers(self, outputs: Any, images: Sequence[Image]) -> Sequence[RawAnswer]:

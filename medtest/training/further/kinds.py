@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from medtest.errors import Mistake
 
@@ -19,52 +18,13 @@ if TYPE_CHECKING:
     from medtest.training.trainer import Training, Writer
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class MaterialRequest:
-    """What the cases of a further training are made of.
+class MaskKind:
+    """Segmentation networks.
 
     Attributes:
-        parts: Of the training suite.
-        prints: What each training picture is known by; empty where phantoms are trained on.
-        recipe: The recipe.
-        start: The network that training starts from.
-        folder: Folder of the training.
-        store: Folder of the store of follow-ups, or None.
-        progress: Called with images done and images in all.
+        counted: Begins the names of the numbers of cases in MLflow.
+        reported: What is said of an evaluation: the words before its figures, and how the names of those begin.
     """
-
-    parts: Parts
-    prints: Mapping[str, Print]
-    recipe: Any
-    start: StartingPoint
-    folder: Path
-    store: Path | None
-    progress: Callable[[int, int], None] | None = None
-
-
-class FurtherKind(Protocol):
-    """One kind of network that can be trained further."""
-
-    counted: str
-    """Begins the names of the numbers of cases in MLflow."""
-    reported: tuple[str, str]
-    """What is said of an evaluation: the words before its figures, and how the names of those begin."""
-
-    def recipe(self, name: str, changes: Mapping[str, Any]) -> Recipe:
-        """Return a recipe by name or path, with what was typed laid over it."""
-
-    def suite(self, suite: Suite, phantoms: int) -> Suite:
-        """Return the suite with training cases in place of its own."""
-
-    def material(self, request: MaterialRequest) -> TrainingMaterial:
-        """Make what training reads, or take it from where it lies."""
-
-    def training(self, start: StartingPoint, material: Any, recipe: Any, *, device: str, write: Writer) -> Training:
-        """Return what is trained, for the trainer."""
-
-
-class MaskKind:
-    """Segmentation networks."""
 
     counted = "pairs_"
     reported = ("held-out Dice ", "dice_")
@@ -87,22 +47,35 @@ class MaskKind:
             raise Mistake(where="command line", key="phantoms", found=str(phantoms), allowed="a classifier").as_error()
         return training_suite(suite)
 
-    def material(self, request: MaterialRequest) -> TrainingMaterial:
-        """Draw the perturbed images."""
+    def material(
+        self,
+        parts: Parts,
+        prints: Mapping[str, Print],
+        recipe: Any,
+        *,
+        start: StartingPoint,
+        folder: Path,
+        store: Path | None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> TrainingMaterial:
+        """Draw the perturbed images, or take them from where they lie.
+
+        Args:
+            parts: Of the training suite.
+            prints: What each training picture is known by.
+            recipe: The recipe.
+            start: The network that training starts from.
+            folder: Folder of the training.
+            store: Folder of the store of follow-ups, or None.
+            progress: Called with images done and images in all.
+        """
         import cv2
 
         from medtest.training.further.material import prepare_material
 
         cv2.setNumThreads(1)
-        return prepare_material(
-            request.parts,
-            request.prints,
-            request.recipe,
-            size=request.recipe.size or request.start.size,
-            folder=request.folder,
-            store=request.store,
-            progress=request.progress,
-        )
+        size = recipe.size or start.size
+        return prepare_material(parts, prints, recipe, size=size, folder=folder, store=store, progress=progress)
 
     def training(self, start: StartingPoint, material: Any, recipe: Any, *, device: str, write: Writer) -> Training:
         """Return what is trained."""
@@ -112,7 +85,7 @@ class MaskKind:
 
 
 class LabelKind:
-    """Classifiers."""
+    """Classifiers; attributes as of :class:`MaskKind`."""
 
     counted = "cases_"
     reported = ("held out: ", "")
@@ -129,19 +102,28 @@ class LabelKind:
 
         return training_suite(suite, phantoms=phantoms)
 
-    def material(self, request: MaterialRequest) -> TrainingMaterial:
+    def material(
+        self,
+        parts: Parts,
+        prints: Mapping[str, Print],
+        recipe: Any,
+        *,
+        start: StartingPoint,
+        folder: Path,
+        store: Path | None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> TrainingMaterial:
         """Make originals and perturbed images."""
         from medtest.training.classification.families import kind_of
         from medtest.training.classification.material import prepare_material
 
-        suite, recipe = request.parts.suite, request.recipe
         return prepare_material(
-            request.parts,
+            parts,
             share=recipe.perturbed,
             held_out=recipe.watching.held_out,
-            side=kind_of(request.start.family).side,
-            seed=suite.seed if recipe.seed is None else recipe.seed,
-            folder=request.folder / "cases",
+            side=kind_of(start.family).side,
+            seed=parts.suite.seed if recipe.seed is None else recipe.seed,
+            folder=folder / "cases",
         )
 
     def training(self, start: StartingPoint, material: Any, recipe: Any, *, device: str, write: Writer) -> Training:
@@ -169,6 +151,10 @@ class LabelKind:
 
 def _watching(key: str) -> str:
     return f"watching.{key.removeprefix('validation.')}" if key.startswith("validation.") else key
+
+
+FurtherKind: TypeAlias = "MaskKind | LabelKind"
+"""One kind of network that can be trained further."""
 
 
 def kind_of_model(model: str) -> FurtherKind:

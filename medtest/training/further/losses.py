@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from medtest.systems.segmentation.networks.answers import Outputs
 from medtest.training.further.recipe import Loss, Quirks
 from medtest.training.segmentation.losses import BOX, batch_dice_loss, dice_loss
-from medtest.training.segmentation.steps import Outputs, number_and_size
+from medtest.training.segmentation.steps import judgement_losses
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -72,7 +72,8 @@ def recipe_loss(answers: NetworkOutputs, truth: Tensor, loss: Loss, quirks: Quir
         for side in answers.maps[:-1]:
             total = total + loss.auxiliary * _map_loss(_at(side, size, family), truth, weights, loss, quirks)
     if answers.judgements and loss.judgements > 0:
-        total = total + loss.judgements * judgement_loss(answers.judgements, truth, double=quirks.double_softmax)
+        terms = judgement_losses(answers.judgements, truth, double_softmax=quirks.double_softmax)
+        total = total + loss.judgements * torch.stack(terms).sum()
     return total
 
 
@@ -119,20 +120,3 @@ def pixel_dice_loss(logits: Tensor, truth: Tensor) -> Tensor:
     """Return the mean over pixels of 1 - (2pm + 1)/(p + m + 1), as SSFormer's training has it."""
     probability = torch.sigmoid(logits)
     return (1.0 - (2.0 * probability * truth + 1.0) / (probability + truth + 1.0)).mean()
-
-
-def judgement_loss(judgements: Sequence[Tensor], truth: Tensor, *, double: bool) -> Tensor:
-    """Return the cross-entropy of TGANet's number and size, which ``segmentation.steps`` reads off masks.
-
-    Args:
-        judgements: Logits of number [B, 2] and size [B, 3].
-        truth: [B, 1, H, W].
-        double: Whether a softmax comes before the cross-entropy, which applies one itself.
-    """
-    known = [number_and_size(mask) for mask in (truth[:, 0] > 0.5).cpu().numpy()]
-    total = torch.zeros((), device=truth.device)
-    for place, logits in enumerate(judgements):
-        targets = torch.tensor([one[place] for one in known], device=logits.device)
-        given = torch.softmax(logits, dim=1) if double else logits
-        total = total + functional.cross_entropy(given, targets)
-    return total

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtest.errors import MedtestError, Mistake, UserMistakes, nearest_name
 from medtest.plugins import part, parts
-from medtest.systems.files import cached_sha256, file_mistakes, user_path
+from medtest.systems.files import cached_sha256, file_mistakes, replacing, user_path
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -175,8 +175,6 @@ def write_weights(path: Path, start: StartingPoint, state: Mapping[str, Tensor],
         state: The weights.
         note: What a reader of the file is told about them.
     """
-    import os
-
     from safetensors.torch import save
 
     from medtest.systems.checkpoints.weights import save_weights
@@ -186,9 +184,5 @@ def write_weights(path: Path, start: StartingPoint, state: Mapping[str, Tensor],
         save_weights(path, state, replace(start.info, note=note))
         return
     kept = {name: value.detach().cpu().contiguous().clone() for name, value in state.items()}
-    partial = path.with_name(path.name + ".partial")
-    with partial.open("wb") as file:
+    with replacing(path) as file:
         file.write(save(kept, metadata={"note": note}))
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)

@@ -10,7 +10,7 @@ builds on both.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import cv2
@@ -23,8 +23,6 @@ from torch.nn import functional
 from medtest.errors import MedtestError
 from medtest.systems.segmentation.networks.answers import Outputs, answer_of
 from medtest.training.segmentation.losses import batch_dice_loss, deep_loss, dice_loss
-
-__all__ = ["Outputs", "StepLoss", "answer_of", "loss_of", "number_and_size", "sanet_loss", "tganet_loss"]
 
 StepLoss: TypeAlias = "Callable[[Outputs, Tensor, Tensor], Tensor]"
 """Maps a network's outputs, the truth and the border weights (both float [B, 1, S, S]) to a loss."""
@@ -76,11 +74,25 @@ def tganet_loss(outputs: Outputs, truth: Tensor, *, judgements: float = 1.0, dou
     loss = functional.binary_cross_entropy_with_logits(mask, truth) + batch_dice_loss(mask, truth)
     if judgements <= 0:
         return loss
-    known = [number_and_size(one) for one in (truth[:, 0] > 0.5).cpu().numpy()]
-    for logits, targets in ((number, [n for n, _ in known]), (size, [s for _, s in known])):
-        given = torch.softmax(logits, dim=1) if double_softmax else logits
-        loss = loss + judgements * functional.cross_entropy(given, torch.tensor(targets, device=given.device))
+    for term in judgement_losses((number, size), truth, double_softmax=double_softmax):
+        loss = loss + judgements * term
     return loss
+
+
+def judgement_losses(judgements: Sequence[Tensor], truth: Tensor, *, double_softmax: bool) -> list[Tensor]:
+    """Return the cross-entropy of TGANet's number and that of its size.
+
+    Args:
+        judgements: Logits of number [B, 2] and size [B, 3].
+        truth: [B, 1, S, S]; number and size are read off it.
+        double_softmax: See :func:`loss_of`.
+    """
+    known = [number_and_size(one) for one in (truth[:, 0] > 0.5).cpu().numpy()]
+    terms = []
+    for place, logits in enumerate(judgements):
+        given = torch.softmax(logits, dim=1) if double_softmax else logits
+        terms.append(functional.cross_entropy(given, torch.tensor([one[place] for one in known], device=given.device)))
+    return terms
 
 
 def number_and_size(mask: NDArray[Any]) -> tuple[int, int]:

@@ -206,8 +206,8 @@ def _evaluation(options: SegmentationOptions, validation: Mapping[str, Pairs]) -
     import torch
 
     from medtest.systems.checkpoints.inputs import INPUTS
+    from medtest.systems.segmentation.networks.answers import answer_of
     from medtest.training.scores import dice_of
-    from medtest.training.segmentation.steps import answer_of
     from medtest.training.trainer import Evaluation
 
     def evaluate(network: nn.Module) -> Evaluation:

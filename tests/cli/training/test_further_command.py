@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "training" / "further"))
 from further_parts import small_pairs, write_start
 
 from medtest.cli.app import run_app
-from medtest.cli.training.further_tokens import command_of, parse
+from medtest.cli.training.tokens import command_of, parse
 from medtest.errors import MedtestError, UserMistakes
 
 SMALL = [

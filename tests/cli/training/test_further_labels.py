@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from medtest.cli.app import run_app
-from medtest.cli.training.further_tokens import parse
+from medtest.cli.training.tokens import parse
 from medtest.errors import MedtestError, UserMistakes
 from medtest.runner.units.parts import Parts
 from medtest.suite.compose import load

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from medtest.cli.training.commands import app
-from medtest.cli.training.train_tokens import from_scratch, parse_scratch
+from medtest.cli.training.tokens import from_scratch, parse_scratch
 from medtest.errors import UserMistakes
 from medtest.training.classification.options import ClassificationOptions
 from medtest.training.evaluate import folder_images, phantom_images

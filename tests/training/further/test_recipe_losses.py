@@ -11,13 +11,13 @@ from medtest.training.further.losses import (
     NetworkOutputs,
     answers_of,
     border_weights,
-    judgement_loss,
     pixel_dice_loss,
     recipe_loss,
     structure_loss,
 )
 from medtest.training.further.recipe import Loss, Quirks
 from medtest.training.segmentation import losses as compact
+from medtest.training.segmentation.steps import judgement_losses
 
 
 def _batch(side: int = 40) -> tuple[torch.Tensor, torch.Tensor]:
@@ -81,11 +81,15 @@ def test_judgements_and_the_double_softmax():
     # first mask: one box of 15 by 22 in 40 by 40 (0.206: medium); second: one box of 8 by 7 (0.035: small)
     targets = (torch.tensor([0, 0]), torch.tensor([1, 0]))
     plain = functional.cross_entropy(number, targets[0]) + functional.cross_entropy(size, targets[1])
-    assert judgement_loss((number, size), truth, double=False).item() == pytest.approx(plain.item(), abs=1e-6)
+    assert float(sum(judgement_losses((number, size), truth, double_softmax=False))) == pytest.approx(
+        plain.item(), abs=1e-6
+    )
     twice = functional.cross_entropy(number.softmax(1), targets[0]) + functional.cross_entropy(
         size.softmax(1), targets[1]
     )
-    assert judgement_loss((number, size), truth, double=True).item() == pytest.approx(twice.item(), abs=1e-6)
+    assert float(sum(judgement_losses((number, size), truth, double_softmax=True))) == pytest.approx(
+        twice.item(), abs=1e-6
+    )
 
 
 def test_outputs_are_sorted_and_resized():

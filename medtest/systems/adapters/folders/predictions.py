@@ -117,23 +117,15 @@ class Predictions(System):
         found = None if self._table is None else self._table.find(names)
         if found is not None:
             return found
-        root = user_path(self.settings.folder)
-        for name in names:
-            for suffix in label_files.SUFFIXES:
-                path = root / f"{name}{suffix}"
-                if path.is_file() and is_inside(root, path):
-                    answer: RawAnswer = read_case(path)
-                    return answer
-        return Missing(NO_PREDICTION)
+        path = file_of(address, user_path(self.settings.folder), label_files.SUFFIXES)
+        answer: RawAnswer = Missing(NO_PREDICTION) if path is None else read_case(path)
+        return answer
 
     def _answer(self, address: Address) -> RawAnswer:
-        root = user_path(self.settings.folder)
-        for candidate in candidates(address):
-            for suffix in (*SUFFIXES, *(one.upper() for one in SUFFIXES)):
-                path = root / f"{candidate}{suffix}"
-                if path.is_file() and is_inside(root, path):
-                    return read_map(path, max_pixels=self.settings.max_pixels, labels=self.settings.values == "labels")
-        return Missing(NO_PREDICTION)
+        path = file_of(address, user_path(self.settings.folder), (*SUFFIXES, *(one.upper() for one in SUFFIXES)))
+        if path is None:
+            return Missing(NO_PREDICTION)
+        return read_map(path, max_pixels=self.settings.max_pixels, labels=self.settings.values == "labels")
 
 
 def _is_map(path: Path) -> bool:
@@ -145,3 +137,9 @@ def candidates(address: Address) -> Iterator[str]:
     name = address.seed_id if address.is_source else f"{address.seed_id}/{address.stem}"
     yield f"{address.dataset}/{name}"
     yield name
+
+
+def file_of(address: Address, folder: Path, suffixes: Sequence[str]) -> Path | None:
+    """Return the first file of an address in a folder, by these endings; None where there is none."""
+    paths = (folder / f"{name}{suffix}" for name in candidates(address) for suffix in suffixes)
+    return next((path for path in paths if path.is_file() and is_inside(folder, path)), None)

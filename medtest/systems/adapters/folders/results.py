@@ -10,9 +10,8 @@ from pydantic import Field
 
 from medtest.cases import Address, Image, ImageSpec, Json
 from medtest.errors import Mistake
-from medtest.paths import is_inside
 from medtest.plugins import TRUSTED
-from medtest.systems.adapters.folders.predictions import NO_PREDICTION, candidates
+from medtest.systems.adapters.folders.predictions import NO_PREDICTION, file_of
 from medtest.systems.adapters.image_files import READABLE, read_image
 from medtest.systems.base import Missing, RawAnswer, System, SystemSettings
 from medtest.systems.files import folder_mistakes, folder_sha256, user_path
@@ -72,19 +71,11 @@ class Results(System):
         return [self._answer(*case) for case in zip(images, specs, addresses, strict=True)]
 
     def _answer(self, image: Image, spec: ImageSpec, address: Address) -> RawAnswer:
-        root = user_path(self.settings.folder)
-        for candidate in candidates(address):
-            for suffix in READABLE:
-                path = root / f"{candidate}{suffix}"
-                if path.is_file() and is_inside(root, path):
-                    return read_image(
-                        path,
-                        spec,
-                        max_bytes=image.size * _BYTES_A_VALUE + _SPARE_BYTES,
-                        max_values=4 * image.size,
-                        region=self.task.masks,
-                    )
-        return Missing(NO_PREDICTION)
+        path = file_of(address, user_path(self.settings.folder), READABLE)
+        if path is None:
+            return Missing(NO_PREDICTION)
+        most = image.size * _BYTES_A_VALUE + _SPARE_BYTES
+        return read_image(path, spec, max_bytes=most, max_values=4 * image.size, region=self.task.masks)
 
 
 def _is_result(path: Path) -> bool:

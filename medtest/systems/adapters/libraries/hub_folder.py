@@ -1,4 +1,4 @@
-"""A folder as model hubs have it: ``config.json`` and one file of weights. Read here for timm and smp alike."""
+"""A folder as model hubs have it: ``config.json`` and one file of weights. Read here for timm, smp and transformers."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from medtest.errors import MedtestError
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 CONFIG = "config.json"
+MOST_BYTES = 8 << 20
 
 
-def description(folder: Path, *, key: str, library: str, most_bytes: int) -> dict[str, Any]:
+def description(folder: Path, *, key: str, library: str, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
     """Return a folder's description.
 
     Args:
@@ -24,20 +25,28 @@ def description(folder: Path, *, key: str, library: str, most_bytes: int) -> dic
     Raises:
         MedtestError: It is missing, cannot be read, or is another library's.
     """
-    path = folder / CONFIG
-    try:
-        if path.stat().st_size > most_bytes:
-            raise MedtestError(f"{CONFIG} is too large to be one")
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise MedtestError(f"{folder.name} has no {CONFIG}") from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise MedtestError(f"{CONFIG} cannot be read: {str(error)[:200]}") from error
-    if not isinstance(found, dict) or not isinstance(found.get(key), str):
-        other = isinstance(found, dict) and "model_type" in found
-        hint = "; it is one of transformers: model=huggingface" if other else ""
+    found = read_json(folder / CONFIG, most_bytes=most_bytes)
+    if not isinstance(found.get(key), str):
+        hint = "; it is one of transformers: model=huggingface" if "model_type" in found else ""
         raise MedtestError(f"{CONFIG} names no {key} of {library}{hint}")
     return found
+
+
+def read_json(path: Path, *, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
+    """Return the object that a file of a folder holds, an empty one where it holds something else.
+
+    Raises:
+        MedtestError: It is not there, too large, or cannot be read.
+    """
+    try:
+        if path.stat().st_size > most_bytes:
+            raise MedtestError(f"{path.name} is too large to be one")
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise MedtestError(f"{path.parent.name} has no {path.name}") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise MedtestError(f"{path.name} cannot be read: {str(error)[:200]}") from error
+    return found if isinstance(found, dict) else {}
 
 
 def weights_in(folder: Path) -> Path:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from medtest.errors import MedtestError
+from medtest.systems.adapters.libraries.hub_folder import read_json
 
 WEIGHTS = (
     "model.safetensors",
@@ -18,7 +18,6 @@ WEIGHTS = (
 )
 """Looked for in this order, as transformers does."""
 PROCESSORS = ("preprocessor_config.json", "processor_config.json")
-MOST_BYTES = 8 << 20
 
 
 def config_of(folder: Path) -> dict[str, Any]:
@@ -33,23 +32,6 @@ def config_of(folder: Path) -> dict[str, Any]:
     return found
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Return the object that a file of a folder holds.
-
-    Raises:
-        MedtestError: It is not there, too large, or holds something else.
-    """
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise MedtestError(f"{path.name} is too large to be one")
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise MedtestError(f"{path.parent.name} has no {path.name}") from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise MedtestError(f"{path.name} cannot be read: {str(error)[:200]}") from error
-    return found if isinstance(found, dict) else {}
-
-
 def weights_of(folder: Path) -> list[Path]:
     """Return the files that hold the weights, an index's shards in its place."""
     name = next((name for name in WEIGHTS if (folder / name).is_file()), None)
@@ -58,11 +40,9 @@ def weights_of(folder: Path) -> list[Path]:
     if not name.endswith(".index.json"):
         return [folder / name]
     try:
-        if (folder / name).stat().st_size > MOST_BYTES:
-            return []
-        shards = json.loads((folder / name).read_text(encoding="utf-8"))["weight_map"].values()
+        shards = read_json(folder / name)["weight_map"].values()
         return [folder / Path(str(shard)).name for shard in sorted(set(shards))]
-    except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):
+    except (MedtestError, KeyError, AttributeError, TypeError):
         return []
 
 

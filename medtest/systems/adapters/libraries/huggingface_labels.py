@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from medtest.cases import Image
 from medtest.errors import MedtestError, Mistake
-from medtest.systems.adapters.libraries.huggingface_folder import PROCESSORS, config_of, read_json
+from medtest.systems.adapters.libraries.hub_folder import read_json
+from medtest.systems.adapters.libraries.huggingface_folder import PROCESSORS, config_of
 from medtest.systems.adapters.libraries.label_names import naming_mistakes, real_names
 from medtest.systems.adapters.tensors import GraphSettings, encode
 from medtest.systems.classification.crops import stretched

@@ -29,7 +29,6 @@ from medtest.systems.files import cached_sha256, folder_mistakes, user_path
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-MOST_BYTES = 8 << 20
 FILTERS = ("nearest", "bilinear", "bicubic", "lanczos")
 MOST_CLASSES = 100_000
 _WORD = re.compile(r"\w{1,40}", re.ASCII)
@@ -131,7 +130,7 @@ class TimmClassifier(ImageClassifier):
 
 
 def _config(folder: Path) -> dict[str, Any]:
-    found = description(folder, key="architecture", library="timm", most_bytes=MOST_BYTES)
+    found = description(folder, key="architecture", library="timm")
     if not isinstance(found.get("pretrained_cfg"), dict):
         # As older files have it: one object for all.
         found = {**found, "pretrained_cfg": {k: v for k, v in found.items() if k != "architecture"}}
