@@ -3,75 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
+from medtest.systems import networks
+from medtest.systems.checkpoints.weights import WeightsInfo, save_weights
 from medtest.training.log import TrainingLog
-from medtest.training.trainer import Progress, Trainer, Training
+from medtest.training.options import TrainingOptions
+from medtest.training.trainer import Progress, Reached, Trainer, Training, Writer
 
 
-@dataclass(frozen=True, kw_only=True)
-class Trained:
-    """What a training left.
+@dataclass(kw_only=True)
+class Trained(Reached):
+    """What a training left; a kept step of 0 means that nothing was better than the start.
 
     Attributes:
         weights: The weights that were kept.
-        kept_step: The step they are of; 0 means that nothing was better than the start.
-        best_step: Step of the best evaluation.
-        best_score: Its score.
-        steps: Steps done.
-        history: One entry for each evaluation.
-        stopped_early: Whether early stopping ended it.
         run_id: The MLflow run, or None.
     """
 
     weights: Path
-    kept_step: int
-    best_step: int
-    best_score: float
-    steps: int
-    history: list[dict[str, float]] = field(default_factory=list)
-    stopped_early: bool = False
     run_id: str | None = None
 
 
 def left_by(trainer: Trainer, weights: Path, run_id: str | None = None) -> Trained:
     """Return what a training left, given the file of its weights and its run in MLflow."""
-    reached = trainer.reached
-    return Trained(
-        weights=weights,
-        kept_step=reached.kept_step,
-        best_step=reached.best_step,
-        best_score=reached.best_score,
-        steps=reached.step,
-        history=list(reached.history),
-        stopped_early=reached.stopped,
-        run_id=run_id,
-    )
+    return Trained(**vars(trainer.reached), weights=weights, run_id=run_id)
 
 
-def train_tracked(
-    training: Training,
+def train_compact(
+    options: TrainingOptions,
+    config: Any,
     out: Path,
-    weights: Path,
+    make: Callable[[Writer], Training],
     *,
-    name: str,
+    size: int,
+    classes: tuple[str, ...] = (),
     params: Mapping[str, Any],
-    track: bool,
     resume: bool = True,
     progress: Progress | None = None,
     stop: Callable[[int], bool] | None = None,
 ) -> Trained:
-    """Train in a folder, with a run of its own in MLflow.
+    """Train a compact network in a folder, with a run of its own in MLflow.
 
     Args:
-        training: What is trained and how.
-        out: Its folder.
-        weights: Where it writes its weights.
-        name: The run's name.
-        params: The run's parameters.
-        track: Whether there is a run.
+        options: What was typed.
+        config: Description of the network, see :mod:`medtest.systems.networks`.
+        out: Its folder; the weights are written to ``<network>.safetensors``.
+        make: Gives what is trained and how, given what writes the weights.
+        size: Side in pixels that the trained network takes.
+        classes: Names of its classes where they are not the family's own.
+        params: The run's parameters beside the options.
         resume: Go on from the folder's state where there is one; else begin anew.
         progress: Called after every step.
         stop: Called with the number of steps done; True writes the state and ends early.
@@ -81,12 +66,18 @@ def train_tracked(
         MedtestError: The state belongs to another training, or the loss is no number any more.
         NotTracked: MLflow failed; the state is written.
     """
-    trainer = Trainer(training, out)
+    weights = out / f"{options.network}.safetensors"
+
+    def write(state: Mapping[str, Tensor], note: str) -> None:
+        info = WeightsInfo(network=networks.describe(config), size=size, note=note, classes=classes)
+        save_weights(weights, state, info)
+
+    trainer = Trainer(make(write), out)
     resumed = resume and trainer.resume()
-    log = TrainingLog(out, name, resume=resumed) if track else None
+    log = TrainingLog(out, f"{options.network}-compact", resume=resumed) if options.mlflow else None
     try:
         if log is not None:
-            log.params(params)
+            log.params({**options.identity(), **params, "steps": trainer.training.steps})
         trainer.fit(log=log, progress=progress, stop=stop)
     except BaseException:
         if log is not None:

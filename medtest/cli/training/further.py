@@ -169,9 +169,9 @@ class _Job:
         trained = train_further(
             training, self.start, material, self.out, threads=self.threads, log=log, progress=self.reporter
         )
-        how = "stopped early, " if trained.stopped_early else ""
+        how = "stopped early, " if trained.stopped else ""
         kept = f"the weights of step {trained.kept_step} are kept: {trained.weights.name}"
-        self._say(f"{how}{trained.steps} steps; {kept}")
+        self._say(f"{how}{trained.step} steps; {kept}")
         if trained.kept_step == 0:
             self._say("Nothing was better on held-out cases than the start, which is kept.")
         return trained

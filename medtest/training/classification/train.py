@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,6 @@ from medtest.training.classification.options import ClassificationOptions
 from medtest.training.classification.recipe import load_recipe
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from medtest.cases import Classes
     from medtest.training.run import Trained
     from medtest.training.trainer import Progress
@@ -48,10 +47,9 @@ def train_classification(
     import torch
 
     from medtest.systems import networks
-    from medtest.systems.checkpoints.weights import WeightsInfo, save_weights
     from medtest.training.classification.task import classifier_training, some_of
     from medtest.training.initial import initialise
-    from medtest.training.run import train_tracked
+    from medtest.training.run import train_compact
     from medtest.training.start import start_from
 
     kind = kind_of(options.network)
@@ -69,16 +67,11 @@ def train_classification(
     if options.start_from is not None:
         start_from(network, options.start_from)
     side = options.side or kind.side
-    weights = out / f"{options.network}.safetensors"
     names = () if kind.classes == cases.classes else cases.classes.names
-
-    def write(state: Mapping[str, Tensor], note: str) -> None:
-        info = WeightsInfo(network=networks.describe(config), size=side, note=note, classes=names)
-        save_weights(weights, state, info)
-
     trained, watched = held_out(cases, share=recipe.watching.held_out, seed=seed)
     watched = some_of(watched, seed=seed)
-    training = classifier_training(
+    make = partial(
+        classifier_training,
         options.network,
         network,
         cases,
@@ -90,15 +83,15 @@ def train_classification(
         seed=seed,
         device=options.device,
         identity={**options.identity(), "network": networks.describe(config)},
-        write=write,
     )
-    return train_tracked(
-        training,
+    return train_compact(
+        options,
+        config,
         out,
-        weights,
-        name=f"{options.network}-compact",
-        params={**options.identity(), "cases": len(cases), "held_out": len(watched), "steps": training.steps},
-        track=options.mlflow,
+        lambda write: make(write=write),
+        size=side,
+        classes=names,
+        params={"cases": len(cases), "held_out": len(watched)},
         resume=resume,
         progress=progress,
         stop=stop,

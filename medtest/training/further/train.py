@@ -117,9 +117,9 @@ def train_further(
         "recipe": training.recipe.model_dump(mode="json"),
         "pairs": dict(material.counts),
         "data": material.digest,
-        "steps": trained.steps,
+        "steps": trained.step,
         "kept_step": trained.kept_step,
-        "stopped_early": trained.stopped_early,
+        "stopped_early": trained.stopped,
         "history": trained.history,
     }
     (out / FACTS).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")

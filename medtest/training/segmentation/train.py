@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -118,9 +119,8 @@ def train_segmentation(
 
     from medtest.systems import networks
     from medtest.systems.checkpoints.inputs import INPUTS
-    from medtest.systems.checkpoints.weights import WeightsInfo, save_weights
     from medtest.training.initial import initialise
-    from medtest.training.run import train_tracked
+    from medtest.training.run import train_compact
     from medtest.training.segmentation.augment import Augmentation
     from medtest.training.segmentation.data import PairBatches
     from medtest.training.start import backbone_from, start_from
@@ -140,12 +140,8 @@ def train_segmentation(
         start_from(network, options.start_from)
     if options.backbone_from is not None:
         backbone_from(network, options.network, options.backbone_from)
-    weights = out / f"{options.network}.safetensors"
-
-    def write(state: Mapping[str, Tensor], note: str) -> None:
-        save_weights(weights, state, WeightsInfo(network=networks.describe(config), size=options.size, note=note))
-
-    training = Training(
+    make = partial(
+        Training,
         network=network,
         recipe=options.recipe(),
         validation=options.validation(watched=bool(data.validation)),
@@ -159,7 +155,6 @@ def train_segmentation(
         ),
         loss=_loss(options),
         evaluate=_evaluation(options, data.validation),
-        write=write,
         steps=options.steps,
         steps_per_epoch=options.steps,
         seed=options.seed,
@@ -168,13 +163,13 @@ def train_segmentation(
         prefix="val_dice_",
     )
     sizes = {f"pairs_{name}": len(pairs) for name, pairs in data.training}
-    return train_tracked(
-        training,
+    return train_compact(
+        options,
+        config,
         out,
-        weights,
-        name=f"{options.network}-compact",
-        params={**options.identity(), **sizes},
-        track=options.mlflow,
+        lambda write: make(write=write),
+        size=options.size,
+        params=sizes,
         resume=resume,
         progress=progress,
         stop=stop,

@@ -202,9 +202,9 @@ def options(**more):
 def test_stopped_and_resumed_gives_the_same_weights(tmp_path):
     whole = train_classification(options(), tmp_path / "whole")
     parted = train_classification(options(), tmp_path / "parted", stop=lambda step: step == 3)
-    assert parted.steps == 3
+    assert parted.step == 3
     done = train_classification(options(), tmp_path / "parted")
-    assert done.steps == whole.steps == 4
+    assert done.step == whole.step == 4
     assert done.weights.read_bytes() == whole.weights.read_bytes()
     history = json.loads((tmp_path / "parted" / "history.json").read_text())
     assert [one["step"] for one in history] == [2, 4]

@@ -158,8 +158,8 @@ def test_early_stopping_ends_the_training(tmp_path):
     weights = write_start(tmp_path / "start.safetensors")
     recipe = _recipe(steps=40, **{"optimizer.rate": 1e-9, "validation.every_steps": 1, "validation.patience": 2})
     trained = _train(weights, tmp_path / "out", recipe)
-    assert trained.stopped_early and trained.steps < 40
-    assert _train(weights, tmp_path / "out", recipe).steps == trained.steps
+    assert trained.stopped and trained.step < 40
+    assert _train(weights, tmp_path / "out", recipe).step == trained.step
 
 
 def test_a_state_of_another_training_is_refused(tmp_path):
@@ -214,7 +214,7 @@ def test_amp_on_a_gpu(tmp_path):
     start, material = open_start("pranet", str(write_start(tmp_path / "start.safetensors"))), small_material()
     training = further_training(start, material, recipe, device="cuda:0", write=writer(tmp_path / "out", start, recipe))
     trained = train_further(training, start, material, tmp_path / "out")
-    assert trained.steps == STEPS
+    assert trained.step == STEPS
 
 
 def test_gradients_are_clipped_by_value(tmp_path):
