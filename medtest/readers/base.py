@@ -25,8 +25,8 @@ from medtest.api.answer_store import KeptTexts
 from medtest.api.redact import reason_of
 from medtest.cases import Json, Output, PreparedSeed
 from medtest.errors import ExitCode, MedtestError, Mistake
-from medtest.files import file_sha256
 from medtest.plugins import Part, PartSettings, digest_name
+from medtest.systems.files import cached_sha256
 
 Content = TypeVar("Content", bound=Hashable)
 Facts = TypeVar("Facts")
@@ -100,6 +100,10 @@ class Readings:
         return {} if content is None else self.columns.get(content_key(content), {})
 
 
+def _is_trusted(extra: object) -> bool:
+    return isinstance(extra, dict) and bool(extra.get("trusted"))
+
+
 def content_key(content: Hashable) -> str:
     """Return what stands for a content in files: its canonical JSON."""
     plain = asdict(content) if is_dataclass(content) and not isinstance(content, type) else content
@@ -141,13 +145,20 @@ class Reader(Part, ABC, Generic[Content, Facts]):
         return ()
 
     def fingerprint(self) -> dict[str, Json]:
-        """Return all that its facts depend on: class, revision, settings, SHA-256 of the weights."""
-        settings = self.settings.counted() if isinstance(self.settings, PartSettings) else {}
+        """Return all that its facts depend on: class, revision, settings, SHA-256 of the weights.
+
+        Settings that a suite may not set, paths and addresses, are none of it.
+        """
+        settings: dict[str, Json] = {}
+        if isinstance(self.settings, PartSettings):
+            fields = type(self.settings).model_fields
+            trusted = {name for name, one in fields.items() if _is_trusted(one.json_schema_extra)}
+            settings = {name: value for name, value in self.settings.counted().items() if name not in trusted}
         return {
             "reader": digest_name(type(self)),
             "revision": type(self).revision,
             "settings": settings,
-            "weights": [file_sha256(path) for path in self.weights()],
+            "weights": [cached_sha256(path) for path in self.weights()],
         }
 
     def notice(self) -> str:

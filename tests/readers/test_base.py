@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from pydantic import Field
 
 from medtest.cases import Output, PreparedSeed
 from medtest.errors import ExitCode, MedtestError, UserMistakes
 from medtest.oracles.base import Oracle
-from medtest.plugins import FAMILIES, PartSettings, parts
+from medtest.plugins import FAMILIES, TRUSTED, PartSettings, parts
 from medtest.readers.base import BatchReader, KeptReader, ReadingJob, Unreadable
 from medtest.suite.compose import load
 
@@ -21,7 +22,7 @@ class Settings(PartSettings):
     """Settings of the reader below."""
 
     upper: bool = False
-    file: str | None = None
+    file: str | None = Field(default=None, json_schema_extra=TRUSTED)
 
 
 class Letters(BatchReader[str, dict[str, int]]):
@@ -86,11 +87,15 @@ def test_facts_are_kept_by_content_settings_and_weights(tmp_path: Path) -> None:
     for other, cache in ((letters(file=str(weights), upper=True), "use"), (letters(file=str(weights)), "refresh")):
         KeptReader(other, shared=tmp_path, cache=cache).facts(["b"])
         assert other.asked == [["b"]]
-    weights.write_bytes(b"2")
+    elsewhere = tmp_path / "moved.bin"
+    elsewhere.write_bytes(b"1")
+    moved = letters(file=str(elsewhere))
+    assert KeptReader(moved, shared=tmp_path).facts(["b"]) == [{"b": 1}] and moved.asked == []
+    weights.write_bytes(b"22")
     changed = letters(file=str(weights))
     KeptReader(changed, shared=tmp_path).facts(["b"])
     assert changed.asked == [["b"]]
-    assert changed.fingerprint()["weights"] == [hashlib.sha256(b"2").hexdigest()]
+    assert changed.fingerprint()["weights"] == [hashlib.sha256(b"22").hexdigest()]
 
 
 def test_what_a_reader_breaks_on_takes_no_other_with_it(tmp_path: Path) -> None:

@@ -56,11 +56,8 @@ _TEXTS = texts(__file__)
 _SEVERAL = re.compile(_TEXTS["several"])
 _OTHER_THINGS: dict[int | None, str] = {
     POLYPS: NOT_POLYPS,
-    INSTRUMENTS: r"(?:(?:polyps?|adenomas?)(?!\s+snares?)|lesions?|ulcers?|findings?|abnormalit(?:y|ies)"
-    r"|landmarks?|images?|folds?)",
-    FINDINGS: r"(?:instruments?|forceps|tools?|devices?|clips?|needles?|snares?|(?:polyp|polypectomy) snares?"
-    r"|landmarks?"
-    r"|images?|folds?|letters?)",
+    INSTRUMENTS: _TEXTS["other_things_instruments"],
+    FINDINGS: _TEXTS["other_things_findings"],
 }
 """What is counted beside that which was asked about: "no polyps, but two instruments"."""
 _SECTION: dict[int | None, str] = {FINDINGS: "abnormality", INSTRUMENTS: "instrument"}

@@ -7,7 +7,7 @@ import re
 
 from medtest.vqa.answers.found import Found, without
 from medtest.vqa.answers.scope import SENTENCE_END
-from medtest.vqa.answers.texts import texts
+from medtest.vqa.answers.texts import table, texts
 from medtest.vqa.values import Range, ranges
 
 MOST = 500.0
@@ -20,24 +20,7 @@ MOST_SIZES = 100
 
 _TEXTS = texts(__file__)
 _UNIT = _TEXTS["unit"]
-_SAID: dict[str, float] = {
-    **dict.fromkeys(("half a", "half", "einen halben", "medio", "un demi", "\u534a"), 0.5),
-    **dict.fromkeys(("one and a half", "anderthalb"), 1.5),
-    **dict.fromkeys(("a", "one", "un", "uno", "ein", "einen", "einem", "\u4e00"), 1),
-    **dict.fromkeys(("two", "dos", "deux", "zwei", "\u4e24"), 2),
-    **dict.fromkeys(("three", "tres", "trois", "drei", "\u4e09"), 3),
-    **dict.fromkeys(("four", "cuatro", "quatre", "vier", "\u56db"), 4),
-    **dict.fromkeys(("five", "cinco", "cinq", "f\u00fcnf", "\u4e94"), 5),
-    **dict.fromkeys(("six", "seis", "sechs", "\u516d"), 6),
-    **dict.fromkeys(("seven", "siete", "sept", "sieben", "\u4e03"), 7),
-    **dict.fromkeys(("eight", "ocho", "huit", "acht", "\u516b"), 8),
-    **dict.fromkeys(("nine", "nueve", "neuf", "neun", "\u4e5d"), 9),
-    **dict.fromkeys(("ten", "diez", "dix", "zehn", "\u5341"), 10),
-    **dict.fromkeys(("twelve", "zw\u00f6lf"), 12),
-    **dict.fromkeys(("fifteen", "quince", "quinze", "f\u00fcnfzehn"), 15),
-    **dict.fromkeys(("twenty", "veinte", "vingt", "zwanzig"), 20),
-    "\u00bd": 0.5,
-}
+_SAID: dict[str, float] = {word: number for number, said in table(__file__, "numerals").items() for word in said}
 """Numbers in words; they count where a unit follows."""
 _SAID_ONE = "|".join(sorted((word.replace(" ", r"\s+") for word in _SAID), key=len, reverse=True))
 _IN_WORDS = (
