@@ -84,3 +84,8 @@ def test_light_sharpness_and_what_stands_out() -> None:
     assert softer["factor_sharpness"] < 0.1 * factors["factor_sharpness"]
     assert 0 < factors["factor_salient_area"] < 0.2
     assert factors["factor_lesion_area"] is None and factors["factor_visible_area"] == 1.0
+
+
+def test_each_is_one_case_without_a_question() -> None:
+    refs = source_of(what="capsule", count=3, start=7).refs()
+    assert [(ref.seed_id, ref.items) for ref in refs] == [(f"capsule-0000{n}", ("",)) for n in (7, 8, 9)]
