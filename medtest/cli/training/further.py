@@ -116,10 +116,10 @@ class _Job:
     def _apart(self, parts: Parts) -> dict[str, Print]:
         """Return what training pictures are known by; refuse those that are test seeds."""
         from medtest.training.further.leak import prints_of, refuse_shared, shared_images
+        from medtest.training.further.material import training_prints
 
         how = self.loaded.suite.prepare
-        found = prints_of(parts.sources, size=how.size, resize=how.resize)
-        prints = {f"{ref.dataset}/{ref.seed_id}": one for ref, one in found}
+        prints = training_prints(parts)
         said = "no test seeds were named (test=FOLDER), so nothing is tested before and after"
         if self._testable():
             sources = self.loaded.suite.build_seeds(self.invocation.data)

@@ -33,10 +33,8 @@ class ImageFilter(Algorithm):
     def __init_subclass__(cls, **others: Any) -> None:
         super().__init_subclass__(**others)
         hints = get_type_hints(cls.function, include_extras=True)
-        given = inspect.signature(cls.function).parameters
-        fields: dict[str, Any] = {
-            name: (hints[name], one.default) for name, one in given.items() if one.kind is one.KEYWORD_ONLY
-        }
+        given = inspect.getfullargspec(cls.function).kwonlydefaults or {}
+        fields: dict[str, Any] = {name: (hints[name], default) for name, default in given.items()}
         made = create_model("Settings", __base__=SystemSettings, __module__=cls.__module__, **fields)
         made.__qualname__ = f"{cls.__qualname__}.Settings"  # where pickle finds it
         cls.Settings = made
