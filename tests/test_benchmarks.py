@@ -12,7 +12,7 @@ import pytest
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
 BENCHMARKS: dict[str, list[str]] = {
-    "api": ["--calls=40", "--passes=1", "--limited=12", "--slow=12", "--faulty=60", "--flat=200", "--in-flight=8"],
+    "api": ["--calls=40", "--passes=1", "--limited=12", "--slow=4", "--faulty=60", "--flat=200", "--in-flight=8"],
     "corruptions": ["--passes=1"],
     "followups": ["--share=0.0005", "--workers=1", "--passes=1"],
     "memory": ["--cases", "20", "40", "--workers=1", "--size=128"],

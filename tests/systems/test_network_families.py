@@ -6,7 +6,6 @@ import json
 import os
 import pickle
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+from forked_program import command
 
 from medtest.cases import Address
 from medtest.errors import MedtestError
@@ -349,16 +349,17 @@ def test_all_three_run_under_a_suite(tmp_path: Path) -> None:
     segformer(tmp_path / "hugging face")
     unet(tmp_path / "smp=net")
     write_bundle(tmp_path / "bundle [1]")
-    command = [
-        *(sys.executable, str(ROOT / "run.py"), "suite=polyp_seg", "model=[huggingface,smp,monai]", "limit=1"),
+    process = command(
+        *(ROOT / "run.py", "suite=polyp_seg", "model=[huggingface,smp,monai]", "limit=1"),
         *("only=relation:blur,severity:3", "track=false", "device=cpu", "workers=1"),
         f"systems.huggingface.path={tmp_path / 'hugging face'}",
         f"systems.smp.path={tmp_path / 'smp=net'}",
         f"systems.monai.path={tmp_path / 'bundle [1]'}",
-    ]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "Loading weights" not in done.stdout + done.stderr
+        folder=tmp_path,
+    )
+    out, err = process.communicate(500)
+    assert process.returncode == 0, err[-3000:]
+    assert "Loading weights" not in out + err
     for name in ("hugging-face", "smp-net", "bundle-1"):  # a system is called as its folder is
         (file,) = (tmp_path / "outputs" / "polyp_seg" / name).glob("*/records.parquet")
         records = pd.read_parquet(file)
