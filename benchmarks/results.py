@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def _make(size: int, folder: Path) -> None:
-    sys.path.insert(0, str(HERE.parent / "tests" / "results"))
+    sys.path.insert(0, str(HERE.parent / "tests"))
     from records_maker import RELATIONS, make_records, write_records
 
     per_seed = 2 + (len(RELATIONS) - 1) * SEVERITIES
@@ -52,7 +52,7 @@ def _make(size: int, folder: Path) -> None:
 
 
 def _measure(folder: Path) -> None:
-    sys.path.insert(0, str(HERE.parent / "tests" / "results"))
+    sys.path.insert(0, str(HERE.parent / "tests"))
     import pandas as pd  # noqa: F401 - imports are not what is measured
     import statsmodels.api as sm  # noqa: F401
     from records_maker import RELATIONS

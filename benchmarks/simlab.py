@@ -28,13 +28,13 @@ from medtest.cases import Address, PreparedSeed, image_sha256  # noqa: E402
 from medtest.errors import NotApplicable  # noqa: E402
 from medtest.plugins import part, parts  # noqa: E402
 from medtest.preparation.prepare import prepare  # noqa: E402
-from medtest.results.answers.answer_flips import flip_table  # noqa: E402
-from medtest.results.answers.answer_rows import SOURCE, UNCHANGED, frame_of, judged_row  # noqa: E402
 from medtest.runner.units.asker import answer_seed  # noqa: E402
 from medtest.simlab.defects import Defects  # noqa: E402
 from medtest.simlab.product import Product, Settings, picture_sha256  # noqa: E402
 from medtest.simlab.reader import Reader  # noqa: E402
 from medtest.simlab.sight import PictureTraits, Sight  # noqa: E402
+from medtest.tasks.ask.tables.flips import flip_table  # noqa: E402
+from medtest.tasks.ask.tables.rows import SOURCE, UNCHANGED, frame_of, judged_row  # noqa: E402
 from medtest.vqa.answers.answer import Answer  # noqa: E402
 from medtest.vqa.expectations import Inserted  # noqa: E402
 from medtest.vqa.matrix import default_matrix  # noqa: E402

@@ -261,7 +261,7 @@ def _note_failure(
     """Mark the invocation FAILED in MLflow; the error itself is what the user reads."""
     if not invocation.track:
         return
-    from medtest.report.tracked import track_failure
+    from medtest.report.mlflow.tracked import track_failure
 
     with contextlib.suppress(NotTracked):  # the first job of a sweep has no parents to leave open: it ends its own
         track_failure(suite, invocation, type(error).__name__, parents=parents, sweep=sweep and parents is not None)

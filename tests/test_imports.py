@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.util
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -83,7 +84,7 @@ TASKS = ("tasks.base", "tasks")
 
 def _room(path: Path) -> str:
     parts = path.relative_to(PACKAGE).with_suffix("").parts
-    return "tasks.base" if parts == ("tasks", "base") else parts[0]
+    return "tasks.base" if parts in (("tasks", "base"), ("tasks", "results")) else parts[0]
 
 
 @cache
@@ -126,9 +127,7 @@ def _upward(path: Path) -> Iterator[str]:
         parts = name.split(".")
         if parts[0] != "medtest" or len(parts) < 2 or parts[1] not in LAYERS:
             continue
-        other = "tasks.base" if parts[1:3] == ["tasks", "base"] else parts[1]
-        if name in ("medtest.tasks", "medtest.tasks.base"):
-            other = "tasks.base"
+        other = "tasks.base" if parts[1] == "tasks" and parts[2:3] in ([], ["base"], ["results"]) else parts[1]
         if other == room or (room, other) in LAZY_ALLOWED:
             continue
         if LAYERS[other] > LAYERS[room]:
@@ -216,6 +215,68 @@ def test_no_engine_asks_for_a_kind_of_answer() -> None:
         ):  # its keys are names of criteria
             asking += [f"{path}:{node.lineno}" for node in ast.walk(_tree(path)) if _asks_for_a_kind(node)]
     assert asking == [], "ask the task object (medtest/tasks/base.py)"
+
+
+ENGINES = ("runner", "results", "report", "tracking", "suite", "cli", "runs", "result")
+"""Rooms that run, count and show whatever the kind of answer; published figures name their own tables."""
+PUBLISHED = ("results", "published")
+
+
+@cache
+def _names_of_tasks_tables() -> frozenset[str]:
+    """Return the names of the tables that single tasks make: texts of their modules that end so."""
+    paths = [path for path in _modules() if path.relative_to(PACKAGE).parts[0] == "tasks"]
+    texts = [
+        node.value
+        for path in paths
+        for node in ast.walk(_tree(path))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    return frozenset(text for text in texts if re.fullmatch(r"[a-z_]+\.csv", text))
+
+
+@cache
+def _shared_by_all_tasks() -> tuple[frozenset[str], frozenset[str]]:
+    """Return what all tasks' tables, and what tasks make besides, may be asked for."""
+    from medtest.results.tables import Tables
+    from medtest.tasks.results import TaskResults
+
+    return tuple(frozenset(dir(one) + list(getattr(one, "__annotations__", ()))) for one in (Tables, TaskResults))  # type: ignore[return-value]
+
+
+def _asks_for_a_table(node: ast.AST) -> bool:
+    """Say whether code asks by attribute for a table that only one kind of answer has."""
+    if not (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute)):
+        return False
+    of_all, of_tasks = _shared_by_all_tasks()
+    holder, whose = node.value.attr, _said(node.value.value)
+    if holder == "tables" and whose == "material":
+        return node.attr not in of_all
+    return holder == "own" and whose in ("tables", "made") and node.attr not in of_tasks
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "x = material.tables.answers",
+        "x = one.material.tables.labels.flips",
+        "x = material.tables.own.tables",
+        "x = made.own.found",
+    ],
+)
+def test_code_that_asks_for_a_table_of_one_kind_is_seen(code: str) -> None:
+    assert any(_asks_for_a_table(node) for node in ast.walk(ast.parse(code)))
+
+
+def test_no_engine_asks_for_a_table_of_one_kind() -> None:
+    asking = []
+    for path in (path for path in _modules() if _room(path) in ENGINES):
+        nodes = list(ast.walk(_tree(path)))
+        asking += [f"{path}:{getattr(node, 'lineno', 0)}" for node in nodes if _asks_for_a_table(node)]
+        if path.relative_to(PACKAGE).parts[:2] != PUBLISHED:
+            texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+            asking += [f"{path} names {name}" for name in sorted(_names_of_tasks_tables() & texts)]
+    assert asking == [], "ask what the task makes of records (medtest/tasks/results.py)"
 
 
 def test_only_tracking_imports_mlflow() -> None:

@@ -121,10 +121,10 @@ def write_files(
     Raises:
         OutputProblem: A file cannot be written.
     """
-    from medtest.report.alpha_sigma_figure import FILE as FIGURE
-    from medtest.report.alpha_sigma_figure import draw_figure
-    from medtest.report.alpha_sigma_table import FILE as TABLE
-    from medtest.report.alpha_sigma_table import latex_table
+    from medtest.report.alpha_sigma.figure import FILE as FIGURE
+    from medtest.report.alpha_sigma.figure import draw_figure
+    from medtest.report.alpha_sigma.latex import FILE as TABLE
+    from medtest.report.alpha_sigma.latex import latex_table
     from medtest.runner.folder import output_problems
 
     contents: dict[str, bytes] = {

@@ -169,7 +169,7 @@ def _show_answers(
     suite: Suite, invocation: Invocation, case: Replay, chosen: Sequence[str] | None, console: Console
 ) -> None:
     """Print what was answered to the questions of a case, from records alone: of every system, or of the chosen."""
-    from medtest.results.answers.recorded_answers import recorded
+    from medtest.results.records.recorded import recorded
 
     found = recorded(invocation.home, suite.name, suite.task, case.address, case.shown_id, case.items)
     others = dict.fromkeys(one.system for one in found if chosen is not None and one.system not in chosen)

@@ -11,14 +11,12 @@ from urllib.parse import quote
 
 import medtest
 from medtest.report import figures, sections
-from medtest.report.answer_heat import system_heats
+from medtest.report.alpha_sigma.section import SeriesResult, sections_of, write_series
 from medtest.report.conclusions import conclusions, rests_on
-from medtest.report.flip_heat import system_heat
 from medtest.report.heat import EfrRows, interval, percent
 from medtest.report.intervals import legend, short_words
 from medtest.report.material import Material
 from medtest.report.page import render
-from medtest.report.series import SeriesResult, sections_of, write_series
 from medtest.report.words import (
     cluster_word,
     criterion_keys,
@@ -136,7 +134,7 @@ def _group(materials: Sequence[Material], records: Sequence[Records]) -> Group:
         )
     names = [one.system for one in own]
     order = list(wanted.relations)
-    differences = difference_table(dict(zip(names, common.records, strict=True)), wanted.primary, order)
+    differences = difference_table(dict(zip(names, common.records, strict=True)), wanted.primary, order, wanted.task)
     return Group(materials=shown, own=own, common=common, differences=differences)
 
 
@@ -181,7 +179,7 @@ def comparison_html(groups: Sequence[Group], links: Mapping[str, str], series: S
     Args:
         groups: What :func:`grouped` gave.
         links: Address of each system's report by its name, relative to the page.
-        series: What :func:`medtest.report.series.sections_of` gave, for suites of series.
+        series: What :func:`medtest.report.alpha_sigma.section.sections_of` gave, for suites of series.
     """
     first = groups[0].own[0]
     return render(
@@ -208,7 +206,7 @@ def _mean_name(score: str) -> str:
 
 
 def _shown(group: Group, links: Mapping[str, str]) -> dict[str, Any]:
-    materials = group.materials
+    materials, task = group.materials, group.own[0].wanted.task
     rates = [EfrRows(material.tables.efr) for material in materials]
     primary = criterion_keys(materials[0])
     clusters = cluster_word(materials[0])
@@ -221,14 +219,13 @@ def _shown(group: Group, links: Mapping[str, str]) -> dict[str, Any]:
     return {
         "simulated": materials[0].simulated,
         "rests": rests,
-        "conclusions": [] if group.differences is None else conclusions(group.differences, clusters),
+        "conclusions": [] if group.differences is None else conclusions(group.differences, clusters, task.measures),
         "systems": lines,
         "side_by_side": side_by_side,
         "intervals": legend((line["method"] for line in lines), clusters),
         "heats": [
             *sections.comparison_heats(materials, rates, primary, clusters),
-            *system_heat(materials),
-            *system_heats(materials),
+            *task.side_by_side([(material.system, material.tables.own) for material in materials]),
         ]
         if side_by_side
         else [],

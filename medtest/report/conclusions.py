@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from medtest.report.answer_heat import question_words
 from medtest.report.heat import percent
 from medtest.report.intervals import MARKS, legend
-from medtest.report.words import counted
-from medtest.results.differences import FLIPS, ITEM, RELATION
+from medtest.report.words import counted, question_words
+from medtest.results.differences import ITEM, RELATION, VIOLATIONS
 from medtest.results.efr import OVERALL
 from medtest.results.records.common_cases import Common, LeftOut
 
@@ -18,9 +17,8 @@ if TYPE_CHECKING:
 
 _NAMED = 6
 _TITLES = {
-    ("violations", RELATION): ("Violations by relation", "all relations"),
-    ("violations", ITEM): ("Violations by question", "all questions"),
-    (FLIPS, RELATION): ("Flips from frame to frame, by type", "all types"),
+    (VIOLATIONS, RELATION): ("Violations by relation", "all relations"),
+    (VIOLATIONS, ITEM): ("Violations by question", "all questions"),
 }
 
 
@@ -83,16 +81,18 @@ def _listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def conclusions(table: pd.DataFrame, clusters: str) -> list[dict[str, Any]]:
+def conclusions(table: pd.DataFrame, clusters: str, measures: Mapping[str, tuple[str, str]]) -> list[dict[str, Any]]:
     """Return what the page shows of every measure: pairs, sentences, and the rows behind them.
 
     Args:
         table: What :func:`medtest.results.differences.difference_table` gave.
         clusters: What intervals resample, in words.
+        measures: Further measures, as :attr:`medtest.tasks.base.Task.measures` names them.
     """
+    titles = _TITLES | {(name, RELATION): words for name, words in measures.items()}
     rows: Sequence[Mapping[Any, Any]] = table.to_dict("records")
     found = []
-    for key, (title, all_words) in _TITLES.items():
+    for key, (title, all_words) in titles.items():
         mine = [row for row in rows if (row["measure"], row["by"]) == key]
         if not mine:
             continue

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -12,14 +11,11 @@ from rich.text import Text
 from medtest.cases import UNCHANGED
 from medtest.oracles.criteria import NO_THRESHOLD
 from medtest.records import SOURCE_FAILED
-from medtest.report.answer_accuracy import hidden_words
-from medtest.report.answers import floor_words
 from medtest.report.heat import SUMS, EfrRows, beside, percent
 from medtest.report.material import Material
 from medtest.report.words import criterion_keys, violations_of
 from medtest.results import efr
 from medtest.results.images import COUNTED
-from medtest.results.labels.flips import AUTO
 from medtest.results.tables import SEED_FACTS
 
 
@@ -56,11 +52,7 @@ def _one_view(materials: Sequence[Material]) -> RenderableType:
         cells = [Text(_cell(rate, name, material), style=style) for rate, material in _pairs(rates, materials)]
         table.add_row(Text(f"{name} (floor)" if name == UNCHANGED else name, style=style), *cells)
     lines = [_left_out(rate, material) for rate, material in _pairs(rates, materials)]
-    lines += [
-        line
-        for material in materials
-        for line in (what_broke(material), flips(material), *answer_lines(material), on_sources(material))
-    ]
+    lines += [line for material in materials for line in (what_broke(material), *_own(material), on_sources(material))]
     warned = [f"{material.system}: {line}" for material in materials for line in material.tables.warnings]
     # not the table's own title: that would be wrapped to the table's width
     return Group(
@@ -99,43 +91,9 @@ def what_broke(material: Material) -> str:
     return f"{material.system}: what broke most often: {max(found)[1].rstrip('.')}." if found else ""
 
 
-def flips(material: Material) -> str:
-    """Return the flip probability in one line, "" where nothing made sequences."""
-    table = None if material.tables.labels is None else material.tables.labels.flips
-    if table is None or table.empty:
-        return ""
-    rows = table.loc[
-        ((table["dataset"] == efr.ALL) & (table["severity"] == efr.ALL) & (table["rule"] == AUTO)).to_numpy()
-    ]
-    mean = rows.loc[(rows["relation"] == efr.OVERALL).to_numpy()]
-    types = len(rows) - len(mean)
-    if mean.empty or not np.isfinite(mean["fp"].iloc[0]):
-        return f"{material.system}: no two frames of a sequence could be compared."
-    rate, low, high = (100 * float(mean[name].iloc[0]) for name in ("fp", "ci_low", "ci_high"))
-    over = f", mean of {types} types" if types > 1 else ""
-    return (
-        f"{material.system}: flip probability {rate:.1f} % [{low:.1f}, {high:.1f}]{over}; tables/flip_probability.csv."
-    )
-
-
-def answer_lines(material: Material) -> list[str]:
-    """Return what is worth a line of answers: flips net of the floor, accuracy both ways, refusals, cost."""
-    found = material.tables.answers
-    if found is None:
-        return []
-    lines = [floor_words(found.flips), hidden_words(found)]
-    states = {(row["item"], row["relation"]): row for row in found.states.to_dict("records")}
-    row = states.get((efr.ALL, efr.OVERALL))
-    if row is not None and (row["refusal"] or row["unparsed"]):
-        lines.append(
-            f"{row['refusal']:,} of {row['asked']:,} answers refused ({row['refused_after_answer']:,} where the source "
-            f"was answered), {row['unparsed']:,} not read (tables/answer_states.csv)."
-        )
-    total = found.costs.to_dict("records")[0] if not found.costs.empty else {}
-    cost = total.get("cost_usd", float("nan"))
-    if np.isfinite(cost) and cost > 0:
-        lines.append(f"The answers cost ${cost:,.2f}, {total['answers']:,} in all (tables/answer_costs.csv).")
-    return [f"{material.system}: {line}" for line in lines if line]
+def _own(material: Material) -> list[str]:
+    """Return what is worth a line of what the task makes of the records."""
+    return [f"{material.system}: {line}" for line in material.tables.own.lines()]
 
 
 def on_sources(material: Material) -> str:
@@ -149,7 +107,7 @@ def on_sources(material: Material) -> str:
     means = ", ".join(
         f"{'accuracy' if name == 'agreement' else name} {float(seeds[name].mean()):.3f}" for name in judged
     )
-    what = "answer{} to source images" if material.tables.answers is not None else "source image{}"
+    what = material.wanted.task.source_words
     return f"{material.system}: mean of {count:,} {what.format('' if count == 1 else 's')}: {means}."
 
 

@@ -6,10 +6,10 @@ and a number in every cell, so that nothing is said by colour alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
-from math import ceil, floor
+from math import ceil, floor, log2
 
 from markupsafe import Markup
 
@@ -142,14 +142,12 @@ def curve_panel(
     return Markup("".join(parts))  # noqa: S704 - every text went through escape()
 
 
-def _curve(curve: Curve, at: object) -> list[str]:
-    if not callable(at):
-        return []
+def _curve(curve: Curve, at: Callable[[float, float], tuple[float, float]]) -> list[str]:
     parts: list[str] = []
-    band = [p for p in curve.points if p.low is not None and p.high is not None]
+    band = [(p.x, p.low, p.high) for p in curve.points if p.low is not None and p.high is not None]
     if len(band) > 1:
-        upper = [at(p.x, p.high) for p in band]
-        lower = [at(p.x, p.low) for p in reversed(band)]
+        upper = [at(x, high) for x, _, high in band]
+        lower = [at(x, low) for x, low, _ in reversed(band)]
         around = " ".join(f"{x:.1f},{y:.1f}" for x, y in [*upper, *lower])
         parts.append(f'<polygon points="{around}" fill="{curve.colour}" fill-opacity="0.16"/>')
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (at(p.x, p.y) for p in curve.points))
@@ -169,14 +167,14 @@ def _curve(curve: Curve, at: object) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Bar:
-    """A rate with its interval, in percent.
+    """A number with its interval.
 
     Attributes:
         label: What it is of.
-        value: The rate.
+        value: The number: percent, an odds ratio, points.
         low: Lower end.
         high: Upper end.
-        note: Counts, shown at the right.
+        note: What is shown at the right; "" for the number with its interval.
     """
 
     label: str
@@ -186,141 +184,144 @@ class Bar:
     note: str = ""
 
 
-def interval_panel(
-    title: str, bars: Sequence[Bar], *, high: float, x_name: str, unit: str = "", width: int = 330
+def _dots(
+    title: str,
+    bars: Sequence[Bar],
+    *,
+    across: Callable[[float], float],
+    ticks: Sequence[tuple[float, str]],
+    base: float,
+    x_name: str,
+    said: Callable[[Bar], tuple[str, str]],
+    lead: str = "",
+    width: int,
+    left: int,
+    right: int,
 ) -> Markup:
-    """Return rates one below another, a dot with its interval each.
+    """Return numbers one below another, a dot with its interval each.
 
     Args:
         title: Its heading.
         bars: What is drawn.
-        high: Right end of the axis, in percent.
-        x_name: Name of that axis.
-        unit: Stands small behind the heading.
-        width: In user units.
+        across: Place of a value along the axis, in [0, 1].
+        ticks: Values with a line, and what stands below it.
+        base: The value whose line is dark.
+        x_name: Name of the axis.
+        said: Gives a bar's colour, and it in words.
+        lead: Stands small below the heading.
+        width: In user units, and likewise the following.
+        left: Room for labels.
+        right: Room for notes.
     """
-    left, right, top, row, foot = 118, 62, 44, 22, 34
+    top, row, foot = 44 if lead else 34, 24, 38
     height = top + row * len(bars) + foot
 
-    def across(value: float) -> float:
-        return left + (width - left - right) * min(max(value, 0.0), high) / (high or 1.0)
+    def at(value: float) -> float:
+        return left + (width - left - right) * across(value)
 
-    parts = [_open(width, height, title), _text(4, 15, title, bold=True), _text(4, 30, unit, size=10, colour=_FAINT)]
-    for step in range(3):
-        value = high * step / 2
-        x = across(value)
-        parts.append(_line(x, top - 6, x, height - foot + 4, _GRID))
-        parts.append(_text(x, height - foot + 17, f"{value:.3g} %", anchor="middle", size=10, colour=_FAINT))
-    parts.append(_text((left + width - right) / 2, height - 4, x_name, anchor="middle", size=10, colour=_FAINT))
+    parts = [_open(width, height, title), _text(4, 16, title, bold=True)]
+    parts += [_text(4, 30, lead, size=10, colour=_FAINT)] if lead else []
+    for value, mark in ticks:
+        parts.append(_line(at(value), top - 6, at(value), height - foot + 6, _INK if value == base else _GRID))
+        parts.append(_text(at(value), height - foot + 19, mark, anchor="middle", size=10, colour=_FAINT))
+    parts.append(_text((left + width - right) / 2, height - 5, x_name, anchor="middle", size=10, colour=_FAINT))
     for number, bar in enumerate(bars):
         y = top + row * number + row / 2 - 4
-        parts.append(_text(left - 8, y + 4, bar.label, anchor="end", size=10.5))
-        parts.append(_line(across(bar.low), y, across(bar.high), y, BLUE, 2.5))
-        words = f"{bar.label}: {bar.value:.2f} % ({bar.low:.2f} to {bar.high:.2f})"
+        colour, words = said(bar)
+        ink = _INK if colour in (GREEN, VERMILION) else _FAINT
+        parts.append(_text(left - 8, y + 4, bar.label, anchor="end", size=11))
+        parts.append(_line(at(bar.low), y, at(bar.high), y, colour, 2.5))
         parts.append(
-            f'<circle cx="{across(bar.value):.1f}" cy="{y:.1f}" r="4.5" fill="{BLUE}" stroke="#fff">'
-            f"<title>{escape(words)}</title></circle>"
+            f'<circle cx="{at(bar.value):.1f}" cy="{y:.1f}" r="4.5" fill="{colour}" stroke="#fff">'
+            f"<title>{escape(f'{bar.label}: {words}')}</title></circle>"
         )
-        parts.append(_text(width - right + 10, y + 4, bar.note, size=10, colour=_FAINT))
+        parts.append(_text(width - right + 9, y + 4, bar.note or words, size=10, colour=ink))
     parts.append("</svg>")
     return Markup("".join(parts))  # noqa: S704 - every text went through escape()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Odds:
-    """An odds ratio with its interval.
+def _clear(bar: Bar, base: float, *, good: str, bad: str) -> str:
+    """Return the colour of a bar above (``good``) or below a value that its interval leaves out."""
+    return good if bar.low > base else bad if bar.high < base else _FAINT
 
-    Attributes:
-        label: The factor.
-        value: The odds ratio.
-        low: Lower end.
-        high: Upper end.
+
+def interval_panel(title: str, bars: Sequence[Bar], *, high: float, x_name: str, unit: str = "") -> Markup:
+    """Return rates one below another, a dot with its interval each.
+
+    Args:
+        title: Its heading.
+        bars: What is drawn, in percent.
+        high: Right end of the axis, in percent.
+        x_name: Name of that axis.
+        unit: Stands small below the heading.
     """
+    return _dots(
+        title,
+        bars,
+        across=lambda value: min(max(value, 0.0), high) / (high or 1.0),
+        ticks=[(high * step / 2, f"{high * step / 2:.3g} %") for step in range(3)],
+        base=-1.0,
+        x_name=x_name,
+        said=lambda bar: (BLUE, f"{bar.value:.2f} % ({bar.low:.2f} to {bar.high:.2f})"),
+        lead=unit,
+        width=330,
+        left=118,
+        right=62,
+    )
 
-    label: str
-    value: float
-    low: float
-    high: float
 
-
-def odds_panel(title: str, odds: Sequence[Odds], *, width: int = 520) -> Markup:
+def odds_panel(title: str, odds: Sequence[Bar]) -> Markup:
     """Return odds ratios on a logarithmic axis with a line at 1 (no effect)."""
-    from math import ceil, floor, log2
-
     if not odds:
         return Markup("")
-    left, right, top, row, foot = 170, 128, 34, 24, 38
-    height = top + row * len(odds) + foot
     finite = [value for each in odds for value in (each.low, each.high) if 0 < value < 1e6]
     least = max(-6, min(-1, floor(log2(min(finite, default=0.5)))))
     most = min(6, max(1, ceil(log2(max(finite, default=2.0)))))
-
-    def across(value: float) -> float:
-        level = min(max(log2(value) if value > 0 else least, least), most)
-        return left + (width - left - right) * (level - least) / (most - least)
-
-    parts = [_open(width, height, title), _text(4, 16, title, bold=True)]
-    for power in range(least, most + 1):
-        x = across(2.0**power)
-        parts.append(_line(x, top - 6, x, height - foot + 6, _INK if power == 0 else _GRID))
-        if most - least <= 6 or power % 2 == 0:
-            parts.append(_text(x, height - foot + 19, f"{2.0**power:g}", anchor="middle", size=10, colour=_FAINT))
-    words = "odds ratio (each step doubles); right of 1: more violations"
-    parts.append(_text((left + width - right) / 2, height - 5, words, anchor="middle", size=10, colour=_FAINT))
-    for number, each in enumerate(odds):
-        y = top + row * number + row / 2 - 4
-        clear = each.low > 1 or each.high < 1
-        colour = VERMILION if clear and each.value > 1 else GREEN if clear else _FAINT
-        parts.append(_text(left - 8, y + 4, each.label, anchor="end", size=11))
-        parts.append(_line(across(each.low), y, across(each.high), y, colour, 2.5))
-        parts.append(f'<circle cx="{across(each.value):.1f}" cy="{y:.1f}" r="4.5" fill="{colour}" stroke="#fff"/>')
-        words = f"{each.value:.2f} ({each.low:.2f} to {each.high:.2f})"
-        parts.append(_text(width - right + 8, y + 4, words, size=10, colour=_INK if clear else _FAINT))
-    parts.append("</svg>")
-    return Markup("".join(parts))  # noqa: S704 - every text went through escape()
+    powers = range(least, most + 1)
+    return _dots(
+        title,
+        odds,
+        across=lambda value: (min(max(log2(value) if value > 0 else least, least), most) - least) / (most - least),
+        ticks=[(2.0**n, f"{2.0**n:g}" if most - least <= 6 or n % 2 == 0 else "") for n in powers],
+        base=1.0,
+        x_name="odds ratio (each step doubles); right of 1: more violations",
+        said=lambda bar: (
+            _clear(bar, 1.0, good=VERMILION, bad=GREEN),
+            f"{bar.value:.2f} ({bar.low:.2f} to {bar.high:.2f})",
+        ),
+        width=520,
+        left=170,
+        right=128,
+    )
 
 
-def difference_panel(title: str, bars: Sequence[Bar], *, unit: str = "points", width: int = 560) -> Markup:
+def difference_panel(title: str, bars: Sequence[Bar], *, unit: str = "points") -> Markup:
     """Return differences one below another, a dot with its interval each, with a line at 0.
 
     Args:
         title: Its heading.
         bars: What is drawn.
         unit: Of the values.
-        width: In user units.
     """
-    left, right, top, row, foot = 160, 150, 34, 24, 38
-    height = top + row * len(bars) + foot
     ends = [0.0, *(end for bar in bars for end in (bar.low, bar.high))]
     step = next(s for s in (0.5, 1, 2, 5, 10, 20, 50, 100, 1e9) if max(ends) - min(ends) <= 8 * s)
-    least, most = step * floor(min(ends) / step), step * ceil(max(ends) / step)
-    most = max(most, least + step)
-
-    def across(value: float) -> float:
-        return left + (width - left - right) * (value - least) / (most - least)
-
-    parts = [_open(width, height, title), _text(4, 16, title, bold=True)]
-    for number in range(round((most - least) / step) + 1):
-        value = least + number * step
-        zero = abs(value) < 1e-9
-        parts.append(_line(across(value), top - 6, across(value), height - foot + 6, _INK if zero else _GRID))
-        mark = f"{value:+g}" if value else "0"
-        parts.append(_text(across(value), height - foot + 19, mark, anchor="middle", size=10, colour=_FAINT))
-    words = f"difference, {unit}"
-    parts.append(_text((left + width - right) / 2, height - 5, words, anchor="middle", size=10, colour=_FAINT))
-    for number, bar in enumerate(bars):
-        y = top + row * number + row / 2 - 4
-        colour = GREEN if bar.low > 0 else VERMILION if bar.high < 0 else _FAINT
-        parts.append(_text(left - 8, y + 4, bar.label, anchor="end", size=11))
-        parts.append(_line(across(bar.low), y, across(bar.high), y, colour, 2.5))
-        words = f"{bar.value:+.1f} ({bar.low:+.1f} to {bar.high:+.1f})"
-        parts.append(
-            f'<circle cx="{across(bar.value):.1f}" cy="{y:.1f}" r="4.5" fill="{colour}" stroke="#fff">'
-            f"<title>{escape(f'{bar.label}: {words} {unit}')}</title></circle>"
-        )
-        parts.append(_text(width - right + 10, y + 4, words, size=10, colour=_INK if colour != _FAINT else _FAINT))
-    parts.append("</svg>")
-    return Markup("".join(parts))  # noqa: S704 - every text went through escape()
+    first, last = floor(min(ends) / step), ceil(max(ends) / step)
+    last = max(last, first + 1)
+    return _dots(
+        title,
+        bars,
+        across=lambda value: (value / step - first) / (last - first),
+        ticks=[(n * step, f"{n * step:+g}" if n else "0") for n in range(first, last + 1)],
+        base=0.0,
+        x_name=f"difference, {unit}",
+        said=lambda bar: (
+            _clear(bar, 0.0, good=GREEN, bad=VERMILION),
+            f"{bar.value:+.1f} ({bar.low:+.1f} to {bar.high:+.1f})",
+        ),
+        width=560,
+        left=160,
+        right=150,
+    )
 
 
 def confusion_panel(title: str, names: Sequence[str], counts: Sequence[Sequence[int]]) -> Markup:

@@ -14,7 +14,7 @@ from medtest.readers.base import Readings
 from medtest.report.comparison import REPORT
 from medtest.report.console import efr_view, gates_view, one_line
 from medtest.report.material import Material
-from medtest.report.tracked import track, track_failure
+from medtest.report.mlflow.tracked import track, track_failure
 from medtest.report.views import View, make_results
 from medtest.results import gate_log
 from medtest.runner.folder import tables_are_stale, write_manifest
@@ -77,7 +77,7 @@ def finish(
         readings: What another reader read of each system's records, by the system's name; a view of its own.
         parents: Parent runs that an earlier job of the sweep made.
         sweep: Whether more jobs follow, so that the parents stay open; end them with
-            :func:`medtest.report.tracked.close_parents`.
+            :func:`medtest.report.mlflow.tracked.close_parents`.
         phase: Is told what is done: "tables", "report", "tracking".
 
     Returns:

@@ -64,6 +64,12 @@ class EfrRows:
         return names + [name for name in self.relations if name == UNCHANGED]
 
 
+def rows_of(table: pd.DataFrame, **keys: str) -> list[dict[Any, Any]]:
+    """Return the rows of a table whose columns have these values, in order."""
+    rows: list[dict[Any, Any]] = table.to_dict("records")
+    return [row for row in rows if all(row[name] == value for name, value in keys.items())]
+
+
 def limit_of(row: Mapping[Any, Any]) -> float:
     """Return the threshold of a row of rates: 0 of a rule that has none."""
     return threshold_of(str(row["score"]), float(row["threshold"]))
@@ -85,29 +91,34 @@ def interval(row: Mapping[str, Any]) -> str:
     return f"{float(low):.1f}\N{EN DASH}{float(high):.1f}"
 
 
-def cell(row: Mapping[str, Any] | None, *, empty: str = "") -> dict[str, Any]:
-    """Return one cell of a heat map."""
+def filled(share: float, lines: Sequence[str], *, value: str = "", title: str = "", method: str = "") -> dict[str, Any]:
+    """Return a cell with a number.
+
+    Args:
+        share: Percent, which shades it.
+        lines: What stands below the number.
+        value: The number as it is read; "" for the percentage.
+        title: What is shown beside it where somebody points at it.
+        method: How the interval in the last line was made; "" where nothing is said of it.
+    """
+    background, colour = shade(share)
+    shown = {"background": background, "colour": colour, "value": value or percent(share), "lines": list(lines)}
+    return {**shown, "title": title, "method": method, "empty": ""}
+
+
+def blank(empty: str = "", title: str = "", background: str = "#ffffff") -> dict[str, Any]:
+    """Return a cell without a number, and why there is none."""
+    return {"background": background, "colour": "#5c6370", "value": "", "empty": empty, "lines": [], "title": title}
+
+
+def cell(row: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the cell of a row of rates."""
     if row is None:
-        return {"background": "#ffffff", "colour": "#5c6370", "value": "", "empty": empty, "lines": [], "title": ""}
+        return blank()
     if int(row["cases"]) == 0:
-        return {
-            "background": "#f5f7fa",
-            "colour": "#5c6370",
-            "value": "",
-            "empty": "no case",
-            "lines": [],
-            "title": beside(row),
-        }
-    background, colour = shade(float(row["efr_percent"]))
-    return {
-        "background": background,
-        "colour": colour,
-        "value": percent(row["efr_percent"]),
-        "lines": [f"{row['violations']:,} of {row['cases']:,}", interval(row)],
-        "method": str(row["ci_method"]),
-        "title": beside(row),
-        "empty": "",
-    }
+        return blank("no case", beside(row), "#f5f7fa")
+    lines = [f"{row['violations']:,} of {row['cases']:,}", interval(row)]
+    return filled(float(row["efr_percent"]), lines, title=beside(row), method=str(row["ci_method"]))
 
 
 def beside(row: Mapping[str, Any]) -> str:
@@ -146,36 +157,48 @@ def heat(
     names = (
         [*rates.plain_relations, *(s for s in SUMS if s in rates.relations)] if relations is None else list(relations)
     )
-    return rows_of(
+    return heat_map(
         names,
         rates.groups,
         title=title,
         lead=lead,
         columns=[name for name, _ in columns],
         cells=lambda relation: [cell(rates.get(relation=relation, **keys)) for _, keys in columns],
-        side=None if side is None else lambda relation: _side(rates.get(relation=relation, **side)),
+        side=None if side is None else lambda relation: cell(rates.get(relation=relation, **side))["title"],
         clusters=clusters,
     )
 
 
-def _side(row: Mapping[str, Any] | None) -> str:
-    return "" if row is None else beside(row)
-
-
-def rows_of(
+def heat_map(
     names: Sequence[str],
     groups: Mapping[str, str],
     *,
-    title: str,
     columns: Sequence[str],
     cells: Callable[[str], list[dict[str, Any]]],
-    side: Callable[[str], str] | None = None,
+    title: str = "",
     lead: str = "",
+    shown: Callable[[str], str] = str,
+    words: Mapping[str, str] | None = None,
+    sums: Sequence[str] = (),
+    side: Callable[[str], str] | None = None,
     clusters: str = "source cases",
 ) -> dict[str, Any]:
-    """Return a heat map whose cells a function gives, with a heading wherever the group changes.
+    """Return a heat map, as the template ``heat.html.j2`` draws it; a line parts its groups, and sums from the rest.
 
     Intervals of several kinds carry letters, and a line below says what those mean.
+
+    Args:
+        names: Names of its rows.
+        groups: The group of a row.
+        columns: Heads of the columns.
+        cells: The cells of a row, made by :func:`filled`, :func:`blank` or :func:`cell`.
+        title: Its heading.
+        lead: One line below the heading.
+        shown: A row's name as people read it.
+        words: What is shown where somebody points at a row's name.
+        sums: Rows that begin a group of their own.
+        side: What stands at the right of a row; None for no such column.
+        clusters: What intervals resample, in words.
     """
     rows: list[dict[str, Any]] = []
     before = ""
@@ -183,19 +206,19 @@ def rows_of(
         group = "pooled" if name in SUMS else groups.get(name, "")
         rows.append(
             {
-                "name": name,
+                "name": shown(name),
+                "words": (words or {}).get(name, ""),
                 "group": group.replace("_", " "),
-                "first": group != before,
+                "first": group != before or name in sums,
                 "cells": cells(name),
                 "side": side(name) if side is not None else "",
             }
         )
         before = group
-    methods = _marked(rows)
     return {
         "title": title,
         "lead": lead,
-        "intervals": legend(methods, clusters),
+        "intervals": legend(_marked(rows), clusters),
         "columns": list(columns),
         "rows": rows,
         "side": "left out of the denominator" if side is not None else "",

@@ -11,18 +11,15 @@ import medtest
 from medtest.cases import UNCHANGED
 from medtest.oracles.criteria import NO_THRESHOLD, criterion_name
 from medtest.report import sections
-from medtest.report.answers import answer_cards, answers
 from medtest.report.cases import cases
 from medtest.report.first_page import first_page
 from medtest.report.gates import gates
 from medtest.report.heat import EfrRows, beside, heat, interval, percent
 from medtest.report.intervals import short_words
-from medtest.report.labels import flip_cards, labels
 from medtest.report.material import Material
 from medtest.report.paper import paper
 from medtest.report.words import (
     cluster_word,
-    counted,
     criterion_keys,
     criterion_words,
     expected_words,
@@ -45,33 +42,26 @@ _AGAINST = {
     "source": "Every score and threshold, against the system's own answer to the source image",
     "input": "Every score and threshold, against the image that the system was given",
 }
-_ANSWERS_FIRST = ("tested", "accuracy", "flips", "refusals", "images", "matrix", "errors", "cost")
-"""Order of the first sections where systems answer questions: what was found out about answers, then the rest."""
 TEMPLATES = Path(__file__).parent / "templates"
-SECTIONS = (
-    ("tested", "What was tested"),
-    ("matrix", "Rates"),
-    ("errors", "Not judged"),
-    ("flips", "Flips"),
-    ("accuracy", "Accuracy"),
-    ("refusals", "Refusals"),
-    ("cost", "Cost"),
-    ("images", "One image"),
-    ("severity", "Severity"),
-    ("factors", "Factors"),
-    ("alpha-sigma", "(α,σ)"),
-    ("cases", "Cases"),
-    ("paper", "The study's tables"),
-    ("published", "Published figures"),
-    ("again", "Do it again"),
-)
+_RATES = (("matrix", "Rates"), ("errors", "Not judged"))
+_SHARED = {
+    "curves": ("severity", "Severity"),
+    "factor_panels": ("factors", "Factors"),
+    "alpha_sigma": ("alpha-sigma", "(α,σ)"),
+    "": ("cases", "Cases"),
+    "paper": ("paper", "The study's tables"),
+    "published": ("published", "Published figures"),
+}
+"""Sections of every task, by what of the page they show; they are left out where that is empty."""
 
 
 @cache
 def _environment() -> Environment:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from jinja2 import ChoiceLoader, Environment, FileSystemLoader, FunctionLoader, StrictUndefined
 
-    return Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    of_tasks = FunctionLoader(lambda path: Path(path).read_text(encoding="utf-8"))
+    loader = ChoiceLoader([FileSystemLoader(TEMPLATES), of_tasks])
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
 
 
 def render(template: str, page: Mapping[str, Any]) -> str:
@@ -97,6 +87,7 @@ def report_page(material: Material) -> dict[str, Any]:
     rates = EfrRows(tables.efr)
     primary = criterion_keys(material)
     row = rates.get(relation=efr.OVERALL, **primary)
+    own = tables.own.page(material)
     page: dict[str, Any] = {
         "system": material.system,
         "suite": wanted.suite,
@@ -113,7 +104,7 @@ def report_page(material: Material) -> dict[str, Any]:
         "criterion_words": criterion_words(material),
         "facts": _facts(material, rates),
         "cards": _cards(material, row, rates),
-        "heats": _heats(material, rates),
+        "heats": _heats(material, rates, brief=bool(own.first)),
         "not_judged": _not_judged(row),
         "too_many_errors": _too_many_errors(material),
         "reasons": tables.counts.reasons,
@@ -123,8 +114,6 @@ def report_page(material: Material) -> dict[str, Any]:
         "origin": _origin(material),
         "medtest": medtest.__version__,
         **gates(material),
-        **labels(material),
-        **answers(material),
         **sections.severity(material, rates),
         **sections.factors(material),
         **sections.robustness(material),
@@ -132,37 +121,29 @@ def report_page(material: Material) -> dict[str, Any]:
         **paper(material),
         **sections.published(material, rates),
         **cases(material),
-        "own": wanted.task.sections(tables.own),
-    }
-    shown = {
-        "accuracy": page["labels"] or (page["answers"] and page["answers"]["hidden"]),
-        "flips": page["answers"] or (page["labels"] and page["labels"]["flips"]),
-        "refusals": page["answers"],
-        "cost": page["answers"] and page["answers"]["costs"],
-        "images": page["answers"] and page["answers"]["worst"],
-        "severity": page["curves"],
-        "factors": page["factor_panels"],
-        "alpha-sigma": page["alpha_sigma"],
-        "paper": page["paper"],
-        "published": page["published"],
+        "own": own.values,
+        "own_template": "" if own.template is None else str(own.template),
+        "own_sections": own.sections,
+        "brief": bool(own.first),
+        "rate_words": own.rate_words,
     }
     page["first_page"] = first_page(page, next((card for card in page["cards"] if card.get("weakest")), None))
-    page["sections"] = [(name, title) for name, title in _ordered(page) if shown.get(name, True)]
+    named = [*own.after, *((one.name, one.title) for one in own.sections)]
+    shared = [section for shown, section in _SHARED.items() if not shown or page[shown]]
+    page["sections"] = [
+        ("tested", "What was tested"),
+        *own.first,
+        *_RATES,
+        *named,
+        *shared,
+        ("again", "Do it again"),
+    ]
     return page
 
 
-def _ordered(page: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the sections in the order in which they stand on the page."""
-    titles = dict(SECTIONS)
-    place = list(titles).index("severity")  # before what all tasks share
-    own = [(one.name, one.title) for one in page["own"]]
-    titles = dict([*list(SECTIONS)[:place], *own, *list(SECTIONS)[place:]])
-    first = _ANSWERS_FIRST if page["answers"] else ()
-    return [(name, titles[name]) for name in dict.fromkeys((*first, *titles))]
-
-
 def _facts(material: Material, rates: EfrRows) -> list[tuple[str, str]]:
-    wanted, counts, run, answers = material.wanted, material.tables.counts, material.run, material.tables.answers
+    wanted, counts, run = material.wanted, material.tables.counts, material.run
+    asked = material.tables.own.sources(material.tables.seeds, wanted.trained_on)
     seeds = ", ".join(f"{pivot.marked(name, wanted.trained_on)} {count:,}" for name, count in counts.seeds.items())
     relations = ", ".join(name for name in rates.plain_relations if name != UNCHANGED)
     levels = ", ".join(level for level in rates.severities if level != "0")
@@ -172,7 +153,7 @@ def _facts(material: Material, rates: EfrRows) -> list[tuple[str, str]]:
         ("Model", model_words(material)),
         ("Suite", f"{wanted.suite} {wanted.version}"),
         ("Trained on", ", ".join(wanted.trained_on)),
-        ("Source cases", f"{seeds} ({sum(counts.seeds.values()):,})" if answers is None else _asked(material)),
+        ("Source cases", asked or f"{seeds} ({sum(counts.seeds.values()):,})"),
         ("Relations", relations),
         ("Severities", levels or _without_levels(material)[0]),
         ("Follow-ups", _follow_ups(material, rates)),
@@ -186,19 +167,6 @@ def _facts(material: Material, rates: EfrRows) -> list[tuple[str, str]]:
             ("Reused", f"{int(run.get('cases_reused', 0)):,} cases of earlier runs, last {run['reused_from']}")
         )
     return [(name, value) for name, value in facts if value]
-
-
-def _asked(material: Material) -> str:
-    """Return how many source cases there are: images, by data set, and the questions that were asked of them."""
-    seeds, answers = material.tables.seeds, material.tables.answers
-    images = seeds[["dataset", "seed_id"]].drop_duplicates()["dataset"].astype(str).value_counts(sort=False)
-    asked = 0 if answers is None else answers.by_relation["item"].nunique()
-    total, trained = int(images.sum()), material.wanted.trained_on
-    named = ", ".join(f"{pivot.marked(str(name), trained)} {count:,}" for name, count in images.items())
-    return (
-        f"{len(seeds):,}: {counted(total, 'image')} ({named}), {counted(asked, 'question')}; a case is an image with "
-        "a question"
-    )
 
 
 def _follow_ups(material: Material, rates: EfrRows) -> str:
@@ -217,9 +185,9 @@ def _without_levels(material: Material) -> tuple[str, str]:
     return "drawn from the published ranges", "published ranges"
 
 
-def _cards(material: Material, row: Mapping[str, Any] | None, rates: EfrRows) -> list[dict[str, Any]]:
+def _cards(material: Material, row: Mapping[str, Any] | None, rates: EfrRows) -> list[Mapping[str, Any]]:
     primary = material.wanted.primary
-    cards: list[dict[str, Any]] = []
+    cards: list[Mapping[str, Any]] = []
     if row is None:
         cards.append({"name": "EFR overall", "value": "none", "lines": ["no case could be judged"]})
     else:
@@ -237,10 +205,9 @@ def _cards(material: Material, row: Mapping[str, Any] | None, rates: EfrRows) ->
     weakest = _weakest(material, rates)
     if weakest is not None:
         cards.append(weakest)
-    if material.tables.answers is None:  # of answers the card of accuracies has it, weighed as its table weighs
+    if material.tables.own.mean_card:
         cards += sections.mean_cards(material)
-    cards += flip_cards(material)
-    cards += answer_cards(material)
+    cards += material.tables.own.cards()
     floor = rates.get(relation=UNCHANGED, **criterion_keys(material))
     if floor is not None and int(floor["cases"]):
         cards.append(
@@ -269,9 +236,9 @@ def _weakest(material: Material, rates: EfrRows) -> dict[str, Any] | None:
     }
 
 
-def _heats(material: Material, rates: EfrRows) -> list[dict[str, Any]]:
+def _heats(material: Material, rates: EfrRows, *, brief: bool) -> list[dict[str, Any]]:
     primary = criterion_keys(material)
-    wanted, answers = material.wanted, material.tables.answers is not None
+    wanted = material.wanted
     levels = [(f"severity {level}", {**primary, "severity": level}) for level in rates.severities if level != "0"]
     if not levels:
         name = _without_levels(material)[1]
@@ -300,11 +267,11 @@ def _heats(material: Material, rates: EfrRows) -> list[dict[str, Any]]:
             (criterion_name(score, threshold), {"score": score, "threshold": threshold, "against": against})
             for score, threshold in _columns_of(wanted)
             if rates.get(relation=efr.OVERALL, score=score, threshold=threshold, against=against) is not None
-            and not (answers and (score, against) == (primary["score"], primary["against"]))  # shown already
+            and not (brief and (score, against) == (primary["score"], primary["against"]))  # shown already
         ]
         if columns:
             title = _AGAINST[against].format(expected=expected_words(material))
-            if answers and against == primary["against"]:
+            if brief and against == primary["against"]:
                 title = title.replace("Every score and threshold", "Further criteria")
             found.append(heat(rates, title=title, columns=columns, clusters=cluster_word(material)))
     return found

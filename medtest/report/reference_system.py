@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from medtest.errors import Mistake, UserMistakes, nearest_name
 from medtest.report.material import read_run
-from medtest.results.labels.label_tables import Reference, reference_of
 from medtest.results.records.judged import make_columns
 from medtest.results.records.records_io import RECORDS, Records
 from medtest.runner.records.case_set import CaseSet
 from medtest.suite.model import Suite
+from medtest.tasks.base import Task
 
 KEY = "reference"
 
@@ -56,17 +57,18 @@ def find_reference(name: str, *, suite: Suite, home: Path, folders: Mapping[str,
     ).as_error()
 
 
-def read_reference(folder: Path, asked: CaseSet | None = None) -> Reference | None:
-    """Return the tables of the reference system, or None where its folder holds no answers of a classifier.
+def read_reference(folder: Path, task: Task, asked: CaseSet | None = None) -> Any:
+    """Return what figures are relative to (:meth:`medtest.tasks.base.Task.reference`), or None without answers of it.
 
     Args:
         folder: What :func:`find_reference` gave.
+        task: The suite's task.
         asked: The cases that are compared; None for all.
 
     Raises:
         OutputProblem: Its records cannot be read.
     """
-    return reference_of(Records.read(folder, make_columns(folder), asked))
+    return task.reference(Records.read(folder, make_columns(folder), asked))
 
 
 def _runs(folder: Path) -> list[Path]:

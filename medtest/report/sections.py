@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from medtest.cases import UNCHANGED
 from medtest.oracles import criteria
 from medtest.report import figures
-from medtest.report.heat import SUMS, EfrRows, cell, interval, percent, rows_of
+from medtest.report.heat import SUMS, EfrRows, cell, heat_map, interval, percent
 from medtest.report.words import curve_words, limit_words, robustness_against, score_words
 from medtest.results import efr
 from medtest.results.factors import all_factors
@@ -173,7 +173,7 @@ def _model(model: pd.DataFrame, label: Mapping[str, str]) -> dict[str, Any]:
         note = str(rows[0]["note"]) if rows else ""
         return {"odds": "", "odds_words": f"No model of all factors together: {note}." if note else ""}
     odds = [
-        figures.Odds(
+        figures.Bar(
             label=label.get(str(row["term"]), str(row["term"])),
             value=float(row["odds_ratio"]),
             low=float(row["ci_low"]),
@@ -325,7 +325,7 @@ def comparison_heats(
     for title, severity_ in (("All severities", efr.ALL), *((f"Severity {level}", level) for level in last[1:][-1:])):
         keys = {**primary, "severity": severity_}
         found.append(
-            rows_of(
+            heat_map(
                 [*names, *SUMS],
                 groups,
                 title=title,

@@ -14,19 +14,18 @@ from typing import Any
 import yaml
 
 from medtest.readers.base import Readings
-from medtest.report.answer_sheets import write_sheets
 from medtest.report.comparison import REPORT, write_comparison
-from medtest.report.film_strips import write_films
 from medtest.report.material import Material, read_run
+from medtest.report.mlflow.tracked import TrackedResults
 from medtest.report.page import report_html
 from medtest.report.reference_system import find_reference, read_reference
-from medtest.report.tracked import TrackedResults
+from medtest.report.replayed import write_pictures
 from medtest.results import gate_log
 from medtest.results.records.judged import compared_records
 from medtest.results.records.reading import READINGS, kept_readings, readings_text
 from medtest.results.records.records_io import RECORDS
 from medtest.results.records.wanted import SUITE_FILE, Wanted
-from medtest.results.tables import Tables, make_tables
+from medtest.results.tables import FOLDER, Tables, make_tables
 from medtest.runner.folder import note_tables, output_problems, view_folder, write_run, writing_text
 from medtest.runner.outcome import RunOutcome, SystemOutcome
 from medtest.runner.records.case_set import CaseSet
@@ -114,7 +113,7 @@ def remake(folder: Path, *, view: str = "", reference: Path | None = None) -> Ma
     tables = make_tables(
         folder,
         wanted,
-        reference=None if beside is None else read_reference(beside, asked),
+        reference=None if beside is None else read_reference(beside, wanted.task, asked),
         oracle=oracle,
         readings=readings,
         asked=asked,
@@ -152,7 +151,9 @@ def views_of(folder: Path) -> tuple[list[str], list[str]]:
 
 
 def _judged(target: Path) -> bool:
-    return (target / "tables" / "answers_judged.csv").is_file()
+    """Whether a reader read a view's answers: its readings lie there, whole or not, or its table does."""
+    name = Wanted.from_folder(target).task.read_table
+    return (target / READINGS).is_file() or (bool(name) and (target / FOLDER / name).is_file())
 
 
 def _system(
@@ -175,7 +176,7 @@ def _system(
     tables = make_tables(
         one.folder,
         wanted,
-        reference=None if reference is None else read_reference(reference, view.asked),
+        reference=None if reference is None else read_reference(reference, wanted.task, view.asked),
         oracle=oracle,
         readings=readings,
         asked=view.asked,
@@ -206,12 +207,12 @@ def _system(
 
 
 def _draw(suite: Suite, invocation: Invocation, target: Path, tables: Tables, system: str) -> list[str]:
-    """Draw what tables name: film strips and sheets of questions; return what could not be drawn."""
-    films = () if tables.labels is None else tables.labels.films
-    undrawn = write_films(suite, invocation, target, films, system)
-    if tables.answers is not None:
-        undrawn += write_sheets(suite, invocation, target, tables.answers.worst, system)
-    return undrawn
+    """Draw the pictures that the task wants of its tables; return what could not be drawn."""
+    return [
+        words
+        for kind, pictures in tables.own.pictures(system)
+        for words in write_pictures(suite, invocation, target, pictures, kind, system)
+    ]
 
 
 def _keep_asked(asked: CaseSet | None, target: Path) -> None:

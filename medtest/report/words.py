@@ -9,6 +9,7 @@ from medtest.errors import MedtestError
 from medtest.oracles.criteria import NO_THRESHOLD
 from medtest.plugins import parts
 from medtest.report.material import Material
+from medtest.results.cube.axes import ALL
 
 
 def counted(number: int, word: str) -> str:
@@ -58,6 +59,11 @@ def scale_words(relation: str, part: str) -> str:
     return f"{name}: {unit}" if unit else name
 
 
+def question_words(item: str) -> str:
+    """Return a question's short name as people read it."""
+    return "all questions" if item == ALL else item.replace("_", " ")
+
+
 def criterion_words(material: Material) -> str:
     """Return when a case is a violation, in words."""
     primary = material.wanted.primary
@@ -95,7 +101,7 @@ def curve_words(score: str, against: str) -> str:
 def robustness_against(material: Material) -> str:
     """Return what (α,σ) is against: of classifiers the truth, so that it is of accuracy, where seeds are labelled."""
     table = material.tables.alpha_sigma
-    if material.tables.labels is not None and ((table["against"] == "truth") & (table["seeds"] > 0)).any():
+    if material.wanted.task.labels and ((table["against"] == "truth") & (table["seeds"] > 0)).any():
         return "truth"
     return material.wanted.curve_against
 
@@ -152,11 +158,11 @@ def model_words(material: Material, *, digits: int = 64) -> str:
 
 def run_name(material: Material) -> str:
     """Return what MLflow calls a system's run: of a view also what is shown, as ``v2, 3 of 30 images``."""
-    parts, primary, answers = [material.system], material.wanted.primary, material.tables.answers
+    parts, primary, reader = [material.system], material.wanted.primary, material.tables.own.reader
     if material.asked is not None:
         parts.append(material.coverage or material.partial_cases)
-    if material.rejudged and answers is not None and answers.judge:
-        parts.append(f"read by {answers.judge}")
+    if material.rejudged and reader:
+        parts.append(f"read by {reader}")
     elif material.rejudged:
         limit = "" if primary.score in NO_THRESHOLD else f" threshold {primary.threshold:g}"
         parts.append(f"{score_words(primary.score)}{limit} against {primary.against}")
@@ -167,8 +173,40 @@ def view_words(material: Material) -> str:
     """Return that the oracle is not the suite's own, or ""."""
     if not material.rejudged:
         return ""
-    answers = material.tables.answers
-    if answers is not None and answers.judge:
+    if reader := material.tables.own.reader:
         unread = "answers in which medtest finds no value were put to"
-        return f"The same records; {unread} {answers.judge}; view {material.view}."
+        return f"The same records; {unread} {reader}; view {material.view}."
     return f"The same records under another oracle ({criterion_words(material)}); view {material.view}."
+
+
+def with_interval(row: Mapping[Any, Any], name: str, *, signed: bool = False) -> str:
+    """Return a measure with its interval, "" where there is none.
+
+    Args:
+        row: A row of a table, with ``<name>``, ``<name>_low`` and ``<name>_high``.
+        name: The measure.
+        signed: Whether it is a difference.
+    """
+    value = _number(row.get(name))
+    if value is None:
+        return ""
+    form = "+.3f" if signed else ".3f"
+    low, high = _number(row.get(f"{name}_low")), _number(row.get(f"{name}_high"))
+    if low is None or high is None:
+        return f"{value:{form}}"
+    return f"{value:{form}} ({low:{form}} to {high:{form}})"
+
+
+def p_words(value: Any) -> str:
+    """Return a p value with two digits, "" where there is none."""
+    p = _number(value)
+    if p is None:
+        return ""
+    return "< 0.0001" if p < 1e-4 else f"{p:.2g}"
+
+
+def _number(value: Any) -> float | None:
+    if value is None:
+        return None
+    number = float(value)
+    return None if number != number else number  # noqa: PLR0124 - NaN is unlike itself

@@ -19,12 +19,14 @@ from numpy.typing import NDArray
 from medtest.cases import UNCHANGED
 from medtest.errors import OutputProblem
 from medtest.records import KEY_COLUMNS
+from medtest.results.columns import columns_in
 from medtest.results.cube.axes import ALL, Floats, Places
 from medtest.results.cube.intervals import percentile_interval
 from medtest.results.cube.resampling import Resampler, group_numbers
 from medtest.results.published import retraining
 from medtest.results.published.retraining import AVERAGE, ORIGINAL
 from medtest.results.records.records_io import Records
+from medtest.tasks.base import Task
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,23 +34,8 @@ if TYPE_CHECKING:
 RELATIONS = "relations"
 """Row of the mean over the relations, without the originals."""
 SCORES = ("dice", "iou")
-COLUMNS: tuple[str, ...] = (
-    "dataset",
-    "relation",
-    "score",
-    "before",
-    "after",
-    "difference",
-    "ci_low",
-    "ci_high",
-    "seeds",
-    "cases",
-    "published_before",
-    "published_after",
-    "published_difference",
-    "published_mean_difference",
-)
-"""Columns of the long table, that of classifiers too (:mod:`medtest.results.labels.before_after_labels`). Scores and
+COLUMNS = columns_in(__file__, "before_after")
+"""Columns of the long table, that of classifiers too (:mod:`medtest.tasks.classify.tables.before_after`). Scores and
 differences lie in [-1, 1]. ``published_before`` and ``published_after`` are there where the slides have this data set;
 ``published_mean_difference`` is the mean over the slides' data sets."""
 
@@ -195,6 +182,28 @@ def _numbered(column: pd.Series) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     names = tuple(dict.fromkeys(str(name) for name in column))
     place = {name: index for index, name in enumerate(names)}
     return names, np.array([place[str(name)] for name in column], np.int64)
+
+
+def compare(
+    before: Records, after: Records, *, task: Task, order: Sequence[str] = (), family: str = ""
+) -> tuple[pd.DataFrame, int]:
+    """Return the long table of two systems, and how many cases only one of them answered.
+
+    Args:
+        before: Records of the network before.
+        after: Records of the network after.
+        task: Their task; one without measures of its own has masks compared.
+        order: Relation ids in the order wanted.
+        family: Network whose published figures stand beside.
+
+    Raises:
+        OutputProblem: The two did not see the same images, or nothing is expected of them.
+    """
+    own = task.before_after(before, after, order, family)
+    if own is not None:
+        return own
+    masks = pair(before, after, order=order)
+    return table_of(masks, family), masks.unpaired
 
 
 def table_of(paired: Paired, family: str = "") -> pd.DataFrame:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from medtest.cases import UNCHANGED
 from medtest.oracles.criteria import compared_columns
-from medtest.results import columns, efr
+from medtest.results import efr
+from medtest.results.columns import columns_in
 from medtest.results.cube.axes import Axes, axes, with_all
 from medtest.results.cube.intervals import percentile_interval
 from medtest.results.cube.rates import decimals, table
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
 Floats: TypeAlias = NDArray[np.float64]
 
-SEVERITY_COLUMNS = columns.SEVERITY
-STRATA_COLUMNS = columns.STRATA
+SEVERITY_COLUMNS = columns_in(__file__, "severity")
+STRATA_COLUMNS = columns_in(__file__, "strata")
 
 
 def severity_table(

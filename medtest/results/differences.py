@@ -1,7 +1,7 @@
 """Which of two systems is better? Paired differences of rates over the cases that both were judged on.
 
-Rates are shares of cases that violate their relation (of sequences: of comparisons of frames that flipped). Two systems
-that were shown the same follow-ups are compared case by case:
+Rates are shares of cases that violate their relation, or of what a task compares besides (of sequences: comparisons of
+frames that flipped). Two systems that were shown the same follow-ups are compared case by case:
 
 - The interval is that of the difference itself, first minus second: a percentile bootstrap that resamples clusters
   (seeds, patients, videos) within each data set with both systems' cases together (Davison and Hinkley, Bootstrap
@@ -24,42 +24,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.results.columns import columns_in
 from medtest.results.cube.axes import OVERALL, Axes, Floats, Places, axes
 from medtest.results.cube.intervals import FEW_CLUSTERS, paired_score, percentile_ends
 from medtest.results.cube.paired import clustered, holm
 from medtest.results.cube.rates import BOOTSTRAP
-from medtest.results.labels.flips import AUTO, sequences_of
 from medtest.results.records.records_io import Records
 from medtest.results.records.status import status
 from medtest.suite.model import Criterion
+from medtest.tasks.base import Task
 
 if TYPE_CHECKING:
     import pandas as pd
 
 LEVEL = 0.05
 SCORE_CLUSTERS = "score_clusters"
-VIOLATIONS, FLIPS = "violations", "flips"
+VIOLATIONS = "violations"
 RELATION, ITEM = "relation", "item"
-COLUMNS: tuple[str, ...] = (
-    "measure",
-    "by",
-    "name",
-    "first",
-    "second",
-    "cases",
-    "clusters",
-    "first_percent",
-    "second_percent",
-    "difference",
-    "ci_low",
-    "ci_high",
-    "ci_method",
-    "only_first",
-    "only_second",
-    "p",
-    "p_holm",
-    "better",
-)
+COLUMNS = columns_in(__file__, "comparison")
 """``difference`` and its ends are in points, first minus second: below 0 the first violates less. ``only_first`` are
 cases that the first alone violates. ``better`` names a system, or is empty where no difference is shown."""
 
@@ -84,7 +66,7 @@ class Grouping:
     """How the cases of a measure fall into rows and clusters.
 
     Attributes:
-        measure: ``violations`` or ``flips``.
+        measure: ``violations``, or one of the task's (:attr:`medtest.tasks.base.Task.measures`).
         by: What rows are: ``relation`` or ``item``.
         names: Names of the rows.
         place: Where the cases stand, a cell a name.
@@ -114,7 +96,9 @@ class Grouping:
         return cls(measure=measure, by=by, names=titles, place=own, counted=counted)
 
 
-def difference_table(sides: Mapping[str, Records], primary: Criterion, order: Sequence[str] = ()) -> pd.DataFrame:
+def difference_table(
+    sides: Mapping[str, Records], primary: Criterion, order: Sequence[str] = (), task: Task | None = None
+) -> pd.DataFrame:
     """Return the differences of every pair of systems, with :data:`COLUMNS`.
 
     Args:
@@ -122,13 +106,16 @@ def difference_table(sides: Mapping[str, Records], primary: Criterion, order: Se
             :func:`medtest.results.records.common_cases.common_cases` returns them.
         primary: The criterion of a violation.
         order: Relation ids in the order wanted.
+        task: Their task, which may have measures of its own.
     """
     import pandas as pd
 
     rows: list[dict[str, object]] = []
     records = list(sides.values())
     if len(sides) > 1 and not records[0].followups.empty:
-        for grouping, found in _measures(sides, axes(records[0], order), primary):
+        place = axes(records[0], order)
+        own = () if task is None else task.differences(sides, place)
+        for grouping, found in (*_measures(sides, place, primary), *own):
             rows += _corrected([row for pair in combinations(found, 2) for row in _pair(grouping, *pair)])
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
@@ -136,7 +123,7 @@ def difference_table(sides: Mapping[str, Records], primary: Criterion, order: Se
 def _measures(
     sides: Mapping[str, Records], place: Axes, primary: Criterion
 ) -> Iterator[tuple[Grouping, tuple[SystemCases, ...]]]:
-    """Yield what is compared: violations by relation, and by question where several are asked; flips of sequences."""
+    """Yield what is compared: violations by relation, and by question where several are asked."""
     first = next(iter(sides.values()))
     judged = {
         name: status(one, score=primary.score, threshold=primary.threshold, against=primary.against)
@@ -150,23 +137,6 @@ def _measures(
     yield Grouping.of(VIOLATIONS, RELATION, place.relations, place.relation, place), violations
     if len(items) > 1:
         yield Grouping.of(VIOLATIONS, ITEM, items, item.ravel(), place), violations
-    yield from _flips(sides, place)
-
-
-def _flips(sides: Mapping[str, Records], place: Axes) -> Iterator[tuple[Grouping, tuple[SystemCases, ...]]]:
-    found = {name: sequences_of(one, place) for name, one in sides.items()}
-    there = {name: one for name, one in found.items() if one is not None}
-    if len(there) < len(sides):
-        return
-    first = next(iter(there.values()))
-    flips = []
-    for name, one in there.items():
-        value, known = one.changes(AUTO)
-        size = one.sizes[:, None] if one.multi else 1.0
-        whole = np.asarray(known * size, np.float64).ravel()
-        flips.append(SystemCases(name=name, part=np.rint(value * size).ravel(), whole=whole))
-    place, repeated = first.place, first.rows.shape[1] - 1
-    yield Grouping.of(FLIPS, RELATION, place.relations, place.relation, place, repeated), tuple(flips)
 
 
 def _pair(grouping: Grouping, first: SystemCases, second: SystemCases) -> Iterator[dict[str, object]]:

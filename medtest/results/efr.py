@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.oracles import criteria
-from medtest.results import columns
+from medtest.results.columns import columns_in
 from medtest.results.cube.axes import ALL, OVERALL, OVERALL_CELLS, Axes, axes
 from medtest.results.cube.rates import BOOTSTRAP, CASES, CELLS, WILSON, WILSON_CLUSTERS, Rates, margins, rates, table
 from medtest.results.records.records_io import Records
@@ -32,7 +32,7 @@ from medtest.results.records.status import status
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS = columns.EFR
+COLUMNS = columns_in(__file__, "efr")
 __all__ = [
     "ALL",
     "BOOTSTRAP",

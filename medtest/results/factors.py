@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from medtest.cases import UNCHANGED
 from medtest.oracles import criteria
-from medtest.results import columns
+from medtest.results.columns import columns_in
 from medtest.results.cube.axes import Axes, Places, axes
 from medtest.results.cube.intervals import FEW_CLUSTERS, Z95
 from medtest.results.cube.rates import rates
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 Floats: TypeAlias = NDArray[np.float64]
 Bools: TypeAlias = NDArray[np.bool_]
 
-COLUMNS = columns.FACTORS
-MODEL_COLUMNS = columns.FACTOR_MODEL
+COLUMNS = columns_in(__file__, "factors")
+MODEL_COLUMNS = columns_in(__file__, "factors_model")
 EVENTS_PER_TERM = 5
 """The model is not fitted with fewer violations (or cases without one) for each of its terms: too little to tell."""
 

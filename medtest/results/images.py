@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from medtest.cases import UNCHANGED
 from medtest.oracles import criteria
 from medtest.records import ADDRESS, KEY_COLUMNS, addresses
+from medtest.results.columns import columns_in
 from medtest.results.cube.axes import Axes, axes
 from medtest.results.records.records_io import Floats, Records
 from medtest.results.records.status import status
@@ -24,9 +25,7 @@ if TYPE_CHECKING:
 
 COUNTED = ("missed_lesions", "false_regions")
 """Scores that count what went wrong; of the others, higher is better."""
-CASE_COLUMNS = (
-    "address", "relation", "severity", "score", "source_score", "score_after", "loss_percent", "violated",
-)  # fmt: skip
+CASE_COLUMNS = columns_in(__file__, "violations")
 VIOLATIONS = "violations_"
 """How the column of an image's violations under a relation begins."""
 LOW_SOURCE = 0.5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,11 +13,8 @@ from medtest.errors import OutputProblem
 from medtest.oracles import criteria
 from medtest.oracles.base import Oracle
 from medtest.results import curves, efr, factors, gates, pivot
-from medtest.results.answers.answer_tables import AnswerTables, answer_tables
-from medtest.results.answers.readings import judged_table
-from medtest.results.cube.axes import axes
+from medtest.results.cube.axes import Axes, axes
 from medtest.results.images import COUNTED, images_table, source_warnings, violations_table, worst_table
-from medtest.results.labels.label_tables import LabelTables, Reference, label_tables
 from medtest.results.published.paper import Paper, paper_of
 from medtest.results.records.exclusion import Excluded, leave_out
 from medtest.results.records.judged import judged_records, make_columns
@@ -29,6 +26,7 @@ from medtest.results.series.series_records import CurveSettings
 from medtest.runner.records.case_set import CaseSet
 from medtest.runner.records.spreadsheets import frame_for_csv
 from medtest.suite.model import Suite
+from medtest.tasks.results import TaskResults
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,6 +67,21 @@ class Counts:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Context:
+    """What a task is told of a run beside its records (:meth:`medtest.tasks.base.Task.results`).
+
+    Attributes:
+        place: Axes of the follow-ups.
+        phantom: Whether any of the seeds are made images.
+        reference: What :meth:`medtest.tasks.base.Task.reference` made of the system that figures are relative to.
+    """
+
+    place: Axes
+    phantom: bool = False
+    reference: Any = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Tables:
     """The tables of one system.
 
@@ -91,9 +104,7 @@ class Tables:
         counts: Verdicts and seeds.
         paper: The MedTest report's own tables, where the suite repeats its study.
         excluded: What of the follow-ups people judged unfit, where the suite leaves them out.
-        labels: The tables of a classifier.
-        answers: The tables of a system that answers questions.
-        own: Further tables of the task by file name.
+        own: What the task makes of the records beside these.
     """
 
     system: str
@@ -114,9 +125,7 @@ class Tables:
     warnings: tuple[str, ...] = ()
     paper: Paper | None = None
     excluded: Excluded | None = None
-    labels: LabelTables | None = None
-    answers: AnswerTables | None = None
-    own: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    own: TaskResults = field(default_factory=TaskResults)
 
     def frames(self) -> dict[str, pd.DataFrame]:
         """Return every table by its file name, those without a row left out."""
@@ -135,9 +144,7 @@ class Tables:
             "seeds.csv": self.seeds,
             **(self.paper.frames() if self.paper is not None else {}),
             **({"excluded.csv": self.excluded.table} if self.excluded is not None else {}),
-            **(self.labels.frames() if self.labels is not None else {}),
-            **(self.answers.frames() if self.answers is not None else {}),
-            **self.own,
+            **self.own.frames(),
         }
         return {name: frame for name, frame in named.items() if name == "efr.csv" or not frame.empty}
 
@@ -173,7 +180,7 @@ def make_tables(
     suite: Suite | Wanted | None = None,
     *,
     system_id: str | None = None,
-    reference: Reference | None = None,
+    reference: Any = None,
     oracle: Oracle | None = None,
     readings: Readings | None = None,
     asked: CaseSet | None = None,
@@ -184,7 +191,7 @@ def make_tables(
         folder: ``outputs/<suite>/<system>/<digest>``.
         suite: The suite, or what is wanted of it; None reads the folder's ``suite.yaml``.
         system_id: The system's id in the suite, for ``trained_on``.
-        reference: What a classifier's flip probabilities and corruption errors are relative to.
+        reference: What some of the task's figures are relative to (:meth:`medtest.tasks.base.Task.reference`).
         oracle: Judges the records anew, where it is not the one that judged them; None takes them as they are.
         readings: What another reader read of them; needs ``oracle``.
         asked: The cases that the tables cover; None for all that the folder holds.
@@ -199,20 +206,12 @@ def make_tables(
     extra = ["followup_sha256"] if wanted.exclude is not None else []
     records = Records.read(folder, [*make_columns(folder), *extra], asked)
     made = tables_of(judged_records(records, oracle, readings), wanted, reference=reference)
-    if oracle is None or readings is None or not readings.marks or made.answers is None:
+    if oracle is None or readings is None or not readings.marks:
         return made
-    return replace(
-        made,
-        answers=replace(
-            made.answers,
-            judge=readings.reader,
-            judged=judged_table(records, readings.found),
-            judge_cost_usd=readings.cost_usd,
-        ),
-    )
+    return replace(made, own=made.own.read_by(records, readings))
 
 
-def tables_of(records: Records, wanted: Wanted, *, reference: Reference | None = None) -> Tables:
+def tables_of(records: Records, wanted: Wanted, *, reference: Any = None) -> Tables:
     """Make every table from records that are read already."""
     counts = counts_of(records)
     excluded = None
@@ -261,9 +260,7 @@ def tables_of(records: Records, wanted: Wanted, *, reference: Reference | None =
             rates, system=system, seeds=counts.seeds, relations=wanted.relations, thresholds=shown.thresholds
         ),
         excluded=excluded,
-        labels=label_tables(records, place, reference=reference, phantom=wanted.phantom),
-        answers=answer_tables(records, phantom=wanted.phantom),
-        own=wanted.task.tables(records),
+        own=wanted.task.results(records, Context(place=place, phantom=wanted.phantom, reference=reference)),
     )
 
 

@@ -9,7 +9,7 @@ looks at its name.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -20,6 +20,9 @@ from numpy.typing import NDArray
 from medtest.cases import Address, Classes, Image, ImageSpec, Mask, Output, PreparedSeed, Seed
 from medtest.errors import Mistake, nearest_name
 from medtest.plugins import Part, parts
+from medtest.tasks.results import RunRecords as RunRecords
+from medtest.tasks.results import Section as Section
+from medtest.tasks.results import TaskResults
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -139,37 +142,6 @@ class Panels:
     truth: bool = False
 
 
-class RunRecords(Protocol):
-    """The records of one system, as tables read them."""
-
-    @property
-    def followups(self) -> pd.DataFrame:
-        """One row per follow-up case: the columns of the results contract, the oracle's scores and texts among them."""
-
-    @property
-    def sources(self) -> pd.DataFrame:
-        """One row per source case."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
-    """A section of the report. Everything in it is text; the page escapes it.
-
-    Attributes:
-        name: Its anchor: small letters, digits, - and _; unlike those of every report.
-        title: Its heading.
-        words: A paragraph below the heading.
-        columns: Heads of its table.
-        rows: Cells, a row each; no table where there are none.
-    """
-
-    name: str
-    title: str
-    words: str = ""
-    columns: Sequence[str] = ()
-    rows: Sequence[Sequence[str]] = ()
-
-
 class Task(Part, ABC):
     """One kind of answer.
 
@@ -186,8 +158,11 @@ class Task(Part, ABC):
         folder: The system that reads answers from files under the names of exported follow-ups; "" where there is none.
         choose: How a system is chosen on the command line, for the message about a suite without one.
         seeds: What source cases are called in counts.
+        source_words: A source case as the terminal counts them, with {} for the plural's s.
         word_columns: Text columns of records that :meth:`words` reads.
+        read_table: Name of the table of what a reader read; "" where answers are not read.
         strip_words: What the report says of its strips.
+        measures: Further measures of :meth:`differences` by name: what their section is called, and all rows together.
     """
 
     name: ClassVar[str]
@@ -202,8 +177,11 @@ class Task(Part, ABC):
     folder: ClassVar[str] = ""
     choose: ClassVar[str] = "choose one with model=NAME"
     seeds: ClassVar[str] = "images"
+    source_words: ClassVar[str] = "source image{}"
     word_columns: ClassVar[tuple[str, ...]] = ()
+    read_table: ClassVar[str] = ""
     strip_words: ClassVar[str] = "Green outlines what was expected, magenta what the system answered."
+    measures: ClassVar[Mapping[str, tuple[str, str]]] = {}
 
     @property
     def noun(self) -> str:
@@ -325,6 +303,41 @@ class Task(Part, ABC):
             tables: What :meth:`tables` gave.
         """
         return ()
+
+    def results(self, records: RunRecords, context: Any) -> TaskResults:
+        """Return what is made of records beyond rates: :meth:`tables` and what reports show of them.
+
+        Args:
+            records: Records of one system.
+            context: What else is known of the run (:class:`medtest.results.tables.Context`).
+        """
+        return TaskResults(self.tables(records), self.sections)
+
+    def reference(self, records: Any) -> Any:
+        """Return what other systems' figures can be relative to (``Context.reference``), or None."""
+        return None
+
+    def side_by_side(self, systems: Sequence[tuple[str, TaskResults]]) -> Sequence[Mapping[str, Any]]:
+        """Return heat maps (:mod:`medtest.report.heat`) that set systems beside one another, by their names."""
+        return ()
+
+    def differences(self, sides: Mapping[str, Any], place: Any) -> Iterable[tuple[Any, Sequence[Any]]]:
+        """Yield groupings and systems' cases of further measures in which two systems may differ.
+
+        Args:
+            sides: Records of each system's common cases (:func:`medtest.results.differences.difference_table`).
+            place: Their axes.
+        """
+        return ()
+
+    def before_after(
+        self, before: Any, after: Any, order: Sequence[str], family: str
+    ) -> tuple[pd.DataFrame, int] | None:
+        """Return what further training changed, and how many cases only one of both answered.
+
+        None has the scores compared (:mod:`medtest.results.before_after`).
+        """
+        return None
 
 
 def noun(name: str) -> str:

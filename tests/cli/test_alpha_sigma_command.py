@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from medtest.cli.app import run_app
 from medtest.errors import UserMistakes
-from medtest.report.alpha_sigma_figure import draw_figure, plain
-from medtest.report.alpha_sigma_table import escaped, latex_table
+from medtest.report.alpha_sigma.figure import draw_figure, plain
+from medtest.report.alpha_sigma.latex import escaped, latex_table
 from medtest.results.series.robustness import robustness_of
 from medtest.results.series.series import SeriesSet, make_series
 

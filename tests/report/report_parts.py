@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
 import yaml
 from PIL import Image
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "results"))
 from records_maker import RELATIONS, make_records, write_records  # noqa: E402
 
 from medtest.plugins import part

@@ -38,15 +38,12 @@ from medtest.readers.meaning import NEEDS, unread_of  # noqa: E402
 from medtest.report.before_after import Page, before_after_html  # noqa: E402
 from medtest.report.comparison import write_comparison  # noqa: E402
 from medtest.report.console import efr_view, gates_view, one_line  # noqa: E402
-from medtest.report.headline import headline_of
 from medtest.report.material import Material  # noqa: E402
-from medtest.report.metrics import metrics, tags  # noqa: E402
+from medtest.report.mlflow.headline import headline_of
+from medtest.report.mlflow.metrics import metrics, tags  # noqa: E402
 from medtest.report.page import report_html  # noqa: E402
-from medtest.results import before_after_words  # noqa: E402
+from medtest.results import before_after, before_after_words  # noqa: E402
 from medtest.results.before_after import headline  # noqa: E402
-from medtest.results.labels import before_after_labels  # noqa: E402
-from medtest.results.labels.films import worst_sequences  # noqa: E402
-from medtest.results.labels.label_tables import reference_of  # noqa: E402
 from medtest.results.records.records_io import Records  # noqa: E402
 from medtest.results.records.rejudging import contents_in  # noqa: E402
 from medtest.results.records.wanted import Wanted  # noqa: E402
@@ -56,6 +53,9 @@ from medtest.results.series.series_records import CurveSettings, series_sets  # 
 from medtest.results.tables import tables_of  # noqa: E402
 from medtest.suite.compose import load_suite  # noqa: E402
 from medtest.suite.model import Gate, Suite  # noqa: E402
+from medtest.tasks.base import Task  # noqa: E402
+from medtest.tasks.classify.tables.films import worst_sequences  # noqa: E402
+from medtest.tasks.classify.tables.results import reference_of  # noqa: E402
 
 PARTS = {"dim": Dim, "fade": Fade}
 WRONG = {"wrong": {"dim": 0.3, "source": 0.2}, "refuses": 0.1, "unread": 0.1}
@@ -229,10 +229,10 @@ def made(kind: str, records: Records, other: Records, folder: Path) -> list[Mate
     return materials
 
 
-def compared(records: Records, other: Records) -> None:
+def compared(records: Records, other: Records, task: Task) -> None:
     """Both sides of a training; those that cannot be compared are told so."""
     try:
-        table, unpaired = before_after_labels.compare(records, other, order=["dim"], family="pranet")
+        table, unpaired = before_after.compare(records, other, task=task, order=["dim"], family="pranet")
     except OutputProblem:
         return
     before_after_words.slides_table(table)
@@ -249,7 +249,7 @@ def check(kind: str, cuts: list[str], steps: list[tuple[str, str]], *, pages: bo
         other = records_of(kind, cuts, [], folder / "two")
         materials = made(kind, records, other, folder)
         if kind in ("masks", "labels", "findings"):
-            compared(records, other)
+            compared(records, other, materials[0].wanted.task)
         if pages:
             assert "</html>" in report_html(materials[0])
             write_comparison(materials, [one.folder for one in materials], folder)

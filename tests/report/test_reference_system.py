@@ -19,12 +19,13 @@ from runner_parts import Dim  # noqa: E402
 
 from medtest.cli.tables import remake_tables  # noqa: E402
 from medtest.errors import UserMistakes  # noqa: E402
-from medtest.report.film_strips import film_index  # noqa: E402
 from medtest.report.finish import finish  # noqa: E402
+from medtest.report.material import sample_index  # noqa: E402
 from medtest.report.reference_system import find_reference  # noqa: E402
 from medtest.report.views import remake  # noqa: E402
-from medtest.results.columns import FLIPS  # noqa: E402
 from medtest.suite.model import Invocation  # noqa: E402
+from medtest.tasks.classify.report.film_strips import FILMS  # noqa: E402
+from medtest.tasks.classify.tables.flips import COLUMNS as FLIPS  # noqa: E402
 
 COMPOSED = {
     "name": "label_suite",
@@ -77,7 +78,7 @@ def test_page_cards_films_and_comparison(ran):
     for words in ("relative to meter", "Flip probability", "Confusion matrices", "The sequences that flip most"):
         assert words in html, words
     assert 'href="#flips"' in html and 'href="#accuracy"' in html
-    assert film_index(outcome.systems[1].folder)
+    assert sample_index(outcome.systems[1].folder, FILMS.index)
     compared = finished.comparison.read_text()
     assert "Flip probability" in compared and "mean of the types" in compared
     listed = (outcome.systems[0].folder / "manifest.sha256").read_text()

@@ -17,11 +17,11 @@ from rich.console import Console
 from medtest.errors import ExitCode
 from medtest.report.cases import replay_command
 from medtest.report.console import efr_view, on_sources
-from medtest.report.figures import Bar, Odds, difference_panel, odds_panel, shade
+from medtest.report.figures import Bar, difference_panel, odds_panel, shade
 from medtest.report.finish import finish
 from medtest.report.first_page import first_page
-from medtest.report.headline import headline_of
 from medtest.report.heat import percent
+from medtest.report.mlflow.headline import headline_of
 from medtest.report.page import TEMPLATES, report_page
 from medtest.report.views import remake
 from medtest.report.words import violations_of
@@ -322,7 +322,7 @@ def test_every_chart_names_its_axes(finished) -> None:
         assert ">severity</text>" in svg and re.search(r'transform="rotate[^>]*>Dice; EFR, share</text>', svg)
     for svg in shown["factor_panels"]:
         assert ">EFR</text>" in svg
-    odds = odds_panel("odds", [Odds(label="size", value=2, low=1, high=4)])
+    odds = odds_panel("odds", [Bar(label="size", value=2, low=1, high=4)])
     bars = difference_panel("gain", [Bar(label="blur", value=2, low=1, high=4)])
     assert ">odds ratio (each step doubles)" in odds and ">difference, points</text>" in bars
     compared = result.comparison.read_text(encoding="utf-8")

@@ -13,10 +13,11 @@ from statsmodels.stats.multitest import multipletests
 
 from medtest.results.cube.intervals import paired_score
 from medtest.results.differences import difference_table
-from medtest.results.labels.flips import flip_table
 from medtest.results.records.common_cases import common_cases
 from medtest.results.records.records_io import Records
 from medtest.suite.model import Criterion
+from medtest.tasks.base import task_of
+from medtest.tasks.classify.tables.flips import flip_table
 
 DICE = Criterion(score="dice", threshold=0.25, against="truth")
 
@@ -153,7 +154,7 @@ def test_flips_of_sequences_are_compared_frame_by_frame(multi: bool) -> None:
     found = common_cases([Records.of(frame) for frame in frames.values()])
     sides = dict(zip(frames, found.records, strict=True))
     label = Criterion(score="label", against="source")
-    table = difference_table(sides, label).query("measure == 'flips'").set_index("name")
+    table = difference_table(sides, label, task=task_of("label")).query("measure == 'flips'").set_index("name")
     for row in table[table.index != "overall"].itertuples():
         for name, percent in (("a", row.first_percent), ("b", row.second_percent)):
             fp = flip_table(sides[name], rules=("auto",)).query(

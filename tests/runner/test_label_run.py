@@ -26,11 +26,10 @@ from medtest.followups import make_followups
 from medtest.followups.reuse import StoredFollowUps
 from medtest.preparation import prepare, seed_factors
 from medtest.records import LABEL_FACTORS
-from medtest.report.console import flips
 from medtest.report.finish import finish
-from medtest.report.headline import headline_of
 from medtest.report.material import Material
-from medtest.report.metrics import metrics, tags
+from medtest.report.mlflow.headline import headline_of
+from medtest.report.mlflow.metrics import metrics, tags
 from medtest.report.sections import robustness
 from medtest.results.records.records_io import Records
 from medtest.results.records.wanted import Wanted
@@ -188,7 +187,8 @@ def test_the_terminal_says_how_often_sequences_flip(whole: Any) -> None:
     labels = fade.label.to_numpy().reshape(-1, 4)
     share = (labels[:, 1:] != labels[:, :-1]).mean()
     assert 0 < share < 1
-    assert f"flip probability {100 * share:.1f} % [" in flips(material) and "types" not in flips(material)
+    (flips,) = tables.own.lines()
+    assert f"flip probability {100 * share:.1f} % [" in flips and "types" not in flips
     shown = robustness(material)
     assert shown["alpha_score"] == "accuracy"
     rows = tables.alpha_sigma.query("dataset == 'all' and score == 'agreement' and against == 'truth'")
@@ -294,7 +294,7 @@ def test_several_labels_alone_keep_all_classes(tmp_path: Path) -> None:
     assert set("|".join(frame.label).split("|")) <= {"", "red"}, "green and blue are never answered nor expected"
     found = Records.read(outcome.systems[0].folder)
     assert found.classes == {"shades": FINDINGS}
-    assert set(make_tables(outcome.systems[0].folder, alone).labels.per_class["class"]) == set(FINDINGS.names)
+    assert set(make_tables(outcome.systems[0].folder, alone).own.tables.per_class["class"]) == set(FINDINGS.names)
 
 
 def test_unlabelled_seeds_have_metamorphic_scores_alone(tmp_path: Path) -> None:

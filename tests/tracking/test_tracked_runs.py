@@ -23,8 +23,8 @@ from medtest import tracking  # noqa: E402
 from medtest.errors import ExitCode  # noqa: E402
 from medtest.records import KEY_COLUMNS  # noqa: E402
 from medtest.report.finish import finish  # noqa: E402
-from medtest.report.metrics import child_of  # noqa: E402
-from medtest.report.tracked import close_parents, track_failure  # noqa: E402
+from medtest.report.mlflow.metrics import child_of  # noqa: E402
+from medtest.report.mlflow.tracked import close_parents, track_failure  # noqa: E402
 from medtest.report.words import run_name  # noqa: E402
 from medtest.runner.records.case_set import CaseSet  # noqa: E402
 from medtest.suite.model import Gate  # noqa: E402

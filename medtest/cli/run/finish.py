@@ -76,7 +76,7 @@ def run_and_finish(
 
 def close_parents(home: Path, parents: Parents, *, failed: bool) -> bool:
     """End the parent runs of a sweep; False when the store could not be reached."""
-    from medtest.report.tracked import close_parents as close
+    from medtest.report.mlflow.tracked import close_parents as close
 
     try:
         close(home, parents, failed=failed)

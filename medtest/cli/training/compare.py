@@ -151,8 +151,7 @@ def make(out: Path) -> pd.DataFrame:
         OutputProblem: Records are missing, or the folder cannot be written.
     """
     from medtest.report.before_after import Page, before_after_html
-    from medtest.results import before_after_words
-    from medtest.results.labels import before_after_labels
+    from medtest.results import before_after, before_after_words
     from medtest.results.records.exclusion import leave_out
     from medtest.results.records.records_io import Records
     from medtest.results.records.wanted import Wanted
@@ -170,7 +169,9 @@ def make(out: Path) -> pd.DataFrame:
     if wanted.exclude is not None:
         parted = [leave_out(one, wanted.exclude) for one in records]
         records, left_out = [kept for kept, _ in parted], parted[1][1].words
-    table, unpaired = before_after_labels.compare(*records, order=list(facts["relations"]), family=str(facts["family"]))
+    table, unpaired = before_after.compare(
+        *records, task=wanted.task, order=list(facts["relations"]), family=str(facts["family"])
+    )
     training = read_object(out / "training.json")
     page = Page(
         network=str(facts["network"]),

@@ -59,7 +59,7 @@ def rates(
     pools: Sequence[str] = (),
     pooled: NDArray[np.bool_] | None = None,
     independent: bool = False,
-    only_pools: bool = False,
+    resampled: NDArray[np.bool_] | None = None,
     scale: Floats | None = None,
 ) -> Rates:
     """Return the rates of every cell of relations × severities, and of pools.
@@ -71,25 +71,44 @@ def rates(
         pools: Pools of relations to append: ``cases``, ``cells``, ``mean``.
         pooled: bool R; relations in the pools, None for all.
         independent: Cells whose clusters hold one case each have Wilson's interval and no bootstrap.
-        only_pools: Only pools are resampled; a cell has Wilson's interval with every cluster counted as one case.
+        resampled: bool (relations + pools) × (severities + all); the others have Wilson's interval with every cluster
+            counted as one case and are not drawn. None resamples all; else pools are of ``cases`` alone.
         scale: Multiplies the rates of each relation; None for 1.
     """  # noqa: RUF002
     pooling = _Pooling(pools, np.ones(place.shape[0], bool) if pooled is None else pooled, scale)
     sums = place.sums(part, whole)
-    totals, drawn = np.stack([one.sum(0) for one in sums]), place.drawn(sums)
-    rate, ends = [], []
-    for number in range(len(sums)):
-        rate.append(pooling.rates(totals[[number]]))
-        ends.append(percentile_interval(pooling.rates(drawn[number][:, None])))
-    single = len(sums) == 1
-    rate.append(rate[0] if single else pooling.rates(totals))
-    ends.append(ends[0] if single else percentile_interval(pooling.rates(np.stack(drawn, axis=1))))
+    totals = np.stack([one.sum(0) for one in sums])
+    sets = [[number] for number in range(len(sums))]
+    sets.append(sets[0] if len(sums) == 1 else [number for (number,) in sets])
+    rate = np.stack([pooling.rates(totals[one]) for one in sets])
+    if resampled is None:
+        drawn = place.drawn(sums)
+        ends = [percentile_interval(pooling.rates(np.stack([drawn[n] for n in one], axis=1))) for one in sets]
+    else:
+        ends = _ends_of_some(place, [pooling.margins(one) for one in sums], sets, resampled)
     counts = [with_all(pooling.margins(totals[:, which]), 0) for which in (0, 1)]
-    steady = np.zeros(counts[0].shape, bool)
-    steady[:, : place.shape[0], :-1] = only_pools
-    return _with_intervals(
-        pooling, np.stack(rate), ends, counts, pooling.clusters(sums), independent=independent, steady=steady
-    )
+    steady = np.zeros(rate.shape[1:], bool) if resampled is None else ~resampled
+    return _with_intervals(pooling, rate, ends, counts, pooling.clusters(sums), independent=independent, steady=steady)
+
+
+def _ends_of_some(
+    place: Places, sums: Sequence[Floats], sets: Sequence[Sequence[int]], chosen: NDArray[np.bool_]
+) -> list[tuple[Floats, Floats]]:
+    """Return the ends of the chosen rates of each set of data sets, NaN for the others.
+
+    Args:
+        place: Where the cases stand.
+        sums: clusters × 2 × cells and pools of each data set.
+        sets: Numbers of the data sets.
+        chosen: Which cells and pools.
+    """  # noqa: RUF002
+    found = [(np.full(chosen.shape, np.nan), np.full(chosen.shape, np.nan)) for _ in sets]
+    if chosen.any():
+        drawn = place.drawn([one[..., chosen] for one in sums])
+        for (low, high), numbers in zip(found, sets, strict=True):
+            part, whole = np.sum([drawn[number] for number in numbers], axis=0).swapaxes(0, 1)
+            low[chosen], high[chosen] = percentile_interval(_rate(part, whole))
+    return found
 
 
 @dataclass(frozen=True)

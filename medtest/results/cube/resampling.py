@@ -63,7 +63,7 @@ class Resampler:
         """Return replicates × … of clusters × … sums: :meth:`sums` of any shape, in float64."""
         rows = np.asarray(sums, dtype=np.float32)
         found = self.sums(np.ascontiguousarray(rows.reshape(len(rows), math.prod(rows.shape[1:]))))
-        return found.astype(np.float64).reshape(-1, *rows.shape[1:])
+        return found.astype(np.float64).reshape(self.replicates, *rows.shape[1:])
 
     def weights(self, count: int) -> NDArray[np.float32]:
         """Return how often each cluster is drawn in the first replicates.
@@ -115,6 +115,20 @@ def _exact(rows: NDArray[np.float32], cases: int) -> NDArray[np.float32] | NDArr
         return rows
     bits = 52 - math.frexp(largest)[1]
     return np.ldexp(np.rint(np.ldexp(rows.astype(np.float64), bits)), -bits)
+
+
+def sums_by_cluster(rows: NDArray[np.float64], clusters: NDArray[np.int64], count: int) -> NDArray[np.float64]:
+    """Return the sums of each cluster's rows with their number behind, count × (m + 1).
+
+    Args:
+        rows: N × m.
+        clusters: Number of each row's cluster.
+        count: How many clusters there are.
+    """  # noqa: RUF002
+    sums = np.zeros((count, rows.shape[1] + 1))
+    np.add.at(sums[:, :-1], clusters, rows)
+    sums[:, -1] = np.bincount(clusters, minlength=count)
+    return sums
 
 
 def group_numbers(values: ArrayLike) -> tuple[NDArray[np.int64], int]:

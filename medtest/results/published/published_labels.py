@@ -19,9 +19,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from medtest.results.labels.classification import WITHOUT
 from medtest.results.published.reference import ARTEFACTS
-from medtest.results.published.retraining import ORIGINAL
+from medtest.results.published.retraining import ORIGINAL, WITHOUT
 
 FOLDER = Path(__file__).parent
 SLIDES = "MedTest slides, RQ1 (classification of capsule endoscopy, 600 frames of CAD-CAP and KID)"

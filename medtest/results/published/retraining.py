@@ -25,6 +25,8 @@ ORIGINAL = "original"
 """Row of the unchanged source images."""
 AVERAGE = "average"
 """Row of the mean of the originals and the nine relations, as the slides' Average rows have it."""
+WITHOUT = "average_without_original"
+"""Row of the mean of the relations alone, as the slides' tables of classifiers have it."""
 
 CAPSULE = "CAD-CAP and KID"
 """The slides' 600 frames of capsule endoscopy, pooled."""

@@ -21,8 +21,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from medtest.cases import UNCHANGED
 from medtest.oracles.criteria import compared_columns
+from medtest.results.columns import columns_in
 from medtest.results.cube.axes import ALL, Axes, axes
 from medtest.results.cube.intervals import percentile_interval
+from medtest.results.cube.resampling import sums_by_cluster
 from medtest.results.records.records_io import Records
 
 if TYPE_CHECKING:
@@ -33,26 +35,7 @@ Floats: TypeAlias = NDArray[np.float64]
 TIE = 1e-9
 """Steps that differ by less than this fraction of the curve's range per unit of scale are equal."""
 
-COLUMNS: tuple[str, ...] = (
-    "dataset",
-    "relation",
-    "group",
-    "score",
-    "against",
-    "seeds",
-    "scales",
-    "qualities",
-    "source_quality",
-    "alpha",
-    "alpha_low",
-    "alpha_high",
-    "sigma",
-    "sigma_low",
-    "sigma_high",
-    "sigma_share",
-    "alpha_from_source",
-    "note",
-)
+COLUMNS = columns_in(__file__, "alpha_sigma")
 NO_LOSS = "quality never falls over these scales"
 TOO_FEW_SCALES = "fewer than two distinct scales"
 TOO_FEW_SEEDS = "no seed was scored at all scales"
@@ -257,9 +240,7 @@ class _Curves:
     def _drawn(self, number: int) -> Floats:
         """Return replicates × (scales + 1): sums of the curves of resampled clusters, and how many seeds they hold."""
         inside = self._dataset == number
-        sums = np.zeros((self._place.clusters[number], self._scales.size + 1))
-        np.add.at(sums[:, :-1], self._cluster[inside], self._curves[inside])
-        np.add.at(sums[:, -1], self._cluster[inside], 1.0)
+        sums = sums_by_cluster(self._curves[inside], self._cluster[inside], self._place.clusters[number])
         # float32 sums of thousands of scores keep six digits: ample for the ends of an interval
         return self._place.resamplers[number].drawn(sums)
 

@@ -13,10 +13,9 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from medtest.results.cube.paired import holm
-from medtest.results.cube.resampling import generator, group_numbers
+from medtest.results.cube.resampling import generator, group_numbers, sums_by_cluster
 from medtest.results.series.alpha_sigma import TIE, steepest
 from medtest.results.series.series import Floats, Series, SeriesSet
 
@@ -56,7 +55,8 @@ def _pair(first: Series, second: Series, *, lower_is_better: bool) -> dict[str, 
         raise ValueError("a pair without images cannot be tested")
     sign = -1.0 if lower_is_better else 1.0
     numbers, count = group_numbers(first.clusters)
-    halves = [_sums(sign * one.images, numbers, count) for one in (first, second) if one.images is not None]
+    both = [sign * one.images for one in (first, second) if one.images is not None]
+    halves = [sums_by_cluster(images, numbers, count)[:, :-1] for images in both]
     middle, half = (halves[0] + halves[1]) / 2, (halves[0] - halves[1]) / 2
     images = len(first.images)
     swapped = np.concatenate([signs @ half for signs in _signs(count)])
@@ -73,12 +73,6 @@ def _pair(first: Series, second: Series, *, lower_is_better: bool) -> dict[str, 
         "p": _p(alphas),
         "p_mean": _p(means),
     }
-
-
-def _sums(images: Floats, numbers: NDArray[np.int64], count: int) -> Floats:
-    sums = np.zeros((count, images.shape[1]))
-    np.add.at(sums, numbers, images)
-    return sums
 
 
 def _signs(count: int) -> Iterator[Floats]:

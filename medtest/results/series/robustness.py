@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.results.cube.intervals import percentile_interval
-from medtest.results.cube.resampling import Resampler, generator, group_numbers
+from medtest.results.cube.resampling import Resampler, generator, group_numbers, sums_by_cluster
 from medtest.results.series.alpha_sigma import NO_LOSS, TIE, steepest
 from medtest.results.series.series import Floats, Series, SeriesSet
 
@@ -170,10 +170,7 @@ def resampled(images: Floats, clusters: NDArray[np.int64], name: str) -> Floats:
         name: Fixes the random numbers.
     """
     numbers, count = group_numbers(clusters)
-    sums = np.zeros((count, images.shape[1] + 1))
-    np.add.at(sums[:, :-1], numbers, images)
-    np.add.at(sums[:, -1], numbers, 1.0)
-    drawn = Resampler(count, name).drawn(sums)
+    drawn = Resampler(count, name).drawn(sums_by_cluster(images, numbers, count))
     kept = drawn[drawn[:, -1] > 0]
     return np.asarray(kept[:, :-1] / kept[:, -1:])
 

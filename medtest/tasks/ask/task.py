@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from medtest.cases import AnswerOutput, Output, PreparedSeed
 from medtest.errors import BadOutput
 from medtest.preparation.factors import picture_factors
-from medtest.tasks.ask.words import COLUMNS, Words, words_of
+from medtest.tasks.ask.words import COLUMNS, READ_TABLE, Words, words_of
 from medtest.tasks.base import AskedSystem, Case, Panel, Panels, SystemInput, Task
+from medtest.tasks.results import TaskResults
 
 
 class AskTask(Task):
@@ -23,7 +24,9 @@ class AskTask(Task):
         "choose one with model=NAME: a preset that knows its server, or any server with "
         "model=openai_compatible base_url=URL model_name=NAME"
     )
+    source_words: ClassVar[str] = "answer{} to source images"
     word_columns: ClassVar[tuple[str, ...]] = COLUMNS
+    read_table: ClassVar[str] = READ_TABLE
     strip_words: ClassVar[str] = (
         "Beside the pictures stands what was asked, answered and expected, and the value that was read."
     )
@@ -58,3 +61,18 @@ class AskTask(Task):
     def words(self, record: Mapping[str, Any], source: Mapping[str, Any] | None) -> Words:
         """Return the question, both answers with what was read from them, and what was expected."""
         return words_of(record, source)
+
+    def results(self, records: Any, context: Any) -> TaskResults:
+        """Return flips, accuracy, states and costs; nothing of records without any answer."""
+        from medtest.tasks.ask.results import AskResults
+        from medtest.tasks.ask.tables.results import answer_tables
+
+        found = answer_tables(records, phantom=context.phantom)
+        return TaskResults() if found is None else AskResults(found)
+
+    def side_by_side(self, systems: Sequence[tuple[str, TaskResults]]) -> Sequence[Mapping[str, Any]]:
+        """Return flips and accuracy of all systems by question."""
+        from medtest.tasks.ask.report.heat import system_heats
+        from medtest.tasks.ask.results import AskResults
+
+        return system_heats([(name, one.tables) for name, one in systems if isinstance(one, AskResults)])

@@ -21,6 +21,9 @@ COLUMNS: tuple[str, ...] = (
 )
 """Text columns of the oracle of answers that the words are made of."""
 
+READ_TABLE = "answers_judged.csv"
+"""The table of a judge's readings."""
+
 Words = tuple[tuple[str, str], ...]
 """Headings and texts, in order."""
 

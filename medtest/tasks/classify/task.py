@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,11 @@ from medtest.errors import BadOutput
 from medtest.preparation.factors import picture_factors
 from medtest.tasks.base import AskedSystem, Case, CaseAnswer, Panel, Panels, SystemInput, Task
 from medtest.tasks.classify.border import check_label, classes_misfit
-from medtest.tasks.classify.words import expected_words, label_words
+from medtest.tasks.classify.words import FLIPS, expected_words, label_words
+from medtest.tasks.results import TaskResults
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class ClassifyTask(Task):
@@ -24,6 +29,7 @@ class ClassifyTask(Task):
     crops: ClassVar[bool] = True
     oracle: ClassVar[str] = "labels"
     folder: ClassVar[str] = "predictions"
+    measures: ClassVar[Mapping[str, tuple[str, str]]] = {FLIPS: ("Flips from frame to frame, by type", "all types")}
     strip_words: ClassVar[str] = "Below each image stands what the system answered, below the source what was expected."
 
     def factors(self, seed: PreparedSeed) -> dict[str, float | None]:
@@ -68,3 +74,37 @@ class ClassifyTask(Task):
             truth, reason = (None, case.reason) if image is None else (seed.mask, "")
             found.append(Panel(name=below, image=image, words=reason, truth=truth, answer=marked))
         return Panels(panels=found, outlines=outlines, truth=seed.mask is not None)
+
+    def results(self, records: Any, context: Any) -> TaskResults:
+        """Return accuracy, classes, flips and errors; nothing of records without any answer."""
+        from medtest.tasks.classify.results import LabelResults
+        from medtest.tasks.classify.tables.results import label_tables
+
+        found = label_tables(records, context.place, reference=context.reference, phantom=context.phantom)
+        return TaskResults() if found is None else LabelResults(found)
+
+    def reference(self, records: Any) -> Any:
+        """Return the flips and errors that other systems' are relative to."""
+        from medtest.tasks.classify.tables.results import reference_of
+
+        return reference_of(records)
+
+    def side_by_side(self, systems: Sequence[tuple[str, TaskResults]]) -> Sequence[Mapping[str, Any]]:
+        """Return the flip probabilities of all systems."""
+        from medtest.tasks.classify.report.heat import system_heat
+        from medtest.tasks.classify.results import LabelResults
+
+        return system_heat([(name, one.tables) for name, one in systems if isinstance(one, LabelResults)])
+
+    def differences(self, sides: Mapping[str, Any], place: Any) -> Iterable[tuple[Any, Sequence[Any]]]:
+        """Yield flips from frame to frame, by type."""
+        from medtest.tasks.classify.tables.differences import flip_differences
+
+        return flip_differences(sides, place)
+
+    def before_after(self, before: Any, after: Any, order: Sequence[str], family: str) -> tuple[pd.DataFrame, int]:
+        """Return accuracy and its kin before and after further training."""
+        from medtest.tasks.classify.tables.before_after import pair, table_of
+
+        labels = pair(before, after, order=order)
+        return table_of(labels, family), labels.unpaired

@@ -5,6 +5,8 @@ from __future__ import annotations
 from medtest.cases import LabelOutput, PreparedSeed
 from medtest.tasks.base import CaseAnswer
 
+FLIPS = "flips"
+"""The measure of flips from frame to frame, in which systems are compared."""
 MOST = 3
 """At most this many of several labels are written out."""
 

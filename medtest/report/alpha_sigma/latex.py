@@ -1,0 +1,59 @@
+"""The (α,σ) table as LaTeX, as the paper's program writes it: ``tab_rob.tex``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from medtest.results.series.robustness import Robustness, ranked
+
+FILE = "tab_rob.tex"
+
+_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\char34{}",  # whatever the font encoding
+    # At the beginning of a row they would belong to the line break before it.
+    "[": "{[}",
+    "*": "{*}",
+}
+_LETTERS = "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΦΨΩ"
+_GREEK = (
+    "alpha beta gamma delta varepsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon varphi chi "
+    "psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega"
+)
+_SPECIAL |= {letter: rf"\ensuremath{{\{name}}}" for letter, name in zip(_LETTERS, _GREEK.split(), strict=True)}
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff]+")
+
+
+def escaped(text: str) -> str:
+    """Return text that LaTeX prints as it is; control characters become spaces."""
+    return "".join(_SPECIAL.get(sign, sign) for sign in _CONTROL.sub(" ", text)).strip()
+
+
+def latex_table(found: Sequence[Robustness]) -> str:
+    """Return the table: a line an algorithm by descending α, its name, α with three decimals, σ as it was written.
+
+    No algorithm is named before its own line, so that a program may look for the first line that holds a name.
+    """
+    lines = [
+        r"\begin{tabular}{lcc}",
+        r"\hline",
+        r" & $\alpha$ & $\sigma$ \\",
+        r"\hline",
+        *(rf"{escaped(one.name)} & {one.alpha:z.3f} & {escaped(one.sigma_label)} \\" for one in ranked(found)),
+        r"\hline",
+        r"\end{tabular}",
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,171 @@
+"""A run's results in MLflow: a parent run for the invocation, a child run for each system under its view."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from medtest import signals
+from medtest.errors import NotTracked
+from medtest.report.alpha_sigma.section import files_of
+from medtest.report.comparison import Compared
+from medtest.report.material import Material, read_run
+from medtest.report.mlflow.headline import headline_of, summary
+from medtest.report.mlflow.metrics import child_of
+from medtest.results.records.wanted import RUN_FILE
+from medtest.runner.folder import write_manifest, write_run
+from medtest.runner.outcome import RunOutcome
+from medtest.suite.model import Invocation, Suite
+from medtest.tracking import Parents, Tracker
+
+
+@dataclass
+class TrackedResults:
+    """What was made of a run's systems under one view.
+
+    Attributes:
+        materials: Each system's tables and what its report shows, in the suite's order.
+        targets: Where each system's tables and report lie: its folder, or the view's in it.
+        compared: What sets the systems side by side.
+    """
+
+    materials: list[Material] = field(default_factory=list)
+    targets: list[Path] = field(default_factory=list)
+    compared: Compared = field(default_factory=Compared)
+
+
+def track(
+    suite: Suite,
+    invocation: Invocation,
+    outcome: RunOutcome,
+    made: Sequence[TrackedResults],
+    *,
+    parents: Parents | None,
+    sweep: bool,
+) -> Parents:
+    """Write a child run for each system below the invocation's parent run.
+
+    Args:
+        suite: The suite.
+        invocation: How it was called.
+        outcome: What the runner gave.
+        made: What was made of it: what the call asked for first, then the folders' own where a case ran.
+        parents: Parent runs that an earlier job of the sweep made.
+        sweep: Whether more jobs follow, so that the parents stay open.
+
+    Returns:
+        The parent runs.
+
+    Raises:
+        NotTracked: The store failed; the parent run is FAILED where it still takes that.
+    """
+    tracker = Tracker(invocation.home, invocation.tracking_uri)
+    name, tags = _parent_name(suite, outcome, sweep), _parent_tags(suite, invocation)
+    tracked, failed = parents, True
+    try:
+        with signals.held():  # a run that is made and not known would stay RUNNING
+            tracked = tracker.parent(suite.name, name, tags, parents)
+        written = [found for each in made for found in zip(outcome.systems, each.materials, each.targets, strict=True)]
+        for one, material, target in written:
+            good = float(material.run.get("error_percent") or 0.0) <= suite.max_error_percent
+            earlier = read_run(target).get("mlflow_run_id")
+            child = child_of(material, target, run_id=str(earlier) if earlier else None, ended_well=good)
+            run_id = tracker.child(suite.name, tracked, child)
+            write_run(target, {**read_run(target), "mlflow_run_id": run_id})
+            write_manifest(one.folder)
+            tracker.attach(run_id, [(target / RUN_FILE, ""), (one.folder / "manifest.sha256", "")])
+            if material.view == made[0].materials[0].view:  # what the call asked for stands above
+                tracked.rows.setdefault(suite.name, {})[child.name, material.view] = headline_of(material, child.name)
+        _say_above(tracker, tracked, suite)
+        tracker.attach(tracked.runs[suite.name], _shared_files(made[0].compared))
+        failed = False
+    finally:
+        if tracked is not None and (failed or not sweep):
+            _close_quietly(tracker, tracked, failed=failed) if failed else tracker.close(tracked)
+    return tracked
+
+
+def _say_above(tracker: Tracker, parents: Parents, suite: Suite) -> None:
+    """Let the parent run carry what its children found, those of earlier jobs of a sweep among them."""
+    rows = list(parents.rows.get(suite.name, {}).values())
+    if rows:
+        above = summary(rows, suite.description)
+        tracker.headline(parents, suite.name, above.metrics, above.tags)
+
+
+def _shared_files(compared: Compared) -> list[tuple[Path, str]]:
+    """Return what belongs to all systems together, with the artifact folder of each file."""
+    page = [] if compared.page is None else [(path, "") for path in (compared.page, *compared.tables)]
+    return page + [(path, f"alpha_sigma/{one.found.scale}") for one in compared.series for path in files_of(one)]
+
+
+def _close_quietly(tracker: Tracker, parents: Parents, *, failed: bool) -> None:
+    """Mark parents FAILED where the store still takes it; the error that led here is what the user reads."""
+    try:
+        tracker.close(parents, failed=failed)
+    except NotTracked:
+        return
+
+
+def _parent_name(suite: Suite, outcome: RunOutcome, sweep: bool) -> str:
+    names: Sequence[str] = [one.record_name for one in outcome.systems]
+    if sweep:
+        return f"{suite.name} {suite.version} sweep"
+    return f"{suite.name} {suite.version}: {', '.join(names)}"
+
+
+def _parent_tags(suite: Suite, invocation: Invocation) -> dict[str, str]:
+    found = {
+        "suite": suite.name,
+        "suite_version": suite.version,
+        "command": invocation.sweep_command or invocation.command,
+        "mlflow.note.content": suite.description,
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+def track_failure(
+    suite: Suite,
+    invocation: Invocation,
+    reason: str,
+    *,
+    parents: Parents | None = None,
+    sweep: bool = False,
+    outcome: RunOutcome | None = None,
+) -> Parents:
+    """Note in MLflow that an invocation ended badly: its parent run is FAILED, with the reason as a tag.
+
+    Args:
+        suite: The suite.
+        invocation: How it was called.
+        reason: One line without paths.
+        parents: Parent runs that an earlier job of the sweep made.
+        sweep: Whether more jobs follow.
+        outcome: What the runner gave, where it gave anything.
+
+    Raises:
+        NotTracked: The store failed.
+    """
+    tracker = Tracker(invocation.home, invocation.tracking_uri)
+    name = _parent_name(suite, outcome or RunOutcome(systems=()), sweep)
+    tags = {**_parent_tags(suite, invocation), "failure": reason}
+    tracked = tracker.parent(suite.name, name, tags, parents)
+    tracked.failed.add(suite.name)
+    if not sweep:
+        tracker.close(tracked, failed=True)
+    return tracked
+
+
+def close_parents(home: Path, parents: Parents, *, failed: bool = False) -> None:
+    """End the parent runs of a sweep.
+
+    Args:
+        home: Folder that holds ``mlruns/``.
+        parents: What :func:`track` gave.
+        failed: Whether any job ended badly.
+
+    Raises:
+        NotTracked: The store failed.
+    """
+    Tracker(home, parents.uri).close(parents, failed=failed)

@@ -1,0 +1,1 @@
+"""The report on systems that answer questions."""

@@ -1,0 +1,267 @@
+"""The report's sections on systems that answer questions: accuracy, flips, refusals, cost, the worst images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from medtest.report.heat import percent, rows_of
+from medtest.report.words import counted, p_words, question_words
+from medtest.results.cube.axes import ALL, OVERALL
+from medtest.tasks.ask.report.accuracy import accuracy_rows, hidden_words, published_words
+from medtest.tasks.ask.report.heat import flip_heat
+from medtest.tasks.ask.report.illustration import illustration
+from medtest.tasks.ask.report.sheets import sheets
+from medtest.tasks.ask.tables.results import AnswerTables
+from medtest.tasks.ask.tables.rows import SOURCE, UNCHANGED
+from medtest.tasks.ask.tables.states import COUNTS
+from medtest.vqa.wording import plain_value
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_MOST_JUDGED = 40
+_TURNED = ("right_to_wrong", "wrong_to_right", "wrong_to_wrong")
+
+
+def answers(found: AnswerTables, folder: Path) -> dict[str, Any]:
+    """Return what the template shows.
+
+    Args:
+        found: The tables.
+        folder: Where the sheets of the worst images lie.
+    """
+    return {
+        "phantom": found.phantom,
+        "simulated": found.simulated,
+        "hidden": hidden_words(found),
+        "accuracy": accuracy_rows(found),
+        "published": published_words(found),
+        "heat": flip_heat(found),
+        "floor": floor_words(found.flips),
+        "relations": _by_relation(found),
+        "questions": _by_question(found.directions),
+        "changes": _changes(found.changes),
+        "states": _states(found.states),
+        "judge": judge_words(found),
+        "judged": [] if found.judged is None else _judged(found.judged),
+        "costs": _costs(found.costs),
+        "cost_total": _cost_total(found.costs),
+        "cost_words": _cost_words(found.costs),
+        "worst": [
+            illustration(one, pictures) for one, pictures in zip(found.worst, sheets(folder, found.worst), strict=True)
+        ],
+    }
+
+
+def floor_words(flips: pd.DataFrame) -> str:
+    """Return the flip rate under all relations beside that of asking again, "" without one of them."""
+    row = next(iter(rows_of(flips, item=ALL, relation=OVERALL)), None)
+    if row is None or not row["cases"]:
+        return ""
+    words = (
+        f"{100 * row['rate']:.1f} % of {counted(int(row['cases']), 'answer')} flipped under relations "
+        f"({100 * row['rate_low']:.1f} to {100 * row['rate_high']:.1f})"
+    )
+    if not row["unchanged_cases"]:
+        return f"{words}. The unchanged image was not asked about again, so nothing is known of the model's own flips."
+    again, flipped = 100 * row["unchanged_rate"], 100 * row["unchanged_flips"] / row["unchanged_cases"]
+    words += f", {flipped:.1f} % of {row['unchanged_cases']:,} when the very same image was asked about again"
+    if f"{again:.1f}" != f"{flipped:.1f}":  # else net seems to be no difference of the two
+        words += f" ({again:.1f} % with each question weighed as it is judged under relations)"
+    return f"{words}: net {100 * row['net']:+.1f} points ({100 * row['ci_low']:+.1f} to {100 * row['ci_high']:+.1f})."
+
+
+def _by_relation(found: AnswerTables) -> list[dict[str, Any]]:
+    """Return one row a relation: flips net of the floor, and directions summed over questions."""
+    rows = []
+    directions = found.directions
+    for row in rows_of(found.flips, item=ALL):
+        relation = str(row["relation"])
+        kept = directions[directions["relation"] != UNCHANGED]
+        own = kept if relation == OVERALL else kept[kept["relation"] == relation]
+        turned = {name: int(own[name].sum()) for name in _TURNED}
+        rows.append(
+            {
+                "name": "all relations" if relation == OVERALL else relation.replace("_", " "),
+                "sum": relation == OVERALL,
+                "flips": f"{row['flips']:,} of {row['cases']:,}",
+                "rate": _percent_range(row, "rate", "rate_low", "rate_high"),
+                "net": _percent_range(row, "net", "ci_low", "ci_high", signed=True),
+                "refusals": f"{row['refusals']:,}",
+                "not_judged": f"{row['not_judged']:,}",
+                **{name: f"{count:,}" for name, count in turned.items()},
+            }
+        )
+    return rows
+
+
+def _percent_range(row: Mapping[Any, Any], name: str, low: str, high: str, *, signed: bool = False) -> str:
+    if row[name] != row[name]:
+        return ""
+    form = "+.1f" if signed else ".1f"
+    unit = "" if signed else " %"
+    return f"{100 * row[name]:{form}}{unit} ({100 * row[low]:{form}} to {100 * row[high]:{form}})"
+
+
+def _by_question(directions: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return which way answers went, question by question over all relations, and the smallest corrected p."""
+    kept = directions[directions["relation"] != UNCHANGED]
+    rows = []
+    for item in dict.fromkeys(kept["item"]):
+        own = kept[kept["item"] == item]
+        cases = int(own["cases"].sum())
+        named = own.loc[own["p_holm"].idxmin()] if own["p_holm"].notna().any() else None
+        turned = {name: int(own[name].sum()) for name in _TURNED}
+        fall = (turned["wrong_to_right"] - turned["right_to_wrong"]) / cases
+        rows.append(
+            {
+                "name": question_words(str(item)),
+                "cases": f"{cases:,}",
+                **{name: f"{count:,}" for name, count in turned.items()},
+                "difference": f"{fall:+.3f}",
+                "p": "" if named is None else p_words(named["p_holm"]),
+                "under": "" if named is None or named["p_holm"] >= 1 else str(named["relation"]).replace("_", " "),
+            }
+        )
+    return rows
+
+
+def _changes(changes: pd.DataFrame) -> list[dict[str, Any]]:
+    rows = []
+    for row in rows_of(changes, relation=OVERALL):
+        rows.append(
+            {
+                "name": question_words(str(row["item"])),
+                "cases": f"{row['cases']:,}",
+                **{name: _share(row[name]) for name in ("any_hit", "exact", "jaccard")},
+                **{name: f"{row[name]:,}" for name in ("weaker", "stronger", "overlap")},
+                "distance": "" if row["distance"] != row["distance"] else f"{row['distance']:.2f}",
+            }
+        )
+    return rows
+
+
+def _share(value: float) -> str:
+    return "" if value != value else f"{value:.3f}"  # noqa: PLR0124 - NaN is unlike itself
+
+
+def _states(states: pd.DataFrame) -> list[dict[str, Any]]:
+    rows = []
+    for row in rows_of(states, item=ALL):
+        relation = str(row["relation"])
+        names = {SOURCE: "source images", OVERALL: "all relations"}
+        ends = f"{100 * row['ci_low']:.1f} to {100 * row['ci_high']:.1f}"
+        rows.append(
+            {
+                "name": names.get(relation, relation.replace("_", " ")),
+                "sum": relation == OVERALL,
+                "rate": f"{percent(100 * row['refusal_rate'])} ({ends})",
+                **{name: f"{row[name]:,}" for name in COUNTS},
+            }
+        )
+    return rows
+
+
+def judge_words(found: AnswerTables) -> str:
+    """Return who read what the parser could not, and how much, "" without a judge."""
+    if found.judged is None:
+        return ""
+    if found.judged.empty:
+        left = _left_unread(found.states)
+        if left:
+            why = "they are empty, or it was stopped or gave no reply"
+            return f"In {left:,} answers medtest finds no value; {found.judge} read none of them: {why}."
+        return f'medtest found a value, a refusal or "not relevant" in every answer; {found.judge} read nothing.'
+    read = found.judged[found.judged["state"] != "unparsed"]
+    cases = int(read["cases"].sum())
+    return (
+        f"In {len(found.judged):,} different answers medtest finds no value. Their words were put to {found.judge},"
+        f" which read {len(read):,} of them ({cases:,} cases). These cases are judged by its readings, on this page and"
+        ' in its tables, and are counted in the column "by the judge"; the run\'s own tables, outside views/, leave'
+        " them unread."
+    ) + (
+        "" if found.judge_cost_usd is None else f" Its readings cost ${found.judge_cost_usd:,.4f} when they were asked."
+    )
+
+
+def _left_unread(states: pd.DataFrame) -> int:
+    """Return how many answers hold words in which nothing was found: those that were cut off or malformed aside."""
+    rows = states[(states["item"] == ALL) & (states["relation"] != OVERALL)]
+    return int(rows["unparsed"].sum() - rows["cut_off"].sum() - rows["malformed"].sum())
+
+
+def _judged(judged: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the readings of most cases, those that the judge left unread last."""
+    order = judged.assign(_left=judged["state"] == "unparsed").sort_values(
+        ["_left", "cases"], ascending=[True, False], kind="stable"
+    )
+    return [
+        {
+            "name": question_words(str(row["item"])),
+            "words": row["words"],
+            "state": "unclear" if row["state"] == "unparsed" else str(row["state"]).replace("_", " "),
+            "value": plain_value(str(row["said"]), str(row["kind"])) if row["said"] else "",
+            "quote": row["quote"],
+            "doubt": row["doubt"],
+            "cases": f"{row['cases']:,}",
+        }
+        for row in order.head(_MOST_JUDGED).to_dict("records")
+    ]
+
+
+def _costs(costs: pd.DataFrame) -> list[dict[str, Any]]:
+    rows = []
+    for row in costs.to_dict("records"):
+        if row["by"] == "item":
+            continue
+        rows.append(
+            {
+                "name": "all answers" if row["by"] == ALL else str(row["name"]).replace("_", " "),
+                "sum": row["by"] == ALL,
+                "answers": f"{row['answers']:,}",
+                "prompt": _whole(row["prompt_tokens"]),
+                "completion": _whole(row["completion_tokens"]),
+                "usd": "" if row["cost_usd"] != row["cost_usd"] else f"{row['cost_usd']:,.4f}",
+                "median": "" if row["seconds_median"] != row["seconds_median"] else f"{row['seconds_median']:.3f}",
+                "p95": "" if row["seconds_p95"] != row["seconds_p95"] else f"{row['seconds_p95']:.3f}",
+                "attempts": _whole(row["attempts"]),
+            }
+        )
+    return rows
+
+
+def _cost_total(costs: pd.DataFrame) -> str:
+    if costs.empty:
+        return ""
+    total = costs.to_dict("records")[0]
+    parts = [f"{total['answers']:,} answers"]
+    parts += [
+        f"{_whole(total[name])} {words}"
+        for name, words in (("prompt_tokens", "tokens in"), ("completion_tokens", "tokens out"))
+        if _whole(total[name])
+    ]
+    parts += [] if total["cost_usd"] != total["cost_usd"] else [f"${total['cost_usd']:,.2f}"]
+    return f"{', '.join([*parts, *filter(None, [seconds_words(total)])])}."
+
+
+def _cost_words(costs: pd.DataFrame) -> str:
+    if costs.empty:
+        return ""
+    total = costs.to_dict("records")[0]
+    unknown = int(total["without_cost"])
+    words = (
+        "Tokens and dollars are those of the answers in the records; of a call that asked several questions each has "
+    )
+    words += "its share. Seconds are of whole calls."
+    return f"{words} Of {unknown:,} answers no price is known." if unknown else words
+
+
+def seconds_words(row: Mapping[Any, Any]) -> str:
+    """Return the median of a call's seconds, "" where it is not known."""
+    return "" if row["seconds_median"] != row["seconds_median"] else f"{row['seconds_median']:.2f} s a call (median)"
+
+
+def _whole(value: float) -> str:
+    return "" if value != value else f"{value:,.0f}"  # noqa: PLR0124 - NaN is unlike itself

@@ -1,0 +1,135 @@
+"""What is made of the records of a system that answers questions, and what people read of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from medtest.readers.base import Readings
+from medtest.report.heat import percent, rows_of
+from medtest.report.material import Material
+from medtest.report.replayed import PictureKind, ReplayedPicture
+from medtest.report.words import counted
+from medtest.results.cube.axes import ALL, OVERALL
+from medtest.results.pivot import marked
+from medtest.results.records.records_io import Records
+from medtest.tasks.ask.report.accuracy import average_words, hidden_words, the_average
+from medtest.tasks.ask.report.page import answers, floor_words, seconds_words
+from medtest.tasks.ask.report.sheets import SHEETS, sheet_pictures
+from medtest.tasks.ask.tables.readings import judged_table
+from medtest.tasks.ask.tables.results import AnswerTables
+from medtest.tasks.results import TaskPage, TaskResults
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TEMPLATE = Path(__file__).parent / "report" / "answers.html.j2"
+_COSTS = ("cost_usd", "prompt_tokens", "completion_tokens", "seconds_median", "seconds_p95", "attempts")
+
+
+class AskResults(TaskResults):
+    """Tables of a system that answers questions.
+
+    Args:
+        tables: The tables.
+    """
+
+    mean_card: ClassVar[bool] = False  # the card of accuracies has it, weighed as its table weighs
+
+    def __init__(self, tables: AnswerTables) -> None:
+        super().__init__()
+        self.tables = tables
+
+    @property
+    def reader(self) -> str:
+        """The judge that read answers in which no value was found; "" for nobody."""
+        return self.tables.judge
+
+    def frames(self) -> Mapping[str, pd.DataFrame]:
+        """Return its tables by file name."""
+        return self.tables.frames()
+
+    def read_by(self, records: Records, readings: Readings) -> AskResults:
+        """Return the same with the table of what a judge read."""
+        judged = judged_table(records, readings.found)
+        cost = readings.cost_usd
+        return AskResults(replace(self.tables, judge=readings.reader, judged=judged, judge_cost_usd=cost))
+
+    def page(self, material: Material) -> TaskPage:
+        """Return accuracy, flips, refusals, the worst images and costs."""
+        values = answers(self.tables, material.target)
+        first = [("accuracy", "Accuracy")] if values["hidden"] else []
+        first += [("flips", "Flips"), ("refusals", "Refusals")]
+        first += [("images", "One image")] if values["worst"] else []
+        after = [("cost", "Cost")] if values["costs"] else []
+        return TaskPage(template=TEMPLATE, values=values, first=first, after=after)
+
+    def cards(self) -> list[dict[str, Any]]:
+        """Return cards with accuracy, refusals and cost."""
+        cards: list[dict[str, Any]] = []
+        average, row, total = the_average(self.tables), self._state(), self._total()
+        if average is not None:
+            cards.append(
+                {
+                    "name": "Accuracy, source \N{RIGHTWARDS ARROW} perturbed",
+                    "value": f"{average['source']:.3f} \N{RIGHTWARDS ARROW} {average['perturbed']:.3f}",
+                    "lines": [
+                        f"any-hit, {average_words(average)}",
+                        f"original less average {average['difference']:+.3f}",
+                    ],
+                }
+            )
+        if row:
+            lines = [f"95 % interval {100 * row['ci_low']:.1f}\N{EN DASH}{100 * row['ci_high']:.1f} %"]
+            lines.append(f"{row['refusal']:,} refused, {row['unparsed']:,} not read of {row['asked']:,}")
+            cards.append({"name": "Refused", "value": percent(100 * row["refusal_rate"]), "lines": lines})
+        if total and total["cost_usd"] > 0:
+            lines = [f"{total['answers']:,} answers", seconds_words(total)]
+            cards.append({"name": "Cost of the answers", "value": f"${total['cost_usd']:,.2f}", "lines": lines})
+        return cards
+
+    def sources(self, seeds: pd.DataFrame, trained_on: Sequence[str]) -> str:
+        """Return how many images there are, by data set, and the questions that were asked of them."""
+        images = seeds[["dataset", "seed_id"]].drop_duplicates()["dataset"].astype(str).value_counts(sort=False)
+        named = ", ".join(f"{marked(str(name), trained_on)} {count:,}" for name, count in images.items())
+        asked = self.tables.by_relation["item"].nunique()
+        return (
+            f"{len(seeds):,}: {counted(int(images.sum()), 'image')} ({named}), {counted(asked, 'question')}; a case is "
+            "an image with a question"
+        )
+
+    def lines(self) -> list[str]:
+        """Return what is worth a line: flips net of the floor, accuracy both ways, refusals, cost."""
+        lines = [floor_words(self.tables.flips), hidden_words(self.tables)]
+        row, total = self._state(), self._total()
+        if row and (row["refusal"] or row["unparsed"]):
+            lines.append(
+                f"{row['refusal']:,} of {row['asked']:,} answers refused ({row['refused_after_answer']:,} where the "
+                f"source was answered), {row['unparsed']:,} not read (tables/answer_states.csv)."
+            )
+        if total and total["cost_usd"] > 0:
+            cost = total["cost_usd"]
+            lines.append(f"The answers cost ${cost:,.2f}, {total['answers']:,} in all (tables/answer_costs.csv).")
+        return [line for line in lines if line]
+
+    def metrics(self) -> dict[str, float]:
+        """Return what the calls of a model over an API took."""
+        total = self._total()
+        found = {f"cost/{name}": float(total[name]) for name in _COSTS if name in total and total[name] == total[name]}
+        if self.tables.judge_cost_usd is not None:
+            found["cost/judge_usd"] = self.tables.judge_cost_usd
+        return found
+
+    def pictures(self, system: str) -> Sequence[tuple[PictureKind, Sequence[ReplayedPicture]]]:
+        """Return sheets of the images that flip most."""
+        return [(SHEETS, sheet_pictures(self.tables.worst))]
+
+    def _state(self) -> Mapping[Any, Any]:
+        """Return states over all questions and relations; empty where nothing was asked under any."""
+        return next(iter(rows_of(self.tables.states, item=ALL, relation=OVERALL)), {})
+
+    def _total(self) -> Mapping[Any, Any]:
+        """Return the costs of all answers; empty where records hold none."""
+        return next(iter(rows_of(self.tables.costs)), {})

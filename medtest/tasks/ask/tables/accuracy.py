@@ -1,0 +1,276 @@
+"""Accuracy per question, on source images and after relations, beside the published.
+
+The slides do not say how an answer was scored, and 15 of their 18 accuracies are no fraction of 182: any-hit is our
+primary accuracy, ``exact`` stands beside it. F1, recall and MCC, which the contest names, are taken over indicators of
+every label that occurs for a question, all cases together (micro average); its own code for them was not published.
+
+``perturbed`` is the mean over the relations, as on the slides; ``difference`` hides flips that cancel out, which
+:mod:`medtest.tasks.ask.tables.flips` counts. Intervals of sources and of published accuracies (182 images) are
+Wilson's; those of ``perturbed``, ``difference`` and averages are bootstraps over images, all questions and relations of
+an image together. Where fewer than ten images are right, or fewer than ten wrong, ``perturbed`` has Wilson's with every
+image counted once, and ``difference`` the two joined as Newcombe joins his, which errs towards being wide; averages of
+fewer than ten images have none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.results.columns import columns_in
+from medtest.results.cube.axes import Floats
+from medtest.results.cube.intervals import FEW_CLUSTERS, joined, percentile_interval, wilson, wilson_of_rate
+from medtest.results.cube.rates import decimals
+from medtest.results.published.published_answers import IMAGES, PublishedAccuracy, published
+from medtest.tasks.ask.tables.cells import Questions, in_order
+from medtest.tasks.ask.tables.rows import SOURCE, UNCHANGED
+from medtest.vqa.questions import by_name, in_slide_order
+from medtest.vqa.wording import NOT_RELEVANT
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_ENDS = ("_low", "_high")
+AVERAGE_18, AVERAGE_14 = "average of 18", "average of the 14 kept"
+
+COLUMNS = columns_in(__file__, "answer_accuracy")
+RELATION_COLUMNS = columns_in(__file__, "answer_accuracy_by_relation")
+
+
+def relation_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return accuracy of every question × relation, source and ``unchanged`` among them.
+
+    Intervals are Wilson's, images counted as cases.
+
+    Args:
+        frame: Rows of one system, as :func:`medtest.tasks.ask.tables.rows.frame_of` gives them.
+
+    Returns:
+        A table with exactly :data:`RELATION_COLUMNS`; fractions.
+    """
+    import pandas as pd
+
+    if frame.empty:
+        return pd.DataFrame(columns=list(RELATION_COLUMNS))
+    place = Questions.of(frame, "vqa accuracy")
+    right, exact = (frame[name].to_numpy(dtype=np.float64) for name in ("right", "exact"))
+    judged = ~np.isnan(right)
+    made = place.rates(np.where(judged, right, 0.0), judged, pools=False)
+    asked, cases = place.counts(np.ones(len(frame))), place.counts(judged)
+    columns = {
+        "cases": cases,
+        "right": made.part[0].astype(np.int64),
+        "accuracy": decimals(made.rate[0]),
+        "ci_low": decimals(made.low[0]),
+        "ci_high": decimals(made.high[0]),
+        "exact": place.means(exact, judged & ~np.isnan(exact)),
+        "not_judged": asked - cases,
+    }
+    keep = asked > 0
+    keep[-1], keep[:, -1] = False, False
+    return place.table(columns, keep, RELATION_COLUMNS)
+
+
+def accuracy_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return accuracy per question in the slides' order, with averages, beside the published figures.
+
+    Args:
+        frame: Rows of one system, as :func:`medtest.tasks.ask.tables.rows.frame_of` gives them.
+
+    Returns:
+        A table with exactly :data:`COLUMNS`; fractions. An average is there where all its questions are.
+    """
+    import pandas as pd
+
+    by_relation = relation_table(frame)
+    resampled = Resampled.of(frame)
+    rows = [_row(item, frame, by_relation) | resampled.ends_of(item) for item in in_order(frame["item"])]
+    table = pd.DataFrame(rows, columns=list(COLUMNS))
+    every = [one.name for one in in_slide_order()]
+    kept = [one.name for one in in_slide_order() if one.kept]
+    means = [mean_row(table, name, names) for name, names in ((AVERAGE_18, every), (AVERAGE_14, kept))]
+    by_name_ = {AVERAGE_18: every, AVERAGE_14: kept}
+    means = [row | resampled.ends_of_mean(by_name_[str(row["item"])]) for row in means if row is not None]
+    return pd.concat([table, pd.DataFrame(means, columns=list(COLUMNS))], ignore_index=True) if means else table
+
+
+def published_table() -> pd.DataFrame:
+    """Return the published figures in the form of :func:`accuracy_table`, averages among them."""
+    import pandas as pd
+
+    rows = [
+        {"item": row.question, "source": row.source, "perturbed": row.perturbed, "difference": row.difference}
+        for row in published().values()
+    ]
+    table = pd.DataFrame(rows, columns=list(COLUMNS))
+    kept = [row.question for row in published().values() if row.kept]
+    means = [mean_row(table, AVERAGE_18, list(published())), mean_row(table, AVERAGE_14, kept)]
+    return pd.concat([table, pd.DataFrame([row for row in means if row is not None])], ignore_index=True)
+
+
+def mean_row(table: pd.DataFrame, name: str, items: list[str]) -> dict[str, object] | None:
+    """Return the plain mean over questions of a table's figures, or None where one of them has no row."""
+    chosen = table[table["item"].isin(items)]
+    if len(chosen) != len(items):
+        return None
+    figures = [name for name in COLUMNS if name not in ("item", "question", "cases") and not name.endswith(_ENDS)]
+    means = {column: round(float(chosen[column].astype(float).mean(skipna=False)), 6) for column in figures}
+    return {"item": name, "question": "", "cases": chosen["cases"].sum(min_count=1), **means}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Resampled:
+    """Accuracies of resampled images.
+
+    Attributes:
+        items: The questions.
+        source: float64 replicates × questions, accuracy on sources.
+        perturbed: float64 replicates × questions, mean over the relations.
+        images: float64 3 × questions: images with a judged follow-up, with a right one, with a wrong one.
+        at_source: The same of sources.
+        means: float64 2 × questions: accuracy on sources, and mean over the relations.
+    """
+
+    items: tuple[str, ...]
+    source: Floats
+    perturbed: Floats
+    images: Floats
+    at_source: Floats
+    means: Floats
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame) -> Resampled:
+        """Resample the images of rows; every question and relation of an image is drawn together."""
+        judged = frame[frame["right"].notna() & (frame["relation"] != UNCHANGED)]
+        place = Questions.of(judged, "vqa accuracy", items=in_order(frame["item"]))
+        first = np.array([name == SOURCE for name in place.relations], dtype=bool)
+        right = judged["right"].to_numpy(dtype=np.float64)
+        sums = place.sums(right, np.ones(len(right)))
+        source, perturbed = _accuracies(place.drawn(sums)[0], first)
+        at_source, images = (_images(sums[0][:, :, chosen].sum(2)) for chosen in (first, ~first))
+        means = np.concatenate(_accuracies(sums[0].sum(0)[None], first))
+        return cls(
+            items=place.items, source=source, perturbed=perturbed, images=images, at_source=at_source, means=means
+        )
+
+    def ends_of(self, item: str) -> dict[str, object]:
+        """Return the ends of the intervals of one question's ``perturbed`` and ``difference``."""
+        one = self.items.index(item)
+        source, perturbed = (float(mean) for mean in self.means[:, one])
+        few = min(*self.images[1:, one], *self.at_source[1:, one]) < FEW_CLUSTERS
+        if not few:
+            drawn = percentile_interval(self.perturbed[:, one])
+            fall = percentile_interval(self.source[:, one] - self.perturbed[:, one])
+            return _ends("perturbed", drawn) | _ends("difference", fall)
+        before = wilson_of_rate(source, self.at_source[0, one])
+        after = wilson_of_rate(perturbed, self.images[0, one])
+        return _ends("perturbed", after) | _ends("difference", joined(source, before, perturbed, after))
+
+    def ends_of_mean(self, items: list[str]) -> dict[str, object]:
+        """Return the ends of the intervals of an average over questions; none of fewer than ten images."""
+        if self.images[0].max(initial=0.0) < FEW_CLUSTERS:
+            return {}
+        chosen = [self.items.index(item) for item in items]
+        source, perturbed = self.source[:, chosen].mean(1), self.perturbed[:, chosen].mean(1)
+        found: dict[str, object] = {}
+        for name, draws in (("source", source), ("perturbed", perturbed), ("difference", source - perturbed)):
+            found |= _ends(name, percentile_interval(draws))
+        return found
+
+
+def _images(sums: Floats) -> Floats:
+    """Return how many images have a judged answer, a right one and a wrong one, 3 × questions.
+
+    Args:
+        sums: images × 2 (right, cases) × questions.
+    """  # noqa: RUF002
+    right, cases = sums[:, 0], sums[:, 1]
+    return np.stack([(cases > 0).sum(0), (right > 0).sum(0), (right < cases).sum(0)]).astype(np.float64)
+
+
+def _accuracies(sums: Floats, first: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Return accuracy on sources and the mean over relations; N × questions each.
+
+    Args:
+        sums: N × 2 (right, cases) × relations × questions.
+        first: Which relation is the source.
+    """  # noqa: RUF002
+    right, cases = np.moveaxis(sums, (1, 2), (0, -1))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # relations side by side in memory: numpy adds in that order, on which a rounded last digit may hang
+        after = np.ascontiguousarray(right[..., ~first] / cases[..., ~first])
+        known = ~np.isnan(after)
+        mean = np.where(known, after, 0.0).sum(-1) / known.sum(-1)
+        return right[..., first].sum(-1) / cases[..., first].sum(-1), mean
+
+
+def _ends(name: str, ends: tuple[object, object]) -> dict[str, object]:
+    low, high = ends
+    return {f"{name}_low": round(float(low), 6), f"{name}_high": round(float(high), 6)}  # type: ignore[arg-type]
+
+
+def label_scores(said: list[frozenset[str]], true: list[frozenset[str]]) -> tuple[float, float, float]:
+    """Return F1, recall and Matthews' correlation over indicators of all labels, all cases together.
+
+    Args:
+        said: Labels of each answer; empty for a refusal.
+        true: Labels of each truth.
+
+    Returns:
+        Each in [0, 1], [0, 1] and [-1, 1]; NaN where it is not defined.
+    """
+    labels = frozenset().union(*said, *true)
+    hit = sum(len(a & b) for a, b in zip(said, true, strict=True))
+    false = sum(len(a - b) for a, b in zip(said, true, strict=True))
+    missed = sum(len(b - a) for a, b in zip(said, true, strict=True))
+    rest = len(labels) * len(said) - hit - false - missed
+    f1 = 2 * hit / (2 * hit + false + missed) if hit + false + missed else float("nan")
+    recall = hit / (hit + missed) if hit + missed else float("nan")
+    product = float(hit + false) * (hit + missed) * (rest + false) * (rest + missed)
+    mcc = (hit * rest - false * missed) / product**0.5 if product else float("nan")
+    return f1, recall, mcc
+
+
+def _row(item: str, frame: pd.DataFrame, by_relation: pd.DataFrame) -> dict[str, object]:
+    own = by_relation[by_relation["item"] == item].set_index("relation")
+    perturbed = own.drop(index=[SOURCE, UNCHANGED], errors="ignore")["accuracy"].dropna()
+    mean = float(perturbed.mean()) if len(perturbed) else float("nan")
+    at_source = own.loc[SOURCE] if SOURCE in own.index else None
+    source = float("nan") if at_source is None else float(own["accuracy"].to_dict()[SOURCE])
+    chosen = (frame["item"] == item) & (frame["relation"] == SOURCE) & frame["right"].notna()
+    judged = frame[chosen]
+    scores = label_scores(*([_labels(text) for text in judged[column]] for column in ("said", "true")))
+    known, beside = by_name(item), published().get(item)
+    return {
+        "item": item,
+        "question": "" if known is None else known.text,
+        "cases": len(judged),
+        "source": source,
+        "source_low": float("nan") if at_source is None else at_source["ci_low"],
+        "source_high": float("nan") if at_source is None else at_source["ci_high"],
+        "source_exact": float("nan") if at_source is None else at_source["exact"],
+        "perturbed": round(mean, 6),
+        "difference": round(source - mean, 6),
+        **dict(zip(("f1", "recall", "mcc"), (round(score, 6) for score in scores), strict=True)),
+        **_published(beside),
+    }
+
+
+def _published(beside: PublishedAccuracy | None) -> dict[str, object]:
+    """Return the published figures of a question, with Wilson's intervals for as many images as the slides name."""
+    if beside is None:
+        return {name: float("nan") for name in COLUMNS if name.startswith("published_")}
+    return {
+        "published_source": beside.source,
+        **_ends("published_source", wilson(beside.source * IMAGES, IMAGES)),
+        "published_perturbed": beside.perturbed,
+        **_ends("published_perturbed", wilson(beside.perturbed * IMAGES, IMAGES)),
+        "published_difference": beside.difference,
+    }
+
+
+def _labels(text: str) -> frozenset[str]:
+    return frozenset([text] if text == NOT_RELEVANT else [part for part in text.split(";") if part])

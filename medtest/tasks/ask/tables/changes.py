@@ -1,0 +1,55 @@
+"""How answers differ from the source's: any-hit, Jaccard's index and the same set side by side, and what is no flip.
+
+A set of colours or findings that loses one of two names flips, though it shares the other: the three figures together
+say which. Of sizes and counts an interval that holds the source's is weaker, one within it stronger, one that crosses
+it overlaps; none of them is a flip. Distances of places are king moves on the 3 × 3 grid between the nearest cells.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from medtest.results.records.records_io import Records
+from medtest.tasks.ask.tables.cells import Questions
+from medtest.tasks.ask.tables.records import answered
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CHANGES = ("weaker", "stronger", "overlap")
+SCORES = ("any_hit", "exact", "jaccard")
+COLUMNS = ("item", "relation", "cases", *SCORES, *CHANGES, "distance")
+
+
+def change_table(records: Records) -> pd.DataFrame:
+    """Return how answers to follow-ups differ from the sources', with exactly :data:`COLUMNS`.
+
+    Over judged cases. ``any_hit``, ``exact`` and ``jaccard`` are means in [0, 1], a refusal counted as 0; ``distance``
+    is the mean of places, empty elsewhere. ``overall`` is over relations but ``unchanged``.
+
+    Args:
+        records: Records of one system.
+    """
+    import pandas as pd
+
+    cases = answered(records.followups)
+    cases = cases[cases["self_agreement"].notna().to_numpy(dtype=bool)]
+    if cases.empty:
+        return pd.DataFrame(columns=list(COLUMNS))
+    texts = {name: cases[name].astype(object).fillna("").to_numpy(dtype=object) for name in ("item", "relation")}
+    place = Questions.of(pd.DataFrame({**texts, "image": ""}), "vqa changes", items=list(dict.fromkeys(texts["item"])))
+    change = cases["change"].astype(object).fillna("").to_numpy(dtype=object)
+    scores = {name: cases[f"self_{name}"].to_numpy(dtype=np.float64, na_value=np.nan) for name in SCORES}
+    distance = pd.to_numeric(cases["distance"], errors="coerce").to_numpy(dtype=np.float64)
+    counted = place.counts(np.ones(len(cases)))
+    columns = {
+        "cases": counted,
+        **{name: place.means(values, np.ones(len(cases), bool)) for name, values in scores.items()},
+        **{name: place.counts(change == name) for name in CHANGES},
+        "distance": place.means(distance, ~np.isnan(distance)),
+    }
+    keep = counted > 0
+    keep[:, -1] = False  # of no question there is all
+    return place.table(columns, keep, COLUMNS)

@@ -1,0 +1,153 @@
+"""How often a system refused, what could not be read, and what its answers cost.
+
+A server's own refusal and its content filter are refusals beside those in words; answers that were cut off and
+malformed replies are unparsed. All are counted apart here, whatever became of them in other tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import Verdict
+from medtest.readers.base import JUDGE, READ_BY
+from medtest.results.columns import columns_in
+from medtest.results.cube.axes import ALL
+from medtest.results.cube.rates import decimals
+from medtest.results.records.records_io import Records
+from medtest.tasks.ask.tables.cells import Questions
+from medtest.tasks.ask.tables.records import RULES, SCHEMA, STATE, answered, independent, read_by
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COUNTS = (
+    "asked",
+    "value",
+    "not_relevant",
+    "refusal",
+    "by_filter",
+    "refused_after_answer",
+    "unparsed",
+    "cut_off",
+    "malformed",
+    "by_schema",
+    "by_rules",
+    "by_judge",
+    "errors",
+)
+"""Columns that count answers."""
+
+STATE_COLUMNS = columns_in(__file__, "answer_states")
+COST_COLUMNS = columns_in(__file__, "answer_costs")
+
+
+def state_table(records: Records) -> pd.DataFrame:
+    """Return states of answers by question and relation, with exactly :data:`STATE_COLUMNS`.
+
+    ``asked`` are cases with an image, ``errors`` those of them without an answer. ``refusal`` counts all refusals,
+    ``by_filter`` those of the server's content filter, ``refused_after_answer`` those whose source was answered.
+    ``unparsed`` counts all that could not be read, ``cut_off`` and ``malformed`` among them; ``by_schema``,
+    ``by_rules`` and ``by_judge`` say who read the others: they came in the shape that was asked for, words were parsed,
+    or a judge read them. Rates are of answers;
+    intervals are Wilson's with images counted as cases, of pools (``all``, ``overall``) bootstraps over images unless
+    fewer than ten images were refused, or fewer than ten answered. ``overall`` is over relations but ``unchanged`` and
+    the source.
+
+    Args:
+        records: Records of one system.
+    """
+    import pandas as pd
+
+    cases = _cases(records)
+    if cases.empty:
+        return pd.DataFrame(columns=list(STATE_COLUMNS))
+    place = Questions.of(cases, "vqa states", items=list(dict.fromkeys(cases["item"])))
+    names = (STATE, "reply", "why", "verdict", READ_BY)
+    error, marks = _marks({name: cases[name].to_numpy(dtype=object) for name in names})
+    asked = place.counts(np.ones(len(cases)))
+    made = place.rates(marks["refusal"], ~error)
+    columns = {
+        "asked": asked,
+        **{name: place.counts(mark) for name, mark in marks.items()},
+        "errors": place.counts(error),
+        "refusal_rate": decimals(made.rate[0]),
+        "ci_low": decimals(made.low[0]),
+        "ci_high": decimals(made.high[0]),
+    }
+    return place.table(columns, asked > 0, STATE_COLUMNS)
+
+
+def _cases(records: Records) -> pd.DataFrame:
+    """Return what tells states apart of every case that has an image."""
+    import pandas as pd
+
+    parts = []
+    for frame in (records.sources, records.followups):
+        kept = frame[["item", "relation", "verdict", STATE, "reply", "why"]].astype(object)
+        kept[READ_BY] = read_by(frame)
+        error = kept["verdict"] == Verdict.ERROR.value
+        parts.append(kept.assign(image=independent(frame))[kept[STATE].notna() | error].fillna(""))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _marks(texts: Mapping[str, NDArray[Any]]) -> tuple[NDArray[np.bool_], dict[str, NDArray[np.bool_]]]:
+    """Return which cases are errors, and which are of each state."""
+    error = texts["verdict"] == Verdict.ERROR.value
+    states = {name: (texts[STATE] == name) & ~error for name in ("value", "not_relevant", "refusal", "unparsed")}
+    replies = {
+        name: (texts["reply"] == reply) & ~error
+        for name, reply in (("by_filter", "content_filter"), ("cut_off", "length"), ("malformed", "malformed"))
+    }
+    refused = states["refusal"] & (texts["why"] == "refusal")
+    by = {f"by_{name}": (texts[READ_BY] == name) & ~error for name in (SCHEMA, RULES, JUDGE)}
+    return error, {**states, "refused_after_answer": refused, **replies, **by}
+
+
+def cost_table(records: Records) -> pd.DataFrame:
+    """Return tokens, cost, latency and calls sent, in all, by relation and by question: :data:`COST_COLUMNS`.
+
+    Tokens, dollars and attempts are sums over answers (of a call that asked several questions each has its share of
+    tokens and dollars). ``without_cost`` counts answers whose price is not known. Seconds are of whole calls, over
+    answers that came from a server and not from a cache.
+
+    Args:
+        records: Records of one system.
+    """
+    import pandas as pd
+
+    names = ["item", "relation", "prompt_tokens", "completion_tokens", "cost_usd", "seconds", "attempts"]
+    frames = [answered(frame) for frame in (records.sources, records.followups)]
+    if not all(name in frame.columns for frame in frames for name in names):
+        return pd.DataFrame(columns=list(COST_COLUMNS))
+    cases = pd.concat([frame[names].astype({"item": object, "relation": object}) for frame in frames])
+    numbers = {name: cases[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in names[2:]}
+    rows: list[dict[str, object]] = [{"by": ALL, "name": ALL, **_costs(numbers)}]
+    for by in ("relation", "item"):
+        codes, unique = pd.factorize(cases[by].to_numpy(dtype=object))
+        for code, name in enumerate(unique):
+            chosen = np.flatnonzero(codes == code)
+            rows.append({"by": by, "name": name, **_costs({key: value[chosen] for key, value in numbers.items()})})
+    return pd.DataFrame(rows, columns=list(COST_COLUMNS))
+
+
+def _costs(numbers: Mapping[str, NDArray[np.float64]]) -> dict[str, object]:
+    def total(name: str, digits: int = 6) -> float:
+        known = numbers[name][~np.isnan(numbers[name])]
+        return round(float(known.sum()), digits) if known.size else float("nan")
+
+    seconds = numbers["seconds"][numbers["attempts"] > 0]
+    seconds = seconds[~np.isnan(seconds)]
+    return {
+        "answers": int(numbers["cost_usd"].size),
+        "prompt_tokens": total("prompt_tokens"),
+        "completion_tokens": total("completion_tokens"),
+        "cost_usd": total("cost_usd", 8),
+        "without_cost": int(np.isnan(numbers["cost_usd"]).sum()),
+        "seconds_median": round(float(np.median(seconds)), 4) if seconds.size else float("nan"),
+        "seconds_p95": round(float(np.quantile(seconds, 0.95)), 4) if seconds.size else float("nan"),
+        "attempts": total("attempts"),
+    }

@@ -1,0 +1,79 @@
+"""Flip probabilities as heat maps: types down, difficulties or systems across."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from medtest.report.heat import blank, filled, heat_map, rows_of
+from medtest.results.efr import ALL, OVERALL
+from medtest.tasks.classify.tables.flips import AUTO
+from medtest.tasks.classify.tables.results import LabelTables
+
+_MEAN = "mean of the types"
+
+
+def severity_heat(found: LabelTables) -> list[dict[str, Any]]:
+    """Return the heat map of types and difficulties, or nothing where there is one difficulty."""
+    rows = _rows(found)
+    levels = sorted({level for _, level in rows} - {ALL}, key=int)
+    if len(levels) < 2:
+        return []
+    return [
+        _heat(
+            "By difficulty",
+            "Flip probability, interval, sequences.",
+            [(f"difficulty {level}" if level != ALL else "all", rows, level) for level in (*levels, ALL)],
+            _groups(found),
+        )
+    ]
+
+
+def system_heat(known: Sequence[tuple[str, LabelTables]]) -> list[dict[str, Any]]:
+    """Return the heat map of types and systems, or nothing where no system saw a sequence.
+
+    Args:
+        known: Names of the systems, and their tables.
+    """
+    columns = [(name, _rows(found), ALL) for name, found in known if not found.flips.empty]
+    if not columns:
+        return []
+    phantom = any(found.phantom for _, found in known)
+    lead = f"{'Phantom images. ' if phantom else ''}Flip probability, interval, sequences; all difficulties."
+    groups = {name: group for _, found in known for name, group in _groups(found).items()}
+    return [_heat("Flip probability", lead, columns, groups)]
+
+
+def _rows(found: LabelTables) -> dict[tuple[str, str], Mapping[Any, Any]]:
+    rows = rows_of(found.flips, dataset=ALL, rule=AUTO)
+    return {(str(row["relation"]), str(row["severity"])): row for row in rows}
+
+
+def _groups(found: LabelTables) -> dict[str, str]:
+    table = found.classification
+    return dict(zip(table["relation"].astype(str), table["group"].astype(str), strict=True))
+
+
+def _heat(
+    title: str,
+    lead: str,
+    columns: Sequence[tuple[str, Mapping[tuple[str, str], Mapping[Any, Any]], str]],
+    groups: Mapping[str, str],
+) -> dict[str, Any]:
+    names = [name for name in dict.fromkeys(name for _, rows, _ in columns for name, _ in rows) if name != OVERALL]
+    return heat_map(
+        [*sorted(names, key=lambda name: groups.get(name, "")), OVERALL],
+        groups,
+        title=title,
+        lead=lead,
+        columns=[name for name, _, _ in columns],
+        cells=lambda relation: [_cell(rows.get((relation, level))) for _, rows, level in columns],
+        shown=lambda name: _MEAN if name == OVERALL else name.replace("_", " "),
+    )
+
+
+def _cell(row: Mapping[Any, Any] | None) -> dict[str, Any]:
+    if row is None or row["fp"] != row["fp"]:
+        return blank("" if row is None else "no comparison")
+    lines = [f"{100 * row['ci_low']:.1f}\N{EN DASH}{100 * row['ci_high']:.1f}", f"{row['sequences']:,}"]
+    return filled(100 * row["fp"], lines, title=f"{row['errors']:,} frames are errors, {row['skipped']:,} skipped")

@@ -1,0 +1,208 @@
+"""How good a classifier is under each relation: ``tables/classification.csv``.
+
+The measures of the MedTest slides (accuracy, Cohen's κ, weighted F1) with the error finding rate beside them; with
+several labels an image, label share and mean AUROC. Rows are the source images (``original``), every relation at every
+severity, and two averages over relations: ``average_without_original``, as the slides' tables of RQ1 have it, and
+``average_with_original``, as those of further training have it. ``unchanged`` is in neither.
+
+Intervals are 95 % percentile bootstraps that resample clusters, the same draws for all rows; AUROC has one over all
+severities. ``p_mcnemar`` is exact (:mod:`medtest.results.cube.paired`); ``p_holm`` holds for all relations of the same
+data set and severity together. ``efr_source_percent``: the label changed. ``efr_truth_percent``: wrong while the source
+was right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from medtest.cases import UNCHANGED
+from medtest.results.columns import columns_in
+from medtest.results.cube.axes import ALL, Axes, axes
+from medtest.results.cube.paired import clustered, holm
+from medtest.results.published.retraining import ORIGINAL, WITHOUT
+from medtest.results.records.records_io import Records
+from medtest.tasks.classify.tables import auroc
+from medtest.tasks.classify.tables.cells import Cases, Pool, cases_of
+from medtest.tasks.classify.tables.decisions import Floats
+from medtest.tasks.classify.tables.sums import SumColumns, measures
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+WITH = "average_with_original"
+AVERAGES = (WITHOUT, WITH)
+COLUMNS = columns_in(__file__, "classification")
+MEASURES = columns_in(__file__, "measures")
+"""How good a classifier is; each with its interval."""
+_TEXTS = ("dataset", "relation", "group", "severity")
+_AVERAGED = ("accuracy", "kappa", "f1", "label_share", "auroc")
+
+
+@dataclass(kw_only=True)
+class _Row:
+    """One relation on one data set.
+
+    Attributes:
+        values: Measures, severities + all each.
+        draws: Measures of resampled clusters, replicates × severities + all each.
+        cells: What the table shows, by number of the severity.
+    """
+
+    values: dict[str, Floats]
+    draws: dict[str, Floats]
+    cells: dict[int, dict[str, Any]] = field(default_factory=dict)
+
+
+def classification_table(records: Records, place: Axes | None = None, cases: Cases | None = None) -> pd.DataFrame:
+    """Return the table, with exactly :data:`COLUMNS`; measures are fractions, empty where one has no meaning.
+
+    Args:
+        records: Records of one system.
+        place: What :func:`medtest.results.cube.axes.axes` gave for these records; None makes it.
+        cases: What :func:`medtest.tasks.classify.tables.cells.cases_of` gave for both; None makes it.
+    """
+    import pandas as pd
+
+    if records.followups.empty:
+        return pd.DataFrame(columns=list(COLUMNS))
+    found = axes(records) if place is None else place
+    rows = list(_Table(cases_of(records, found) if cases is None else cases).rows())
+    _correct(rows)
+    table = pd.DataFrame(rows, columns=list(COLUMNS))
+    counts = dict.fromkeys(("became_wrong", "became_right"), "Int64")
+    numbers = [name for name in COLUMNS if name not in (*counts, *_TEXTS, "cases", "errors", "skipped")]
+    return table.astype({**counts, **dict.fromkeys(numbers, "float64")})
+
+
+def _correct(rows: Sequence[dict[str, Any]]) -> None:
+    """Put Holm's correction beside the p of each data set and severity."""
+    families: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        if row.get("p_mcnemar") is not None and row["relation"] != UNCHANGED:
+            families.setdefault((row["dataset"], row["severity"]), []).append(row)
+    for family in families.values():
+        for row, value in zip(family, holm([row["p_mcnemar"] for row in family]), strict=True):
+            row["p_holm"] = float(f"{value:.6g}")
+
+
+class _Table:
+    """The rows of the table, relation by relation.
+
+    Args:
+        cases: All cases of one system.
+    """
+
+    def __init__(self, cases: Cases) -> None:
+        self._cases = cases
+        self._all = len(cases.place.severities)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows of each data set, and of all together."""
+        place = self._cases.place
+        groups = dict(zip(place.relations, place.groups, strict=True))
+        for dataset, found in self._cases.by_dataset(self._row).items():
+            for relation, row in found.items():
+                for number, cell in row.cells.items():
+                    yield {**self._head(dataset, relation, groups[relation], number), **cell}
+            yield from self._averages(dataset, found)
+
+    def _head(self, dataset: str, relation: str, group: str, number: int) -> dict[str, Any]:
+        severity = ALL if number == self._all else str(self._cases.place.severities[number])
+        return {"dataset": dataset, "relation": relation, "group": group, "severity": severity}
+
+    def _row(self, pool: Pool) -> _Row:
+        layout, totals = self._cases.layout, pool.totals
+        found = _Row(values=measures(totals, layout), draws=measures(pool.draws, layout))
+        found.values["auroc"], found.draws["auroc"] = self._areas(pool)
+        executed, errors, skipped = (pool.count(where) for where in (None, self._cases.error, self._cases.skipped))
+        levels = [self._all] if pool.original else [*np.flatnonzero(executed[:-1]), self._all]
+        for number in levels:
+            cell: dict[str, Any] = {"cases": int(layout.get(totals[number], "cases"))}
+            cell |= _plain({name: found.values[name][number] for name in MEASURES})
+            if pool.clusters > 1:
+                cell |= _ends({name: found.draws[name][:, number] for name in MEASURES}, found, number)
+            if not pool.original:
+                cell |= _against_source(layout, totals[number], np.concatenate([one[:, number] for one in pool.sums]))
+            found.cells[int(number)] = {**cell, "errors": int(errors[number]), "skipped": int(skipped[number])}
+        return found
+
+    def _areas(self, pool: Pool) -> tuple[Floats, Floats]:
+        """Return mean AUROC at every severity and all, and its draws, which only ``all`` has."""
+        levels = [] if pool.original else list(range(self._all))
+        whole = auroc.areas_of(pool, resample=True)
+        values = np.full(self._all + 1, np.nan)
+        values[levels] = [auroc.areas_of(pool, number).mean for number in levels]
+        values[-1] = whole.mean
+        drawn = whole.mean_draws
+        draws = np.full((len(drawn), self._all + 1), np.nan)
+        draws[:, -1] = drawn
+        return values, draws
+
+    def _averages(self, dataset: str, found: Mapping[str, _Row]) -> Iterator[dict[str, Any]]:
+        original = found.get(ORIGINAL)
+        for name in AVERAGES:
+            for number in range(self._all + 1):
+                members = [
+                    (row, number)
+                    for relation, row in found.items()
+                    if relation not in (ORIGINAL, UNCHANGED) and number in row.cells
+                ]
+                if not members or (name == WITH and original is None):
+                    continue
+                if name == WITH and original is not None:
+                    members.insert(0, (original, self._all))
+                yield {**self._head(dataset, name, ALL, number), **self._average(members)}
+
+    def _average(self, members: Sequence[tuple[_Row, int]]) -> dict[str, Any]:
+        """Return the mean of measures that every member has, a member counting once whatever its cases."""
+        values = {name: np.array([row.values[name][number] for row, number in members]) for name in _AVERAGED}
+        found: dict[str, Any] = {"cases": sum(row.cells[number]["cases"] for row, number in members)}
+        found |= {"errors": sum(row.cells[number]["errors"] for row, number in members)}
+        found |= {"skipped": sum(row.cells[number]["skipped"] for row, number in members)}
+        found |= _plain({name: value.mean() for name, value in values.items()})
+        for name in _AVERAGED:
+            drawn = [row.draws[name][:, number] for row, number in members]
+            fewest = min(len(one) for one in drawn)
+            if f"{name}_low" in members[-1][0].cells[members[-1][1]] and found[name] is not None:
+                mean = np.mean([one[:fewest] for one in drawn], axis=0)
+                found[f"{name}_low"], found[f"{name}_high"] = auroc.ends(mean)
+        return found
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: None if np.isnan(value) else round(float(value), 6) for name, value in values.items()}
+
+
+def _ends(draws: Mapping[str, Floats], row: _Row, number: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, values in draws.items():
+        if not np.isnan(row.values[name][number]):
+            found[f"{name}_low"], found[f"{name}_high"] = auroc.ends(values)
+    return found
+
+
+def _against_source(layout: SumColumns, total: Floats, per_cluster: Floats) -> dict[str, Any]:
+    """Return what became of pairs of source and follow-up.
+
+    Args:
+        layout: How counts lie.
+        total: Sums of all clusters, width.
+        per_cluster: clusters × width.
+    """  # noqa: RUF002
+    worse, better, pairs, compared, changed, right = (
+        int(layout.get(total, name))
+        for name in ("became_wrong", "became_right", "pairs", "compared", "changed", "source_right")
+    )
+    found: dict[str, Any] = {}
+    if pairs:
+        p = clustered(np.rint(layout.get(per_cluster, "became_wrong") - layout.get(per_cluster, "became_right")))
+        found = {"became_wrong": worse, "became_right": better, "p_mcnemar": float(f"{p:.6g}")}
+    if compared:
+        found["efr_source_percent"] = round(100 * changed / compared, 4)
+    if right:
+        found["efr_truth_percent"] = round(100 * worse / right, 4)
+    return found
