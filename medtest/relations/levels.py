@@ -58,7 +58,7 @@ class LeveledSettings(RelationSettings, Generic[L]):
         return self
 
 
-class Ranges(PartSettings):
+class PublishedRanges(PartSettings):
     """Published mode: each parameter ``x`` of a level is drawn from ``x_low`` to ``x_high``, both ends included."""
 
     @model_validator(mode="after")
@@ -98,11 +98,11 @@ class RangedSettings(LeveledSettings[L], Generic[L]):
         return self.mode == "published"
 
     def level(self, severity: int, rng: np.random.Generator) -> L:
-        """Return the level of a severity; of published mode one that is drawn from the :class:`Ranges`."""
+        """Return the level of a severity; of published mode one that is drawn from the :class:`PublishedRanges`."""
         if severity != PUBLISHED_SEVERITY:
             return self.levels[severity]
         kind = type(next(iter(self.levels.values())))
-        return cast(L, kind.model_construct(**cast(Ranges, self.published).draw(rng)))
+        return cast(L, kind.model_construct(**cast(PublishedRanges, self.published).draw(rng)))
 
 
 def noise_seed(rng: np.random.Generator) -> int:

@@ -25,7 +25,7 @@ from medtest.cases import FollowUp, Image, Params, PreparedSeed
 from medtest.errors import NotApplicable
 from medtest.plugins import PartSettings
 from medtest.relations.base import PUBLISHED_SEVERITY, Relation
-from medtest.relations.levels import Level, RangedSettings, Ranges, number
+from medtest.relations.levels import Level, PublishedRanges, RangedSettings, number
 
 LUMA = np.array([0.2989, 0.587, 0.114])
 """Luma weights of torchvision's ``rgb_to_grayscale`` (ITU-R BT.601, as it rounds them)."""
@@ -257,7 +257,7 @@ class WhiteBalanceLevel(Level):
     cut: float = Field(gt=0.0, le=0.7)
 
 
-class CutRange(Ranges):
+class CutRange(PublishedRanges):
     """Fraction cut in published mode: the report says "approximately half"."""
 
     low: float = Field(gt=0.0, le=0.7)

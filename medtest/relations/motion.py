@@ -13,7 +13,7 @@ from pydantic import Field
 
 from medtest.cases import FollowUp, Image, Params, PreparedSeed
 from medtest.relations.base import Relation
-from medtest.relations.levels import Level, RangedSettings, Ranges, noise_seed, number
+from medtest.relations.levels import Level, PublishedRanges, RangedSettings, noise_seed, number
 
 LARGEST_SIGMA = 15.0
 LARGEST_KERNEL = 7
@@ -38,7 +38,7 @@ class BlurLevel(Level):
         return self.sigma
 
 
-class BlurRange(Ranges):
+class BlurRange(PublishedRanges):
     """Published mode: σ from (0, ``sigma``], noise from [``noise_low``, ``noise_high``], uniformly."""
 
     sigma: float = Field(gt=0.0, le=LARGEST_SIGMA)

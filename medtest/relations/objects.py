@@ -18,7 +18,7 @@ from medtest.cases import Effect, FollowUp, Image, Params, PreparedSeed
 from medtest.errors import Mistake
 from medtest.plugins import TRUSTED, PartSettings
 from medtest.relations.base import Relation
-from medtest.relations.levels import Level, RangedSettings, Ranges, number
+from medtest.relations.levels import Level, PublishedRanges, RangedSettings, number
 from medtest.relations.object_cutouts import Cutout, Variant, cutout
 from medtest.relations.object_library import BUNDLED, SOLID, ObjectInfo, ObjectLibrary, load_library
 from medtest.relations.object_placing import (
@@ -60,7 +60,7 @@ class PiecesLevel(AreaLevel):
     count: int = Field(ge=1, le=40)
 
 
-class AreaRange(Ranges):
+class AreaRange(PublishedRanges):
     """Where published mode draws the area from, in percent of the field."""
 
     area_low: float = Field(gt=0.0, le=30.0)

@@ -12,7 +12,7 @@ from pydantic import Field
 from medtest.cases import Effect, FollowUp, Image, Json, Mask, Params, PreparedSeed
 from medtest.errors import NotApplicable
 from medtest.relations.base import Relation
-from medtest.relations.levels import Level, RangedSettings, Ranges, number
+from medtest.relations.levels import Level, PublishedRanges, RangedSettings, number
 from medtest.relations.overlay_text import draw_lines, line_width, set_block
 from medtest.relations.placement import Box, FreePlaces, draw_place, grid_shares, keep_out
 
@@ -59,7 +59,7 @@ class TextLevel(Level):
         return self.lines * self.size
 
 
-class TextRange(Ranges):
+class TextRange(PublishedRanges):
     """Where published mode draws lines and size from."""
 
     lines_low: int = Field(ge=1, le=40)

@@ -14,7 +14,7 @@ from medtest.cases import FollowUp, Image, Mask, Params, PreparedSeed
 from medtest.errors import NotApplicable
 from medtest.portable import power
 from medtest.relations.base import PUBLISHED_SEVERITY, Relation
-from medtest.relations.levels import Level, RangedSettings, Ranges, number
+from medtest.relations.levels import Level, PublishedRanges, RangedSettings, number
 
 EPSILON = 1e-3
 """ε of equation 1 in pixels: keeps the axes above zero."""
@@ -62,7 +62,7 @@ class SpecularityLevel(Level):
         return self.spots * float(np.pi) * self.radius * self.radius
 
 
-class SpecularityRange(Ranges):
+class SpecularityRange(PublishedRanges):
     """Where published mode draws spots and λ from."""
 
     spots_low: int = Field(ge=1, le=200)
