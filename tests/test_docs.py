@@ -6,6 +6,7 @@ speak of. ``make test`` is the one command left out.
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shlex
@@ -402,3 +403,22 @@ def _ask_server(command: str, home: Path, environment: dict[str, str]) -> None:
     finally:
         os.killpg(process.pid, 15)
         process.wait(timeout=20)
+
+
+def test_functions_that_the_map_of_the_house_names_are_there() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([\w/]+\.py):([\w.]+)`", text)
+    assert len(named) > 20
+    assert [f"{path}:{name}" for path, name in named if not _defines(ROOT / "medtest" / path, name)] == []
+    files = set(re.findall(r"`([\w/]+/\w+\.py)", text))
+    assert [path for path in sorted(files) if not any((at / path).is_file() for at in (ROOT, ROOT / "medtest"))] == []
+
+
+def _defines(path: Path, name: str) -> bool:
+    body = ast.parse(path.read_text(encoding="utf-8")).body if path.is_file() else []
+    for part in name.split("."):
+        found = [node for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == part]
+        if not found:
+            return False
+        body = found[0].body
+    return True
