@@ -13,13 +13,13 @@ from medtest.followups.files import Kind, encode, mask_sha256
 from medtest.followups.maker import EntryMaker, LoadedSeed, expected_mask
 from medtest.followups.recipe import SuiteKeys
 from medtest.followups.store import FollowUpStore, names_of
-from medtest.runner.pool.messages import SHARED, Begin, Done, Failed, Result, Task
+from medtest.runner.pool.messages import SHARED, Begin, Done, Failed, PoolTask, TaskResult
 from medtest.runner.units.parts import describe
 from medtest.runner.units.session import Session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MakeTask(Task):
+class MakeTask(PoolTask):
     """Make the follow-ups of one seed.
 
     Attributes:
@@ -67,7 +67,7 @@ class MakeSession(Session):
     def run(self, task: Any) -> None:
         """Make one unit."""
         try:
-            self.send(Result(task.index, _Unit(self, task).run()))
+            self.send(TaskResult(task.index, _Unit(self, task).run()))
         except OutputProblem as error:
             self.send(Failed(error))
         except OSError as error:

@@ -76,7 +76,7 @@ def truth_of(ask: Ask) -> Answer | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class AnswerText:
     """What is read of an answer.
 
     Attributes:
@@ -92,7 +92,7 @@ class Words:
     item: int | None
 
 
-class TypedAnswers(BatchReader[Words, Answer]):
+class TypedAnswers(BatchReader[AnswerText, Answer]):
     """Reads values from words by rules (:mod:`medtest.vqa.answers`)."""
 
     task: ClassVar[str] = "answer"
@@ -101,24 +101,24 @@ class TypedAnswers(BatchReader[Words, Answer]):
     of_oracle: ClassVar[bool] = True
     at_once: ClassVar[int] = 256
 
-    def content(self, answer: Any, seed: PreparedSeed) -> Words | None:
+    def content(self, answer: Any, seed: PreparedSeed) -> AnswerText | None:
         """Return the words of an answer to one of the seed's questions."""
         asks = (ask for ask in seed.asks if ask.item == answer.address.item)
-        return next((Words(answer.text, answer.state, ask.kind, ask.id) for ask in asks), None)
+        return next((AnswerText(answer.text, answer.state, ask.kind, ask.id) for ask in asks), None)
 
-    def recorded(self, row: Mapping[str, Any]) -> Words | None:
+    def recorded(self, row: Mapping[str, Any]) -> AnswerText | None:
         """Return a record's words; None where they were cut to what a record keeps."""
         kind, words = row["kind"], row["answer"]
         if not kind or row["state"] is None or words is None or (len(words) >= MOST_WORDS and words.endswith(CUT)):
             return None
         known = by_name(str(row["item"]))
-        return Words(words, str(row["reply"]), str(kind), None if known is None else known.id)
+        return AnswerText(words, str(row["reply"]), str(kind), None if known is None else known.id)
 
-    def read(self, contents: Sequence[Words]) -> list[Answer]:
+    def read(self, contents: Sequence[AnswerText]) -> list[Answer]:
         """Return what each says."""
         return [reading(one.text, one.reply, one.kind, one.item) for one in contents]
 
-    def texts(self, content: Words, facts: Answer) -> dict[str, str | None]:
+    def texts(self, content: AnswerText, facts: Answer) -> dict[str, str | None]:
         """Return state, canonical value, and the words that it was read from."""
         start, end = facts.span
         return {
@@ -127,6 +127,6 @@ class TypedAnswers(BatchReader[Words, Answer]):
             "evidence": clean(content.text[start:end], MOST_EVIDENCE),
         }
 
-    def unknown(self, content: Words, facts: Answer) -> frozenset[str]:
+    def unknown(self, content: AnswerText, facts: Answer) -> frozenset[str]:
         """Return what no value could be read of."""
         return frozenset({"said"} if facts.state == State.UNPARSED else ())

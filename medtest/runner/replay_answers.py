@@ -13,7 +13,7 @@ from medtest.runner.outcome import Limits
 from medtest.runner.pictures.samples import Sample, sample_of, score_columns
 from medtest.runner.pool.dispatch import Callbacks, Dispatcher
 from medtest.runner.pool.layout import Layout, device_is_certain
-from medtest.runner.pool.messages import Job, Row, Strip, StripTask, Task, UnitTask
+from medtest.runner.pool.messages import Job, PoolTask, Row, Strip, StripTask, UnitTask
 from medtest.runner.records.rows import records_schema
 from medtest.runner.replay import CasePlace, find
 from medtest.runner.units.parts import Parts
@@ -99,7 +99,7 @@ class _Again:
         self._columns = records_schema(parts.oracle, ()).names
         self._compared = score_columns(parts.oracle, suite.oracle.primary)
 
-    def questions(self) -> Iterator[Task]:
+    def questions(self) -> Iterator[PoolTask]:
         """Yield the task that has every system answer."""
         if not self._silent:
             todo = bytes(int(index == self._found.case) for index in range(len(self._cases)))
@@ -116,7 +116,7 @@ class _Again:
         todo = tuple(bytes(len(one)) if number in self._judged else one for number, one in enumerate(task.todo))
         return replace(task, todo=todo) if any(map(any, todo)) else None
 
-    def strips(self) -> Iterator[Task]:
+    def strips(self) -> Iterator[PoolTask]:
         """Return the task that draws the strips, with what is known by then."""
         strips = []
         for number, one in enumerate(self._shown):

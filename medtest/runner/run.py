@@ -19,7 +19,7 @@ from medtest.runner.folder import FolderLock, set_unread_aside
 from medtest.runner.outcome import Count, Limits, Progress, RunOutcome, SystemOutcome
 from medtest.runner.pool.dispatch import HALT_SECONDS, Callbacks, Dispatcher
 from medtest.runner.pool.layout import Layout, choose_layout, device_is_certain
-from medtest.runner.pool.messages import Job, Row, Task, Told, UnitTask
+from medtest.runner.pool.messages import Job, PoolTask, Row, Told, UnitTask
 from medtest.runner.pool.worker import Worker
 from medtest.runner.prepared import PreparedRun, prepare_run
 from medtest.runner.progress import choose_progress
@@ -263,7 +263,7 @@ class _Run:
         self.layout = choose_layout(device=device, units=units, workers=workers, threads=self.invocation.threads)
         return self.layout
 
-    def _unit_tasks(self) -> Iterator[Task]:
+    def _unit_tasks(self) -> Iterator[PoolTask]:
         for index in range(len(self.prepared.plan.refs)):
             task = self._task(index, {})
             if task is not None:
@@ -319,7 +319,7 @@ class _Run:
         name = f"{self.prepared.systems[told.system].record_name}: " if len(self.prepared.systems) > 1 else ""
         self._calls[told.system] = name + told.text
 
-    def _more(self) -> Iterator[Task] | None:
+    def _more(self) -> Iterator[PoolTask] | None:
         """Every case is run: merge the records, and have the samples drawn by the workers that are still there."""
         self.progress.update(self._count())
         if self._finisher is None:

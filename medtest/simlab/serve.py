@@ -25,7 +25,7 @@ from medtest.api.faults_server import BadRequest, FaultServer
 from medtest.imagefile import BadFileError, decode_rgb
 from medtest.simlab.config import MODEL, TRUTH_DOOR, Config
 from medtest.simlab.product import Picture, Product, Settings
-from medtest.simlab.reader import Reader
+from medtest.simlab.reader import PictureReader
 
 MOST_PIXELS = 16_000_000
 NO_PICTURE = "I do not see an image. Please attach one."
@@ -135,7 +135,7 @@ def product_of(config: Config) -> Product:
     settings = Settings(
         seed=config.seed, defects=config.defects, **({"styles": config.styles} if config.styles else {})
     )
-    return Product(settings, Reader(ocr=config.ocr))
+    return Product(settings, PictureReader(ocr=config.ocr))
 
 
 def server_of(config: Config) -> FaultServer:

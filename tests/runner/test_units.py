@@ -8,7 +8,7 @@ import pytest
 from runner_parts import Blobs, make_suite
 
 from medtest.cases import MaskOutput
-from medtest.runner.pool.messages import SHARED, Result, UnitTask
+from medtest.runner.pool.messages import SHARED, TaskResult, UnitTask
 from medtest.runner.privacy import Scrubber, ShownNames
 from medtest.runner.records.rows import COLUMN, RowMaker
 from medtest.runner.units.open_units import OpenUnit, Outbox, Recorder, Share
@@ -44,7 +44,7 @@ def opened(own: Recorder) -> OpenUnit:
 def rows(own: Recorder, sent: list[Any]) -> dict[int, tuple[Any, ...]]:
     """Return the rows that were sent, by case."""
     own.outbox.flush(now=True)
-    return {case: row for message in sent if isinstance(message, Result) for _, case, row in message.content}
+    return {case: row for message in sent if isinstance(message, TaskResult) for _, case, row in message.content}
 
 
 def answered(order: list[int]) -> dict[int, tuple[Any, ...]]:
@@ -81,7 +81,7 @@ def test_a_case_waits_for_its_source_and_is_recorded_once() -> None:
     share.take(0, unit.made(0), answer)
     share.take(4, unit.made(4), answer)
     assert sorted(rows(own, sent)) == [0, 4]
-    assert sum(len(message.content) for message in sent if isinstance(message, Result)) == 2
+    assert sum(len(message.content) for message in sent if isinstance(message, TaskResult)) == 2
 
 
 @pytest.mark.parametrize("hung", ["the seed cannot be prepared: ", ""])

@@ -23,10 +23,10 @@ from medtest.runner.pool.messages import (
     Job,
     Message,
     Place,
+    PoolTask,
     Ready,
-    Result,
     Spent,
-    Task,
+    TaskResult,
     Told,
 )
 from medtest.runner.pool.worker import Worker, end_all
@@ -54,10 +54,10 @@ class Callbacks:
     """
 
     result: Callable[[Any, int], None]
-    renew: Callable[[Any], Task | None]
+    renew: Callable[[Any], PoolTask | None]
     layout: Callable[[str], Layout]
     tick: Callable[[], None] = lambda: None
-    more: Callable[[], Iterator[Task] | None] = lambda: None
+    more: Callable[[], Iterator[PoolTask] | None] = lambda: None
     told: Callable[[Told], None] = lambda told: None
 
 
@@ -89,7 +89,7 @@ class Dispatcher:
         self,
         *,
         job: Job,
-        tasks: Iterator[Task],
+        tasks: Iterator[PoolTask],
         batch_seconds: float,
         limits: Limits,
         callbacks: Callbacks,
@@ -100,7 +100,7 @@ class Dispatcher:
     ) -> None:
         self._job = job
         self._tasks = tasks
-        self._again: deque[Task] = deque()
+        self._again: deque[PoolTask] = deque()
         self._batch_seconds = batch_seconds
         self._limits = limits
         self._call = callbacks
@@ -235,7 +235,7 @@ class Dispatcher:
                 worker.place = place
                 if not self.halting:
                     worker.deadline = None if worker.doomed else time.monotonic() + self._batch_seconds
-            case Result(index=index, content=content):
+            case TaskResult(index=index, content=content):
                 self._call.result(content, index)
             case Done():
                 self._done(worker, message)
@@ -361,7 +361,7 @@ class Dispatcher:
                 + (f" It said: {words}" if words and self._job.hash_key is None else "")
             )
 
-    def _blame(self, worker: Worker, task: Task) -> None:
+    def _blame(self, worker: Worker, task: PoolTask) -> None:
         """The batch in flight is retried once after a crash; after a hang, or a second crash, its cases are ERROR."""
         place = worker.place
         given_up = dict(task.given_up)
@@ -393,7 +393,7 @@ class Dispatcher:
                 if not busy:
                     return
                 continue
-            if isinstance(message, Result):
+            if isinstance(message, TaskResult):
                 self._call.result(message.content, message.index)
             elif isinstance(message, Gone | Failed) and worker in busy:
                 busy.remove(worker)

@@ -77,7 +77,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class PoolTask:
     """What a worker is handed: something to do with one seed.
 
     Attributes:
@@ -96,7 +96,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnitTask(Task):
+class UnitTask(PoolTask):
     """Run a unit.
 
     Attributes:
@@ -160,7 +160,7 @@ class VolumePicture:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StripTask(Task):
+class StripTask(PoolTask):
     """Draw sample strips of one seed, and montages of it.
 
     Attributes:
@@ -224,7 +224,7 @@ Row: TypeAlias = "tuple[int, int, tuple[Any, ...]]"
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class TaskResult:
     """What came of a unit, or of a part of it.
 
     Attributes:
@@ -295,4 +295,4 @@ class Gone:
     """Made by the parent's reader when a worker's pipe closes."""
 
 
-Message: TypeAlias = "Device | Ready | Failed | Begin | Result | Done | Spent | Told | Gone"
+Message: TypeAlias = "Device | Ready | Failed | Begin | TaskResult | Done | Spent | Told | Gone"

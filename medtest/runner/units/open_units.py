@@ -15,7 +15,7 @@ from medtest.cases import PreparedSeed, Verdict
 from medtest.errors import MedtestError
 from medtest.preparation import seed_factors
 from medtest.records import SOURCE_FAILED
-from medtest.runner.pool.messages import SHARED, Begin, Message, Place, Result, Row, UnitTask
+from medtest.runner.pool.messages import SHARED, Begin, Message, Place, Row, TaskResult, UnitTask
 from medtest.runner.records.rows import FinishedCase, RowMaker
 from medtest.runner.units.judging import SourceAnswer, finish
 from medtest.runner.units.parts import MadeCase, Parts, SystemAnswer, describe
@@ -58,7 +58,7 @@ class Outbox:
             waited = time.monotonic() - self._sent
             if self._rows and (now or waited >= self._seconds or self._count >= _MAX_ROWS):
                 for index, rows in self._rows.items():
-                    self.send(Result(index, rows))
+                    self.send(TaskResult(index, rows))
                 self._rows, self._count = {}, 0
                 self._sent = time.monotonic()
 

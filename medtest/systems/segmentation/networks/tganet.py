@@ -245,7 +245,7 @@ class LevelAggregation(nn.Module):
         return three
 
 
-class Output(nn.Module):
+class OutputBlock(nn.Module):
     """The answer at the input's size.
 
     Args:
@@ -293,7 +293,7 @@ class TGANet(nn.Module):
         self.d3 = DecoderBlock(channels, squeeze)
         self.a3 = LabelAttention(channels)
         self.ag = LevelAggregation(channels)
-        self.y1 = Output(channels)
+        self.y1 = OutputBlock(channels)
         if config.own_words:
             # Only a constant that tells the five words apart is needed; see medtest.training.initial.
             self.register_buffer("words", torch.zeros(len(WORDS), config.word_size))
