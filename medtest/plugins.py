@@ -144,8 +144,26 @@ class PartInfo:
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:
-    content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return content if isinstance(content, dict) else {}
+    """Return a part's YAML file.
+
+    Raises:
+        UserMistakes: It is none.
+    """
+    where, fix = f"{path.parent.name}/{path.name}", "mend the file, or take its package out"
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        mark = getattr(error, "problem_mark", None)
+        raise Mistake(
+            where=where,
+            line=None if mark is None else mark.line + 1,
+            found=str(getattr(error, "problem", None) or error),
+            allowed="well-formed YAML",
+            fix=fix,
+        ).as_error() from error
+    if not isinstance(content, dict | None):
+        raise Mistake(where=where, found=f"a {type(content).__name__}", allowed="keys and values", fix=fix).as_error()
+    return content or {}
 
 
 def _from_yaml(family: Family, path: Path) -> PartInfo | None:

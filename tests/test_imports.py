@@ -8,7 +8,7 @@ import importlib.util
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -38,6 +38,7 @@ LAYERS: dict[str, int] = {
     "simlab": 2,
     "volumes": 1,
     "tasks.base": 2,  # what every other room may ask; the tasks themselves stand above the engines
+    "oracles.moves": 1,  # arithmetic that judges and pictures share
     "preparation": 2,
     "phantoms": 2,
     "seeds": 3,
@@ -84,7 +85,15 @@ TASKS = ("tasks.base", "tasks")
 
 def _room(path: Path) -> str:
     parts = path.relative_to(PACKAGE).with_suffix("").parts
-    return "tasks.base" if parts in (("tasks", "base"), ("tasks", "results")) else parts[0]
+    return _placed(parts)
+
+
+def _placed(parts: Sequence[str]) -> str:
+    """Return the room of a module, or the module itself where it has a place of its own."""
+    own = ".".join(parts[:2])
+    if own in ("tasks", "tasks.results"):
+        return "tasks.base"
+    return own if own in LAYERS else parts[0]
 
 
 @cache
@@ -127,7 +136,7 @@ def _upward(path: Path) -> Iterator[str]:
         parts = name.split(".")
         if parts[0] != "medtest" or len(parts) < 2 or parts[1] not in LAYERS:
             continue
-        other = "tasks.base" if parts[1] == "tasks" and parts[2:3] in ([], ["base"], ["results"]) else parts[1]
+        other = _placed(parts[1:])
         if other == room or (room, other) in LAZY_ALLOWED:
             continue
         if LAYERS[other] > LAYERS[room]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image as PillowImage
 from PIL import ImageDraw, ImageFont
 
-from medtest.cases import Mask, PreparedSeed
+from medtest.cases import Effect, Mask, PreparedSeed
 from medtest.errors import NotApplicable, OutputProblem
 from medtest.relations.base import Relation
 from medtest.relations.series import follow_up
@@ -83,8 +83,9 @@ def _outline(image: NDArray[np.uint8], mask: Mask | None, colour: tuple[int, int
 
 def _source_cells(seed: PreparedSeed, cell: int) -> list[SheetCell]:
     task = task_of(seed.kind)
+    region = task.expected_region(seed, Effect())
     if task.series:
-        shown = task.view(seed, seed.image, seed.mask)
+        shown = task.view(seed, seed.image, region)
         truth = _fit(_outline(shown.image, shown.region, _LESION), cell)
         source = SheetCell(picture=_fit(shown.image, cell), caption="source")
         expected = SheetCell(picture=truth, caption=task.expected_words(seed))
@@ -92,9 +93,10 @@ def _source_cells(seed: PreparedSeed, cell: int) -> list[SheetCell]:
     frame = np.array(seed.image)
     frame[seed.frame] = (0.35 * frame[seed.frame] + 0.65 * np.asarray(_FRAME)).astype(np.uint8)
     grey = np.round(seed.grey * 255).astype(np.uint8)
+    expected = SheetCell(picture=_fit(_outline(seed.image, region, _LESION), cell), caption=task.expected_words(seed))
     return [
         SheetCell(picture=_fit(seed.image, cell), caption="source"),
-        SheetCell(picture=_fit(_outline(seed.image, seed.mask, _LESION), cell), caption=task.expected_words(seed)),
+        *([expected] if region is not None or task.labels else []),
         SheetCell(picture=_fit(frame, cell), caption="black frame (blue)"),
         SheetCell(picture=_fit(grey, cell), caption="grey mask"),
     ]

@@ -8,7 +8,7 @@ from typing import Any
 from medtest.cases import FollowUp, Mask, PreparedSeed, SeedRef, image_sha256
 from medtest.followups.entry import Entry
 from medtest.followups.recipe import SuiteKeys
-from medtest.oracles.moves import move_mask
+from medtest.oracles.moves import moved_mask
 from medtest.runner.privacy import Scrubber
 from medtest.runner.units.parts import MadeCase, Parts
 
@@ -80,6 +80,4 @@ class EntryMaker:
 
 def expected_mask(seed: PreparedSeed, follow: FollowUp) -> Mask | None:
     """Return the expected mask of a follow-up: the source's, moved where the relation moves it; None where none is."""
-    if seed.mask is None or follow.effect.kind != "move":
-        return seed.mask
-    return move_mask(seed.mask, follow.effect.data["matrix"])
+    return None if seed.mask is None else moved_mask(seed.mask, follow.effect)

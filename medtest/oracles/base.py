@@ -23,6 +23,7 @@ class Oracle(Part, ABC):
     Attributes:
         task: Name of the task whose answers it judges.
         scores: Names of the score columns, in order; ``source_<score>`` is filled by the runner.
+        criteria: What a criterion may name: scores of which more is better, or rules over them; ``scores`` by default.
         reads: Name of the reader whose facts it judges by, where a suite names no other (``oracles.reader``); they are
             ``answer.facts``, and stand in its ``texts``. "" for none.
         references: What a criterion may be ``against``.

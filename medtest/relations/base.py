@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -26,12 +26,15 @@ class RelationSettings(PartSettings):
     """Settings every relation has; a relation adds its own ``levels`` model and options.
 
     Attributes:
+        known_severities: Those that there are, where the settings have no ``levels``; empty where any will do.
         severities: Which of the levels to run.
         repeats: Draws per seed and severity.
     """
 
     # every relation had it once; now those alone whose parameters can be drawn from published ranges
     retired: ClassVar[Mapping[str, Any]] = {"mode": "levels"}
+
+    known_severities: ClassVar[tuple[int, ...]] = ()
 
     severities: list[int] = Field(default=[1, 2, 3, 4, 5], min_length=1)
     repeats: int = Field(default=1, ge=1, le=1000)
@@ -42,6 +45,16 @@ class RelationSettings(PartSettings):
         if isinstance(given, dict) and given.get("mode") == "published" and "mode" not in cls.model_fields:
             raise wrong_at("mode", "levels, or no such key: this relation has no published ranges to draw from")
         return given
+
+    @model_validator(mode="after")
+    def _check_severities(self) -> Self:
+        levels = getattr(self, "levels", None)
+        known = levels if isinstance(levels, Mapping) else self.known_severities
+        missing = [severity for severity in self.severities if severity not in known]
+        if known and missing:
+            there = ", ".join(str(severity) for severity in sorted(known))
+            raise wrong_at("severities", f"severities that have a level: {there}; not {missing[0]}")
+        return self
 
     @property
     def drawn(self) -> bool:

@@ -42,10 +42,6 @@ class LeveledSettings(RelationSettings, Generic[L]):
         low = [severity for severity in self.levels if severity < 1]
         if low:
             raise wrong_at("levels", f"severities from 1 (0 is kept for published mode); not {low[0]}")
-        missing = [severity for severity in self.severities if severity not in self.levels]
-        if missing:
-            known = ", ".join(str(severity) for severity in sorted(self.levels))
-            raise wrong_at("severities", f"severities that have a level: {known}; not {missing[0]}")
         if len(set(self.severities)) != len(self.severities):
             raise wrong_at("severities", "each severity once")
         ordered = sorted(self.levels.items())

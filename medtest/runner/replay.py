@@ -14,6 +14,7 @@ from medtest.errors import MedtestError, Mistake, UserMistakes, nearest_name
 from medtest.runner.privacy import ShownNames
 from medtest.runner.units.parts import Parts
 from medtest.suite.model import Invocation, Suite
+from medtest.tasks.base import task_of
 
 _ADDRESS = re.compile(
     r"(?P<dataset>[^/]+)/(?P<seed>.+)/(?P<relation>[^/]+)_s(?P<s>\d+)_f(?P<f>\d+)_r(?P<r>\d+)(?:/(?P<item>[a-z0-9_]+))?"
@@ -28,7 +29,7 @@ class Replay:
         address: Its address, with the plain seed id.
         source: The prepared source image, uint8 RGB H×W×3; of series as it is.
         followup: The follow-up, same shape.
-        truth: The expected mask, bool H×W, or None.
+        truth: The expected mask of the follow-up, bool H×W, moved where the relation moves it; or None.
         params: The parameters that were drawn.
         scale: Physical distance from identity.
         source_sha256: As in the record.
@@ -78,7 +79,7 @@ def replay_case(suite: Suite, invocation: Invocation, address: str | Address) ->
         address=made.address,
         source=seed.image,
         followup=made.follow.image,
-        truth=seed.mask,
+        truth=task_of(seed.kind).expected_region(seed, made.follow.effect),
         params=made.follow.params,
         scale=made.follow.scale,
         source_sha256=seed.sha256,

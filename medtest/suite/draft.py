@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -111,7 +111,16 @@ def settings_of(draft: Draft, key: Key, info: PartInfo, given: Mapping[str, Any]
             return Origin(where=f"{info.file.parent.name}/{info.file.name}")
         return draft.origin(place)
 
-    return validate(model, merged, at=key, origin=origin, mistakes=draft.mistakes, given=given)
+    mistakes: list[Mistake] = []
+    settings = validate(model, merged, at=key, origin=origin, mistakes=mistakes, given=given)
+    if info.file is None and info.origin != "medtest":
+        module = info.target.partition(":")[0]
+        fix = (
+            f"no {info.name}.yaml lies beside {module} of {info.origin}: write its defaults there, or the setting here"
+        )
+        mistakes = [replace(one, fix=one.fix or fix) if one.found == "nothing" else one for one in mistakes]
+    draft.mistakes += mistakes
+    return settings
 
 
 def _holds(values: Any, key: Key) -> bool:

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Address, Classes, Image, ImageSpec, Mask, Output, PreparedSeed, Seed
+from medtest.cases import Address, Classes, Effect, Image, ImageSpec, Mask, Output, PreparedSeed, Seed
 from medtest.errors import Mistake, nearest_name
+from medtest.oracles.moves import moved_mask
 from medtest.plugins import Part, parts
 from medtest.tasks.results import RunRecords as RunRecords
 from medtest.tasks.results import Section as Section
@@ -114,6 +115,7 @@ class Case:
         seed: The source case.
         image: The follow-up; None where there is none.
         reason: Why there is none.
+        effect: What the relation did to the expected answer.
         before: The answer to the source.
         after: The answer to the follow-up.
         words: Headings and texts of :meth:`Task.words`.
@@ -122,6 +124,7 @@ class Case:
     seed: PreparedSeed
     image: Image | None
     reason: str = ""
+    effect: Effect = Effect()
     before: CaseAnswer
     after: CaseAnswer
     words: Sequence[tuple[str, str]] = ()
@@ -185,7 +188,7 @@ class Task(Part, ABC):
 
     @property
     def noun(self) -> str:
-        """Its name with an article: "a mask", "an image"."""
+        """Its name as sentences say it, see :func:`noun`."""
         return noun(self.name)
 
     def fits(self, takes: frozenset[str]) -> bool:
@@ -255,6 +258,20 @@ class Task(Part, ABC):
         """Return the pixels or voxels that an answer marks; None where it marks none."""
         return None
 
+    def expected_region(self, seed: PreparedSeed, effect: Effect) -> NDArray[np.bool_] | None:
+        """Return what pictures outline as expected: by default the seed's mask, moved as our oracles move it.
+
+        A task whose seeds expect something else (``PreparedSeed.truth``) marks its pixels here.
+
+        Args:
+            seed: The source case.
+            effect: What a relation did to it; ``Effect()`` for the source itself.
+
+        Returns:
+            bool of the image's spatial shape; None where nothing is outlined.
+        """
+        return None if seed.mask is None else moved_mask(seed.mask, effect)
+
     def answer_view(self, seed: PreparedSeed, image: Image, output: Output) -> FlatView:
         """Return what an answer looks like on the image that was asked about."""
         return self.view(seed, image, self.region(output))
@@ -271,12 +288,19 @@ class Task(Part, ABC):
         """Return the strip of a case: source and follow-up, each with its answer, and what is expected."""
         seed = case.seed
         found = []
-        for name, image, answer in (("source", seed.image, case.before), ("follow-up", case.image, case.after)):
-            marked = None if answer.output is None or image is None else self.region(answer.output)
+        for name, image, effect, answer in (
+            ("source", seed.image, Effect(), case.before),
+            ("follow-up", case.image, case.effect, case.after),
+        ):
             words = self.answer_words(answer)
             below = f"{name}\n{words}" if words else name
-            found.append(Panel(name=below, image=image, words=case.reason if image is None else "", answer=marked))
-        return Panels(panels=found, outlines=any(panel.answer is not None for panel in found))
+            if image is None:
+                found.append(Panel(name=below, words=case.reason))
+                continue
+            marked = None if answer.output is None else self.region(answer.output)
+            found.append(Panel(name=below, image=image, truth=self.expected_region(seed, effect), answer=marked))
+        truth = any(panel.truth is not None for panel in found)
+        return Panels(panels=found, outlines=truth or any(panel.answer is not None for panel in found), truth=truth)
 
     def words(self, record: Mapping[str, Any], source: Mapping[str, Any] | None) -> tuple[tuple[str, str], ...]:
         """Return headings and texts that stand beside a follow-up's strip.
@@ -341,7 +365,9 @@ class Task(Part, ABC):
 
 
 def noun(name: str) -> str:
-    """Return a task's name with an article: "a mask", "an image"."""
+    """Return a task's name as sentences say it: "a mask", "an image", and of several things "keypoints"."""
+    if name.endswith("s") and not name.endswith("ss"):
+        return name
     return f"{'an' if name[:1] in 'aeiou' else 'a'} {name}"
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Image, PreparedSeed
+from medtest.cases import Effect, Image, PreparedSeed
 from medtest.tasks.base import Case, FlatView, Panel, Panels, Task
 from medtest.tasks.views import view
 
@@ -22,10 +22,15 @@ class SeriesTask(Task):
         """Return an image as it looks: its range is black to white, of volumes and films one slice."""
         return view(seed, image, region)
 
+    def expected_region(self, seed: PreparedSeed, effect: Effect) -> NDArray[np.bool_] | None:
+        """Return the true region: nothing moves a series."""
+        return seed.mask
+
     def panels(self, case: Case) -> Panels:
         """Return source, the clean image where it is another, follow-up, and answers as images or outlines."""
         seed = case.seed
-        truth = None if seed.mask is None else self.view(seed, seed.image, seed.mask).region
+        region = self.expected_region(seed, case.effect)
+        truth = None if region is None else self.view(seed, seed.image, region).region
         changed = None if case.image is None else self.view(seed, case.image).image
         found = [Panel(name="source", image=self.view(seed, seed.image).image, truth=truth)]
         if seed.clean is not None and seed.clean is not seed.image:
@@ -40,4 +45,4 @@ class SeriesTask(Task):
                 continue
             shown = self.answer_view(seed, image, answer.output)
             found.append(Panel(name=name, image=shown.image, truth=truth, answer=shown.region))
-        return Panels(panels=found, outlines=self.masks, truth=seed.mask is not None)
+        return Panels(panels=found, outlines=self.masks, truth=truth is not None)

@@ -4,20 +4,39 @@ from __future__ import annotations
 
 import importlib
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 
-from medtest.cases import ImageSpec, LabelOutput, MaskOutput, Output, PreparedSeed, RegionOutput, SeedRef
+from medtest.cases import (
+    Address,
+    Classes,
+    Effect,
+    FollowUp,
+    ImageSpec,
+    LabelOutput,
+    Mask,
+    MaskOutput,
+    Output,
+    PreparedSeed,
+    RegionOutput,
+    SeedRef,
+)
 from medtest.errors import BadOutput, UserMistakes
 from medtest.moved import MOVED
 from medtest.oracles.base import Oracle
+from medtest.oracles.moves import move_mask
 from medtest.plugins import PartInfo, parts
 from medtest.relations.base import Relation
+from medtest.runner.pictures.montage import MontageRow, draw_montage
+from medtest.runner.pictures.strips import PANEL, draw_strip
+from medtest.runner.units.parts import MadeCase, SystemAnswer
 from medtest.seeds.base import SeedSource
 from medtest.systems.base import System
-from medtest.tasks.base import PICTURE, Case, CaseAnswer, SystemInput, Task, task_of
+from medtest.tasks.base import PICTURE, Case, CaseAnswer, SystemInput, Task, noun, task_of
 
 
 def test_every_bundled_task_is_found_by_the_name_that_its_class_states() -> None:
@@ -49,6 +68,9 @@ def test_every_seed_source_system_and_oracle_names_tasks_that_are_there() -> Non
         assert info.load().takes == frozenset({PICTURE}), name
 
 
+ADDRESS = Address(dataset="d", seed_id="s", relation="moves", severity=5)
+
+
 class Dot(Output):
     kind = "dot"
 
@@ -74,6 +96,7 @@ def test_a_task_that_says_the_least_is_drawn_and_takes_what_relations_take() -> 
     shown = task.panels(case)
     assert [(panel.name, panel.words) for panel in shown.panels] == [("source", ""), ("follow-up\nbroke", "no room")]
     assert (shown.outlines, task.noun, task.tables(None), task.sections({})) == (False, "a dot", {}, ())
+    assert (noun("keypoints"), noun("answer"), noun("mass")) == ("keypoints", "an answer", "a mass")
     assert task.fits(Relation.takes) and task.fits(frozenset({"dot"})) and not task.fits(frozenset({"prompt"}))
 
 
@@ -91,6 +114,98 @@ def test_what_an_answer_marks_is_the_task_s_to_say() -> None:
     with pytest.raises(BadOutput, match="no classes"):
         task_of("label").check([1.0], shown, system)  # type: ignore[arg-type]
     assert task_of("label").output is LabelOutput
+
+
+# --- what is outlined as expected ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["corruption_translate", "corruption_rotate"])
+def moved(request: pytest.FixtureRequest) -> tuple[PreparedSeed, FollowUp, Mask]:
+    """A labelled seed with a lesion off its middle, what a relation makes of it, and where the lesion then lies."""
+    mask = np.zeros((PANEL, PANEL), np.bool_)
+    mask[60:120, 190:250] = True
+    image = np.full((PANEL, PANEL, 3), 90, np.uint8)
+    image[mask] = (200, 120, 110)
+    classes = Classes(names=("none", "polyp"))
+    seed = PreparedSeed(
+        ref=SeedRef(dataset="d", seed_id="s"),
+        image=image,
+        mask=mask,
+        original_mask=mask,
+        frame=np.zeros_like(mask),
+        grey=np.ones(mask.shape, np.float32),
+        classes=classes,
+        labels=("polyp",),
+    )
+    info = parts("relations")[request.param]
+    relation = info.load()(info.load().Settings(**info.defaults))
+    follow = relation.follow_up(seed, 5, np.random.default_rng(3))
+    there = move_mask(mask, follow.effect.data["matrix"])
+    assert (there & mask).sum() < 0.85 * mask.sum()
+    return seed, follow, there
+
+
+def inside(picture: np.ndarray, colour: tuple[int, int, int], where: Mask) -> float:
+    """Return which share of the pixels of a colour lies on a region's edge."""
+    near = cv2.dilate(where.astype(np.uint8), np.ones((7, 7))) - cv2.erode(where.astype(np.uint8), np.ones((7, 7)))
+    coloured = np.abs(picture.astype(int) - colour).max(axis=-1) < 25
+    assert coloured.any()
+    return float(near[coloured].mean())
+
+
+@pytest.mark.parametrize("kind", ["mask", "label"])
+def test_a_strip_outlines_on_the_follow_up_where_the_lesion_went(
+    moved: tuple[PreparedSeed, FollowUp, Mask], kind: str
+) -> None:
+    seed, follow, there = moved
+    seed, green = replace(seed, kind=kind), (0, 230, 118)
+
+    def output(mask: Mask) -> Output:
+        given = MaskOutput(mask=mask)
+        return given if kind == "mask" else LabelOutput(labels=("polyp",), classes=seed.classes, mask=given)
+
+    nowhere = SystemAnswer(output=output(np.zeros_like(there)))
+    case = MadeCase(address=ADDRESS, follow=follow, kind=kind)
+    strip = draw_strip(seed, case, nowhere, nowhere, title="", detail="")
+    panels = [strip[50 : 50 + PANEL, 6 + n * (PANEL + 6) :][:, :PANEL] for n in range(5 if kind == "mask" else 2)]
+    source, followed = panels[-2:]
+    assert inside(source, green, seed.mask) == 1.0 and inside(followed, green, there) == 1.0
+    if kind == "mask":
+        assert inside(panels[2], green, seed.mask) == 1.0
+
+
+def test_a_montage_outlines_in_each_row_where_the_lesion_went(moved: tuple[PreparedSeed, FollowUp, Mask]) -> None:
+    seed, follow, there = moved
+    rows = [
+        MontageRow(label="0", image=seed.image, answers=[]),
+        MontageRow(label="5", image=follow.image, effect=follow.effect, answers=[]),
+    ]
+    picture = draw_montage(seed, rows, [], title="")
+    for row, region in zip((48, 48 + 154), (seed.mask, there), strict=True):
+        small = cv2.resize(region.astype(np.uint8), (150, 150), interpolation=cv2.INTER_NEAREST).astype(np.bool_)
+        assert inside(picture[row : row + 150, 64 : 64 + 150], (0, 158, 115), small) == 1.0
+
+
+class Places(Dots):
+    """What is expected lies in the seed's ``truth``, and moves with the picture."""
+
+    def expected_region(self, seed: PreparedSeed, effect: Effect) -> Mask:
+        region = np.zeros(seed.image.shape[:2], np.bool_)
+        region[seed.truth] = True
+        return region if effect.kind != "move" else move_mask(region, effect.data["matrix"])
+
+
+def test_what_a_task_expects_is_drawn_without_panels_of_its_own(moved: tuple[PreparedSeed, FollowUp, Mask]) -> None:
+    seed, follow, there = moved
+    task, given = Places(), replace(seed, kind="dot", mask=None, truth=(slice(60, 120), slice(190, 250)))
+    answer = CaseAnswer(output=Dot())
+    shown = task.panels(Case(seed=given, image=follow.image, effect=follow.effect, before=answer, after=answer))
+    assert shown.outlines and shown.truth
+    np.testing.assert_array_equal(shown.panels[0].truth, seed.mask)
+    np.testing.assert_array_equal(shown.panels[1].truth, there)
+    none = task.panels(Case(seed=given, image=None, reason="no room", before=answer, after=answer))
+    assert none.panels[0].truth is not None and none.panels[1].truth is None
+    assert Dots().expected_region(given, follow.effect) is None
 
 
 # --- names of the version before --------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import ImageFont
 
-from medtest.cases import Image, Mask, PreparedSeed
+from medtest.cases import Effect, Image, Mask, PreparedSeed
 from medtest.runner.pictures.panels import INK, Picture, canvas, fitted, outline, panel, paste
 from medtest.runner.units.parts import SystemAnswer
 from medtest.tasks.base import FlatView, task_of
@@ -27,11 +27,13 @@ class MontageRow:
     Attributes:
         label: What stands at its left.
         image: The follow-up, or None where it could not be made.
+        effect: What the relation did to the expected answer.
         answers: One a system.
     """
 
     label: str
     image: Image | None
+    effect: Effect = Effect()
     answers: Sequence[SystemAnswer]
 
 
@@ -48,9 +50,10 @@ def draw_montage(seed: PreparedSeed, rows: Sequence[MontageRow], names: Sequence
         uint8 RGB picture.
     """
     task = task_of(seed.kind)
-    truth = None if seed.mask is None else task.view(seed, seed.image, seed.mask).region
     grid: list[list[Picture]] = []
     for row in rows:
+        region = task.expected_region(seed, row.effect)
+        truth = None if region is None else task.view(seed, seed.image, region).region
         panels = [_panel(None if row.image is None else task.view(seed, row.image), truth)]
         for answer in row.answers:
             known = answer.output is not None and row.image is not None

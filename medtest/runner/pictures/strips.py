@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image as PillowImage
 from PIL import ImageDraw, ImageFont
 
-from medtest.cases import PreparedSeed
+from medtest.cases import Effect, PreparedSeed
 from medtest.runner.pictures.montage import MontageRow, draw_montage
 from medtest.runner.pictures.panels import (
     FAINT,
@@ -90,6 +90,7 @@ def _draw_montage(systems: Sequence[System], seed: PreparedSeed, montage: Montag
         MontageRow(
             label="" if case.follow is None else f"{case.follow.scale:g}",
             image=None if case.follow is None else case.follow.image,
+            effect=Effect() if case.follow is None else case.follow.effect,
             answers=[_answer(system, case) for system in systems],
         )
         for case in made
@@ -133,6 +134,7 @@ def draw_strip(
             seed=seed,
             image=None if case.follow is None else case.follow.image,
             reason=case.reason,
+            effect=Effect() if case.follow is None else case.follow.effect,
             before=CaseAnswer(output=before.output, reason=before.reason),
             after=CaseAnswer(output=after.output, reason=after.reason),
             words=words,

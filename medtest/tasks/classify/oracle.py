@@ -27,7 +27,7 @@ import numpy as np
 
 from medtest.cases import Classes, Effect, LabelOutput, Output, PreparedSeed, Probability
 from medtest.oracles.base import Oracle
-from medtest.oracles.moves import move_mask
+from medtest.oracles.moves import moved_mask
 from medtest.records import LABEL_FACTORS
 from medtest.tasks.segment.oracle import overlap
 
@@ -60,9 +60,7 @@ class Labels(Oracle):
         if seed.labels is not None:
             columns |= _against(answer, seed.labels)
         if answer.mask is not None and seed.mask is not None:
-            moves = effect.kind == "move"
-            expected = move_mask(seed.mask, effect.data["matrix"]) if moves else seed.mask
-            columns["dice"], columns["iou"] = overlap(answer.mask.mask, expected)
+            columns["dice"], columns["iou"] = overlap(answer.mask.mask, moved_mask(seed.mask, effect))
         return columns
 
     def describe(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from medtest.cases import Classes, LabelOutput, Output, PreparedSeed
 from medtest.errors import BadOutput
 from medtest.preparation.factors import picture_factors
-from medtest.tasks.base import AskedSystem, Case, CaseAnswer, Panel, Panels, SystemInput, Task
+from medtest.tasks.base import AskedSystem, Case, CaseAnswer, Panels, SystemInput, Task
 from medtest.tasks.classify.border import check_label, classes_misfit
 from medtest.tasks.classify.words import FLIPS, expected_words, label_words
 from medtest.tasks.results import TaskResults
@@ -65,15 +66,11 @@ class ClassifyTask(Task):
         return label_words(answer)
 
     def panels(self, case: Case) -> Panels:
-        """Return source and follow-up with what was answered below each, outlined where there are masks."""
-        seed, found, outlines = case.seed, list[Panel](), case.seed.mask is not None
-        for name, image, answer in (("source", seed.image, case.before), ("follow-up", case.image, case.after)):
-            marked = None if answer.output is None else self.region(answer.output)
-            outlines = outlines or marked is not None
-            below = f"{name}\n{self.answer_words(answer)}" + ("" if found else f"\n{self.expected_words(seed)}")
-            truth, reason = (None, case.reason) if image is None else (seed.mask, "")
-            found.append(Panel(name=below, image=image, words=reason, truth=truth, answer=marked))
-        return Panels(panels=found, outlines=outlines, truth=seed.mask is not None)
+        """Return source and follow-up with what was answered below each, and below the source what is expected."""
+        shown = super().panels(case)
+        source, *rest = shown.panels
+        source = replace(source, name=f"{source.name}\n{self.expected_words(case.seed)}")
+        return replace(shown, panels=[source, *rest])
 
     def results(self, records: Any, context: Any) -> TaskResults:
         """Return accuracy, classes, flips and errors; nothing of records without any answer."""

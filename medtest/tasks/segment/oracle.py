@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from medtest.cases import Effect, Mask, MaskOutput, Output, PreparedSeed, Probability
 from medtest.oracles.base import Oracle
-from medtest.oracles.moves import move_mask
+from medtest.oracles.moves import move_mask, moved_mask
 
 HIT_FRACTION = 0.1
 """A lesion counts as found when at least this fraction of its pixels is predicted."""
@@ -158,8 +158,7 @@ class Masks(Oracle):
         if source is answer:
             columns["self_dice"] = columns["self_iou"] = 1.0
         elif source is not None:
-            before = source.mask if effect.kind != "move" else move_mask(source.mask, effect.data["matrix"])
-            columns["self_dice"], columns["self_iou"] = overlap(answer.mask, before)
+            columns["self_dice"], columns["self_iou"] = overlap(answer.mask, moved_mask(source.mask, effect))
         if seed.mask is not None:
             columns |= self._against_truth(answer, seed, effect)
         return columns

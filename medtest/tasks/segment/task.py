@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Image, Mask, MaskOutput, Output, PreparedSeed
+from medtest.cases import Effect, Image, Mask, MaskOutput, Output, PreparedSeed
 from medtest.preparation.factors import lesion_factors
 from medtest.systems.border import check_mask
 from medtest.tasks.base import AskedSystem, Case, CaseAnswer, Panel, Panels, SystemInput, Task
@@ -40,13 +40,14 @@ class SegmentTask(Task):
 
     def panels(self, case: Case) -> Panels:
         """Return source, follow-up, what is expected, and both answers on what they are answers to."""
-        seed = case.seed
+        seed, truth = case.seed, self.expected_region(case.seed, Effect())
+        there = self.expected_region(seed, case.effect)
         found = [Panel(name="source", image=seed.image), Panel(name="follow-up", image=case.image, words=case.reason)]
-        if seed.mask is not None:
-            found.append(Panel(name="expected", image=seed.image, truth=seed.mask))
-        found.append(self._answered("answer to the source", seed.image, case.before, seed.mask))
-        found.append(self._answered("answer to the follow-up", case.image, case.after, seed.mask))
-        return Panels(panels=found, truth=seed.mask is not None)
+        if truth is not None:
+            found.append(Panel(name="expected", image=seed.image, truth=truth))
+        found.append(self._answered("answer to the source", seed.image, case.before, truth))
+        found.append(self._answered("answer to the follow-up", case.image, case.after, there))
+        return Panels(panels=found, truth=truth is not None)
 
     def _answered(self, name: str, image: Image | None, answer: CaseAnswer, truth: Mask | None) -> Panel:
         if answer.output is None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from medtest.cases import Address, Effect, FollowUp, Image, Mask, Params, PreparedSeed, image_sha256
+from medtest.cases import Address, FollowUp, Image, Mask, Params, PreparedSeed, image_sha256
 from medtest.followups.entry import Entry
 from medtest.followups.files import DamagedFile, mask_sha256
 from medtest.followups.recipe import SuiteKeys
 from medtest.followups.store import FollowUpStore
-from medtest.oracles.moves import move_mask
+from medtest.oracles.moves import moved_mask
 from medtest.runner.privacy import ShownNames
 from medtest.runner.units.parts import MadeCase, Parts
 
@@ -88,7 +88,7 @@ class Kept:
             return None
         self.made += 1
         follow = made.follow
-        mask = _moved(seed.mask, follow.effect)
+        mask = moved_mask(seed.mask, follow.effect)
         if self._store is not None:
             self._fresh.append(self._entry(self._store, key, seed, made, follow, mask))
         return Perturbed(image=follow.image, mask=mask, params=follow.params, sha256=made.sha256)
@@ -144,7 +144,3 @@ class Kept:
         self.flush()
         if self._store is not None:
             self._store.close()
-
-
-def _moved(mask: Mask, effect: Effect) -> Mask:
-    return move_mask(mask, effect.data["matrix"]) if effect.kind == "move" else mask
