@@ -20,7 +20,9 @@ version: "1"
 description: Parts of another package.
 seed: 5
 seeds: {phantoms: {count: 2}}
-relations: {vignette: {severities: [1, 5]}}
+relations:
+  vignette: {severities: [1, 5]}
+  mirror: {}
 systems: {redness: {threshold: 50}}
 oracles: {primary: {score: dice, threshold: 0.25, against: source}}
 """
@@ -38,8 +40,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     package = source / "medtest_vignette"
     package.mkdir()
     (package / "__init__.py").touch()
-    relation, system = _blocks("python")
+    relation, moving, system = _blocks("python")
     (package / "vignette.py").write_text(relation, encoding="utf-8")
+    (package / "mirror.py").write_text(moving, encoding="utf-8")
     (package / "redness.py").write_text(system, encoding="utf-8")
     (package / "vignette.yaml").write_text(_blocks("yaml")[0], encoding="utf-8")
     entry = '\n[project.entry-points."medtest.systems"]\nredness = "medtest_vignette.redness:Redness"\n'
@@ -94,7 +97,19 @@ def test_foreign_parts_run(site: Path, tmp_path: Path) -> None:
     assert done.returncode in (0, 1), done.stdout + done.stderr
     (records,) = tmp_path.glob("outputs/foreign_parts/redness/*/records.parquet")
     table = pd.read_parquet(records)
-    assert sorted(table["relation"].unique()) == ["source", "unchanged", "vignette"]
+    assert sorted(table["relation"].unique()) == ["mirror", "source", "unchanged", "vignette"]
+    mirror = table[table["relation"] == "mirror"]
+    assert (mirror["self_dice"] == 1.0).all() and (mirror["verdict"] == "PASS").all()  # the answer moved as well
     vignette = table[table["relation"] == "vignette"]
     assert sorted(vignette["scale"].unique()) == [15.0, 75.0]
     assert set(vignette["verdict"]) <= {"PASS", "FAIL", "SKIP"}
+
+
+@pytest.mark.parametrize(("relation", "there"), [("vignette", "1, 2, 3, 4, 5"), ("mirror", "1")])
+def test_a_severity_that_is_not_there_is_refused_before_a_run(
+    site: Path, tmp_path: Path, relation: str, there: str
+) -> None:
+    (tmp_path / "foreign_parts.yaml").write_text(SUITE, encoding="utf-8")
+    given = ("suite=foreign_parts", f"suite_dir={tmp_path}", f"relations.{relation}.severities=[6]")
+    done = _run(site, tmp_path, "check", *given)
+    assert done.returncode == 2 and f"severities that have a level: {there}; not 6" in done.stdout + done.stderr

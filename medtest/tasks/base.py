@@ -285,7 +285,7 @@ class Task(Part, ABC):
         return "" if answer.output is not None else answer.reason or "not asked"
 
     def panels(self, case: Case) -> Panels:
-        """Return the strip of a case: source and follow-up, each with its answer, and what is expected."""
+        """Return the strip of a case: source and follow-up with what is expected and answered there, and its words."""
         seed = case.seed
         found = []
         for name, image, effect, answer in (
@@ -299,6 +299,7 @@ class Task(Part, ABC):
                 continue
             marked = None if answer.output is None else self.region(answer.output)
             found.append(Panel(name=below, image=image, truth=self.expected_region(seed, effect), answer=marked))
+        found += [Panel(name="", lines=case.words)] if case.words else []
         truth = any(panel.truth is not None for panel in found)
         return Panels(panels=found, outlines=truth or any(panel.answer is not None for panel in found), truth=truth)
 

@@ -148,7 +148,7 @@ def moved(request: pytest.FixtureRequest) -> tuple[PreparedSeed, FollowUp, Mask]
 def inside(picture: np.ndarray, colour: tuple[int, int, int], where: Mask) -> float:
     """Return which share of the pixels of a colour lies on a region's edge."""
     near = cv2.dilate(where.astype(np.uint8), np.ones((7, 7))) - cv2.erode(where.astype(np.uint8), np.ones((7, 7)))
-    coloured = np.abs(picture.astype(int) - colour).max(axis=-1) < 25
+    coloured = np.abs(picture.astype(int) - colour).max(axis=-1) < 60
     assert coloured.any()
     return float(near[coloured].mean())
 
