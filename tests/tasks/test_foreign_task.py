@@ -9,7 +9,6 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -122,16 +121,6 @@ def test_the_strip_and_the_sheet_outline_the_boxes_where_they_are_expected(site:
         with Image.open(file) as picture:
             pixels = np.asarray(picture.convert("RGB")).astype(int)
         assert (np.abs(pixels - (0, 230, 118)).max(axis=-1) < 60).sum() > 100, file.name
-
-
-def test_records_are_judged_anew_under_another_setting_of_the_oracle(site: Path, home: Path, tmp_path: Path) -> None:
-    shutil.copytree(home / "outputs", tmp_path / "outputs")
-    given = ("suite=bright_boxes", f"suite_dir={home}", "device=cpu", "track=false", "oracles.primary.score=near")
-    run(site, tmp_path, "run", *given, "oracles.reach=0.00001")
-    (folder,) = tmp_path.glob("outputs/bright_boxes/bright_parts/*/records.parquet")
-    table = pd.read_parquet(folder)
-    assert (table["near"] == (table["distance"] <= 0.00001)).all() and table["near"].nunique() == 2
-    assert yaml.safe_load((folder.parent / "run.json").read_text())["cases_executed"] == 0
 
 
 def test_its_tables_section_and_strips_are_there_and_tracked(home: Path) -> None:
