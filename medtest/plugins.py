@@ -2,7 +2,7 @@
 
 A part of ours is one class and one YAML file: ``conf/relations/blur.yaml`` names the class and holds its defaults.
 A part of another package is an entry point in one of the groups ``medtest.relations``, ``medtest.systems``,
-``medtest.seeds``, ``medtest.readers``, ``medtest.oracles``, ``medtest.tasks``; its defaults lie in
+``medtest.seeds``, ``medtest.readers``, ``medtest.oracles``, ``medtest.tasks``, ``medtest.tables``; its defaults lie in
 ``<name>.yaml`` beside the class's module, if it wants any.
 Listing parts imports none of them.
 """
@@ -26,9 +26,9 @@ from pydantic_core import PydanticCustomError
 from medtest.errors import MedtestError, Mistake, nearest_name
 from medtest.paths import conf_folder
 
-Family: TypeAlias = Literal["relations", "systems", "seeds", "readers", "oracles", "tasks"]
-FAMILIES: tuple[Family, ...] = ("relations", "systems", "seeds", "readers", "oracles", "tasks")
-"""What a suite names; tasks are named by these parts."""
+Family: TypeAlias = Literal["relations", "systems", "seeds", "readers", "oracles", "tasks", "tables"]
+FAMILIES: tuple[Family, ...] = ("relations", "systems", "seeds", "readers", "oracles", "tasks", "tables")
+"""What a suite names; tasks are named by these parts, and tables by nobody: those that are installed are made."""
 _FOLDERS: dict[Family, str] = {
     "relations": "relations",
     "systems": "model",
@@ -36,6 +36,7 @@ _FOLDERS: dict[Family, str] = {
     "readers": "readers",
     "oracles": "oracles",
     "tasks": "tasks",
+    "tables": "tables",
 }
 _CLASS_KEYS = ("class", "summary")
 
@@ -111,7 +112,7 @@ class PartInfo:
     """A part that can be named in a suite, not imported yet.
 
     Attributes:
-        family: relations, systems, seeds, readers, oracles or tasks.
+        family: relations, systems, seeds, readers, oracles, tasks or tables.
         name: What a suite or ``model=`` calls it.
         target: ``"package.module:Class"``.
         summary: One line for ``medtest list``.

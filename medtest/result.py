@@ -60,7 +60,7 @@ class Result:
 
         Among them what the sources' scores warn of, as "every unchanged image scores 0".
         """
-        warned = [f"{one.system}: {line}" for one in self.finished.materials for line in one.tables.warnings]
+        warned = [f"{one.system}: {line}" for one in self.finished.materials for line in one.tables.notices]
         return (*self.outcome.notices, *warned, *self.finished.problems)
 
     @cached_property

@@ -1,6 +1,6 @@
-"""A separately installed package brings a relation and a system, touching none of our files.
+"""Separately installed packages bring a relation, a system and tables, touching none of our files.
 
-The package is written from the code blocks of docs/add-a-relation.md, so the page is tested too.
+They are written from the code blocks of docs/add-a-relation.md and docs/add-a-table.md, so the pages are tested too.
 """
 
 from __future__ import annotations
@@ -28,8 +28,18 @@ oracles: {primary: {score: dice, threshold: 0.25, against: source}}
 """
 
 
-def _blocks(language: str) -> list[str]:
-    text = (ROOT / "docs" / "add-a-relation.md").read_text(encoding="utf-8")
+BROKEN = """\
+from medtest.results.installed import Table
+
+
+class Broken(Table):
+    def make(self, records):
+        raise ValueError("no light")
+"""
+
+
+def _blocks(language: str, page: str = "add-a-relation.md") -> list[str]:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
 
 
@@ -47,6 +57,15 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (package / "vignette.yaml").write_text(_blocks("yaml")[0], encoding="utf-8")
     entry = '\n[project.entry-points."medtest.systems"]\nredness = "medtest_vignette.redness:Redness"\n'
     (source / "pyproject.toml").write_text(_blocks("toml")[0] + entry, encoding="utf-8")
+    tables = tmp_path_factory.mktemp("medtest-light")
+    package = tables / "medtest_light"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "table.py").write_text(_blocks("python", "add-a-table.md")[0], encoding="utf-8")
+    (package / "light.yaml").write_text(_blocks("yaml", "add-a-table.md")[0], encoding="utf-8")
+    (package / "broken.py").write_text(BROKEN, encoding="utf-8")
+    entry = 'broken = "medtest_light.broken:Broken"\nworst = "medtest_light.table:Light"\n'
+    (tables / "pyproject.toml").write_text(_blocks("toml", "add-a-table.md")[0] + entry, encoding="utf-8")
     target = tmp_path_factory.mktemp("site")
     subprocess.run(
         [
@@ -60,6 +79,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "--target",
             str(target),
             str(source),
+            str(tables),
         ],
         check=True,
         capture_output=True,
@@ -84,6 +104,8 @@ def test_foreign_parts_are_listed(site: Path, tmp_path: Path) -> None:
     assert "vignette" in relations.stdout and "medtest-vignette" in relations.stdout
     assert "the edge of the field gets darker" in relations.stdout
     assert "redness" in _run(site, tmp_path, "list", "systems").stdout
+    tables = _run(site, tmp_path, "list", "tables").stdout
+    assert "loss of Dice by the brightness of the source image" in tables and "medtest-light" in tables
 
 
 @pytest.mark.slow
@@ -93,7 +115,7 @@ def test_foreign_parts_run(site: Path, tmp_path: Path) -> None:
     suites = tmp_path / "team"
     suites.mkdir()
     (suites / "foreign_parts.yaml").write_text(SUITE, encoding="utf-8")
-    done = _run(site, tmp_path, "run", "suite=foreign_parts", f"suite_dir={suites}", "track=false")
+    done = _run(site, tmp_path, "run", "suite=foreign_parts", f"suite_dir={suites}")
     assert done.returncode in (0, 1), done.stdout + done.stderr
     (records,) = tmp_path.glob("outputs/foreign_parts/redness/*/records.parquet")
     table = pd.read_parquet(records)
@@ -103,6 +125,27 @@ def test_foreign_parts_run(site: Path, tmp_path: Path) -> None:
     vignette = table[table["relation"] == "vignette"]
     assert sorted(vignette["scale"].unique()) == [15.0, 75.0]
     assert set(vignette["verdict"]) <= {"PASS", "FAIL", "SKIP"}
+
+    # Their table stands where medtest's do; one that fails or has a name of medtest's is told and left out.
+    folder, told = records.parent, " ".join((done.stdout + done.stderr).split())
+    light = (folder / "tables" / "light.csv").read_bytes()
+    assert light.startswith(b"relation,light,cases,loss\n") and b"vignette" in light
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert '<section id="light"><h2>Loss by light</h2>' in page and '<a href="#light">Loss by light</a>' in page
+    notices = (
+        "Table &#39;broken&#39; of the package medtest-light is left out: ValueError: no light",
+        "Table &#39;worst&#39; of the package medtest-light is left out: the name is that of a table of medtest&#39;s",
+    )
+    assert all(words in page and words.replace("&#39;", "'") in told for words in notices), told
+    assert {path.suffix for path in (tmp_path / "mlruns").rglob("light.*")} == {".csv", ".json"}
+    (folder / "tables" / "light.csv").unlink()
+    again = _run(site, tmp_path, "tables", str(folder))
+    assert (folder / "tables" / "light.csv").read_bytes() == light
+    assert notices[0].replace("&#39;", "'") in " ".join(again.stdout.split())
+    view = ("oracles.primary.threshold=0.5", "track=false")
+    _run(site, tmp_path, "run", "suite=foreign_parts", f"suite_dir={suites}", *view)
+    (viewed,) = (folder / "views").glob("*/tables/light.csv")
+    assert viewed.read_bytes() == light
 
 
 @pytest.mark.parametrize(("relation", "there"), [("vignette", "1, 2, 3, 4, 5"), ("mirror", "1")])

@@ -37,6 +37,7 @@ class ListedKind(StrEnum):
     READERS = "readers"
     ORACLES = "oracles"
     TASKS = "tasks"
+    TABLES = "tables"
 
 
 @app.command("run", context_settings=_PASS_ON, add_help_option=False, rich_help_panel=RUN)
@@ -53,7 +54,7 @@ def list_parts(
     suite_dir: Annotated[list[Path] | None, typer.Option(help="A team's folder of suites.")] = None,
     config_dir: ConfigDirs = None,
 ) -> None:
-    """List suites, or the parts that a suite can name."""
+    """List suites, the parts that a suite can name, or the tables that other packages bring."""
     from medtest.cli.listing import parts_table, suites_table
 
     family = next((one for one in FAMILIES if one == kind.value), None)

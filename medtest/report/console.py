@@ -53,7 +53,7 @@ def _one_view(materials: Sequence[Material]) -> RenderableType:
         table.add_row(Text(f"{name} (floor)" if name == UNCHANGED else name, style=style), *cells)
     lines = [_left_out(rate, material) for rate, material in _pairs(rates, materials)]
     lines += [line for material in materials for line in (what_broke(material), *_own(material), on_sources(material))]
-    warned = [f"{material.system}: {line}" for material in materials for line in material.tables.warnings]
+    warned = [f"{material.system}: {line}" for material in materials for line in material.tables.notices]
     # not the table's own title: that would be wrapped to the table's width
     return Group(
         Text(title, style="bold"),

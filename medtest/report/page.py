@@ -88,6 +88,7 @@ def report_page(material: Material) -> dict[str, Any]:
     primary = criterion_keys(material)
     row = rates.get(relation=efr.OVERALL, **primary)
     own = tables.own.page(material)
+    further = [*own.sections, *tables.installed.sections]
     page: dict[str, Any] = {
         "system": material.system,
         "suite": wanted.suite,
@@ -109,7 +110,7 @@ def report_page(material: Material) -> dict[str, Any]:
         "too_many_errors": _too_many_errors(material),
         "reasons": tables.counts.reasons,
         "warnings": tables.warnings,
-        "notices": [*tables.warnings, *material.notices, *filter(None, [gate_log.lost(material.folder)])],
+        "notices": [*tables.notices, *material.notices, *filter(None, [gate_log.lost(material.folder)])],
         "command": material.command,
         "origin": _origin(material),
         "medtest": medtest.__version__,
@@ -123,12 +124,12 @@ def report_page(material: Material) -> dict[str, Any]:
         **cases(material),
         "own": own.values,
         "own_template": "" if own.template is None else str(own.template),
-        "own_sections": own.sections,
+        "own_sections": further,
         "brief": bool(own.first),
         "rate_words": own.rate_words,
     }
     page["first_page"] = first_page(page, next((card for card in page["cards"] if card.get("weakest")), None))
-    named = [*own.after, *((one.name, one.title) for one in own.sections)]
+    named = [*own.after, *((one.name, one.title) for one in further)]
     shared = [section for shown, section in _SHARED.items() if not shown or page[shown]]
     page["sections"] = [
         ("tested", "What was tested"),

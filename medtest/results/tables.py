@@ -15,6 +15,7 @@ from medtest.oracles.base import Oracle
 from medtest.results import curves, efr, factors, gates, pivot
 from medtest.results.cube.axes import Axes, axes
 from medtest.results.images import COUNTED, images_table, source_warnings, violations_table, worst_table
+from medtest.results.installed import InstalledTables, installed_tables
 from medtest.results.published.paper import Paper, paper_of
 from medtest.results.records.exclusion import Excluded, leave_out
 from medtest.results.records.judged import judged_records, make_columns
@@ -105,6 +106,7 @@ class Tables:
         paper: The MedTest report's own tables, where the suite repeats its study.
         excluded: What of the follow-ups people judged unfit, where the suite leaves them out.
         own: What the task makes of the records beside these.
+        installed: Tables of other packages.
     """
 
     system: str
@@ -126,10 +128,20 @@ class Tables:
     paper: Paper | None = None
     excluded: Excluded | None = None
     own: TaskResults = field(default_factory=TaskResults)
+    installed: InstalledTables = field(default_factory=InstalledTables)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What the user should read before any figure, a line each."""
+        return (*self.warnings, *self.installed.notices)
 
     def frames(self) -> dict[str, pd.DataFrame]:
         """Return every table by its file name, those without a row left out."""
-        named = {
+        return {name: frame for name, frame in self.named().items() if name == "efr.csv" or not frame.empty}
+
+    def named(self) -> dict[str, pd.DataFrame]:
+        """Return every table by its file name."""
+        return {
             "efr.csv": self.efr,
             **self.pivots,
             "severity.csv": self.severity,
@@ -145,8 +157,8 @@ class Tables:
             **(self.paper.frames() if self.paper is not None else {}),
             **({"excluded.csv": self.excluded.table} if self.excluded is not None else {}),
             **self.own.frames(),
+            **self.installed.frames,
         }
-        return {name: frame for name, frame in named.items() if name == "efr.csv" or not frame.empty}
 
     def write(self, folder: Path) -> tuple[Path, ...]:
         """Write ``tables/*.csv`` (the report's as LaTeX too) below a folder and remove tables that no longer exist.
@@ -234,7 +246,7 @@ def tables_of(records: Records, wanted: Wanted, *, reference: Any = None) -> Tab
         for threshold, scores in _pages(shown)
     }
     system = str(records.followups["system"].iloc[0]) if not records.followups.empty else ""
-    return Tables(
+    made = Tables(
         system=system,
         trained_on=wanted.trained_on,
         efr=rates,
@@ -262,6 +274,7 @@ def tables_of(records: Records, wanted: Wanted, *, reference: Any = None) -> Tab
         excluded=excluded,
         own=wanted.task.results(records, Context(place=place, phantom=wanted.phantom, reference=reference)),
     )
+    return replace(made, installed=installed_tables(wanted.kind, records, made.named()))
 
 
 def _with_measured(table: pd.DataFrame, rows: list[dict[str, object]]) -> pd.DataFrame:

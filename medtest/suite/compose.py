@@ -15,7 +15,7 @@ from omegaconf.errors import OmegaConfBaseException
 from medtest.errors import Mistake, UserMistakes
 from medtest.suite.checks import check
 from medtest.suite.commandline.keys import Sources, check_keys, keep_chosen, key_of, take_out, to_only_system
-from medtest.suite.commandline.overrides import as_typed, prepare
+from medtest.suite.commandline.overrides import as_typed, folders, prepare
 from medtest.suite.commandline.selection import selection_of
 from medtest.suite.commandline.source import ConfigFolders, open_hydra
 from medtest.suite.commandline.words import rephrase
@@ -108,15 +108,10 @@ def load(
     """
     configs = tuple(Path(d).expanduser().resolve() for d in config_dirs)
     ready = prepare([f"suite={name}", *overrides], configs=configs)
+    suites = folders("suite_dir", [*ready.suite_folders, *suite_dirs], ready.mistakes)
     if ready.mistakes:
         raise UserMistakes(ready.mistakes)
-    places = ConfigFolders(
-        suites=(
-            *(Path(d).expanduser().resolve() for d in ready.suite_folders),
-            *(Path(d).resolve() for d in suite_dirs),
-        ),
-        configs=configs,
-    )
+    places = ConfigFolders(suites=suites, configs=configs)
     cfg = compose(ready.overrides, places)
     return settle(cfg, cfg.hydra, places, objects=objects, for_run=for_run)
 

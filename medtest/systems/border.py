@@ -43,6 +43,8 @@ def check_mask(raw: Any, shape: tuple[int, int]) -> MaskOutput:
     Raises:
         BadOutput: It is not an answer; the message says why.
     """
+    if _holds_maps(raw):
+        raise _several(raw, "the map")
     own = _probability(_plane(as_array(raw)))
     if own.shape == tuple(shape):
         return MaskOutput(mask=own > CUT, probability=own)
@@ -78,10 +80,21 @@ def as_array(raw: Any, what: str = "a mask") -> NDArray[Any]:
     try:
         found = np.asarray(raw)
     except Exception as error:  # noqa: BLE001 - a stranger's object may raise anything when it is converted
+        if _holds_maps(raw):
+            raise _several(raw, "the map" if what == "a mask" else what) from None
         raise BadOutput(f"gave {type(raw).__name__}, which is no array: {error}") from error
     if found.dtype == object:
         raise BadOutput(f"gave {type(raw).__name__}, which is no array of numbers")
     return found
+
+
+def _holds_maps(raw: Any) -> bool:
+    """Whether a function returned a map and something else beside it."""
+    return isinstance(raw, list | tuple) and len(raw) > 1 and any(getattr(one, "ndim", 0) > 1 for one in raw)
+
+
+def _several(raw: Any, what: str) -> BadOutput:
+    return BadOutput(f"gave a {type(raw).__name__} of {len(raw)}; return {what} alone")
 
 
 def _plane(found: NDArray[Any]) -> NDArray[Any]:

@@ -142,6 +142,17 @@ def test_a_wrong_target_is_a_mistake_before_the_run(target: str, reason: str) ->
     assert "function" in mistake.allowed or "file" in mistake.allowed
 
 
+def test_a_function_that_is_not_in_the_file_is_a_mistake_before_the_run(tmp_path: Path) -> None:
+    path = tmp_path / "net.py"
+    path.write_text(CODE, encoding="utf-8")
+    (mistake,) = _system("callable", target=f"{path}:rad").check()
+    assert mistake.found == "net.py has no 'rad'" and mistake.nearest == "red" and "Network" in mistake.allowed
+    assert not _system("callable", target=f"{path}:red").check()
+    for unseen in ("from os.path import *", "globals()['red'] = print", "def __getattr__(name): return print", "1 +"):
+        path.write_text(unseen, encoding="utf-8")  # only importing tells, or says what is wrong
+        assert not _system("callable", target=f"{path}:red").check()
+
+
 @pytest.mark.parametrize(
     ("name", "reason"),
     [("rad", "did you mean red"), ("constant", "not callable"), ("Broken", "ValueError: no weights")],

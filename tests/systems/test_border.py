@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
 
 from medtest.errors import BadOutput
-from medtest.systems.border import check_mask
+from medtest.systems.border import as_array, check_mask
 
 SHAPE = (8, 12)
 
@@ -107,3 +108,14 @@ def test_whatever_comes_either_is_a_segmentation_of_the_image_or_is_refused(raw:
     assert float(output.probability.min()) >= 0
     assert float(output.probability.max()) <= 1
     assert np.array_equal(output.mask, output.probability > 0.5)
+
+
+@pytest.mark.parametrize("features", [np.zeros((3, 8, 8)), np.zeros((16, 24))])
+@pytest.mark.parametrize("kind", [tuple, list])
+def test_a_map_with_something_beside_it_is_told(kind: type, features: NDArray[np.float64]) -> None:
+    with pytest.raises(BadOutput, match=f"gave a {kind.__name__} of 2; return the map alone"):
+        check_mask(kind([np.zeros((16, 24)), features]), (16, 24))
+    with pytest.raises(BadOutput, match=f"gave a {kind.__name__} of 2; return an image alone"):
+        as_array(kind([np.zeros((16, 24)), np.zeros((3, 8, 8))]), "an image")
+    slices = [np.zeros((4, 5)), np.ones((4, 5))]
+    assert as_array(slices, "a region").shape == (2, 4, 5)

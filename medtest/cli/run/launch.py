@@ -81,17 +81,17 @@ def _called_as() -> str:
 
 
 def _main(typed: list[str], called: str) -> int:
-    from medtest.suite.commandline.overrides import prepare
+    from medtest.suite.commandline.overrides import folders, prepare
     from medtest.suite.commandline.source import ConfigFolders
 
     parser = _parser(typed)
     args = parser.parse_intermixed_args(typed)
     sweep = bool(args.multirun) or "hydra.mode=MULTIRUN" in args.overrides
     mistakes: list[Mistake] = []
-    configs = _folders("--config-dir", [args.config_dir] if args.config_dir else [], mistakes)
+    configs = folders("--config-dir", [args.config_dir] if args.config_dir else [], mistakes)
     ready = prepare(args.overrides, multirun=sweep, configs=configs)
     mistakes = [*ready.mistakes, *mistakes]
-    suites = _folders("suite_dir", [str(folder) for folder in ready.suite_folders], mistakes)
+    suites = folders("suite_dir", ready.suite_folders, mistakes)
     if mistakes:
         raise UserMistakes(mistakes)
     places = ConfigFolders(suites=suites, configs=configs)
@@ -141,17 +141,6 @@ def _parser(typed: Sequence[str]) -> argparse.ArgumentParser:
     completion = 'completion of keys: eval "$(python run.py -sc install=bash)", or zsh, fish; uninstall=bash'
     parser.add_argument("--shell-completion", "-sc", action="store_true", help=completion)
     return parser
-
-
-def _folders(key: str, given: Sequence[str], mistakes: list[Mistake]) -> tuple[Path, ...]:
-    folders: list[Path] = []
-    for text in given:
-        folder = Path(text).expanduser().resolve()
-        if folder.is_dir():
-            folders.append(folder)
-        else:
-            mistakes.append(Mistake(where="command line", key=key, found=text, allowed="a folder that is there"))
-    return tuple(folders)
 
 
 # --- Hydra ------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ with all other mistakes, and with the nearest name.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -117,6 +117,18 @@ def prepare(tokens: Sequence[str], *, multirun: bool = False, configs: Sequence[
     if without:
         ready.overrides.append(f"++without=[{','.join(quote(key) for key in without)}]")
     return ready
+
+
+def folders(key: str, given: Iterable[Path | str], mistakes: list[Mistake]) -> tuple[Path, ...]:
+    """Return folders that were typed, as absolute paths; one that is not there is a mistake, which is added."""
+    found = []
+    for path in given:
+        folder = Path(path).expanduser().resolve()
+        if folder.is_dir():
+            found.append(folder)
+        else:
+            mistakes.append(Mistake(where="command line", key=key, found=str(path), allowed="a folder that is there"))
+    return tuple(found)
 
 
 def quote(value: str) -> str:

@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import inspect
 import re
+import symtable
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,6 +24,8 @@ from medtest.systems.base import LABEL_ONLY, RawAnswer, System
 from medtest.systems.files import cached_sha256, file_mistakes, user_path
 
 FORM = "package.module:function or path/to/file.py:function"
+_BINDS_UNSEEN = re.compile(r"import\s*\(?\s*\*|\b(?:global|globals|vars|setattr|exec|__getattr__|__dict__|modules)\b")
+"""Words of files that may bind names which do not stand before an equals sign, def, class or import."""
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
@@ -76,12 +79,28 @@ class CallableSystem(System):
             found = repr(target) if target else "nothing"
             return [Mistake(where=self.name, key="target", found=found, allowed=FORM)]
         if _is_file(left):
-            return file_mistakes(left, where=self.name, key="target", suffixes=(".py",))
-        try:
-            _module_file(left)
-        except MedtestError as error:
-            return [Mistake(where=self.name, key="target", found=str(error), allowed=FORM)]
-        return ()
+            mistakes = file_mistakes(left, where=self.name, key="target", suffixes=(".py",))
+            if mistakes:
+                return mistakes
+            file = user_path(left)
+        else:
+            try:
+                file = _module_file(left)
+            except MedtestError as error:
+                return [Mistake(where=self.name, key="target", found=str(error), allowed=FORM)]
+        names = _names_in(file)
+        if names is None or function in names:
+            return ()
+        shown = sorted(name for name in names if not name.startswith("_"))
+        return [
+            Mistake(
+                where=self.name,
+                key="target",
+                found=f"{file.name} has no {function!r}",
+                allowed=", ".join(shown[:20]) or "the name of a function in it",
+                nearest=nearest_name(function, shown),
+            )
+        ]
 
     def fingerprint(self) -> dict[str, Json]:
         """Return the target's name and the SHA-256 of its file."""
@@ -156,6 +175,19 @@ def _takes_spec(function: Callable[..., Any]) -> bool:
 
 def _is_file(left: str) -> bool:
     return left.lower().endswith(".py") or "/" in left or "\\" in left
+
+
+def _names_in(file: Path) -> set[str] | None:
+    """Return the names that a Python file's own lines bind, without running it; None where they do not tell."""
+    try:
+        text = file.read_text(encoding="utf-8")
+        whole = symtable.symtable(text, file.name, "exec")
+    except (OSError, SyntaxError, ValueError):
+        return None
+    if file.suffix != ".py" or _BINDS_UNSEEN.search(text):
+        return None
+    found = whole.get_symbols()
+    return {one.get_name() for one in found if one.is_assigned() or one.is_imported() or one.is_namespace()}
 
 
 def _module_file(module: str) -> Path:

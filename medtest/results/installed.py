@@ -1,0 +1,150 @@
+"""Tables that other installed packages bring: one class each, found by the entry-point group ``medtest.tables``.
+
+They are made of the records of every run whose task they fit and stand wherever medtest's own do. No suite names them
+and no digest covers them. What one of them does wrong costs that table alone.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Container, Mapping
+from copy import copy
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from medtest.cases import ID_PATTERN
+from medtest.plugins import Part, PartInfo, parts
+from medtest.results.records.records_io import Records
+from medtest.tasks.base import RunRecords, Section
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+OURS: tuple[str, ...] = (
+    *("efr", "efr_primary", "pivot_*", "severity", "alpha_sigma", "factors", "factors_model", "strata"),
+    *("worst", "violations", "images", "gates", "seeds", "excluded", "paper_*"),
+    *("classification", "classes", "confusion", "flip_probability", "flip_frames", "corruption_error"),
+    *("flips", "flips_detail", "flip_directions", "answer_*", "answers_*"),
+)
+"""Names of medtest's own tables, of all tasks; ``*`` stands for any ending."""
+
+
+class Table(Part, ABC):
+    """A table of another package, a pure function of the records of one system.
+
+    Attributes:
+        tasks: Names of the tasks whose records it reads; empty for those of any.
+    """
+
+    tasks: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    def make(self, records: RunRecords) -> pd.DataFrame:
+        """Return the table, which is ``tables/NAME.csv``; one without rows is not written.
+
+        No system is asked and no image is read. The records are a copy of its own.
+        """
+
+    def section(self, table: pd.DataFrame) -> Section | None:
+        """Return a section of the report that shows it; None, the default, for no section.
+
+        Args:
+            table: What :meth:`make` gave, the names of its index among the columns.
+        """
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstalledTables:
+    """What installed tables give of one system's records.
+
+    Attributes:
+        frames: Tables by file name.
+        sections: Sections of the report, one each at most.
+        notices: Which tables are not there and why, a line each.
+    """
+
+    frames: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    sections: tuple[Section, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+def installed_tables(task: str, records: Records, taken: Container[str]) -> InstalledTables:
+    """Make every installed table that fits a task; what fails is a notice that names its package.
+
+    Args:
+        task: Name of the seeds' task.
+        records: Records of one system.
+        taken: File names of the tables that are there already.
+    """
+    frames: dict[str, pd.DataFrame] = {}
+    sections: list[Section] = []
+    notices: list[str] = []
+    for name, info in parts("tables").items():
+        try:
+            _check_name(name, taken)
+            table = info.load()()
+            if table.tasks and task not in table.tasks:
+                continue
+            frame = _plain(table.make(_copied(records)))
+            section = table.section(frame.copy()) if not frame.empty else None
+            sections += [] if section is None else [_as_text(section)]
+            frames[f"{name}.csv"] = frame
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - another package's code may raise anything
+            notices.append(_notice(info, error))
+    return InstalledTables(frames=frames, sections=tuple(sections), notices=tuple(notices))
+
+
+def _notice(info: PartInfo, error: BaseException) -> str:
+    words = " ".join(str(error).split())
+    why = words if isinstance(error, _NotATableError) else f"{type(error).__name__}: {words}"
+    return f"Table {info.name!r} of the package {info.origin} is left out: {why[:300]}"
+
+
+class _NotATableError(Exception):
+    """What a package brings cannot stand among the tables; the words say why."""
+
+
+def _check_name(name: str, taken: Container[str]) -> None:
+    if f"{name}.csv" in taken or any(fnmatchcase(name, ours) for ours in OURS):
+        raise _NotATableError("the name is that of a table of medtest's; give it another in its entry point.")
+    if not ID_PATTERN.fullmatch(name):
+        raise _NotATableError("the name of its entry point is no id: small letters, digits, - and _ are allowed.")
+
+
+def _copied(records: Records) -> Records:
+    """Return records that may be written to without changing what others read."""
+    return replace(copy(records), followups=records.followups.copy(), sources=records.sources.copy())
+
+
+def _plain(frame: Any) -> pd.DataFrame:
+    """Return a table of numbers and texts: what CSV, MLflow and a report can hold alike."""
+    import pandas as pd
+
+    if not isinstance(frame, pd.DataFrame):
+        raise _NotATableError(f"make gave {type(frame).__name__}; a pandas.DataFrame is expected.")
+    made = frame.reset_index() if any(name is not None for name in frame.index.names) else frame.reset_index(drop=True)
+    made.columns = pd.Index([str(name) for name in made.columns])
+    if not made.columns.is_unique:
+        twice = sorted(set(made.columns[made.columns.duplicated()]))
+        raise _NotATableError(f"two columns have one name: {', '.join(twice)}.")
+    for name in made.columns:
+        if not (pd.api.types.is_numeric_dtype(made[name]) and made[name].dtype.kind != "c"):
+            made[name] = [_cell(cell) for cell in made[name].tolist()]
+    return made
+
+
+def _cell(cell: Any) -> Any:
+    return cell if cell is None or isinstance(cell, str | int | float) else str(cell)
+
+
+def _as_text(section: Section) -> Section:
+    """Return a section all of whose parts are texts already, so that nothing of it can fail on the page."""
+    return Section(
+        name=str(section.name),
+        title=str(section.title),
+        words=str(section.words),
+        columns=tuple(str(one) for one in section.columns),
+        rows=tuple(tuple(str(cell) for cell in row) for row in section.rows),
+    )
