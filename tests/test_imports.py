@@ -56,6 +56,7 @@ LAYERS: dict[str, int] = {
     "report": 9,
     "tasks": 9,
     "result": 10,
+    "testing": 10,
     "arguments": 6,
     "runs": 10,
     "cli": 11,

@@ -50,7 +50,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     package = source / "medtest_vignette"
     package.mkdir()
     (package / "__init__.py").touch()
-    relation, moving, system = _blocks("python")
+    relation, moving, _, system = _blocks("python")
     (package / "vignette.py").write_text(relation, encoding="utf-8")
     (package / "mirror.py").write_text(moving, encoding="utf-8")
     (package / "redness.py").write_text(system, encoding="utf-8")
@@ -106,6 +106,24 @@ def test_foreign_parts_are_listed(site: Path, tmp_path: Path) -> None:
     assert "redness" in _run(site, tmp_path, "list", "systems").stdout
     tables = _run(site, tmp_path, "list", "tables").stdout
     assert "loss of Dice by the brightness of the source image" in tables and "medtest-light" in tables
+
+
+def test_its_own_test_of_the_page_passes(site: Path, tmp_path: Path) -> None:
+    (tmp_path / "test_vignette.py").write_text(_blocks("python")[2], encoding="utf-8")
+    asked = """
+import sys, pytest
+code = pytest.main(["-q", "-p", "no:cacheprovider", "test_vignette.py"])
+from medtest.testing import check_system, synthetic_seed
+from medtest_vignette.redness import Redness, Settings
+assert len(check_system(Redness("redness", Settings()), synthetic_seed())) == 2
+assert "torch" not in sys.modules and "mlflow" not in sys.modules
+sys.exit(code)
+"""
+    environment = {**os.environ, "PYTHONPATH": f"{site}{os.pathsep}{ROOT}"}
+    done = subprocess.run(
+        [sys.executable, "-c", asked], capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
+    )
+    assert done.returncode == 0 and "3 passed" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ import psutil
 import pytest
 
 import medtest
+from medtest import address
 from medtest.arguments import typed_systems
 from medtest.cases import Address, Image, Json
 from medtest.cli.run.launch import main
@@ -152,7 +153,7 @@ def test_ctrl_c_keeps_what_was_finished(tmp_path: Path) -> None:
         (("polyp_seg", [reddish, reddish]), "a name of its own"),
         (("polyp_seg", {"onnx": {"pathh": "net.onnx"}}), "path"),
         (("medvqa", reddish), "answer"),
-        (("polyp_seg", {"callable": {"target": f"{__file__}:redish"}}), "did you mean: reddish"),
+        (("polyp_seg", {"callable": {"target": f"{address.__file__}:addres"}}), "did you mean: address_text"),
     ],
 )
 def test_mistakes_are_one_message_before_anything_runs(tmp_path: Path, arguments: tuple[Any, ...], words: str) -> None:

@@ -16,7 +16,6 @@ from typing import Any
 import cv2
 import numpy as np
 from corruption_parts import VARIANTS, seed_of, smooth_picture
-from relation_seeds import SUITE_SEED, synthetic_seed
 
 from medtest.cases import Address, ImageSpec, PreparedSeed, Seed, SeedRef
 from medtest.errors import NotApplicable
@@ -30,6 +29,7 @@ from medtest.relations.series import follow_up
 from medtest.seeds.made.abdomens import Abdomens, AbdomenSettings
 from medtest.seeds.volumes.dicom_file import _window
 from medtest.seeds.volumes.scikit_images import NAMES, load_image
+from medtest.testing import SUITE_SEED, synthetic_seed
 
 Cases = Iterator[tuple[str, Any]]
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from relation_seeds import SUITE_SEED, synthetic_seed
 
 from medtest.cases import Address, FollowUp, PreparedSeed
 from medtest.plugins import parts
 from medtest.relations.corruptions.base import Corruption
+from medtest.testing import SUITE_SEED, synthetic_seed
 
 PREFIX = "corruption_"
 NAMES = sorted(name for name, info in parts("relations").items() if ".corruptions." in info.target)

@@ -6,7 +6,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from relation_seeds import SUITE_SEED, synthetic_seed
 
 from medtest.cases import Address, FollowUp, PreparedSeed, SeedRef
 from medtest.plugins import parts
@@ -14,6 +13,7 @@ from medtest.relations.object_cutouts import Variant, cutout
 from medtest.relations.object_library import SOLID
 from medtest.relations.objects import GREY_AT_MEAN
 from medtest.relations.placement import keep_out
+from medtest.testing import SUITE_SEED, synthetic_seed
 
 NAMES = ("instrument", "feces", "blood")
 

@@ -26,13 +26,13 @@ from corruption_parts import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from relation_files import assert_every_key_is_documented
-from relation_seeds import SUITE_SEED, synthetic_seed
 
 from medtest.cases import ImageSpec, Seed, SeedRef, image_sha256
 from medtest.plugins import parts
 from medtest.preparation import prepare
 from medtest.relations.corruptions.base import Corruption
 from medtest.relations.series import follow_up
+from medtest.testing import SUITE_SEED, synthetic_seed
 
 relaxed = settings(max_examples=15)
 SIZES = [(1, 1), (2, 3), (17, 300), (97, 131), (224, 224), (300, 60)]

@@ -9,7 +9,6 @@ import cv2
 import numpy as np
 import pytest
 from object_layout_files import FRAME, SIDE, blob, ead2020, kvasir_instrument, paint, save, scene, shaft
-from relation_seeds import synthetic_seed
 
 from medtest.errors import OutputProblem, UserMistakes
 from medtest.imagefile import BadFileError
@@ -17,6 +16,7 @@ from medtest.plugins import parts
 from medtest.relations.object_build import BuildOptions, BuildReport, build_library
 from medtest.relations.object_layouts import read_mask
 from medtest.relations.object_library import ObjectInfo, ObjectLibrary, load_library
+from medtest.testing import synthetic_seed
 
 OPTIONS = BuildOptions(licence="CC-BY-4.0", source="test")
 

@@ -7,13 +7,13 @@ from functools import cache
 import cv2
 import numpy as np
 import pytest
-from relation_seeds import SUITE_SEED
 
 from medtest.cases import Address, PreparedSeed, Seed, SeedRef
 from medtest.errors import NotApplicable
 from medtest.phantoms.colon import colon_rng, make_colon
 from medtest.plugins import parts
 from medtest.preparation.prepare import prepare
+from medtest.testing import SUITE_SEED
 
 NAMES = sorted(
     name

@@ -7,12 +7,12 @@ import json
 import platform
 
 import pytest
-from relation_seeds import SUITE_SEED, synthetic_seed
 
 from medtest.cases import Address, image_sha256
 from medtest.errors import NotApplicable
 from medtest.plugins import parts
 from medtest.relations.base import Relation
+from medtest.testing import SUITE_SEED, synthetic_seed
 
 GOLDEN: dict[str, tuple[int, str]] = {
     "blur": (1, "fe2973b25f6f23f0"),

@@ -11,7 +11,6 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image as PillowImage
-from relation_seeds import SUITE_SEED, synthetic_seed
 from torchvision.transforms import functional as tv
 
 from medtest.cases import Address, Image
@@ -28,6 +27,7 @@ from medtest.relations.lighting import (
     mean_luma,
     recolour,
 )
+from medtest.testing import SUITE_SEED, synthetic_seed
 
 BLENDS = {"brightness": tv.adjust_brightness, "contrast": tv.adjust_contrast, "saturation": tv.adjust_saturation}
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import yaml
-from relation_seeds import synthetic_seed
 from scipy import ndimage, stats
 
 from medtest.paths import conf_folder
 from medtest.relations.motion import Blur, add_noise, frame_filled, nearest_odd, noise_table
+from medtest.testing import synthetic_seed
 
 
 def blur(**changes: object) -> Blur:

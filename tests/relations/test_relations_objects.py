@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from object_parts import NAMES, flat_seed, follow, relation, seed_of, solid_of
-from relation_seeds import synthetic_seed
 from scipy.ndimage import distance_transform_edt
 
 from medtest.cases import PreparedSeed, image_sha256
@@ -22,6 +21,7 @@ from medtest.relations import object_cutouts
 from medtest.relations.object_cutouts import Variant, pose
 from medtest.relations.object_library import load_library
 from medtest.relations.object_placing import LOWEST_SHARE
+from medtest.testing import synthetic_seed
 
 LEVELS = (1, 2, 3, 4, 5)
 relaxed = settings(max_examples=15)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import yaml
 from PIL import ImageFont
-from relation_seeds import synthetic_seed
 from scipy import ndimage
 
 from medtest.cases import PreparedSeed
@@ -17,6 +16,7 @@ from medtest.errors import NotApplicable
 from medtest.paths import conf_folder
 from medtest.relations.overlay import RIM, Text
 from medtest.relations.overlay_text import SQUARE, draw_lines, glyph, line_width, set_block
+from medtest.testing import synthetic_seed
 
 LINE = re.compile(
     r"\d\d/\d\d/\d{4}|\d\d:\d\d:\d\d|<00:\d\d:\d\d>|CVP:\d+|Cr:N    Eh:A\d|Cr:N  Ce:\d|ID: \d{8}|Sex: [MF]   Age: \d\d"

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from relation_seeds import synthetic_seed
 from scipy import ndimage, stats
 
 from medtest.errors import NotApplicable
@@ -20,6 +19,7 @@ from medtest.relations.placement import (
     keep_out,
     lesion_distance,
 )
+from medtest.testing import synthetic_seed
 
 
 @given(seed=st.integers(0, 10**6), height=st.integers(1, 12), width=st.integers(1, 12), step=st.integers(1, 4))

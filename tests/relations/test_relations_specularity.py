@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from relation_seeds import synthetic_seed
 
 from medtest.cases import PreparedSeed
 from medtest.errors import NotApplicable
 from medtest.paths import conf_folder
 from medtest.relations.specularity import LESION_COVER, Specularity, bright_clusters
+from medtest.testing import synthetic_seed
 
 
 def specularity(**changes: object) -> Specularity:

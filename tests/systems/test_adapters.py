@@ -155,7 +155,7 @@ def test_a_function_that_is_not_in_the_file_is_a_mistake_before_the_run(tmp_path
 
 @pytest.mark.parametrize(
     ("name", "reason"),
-    [("rad", "did you mean red"), ("constant", "not callable"), ("Broken", "ValueError: no weights")],
+    [("rad", "did you mean: red"), ("constant", "not callable"), ("Broken", "ValueError: no weights")],
 )
 def test_a_target_that_cannot_be_called_is_a_mistake(name: str, reason: str, tmp_path: Path) -> None:
     path = tmp_path / "net.py"

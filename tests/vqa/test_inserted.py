@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 from shipped_relations import effects_of
 
 from medtest.cases import Address, Effect, Json
 from medtest.plugins import part
 from medtest.relations.object_library import load_library
+from medtest.testing import synthetic_seed
 from medtest.vqa.answers.lexicon import sections
 from medtest.vqa.expectations import Inserted, cells_of, judge_against_source, judge_against_truth
 from medtest.vqa.inserted import inserted_of
 from medtest.vqa.judging import wanted_text
 from medtest.vqa.matrix import default_matrix, expectation
 from medtest.vqa.questions import by_name
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "relations"))
-from relation_seeds import synthetic_seed  # noqa: E402
 
 
 @pytest.mark.parametrize("name", ["instrument", "feces", "blood", "text"])

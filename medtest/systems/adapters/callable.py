@@ -8,7 +8,7 @@ import inspect
 import re
 import symtable
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, Literal
@@ -89,18 +89,17 @@ class CallableSystem(System):
             except MedtestError as error:
                 return [Mistake(where=self.name, key="target", found=str(error), allowed=FORM)]
         names = _names_in(file)
-        if names is None or function in names:
-            return ()
+        return () if names is None or function in names else [self._no_function(file.name, function, names)]
+
+    def _no_function(self, place: str, function: str, names: Iterable[str]) -> Mistake:
         shown = sorted(name for name in names if not name.startswith("_"))
-        return [
-            Mistake(
-                where=self.name,
-                key="target",
-                found=f"{file.name} has no {function!r}",
-                allowed=", ".join(shown[:20]) or "the name of a function in it",
-                nearest=nearest_name(function, shown),
-            )
-        ]
+        return Mistake(
+            where=self.name,
+            key="target",
+            found=f"{place} has no {function!r}",
+            allowed=", ".join(shown[:20]) or "the name of a function in it",
+            nearest=nearest_name(function, shown),
+        )
 
     def fingerprint(self) -> dict[str, Json]:
         """Return the target's name and the SHA-256 of its file."""
@@ -112,16 +111,15 @@ class CallableSystem(System):
         """Import the target; see :class:`medtest.systems.base.System`.
 
         Raises:
-            MedtestError: It cannot be imported, has no such function, or that is not callable.
+            UserMistakes: It has no such function.
+            MedtestError: It cannot be imported, or what it names is not callable.
         """
         left, _, name = self.settings.target.rpartition(":")
         module = _load_file(user_path(left)) if _is_file(left) else _import(left)
         found = getattr(module, name, None)
         if found is None:
-            names = sorted(key for key, value in vars(module).items() if callable(value) and not key.startswith("_"))
-            near = nearest_name(name, names)
-            hint = f"; did you mean {near}?" if near else ""
-            raise MedtestError(f"{left} has no {name!r}{hint} (it has {', '.join(names[:20]) or 'no functions'})")
+            names = [key for key, value in vars(module).items() if callable(value)]
+            raise self._no_function(Path(left).name, name, names).as_error()
         if inspect.isclass(found):
             try:
                 given = {"device": device} if "device" in inspect.signature(found).parameters else {}
