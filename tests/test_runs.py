@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import medtest
@@ -23,7 +25,8 @@ from medtest.arguments import typed_systems
 from medtest.cases import Address, Image, Json
 from medtest.cli.run.launch import main
 from medtest.errors import ExitCode, MedtestError, UserMistakes
-from medtest.records import UNEQUAL_COLUMNS
+from medtest.records import FIXED_COLUMNS, UNEQUAL_COLUMNS
+from medtest.results.records.records_io import Records
 from medtest.suite.compose import load
 from medtest.systems.base import RawAnswer, System, SystemSettings
 
@@ -81,6 +84,23 @@ def test_a_function_gives_what_its_file_gives_on_the_command_line(
     assert result.efr["violations"].tolist() == table["violations"].tolist()
     assert result.folders["reddish"].parts[-4:-1] == ("outputs", "polyp_seg", "reddish")
     assert result.report == result.folders["reddish"] / "report.html" and result.report.is_file()
+    _assert_documented(pq.read_schema(file), Records.read(folder))
+
+
+def _assert_documented(schema: pa.Schema, records: Records) -> None:
+    """See that the page on results names every column that a run writes, in order, with its type."""
+    page = (Path(__file__).parents[1] / "docs" / "read-the-results.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`.+`) \| (\w+) \| .+ \|$", page.partition("\n## Records\n")[2], flags=re.MULTILINE)
+    documented = [(name, kind) for names, kind in rows for name in re.findall(r"`(.+?)`", names)]
+    written = [(field.name, str(field.type)) for field in schema]
+    fixed = len(FIXED_COLUMNS)
+    assert documented[:fixed] == written[:fixed] == [(name, str(kind)) for name, kind in FIXED_COLUMNS]
+    families = {name.partition("<")[0]: kind for name, kind in documented[fixed:]}
+    assert set(families) == {"", "source_", "self_", "factor_", "stratum_"}
+    for name, kind in written[fixed:]:
+        family = max((one for one in families if name.startswith(one)), key=len)
+        assert families[family] == kind and (family or f"source_{name}" in schema.names), name
+    assert "unchanged" in set(records.followups["relation"]) and set(records.sources["relation"]) == {"source"}
 
 
 def test_results_are_used_again_under_the_same_words_and_never_without(tmp_path: Path) -> None:
