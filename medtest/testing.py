@@ -21,7 +21,7 @@ from medtest.relations.series import follow_up
 from medtest.runner.units.parts import check_follow_up
 from medtest.suite.library import deep_merge
 from medtest.systems.base import Missing, System
-from medtest.tasks.base import SystemInput
+from medtest.tasks.base import SystemInput, task_of
 
 SUITE_SEED = 20261121
 """The suite's seed under which everything here is drawn."""
@@ -211,12 +211,13 @@ def synthetic_seed(
         number: Which picture.
         height: Rows, 96 or more.
         width: Columns, 128 or more.
-        task: Name of the seed's task; ``label`` has the classes healthy and lesion.
+        task: Name of the seed's task; where it answers with labels, the classes are healthy and lesion.
         labelled: Whether what is expected is known.
         framed: Whether it has a black frame with cut corners.
         avoid: Whether it has a rough mask that objects keep off.
         seed_id: Its id; ``s<number>`` by default.
     """
+    labels = task_of(task).labels
     rows, columns = np.mgrid[0:height, 0:width].astype(np.int64)
     wave = (rows * 5 + columns * 3 + number * 37) % 64
     light = 120 + (60 * columns) // width - (50 * rows) // height
@@ -250,8 +251,8 @@ def synthetic_seed(
         grey=grey,
         avoid=rough if avoid else None,
         kind=task,
-        classes=_CLASSES if task == "label" else None,
-        labels=_CLASSES.names[1:] if task == "label" and labelled else None,
+        classes=_CLASSES if labels else None,
+        labels=_CLASSES.names[1:] if labels and labelled else None,
     )
     for array in (seed.image, seed.mask, seed.original_mask, seed.frame, seed.grey, seed.avoid):
         if array is not None:
