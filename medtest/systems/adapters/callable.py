@@ -89,7 +89,9 @@ class CallableSystem(System):
             except MedtestError as error:
                 return [Mistake(where=self.name, key="target", found=str(error), allowed=FORM)]
         names = _names_in(file)
-        return () if names is None or function in names else [self._no_function(file.name, function, names)]
+        if names is None or function in names:
+            return ()
+        return [self._no_function(file.name, function, [name for name, imported in names.items() if not imported])]
 
     def _no_function(self, place: str, function: str, names: Iterable[str]) -> Mistake:
         shown = sorted(name for name in names if not name.startswith("_"))
@@ -175,8 +177,8 @@ def _is_file(left: str) -> bool:
     return left.lower().endswith(".py") or "/" in left or "\\" in left
 
 
-def _names_in(file: Path) -> set[str] | None:
-    """Return the names that a Python file's own lines bind, without running it; None where they do not tell."""
+def _names_in(file: Path) -> dict[str, bool] | None:
+    """Return the names that a Python file binds and whether it imports them, unrun; None where it does not tell."""
     try:
         text = file.read_text(encoding="utf-8")
         whole = symtable.symtable(text, file.name, "exec")
@@ -185,7 +187,8 @@ def _names_in(file: Path) -> set[str] | None:
     if file.suffix != ".py" or _BINDS_UNSEEN.search(text):
         return None
     found = whole.get_symbols()
-    return {one.get_name() for one in found if one.is_assigned() or one.is_imported() or one.is_namespace()}
+    bound = [one for one in found if one.is_assigned() or one.is_imported() or one.is_namespace()]
+    return {one.get_name(): one.is_imported() for one in bound}
 
 
 def _module_file(module: str) -> Path:
