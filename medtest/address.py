@@ -1,4 +1,4 @@
-"""Where a case lives, and the names that ids and relations of the house's own have; part of :mod:`medtest.cases`."""
+"""Where a case lives, by what an image is known, and names of the house's own; part of :mod:`medtest.cases`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 SOURCE = "source"
 UNCHANGED = "unchanged"
@@ -91,3 +93,11 @@ class Address:
         return address_text(
             self.dataset, self.seed_id, self.relation, self.severity, self.frame, self.repeat, self.item
         )
+
+
+def image_sha256(image: NDArray[Any]) -> str:
+    """Return the SHA-256 of an image's shape, dtype and bytes, in hexadecimal."""
+    head = f"{image.dtype.str}{image.shape}".encode()
+    digest = hashlib.sha256(head)
+    digest.update(np.ascontiguousarray(image).data)
+    return digest.hexdigest()

@@ -2,13 +2,12 @@
 
 Small frozen values and nothing else. Images cross every border as ``uint8`` RGB, H×W×3, unless a seed's
 :class:`ImageSpec` says otherwise (series of scales, volumes). Masks are ``bool`` H×W, probabilities ``float32`` in
-[0, 1]. NumPy is the only import beside :mod:`medtest.address`, whose names are to be had here too.
+[0, 1]. NumPy and :mod:`medtest.address` are the only imports.
 """
 
 from __future__ import annotations
 
 import copy
-import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -22,6 +21,7 @@ from medtest.address import ID_PATTERN as ID_PATTERN
 from medtest.address import SOURCE as SOURCE
 from medtest.address import UNCHANGED as UNCHANGED
 from medtest.address import Address as Address
+from medtest.address import image_sha256 as image_sha256
 
 Image: TypeAlias = NDArray[Any]
 Mask: TypeAlias = NDArray[np.bool_]
@@ -390,8 +390,7 @@ class FollowUp:
         params: The sampled parameters; ``relation.apply(seed, params)`` gives the same bytes again.
         scale: Physical distance from identity; the same for all seeds of one severity.
         effect: What happened to the expected answer.
-        facts: Numbers worth a column in the factor table, e.g. ``object_area`` (fraction of the field),
-            ``lesion_distance`` (pixels between the object and the nearest lesion pixel).
+        facts: Numbers worth a column of the factor table, as ``lesion_distance`` (pixels from object to lesion).
     """
 
     image: Image
@@ -399,11 +398,3 @@ class FollowUp:
     scale: float
     effect: Effect = Effect()
     facts: Mapping[str, float] = field(default_factory=dict)
-
-
-def image_sha256(image: Image) -> str:
-    """Return the SHA-256 of an image's shape, dtype and bytes, in hexadecimal."""
-    head = f"{image.dtype.str}{image.shape}".encode()
-    digest = hashlib.sha256(head)
-    digest.update(np.ascontiguousarray(image).data)
-    return digest.hexdigest()

@@ -16,8 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from medtest import sqlitefile
 from medtest.errors import OutputProblem
+from medtest.files import sqlite
 
 _SIDES = ("", "-wal", "-shm")
 _DAMAGED = {1: "is not what medtest keeps", 11: "is damaged", 24: "is damaged", 26: "is no SQLite file"}
@@ -145,7 +145,7 @@ def opened(path: Path, script: str, tables: Sequence[str]) -> tuple[sqlite3.Conn
 
 
 def _connected(path: Path, script: str, tables: Sequence[str]) -> sqlite3.Connection:
-    db = sqlitefile.connect(path)
+    db = sqlite.connect(path)
     try:
         db.text_factory = lambda letters: letters.decode("utf-8", "replace")  # what is no UTF-8 fits no SHA-256
         said = db.execute("PRAGMA quick_check(1)").fetchone()

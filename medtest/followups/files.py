@@ -23,7 +23,7 @@ import numpy as np
 
 from medtest.cases import Image, Mask, image_sha256
 from medtest.errors import MedtestError
-from medtest.imagefile import MOST_PIXELS, PNG_SIGNATURE, BadFileError, png_header, read_bytes
+from medtest.files.images import MOST_PIXELS, PNG_SIGNATURE, BadFileError, png_header, read_bytes
 
 Kind = Literal["images", "masks"]
 KINDS: Final[tuple[Kind, ...]] = ("images", "masks")

@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from medtest import sqlitefile
 from medtest.errors import MedtestError, OutputProblem
+from medtest.files import sqlite
 from medtest.followups.entry import Entry, SuiteEntry
 from medtest.followups.index_rows import ENTRY, INDEX, TABLES, add_followup, add_source, entry_of
 
@@ -60,7 +60,7 @@ class Index:
         return connection
 
     def _open(self) -> sqlite3.Connection:
-        connection = sqlitefile.connect(self.path)
+        connection = sqlite.connect(self.path)
         if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
             connection.execute("BEGIN IMMEDIATE")
             if connection.execute("PRAGMA user_version").fetchone()[0] == 0:  # no other process was faster
@@ -78,13 +78,13 @@ class Index:
                 f"{self.path.parent.name} holds no follow-ups. Make some: medtest followups make suite=NAME"
             )
         try:
-            connection = sqlitefile.connect_readonly(self.path)
-            sqlitefile.patiently(lambda: self._check_format(connection))
+            connection = sqlite.connect_readonly(self.path)
+            sqlite.patiently(lambda: self._check_format(connection))
         except sqlite3.OperationalError as error:
-            if sqlitefile.is_held(error):
+            if sqlite.is_held(error):
                 raise
             # A folder that cannot be written takes no shared-memory file; nobody can be writing there either.
-            connection = sqlitefile.connect_readonly(self.path, immutable=True)
+            connection = sqlite.connect_readonly(self.path, immutable=True)
             self._check_format(connection)
         return connection
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from medtest.cases import Image, Mask
 from medtest.errors import Mistake, OutputProblem, UserMistakes
-from medtest.imagefile import BadFileError
+from medtest.files.images import BadFileError
 from medtest.preparation.frame import fit_field
 from medtest.relations.object_layouts import ObjectImage, find_objects
 from medtest.relations.object_library import KINDS, SOLID, ObjectLibrary

@@ -23,7 +23,7 @@ import numpy as np
 
 from medtest.cases import Image, Mask
 from medtest.errors import Mistake, UserMistakes, nearest_name
-from medtest.imagefile import BadFileError, opened_picture, read_bytes, read_rgb, upright
+from medtest.files.images import BadFileError, opened_picture, read_bytes, read_rgb, upright
 from medtest.paths import is_inside
 from medtest.relations.object_library import KINDS
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from medtest.errors import Mistake, UserMistakes, nearest_name
-from medtest.imagefile import png_header
+from medtest.files.images import png_header
 from medtest.paths import home, package_folder
 
 BUNDLED = "bundled"

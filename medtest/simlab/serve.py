@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from medtest.api.faults_server import BadRequest, FaultServer
-from medtest.imagefile import BadFileError, decode_rgb
+from medtest.files.images import BadFileError, decode_rgb
 from medtest.simlab.config import MODEL, TRUTH_DOOR, Config
 from medtest.simlab.product import Picture, Product, Settings
 from medtest.simlab.reader import PictureReader

@@ -173,7 +173,7 @@ def _pictures(folder: Path, ratings: Ratings, tables: Mapping[str, pd.DataFrame]
 def _thumbnails(folder: Path, item: Item) -> tuple[str, str]:
     import cv2
 
-    from medtest.imagefile import BadFileError, read_rgb
+    from medtest.files.images import BadFileError, read_rgb
 
     found = []
     for name in (item.source_file, item.followup_file):

@@ -17,8 +17,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from medtest import sqlitefile
 from medtest.errors import Mistake, UserMistakes
+from medtest.files import sqlite
 from medtest.study.database import (
     ANSWER_COLUMNS,
     IMAGE_NAME,
@@ -60,7 +60,7 @@ class StudyStore:
             ).as_error()
         self._lock = threading.RLock()
         with self._problems():
-            self._connection = sqlitefile.connect(folder / DATABASE, durable=True, implicit=True)
+            self._connection = sqlite.connect(folder / DATABASE, durable=True, implicit=True)
             self.meta: dict[str, Any] = {k: json.loads(v) for k, v in self._rows("SELECT key, value FROM meta")}
         if self.meta.get("format") != FORMAT:
             self.close()
@@ -71,7 +71,7 @@ class StudyStore:
     def create(cls, folder: Path, meta: Mapping[str, Any], annotators: int) -> StudyStore:
         """Write an empty study into a folder that exists; only its owner may read it."""
         with database_problems(folder):
-            connection = sqlitefile.connect(folder / DATABASE, durable=True, implicit=True)
+            connection = sqlite.connect(folder / DATABASE, durable=True, implicit=True)
             with connection:
                 connection.executescript(SCHEMA)
                 full = {"format": FORMAT, "secret": secrets.token_hex(32), **meta}

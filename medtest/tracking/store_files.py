@@ -13,8 +13,8 @@ import re
 import sqlite3
 from pathlib import Path
 
-from medtest import sqlitefile
 from medtest.errors import NotTracked
+from medtest.files import sqlite
 
 
 def sweep(database: Path) -> None:
@@ -46,7 +46,7 @@ def copy(database: Path, draft: Path) -> None:
 
 def _opened(database: Path) -> sqlite3.Connection:
     """Open a store to write it; its journal is MLflow's matter."""
-    return sqlitefile.connect(database, durable=True, implicit=True, wal=False)
+    return sqlite.connect(database, durable=True, implicit=True, wal=False)
 
 
 def drop_journals(database: Path) -> None:
@@ -62,9 +62,9 @@ def is_current(database: Path) -> bool:
         sqlite3.OperationalError: Others held it all the while, so that it cannot be told.
     """
     try:
-        rows = sqlitefile.read(database, lambda it: it.execute("SELECT version_num FROM alembic_version").fetchall())
+        rows = sqlite.read(database, lambda it: it.execute("SELECT version_num FROM alembic_version").fetchall())
     except sqlite3.Error as error:
-        if sqlitefile.is_held(error):
+        if sqlite.is_held(error):
             raise
         return False
     return {row[0] for row in rows} == heads()
@@ -108,8 +108,8 @@ def heads() -> set[str]:
 def has_runs(database: Path) -> bool:
     """Whether anything was ever tracked in a database; True where that cannot be told."""
     try:
-        return sqlitefile.read(database, lambda it: it.execute("SELECT 1 FROM runs LIMIT 1").fetchone()) is not None
+        return sqlite.read(database, lambda it: it.execute("SELECT 1 FROM runs LIMIT 1").fetchone()) is not None
     except sqlite3.OperationalError as error:
-        return sqlitefile.is_held(error)  # else there is not even a table of runs
+        return sqlite.is_held(error)  # else there is not even a table of runs
     except sqlite3.Error:
         return True  # not a database, or a damaged one: never replace what may hold somebody's runs

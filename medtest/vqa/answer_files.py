@@ -15,7 +15,7 @@ from pathlib import Path
 
 from medtest.errors import Mistake, UserMistakes, nearest_name
 from medtest.files import decoded
-from medtest.imagefile import BadFileError, read_bytes
+from medtest.files.images import BadFileError, read_bytes
 from medtest.vqa.answers.answer import Answer, State
 from medtest.vqa.answers.kinds import KINDS
 from medtest.vqa.answers.lexicon import sections

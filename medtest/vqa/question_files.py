@@ -24,11 +24,11 @@ from typing import Any
 
 from medtest.errors import Mistake, UserMistakes, nearest_name
 from medtest.files import decoded
-from medtest.imagefile import BadFileError, read_bytes
+from medtest.files.images import BadFileError, read_bytes
 from medtest.vqa.questions import Question, asks_for_mask, official, question_of, wording
 
 MOST_PIXELS_WORTH = 3_000_000
-"""Bound on a file's size, in the units of :func:`medtest.imagefile.read_bytes` (64 MB)."""
+"""Bound on a file's size, in the units of :func:`medtest.files.images.read_bytes` (64 MB)."""
 
 _SPREADSHEETS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 """How .xlsx and .ods begin, and .xls."""

@@ -19,12 +19,12 @@ from PIL import Image as PillowImage
 
 from medtest.cli.app import run_app
 from medtest.errors import FolderInUse, MedtestError, UserMistakes
+from medtest.files.images import read_rgb
+from medtest.files.masks import read_mask
 from medtest.followups import FollowUpStore, make_followups
 from medtest.followups.export import COLUMNS, export_store
 from medtest.followups.guard import LOCK, StoreLock
 from medtest.followups.verify import repair_store, verify_store
-from medtest.imagefile import read_rgb
-from medtest.maskfile import read_mask
 from medtest.seeds.folders.image_masks import ImageMaskFolders
 from medtest.suite.model import Invocation
 

@@ -11,7 +11,7 @@ import pytest
 from object_layout_files import FRAME, SIDE, blob, ead2020, kvasir_instrument, paint, save, scene, shaft
 
 from medtest.errors import OutputProblem, UserMistakes
-from medtest.imagefile import BadFileError
+from medtest.files.images import BadFileError
 from medtest.plugins import parts
 from medtest.relations.object_build import BuildOptions, BuildReport, build_library
 from medtest.relations.object_layouts import read_mask

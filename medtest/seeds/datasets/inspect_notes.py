@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
-from medtest.imagefile import BadFileError, check_decodes, read_bytes
+from medtest.files.images import BadFileError, check_decodes, read_bytes
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found
 from medtest.seeds.datasets.facts import Facts

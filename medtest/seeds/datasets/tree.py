@@ -19,7 +19,7 @@ from itertools import islice, pairwise
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from medtest.imagefile import BadFileError
+from medtest.files.images import BadFileError
 from medtest.paths import is_there_inside
 from medtest.seeds.folders.formats import has_no_suffix, is_ignored, is_unnamed_dicom
 

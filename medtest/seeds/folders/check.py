@@ -10,8 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
-from medtest.imagefile import BadFileError, check_decodes, is_turned, read_bytes
-from medtest.maskfile import LesionMask, decode_mask
+from medtest.files.images import BadFileError, check_decodes, is_turned, read_bytes
+from medtest.files.masks import LesionMask, decode_mask
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.folders.formats import kind_of
 from medtest.seeds.folders.layout import Pair, shown

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from medtest.cases import Mask
 from medtest.errors import Mistake, UserMistakes
-from medtest.imagefile import BadFileError
+from medtest.files.images import BadFileError
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.folders.layout import shown
 from medtest.seeds.folders.metadata import Metadata, read_metadata

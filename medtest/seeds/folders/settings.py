@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from medtest.imagefile import MAX_PIXELS, MOST_PIXELS
+from medtest.files.images import MAX_PIXELS, MOST_PIXELS
 from medtest.plugins import STATED, TRUSTED, PartSettings
 from medtest.seeds.folders.label_values import LabelValues
 from medtest.seeds.folders.layout import Layout

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, TypeVar
 
 from medtest.cases import Classes, Image, Mask, SeedRef
 from medtest.errors import Mistake, UserMistakes
-from medtest.imagefile import BadFileError
+from medtest.files.images import BadFileError
 from medtest.plugins import digest_name
 from medtest.seeds.base import Remarks, SeedProblem, SeedSource
 from medtest.seeds.folders.check import Rules, check_pairs

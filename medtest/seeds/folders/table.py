@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from medtest.errors import Mistake, UserMistakes
-from medtest.imagefile import BadFileError, read_bytes
+from medtest.files.images import BadFileError, read_bytes
 
 MOST_PIXELS_WORTH = 3_000_000
 """Bound on a table's size, in the units of :func:`read_bytes` (64 MB)."""

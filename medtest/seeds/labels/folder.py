@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import ClassVar, NamedTuple, TypeAlias
 
 from medtest.cases import Classes, Seed, SeedRef
-from medtest.imagefile import BadFileError
+from medtest.files.images import BadFileError
 from medtest.plugins import PartSettings
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.folders.check import Rules

@@ -18,8 +18,8 @@ from pydantic import Field
 from medtest.cases import ImageSpec, Seed, SeedRef
 from medtest.errors import Mistake, UserMistakes
 from medtest.files import file_sha256, json_sha256
-from medtest.imagefile import BadFileError, read_bytes, read_size
-from medtest.maskfile import read_bright
+from medtest.files.images import BadFileError, read_bytes, read_size
+from medtest.files.masks import read_bright
 from medtest.phantoms.films import REVISION, make_film
 from medtest.plugins import PartSettings
 from medtest.seeds.base import SeedSource

@@ -28,8 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.cases import Image, Mask
-from medtest.imagefile import BadFileError, damage_is, opened_file
-from medtest.maskfile import MAX_LABEL
+from medtest.files.images import BadFileError, damage_is, opened_file
+from medtest.files.masks import MAX_LABEL
 from medtest.portable import exp
 from medtest.volumes.dicom_series import DEFLATED, transfer_syntax
 from medtest.volumes.libraries import pydicom_library

@@ -16,7 +16,7 @@ from pydantic import Field
 from medtest.cases import ImageSpec, Seed, SeedRef
 from medtest.errors import Mistake, UserMistakes
 from medtest.files import file_sha256
-from medtest.imagefile import BadFileError
+from medtest.files.images import BadFileError
 from medtest.phantoms.abdomen.variability import StandardBox, liver_variability, mean_box
 from medtest.plugins import PartSettings
 from medtest.seeds.base import SeedProblem, SeedSource

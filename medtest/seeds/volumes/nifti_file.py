@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.cases import Image, Mask
-from medtest.imagefile import BadFileError, damage_is
+from medtest.files.images import BadFileError, damage_is
 from medtest.volumes.libraries import nibabel_library
 from medtest.volumes.nifti import check_head
 

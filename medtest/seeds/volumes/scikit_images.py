@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.errors import MedtestError
-from medtest.imagefile import BadFileError, read_rgb
+from medtest.files.images import BadFileError, read_rgb
 
 _FILES: dict[str, str] = {
     "astronaut": "astronaut.png",

@@ -16,7 +16,7 @@ from pydantic import Field
 from medtest.cases import Image, ImageSpec, Seed, SeedRef
 from medtest.errors import MedtestError, Mistake, UserMistakes, nearest_name
 from medtest.files import json_sha256
-from medtest.imagefile import MOST_PIXELS, BadFileError, decode_size, read_bytes
+from medtest.files.images import MOST_PIXELS, BadFileError, decode_size, read_bytes
 from medtest.plugins import PartSettings
 from medtest.seeds.base import SeedProblem, SeedSource
 from medtest.seeds.folders.formats import PICTURES, is_ignored

@@ -21,7 +21,7 @@ from PIL import Image as Pillow
 
 from medtest.cases import Image, ImageSpec
 from medtest.errors import BadOutput
-from medtest.tiffheader import declared_rgb
+from medtest.files.tiffheader import declared_rgb
 from medtest.volumes import read_volume, volume_info
 
 SUFFIXES: Mapping[str, str] = {"png": ".png", "npy": ".npy", "nii": ".nii.gz"}

@@ -12,7 +12,7 @@ from PIL import Image as Pillow
 from volume_parts import CANARY, volume, write_nifti
 
 from medtest.errors import UserMistakes
-from medtest.imagefile import BadFileError
+from medtest.files.images import BadFileError
 from medtest.seeds.volumes.dicom_file import dicom_info, dicom_mask, dicom_rgb
 
 pydicom = pytest.importorskip("pydicom")

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import TypeAlias, TypeVar
 
 from medtest.errors import nearest_name
-from medtest.imagefile import BadFileError
+from medtest.files.images import BadFileError
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found
 from medtest.seeds.folders.formats import without_suffix

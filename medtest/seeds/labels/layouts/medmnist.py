@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.cases import Image
-from medtest.imagefile import BadFileError
+from medtest.files.images import BadFileError
 from medtest.seeds.datasets.base import Found
 from medtest.seeds.datasets.facts import known
 from medtest.seeds.folders.files import table_below

@@ -32,7 +32,7 @@ _MANIFEST = frozenset({*KEYS, "params", "scale", "sha256", "skipped"})
 Row: TypeAlias = Mapping[str, str]
 
 
-class Table:
+class LabelsFile:
     """Answers by case, from every table in a folder.
 
     Args:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image as Pillow
 
 from medtest.errors import BadOutput
-from medtest.imagefile import MAX_BYTES_A_PIXEL, SPARE_BYTES, BadFileError, opened_picture, read_bytes
+from medtest.files.images import MAX_BYTES_A_PIXEL, SPARE_BYTES, BadFileError, opened_picture, read_bytes
 
 
 def read_map(path: Path, *, max_pixels: int, labels: bool) -> NDArray[Any]:

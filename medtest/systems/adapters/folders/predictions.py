@@ -13,7 +13,7 @@ from medtest.errors import Mistake
 from medtest.paths import is_inside
 from medtest.plugins import TRUSTED
 from medtest.systems.adapters.folders import label_files
-from medtest.systems.adapters.folders.label_files import Table, read_case, table_problem, tables_in
+from medtest.systems.adapters.folders.label_files import LabelsFile, read_case, table_problem, tables_in
 from medtest.systems.adapters.folders.maps import read_map
 from medtest.systems.adapters.label_answers import FORMS, ClassListSettings, classes_of
 from medtest.systems.base import Missing, RawAnswer, System
@@ -59,7 +59,7 @@ class Predictions(System):
         super().__init__(name, settings)
         self.classes = classes_of(settings)
         self.answer_form = FORMS[settings.values]
-        self._table: Table | None = None
+        self._table: LabelsFile | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_table": None}
@@ -104,7 +104,7 @@ class Predictions(System):
             MedtestError: A table cannot be read.
         """
         if self.task.labels:
-            self._table = Table(user_path(self.settings.folder), labels=self.settings.values == "labels")
+            self._table = LabelsFile(user_path(self.settings.folder), labels=self.settings.values == "labels")
 
     def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
         """Return each address's map or label, or ``Missing``."""

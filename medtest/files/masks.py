@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from PIL import Image as Pillow
 
 from medtest.cases import Image, Mask
-from medtest.imagefile import (
+from medtest.files.images import (
     LOSSY,
     MAX_PIXELS,
     BadFileError,

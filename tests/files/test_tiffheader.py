@@ -11,11 +11,11 @@ import tifffile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtest.imagefile import BadFileError, check_decodes, decode_rgb, decode_size, read_bytes
+from medtest.files.images import BadFileError, check_decodes, decode_rgb, decode_size, read_bytes
+from medtest.files.tiffheader import declared_rgb
 from medtest.seeds.made.films import _grey
 from medtest.seeds.volumes.series_images import _decoded
 from medtest.systems.adapters.folders.maps import read_map
-from medtest.tiffheader import declared_rgb
 
 RNG = np.random.default_rng(3)
 PIXELS = cv2.GaussianBlur(RNG.integers(0, 256, (48, 64, 3), dtype=np.uint8), (0, 0), 2)

@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 
-from medtest import sqlitefile
 from medtest.api.cache import Cache
 from medtest.api.ledger import Ledger
+from medtest.files import sqlite
 from medtest.followups.index import Index
 from medtest.study.store import StudyStore
 from medtest.tracking import store_files
 
 
 def opened(path: Path) -> None:
-    sqlitefile.connect(path).close()
+    sqlite.connect(path).close()
 
 
 def index(path: Path) -> None:
@@ -66,14 +66,14 @@ def test_the_wait_ends(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(sqlite3.OperationalError, match="locked"):
-            sqlitefile.connect(path, wait=0.05)
+            sqlite.connect(path, wait=0.05)
 
 
 def test_what_is_no_database_is_no_matter_of_waiting(tmp_path: Path) -> None:
     path = tmp_path / "no.db"
     path.write_bytes(b"no database at all, and long enough to be read as a page of one" * 20)
     with pytest.raises(sqlite3.DatabaseError, match="not a database"):
-        sqlitefile.connect(path)
+        sqlite.connect(path)
 
 
 def test_a_store_of_runs_that_is_being_written_is_not_taken_for_an_old_one(
@@ -89,7 +89,7 @@ def test_a_store_of_runs_that_is_being_written_is_not_taken_for_an_old_one(
         assert store_files.is_current(path)
         thread.join()
         other.execute("BEGIN EXCLUSIVE")
-        monkeypatch.setattr(sqlitefile.read, "__kwdefaults__", {"wait": 0.05})
+        monkeypatch.setattr(sqlite.read, "__kwdefaults__", {"wait": 0.05})
         assert store_files.has_runs(path)  # nobody can tell, so nobody may replace it
         with pytest.raises(sqlite3.OperationalError, match="locked"):
             store_files.is_current(path)
@@ -114,9 +114,9 @@ def test_a_store_of_runs_keeps_its_journal_where_it_is_copied_and_followed(tmp_p
 
 
 def test_one_module_opens_files_of_sqlite() -> None:
-    package = Path(sqlitefile.__file__).parent
+    package = Path(sqlite.__file__).parent
     found = [path for path in package.rglob("*.py") if "sqlite3.connect(" in path.read_text(encoding="utf-8")]
-    assert found == [package / "sqlitefile.py"]
+    assert found == [package / "sqlite.py"]
 
 
 def meet(kind: str, folders: list[Path], barrier: Any, found: Any) -> None:

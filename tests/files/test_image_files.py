@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image as Pillow
 
-from medtest.imagefile import (
+from medtest.files.images import (
     BadFileError,
     check_decodes,
     decode_rgb,
@@ -23,7 +23,7 @@ from medtest.imagefile import (
     read_rgb,
     read_size,
 )
-from medtest.maskfile import decode_mask, read_mask
+from medtest.files.masks import decode_mask, read_mask
 
 RNG = np.random.default_rng(7)
 PIXELS = cv2.GaussianBlur(RNG.integers(0, 256, (40, 60, 3), dtype=np.uint8), (0, 0), 2)

@@ -11,8 +11,8 @@ How a picture becomes 8-bit RGB:
 - transparent parts lie on black; palettes are resolved; CMYK and other colour spaces are converted; colour profiles
   are ignored, as networks trained on plain files expect.
 
-Colour TIFFs that call themselves grey are read as RGB (:mod:`medtest.tiffheader`). How a picture becomes a mask stands
-in :mod:`medtest.maskfile`.
+Colour TIFFs that call themselves grey are read as RGB (:mod:`medtest.files.tiffheader`). How a picture becomes a mask
+stands in :mod:`medtest.files.masks`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from PIL import (  # the plugins register the formats below and no others
 from PIL import Image as Pillow
 
 from medtest.cases import Image
-from medtest.tiffheader import declared_rgb, described
+from medtest.files.tiffheader import declared_rgb, described
 
 FORMATS = ("PNG", "JPEG", "BMP", "DIB", "TIFF", "WEBP")
 """Pillow's names of what is read."""

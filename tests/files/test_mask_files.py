@@ -11,8 +11,8 @@ import pytest
 from PIL import Image as Pillow
 
 from medtest import maskfile
-from medtest.imagefile import BadFileError
-from medtest.maskfile import decode_mask, read_bright
+from medtest.files.images import BadFileError
+from medtest.files.masks import decode_mask, read_bright
 
 RNG = np.random.default_rng(7)
 
