@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image as Pillow
 
-from medtest import maskfile
+from medtest.files import masks as maskfile
 from medtest.files.images import BadFileError
 from medtest.files.masks import decode_mask, read_bright
 
