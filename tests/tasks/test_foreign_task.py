@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -123,10 +124,18 @@ def test_the_strip_and_the_sheet_outline_the_boxes_where_they_are_expected(site:
         assert (np.abs(pixels - (0, 230, 118)).max(axis=-1) < 60).sum() > 100, file.name
 
 
+def test_records_are_judged_anew_under_another_setting_of_the_oracle(site: Path, home: Path, tmp_path: Path) -> None:
+    shutil.copytree(home / "outputs", tmp_path / "outputs")
+    given = ("suite=bright_boxes", f"suite_dir={home}", "device=cpu", "track=false", "oracles.primary.score=near")
+    near, far = (run(site, tmp_path, "run", *given, f"oracles.reach={reach}") for reach in (0.1, 0.00001))
+    for said, mean in ((near, "near 1.000"), (far, "near 0.000")):
+        assert "No case had to be run" in said and mean in said
+
+
 def test_its_tables_section_and_strips_are_there_and_tracked(home: Path) -> None:
     folder = folder_of(home)
     rates = pd.read_csv(folder / "tables" / "efr.csv")
-    assert set(rates["score"]) == {"overlap"}
+    assert set(rates["score"]) == {"overlap", "near"}
     own = pd.read_csv(folder / "tables" / "boxes.csv").set_index("relation")
     assert own.loc["shade", "source_boxes"] == 1.5 and own.loc["shade", "boxes"] == 0.75
     page = (folder / "report.html").read_text(encoding="utf-8")
