@@ -9,10 +9,11 @@ import pytest
 import torch
 
 from medtest.errors import MedtestError
-from medtest.training.state import identity_digest, load_state, write_state
+from medtest.files import json_sha256
+from medtest.training.state import load_state, write_state
 
 WHOSE = {"recipe": "a", "data": "b"}
-STATE = {"identity": identity_digest(WHOSE), "step": 3, "network": {"weight": torch.arange(6.0).reshape(2, 3)}}
+STATE = {"identity": json_sha256(WHOSE), "step": 3, "network": {"weight": torch.arange(6.0).reshape(2, 3)}}
 
 
 @pytest.mark.parametrize("mapped", [False, True])
