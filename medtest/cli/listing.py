@@ -14,7 +14,6 @@ from medtest.cli.terminal import say
 from medtest.errors import ExitCode, MedtestError
 from medtest.paths import suites_folder
 from medtest.plugins import Family, parts
-from medtest.suite.compose import load_suite
 from medtest.suite.library import SuiteTree, find_suite, load_tree, suite_folders, suite_names
 from medtest.suite.systems import system_infos
 
@@ -90,6 +89,8 @@ def check_suites(
     Returns:
         ``MISTAKE`` when any suite has mistakes, else ``OK``.
     """
+    from medtest.suite.compose import load_suite  # Hydra loads with it, which a list needs not
+
     worst = ExitCode.OK
     for name in names:
         path = Path(name).expanduser()
