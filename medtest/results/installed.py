@@ -7,13 +7,15 @@ and no digest covers them. What one of them does wrong costs that table alone.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from medtest.cases import ID_PATTERN
+from medtest.errors import MedtestError
 from medtest.plugins import Part, PartInfo, parts
 from medtest.results.records.records_io import Records
 from medtest.tasks.base import RunRecords, Section
@@ -24,10 +26,8 @@ if TYPE_CHECKING:
 OURS: tuple[str, ...] = (
     *("efr", "efr_primary", "pivot_*", "severity", "alpha_sigma", "factors", "factors_model", "strata"),
     *("worst", "violations", "images", "gates", "seeds", "excluded", "paper_*"),
-    *("classification", "classes", "confusion", "flip_probability", "flip_frames", "corruption_error"),
-    *("flips", "flips_detail", "flip_directions", "answer_*", "answers_*"),
 )
-"""Names of medtest's own tables, of all tasks; ``*`` stands for any ending."""
+"""Names of the tables of every task; ``*`` stands for any ending."""
 
 
 class Table(Part, ABC):
@@ -107,10 +107,17 @@ class _NotATableError(Exception):
 
 
 def _check_name(name: str, taken: Container[str]) -> None:
-    if f"{name}.csv" in taken or any(fnmatchcase(name, ours) for ours in OURS):
+    if f"{name}.csv" in taken or any(fnmatchcase(name, known) for known in (*OURS, *_of_tasks())):
         raise _NotATableError("the name is that of a table of medtest's; give it another in its entry point.")
     if not ID_PATTERN.fullmatch(name):
         raise _NotATableError("the name of its entry point is no id: small letters, digits, - and _ are allowed.")
+
+
+def _of_tasks() -> Iterator[str]:
+    """Yield the names of the tables that the installed tasks have of their own."""
+    for info in parts("tasks").values():
+        with suppress(MedtestError):  # a package that cannot be loaded has no tables either
+            yield from info.load().table_names
 
 
 def _copied(records: Records) -> Records:

@@ -164,6 +164,7 @@ class Task(Part, ABC):
         source_words: A source case as the terminal counts them, with {} for the plural's s.
         word_columns: Text columns of records that :meth:`words` reads.
         read_table: Name of the table of what a reader read; "" where answers are not read.
+        table_names: Names of its own tables, which no package's may have; ``*`` stands for any ending.
         strip_words: What the report says of its strips.
         measures: Further measures of :meth:`differences` by name: what their section is called, and all rows together.
     """
@@ -183,6 +184,7 @@ class Task(Part, ABC):
     source_words: ClassVar[str] = "source image{}"
     word_columns: ClassVar[tuple[str, ...]] = ()
     read_table: ClassVar[str] = ""
+    table_names: ClassVar[tuple[str, ...]] = ()
     strip_words: ClassVar[str] = "Green outlines what was expected, magenta what the system answered."
     measures: ClassVar[Mapping[str, tuple[str, str]]] = {}
 

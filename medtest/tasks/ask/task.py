@@ -27,6 +27,7 @@ class AskTask(Task):
     source_words: ClassVar[str] = "answer{} to source images"
     word_columns: ClassVar[tuple[str, ...]] = COLUMNS
     read_table: ClassVar[str] = READ_TABLE
+    table_names: ClassVar[tuple[str, ...]] = ("flips", "flips_detail", "flip_directions", "answer_*", "answers_*")
     strip_words: ClassVar[str] = (
         "Beside the pictures stands what was asked, answered and expected, and the value that was read."
     )

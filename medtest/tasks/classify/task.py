@@ -30,6 +30,10 @@ class ClassifyTask(Task):
     crops: ClassVar[bool] = True
     oracle: ClassVar[str] = "labels"
     folder: ClassVar[str] = "predictions"
+    table_names: ClassVar[tuple[str, ...]] = (
+        *("classification", "classes", "confusion"),
+        *("flip_probability", "flip_frames", "corruption_error"),
+    )
     measures: ClassVar[Mapping[str, tuple[str, str]]] = {FLIPS: ("Flips from frame to frame, by type", "all types")}
     strip_words: ClassVar[str] = "Below each image stands what the system answered, below the source what was expected."
 
