@@ -2,7 +2,7 @@
 
 Small frozen values and nothing else. Images cross every border as ``uint8`` RGB, H×W×3, unless a seed's
 :class:`ImageSpec` says otherwise (series of scales, volumes). Masks are ``bool`` H×W, probabilities ``float32`` in
-[0, 1]. NumPy and :mod:`medtest.address` are the only imports.
+[0, 1]. NumPy, :mod:`medtest.address` and :mod:`medtest.probes` are the only imports.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from medtest.address import SOURCE as SOURCE
 from medtest.address import UNCHANGED as UNCHANGED
 from medtest.address import Address as Address
 from medtest.address import image_sha256 as image_sha256
+from medtest.probes import Crafting as Crafting
 
 Image: TypeAlias = NDArray[Any]
 Mask: TypeAlias = NDArray[np.bool_]
@@ -231,14 +232,12 @@ class AnswerOutput(Output):
         state: ``answered``, ``refusal``, ``content_filter``, ``length`` (cut off), ``malformed``: as
             :class:`medtest.api.request.CallState`, whose ``error`` is no answer.
         model: What the server says answered; "" where it does not say.
-        prompt_tokens: Tokens of the question as the server counted them (a share where one call asked several);
-            None where it does not say.
+        prompt_tokens: Tokens of the question as the server counted them (a share, where one call asked several), if so.
         completion_tokens: The same of the answer.
         cost_usd: What it cost, in US dollars, whenever it was paid for; None without a price or a count.
         seconds: Duration of the call that answered.
         attempts: Calls sent for it, the one that answered included; 0 where none was.
-        mode: How it was asked for: ``schema``, ``json`` (in words, with the schema among them: the server takes none),
-            or ``words``.
+        mode: How it was asked for: ``schema``, ``json`` (in words, the schema among them), or ``words``.
         shaped: Whether it came in the shape of the schema; ``text`` then is its value in plain English.
     """
 
@@ -294,8 +293,7 @@ class Seed:
         asks: Of kind ``answer``: the questions, in the order of ``ref.items``. ``expected`` is then the mask of what
             must not be covered, where there is one.
         together: Of kind ``answer``: all questions are asked in one call, and not one by one.
-        truth: What a task of another package expects. It is handed on as it is, so places in it are best told in
-            fractions of the image, which preparation leaves right.
+        truth: What a task of another package expects, handed on as it is: places in it are best fractions of the image.
     """
 
     ref: SeedRef
@@ -391,6 +389,7 @@ class FollowUp:
         scale: Physical distance from identity; the same for all seeds of one severity.
         effect: What happened to the expected answer.
         facts: Numbers worth a column of the factor table, as ``lesion_distance`` (pixels from object to lesion).
+        crafting: What is known of how it was made on a system; None where it was not.
     """
 
     image: Image
@@ -398,3 +397,4 @@ class FollowUp:
     scale: float
     effect: Effect = Effect()
     facts: Mapping[str, float] = field(default_factory=dict)
+    crafting: Crafting | None = None

@@ -13,6 +13,7 @@ from medtest.followups.recipe import SuiteKeys
 from medtest.followups.report import StoreReport
 from medtest.followups.store import FollowUpStore, names_of
 from medtest.followups.worker import MakeTask, UnitMade
+from medtest.probes import Need
 from medtest.runner.folder import utc_now
 from medtest.runner.outcome import Limits
 from medtest.runner.pool.dispatch import Callbacks, Dispatcher
@@ -56,7 +57,7 @@ class Making:
     def __post_init__(self) -> None:
         suite, invocation = self.suite, self.invocation
         parts = Parts(suite, invocation.data, invocation.batch_size)
-        self._left_out = tuple(name for name, relation in parts.relations.items() if type(relation).needs_gradients)
+        self._left_out = tuple(name for name, relation in parts.relations.items() if relation.needs is not Need.NOTHING)
         owned = parts.refs()
         self._owners = [number for number, _ in owned]
         self._plan = parts.plan(owned)

@@ -8,14 +8,16 @@ drawn from a ``noise_seed`` parameter.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from medtest.cases import FollowUp, Params, PreparedSeed
+from medtest.errors import MedtestError
 from medtest.plugins import Part, PartSettings, renamed, wrong_at
+from medtest.probes import CraftCase, Need, Probe
 from medtest.tasks.base import PICTURE
 
 PUBLISHED_SEVERITY = 0
@@ -70,7 +72,6 @@ class Relation(Part, ABC):
 
     Attributes:
         group: lighting, motion, objects, non_objects, floor …
-        needs_gradients: True for adversarial relations, which are handed the system.
         takes: What it changes: ``picture`` (any picture, volume or film, whatever the task), or names of tasks.
         scale_unit: Unit of :attr:`FollowUp.scale`, for axes of figures.
         touches_frame: True when it may change pixels on the black frame (text alone).
@@ -86,7 +87,6 @@ class Relation(Part, ABC):
 
     Settings: ClassVar[type[RelationSettings]] = RelationSettings
     group: ClassVar[str] = "other"
-    needs_gradients: ClassVar[bool] = False
     takes: ClassVar[frozenset[str]] = frozenset({PICTURE})
     scale_unit: ClassVar[str] = ""
     touches_frame: ClassVar[bool] = False
@@ -134,6 +134,11 @@ class Relation(Part, ABC):
             NotApplicable: The seed has no room for it, with the reason.
         """
 
+    @property
+    def needs(self) -> Need:
+        """What it needs of a system: nothing, unless it is a :class:`CraftedRelation`."""
+        return Need.NOTHING
+
     @abstractmethod
     def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
         """Make the follow-up from what :meth:`sample` gave, deterministically; ``seed`` stays untouched."""
@@ -162,3 +167,55 @@ class Relation(Part, ABC):
             NotApplicable: As :meth:`sample`.
         """
         return self.sample(seed, severity, rng)
+
+
+class CraftedSettings(RelationSettings):
+    """Settings of relations that need a system.
+
+    Attributes:
+        crafted_on: ``each``: every system under test gets follow-ups made on itself (white box). A system's name: they
+            are made on that one and shown to all (transfer); it need not be among those tested. Or such a system with
+            settings, as in ``systems``: ``{use: NAME, ...}``.
+    """
+
+    crafted_on: str | dict[str, Any] = "each"
+
+
+class CraftedRelation(Relation):
+    """A relation that needs a system: its pixels are made from a seed, parameters and a probe.
+
+    :meth:`sample` draws what is random of a case (start noise, target), as for every relation, and knows no system.
+    Pixels are made by :meth:`craft`, in batches cut from the full plan, on one thread of torch.
+    """
+
+    Settings: ClassVar[type[CraftedSettings]] = CraftedSettings
+
+    @property
+    @abstractmethod
+    def needs(self) -> Need:
+        """What its probe must give: scores or gradients."""
+
+    @abstractmethod
+    def craft(self, cases: Sequence[CraftCase], probe: Probe) -> Sequence[FollowUp | Exception]:
+        """Make follow-ups of images of one size.
+
+        Args:
+            cases: What to make.
+            probe: Of the system on which they are made.
+
+        Returns:
+            For each case its follow-up, with ``crafting`` set, or why there is none: a
+            :class:`~medtest.errors.NotApplicable` makes it SKIP, any other exception ERROR with its text.
+        """
+
+    def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
+        """Refuse: without a system there are no pixels.
+
+        Raises:
+            MedtestError: Always.
+        """
+        raise MedtestError("its follow-ups are made on a system and cannot be made from the source image alone")
+
+    def network_passes(self, severity: int) -> int:
+        """Return about how many images a system is asked about for one follow-up, for plans; 0: not known."""
+        return 0

@@ -19,6 +19,7 @@ from medtest.followups import DamagedFile, FollowUpStore
 from medtest.followups.maker import EntryMaker, LoadedSeed, expected_mask
 from medtest.followups.recipe import SuiteKeys
 from medtest.followups.store import FOLDER
+from medtest.probes import Need
 from medtest.runner.privacy import Scrubber, ShownNames
 from medtest.runner.units.parts import MadeCase, Parts
 from medtest.study.erase import outlines, png
@@ -140,7 +141,7 @@ class Workshop:
     def _keep(self, loaded: LoadedSeed, key: str, made: MadeCase, mask: Mask | None) -> None:
         """Put a follow-up that was made into the store."""
         seed, follow, store = loaded.seed, made.follow, self._store
-        if follow is None or type(self._making.relations[made.address.relation]).needs_gradients:
+        if follow is None or self._making.relations[made.address.relation].needs is not Need.NOTHING:
             return
         for image in (seed.image, follow.image):
             store.put_image(image)

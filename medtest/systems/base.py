@@ -18,6 +18,7 @@ from pydantic import Field
 from medtest.cases import Address, Classes, Image, ImageSpec, Json
 from medtest.errors import Mistake
 from medtest.plugins import Part, PartSettings, renamed
+from medtest.probes import Need
 from medtest.tasks.base import Task, task_of
 
 
@@ -167,6 +168,10 @@ class System(Part, ABC):
             device: ``"cpu"`` or ``"cuda:N"`` (``auto`` is resolved before).
             threads: Intra-op threads this process may use.
         """
+
+    def offers(self) -> Need:
+        """Return what a probe of it gives to a relation that needs a system; asked before anything is loaded."""
+        return Need.NOTHING
 
     @abstractmethod
     def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:

@@ -1,0 +1,106 @@
+"""What a relation may ask of a system under test, and what is known of a follow-up that was made so.
+
+Most relations change an image without knowing who will see it. One that attacks needs the scores of a system, or their
+gradients with respect to the pixels. It is handed a :class:`Probe` of one system and nothing else of it: normalisation,
+resizing, cropping, the order and the merging of classes lie inside. Relations import no system; this module imports no
+torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from medtest.cases import Classes, Params, PreparedSeed
+
+
+class Need(StrEnum):
+    """What a relation needs of a system, and what a system can give; each includes the one before."""
+
+    NOTHING = "nothing"
+    SCORES = "scores"
+    GRADIENTS = "gradients"
+
+    @property
+    def rank(self) -> int:
+        """Its place in the order: what is of a higher rank gives what one of a lower needs."""
+        return list(Need).index(self)
+
+
+class Probe(Protocol):
+    """One system, as whoever attacks it sees it. It leaves no trace in the system.
+
+    Attributes:
+        name: The system's name in records.
+        gives: :attr:`Need.SCORES` or :attr:`Need.GRADIENTS`.
+        kind: Name of the task: ``label`` or ``mask``.
+        classes: Of kind ``label``: the seeds' classes, in whose order logits are; None of masks.
+        device: Where tensors must lie, as ``torch.device`` takes it.
+    """
+
+    name: str
+    gives: Need
+    kind: str
+    classes: Classes | None
+    device: str
+
+    def logits(self, images: Any) -> Any:
+        """Return what the system makes of images.
+
+        Args:
+            images: Torch tensor, float32 B×3×H×W RGB in [0, 1], at the prepared size, on :attr:`device`.
+
+        Returns:
+            Torch tensor, float32. Of kind ``label`` B×C in the order of :attr:`classes`: true logits, also where the
+            network itself ends in a softmax or a sigmoid; their softmax (one class is true) or sigmoid (several may be)
+            are the system's probabilities. Of kind ``mask`` B×H×W, whose sigmoid is the probability map at the prepared
+            size. Differentiable with respect to ``images`` where :attr:`gives` is ``gradients``; else the system is
+            asked about the pixels rounded to 8 bits.
+
+        Raises:
+            Exception: Whatever the network raises.
+        """  # noqa: RUF002
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CraftCase:
+    """One follow-up that is to be crafted.
+
+    Attributes:
+        seed: The prepared source case.
+        params: What the relation's ``sample`` drew for it.
+    """
+
+    seed: PreparedSeed
+    params: Params
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crafting:
+    """How a follow-up was crafted. What a relation says of it; None where it does not apply.
+
+    Attributes:
+        loss_before: The attack's loss on the source image.
+        loss_after: The same on the image as it is saved, 8 bits a channel.
+        zero_gradient: Share of (step, pixel in reach, channel) whose gradient was exactly 0, in [0, 1].
+        float_label: What the system answered to the pixels before they were rounded: labels joined by ``|`` in the
+            order of the classes; None of masks.
+        queries: Images that the system was asked about, forward passes with or without gradient.
+        reference: What the attack led away from: ``truth``, ``answer`` (the system's own, of a seed without truth) or
+            ``target`` (it led towards one).
+        smallest_epsilon: With ``minimal``: the smallest ε, in levels of 255, at which the answer flips; None where none
+            within bounds does.
+        more: Anything else, JSON values; no column.
+    """
+
+    loss_before: float | None = None
+    loss_after: float | None = None
+    zero_gradient: float | None = None
+    float_label: str | None = None
+    queries: int | None = None
+    reference: str | None = None
+    smallest_epsilon: float | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)
