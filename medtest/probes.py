@@ -35,6 +35,7 @@ class Probe(Protocol):
 
     Attributes:
         name: The system's name in records.
+        digest: Digest of its class, settings and weights, by which what was trained against it is found.
         gives: :attr:`Need.SCORES` or :attr:`Need.GRADIENTS`.
         kind: Name of the task: ``label`` or ``mask``.
         classes: Of kind ``label``: the seeds' classes, in whose order logits are; None of masks.
@@ -42,6 +43,7 @@ class Probe(Protocol):
     """
 
     name: str
+    digest: str
     gives: Need
     kind: str
     classes: Classes | None

@@ -24,6 +24,7 @@ LAYERS: dict[str, int] = {
     "portable": 0,
     "files.sqlite": 0,
     "address": 0,
+    "probes": 0,
     "cases": 0,
     "moved": 0,
     "classes": 1,

@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from medtest.cases import FollowUp, Params, PreparedSeed
-from medtest.errors import MedtestError
+from medtest.errors import MedtestError, Mistake
 from medtest.plugins import Part, PartSettings, renamed, wrong_at
 from medtest.probes import CraftCase, Need, Probe
 from medtest.tasks.base import PICTURE
@@ -215,6 +215,23 @@ class CraftedRelation(Relation):
             MedtestError: Always.
         """
         raise MedtestError("its follow-ups are made on a system and cannot be made from the source image alone")
+
+    def fingerprint_on(self, system: str) -> dict[str, Any]:
+        """Return what the run's digest must cover of files that belong to the system on which it is crafted.
+
+        Args:
+            system: Digest of that system, :attr:`~medtest.probes.Probe.digest`.
+        """
+        return {}
+
+    def missing_on(self, system: str, name: str) -> Sequence[Mistake]:
+        """Return what it lacks to be crafted on a system (something trained against it); asked before anything loads.
+
+        Args:
+            system: Digest of that system.
+            name: Its name in records.
+        """
+        return ()
 
     def network_passes(self, severity: int) -> int:
         """Return about how many images a system is asked about for one follow-up, for plans; 0: not known."""
