@@ -16,8 +16,7 @@ from medtest.preparation import REVISION as PREPARATION_REVISION
 from medtest.relations.base import Relation
 from medtest.runner.privacy import ShownNames, key_fingerprint
 from medtest.seeds.base import SeedSource
-from medtest.suite.composed import counted_settings
-from medtest.suite.digest import digest_of
+from medtest.suite.digest import crafter_of, digest_of, relation_entry
 from medtest.suite.model import Suite
 
 _CHOICES = ("severities", "repeats")
@@ -38,12 +37,7 @@ class SuiteKeys:
         self.names = names
         self._preparation: dict[str, Json] = {**suite.prepare.covers(), "revision": PREPARATION_REVISION}
         self._relations: dict[str, dict[str, Any]] = {
-            plan.id: {
-                "relation": plan.info.name,
-                "revision": type(relations[plan.id]).revision,
-                "settings": counted_settings(plan),
-                "fingerprint": relations[plan.id].fingerprint(),
-            }
+            plan.id: relation_entry(plan, relations[plan.id], crafter=crafter_of(suite, plan.id), task=suite.kind)
             for plan in suite.relations
         }
         self._short = {name: _without_choices(covers) for name, covers in self._relations.items()}

@@ -19,6 +19,7 @@ from medtest.runner.records.ledger import seeds_twice
 from medtest.runner.records.rows import records_schema, strata_of
 from medtest.suite.altering import altering_mistakes
 from medtest.suite.commandline.selection import check_selection, nothing_chosen
+from medtest.suite.crafting import missing_mistakes
 from medtest.suite.digest import Digest, digest_of, run_digest
 from medtest.suite.fitting import fitting_mistakes
 from medtest.suite.model import Invocation, Selection, Suite
@@ -93,6 +94,7 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
     systems = suite.build_systems()
     mistakes = [mistake for system in systems.values() for mistake in system.check()]
     mistakes += fitting_mistakes(sources, systems)
+    mistakes += missing_mistakes(suite, relations, systems)
     mistakes += altering_mistakes(suite, {source.dataset: source.classes() for source in sources})
     oracle = suite.build_oracle()
     mistakes += oracle.unknown_items({item for ref in refs for item in ref.items})

@@ -14,6 +14,7 @@ from medtest.errors import MedtestError, nearest_name
 from medtest.plugins import Family, PartInfo, parts
 from medtest.suite.altering import altering
 from medtest.suite.composed import with_composed
+from medtest.suite.crafting import crafters_of
 from medtest.suite.draft import Draft, settings_of
 from medtest.suite.exclusion import PLAIN_NAME, BadListError, Exclusion, find_list, read_exclusion
 from medtest.suite.judging import gates_of, oracle_plan
@@ -44,6 +45,7 @@ def check(draft: Draft) -> Suite | None:
     if draft.objects:  # a callable without a target stands in for them
         systems = [*(plan for plan in systems if getattr(plan.settings, "target", None) != ""), *draft.objects]
     kind = _kinds_agree(draft, seeds, relations, systems)
+    crafters = crafters_of(draft, relations, systems, kind)
     oracle = oracle_plan(draft, kind or _kind_named(draft))
     gates = gates_of(draft, oracle, [plan.id for plan in relations])
     privacy = _privacy(draft)
@@ -68,6 +70,7 @@ def check(draft: Draft) -> Suite | None:
         exclude=exclude,
         may_alter=tuple(head.may_alter),
         composed={},
+        crafters=crafters,
     )
     return with_composed(suite)
 

@@ -34,14 +34,17 @@ def with_composed(suite: Suite) -> Suite:
     def family(plans: tuple[PartPlan, ...], uses: str) -> dict[str, Any]:
         return {p.id: {uses: p.info.name, **_without_empty(plain_settings(p))} for p in plans}
 
-    oracle = suite.oracle
+    oracle, relations = suite.oracle, family(suite.relations, "relation")
+    for name, crafter in suite.crafters.items():
+        if crafter not in suite.systems:
+            relations[name]["crafted_on"] = {"use": crafter.info.name, **_without_empty(plain_settings(crafter))}
     composed = {
         "name": suite.name,
         "version": suite.version,
         "description": suite.description,
         "seed": suite.seed,
         "seeds": family(suite.seeds, "source"),
-        "relations": family(suite.relations, "relation"),
+        "relations": relations,
         "systems": family(suite.systems, "use"),
         "oracles": {
             "oracle": oracle.part.info.name,

@@ -17,12 +17,12 @@ from typing import Any
 
 from medtest.cases import Json
 from medtest.plugins import digest_name
-from medtest.relations.base import Relation
+from medtest.relations.base import CraftedRelation, Relation
 from medtest.seeds.base import SeedSource
 from medtest.suite.composed import counted_settings
-from medtest.suite.model import PartPlan, Suite, reader_entry
+from medtest.suite.model import EACH, PartPlan, Suite, reader_entry
 from medtest.systems.base import System
-from medtest.tasks.base import Task
+from medtest.tasks.base import Task, task_of
 
 DIGEST_LENGTH = 24
 """Hexadecimal digits of a digest: 96 bits, short enough for a folder's name."""
@@ -75,14 +75,12 @@ def run_digest(
             }
             for p, source in zip(suite.seeds, seeds, strict=True)
         },
-        "relations": {p.id: _relation(p, relations[p.id]) for p in suite.relations},
-        "preparation": {**suite.prepare.covers(), "revision": PREPARATION_REVISION},
-        "system": {
-            "class": digest_name(type(system), plan.info.target),
-            "revision": type(system).revision,
-            "settings": {**_that_count(plan, suite.task), **system.resolved()},
-            "fingerprint": system.fingerprint(),
+        "relations": {
+            p.id: relation_entry(p, relations[p.id], crafter=crafter_of(suite, p.id) or (plan, system), task=suite.kind)
+            for p in suite.relations
         },
+        "preparation": {**suite.prepare.covers(), "revision": PREPARATION_REVISION},
+        "system": system_entry(plan, system, suite.task),
     }
     return Digest(value=digest_of(covers), covers=covers)
 
@@ -113,15 +111,45 @@ def digest_of(covers: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:DIGEST_LENGTH]
 
 
-def _relation(plan: PartPlan, relation: Relation) -> Json:
-    entry: dict[str, Json] = {
-        "relation": plan.info.name,
-        "revision": type(relation).revision,
-        "settings": counted_settings(plan),
+def system_entry(plan: PartPlan, system: System, task: Task) -> dict[str, Json]:
+    """Return what digests cover of a system: class, revision, settings and the digests of its files."""
+    return {
+        "class": digest_name(type(system), plan.info.target),
+        "revision": type(system).revision,
+        "settings": {**_that_count(plan, task), **system.resolved()},
+        "fingerprint": system.fingerprint(),
     }
+
+
+def system_digest(plan: PartPlan, system: System, task: Task) -> str:
+    """Return the digest of a system alone, by which what was trained against it is found."""
+    return digest_of(system_entry(plan, system, task))
+
+
+def relation_entry(
+    plan: PartPlan, relation: Relation, *, crafter: tuple[PartPlan, System] | None, task: str
+) -> dict[str, Any]:
+    """Return what digests cover of a relation.
+
+    Args:
+        plan: The relation.
+        relation: The same, built.
+        crafter: Of a relation that is crafted: the system on which it is; None where that is not known.
+        task: Name of the suite's task.
+    """
+    settings = counted_settings(plan)
+    entry: dict[str, Any] = {"relation": plan.info.name, "revision": type(relation).revision, "settings": settings}
     fingerprint = getattr(relation, "fingerprint", None)
     if callable(fingerprint):
         entry["fingerprint"] = fingerprint()
+    if isinstance(relation, CraftedRelation):
+        named = settings.pop("crafted_on") != EACH
+        if crafter is not None:
+            entry["crafted_on"] = system_entry(*crafter, task_of(task)) if named else EACH
+            entry["fingerprint"] = {
+                **entry["fingerprint"],
+                **relation.fingerprint_on(system_digest(*crafter, task_of(task))),
+            }
     return entry
 
 
@@ -132,3 +160,9 @@ def _that_count(plan: PartPlan, task: Task) -> dict[str, Any]:
     labels = {name for name, extra in extras.items() if isinstance(extra, dict) and extra.get("label_only")}
     left_out = {"trained_on"} | (labels if not task.labels else set())
     return {key: value for key, value in counted_settings(plan).items() if key not in left_out}
+
+
+def crafter_of(suite: Suite, relation: str) -> tuple[PartPlan, System] | None:
+    """Return the named system on which a relation is crafted; None for one that is crafted on each, or on none."""
+    named = suite.crafters.get(relation)
+    return None if named is None else (named, suite.build_crafters()[relation])

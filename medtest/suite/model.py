@@ -11,7 +11,7 @@ from medtest.cases import Address, FollowUp, Json, PreparedSeed
 from medtest.oracles.base import Oracle
 from medtest.plugins import PartInfo, parts
 from medtest.readers.base import BatchReader
-from medtest.relations.base import Relation
+from medtest.relations.base import CraftedRelation, Relation
 from medtest.seeds.base import SeedSource
 from medtest.suite.exclusion import Exclusion
 from medtest.systems.asking import BudgetLimits
@@ -19,6 +19,8 @@ from medtest.systems.base import System
 from medtest.tasks.base import Task, task_of
 
 Against = Literal["truth", "source", "input"]
+EACH = "each"
+"""``crafted_on`` of a relation whose follow-ups are made on every system under test, for itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,6 +128,8 @@ class Suite:
     """Relations that may alter the diagnosis of a suite of labels."""
     composed: Mapping[str, Any] = field(default_factory=dict)
     """The composed YAML as plain data, for ``suite.yaml``; never holds a path or a key."""
+    crafters: Mapping[str, PartPlan] = field(default_factory=dict)
+    """By id of each relation that is crafted on one named system, that system."""
 
     def build_seeds(self, data: Path | None) -> tuple[SeedSource, ...]:
         """Make the seed sources; ``data`` is the user's root."""
@@ -139,12 +143,23 @@ class Suite:
 
     def build_systems(self) -> dict[str, System]:
         """Make the systems by id, in the suite's order, without loading them."""
-        systems: dict[str, System] = {p.id: p.info.load()(p.id, p.settings) for p in self.systems}
-        for plan in self.systems:
-            system = systems[plan.id]
-            system.kind, system.shown = self.kind, plan.shown
-            system.squared = self.prepare.size is not None and not self.task.series
-        return systems
+        return {plan.id: self._system(plan) for plan in self.systems}
+
+    def build_crafters(self) -> dict[str, System]:
+        """Make the systems on which relations are crafted that name one, by the relation's id, without loading them."""
+        made = {id(plan): self._system(plan) for plan in self.crafters.values()}
+        return {name: made[id(plan)] for name, plan in self.crafters.items()}
+
+    def _system(self, plan: PartPlan) -> System:
+        system: System = plan.info.load()(plan.id, plan.settings)
+        system.kind, system.shown = self.kind, plan.shown
+        system.squared = self.prepare.size is not None and not self.task.series
+        return system
+
+    @property
+    def crafts(self) -> bool:
+        """Whether any of its relations needs a system; records then say how each follow-up was crafted."""
+        return any(issubclass(plan.info.load(), CraftedRelation) for plan in self.relations)
 
     @property
     def kind(self) -> str:

@@ -13,6 +13,7 @@ from medtest.preparation import prepare
 from medtest.seeds.base import SeedSource
 from medtest.suite.altering import altering_mistakes
 from medtest.suite.commandline.selection import check_selection, nothing_chosen
+from medtest.suite.crafting import missing_mistakes
 from medtest.suite.fitting import fitting_mistakes
 from medtest.suite.model import Invocation, Suite
 from medtest.suite.plan import Plan, is_chosen
@@ -121,6 +122,7 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
     refs = [ref for source in sources_of_seeds for ref in source.refs()]
     systems_of_suite = suite.build_systems()
     mistakes = fitting_mistakes(sources_of_seeds, systems_of_suite)
+    mistakes += missing_mistakes(suite, relations, systems_of_suite)
     mistakes += altering_mistakes(suite, {source.dataset: source.classes() for source in sources_of_seeds})
     if mistakes:
         raise UserMistakes(mistakes)
