@@ -27,8 +27,8 @@ import numpy as np  # noqa: E402
 from PIL import Image as PillowImage  # noqa: E402
 
 from medtest.cases import UNCHANGED, Image  # noqa: E402
+from medtest.files.by_content import encode  # noqa: E402
 from medtest.followups import FollowUpStore, make_followups  # noqa: E402
-from medtest.followups.files import encode  # noqa: E402
 from medtest.followups.verify import verify_store  # noqa: E402
 from medtest.runner.pool.processes import end_servers  # noqa: E402
 from medtest.runner.units.parts import Parts  # noqa: E402

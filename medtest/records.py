@@ -94,6 +94,27 @@ CASE_FACTORS: tuple[str, ...] = ("factor_object_area", "factor_lesion_distance")
 lesion pixel in pixels; null where there is no object or no lesion."""
 
 
+CRAFTING_COLUMNS: tuple[tuple[str, pa.DataType], ...] = (
+    ("crafted_on", pa.string()),
+    ("linf", pa.float64()),
+    ("l2", pa.float64()),
+    ("ssim", pa.float64()),
+    ("loss_before", pa.float64()),
+    ("loss_after", pa.float64()),
+    ("zero_gradient", pa.float64()),
+    ("float_label", pa.string()),
+    ("queries", pa.float64()),
+    ("attack_reference", pa.string()),
+    ("smallest_epsilon", pa.float64()),
+    ("probe_gap", pa.float64()),
+    ("repeat_gap", pa.float64()),
+)
+"""Columns of suites that have a relation which needs a system, and of no others: on which system a follow-up was
+crafted; its distances to the source (levels of 255 and structural similarity; of every follow-up); what
+:class:`medtest.probes.Crafting` tells. On source cases ``probe_gap``, by how much the probabilities of the system's
+probe differ from its answer's at most, and ``repeat_gap``, the same between its answer and another asking."""
+
+
 def addresses(columns: Mapping[str, Iterable[Any]]) -> list[str]:
     """Return the addresses of records.
 
@@ -116,6 +137,7 @@ def schema(
     texts: tuple[str, ...] = (),
     measures: tuple[str, ...] = (),
     factors: tuple[str, ...] = SEED_FACTORS,
+    crafts: bool = False,
 ) -> pa.Schema:
     """Return the Arrow schema of records with these score columns (float64) and texts, all nullable.
 
@@ -126,6 +148,7 @@ def schema(
         texts: The oracle's text columns.
         measures: The oracle's number columns that are no scores.
         factors: Factor columns that belong to the seed.
+        crafts: Whether any relation needs a system: :data:`CRAFTING_COLUMNS` are there.
     """
     names = [*scores, *(f"source_{s}" for s in scores), *(f"self_{s}" for s in self_scores)]
     fields = [pa.field(name, kind) for name, kind in FIXED_COLUMNS]
@@ -133,5 +156,6 @@ def schema(
     fields += [pa.field(name, pa.string()) for name in texts]
     fields += [pa.field(name, pa.float64()) for name in measures]
     fields += [pa.field(name, pa.float64()) for name in (*factors, *CASE_FACTORS)]
+    fields += [pa.field(name, kind) for name, kind in (CRAFTING_COLUMNS if crafts else ())]
     fields += [pa.field(f"stratum_{name}", pa.string()) for name in strata]
     return pa.schema(fields)

@@ -34,6 +34,7 @@ LAYERS: dict[str, int] = {
     "files.tiffheader": 1,
     "files.images": 1,
     "files.masks": 1,
+    "files.by_content": 1,
     "vqa": 2,
     "api": 1,
     "simlab": 2,

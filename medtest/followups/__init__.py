@@ -12,8 +12,8 @@ Make and read::
         source = store.image(entry.source_sha256)
 """
 
+from medtest.files.by_content import DamagedFile
 from medtest.followups.entry import Entry, SuiteEntry
-from medtest.followups.files import DamagedFile
 from medtest.followups.make import make_followups
 from medtest.followups.report import StoreReport
 from medtest.followups.reuse import StoredFollowUps

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from medtest.errors import Mistake, OutputProblem, UserMistakes, nearest_name
+from medtest.files.by_content import Kind
 from medtest.followups.entry import Entry
-from medtest.followups.files import Kind
 from medtest.followups.index_rows import to_json
 from medtest.followups.store import FollowUpStore
 from medtest.runner.folder import output_problems, writing, writing_text

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from medtest.cases import Address, Json, PreparedSeed, image_sha256
-from medtest.followups.files import mask_sha256
+from medtest.files.by_content import mask_sha256
 from medtest.preparation import REVISION as PREPARATION_REVISION
 from medtest.relations.base import Relation
 from medtest.runner.privacy import ShownNames, key_fingerprint

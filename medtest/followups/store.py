@@ -9,8 +9,8 @@ from typing import cast
 
 from medtest.cases import Address, Image, Mask, image_sha256
 from medtest.errors import OutputProblem
+from medtest.files.by_content import Kind, PictureFiles, mask_sha256
 from medtest.followups.entry import Entry, SuiteEntry
-from medtest.followups.files import Kind, PictureFiles, mask_sha256
 from medtest.followups.index import Index
 from medtest.paths import home
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from medtest.errors import MedtestError, OutputProblem
-from medtest.followups.files import DRAFT, KINDS, SUFFIX, DamagedFile, Kind, decode, relative_path
+from medtest.files.by_content import DRAFT, KINDS, SUFFIX, DamagedFile, Kind, decode, relative_path
 from medtest.followups.guard import StoreLock
 from medtest.followups.store import FollowUpStore
 from medtest.runner.pool.layout import usable_cores

@@ -8,8 +8,8 @@ from typing import Any
 
 from medtest.cases import Address, Image, Mask, Verdict
 from medtest.errors import MedtestError, OutputProblem
+from medtest.files.by_content import Kind, encode, mask_sha256
 from medtest.followups.entry import Entry
-from medtest.followups.files import Kind, encode, mask_sha256
 from medtest.followups.maker import EntryMaker, LoadedSeed, expected_mask
 from medtest.followups.recipe import SuiteKeys
 from medtest.followups.store import FollowUpStore, names_of

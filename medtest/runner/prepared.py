@@ -132,7 +132,7 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
         digests=digests,
         folders=folders,
         aside=aside,
-        schema=records_schema(suite.build_oracle(), strata),
+        schema=records_schema(suite.build_oracle(), strata, crafts=suite.crafts),
         strata=strata,
         notices=tuple(notices),
         classes={source.dataset: known for source in sources if (known := source.classes()) is not None},

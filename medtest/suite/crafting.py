@@ -44,6 +44,7 @@ def crafters_of(
             continue
         crafter = _crafter(draft, key, plan.settings.crafted_on, systems)
         if crafter is not None:
+            crafter = next((known for known in named.values() if known == crafter), crafter)  # loaded once
             named[plan.id] = crafter
             _check_kind(draft, key, crafter, kind)
             _check_offers(draft, key, plan, [crafter], kind)
@@ -127,9 +128,7 @@ def _offering(known: Mapping[str, PartInfo], needs: Need, kind: str | None) -> l
             cls = info.load()
             if kind is not None and kind not in cls.tasks:
                 continue
-            offered = _system(
-                PartPlan(id=name, info=info, settings=cls.Settings.model_construct(**info.defaults)), kind
-            )
+            plan = PartPlan(id=name, info=info, settings=cls.Settings.model_construct(**info.defaults))
             if _system(plan, kind).offers().rank >= needs.rank:
                 names.append(name)
         except Exception:  # noqa: BLE001, S112 - a system that says nothing without settings is not named

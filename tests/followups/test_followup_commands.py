@@ -220,7 +220,7 @@ def test_our_own_seeds_read_an_export_back(folder: Path, tmp_path: Path) -> None
     kept = {(e.followup_sha256, e.mask_sha256): e for e in store.entries()}
     assert len(refs) == len(kept) == 27
     from medtest.cases import image_sha256
-    from medtest.followups.files import mask_sha256
+    from medtest.files.by_content import mask_sha256
 
     for ref in refs:
         seed = source.load(ref)

@@ -16,8 +16,8 @@ from PIL import Image as PillowImage
 
 from medtest.cases import Address, image_sha256
 from medtest.errors import OutputProblem, UserMistakes
+from medtest.files.by_content import PictureFiles, decode, encode, mask_sha256, relative_path
 from medtest.followups import DamagedFile, Entry, FollowUpStore, StoreReport
-from medtest.followups.files import PictureFiles, decode, encode, mask_sha256, relative_path
 from medtest.runner.pool.processes import FRESH_VARIABLE
 from medtest.runner.units.parts import Parts
 from medtest.suite.model import Privacy, Selection, Suite

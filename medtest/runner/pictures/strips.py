@@ -62,18 +62,18 @@ def draw_strips(parts: Parts, systems: Sequence[System], task: StripTask) -> tup
     except Exception as error:  # noqa: BLE001 - as in a run, a seed source may raise anything
         return (f"Sample strips of one seed could not be drawn: {describe(error)}",)
     cases = parts.unit(task.ref).cases
-    made: dict[int, MadeCase] = {}
+    made: dict[tuple[int, int], MadeCase] = {}
     known: dict[tuple[int, int], SystemAnswer] = {}
     for strip in task.strips:
         for index in (0, strip.case):
-            if index not in made:
-                made[index] = parts.make(seed, cases[index])
+            key = (parts.whose(cases[index], strip.system), index)
+            if key not in made:
+                made[key] = parts.make(seed, cases[index], strip.system)
             if (strip.system, index) not in known:
-                known[strip.system, index] = _answer(systems[strip.system], made[index])
+                known[strip.system, index] = _answer(systems[strip.system], made[key])
         before, after = known[strip.system, 0], known[strip.system, strip.case]
-        picture = draw_strip(
-            seed, made[strip.case], before, after, title=strip.title, detail=strip.detail, words=strip.words
-        )
+        case = made[parts.whose(cases[strip.case], strip.system), strip.case]
+        picture = draw_strip(seed, case, before, after, title=strip.title, detail=strip.detail, words=strip.words)
         save(picture, Path(strip.file))
     for montage in task.montages:
         _draw_montage(systems, seed, montage, [parts.make(seed, cases[index]) for index in montage.cases])

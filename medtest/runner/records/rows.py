@@ -13,7 +13,7 @@ from medtest.address import address_text
 from medtest.api.redact import visible
 from medtest.cases import Address, FollowUp, SeedRef, Verdict
 from medtest.oracles.base import Oracle
-from medtest.records import CASE_FACTORS, FIXED_COLUMNS, schema
+from medtest.records import CASE_FACTORS, CRAFTING_COLUMNS, FIXED_COLUMNS, schema
 from medtest.runner.privacy import Scrubber, ShownNames
 
 SOURCE_GROUP = "source"
@@ -25,8 +25,8 @@ def strata_of(refs: Sequence[SeedRef]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for ref in refs for name, _ in ref.strata))
 
 
-def records_schema(oracle: Oracle, strata: tuple[str, ...]) -> pa.Schema:
-    """Return the schema of a run's records."""
+def records_schema(oracle: Oracle, strata: tuple[str, ...], *, crafts: bool = False) -> pa.Schema:
+    """Return the schema of a run's records; ``crafts``: whether any relation needs a system."""
     return schema(
         oracle.scores,
         oracle.self_scores,
@@ -34,6 +34,7 @@ def records_schema(oracle: Oracle, strata: tuple[str, ...]) -> pa.Schema:
         texts=oracle.texts,
         measures=oracle.measures,
         factors=oracle.seed_factors,
+        crafts=crafts,
     )
 
 
@@ -51,6 +52,7 @@ class FinishedCase:
         source_scores: The oracle's columns of the source case.
         texts: The oracle's text columns.
         measures: The oracle's number columns that are no scores.
+        crafting: Columns of :data:`medtest.records.CRAFTING_COLUMNS`, where records have them.
     """
 
     verdict: Verdict
@@ -62,6 +64,7 @@ class FinishedCase:
     source_scores: Mapping[str, float | None] = field(default_factory=dict)
     texts: Mapping[str, str | None] = field(default_factory=dict)
     measures: Mapping[str, float | None] = field(default_factory=dict)
+    crafting: Mapping[str, float | str | None] = field(default_factory=dict)
 
 
 class RowMaker:
@@ -74,6 +77,7 @@ class RowMaker:
         strata: Names of the columns that stratify tables.
         names: How ids are shown.
         scrub: What must not show.
+        crafts: Whether any relation needs a system.
     """
 
     def __init__(
@@ -85,6 +89,7 @@ class RowMaker:
         strata: tuple[str, ...],
         names: ShownNames,
         scrub: Scrubber,
+        crafts: bool = False,
     ) -> None:
         self._suite = suite
         self._groups = dict(groups)
@@ -96,6 +101,7 @@ class RowMaker:
         self._strata = strata
         self._names = names
         self._scrub = scrub
+        self._crafting = tuple(name for name, _ in CRAFTING_COLUMNS) if crafts else ()
 
     def row(
         self,
@@ -139,6 +145,7 @@ class RowMaker:
             *(case.measures.get(name) for name in self._measures),
             *(factors.get(name) for name in self._factors),
             *(facts.get(_FACTS[name]) for name in CASE_FACTORS),
+            *(case.crafting.get(name) for name in self._crafting),
             # a column may repeat file names
             *(_kept(self._scrub.params(strata.get(name), ref)) for name in self._strata),
         )

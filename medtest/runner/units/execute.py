@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from medtest.cases import Verdict
 from medtest.errors import UserMistakes
 from medtest.runner.pool.messages import SHARED, UnitTask
+from medtest.runner.units.crafting import Crafter, with_distances
 from medtest.runner.units.open_units import OpenUnit, Recorder, Share
 from medtest.runner.units.parts import MadeCase, SystemAnswer, answers
 from medtest.suite.fitting import other_classes
@@ -23,10 +25,12 @@ class UnitRunner:
 
     Args:
         recorder: What its worker has.
+        crafter: Crafts follow-ups, where a relation needs a system; None for none.
     """
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, crafter: Crafter | None = None) -> None:
         self._recorder = recorder
+        self._crafter = crafter
         self._answering: set[int] = set()
 
     def run(self, task: UnitTask) -> None:
@@ -45,27 +49,54 @@ class UnitRunner:
     def _batch(self, opened: OpenUnit, batch: int, shares: Sequence[Share]) -> None:
         if not shares:
             return
-        cases = self._make(opened, batch)
+        shared = self._make(opened, batch)
         start, _ = opened.unit.batches[batch]
         for share in shares:
+            cases = self._shown(opened, share, start, shared)
             answered = self._recorder.parts.read(opened.seed, self._answers(share, batch, cases))
             self._check_first(share, answered)
             lost = (share.system, 0) in opened.task.given_up
+            if batch == 0 and self._crafter is not None:
+                again = partial(self._again, share, cases)
+                told = self._crafter.of_source(opened, share.system, answered[0], again)
+                cases = [replace(cases[0], crafting=told), *cases[1:]]
             for case, (made, answer) in enumerate(zip(cases, answered, strict=True), start):
                 share.take(case, made, answer, lost=lost)
             self._recorder.outbox.flush()
 
-    def _make(self, opened: OpenUnit, batch: int) -> list[MadeCase]:
+    def _again(self, share: Share, cases: Sequence[MadeCase]) -> SystemAnswer:
+        """Ask a system about the source once more."""
+        place = (share.system, 0)
+        system = self._recorder.systems[share.system]
+        return answers(system, cases[:1], lambda: self._recorder.outbox.begin(share.open.task.index, place))[0]
+
+    def _shown(self, opened: OpenUnit, share: Share, start: int, shared: Sequence[MadeCase | None]) -> list[MadeCase]:
+        """Return a batch as one system is shown it: with what is crafted on it, or kept for it."""
+        crafter = self._crafter
+        if crafter is None:
+            return [case for case in shared if case is not None]
+        return [
+            crafter.made(opened, share.system, index) if case is None else case
+            for index, case in enumerate(shared, start)
+        ]
+
+    def _make(self, opened: OpenUnit, batch: int) -> list[MadeCase | None]:
+        """Make what every system is shown; None stands for what is crafted on one."""
         start, stop = opened.unit.batches[batch]
         parts, given_up = self._recorder.parts, opened.task.given_up.get((SHARED, batch))
         if given_up is None:
             self._recorder.outbox.begin(opened.task.index, (SHARED, batch))
-        return [
-            parts.make(opened.seed, address)
-            if given_up is None or address.is_source
-            else MadeCase(address=address, follow=None, verdict=Verdict.ERROR, reason=f"relation: {given_up}")
-            for address in opened.unit.cases[start:stop]
-        ]
+        made: list[MadeCase | None] = []
+        for address in opened.unit.cases[start:stop]:
+            if self._crafter is not None and self._crafter.crafts(address):
+                made.append(None)
+            elif given_up is not None and not address.is_source:
+                reason = f"relation: {given_up}"
+                made.append(MadeCase(address=address, follow=None, verdict=Verdict.ERROR, reason=reason))
+            else:
+                case = parts.make(opened.seed, address)
+                made.append(case if self._crafter is None else with_distances(opened.seed, case))
+        return made
 
     def _check_first(self, share: Share, answered: list[SystemAnswer]) -> None:
         """End the run where a classifier's first answers are all of another number of classes: so will the others be.

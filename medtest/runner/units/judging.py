@@ -70,6 +70,7 @@ def finish(
             source_scores=source.scores,
             texts=_texts(oracle, seed, source.output, source.output, Effect(), source.texts),
             measures=_measures(oracle, source.output),
+            crafting=case.crafting,
         )
     effect = Effect() if case.follow is None else case.follow.effect
     texts = _texts(oracle, seed, answer.output, source.output, effect, answer.texts)
@@ -94,6 +95,7 @@ def finish(
         source_scores=source.scores,
         texts=texts,
         measures=_measures(oracle, answer.output),
+        crafting=case.crafting,
     )
 
 

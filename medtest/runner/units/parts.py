@@ -29,8 +29,9 @@ from medtest.oracles.base import Oracle
 from medtest.preparation import prepare
 from medtest.readers.base import BatchReader, KeptReader, Unreadable
 from medtest.records import NO_PREDICTION
-from medtest.relations.base import Relation
+from medtest.relations.base import CraftedRelation, Relation
 from medtest.relations.series import follow_up
+from medtest.runner.records.crafted import CraftedCases
 from medtest.runner.records.rows import params_text
 from medtest.seeds.base import SeedSource
 from medtest.suite.model import KeptFollowUps, Suite
@@ -38,6 +39,7 @@ from medtest.suite.plan import Plan, Unit
 from medtest.systems.base import Missing, RawAnswer, System
 from medtest.tasks.base import SystemInput, Task, task_of
 
+NOT_KEPT = "it was crafted on a system, and no run keeps its pixels"
 _MOST_REASON = 1000
 """Characters of an exception that are kept; records cut them shorter, without paths."""
 
@@ -55,6 +57,7 @@ class MadeCase:
         kind: Name of the task.
         spec: What the image's numbers mean.
         classes: Of kind ``label``: the seed's.
+        crafting: Columns of :data:`medtest.records.CRAFTING_COLUMNS` that tell of it.
     """
 
     address: Address
@@ -65,6 +68,7 @@ class MadeCase:
     kind: str = "mask"
     spec: ImageSpec = ImageSpec()
     classes: Classes | None = None
+    crafting: Mapping[str, float | str | None] = field(default_factory=dict)
 
     @property
     def task(self) -> Task:
@@ -101,6 +105,9 @@ class Parts:
         data: The user's data root.
         batch_size: Images per call of a system.
         kept: Where follow-ups may be taken from instead of being made.
+
+    Attributes:
+        crafted: Where crafted follow-ups are taken from; None where they are at hand in no run.
     """
 
     def __init__(self, suite: Suite, data: Path | None, batch_size: int, *, kept: KeptFollowUps | None = None) -> None:
@@ -109,7 +116,8 @@ class Parts:
         self.relations: dict[str, Relation] = suite.build_relations()
         self.oracle: Oracle = suite.build_oracle()
         self.reader: KeptReader[Any, Any] | None = None
-        self._batch_size = batch_size
+        self.batch_size = batch_size
+        self.crafted: CraftedCases | None = None
         self._kept = kept
 
     def open_reader(self, *, device: str, threads: int, shared: Path | None, cache: str) -> None:
@@ -138,7 +146,7 @@ class Parts:
 
     def unit(self, ref: SeedRef) -> Unit:
         """Return the unit of one seed, as the plan cuts it."""
-        return Plan((ref,), self.relations, self._batch_size).unit(0, 0)
+        return Plan((ref,), self.relations, self.batch_size).unit(0, 0)
 
     def refs(self) -> list[tuple[int, SeedRef]]:
         """Return all seeds, each with the number of its seed source."""
@@ -146,7 +154,7 @@ class Parts:
 
     def plan(self, refs: Sequence[tuple[int, SeedRef]]) -> Plan:
         """Return the plan of seeds as :meth:`refs` lists them."""
-        return Plan([ref for _, ref in refs], self.relations, self._batch_size)
+        return Plan([ref for _, ref in refs], self.relations, self.batch_size)
 
     def prepared(self, source: int, ref: SeedRef) -> PreparedSeed:
         """Load and prepare a seed."""
@@ -157,12 +165,20 @@ class Parts:
         how = self.suite.prepare
         return prepare(seed, size=how.size, resize=how.resize)
 
-    def make(self, seed: PreparedSeed, address: Address) -> MadeCase:
-        """Make one case's image; whatever a relation does becomes a verdict."""
+    def make(self, seed: PreparedSeed, address: Address, system: int = 0) -> MadeCase:
+        """Make one case's image; whatever a relation does becomes a verdict.
+
+        Args:
+            seed: The prepared source case.
+            address: The case.
+            system: Of a case that is crafted: whose run keeps it, the system's place in the suite.
+        """
         if address.is_source:
             follow = FollowUp(image=seed.image, params={}, scale=0.0)
             return _of(seed, address, follow, seed.sha256)
         relation = self.relations[address.relation]
+        if isinstance(relation, CraftedRelation):
+            return self._kept_crafted(seed, address, system)
         try:
             kept = None if self._kept is None else self._kept.find(seed, address)
             if isinstance(kept, str):
@@ -179,6 +195,16 @@ class Parts:
             # A kept first frame comes back as a copy; made, it is the source image, which is not asked about again.
             follow = replace(follow, image=seed.image)
         return _of(seed, address, follow, sha256)
+
+    def whose(self, address: Address, system: int) -> int:
+        """Return whose case it is: the system's where it is crafted, else every system's, the first's."""
+        return system if isinstance(self.relations.get(address.relation), CraftedRelation) else 0
+
+    def _kept_crafted(self, seed: PreparedSeed, address: Address, system: int) -> MadeCase:
+        found = None if self.crafted is None else self.crafted.find(system, seed, address)
+        if isinstance(found, FollowUp):
+            return _of(seed, address, found, image_sha256(found.image))
+        return MadeCase(address=address, follow=None, verdict=Verdict.SKIP, reason=found or NOT_KEPT)
 
 
 def _read(answer: SystemAnswer, content: Any, facts: Any, reader: BatchReader[Any, Any]) -> SystemAnswer:

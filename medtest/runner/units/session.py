@@ -14,12 +14,16 @@ from medtest.errors import MedtestError, UserMistakes
 from medtest.runner.pool.layout import resolve_device
 from medtest.runner.pool.messages import Device, Done, Failed, Halt, Job, Message, Ready, StripTask, UnitTask
 from medtest.runner.privacy import Scrubber, ShownNames
+from medtest.runner.records.crafted import CraftedCases
 from medtest.runner.records.rows import RowMaker
 from medtest.runner.units.asking import AskingRunner
+from medtest.runner.units.crafting import Crafter
 from medtest.runner.units.execute import UnitRunner
 from medtest.runner.units.open_units import Outbox, Recorder
 from medtest.runner.units.parts import Parts, describe
+from medtest.suite.digest import system_digest
 from medtest.systems.asking import draws_calls
+from medtest.systems.base import System
 
 
 class Session:
@@ -36,6 +40,7 @@ class Session:
         self._own_process = own_process
         self.send = send
         self._process = psutil.Process()
+        self._extra: list[System] = []
         cv2.setNumThreads(1)
 
     def open(self) -> bool:
@@ -71,6 +76,7 @@ class Session:
         torch = sys.modules.get("torch")
         if torch is not None and device == "cpu" and self._own_process:
             torch.set_num_threads(job.threads)
+        crafts = job.suite.crafts
         maker = RowMaker(
             suite=(job.suite.name, job.suite.version),
             groups={name: relation.group for name, relation in self.parts.relations.items()},
@@ -78,19 +84,46 @@ class Session:
             strata=job.strata,
             names=self.names,
             scrub=self.scrub,
+            crafts=crafts,
         )
         outbox = Outbox(self.send, job.send_seconds)
         recorder = Recorder(parts=self.parts, systems=self._systems, maker=maker, outbox=outbox)
         asking = [system for system in self._systems if draws_calls(system)] if job.folders else []
         self._asking = AskingRunner(recorder, asking, self.names, self._memory) if asking else None
-        self._units = UnitRunner(recorder)
+        self._units = UnitRunner(recorder, self._crafter(device, outbox) if crafts else None)
 
     def _build(self) -> None:
         """Build the suite's parts."""
         job = self._job
         self.parts = Parts(job.suite, None if job.data is None else Path(job.data), job.batch_size, kept=job.kept)
         self.names = ShownNames(job.hash_key)
+        if job.folders:
+            self.parts.crafted = CraftedCases([Path(folder) for folder in job.folders], self.names)
         self.scrub = Scrubber(self.names, job.hide)
+
+    def _crafter(self, device: str, outbox: Outbox) -> Crafter:
+        """Return what crafts follow-ups, once the systems are opened on which that is done and which are not tested."""
+        job, suite = self._job, self._job.suite
+        plans = dict(zip((plan.id for plan in suite.systems), self._systems, strict=True))
+        digests = {id(plans[plan.id]): system_digest(plan, plans[plan.id], suite.task) for plan in suite.systems}
+        named: dict[str, System] = {}
+        for name, system in suite.build_crafters().items():
+            plan = suite.crafters[name]
+            tested = next((plans[own.id] for own in suite.systems if own == plan), None)
+            if tested is None and id(system) not in digests:
+                system.open(device=device, threads=job.threads)
+                self._extra.append(system)
+                digests[id(system)] = system_digest(plan, system, suite.task)
+            named[name] = tested or system
+        keep = job.folders if suite.privacy.images != "none" else ()
+        return Crafter(
+            parts=self.parts,
+            systems=self._systems,
+            named=named,
+            digests=digests,
+            folders=[Path(folder) for folder in keep],
+            began=outbox.begin,
+        )
 
     def run(self, task: UnitTask | StripTask | Halt) -> None:
         """Run a task and report that it is done; questions go on being answered, and are reported on, after it."""
@@ -118,7 +151,7 @@ class Session:
         """Close the systems, once no task is left."""
         if self._asking is not None:
             self._asking.close()
-        closing = [system.close for system in self._systems]
+        closing = [system.close for system in (*self._systems, *self._extra)]
         closing += [] if self.parts.reader is None else [self.parts.reader.close]
         for close in closing:
             with suppress(Exception):  # all records are safe; a system that fails to close harms nobody

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from medtest.cases import Address, FollowUp, Image, Mask, Params, PreparedSeed, image_sha256
+from medtest.files.by_content import DamagedFile, mask_sha256
 from medtest.followups.entry import Entry
-from medtest.followups.files import DamagedFile, mask_sha256
 from medtest.followups.recipe import SuiteKeys
 from medtest.followups.store import FollowUpStore
 from medtest.oracles.moves import moved_mask

@@ -45,7 +45,7 @@ _COLOURS = {"images": 2, "masks": 0}  # IHDR's colour types: truecolour, greysca
 
 
 class DamagedFile(MedtestError):
-    """A file of the store is missing, truncated or altered."""
+    """A picture that is kept by content is missing, truncated or altered."""
 
 
 def relative_path(kind: Kind, sha256: str) -> str:
@@ -143,18 +143,21 @@ def _check_chunks(name: str, content: bytes) -> None:
 
 
 def _damaged(name: str, what: str) -> DamagedFile:
-    return DamagedFile(f"{name} {what}. 'medtest followups verify' lists what else is damaged.")
+    return DamagedFile(f"{name} {what}.")
 
 
 class PictureFiles:
-    """The pictures of one store.
+    """The pictures of one folder.
 
     Args:
         folder: The store's folder.
+        durable: Each file is forced to disk before it gets its name, for what is named by others at once. Else not, for
+            that takes a tenth of a second on a busy disk: after a power failure a file may be empty.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, durable: bool = False) -> None:
         self.folder = folder
+        self._durable = durable
 
     def path(self, kind: Kind, sha256: str) -> Path:
         """Return where a picture lies or would lie."""
@@ -172,8 +175,7 @@ class PictureFiles:
         """Write a picture unless it is there, whole or not at all, and return the bytes written (0 if it was there).
 
         The file is renamed into place, so that another process never sees half of it and killing this one leaves at
-        most a draft behind. It is not forced to disk file by file (a tenth of a second each on a busy disk): after a
-        power failure a file may be empty, which its size in the index tells.
+        most a draft behind.
 
         Raises:
             OSError: It cannot be written.
@@ -204,6 +206,9 @@ class PictureFiles:
                 handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
+                if self._durable:
+                    file.flush()
+                    os.fsync(file.fileno())
             draft.replace(path)
         except BaseException:
             with suppress(OSError):

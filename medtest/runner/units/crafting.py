@@ -1,0 +1,307 @@
+"""Relations that need a system: their follow-ups are made on one, a batch of one seed at a time.
+
+A batch is what the plan says it is: the cases of one relation and one seed, all severities and repeats, cut by the
+run's batch size. It is crafted whole whichever of them are wanted, on one thread of torch, for pixels that follow
+gradients differ by a level or two between batches and threads: so records are the same whatever the number of workers,
+after a kill, and under ``only=``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from medtest.cases import Address, FollowUp, Image, PreparedSeed, Verdict, image_sha256
+from medtest.errors import BadOutput, NotApplicable
+from medtest.probes import CraftCase, Need, Probe
+from medtest.relations.base import CraftedRelation
+from medtest.runner.pool.messages import SHARED, Place
+from medtest.runner.records.crafted import keep
+from medtest.runner.units.parts import MadeCase, Parts, SystemAnswer, check_follow_up, describe
+from medtest.suite.plan import Unit
+from medtest.systems.base import System
+
+if TYPE_CHECKING:
+    from medtest.runner.units.open_units import OpenUnit
+
+
+@dataclass(frozen=True, slots=True)
+class CraftBatch:
+    """Cases that are crafted together.
+
+    Attributes:
+        number: Its place among the unit's: batches of answers come first.
+        relation: The relation's id.
+        cases: Their indices in the unit.
+    """
+
+    number: int
+    relation: str
+    cases: tuple[int, ...]
+
+
+def craft_batches(unit: Unit, relations: Mapping[str, Any], batch_size: int) -> dict[int, CraftBatch]:
+    """Return, by index of every case of a unit that needs a system, the batch in which it is crafted."""
+    by_relation: dict[str, list[int]] = {}
+    for index, case in enumerate(unit.cases):
+        if not case.is_source and isinstance(relations.get(case.relation), CraftedRelation):
+            by_relation.setdefault(case.relation, []).append(index)
+    found: dict[int, CraftBatch] = {}
+    number = len(unit.batches)
+    for relation, cases in by_relation.items():
+        for start in range(0, len(cases), batch_size):
+            batch = CraftBatch(number, relation, tuple(cases[start : start + batch_size]))
+            found |= dict.fromkeys(batch.cases, batch)
+            number += 1
+    return found
+
+
+@dataclass(kw_only=True)
+class Crafter:
+    """Crafts follow-ups in a worker.
+
+    Attributes:
+        parts: The suite's parts.
+        systems: The opened systems under test.
+        named: By relation, the opened system on which it is crafted where it names one.
+        digests: Digest of each system, by :func:`id`.
+        folders: The systems' folders, where pixels are kept; empty where none are.
+        began: Called with the unit's number and the place before each call of a network.
+    """
+
+    parts: Parts
+    systems: Sequence[System]
+    named: Mapping[str, System]
+    digests: Mapping[int, str]
+    folders: Sequence[Path]
+    began: Callable[[int, Place], None]
+    _made: dict[tuple[int, int], dict[int, MadeCase]] = field(default_factory=dict)
+    _unit: Any = None
+
+    def crafts(self, address: Address) -> bool:
+        """Whether a case is crafted."""
+        return isinstance(self.parts.relations.get(address.relation), CraftedRelation)
+
+    def made(self, opened: OpenUnit, system: int, case: int) -> MadeCase:
+        """Return a crafted case as one system is shown it; its pixels are on disk where its record will be wanted.
+
+        Args:
+            opened: The unit.
+            system: The system's index.
+            case: The case's index.
+        """
+        if self._unit is not opened:  # one unit after another: a batch's pixels are held for its unit alone
+            self._unit, self._made = opened, {}
+            self._batches = craft_batches(opened.unit, self.parts.relations, self.parts.batch_size)
+        batch = self._batches[case]
+        on = SHARED if batch.relation in self.named else system
+        if (on, batch.number) not in self._made:
+            self._made[on, batch.number] = self._craft(opened, (on, batch.number), batch)
+        made = self._made[on, batch.number][case]
+        if made.follow is not None and self.folders and opened.task.todo[system][case]:
+            keep(self.folders[system], made.sha256, made.follow.image)
+        return made
+
+    def _craft(self, opened: OpenUnit, place: Place, batch: CraftBatch) -> dict[int, MadeCase]:
+        given_up = opened.task.given_up.get(place)
+        addresses = {index: opened.unit.cases[index] for index in batch.cases}
+        if given_up is not None:
+            return {i: _without(address, Verdict.ERROR, f"relation: {given_up}") for i, address in addresses.items()}
+        system = self.named.get(batch.relation) or self.systems[place[0]]
+        relation = self.parts.relations[batch.relation]
+        assert isinstance(relation, CraftedRelation)  # noqa: S101 - craft_batches takes no others
+        made: dict[int, MadeCase] = {}
+        cases: dict[int, CraftCase] = {}
+        for index, address in addresses.items():
+            try:
+                rng = address.generator(self.parts.suite.seed)
+                cases[index] = CraftCase(seed=opened.seed, params=relation.sample(opened.seed, address.severity, rng))
+            except Exception as error:  # noqa: BLE001 - a relation may be anybody's plug-in
+                made[index] = _failed(address, error)
+        if cases:
+            began = self._began(opened, place)
+            made |= self._crafted(relation, system, opened.seed, addresses, cases, began)
+        return made
+
+    def _began(self, opened: OpenUnit, place: Place) -> Callable[[], None]:
+        return lambda: self.began(opened.task.index, place)
+
+    def _crafted(
+        self,
+        relation: CraftedRelation,
+        system: System,
+        seed: PreparedSeed,
+        addresses: Mapping[int, Address],
+        cases: Mapping[int, CraftCase],
+        began: Callable[[], None],
+    ) -> dict[int, MadeCase]:
+        """Craft cases together, and one by one where that raises, so that one bad case sinks no other."""
+        with one_thread():
+            began()
+            try:
+                given = self.craft(relation, system, seed, list(cases.values()), began)
+            except Exception as error:  # noqa: BLE001 - relation and network may be anybody's
+                given = [error]
+                if len(cases) > 1:
+                    given = [self._alone(relation, system, seed, case, began) for case in cases.values()]
+        return {
+            index: self._as_made(seed, addresses[index], one, system) for index, one in zip(cases, given, strict=True)
+        }
+
+    def _alone(
+        self, relation: CraftedRelation, system: System, seed: PreparedSeed, case: CraftCase, began: Callable[[], None]
+    ) -> FollowUp | Exception:
+        try:
+            return self.craft(relation, system, seed, [case], began)[0]
+        except Exception as error:  # noqa: BLE001 - as above; this is what a verdict ERROR means
+            return error
+
+    def craft(
+        self,
+        relation: CraftedRelation,
+        system: System,
+        seed: PreparedSeed,
+        cases: Sequence[CraftCase],
+        began: Callable[[], None],
+    ) -> Sequence[FollowUp | Exception]:
+        """Have a relation make follow-ups on a system.
+
+        Raises:
+            Exception: Whatever relation or network raise.
+        """
+        probe = self.probe(system, seed, began)
+        given = relation.craft(cases, probe)
+        if len(given) != len(cases):
+            raise BadOutput(f"gave {len(given)} follow-ups for {len(cases)} cases")
+        return given
+
+    def probe(self, system: System, seed: PreparedSeed, began: Callable[[], None]) -> Probe:
+        """Return a probe of an opened system, for the classes of a seed."""
+        from medtest.systems.probe import probe_of
+
+        probe: Probe = probe_of(
+            system, classes=seed.classes, kind=seed.kind, digest=self.digests.get(id(system), ""), began=began
+        )
+        return probe
+
+    def _as_made(self, seed: PreparedSeed, address: Address, given: FollowUp | Exception, system: System) -> MadeCase:
+        if isinstance(given, Exception):
+            return _failed(address, given)
+        try:
+            check_follow_up(given, seed)
+        except BadOutput as error:
+            return _failed(address, error)
+        given.image.setflags(write=False)
+        told = given.crafting
+        columns: dict[str, float | str | None] = {"crafted_on": system.record_name}
+        if told is not None:
+            columns |= {
+                "loss_before": told.loss_before,
+                "loss_after": told.loss_after,
+                "zero_gradient": told.zero_gradient,
+                "float_label": told.float_label,
+                "queries": told.queries,
+                "attack_reference": told.reference,
+                "smallest_epsilon": told.smallest_epsilon,
+            }
+        return MadeCase(
+            address=address,
+            follow=given,
+            sha256=image_sha256(given.image),
+            kind=seed.kind,
+            spec=seed.spec,
+            classes=seed.classes,
+            crafting={**columns, **distances(seed.image, given.image)},
+        )
+
+    def of_source(
+        self, opened: OpenUnit, system: int, answer: SystemAnswer, again: Callable[[], SystemAnswer]
+    ) -> Mapping[str, float | str | None]:
+        """Return how far a system's probe, and another asking of it, are from its answer to a source image.
+
+        Args:
+            opened: The unit.
+            system: The system's index.
+            answer: What it said of the source image.
+            again: Asks it once more.
+        """
+        under_test = self.systems[system]
+        if answer.output is None or under_test.offers() is Need.NOTHING:
+            return {}
+        from medtest.systems.probe import output_gap, probe_gap
+
+        try:
+            second = again().output
+            with one_thread():
+                probe = self.probe(under_test, opened.seed, lambda: None)
+                gap = probe_gap(probe, opened.seed.image, answer.output)
+        except Exception:  # noqa: BLE001 - figures beside the answers; the answers say what broke
+            return {}
+        repeated = None if second is None else output_gap(answer.output, second)
+        return {"probe_gap": gap, "repeat_gap": repeated}
+
+
+def _without(address: Address, verdict: Verdict, reason: str) -> MadeCase:
+    return MadeCase(address=address, follow=None, verdict=verdict, reason=reason)
+
+
+def _failed(address: Address, error: Exception) -> MadeCase:
+    if isinstance(error, NotApplicable):
+        return _without(address, Verdict.SKIP, str(error) or "not applicable")
+    return _without(address, Verdict.ERROR, f"relation: {describe(error)}")
+
+
+def with_distances(seed: PreparedSeed, made: MadeCase) -> MadeCase:
+    """Return a case of a relation that needs no system with its distances to the source, as columns."""
+    if made.follow is None or made.address.is_source or made.follow.image.dtype != np.uint8:
+        return made
+    return replace(made, crafting=distances(seed.image, made.follow.image))
+
+
+def distances(source: Image, followup: Image) -> dict[str, float | str | None]:
+    """Return how far a follow-up is from its source: L∞ and L2 norms in levels of 255, and SSIM.
+
+    Args:
+        source: uint8 H×W×3 RGB.
+        followup: The same.
+
+    Returns:
+        ``linf`` and ``l2`` over all pixels and channels; ``ssim``, the mean structural similarity over the channels
+        (Wang et al. 2004, Gaussian window of 1.5), 1 for equal images; None for one smaller than the window.
+    """  # noqa: RUF002
+    difference = followup.astype(np.int32) - source.astype(np.int32)
+    largest = int(np.abs(difference).max(initial=0))
+    if not largest:
+        return {"linf": 0.0, "l2": 0.0, "ssim": 1.0}
+    ssim: float | None = None
+    if min(source.shape[:2]) >= 11:
+        ssim = float(_similarity()(source, followup))
+    squares = np.einsum("...,...->", difference, difference, dtype=np.int64)
+    return {"linf": float(largest), "l2": float(np.sqrt(squares)), "ssim": ssim}
+
+
+@cache
+def _similarity() -> Callable[[Image, Image], float]:
+    from skimage.metrics import structural_similarity
+
+    window = {"gaussian_weights": True, "sigma": 1.5, "use_sample_covariance": False}
+    return partial(structural_similarity, channel_axis=-1, data_range=255, **window)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Run torch on one thread for a while; afterwards it has as many as before."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
