@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import IO
 
 from medtest.errors import MedtestError, Mistake, nearest_name
 from medtest.files import file_sha256
@@ -86,14 +82,3 @@ def folder_sha256(folder: Path, suffixes: frozenset[str]) -> str:
         digest.update(path.relative_to(folder).as_posix().encode("utf-8", "surrogateescape"))
         digest.update(bytes.fromhex(cached_sha256(path)))
     return digest.hexdigest()
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that takes its place whole, flushed to the disk, or not at all."""
-    partial = path.with_name(path.name + ".partial")
-    with partial.open("wb") as file:
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)

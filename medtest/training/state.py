@@ -10,7 +10,7 @@ import torch
 
 from medtest.errors import MedtestError
 from medtest.files import json_sha256
-from medtest.systems.files import replacing
+from medtest.files.tensors import replacing
 
 FORMAT = 2
 """Form of a state; raised where what lies in it changes."""

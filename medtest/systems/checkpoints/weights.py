@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtest.errors import MedtestError
-from medtest.systems.files import replacing
+from medtest.files.tensors import facts_of, read_tensors, write_tensors
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
 FORMAT = "medtest-network-1"
-HEADER = "medtest"
 SIDES = range(64, 2049, 32)
 """Sides in pixels at which a network may take its images."""
 MOST_LAYERS = 1000
@@ -44,13 +42,6 @@ class WeightsInfo:
 
 def save_weights(path: Path, state: Mapping[str, Tensor], info: WeightsInfo) -> None:
     """Write a network in half precision (counters as they are), atomically."""
-    import torch
-    from safetensors.torch import save
-
-    kept = {
-        name: (value.detach().to(torch.float16) if value.is_floating_point() else value.detach()).cpu().contiguous()
-        for name, value in state.items()
-    }
     facts = {
         "format": FORMAT,
         "network": dict(info.network),
@@ -60,27 +51,7 @@ def save_weights(path: Path, state: Mapping[str, Tensor], info: WeightsInfo) -> 
     }
     if info.classes:
         facts["classes"] = list(info.classes)
-    # One entry: the library writes several in an order of chance, and equal weights should be equal files.
-    header = {HEADER: json.dumps(facts, sort_keys=True)}
-    with replacing(path) as file:
-        file.write(save(kept, metadata=header))
-
-
-def _header(path: Path) -> Any:
-    """Return what stands in our entry of a file's header: an object, or an empty one where there is none.
-
-    Raises:
-        MedtestError: It is no file of this format.
-        ValueError, RecursionError: The entry is no JSON.
-    """
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="np") as file:
-            header = file.metadata() or {}
-    except (OSError, SafetensorError) as error:
-        raise MedtestError(f"{path.name}: not a safetensors file that can be read: {error}") from error
-    return json.loads(header.get(HEADER, "{}"))
+    write_tensors(path, state, facts)
 
 
 def read_info(path: Path) -> WeightsInfo:
@@ -90,7 +61,7 @@ def read_info(path: Path) -> WeightsInfo:
         MedtestError: It is not one.
     """
     try:
-        facts = _header(path)
+        facts = facts_of(path)
         if facts.get("format") != FORMAT:
             raise MedtestError(f"{path.name}: these weights do not say which network they belong to")
         threshold = float(facts.get("threshold", 0.5))
@@ -129,7 +100,7 @@ def is_ours(path: Path) -> bool:
     if path.suffix.lower() != ".safetensors" or not path.is_file():
         return False
     try:
-        return bool(_header(path).get("format") == FORMAT)
+        return bool(facts_of(path).get("format") == FORMAT)
     except (MedtestError, AttributeError, ValueError, RecursionError):
         return False
 
@@ -141,10 +112,9 @@ def load_network(path: Path) -> tuple[nn.Module, WeightsInfo]:
         MedtestError: The file is not one of ours, or its weights do not fit its description.
     """
     import torch
-    from safetensors.torch import load_file
 
     info = read_info(path)
-    state = {name: v.to(torch.float32) if v.is_floating_point() else v for name, v in load_file(path).items()}
+    state = read_tensors(path)
     with torch.device("meta"):  # takes no memory, so that only what has its weights in the file is built
         draft = _described(info, path)
     _compare(draft, state, path)

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtest.errors import MedtestError, Mistake, UserMistakes, nearest_name
+from medtest.files.tensors import replacing
 from medtest.plugins import part, parts
-from medtest.systems.files import cached_sha256, file_mistakes, replacing, user_path
+from medtest.systems.files import cached_sha256, file_mistakes, user_path
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
