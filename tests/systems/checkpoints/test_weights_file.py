@@ -12,8 +12,9 @@ import torch
 from safetensors.torch import save
 
 from medtest.errors import MedtestError
+from medtest.files.tensors import HEADER
 from medtest.systems import networks
-from medtest.systems.checkpoints.weights import FORMAT, HEADER, is_ours, load_network, read_info
+from medtest.systems.checkpoints.weights import FORMAT, is_ours, load_network, read_info
 
 COMPACT = networks.COMPACT["pranet"]
 
