@@ -157,7 +157,8 @@ def execute(
             outcome = run_suite(
                 loaded.own, invocation, progress=shown, hold=locks, announce=announce, judged=loaded.view
             )
-            _keep_timing(invocation, outcome)
+            if not suite.crafts:  # crafting is no part of what a case takes
+                _keep_timing(invocation, outcome)
             readings: dict[str, Readings] = {}
             if not outcome.interrupted:
                 signals.phase("tables")

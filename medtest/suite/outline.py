@@ -7,16 +7,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from medtest.cases import Address
 from medtest.errors import UserMistakes
 from medtest.files import read_object
 from medtest.preparation import prepare
+from medtest.probes import Need
+from medtest.relations.base import CraftedRelation, Relation
 from medtest.seeds.base import SeedSource
 from medtest.suite.altering import altering_mistakes
 from medtest.suite.commandline.selection import check_selection, nothing_chosen
 from medtest.suite.crafting import missing_mistakes
 from medtest.suite.fitting import fitting_mistakes
 from medtest.suite.model import Invocation, Suite
-from medtest.suite.plan import Plan, is_chosen
+from medtest.suite.plan import Plan, Unit, craft_batches, is_chosen
 from medtest.systems.asking import Asking, Quote, draws_calls
 from medtest.systems.base import System
 
@@ -37,6 +40,9 @@ class RelationOutline:
         severities: Severities to run.
         repeats: Draws per seed and severity.
         frames: Frames of each sequence; 1 where a follow-up is one image.
+        passes: Images that a network is asked about to craft its follow-ups, of one system, about; with a gradient each
+            where the relation needs one. 0 for relations that need no system.
+        gradients: Whether those passes go back as well.
         cases: Chosen cases in all, for one system.
         per_cell: Chosen cases of the smallest cell (data set × severity), for one system.
         independent: Patients, videos or seeds behind that cell: what its interval rests on.
@@ -50,6 +56,8 @@ class RelationOutline:
     per_cell: int
     independent: int
     frames: int = 1
+    passes: int = 0
+    gradients: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +98,7 @@ class Outline:
         seconds: Estimate for all systems together.
         notices: What the seeds' sources say: known data sets that are missing or not whole.
         questions: Chosen questions, 0 where none are asked.
+        disk: Bytes that crafted follow-ups may take at most, for one system; None where their size is the images' own.
     """
 
     suite: Suite
@@ -102,6 +111,7 @@ class Outline:
     seconds: float
     notices: tuple[str, ...] = ()
     questions: int = 0
+    disk: int | None = 0
 
 
 def outline(suite: Suite, invocation: Invocation) -> Outline:
@@ -138,11 +148,13 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
     clusters: dict[tuple[str, str, int], set[str]] = {}
     follow_ups = sources = 0
     asked: dict[tuple[str, str], int] = {}
+    crafting = _Crafting(relations, invocation.batch_size)
     for unit in plan.units():
         chosen = [c for c in unit.cases if is_chosen(c, unit.position, limit=invocation.limit, only=invocation.only)]
         changed = [case for case in chosen if not case.is_source]
         if not changed:
             continue
+        crafting.take(unit, changed)
         sources += len(chosen) - len(changed)
         for case in chosen:
             asked[case.dataset, case.item] = asked.get((case.dataset, case.item), 0) + 1
@@ -162,6 +174,8 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
             cases=sum(count for cell, count in cells.items() if cell[0] == name),
             per_cell=min((count for cell, count in cells.items() if cell[0] == name), default=0),
             independent=min((len(found) for cell, found in clusters.items() if cell[0] == name), default=0),
+            passes=crafting.passes.get(name, 0),
+            gradients=relation.needs is Need.GRADIENTS,
         )
         for name, relation in relations.items()
         if any(cell[0] == name for cell in cells)
@@ -190,10 +204,49 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
         sources=sources,
         follow_ups=follow_ups,
         planned=plan.total,
-        seconds=sum(s.ms_per_case for s in systems) * (sources + follow_ups) / 1000.0,
+        seconds=sum(s.ms_per_case for s in systems) * (sources + follow_ups + _as_cases(shares)) / 1000.0,
         notices=(*(notice for source in sources_of_seeds for notice in source.notices()), *oracle.notices()),
         questions=len({item for _, item in asked if item}),
+        disk=crafting.bytes_at_most(suite),
     )
+
+
+class _Crafting:
+    """Counts what crafting follow-ups takes; batches are crafted whole, whichever of their cases are chosen.
+
+    Args:
+        relations: The suite's relations by id.
+        batch_size: Images per batch.
+    """
+
+    def __init__(self, relations: Mapping[str, Relation], batch_size: int) -> None:
+        self._crafted = {name: one for name, one in relations.items() if isinstance(one, CraftedRelation)}
+        self._batch_size = batch_size
+        self.passes: dict[str, int] = {}
+        self._kept = 0
+
+    def take(self, unit: Unit, changed: Sequence[Address]) -> None:
+        """Count what one unit's chosen follow-ups take."""
+        if not self._crafted:
+            return
+        wanted = {case for case in changed if case.relation in self._crafted}
+        self._kept += len(wanted)
+        batches = craft_batches(unit, self._crafted, self._batch_size)
+        for batch in {b.number: b for index, b in batches.items() if unit.cases[index] in wanted}.values():
+            relation = self._crafted[batch.relation]
+            passes = sum(relation.network_passes(unit.cases[index].severity) for index in batch.cases)
+            self.passes[batch.relation] = self.passes.get(batch.relation, 0) + passes
+
+    def bytes_at_most(self, suite: Suite) -> int | None:
+        """Return what the kept pixels take at most: noise hardly compresses."""
+        if suite.privacy.images == "none" or not self._kept:
+            return 0
+        return None if suite.prepare.size is None else self._kept * 3 * suite.prepare.size**2
+
+
+def _as_cases(shares: Sequence[RelationOutline]) -> int:
+    """Return as how many cases the passes of crafting count: one with its gradient takes about three without."""
+    return sum(share.passes * (3 if share.gradients else 1) for share in shares)
 
 
 def _quotes(

@@ -8,7 +8,7 @@ is left to do must not decide who shares a batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -115,6 +115,43 @@ class Plan:
             position = positions.get(ref.dataset, 0)
             positions[ref.dataset] = position + 1
             yield self.unit(index, position)
+
+
+@dataclass(frozen=True, slots=True)
+class CraftBatch:
+    """Cases that are crafted together.
+
+    Attributes:
+        number: Its place among the unit's: batches of answers come first.
+        relation: The relation's id.
+        cases: Their indices in the unit.
+    """
+
+    number: int
+    relation: str
+    cases: tuple[int, ...]
+
+
+def craft_batches(unit: Unit, crafted: Collection[str], batch_size: int) -> dict[int, CraftBatch]:
+    """Return, by index of every case of a unit whose relation needs a system, the batch in which it is crafted.
+
+    Args:
+        unit: The unit.
+        crafted: Relations that need a system.
+        batch_size: Images per batch.
+    """
+    by_relation: dict[str, list[int]] = {}
+    for index, case in enumerate(unit.cases):
+        if case.relation in crafted:
+            by_relation.setdefault(case.relation, []).append(index)
+    found: dict[int, CraftBatch] = {}
+    number = len(unit.batches)
+    for relation, cases in by_relation.items():
+        for start in range(0, len(cases), batch_size):
+            batch = CraftBatch(number, relation, tuple(cases[start : start + batch_size]))
+            found |= dict.fromkeys(batch.cases, batch)
+            number += 1
+    return found
 
 
 def is_chosen(address: Address, position: int, *, limit: int | None, only: Selection) -> bool:

@@ -28,11 +28,22 @@ def plan_view(found: Outline) -> RenderableType:
         + (f" of {found.planned:,} in the suite" if each < found.planned else "")
         + f", {each * len(found.systems):,} in all",
         _time(found),
+        *_crafting(found),
         _criterion(found),
         *(escape(notice) for notice in found.notices),
         *(escape(system.notice) for system in found.systems if system.notice),
     ]
     return Group(*head, "", _relations(found), "", _systems(found), "", *lines)
+
+
+def _crafting(found: Outline) -> tuple[str, ...]:
+    """Return what crafting follow-ups on a system takes, where any relation does."""
+    passes = sum(share.passes for share in found.relations)
+    if not passes:
+        return ()
+    disk = "as much as the images themselves" if found.disk is None else f"at most {found.disk / 1e6:,.0f} MB"
+    kept = "; none of them is kept" if found.disk == 0 else f"; kept on disk they take {disk}"
+    return (f"Crafting asks each system about ~{passes:,} images beside these{kept}",)
 
 
 def _time(found: Outline) -> str:
@@ -50,7 +61,8 @@ def _relations(found: Outline) -> Table:
     table.add_column("group", no_wrap=True)
     table.add_column("severities", no_wrap=True)
     sequences = any(share.frames > 1 for share in found.relations)
-    for name in ("draws", *(("frames",) if sequences else ()), "cases", "a cell"):
+    crafted = any(share.passes for share in found.relations)
+    for name in ("draws", *(("frames",) if sequences else ()), "cases", "a cell", *(("passes",) if crafted else ())):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("95 % interval of a cell", no_wrap=True)
     for share in found.relations:
@@ -66,6 +78,7 @@ def _relations(found: Outline) -> Table:
             *((str(share.frames),) if sequences else ()),
             f"{share.cases:,}",
             f"{share.per_cell:,}",
+            *((f"~{share.passes:,}" if share.passes else "",) if crafted else ()),
             interval_text(share),
         )
     return table

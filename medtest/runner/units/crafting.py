@@ -24,42 +24,11 @@ from medtest.relations.base import CraftedRelation
 from medtest.runner.pool.messages import SHARED, Place
 from medtest.runner.records.crafted import keep
 from medtest.runner.units.parts import MadeCase, Parts, SystemAnswer, check_follow_up, describe
-from medtest.suite.plan import Unit
+from medtest.suite.plan import CraftBatch, craft_batches
 from medtest.systems.base import System
 
 if TYPE_CHECKING:
     from medtest.runner.units.open_units import OpenUnit
-
-
-@dataclass(frozen=True, slots=True)
-class CraftBatch:
-    """Cases that are crafted together.
-
-    Attributes:
-        number: Its place among the unit's: batches of answers come first.
-        relation: The relation's id.
-        cases: Their indices in the unit.
-    """
-
-    number: int
-    relation: str
-    cases: tuple[int, ...]
-
-
-def craft_batches(unit: Unit, relations: Mapping[str, Any], batch_size: int) -> dict[int, CraftBatch]:
-    """Return, by index of every case of a unit that needs a system, the batch in which it is crafted."""
-    by_relation: dict[str, list[int]] = {}
-    for index, case in enumerate(unit.cases):
-        if not case.is_source and isinstance(relations.get(case.relation), CraftedRelation):
-            by_relation.setdefault(case.relation, []).append(index)
-    found: dict[int, CraftBatch] = {}
-    number = len(unit.batches)
-    for relation, cases in by_relation.items():
-        for start in range(0, len(cases), batch_size):
-            batch = CraftBatch(number, relation, tuple(cases[start : start + batch_size]))
-            found |= dict.fromkeys(batch.cases, batch)
-            number += 1
-    return found
 
 
 @dataclass(kw_only=True)
@@ -98,7 +67,8 @@ class Crafter:
         """
         if self._unit is not opened:  # one unit after another: a batch's pixels are held for its unit alone
             self._unit, self._made = opened, {}
-            self._batches = craft_batches(opened.unit, self.parts.relations, self.parts.batch_size)
+            crafted = {name for name, relation in self.parts.relations.items() if isinstance(relation, CraftedRelation)}
+            self._batches = craft_batches(opened.unit, crafted, self.parts.batch_size)
         batch = self._batches[case]
         on = SHARED if batch.relation in self.named else system
         if (on, batch.number) not in self._made:
