@@ -31,3 +31,20 @@ CHEST = Classes(
     ),
     multi=True,
 )
+
+
+def in_words_of(own: Classes, asked: Classes) -> Classes:
+    """Return a system's classes with the seeds' spelling where names differ in case alone."""
+    spelt = {name.casefold(): name for name in asked.names}
+    names = tuple(name if name in asked.names else spelt.get(name.casefold(), name) for name in own.names)
+    return Classes(names=names, multi=own.multi) if len(set(names)) == len(names) else own
+
+
+def places(own: Classes, asked: Classes) -> tuple[int, ...]:
+    """Return where among a system's scores those of the seeds' classes lie, in the seeds' order.
+
+    Raises:
+        KeyError: The system does not know a class.
+    """
+    place = {name: index for index, name in enumerate(in_words_of(own, asked).names)}
+    return tuple(place[name] for name in asked.names)

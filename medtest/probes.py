@@ -9,6 +9,7 @@ torch.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
@@ -49,6 +50,19 @@ class Probe(Protocol):
     classes: Classes | None
     device: str
 
+    def attached(self) -> AbstractContextManager[Any]:
+        """Ready the system for many calls of :meth:`logits`, and put everything back at the end, exceptions included.
+
+        Inside, the network is in evaluation mode and its parameters take no gradients; outside, every single call does
+        that for itself, which costs a look through all of its modules. Put ``with probe.attached():`` around a batch
+        that is crafted; it may be entered again within itself. At its end modes, parameters, buffers and the states of
+        all random number generators are what they were. Whoever draws numbers of their own for an attack draws them
+        from a generator of their own.
+
+        Raises:
+            BadOutput: At the end: the network has changed its own weights.
+        """
+
     def logits(self, images: Any) -> Any:
         """Return what the system makes of images.
 
@@ -63,6 +77,7 @@ class Probe(Protocol):
             asked about the pixels rounded to 8 bits.
 
         Raises:
+            BadOutput: It gave NaN, a wrong shape, or nothing of which a gradient reaches the pixels.
             Exception: Whatever the network raises.
         """  # noqa: RUF002
 

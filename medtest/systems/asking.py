@@ -15,6 +15,7 @@ from typing import ClassVar, TypeGuard
 
 from medtest.cases import Address, AnswerOutput, Ask, Image
 from medtest.errors import MedtestError
+from medtest.probes import Need
 from medtest.records import SIMULATED, is_simulated
 from medtest.systems.base import RawAnswer, System
 
@@ -106,6 +107,7 @@ class AskingSystem(System):
     """
 
     tasks: ClassVar[tuple[str, ...]] = ("answer",)
+    probed: ClassVar[Need] = Need.NOTHING
     draws_calls: ClassVar[bool] = True
     own_limits: ClassVar[bool] = False
     silent_seconds: float = 3600.0

@@ -86,6 +86,7 @@ class System(Part, ABC):
         in_process: Whether it is an object of the calling program, which no other process can have.
         draws_calls: Whether it draws calls from a stream and answers in any order
             (:class:`medtest.systems.asking.AskingSystem`); others are handed batches.
+        probed: What a probe of it can give at most: scores of whatever really runs, nothing of finished answers.
         shown: What it is called in records where the user named it, or brought it; "" for its own name.
         classes: Of kind ``label``: what its scores stand for, in their order; None where they are the seeds' classes in
             the seeds' order.
@@ -99,6 +100,7 @@ class System(Part, ABC):
     needs_device: ClassVar[bool] = False
     in_process: ClassVar[bool] = False
     draws_calls: ClassVar[bool] = False
+    probed: ClassVar[Need] = Need.SCORES
 
     def __init_subclass__(cls, **others: Any) -> None:
         super().__init_subclass__(**others)
@@ -169,9 +171,21 @@ class System(Part, ABC):
             threads: Intra-op threads this process may use.
         """
 
+    @property
+    def inner(self) -> System:
+        """What really answers: itself, or what it stands for."""
+        return self
+
     def offers(self) -> Need:
-        """Return what a probe of it gives to a relation that needs a system; asked before anything is loaded."""
-        return Need.NOTHING
+        """Return what a probe of it gives to a relation that needs a system; asked before anything is loaded.
+
+        Nothing of systems that draw calls (models over an API), of answers made elsewhere, of labels without scores,
+        and where it is asked for anything but labels or masks of pictures.
+        """
+        task = self.task
+        pictures = (task.labels or task.masks) and not task.series and not task.stream
+        has_scores = not task.labels or self.answer_form != "labels"
+        return type(self).probed if pictures and has_scores and not self.draws_calls else Need.NOTHING
 
     @abstractmethod
     def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:

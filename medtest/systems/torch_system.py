@@ -4,10 +4,10 @@ Each station of the way is a method, so that whatever looks inside a network (a 
 under one name in every system::
 
     images ── fitted ──▶ uint8 at the network's side ── inputs ──▶ tensor ── forward ──▶ outputs ── answers ──▶ answers
-                         float at the same side ─── normalised ──┘            └── scores ──▶ the classes' scores
+    pixels ── fitted_pixels ──▶ float at that side ─ normalised ──┘            └── scores ─▶ the classes' scores
+                                       └── label_logits, lesion_logits ──▶ true logits
 
-:meth:`TorchSystem.normalised`, :meth:`TorchSystem.forward` and :meth:`TorchSystem.scores` are differentiable; none of
-them changes the network.
+:meth:`TorchSystem.fitted_pixels` and what follows it are differentiable; none of them changes the network.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from medtest.cases import Address, Image
 from medtest.errors import BadOutput, MedtestError, Mistake
+from medtest.probes import Need
 from medtest.systems.base import RawAnswer, System
 from medtest.systems.checkpoints.inputs import InputKind
 
@@ -34,6 +35,7 @@ class TorchSystem(System):
     """
 
     needs_device = True
+    probed: ClassVar[Need] = Need.GRADIENTS
     library: ClassVar[tuple[str, str]] = ("", "")
 
     def __init__(self, name: str, settings: Any) -> None:
@@ -84,6 +86,11 @@ class TorchSystem(System):
         if self._network is None:
             raise MedtestError(f"{self.record_name} was asked before it was opened")
         return self._network
+
+    @property
+    def device(self) -> str:
+        """Where the network runs, ``cpu`` or ``cuda:N``, once it is opened."""
+        return self._device
 
     @property
     def largest_batch(self) -> int | None:
@@ -141,6 +148,44 @@ class TorchSystem(System):
     def answers(self, outputs: Any, images: Sequence[Image]) -> Sequence[RawAnswer]:
         """Return the answer to each image of what the network gave for them."""
 
+    def fitted_pixels(self, pixels: Tensor) -> Tensor:
+        """Return pixels at the side at which the network gets them: :meth:`fitted` on floats, and not rounded.
+
+        Args:
+            pixels: Float B×3×H×W RGB in [0, 1], at the images' own size.
+        """  # noqa: RUF002
+        return pixels
+
+    def label_logits(self, pixels: Tensor, *, multi: bool) -> Tensor:
+        """Return logits of the classes, B×C in the order of :attr:`classes`, whatever the network itself ends in.
+
+        Their softmax, or sigmoid where several classes may be true, are the probabilities of :meth:`answers`.
+
+        Args:
+            pixels: As :meth:`fitted_pixels` gives them.
+            multi: Whether several classes may be true.
+        """  # noqa: RUF002
+        return self.class_logits(self.scores(self.forward(self.normalised(pixels))), multi=multi)
+
+    def class_logits(self, scores: Tensor, *, multi: bool) -> Tensor:
+        """Return logits of the classes of what :meth:`scores` gives for labels, float32 (or float64 of such)."""
+        from medtest.systems.pixels import logits_of
+
+        exact = exactly(scores)
+        return logits_of(exact, multi=multi) if self.answer_form == "probabilities" else exact
+
+    def lesion_logits(self, pixels: Tensor, shape: tuple[int, int]) -> Tensor:
+        """Return logits B×H×W whose sigmoid is the lesion's probability at the images' size.
+
+        Args:
+            pixels: As :meth:`fitted_pixels` gives them.
+            shape: Height and width of the images.
+
+        Raises:
+            MedtestError: It gives no masks.
+        """  # noqa: RUF002
+        raise MedtestError(f"{self.record_name} gives no masks")
+
     def close(self) -> None:
         """Let go of the network."""
         self._network = None
@@ -156,6 +201,11 @@ def groups(images: Sequence[Image], most: int | None) -> Iterator[list[Image]]:
         group.append(image)
     if group:
         yield group
+
+
+def exactly(scores: Tensor) -> Tensor:
+    """Return scores in float32, or in double precision where they are in that."""
+    return scores if scores.is_floating_point() and scores.element_size() >= 4 else scores.float()
 
 
 def tensor_of(given: Any) -> Tensor:

@@ -260,6 +260,10 @@ class Task(Part, ABC):
         """Return the pixels or voxels that an answer marks; None where it marks none."""
         return None
 
+    def apart(self, given: Output | NDArray[np.float64], answer: Output) -> NDArray[np.float64]:
+        """Return by how much probabilities differ from an answer's, see :func:`medtest.systems.probe.probe_gap`."""
+        raise NotImplementedError
+
     def expected_region(self, seed: PreparedSeed, effect: Effect) -> NDArray[np.bool_] | None:
         """Return what pictures outline as expected: by default the seed's mask, moved as our oracles move it.
 

@@ -146,7 +146,8 @@ class Crafter:
             Exception: Whatever relation or network raise.
         """
         probe = self.probe(system, seed, began)
-        given = relation.craft(cases, probe)
+        with probe.attached():
+            given = relation.craft(cases, probe)
         if len(given) != len(cases):
             raise BadOutput(f"gave {len(given)} follow-ups for {len(cases)} cases")
         return given
@@ -210,10 +211,10 @@ class Crafter:
             second = again().output
             with one_thread():
                 probe = self.probe(under_test, opened.seed, lambda: None)
-                gap = probe_gap(probe, opened.seed.image, answer.output)
+                gap = probe_gap(probe, opened.seed.image, answer.output).largest
         except Exception:  # noqa: BLE001 - figures beside the answers; the answers say what broke
             return {}
-        repeated = None if second is None else output_gap(answer.output, second)
+        repeated = None if second is None else output_gap(answer.output, second).largest
         return {"probe_gap": gap, "repeat_gap": repeated}
 
 

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from medtest.cases import Address, Image, ImageSpec, Json
 from medtest.errors import Mistake
+from medtest.probes import Need
 from medtest.systems.adapters.callable import CallableSettings, CallableSystem
 from medtest.systems.base import RawAnswer, System
 
@@ -51,6 +52,18 @@ class ObjectSystem(CallableSystem):
             self.classes, self.answer_form = self._system.classes, self._system.answer_form
         self._never = uuid.uuid4().hex
 
+    @property
+    def inner(self) -> System:
+        """The system that was given, asked for what this one is asked for; itself around a function."""
+        if self._system is None:
+            return self
+        self._system.kind, self._system.squared = self.kind, self.squared
+        return self._system
+
+    def offers(self) -> Need:
+        """Return what a probe of the system that was given offers; of a function scores."""
+        return super().offers() if self._system is None else self.inner.offers()
+
     def notice(self) -> str:
         """Say where it runs, and whether its results will be used again."""
         again = "" if self.settings.identity else " Nobody says what it is (fingerprint=), so no result is used again."
@@ -69,8 +82,7 @@ class ObjectSystem(CallableSystem):
         if self._system is None:
             self._function = self.settings.given
             return
-        self._system.kind, self._system.squared = self.kind, self.squared
-        self._system.open(device=device, threads=threads)
+        self.inner.open(device=device, threads=threads)
 
     def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
         """Return what it makes of each image, unchecked."""

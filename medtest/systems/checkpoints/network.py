@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -216,9 +216,21 @@ class CheckpointNetwork(TorchSystem):
         batch = torch.from_numpy(stacked).to(self._device).permute(0, 3, 1, 2)
         return batch if self._keeps_channels_last() else batch.contiguous()
 
-    def forward(self, inputs: Tensor) -> Any:
-        """Return what the network gives for normalised images."""
+    def normalised(self, pixels: Tensor) -> Tensor:
+        """Return pixels as the network takes them, channels last in memory where it keeps them so."""
+        import torch
+
+        given: Tensor = super().normalised(pixels)
+        return given.contiguous(memory_format=torch.channels_last) if self._keeps_channels_last() else given
+
+    def forward(self, inputs: Tensor, through: Callable[..., Any] | None = None) -> Any:
+        """Return what the network gives for normalised images.
+
+        Args:
+            inputs: B×3×h×w.
+            through: A method of the network in place of its own ``forward``.
+        """  # noqa: RUF002
         import torch
 
         half = self.settings.precision == "bfloat16"
-        return self.network(*self._arguments(inputs.to(torch.bfloat16) if half else inputs))
+        return (through or self.network)(*self._arguments(inputs.to(torch.bfloat16) if half else inputs))

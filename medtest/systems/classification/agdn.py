@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, ClassVar
 from medtest.classes import CAPSULE
 from medtest.systems.checkpoints.network import SUFFIXES
 from medtest.systems.classification.network import ClassificationNetwork
+from medtest.systems.torch_system import exactly
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from medtest.systems.classification.networks.agdn import AGDN
 
 
 class AGDNSystem(ClassificationNetwork):
@@ -36,6 +39,11 @@ class AGDNSystem(ClassificationNetwork):
     answer_output = 2
     answer_form = "probabilities"
     suffixes = (*SUFFIXES, ".npz")
+
+    def label_logits(self, pixels: Tensor, *, multi: bool) -> Tensor:
+        """Return the logits of both branches together, with gradients through both."""
+        network: AGDN = self.network  # type: ignore[assignment]
+        return exactly(self.forward(self.normalised(pixels), network.logits))
 
     def _arguments(self, batch: Tensor) -> tuple[Tensor, ...]:
         from medtest.systems.classification.networks.agdn import inputs_of

@@ -14,7 +14,7 @@ from medtest.systems.classification.crops import middle, stretched
 from medtest.systems.classification.network import ClassificationNetwork, ClassifierSettings
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
     from medtest.systems.checkpoints.weights import WeightsInfo
 
@@ -66,6 +66,13 @@ class AttnMelSystem(ClassificationNetwork):
         square = middle(image, max(1, int(SHARE * min(image.shape[:2]))))
         side = round(self._size * RESIZED)
         return middle(stretched(square, side, side), self._size)
+
+    def _official_pixels(self, pixels: Tensor) -> Tensor:
+        from medtest.systems import pixels as of_pixels
+
+        square = of_pixels.middle(pixels, max(1, int(SHARE * min(pixels.shape[2:]))))
+        side = round(self._size * RESIZED)
+        return of_pixels.middle(of_pixels.resized(square, (side, side)), self._size)
 
     @property
     def input_kind(self) -> InputKind:

@@ -13,9 +13,12 @@ from medtest.classes import CHEST
 from medtest.systems.base import RawAnswer
 from medtest.systems.classification.crops import middle, shorter_side, ten_crops
 from medtest.systems.classification.network import ClassificationNetwork, ClassifierSettings
+from medtest.systems.torch_system import exactly
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from medtest.systems.classification.networks.chexnet import CheXNet
 
 SMALLEST = 32
 """Side below which nothing is left of an image before the last block."""
@@ -86,4 +89,38 @@ class CheXNetSystem(ClassificationNetwork):
         return middle(self._resized(image), self._size)
 
     def _as_is(self, image: Image) -> NDArray[np.uint8]:
-        return image if min(image.shape[:2]) >= SMALLEST else self._official(image)
+        return image if self._takes(image.shape[0], image.shape[1]) else self._official(image)
+
+    def _takes(self, height: int, width: int) -> bool:
+        return min(height, width) >= SMALLEST
+
+    def fitted_pixels(self, pixels: Tensor) -> Tensor:
+        """Return pixels at the size at which the network gets them, whole where they are cropped ten times."""
+        return self._resized_pixels(pixels) if self.crops == TEN else super().fitted_pixels(pixels)
+
+    def label_logits(self, pixels: Tensor, *, multi: bool) -> Tensor:
+        """Return what the network's sigmoid gets; of ten crops what gives the mean of their probabilities."""
+        from medtest.systems import pixels as of_pixels
+
+        crops = of_pixels.ten_crops(pixels, self._size) if self.crops == TEN else pixels
+        logits = exactly(self.forward(self.normalised(crops), self._before_sigmoid))
+        if self.crops != TEN:
+            return logits
+        return of_pixels.mean_odds(logits.reshape(len(pixels), TEN, -1))
+
+    def _before_sigmoid(self, inputs: Tensor) -> Tensor:
+        network: CheXNet = self.network  # type: ignore[assignment]
+        return network.logits(inputs)
+
+    def _resized_pixels(self, pixels: Tensor) -> Tensor:
+        from medtest.systems.pixels import shorter_side as resized_pixels
+
+        return resized_pixels(pixels, round(self._size * RESIZED))
+
+    def _official_pixels(self, pixels: Tensor) -> Tensor:
+        from medtest.systems.pixels import middle as middle_pixels
+
+        return middle_pixels(self._resized_pixels(pixels), self._size)
+
+    def _as_is_pixels(self, pixels: Tensor) -> Tensor:
+        return pixels if self._takes(int(pixels.shape[2]), int(pixels.shape[3])) else self._official_pixels(pixels)

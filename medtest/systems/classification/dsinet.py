@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Image
 from medtest.classes import CAPSULE
-from medtest.systems.classification.network import ClassificationNetwork, pillow_resized
+from medtest.systems.classification.network import ClassificationNetwork
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -37,12 +36,9 @@ class DSINetSystem(ClassificationNetwork):
     own_classes = CAPSULE
     answer_output = 2
 
-    def _as_is(self, image: Image) -> NDArray[np.uint8]:
-        height, width = image.shape[:2]
+    def _takes(self, height: int, width: int) -> bool:
         # Half the side it was trained at still has the points that the network compares with.
-        if height % STRIDE or width % STRIDE or min(height, width) < self._size // 2:
-            return pillow_resized(image, (self._size, self._size))
-        return image
+        return not (height % STRIDE or width % STRIDE or min(height, width) < self._size // 2)
 
     def _example(self) -> Tensor:
         import torch

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from medtest.cases import Image
 from medtest.classes import FUNDUS
 from medtest.systems.checkpoints.network import SUFFIXES
 from medtest.systems.classification.network import ClassificationNetwork
@@ -38,8 +34,8 @@ class InceptionDRSystem(ClassificationNetwork):
     suffixes = (*SUFFIXES, ".pkl")
     own_classes = FUNDUS
 
-    def _as_is(self, image: Image) -> NDArray[np.uint8]:
-        return image if min(image.shape[:2]) >= SMALLEST else self._official(image)
+    def _takes(self, height: int, width: int) -> bool:
+        return min(height, width) >= SMALLEST
 
     def _example(self) -> Tensor:
         import torch

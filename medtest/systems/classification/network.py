@@ -98,7 +98,29 @@ class ClassificationNetwork(CroppingSystem, CheckpointNetwork):
 
     def _as_is(self, image: Image) -> NDArray[np.uint8]:
         """Return the image, at the network's side where it takes no other."""
-        return image if self.takes_any_size else pillow_resized(image, (self._size, self._size))
+        kept = self._takes(image.shape[0], image.shape[1])
+        return image if kept else pillow_resized(image, (self._size, self._size))
+
+    def _takes(self, height: int, width: int) -> bool:
+        """Say whether ``as_is`` leaves an image of this size as it is."""
+        return self.takes_any_size
+
+    def fitted_pixels(self, pixels: Tensor) -> Tensor:
+        """Return pixels at the size at which the network gets them."""
+        return self._as_is_pixels(pixels) if self.input == "as_is" else self._official_pixels(pixels)
+
+    def _official_pixels(self, pixels: Tensor) -> Tensor:
+        """Do to pixels what :meth:`_official` does to an image."""
+        from medtest.systems.pixels import resized
+
+        return resized(pixels, (self._size, self._size))
+
+    def _as_is_pixels(self, pixels: Tensor) -> Tensor:
+        """Do to pixels what :meth:`_as_is` does to an image."""
+        from medtest.systems.pixels import resized
+
+        kept = self._takes(int(pixels.shape[2]), int(pixels.shape[3]))
+        return pixels if kept else resized(pixels, (self._size, self._size))
 
     def scores(self, outputs: Any) -> Tensor:
         """Return the answer's numbers, B×C in ``answer_form``, of what the network gives."""  # noqa: RUF002

@@ -26,6 +26,7 @@ from medtest.cases import Image, Probability
 from medtest.systems.base import RawAnswer
 from medtest.systems.border import CUT, resize_probability
 from medtest.systems.checkpoints.network import CheckpointNetwork, CheckpointSettings
+from medtest.systems.torch_system import exactly
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -106,7 +107,28 @@ class SegmentationNetwork(CheckpointNetwork):
         from medtest.systems.segmentation.networks.answers import answer_of
 
         size = (self._size, self._size) if self.protocol == "common" else None
-        return answer_of(self.family, outputs, size).float()
+        return exactly(answer_of(self.family, outputs, size))
+
+    def fitted_pixels(self, pixels: Tensor) -> Tensor:
+        """Return pixels at the side the network takes, as the protocol says."""
+        from medtest.systems.pixels import Filter, resized
+
+        official: Filter = "bilinear" if self.published_resize == "pillow" else "linear"
+        how: Filter = "area" if self.protocol == "common" else official
+        return resized(pixels, (self._size, self._size), how)
+
+    def lesion_logits(self, pixels: Tensor, shape: tuple[int, int]) -> Tensor:
+        """Return logits whose sigmoid is the probability map at the images' size; see the base class."""
+        from medtest.systems.pixels import at_half, resized_map
+
+        logits = self.scores(self.forward(self.normalised(pixels)))
+        if self.protocol == "official":
+            return at_half(self._official_logits(logits, shape), self._threshold)
+        return at_half(resized_map(logits[:, 0], shape), self._threshold)
+
+    def _official_logits(self, logits: Tensor, shape: tuple[int, int]) -> Tensor:
+        """Do to logits B×1×h×w what :meth:`_official` does, and return those of the probability, B×H×W."""  # noqa: RUF002
+        raise NotImplementedError
 
     def _probability(self, logits: Tensor, shape: tuple[int, int]) -> Probability:
         """Return the probability map of one image, of 1×h×w logits, at its height and width."""

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
+LEAST = 1e-6
+"""What probabilities of 0 and 1 are taken for, that they have a logit."""
+
+
 class PraNetSystem(SegmentationNetwork):
     """PraNet (Fan et al., MICCAI 2020), compact or with published weights.
 
@@ -26,6 +30,17 @@ class PraNetSystem(SegmentationNetwork):
     digest_name: ClassVar[str] = "medtest.systems.segmentation.pranet:PraNetSystem"
     family = "pranet"
     published = ("pranet",)
+
+    def _official_logits(self, logits: Tensor, shape: tuple[int, int]) -> Tensor:
+        from torch.nn import functional
+
+        from medtest.systems.pixels import log_odds
+
+        share = functional.interpolate(logits, size=shape, mode="bilinear", align_corners=False)[:, 0].sigmoid()
+        low, high = share.amin(dim=(1, 2), keepdim=True), share.amax(dim=(1, 2), keepdim=True)
+        span = high - low + 1e-8
+        # The least and the largest probability become 0 and 1, whose logits are not finite.
+        return log_odds((share - low) / span, (high - share + 1e-8) / span, least=LEAST)
 
     def _official(self, logits: Tensor, shape: tuple[int, int]) -> Probability:
         import torch

@@ -29,12 +29,16 @@ class SANetSystem(SegmentationNetwork):
     published_resize = "opencv"
 
     def _official(self, logits: Tensor, shape: tuple[int, int]) -> Probability:
+        corrected = self._official_logits(logits[None], shape)[0]
+        return np.asarray(corrected.sigmoid().cpu().numpy(), np.float32)
+
+    def _official_logits(self, logits: Tensor, shape: tuple[int, int]) -> Tensor:
         import torch
         from torch.nn import functional
 
-        resized = functional.interpolate(logits[None], size=shape, mode="bilinear", align_corners=True)[0, 0]
+        resized = functional.interpolate(logits, size=shape, mode="bilinear", align_corners=True)[:, 0]
         for chosen in (resized > 0, resized < 0):
-            share = chosen.float().mean()
+            share = chosen.float().mean(dim=(1, 2), keepdim=True)
             # Where nothing is chosen there is nothing to divide, and the share of zero must not make NaN.
             resized = torch.where(chosen, resized / share.clamp(min=1e-12), resized)
-        return np.asarray(torch.sigmoid(resized).cpu().numpy(), np.float32)
+        return resized

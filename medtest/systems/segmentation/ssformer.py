@@ -54,6 +54,17 @@ class SSFormerSystem(SegmentationNetwork):
             self._kept_name = self.published[len(blocks) > BLOCKS_OF_S]
         return super()._published_name()
 
+    def _official_logits(self, logits: Tensor, shape: tuple[int, int]) -> Tensor:
+        """Return those of the resized probability before the cut: a map of zeros and ones has no gradient."""
+        import torch
+        from torch.nn import functional
+
+        from medtest.systems.pixels import log_odds
+
+        both = torch.cat([logits.sigmoid(), (-logits).sigmoid()], dim=1)
+        share, rest = functional.interpolate(both, size=shape, mode="bilinear", align_corners=False).unbind(1)
+        return log_odds(share, rest)
+
     def _official(self, logits: Tensor, shape: tuple[int, int]) -> Probability:
         import torch
         from torch.nn import functional

@@ -119,6 +119,11 @@ class TGANetSystem(SegmentationNetwork):
         words = self.labels.to(device=batch.device, dtype=batch.dtype)
         return (batch, words.expand(batch.shape[0], len(ORDER), -1))
 
+    def _official_logits(self, logits: Tensor, shape: tuple[int, int]) -> Tensor:
+        from medtest.systems.pixels import resized_map
+
+        return resized_map(logits[:, 0], shape)
+
     def _official(self, logits: Tensor, shape: tuple[int, int]) -> Probability:
         import torch
 

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.cases import Classes, LabelOutput
+from medtest.classes import in_words_of, places
 from medtest.errors import BadOutput, OtherClasses, nearest_name
 from medtest.systems.base import LabelAnswer
 from medtest.systems.border import CUT, SLACK, as_array, check_mask
@@ -63,13 +64,6 @@ def check_label(
     values = _in_order(_scores(scores, len(classes.names)), classes, asked)
     labels, probabilities = _decided(values, asked, form)
     return LabelOutput(classes=asked, labels=labels, probabilities=probabilities, mask=mask)
-
-
-def in_words_of(own: Classes, asked: Classes) -> Classes:
-    """Return a system's classes with the seeds' spelling where names differ in case alone."""
-    spelt = {name.casefold(): name for name in asked.names}
-    names = tuple(name if name in asked.names else spelt.get(name.casefold(), name) for name in own.names)
-    return Classes(names=names, multi=own.multi) if len(set(names)) == len(names) else own
 
 
 def classes_misfit(own: Classes | None, asked: Classes) -> str:
@@ -115,10 +109,7 @@ def _scores(raw: Any, count: int) -> NDArray[np.float64]:
 
 
 def _in_order(values: NDArray[np.float64], own: Classes, asked: Classes) -> NDArray[np.float64]:
-    if own.names == asked.names:
-        return values
-    place = {name: index for index, name in enumerate(own.names)}
-    return values[[place[name] for name in asked.names]]
+    return values[list(places(own, asked))]
 
 
 def _decided(values: NDArray[np.float64], asked: Classes, form: str) -> tuple[tuple[str, ...], NDArray[np.float32]]:

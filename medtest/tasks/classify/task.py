@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from medtest.cases import Classes, LabelOutput, Output, PreparedSeed
 from medtest.errors import BadOutput
 from medtest.preparation.factors import picture_factors
+from medtest.systems.border import CUT
 from medtest.tasks.base import AskedSystem, Case, CaseAnswer, Panels, SystemInput, Task
 from medtest.tasks.classify.border import check_label, classes_misfit
 from medtest.tasks.classify.words import FLIPS, expected_words, label_words
@@ -56,6 +57,18 @@ class ClassifyTask(Task):
     def misfit(self, own: Classes | None, asked: Classes) -> str:
         """Return why a system's classes cannot answer for the seeds', or ""; their order does not matter."""
         return classes_misfit(own, asked)
+
+    def apart(self, given: Output | NDArray[np.float64], answer: Output) -> NDArray[np.float64]:
+        """Return the differences of the classes' probabilities, float64 C."""
+        if not isinstance(answer, LabelOutput):
+            raise TypeError(f"an answer of kind {answer.kind} has no classes")
+        ours, theirs = (np.asarray(_shares(one), np.float64) for one in (given, answer))
+        if answer.probabilities is not None:
+            return np.abs(ours - theirs)
+        chosen = theirs > CUT
+        if answer.classes.multi:
+            return np.where((ours > CUT) != chosen, np.abs(ours - CUT), 0)
+        return np.where(chosen, ours.max() - ours, 0)
 
     def region(self, output: Output) -> NDArray[np.bool_] | None:
         """Return the lesion's mask, where the system gives one too."""
@@ -109,3 +122,12 @@ class ClassifyTask(Task):
 
         labels = pair(before, after, order=order)
         return table_of(labels, family), labels.unpaired
+
+
+def _shares(given: Any) -> Any:
+    """Return the probabilities of an answer, of labels alone 0 and 1; anything else as it is."""
+    if not isinstance(given, LabelOutput):
+        return given
+    return (
+        [name in given.labels for name in given.classes.names] if given.probabilities is None else given.probabilities
+    )

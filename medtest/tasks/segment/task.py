@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from medtest.cases import Effect, Image, Mask, MaskOutput, Output, PreparedSeed
 from medtest.preparation.factors import lesion_factors
-from medtest.systems.border import check_mask
+from medtest.systems.border import CUT, check_mask
 from medtest.tasks.base import AskedSystem, Case, CaseAnswer, Panel, Panels, SystemInput, Task
 
 
@@ -33,6 +33,17 @@ class SegmentTask(Task):
             BadOutput: It is no map.
         """
         return check_mask(raw, shown.image.shape[:2])
+
+    def apart(self, given: Output | NDArray[np.float64], answer: Output) -> NDArray[np.float64]:
+        """Return the differences of probabilities, float64 H×W."""  # noqa: RUF002
+        if not isinstance(answer, MaskOutput) or answer.probability is None:
+            raise TypeError(f"an answer of kind {answer.kind} is no probability map")
+        probability = given.probability if isinstance(given, MaskOutput) else given
+        ours, theirs = np.asarray(probability, np.float64), np.asarray(answer.probability, np.float64)
+        own = theirs if answer.native is None else answer.native
+        if np.isin(own, (0, 1)).all():
+            return np.where((ours > CUT) != answer.mask, np.abs(ours - CUT), 0)
+        return np.abs(ours - theirs)
 
     def region(self, output: Output) -> NDArray[np.bool_] | None:
         """Return the mask."""

@@ -12,6 +12,7 @@ from medtest.cases import Address, Image, Json
 from medtest.errors import Mistake
 from medtest.paths import is_inside
 from medtest.plugins import TRUSTED
+from medtest.probes import Need
 from medtest.systems.adapters.folders import label_files
 from medtest.systems.adapters.folders.label_files import LabelsFile, read_case, table_problem, tables_in
 from medtest.systems.adapters.folders.maps import read_map
@@ -54,6 +55,7 @@ class Predictions(System):
     digest_name: ClassVar[str] = "medtest.systems.adapters.predictions:Predictions"
     Settings = PredictionsSettings
     tasks: ClassVar[tuple[str, ...]] = ("mask", "label")
+    probed: ClassVar[Need] = Need.NOTHING
 
     def __init__(self, name: str, settings: Any) -> None:
         super().__init__(name, settings)

@@ -11,6 +11,7 @@ from pydantic import Field
 from medtest.cases import Address, Image, ImageSpec, Json
 from medtest.errors import Mistake
 from medtest.plugins import TRUSTED
+from medtest.probes import Need
 from medtest.systems.adapters.folders.predictions import NO_PREDICTION, file_of
 from medtest.systems.adapters.image_files import READABLE, read_image
 from medtest.systems.base import Missing, RawAnswer, System, SystemSettings
@@ -42,6 +43,7 @@ class Results(System):
     digest_name: ClassVar[str] = "medtest.systems.adapters.results:Results"
     Settings: ClassVar[type[SystemSettings]] = ResultsSettings
     tasks: ClassVar[tuple[str, ...]] = ("image", "region")
+    probed: ClassVar[Need] = Need.NOTHING
 
     def check(self) -> Sequence[Mistake]:
         """Return what is wrong with the folder."""

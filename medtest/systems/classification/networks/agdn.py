@@ -208,14 +208,30 @@ class AGDN(nn.Module):
         logits1, features1 = self.net1(low)
         found = attention_of(features1)
         guide = legacy_resize(found, self.config.grid, self.config.grid)
-        closer = deform(high, guide.detach(), side=int(low.shape[2]), share=self.config.share)
-        logits2, features2 = self.net2(closer)
+        logits2, features2 = self.net2(self._closer(low, high, guide.detach()))
         both = self.Sum_branch(torch.cat([features1, features2], dim=1).detach())
         if not self.training:
             one, two, answer = (torch.softmax(logits.float(), dim=1) for logits in (logits1, logits2, both))
             return one, two, answer
         warped = deform(guide, guide, side=int(found.shape[2]), share=self.config.share)
         return AGDNOutputs(logits1, logits2, both, warped, attention_of(features2))
+
+    def logits(self, low: Tensor, high: Tensor) -> Tensor:
+        """Return the logits of both branches together, [B, C], whose gradient flows through all of the network.
+
+        Args:
+            low: As in :meth:`forward`.
+            high: As in :meth:`forward`.
+        """
+        _, features1 = self.net1(low)
+        guide = legacy_resize(attention_of(features1), self.config.grid, self.config.grid)
+        _, features2 = self.net2(self._closer(low, high, guide))
+        both: Tensor = self.Sum_branch(torch.cat([features1, features2], dim=1))
+        return both
+
+    def _closer(self, low: Tensor, high: Tensor, guide: Tensor) -> Tensor:
+        """Return what the second branch sees: the large images, sampled where the guide is."""
+        return deform(high, guide, side=int(low.shape[2]), share=self.config.share)
 
 
 def inputs_of(images: Tensor) -> tuple[Tensor, Tensor]:

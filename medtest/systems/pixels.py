@@ -1,0 +1,178 @@
+"""Pictures as tensors, resized and cut with gradients, and logits of maps and of classes. Imports torch.
+
+Official preprocessing works on 8-bit pictures and rounds. Here are the same filters on floats in [0, 1], differentiable
+and not rounded, so that results differ from the official ones by about one level of 255. A system's answers are always
+those of the official way.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from math import gcd
+from typing import Literal, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+Filter: TypeAlias = Literal["nearest", "bilinear", "bicubic", "lanczos", "linear", "area"]
+"""``nearest`` to ``lanczos`` as Pillow has them (antialiased where a picture shrinks); ``linear`` and ``area`` as
+OpenCV's INTER_LINEAR (never antialiased) and INTER_AREA (of both sides that shrink)."""
+
+TINY = float(np.finfo(np.float32).tiny)
+LANCZOS_REACH = 3.0
+
+
+def resized(pixels: Tensor, size: tuple[int, int], how: Filter = "bilinear") -> Tensor:
+    """Return pixels at another size, differentiably.
+
+    Args:
+        pixels: Float B×C×H×W.
+        size: Height and width wanted.
+        how: Filter.
+    """  # noqa: RUF002
+    before = (int(pixels.shape[2]), int(pixels.shape[3]))
+    if before == tuple(size):
+        return pixels
+    if how == "area" and (size[0] > before[0] or size[1] > before[1]):
+        how = "linear"
+    if how == "linear":
+        return functional.interpolate(pixels, size=size, mode="bilinear", align_corners=False)
+    if how == "nearest":
+        return functional.interpolate(pixels, size=size, mode="nearest-exact")
+    if how in ("bilinear", "bicubic"):
+        bigger = functional.interpolate(pixels, size=size, mode=how, align_corners=False, antialias=True)
+        return bigger.clamp(0, 1) if how == "bicubic" else bigger
+    if how == "lanczos":
+        rows, columns = (_lanczos(old, new).to(pixels) for old, new in zip(before, size, strict=True))
+        return (rows @ pixels @ columns.T).clamp(0, 1)
+    if before[0] % size[0] == 0 and before[1] % size[1] == 0:
+        return functional.avg_pool2d(pixels, (before[0] // size[0], before[1] // size[1]))
+    return _area(_area(pixels, size[1]).transpose(2, 3), size[0]).transpose(2, 3)
+
+
+def _area(pixels: Tensor, new: int) -> Tensor:
+    """Average areas along the last axis. Old and new pixels share borders at every common divisor: blocks suffice."""
+    old = int(pixels.shape[-1])
+    blocks = gcd(old, new)
+    weights = _area_weights(old // blocks, new // blocks).to(pixels)
+    return (pixels.reshape(-1, old // blocks) @ weights.T).reshape(*pixels.shape[:-1], new)
+
+
+@cache
+def _area_weights(old: int, new: int) -> Tensor:
+    """Return each old pixel's share of each new one, float32 new×old."""  # noqa: RUF002
+    borders = np.arange(new + 1, dtype=np.float64)[:, None] * (old / new)
+    covered = np.clip(borders - np.arange(old), 0, 1)
+    return torch.from_numpy((np.diff(covered, axis=0) * (new / old)).astype(np.float32))
+
+
+@cache
+def _lanczos(old: int, new: int) -> Tensor:
+    """Return Pillow's weights of LANCZOS along one axis, float32 new×old."""  # noqa: RUF002
+    scale = max(old / new, 1.0)
+    centre = (np.arange(new)[:, None] + 0.5) * (old / new)
+    low = np.maximum(np.floor(centre - LANCZOS_REACH * scale + 0.5), 0)
+    high = np.minimum(np.floor(centre + LANCZOS_REACH * scale + 0.5), old)
+    place = np.arange(old)[None]
+    distance = (place + 0.5 - centre) / scale
+    values = np.sinc(distance) * np.sinc(distance / LANCZOS_REACH)
+    values[(np.abs(distance) >= LANCZOS_REACH) | (place < low) | (place >= high)] = 0
+    return torch.from_numpy((values / values.sum(axis=1, keepdims=True)).astype(np.float32))
+
+
+def shorter_side(pixels: Tensor, side: int, how: Filter = "bilinear") -> Tensor:
+    """Return pixels resized so that the shorter side has so many, as :func:`~.classification.crops.shorter_side`."""
+    height, width = int(pixels.shape[2]), int(pixels.shape[3])
+    size = (side, int(side * width / height)) if height <= width else (int(side * height / width), side)
+    return resized(pixels, size, how)
+
+
+def middle(pixels: Tensor, side: int) -> Tensor:
+    """Return the square of so many pixels from the middle, as :func:`~.classification.crops.middle`."""
+    top, left = round((pixels.shape[2] - side) / 2), round((pixels.shape[3] - side) / 2)
+    return pixels[:, :, top : top + side, left : left + side]
+
+
+def ten_crops(pixels: Tensor, side: int) -> Tensor:
+    """Return corners and middle of each image and of its mirror image, B·10×C×side×side, an image's ten together."""  # noqa: RUF002
+    bottom, right = pixels.shape[2] - side, pixels.shape[3] - side
+    corners = [(0, 0), (0, right), (bottom, 0), (bottom, right)]
+    crops = [
+        crop
+        for given in (pixels, pixels.flip(3))
+        for crop in [*(given[:, :, top : top + side, left : left + side] for top, left in corners), middle(given, side)]
+    ]
+    return torch.stack(crops, dim=1).flatten(0, 1)
+
+
+# --- maps ---------------------------------------------------------------------------------------------------------
+
+
+def log_odds(share: Tensor, rest: Tensor, least: float = TINY) -> Tensor:
+    """Return log(share / rest) of what both are known of exactly, at least ``least`` each.
+
+    From ``1 - share`` in place of ``rest`` nothing were left where a sigmoid is saturated.
+    """
+    return share.clamp_min(least).log() - rest.clamp_min(least).log()
+
+
+def resized_map(logits: Tensor, size: tuple[int, int]) -> Tensor:
+    """Return logits B×h×w whose sigmoid is the sigmoid of ``logits`` resized, as the border resizes answers."""  # noqa: RUF002
+    if tuple(logits.shape[1:]) == tuple(size):
+        return logits
+    both: Tensor = torch.stack([logits.sigmoid(), (-logits).sigmoid()], dim=1)
+    share, rest = resized(both, size, "area").unbind(1)
+    return log_odds(share, rest)
+
+
+def at_half(logits: Tensor, threshold: float) -> Tensor:
+    """Return logits of probabilities moved so that a threshold lies at a half; 0 and 1 stay, straight in between.
+
+    The same as :func:`medtest.systems.adapters.libraries.lesion.at_half` does to probabilities.
+    """
+    if threshold == 0.5:
+        return logits
+    share, rest = logits.sigmoid() * (0.5 / threshold), (-logits).sigmoid() * (0.5 / (1 - threshold))
+    lesion = logits.detach() > float(np.log(threshold / (1 - threshold)))
+    # Of each pixel one of the two is at most a half, the other what is left.
+    return log_odds(torch.where(lesion, 1 - rest, share), torch.where(lesion, rest, 1 - share))
+
+
+# --- labels -------------------------------------------------------------------------------------------------------
+
+ALMOST = 1 - 2.0**-24
+"""The largest float32 below 1."""
+
+
+def logits_of(probabilities: Tensor, *, multi: bool) -> Tensor:
+    """Return logits of what a network gives as probabilities, of which a sigmoid or softmax gives them again.
+
+    What a saturated sigmoid has rounded to 0 or 1 cannot be found back: such logits are those of the nearest number
+    that is neither, and have no gradient.
+    """
+    if not multi:
+        return probabilities.clamp_min(TINY).log()
+    inner = probabilities.clamp(TINY, ALMOST)
+    return inner.log() - torch.log1p(-inner)
+
+
+def merged(logits: Tensor, groups: list[list[int]], *, multi: bool) -> Tensor:
+    """Return one logit for each group of classes, B×G.
+
+    Of exclusive classes the groups' probabilities are their members' sums, which are the softmax of the logarithms of
+    sums of powers; where several may be true the largest member counts.
+    """  # noqa: RUF002
+    if all(group == [index] for index, group in enumerate(groups)) and len(groups) == logits.shape[1]:
+        return logits
+    parts = [logits[:, group] for group in groups]
+    found = [part.amax(dim=1) if multi else torch.logsumexp(part, dim=1) for part in parts]
+    return torch.stack(found, dim=1)
+
+
+def mean_odds(logits: Tensor) -> Tensor:
+    """Return logits B×C of the mean of the sigmoid of B×N×C logits over the middle axis, exact beyond saturation."""  # noqa: RUF002
+    signed = functional.logsigmoid(torch.stack([logits, -logits]))
+    odds: Tensor = torch.logsumexp(signed, dim=2).diff(dim=0)[0].neg()
+    return odds
