@@ -156,9 +156,7 @@ class Crafter:
         """Return a probe of an opened system, for the classes of a seed."""
         from medtest.systems.probe import probe_of
 
-        probe: Probe = probe_of(
-            system, classes=seed.classes, kind=seed.kind, digest=self.digests.get(id(system), ""), began=began
-        )
+        probe: Probe = probe_of(system, classes=seed.classes, digest=self.digests.get(id(system), ""), began=began)
         return probe
 
     def _as_made(self, seed: PreparedSeed, address: Address, given: FollowUp | Exception, system: System) -> MadeCase:
@@ -253,8 +251,8 @@ def distances(source: Image, followup: Image) -> dict[str, float | str | None]:
     ssim: float | None = None
     if min(source.shape[:2]) >= 11:
         ssim = float(_similarity()(source, followup))
-    squares = np.einsum("...,...->", difference, difference, dtype=np.int64)
-    return {"linf": float(largest), "l2": float(np.sqrt(squares)), "ssim": ssim}
+    flat = difference.ravel().astype(np.int64)
+    return {"linf": float(largest), "l2": float(np.sqrt(flat @ flat)), "ssim": ssim}
 
 
 @cache
