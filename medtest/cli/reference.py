@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from medtest.errors import Mistake, UserMistakes, nearest_name
-from medtest.results.published import published_labels, reference, retraining
+from medtest.results.published import published_attacks, published_labels, reference, retraining
 from medtest.results.published.retraining import AVERAGE
 from medtest.seeds.datasets.facts import plain
 
@@ -144,10 +144,47 @@ def print_labels(models: Sequence[str], *, console: Console) -> None:
         heads = ("network", "accuracy", "under attack", "RFP")
         console.print(_figures("melanoma sequences, flip probability relative to AttnMel's", heads, of_four))
         console.print()
+    _print_attacked(models, console=console)
     if any(one.model in models for one in published_labels.scores()):
         console.print(f"Accuracy, κ, F1. Source: {published_labels.SLIDES}.", style="dim")
     if flips or relative:
         console.print(f"FP, RFP. Source: {published_labels.PAPER}, tables 3 and 4.", style="dim")
+
+
+def _print_attacked(models: Sequence[str], *, console: Console) -> None:
+    """Print what was published of some classifiers under attack and defence, and how its ε differs from ours."""
+    known = [name for name in published_attacks.TABLES if name in models]
+    for model in known:
+        rows = [
+            (
+                one.name,
+                f"{one.accuracy_percent:.1f}",
+                f"{one.auc:.3f}",
+                "" if one.fooling_percent is None else f"{one.fooling_percent:.1f}",
+            )
+            for one in published_attacks.attacked_of(model)
+        ]
+        title = f"{model} under attack (table {published_attacks.TABLES[model]})"
+        console.print(_figures(title, ("images", "accuracy, %", "AUROC", "fooling rate, %"), rows))
+        console.print()
+    if known:
+        by_defence = [
+            (one.defence, *(f"{one.accuracy_percent[m]:.1f}" if m in one.accuracy_percent else "" for m in known))
+            for one in published_attacks.defended()
+        ]
+        console.print(_figures("accuracy by defence, percent (table 5)", ("defence", *known), by_defence))
+        console.print(
+            "None: clean images. All others: PGD, ε = 4/255, 4 steps; Attack: without a defence.", style="dim"
+        )
+        console.print()
+        for words in (published_attacks.gap_words(known[0] if len(known) == 1 else ""), *_contradictions(known)):
+            console.print(words, style="dim")
+        console.print(f"Source: {published_attacks.PAPER}, tables 1, 2 and 5.", style="dim")
+
+
+def _contradictions(models: Sequence[str]) -> list[str]:
+    found = published_attacks.CONTRADICTION
+    return [f"{name}: {found[name]}" for name in models if name in found]
 
 
 def _artefacts(model: str) -> Table:

@@ -63,3 +63,19 @@ def test_data_sets_and_thresholds_are_of_polyps() -> None:
     with pytest.raises(UserMistakes, match="did you mean: VGG19"):
         shown_of("vgg18")
     assert "AGDN" not in shown_of("", threshold=0.5)
+
+
+@pytest.mark.parametrize("model", ["attnmel", "inceptionv3_dr", "chexnet"])
+def test_every_figure_under_attack_and_defence_is_printed(model: str) -> None:
+    """Of the files themselves; ε of pixels and of normalised images stand beside."""
+    published = published_labels.BENCHMARKED[model]
+    shown = " ".join(shown_of(model).split())
+    folder = published_labels.FOLDER
+    for row in csv.DictReader((folder / "attacks.csv").read_text(encoding="utf-8").splitlines()):
+        if row["model"] == published:
+            figures = [f"{float(row['acc_percent']):.1f}", f"{float(row['auc']):.3f}", row["fooling_rate_percent"]]
+            assert " ".join(one for one in figures if one) in shown
+    for row in csv.DictReader((folder / "defense_accuracy.csv").read_text(encoding="utf-8").splitlines()):
+        assert f"{row['defense']} {row[published]}".strip() in shown
+    assert "after normalisation" in shown
+    assert ("cannot be" in shown) == (model == "attnmel")

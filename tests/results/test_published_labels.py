@@ -18,6 +18,8 @@ FILES = (
     "medtest_retraining_classification.csv",
     "robust_benchmark.csv",
     "relative_flip_probability_melanoma.csv",
+    "attacks.csv",
+    "defense_accuracy.csv",
 )
 
 
