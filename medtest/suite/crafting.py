@@ -19,7 +19,7 @@ from medtest.suite.model import EACH, PartPlan, Suite
 from medtest.suite.safety import Key
 from medtest.systems.base import System
 
-_NAMED = 12
+_NAMED = 8
 """Most systems that a message names."""
 
 
@@ -96,7 +96,7 @@ def _check_offers(draft: Draft, key: Key, plan: PartPlan, systems: Sequence[Part
         given = "gives neither scores nor gradients" if offered is Need.NOTHING else f"gives {offered.value} alone"
         draft.wrong(
             key,
-            found=f"a relation that needs {needs.value}, of {system.id}, which {given}",
+            found=f"{system.id}, which {given}",
             allowed=f"systems that give {needs.value}: {_shortened(_offering(draft.systems, needs, kind))}",
             fix=_instead(plan, system, offered),
         )

@@ -1,0 +1,174 @@
+"""On which system a relation is crafted: what a suite may say, what is refused before anything loads, what digests say."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from suite_parts import add, refused
+
+from medtest.errors import UserMistakes
+from medtest.plugins import parts
+from medtest.suite.compose import load_suite
+from medtest.suite.digest import run_digest
+from medtest.suite.model import Invocation, Suite
+from medtest.suite.outline import outline
+
+MODULE = """
+from medtest.errors import Mistake
+from medtest.probes import Need
+from medtest.relations.base import CraftedRelation, CraftedSettings
+
+
+class NudgeSettings(CraftedSettings):
+    levels: dict[int, float] = {1: 1.0, 2: 2.0}
+    severities: list[int] = [1, 2]
+    needing: str = "gradients"
+    trained: bool = True
+
+
+class Nudge(CraftedRelation):
+    Settings = NudgeSettings
+    group = "adversarial"
+    takes = frozenset({"label", "mask"})
+
+    @property
+    def needs(self):
+        return Need(self.settings.needing)
+
+    def missing_on(self, system, name):
+        return () if self.settings.trained else (Mistake(where=f"no {system[:4]} for {name}"),)
+
+    def fingerprint_on(self, system):
+        return {"generator": "of " + system}
+
+    def network_passes(self, severity):
+        return 10 * severity
+
+    def sample(self, seed, severity, rng):
+        return {}
+
+    def craft(self, cases, probe):
+        raise NotImplementedError
+"""
+SUITE = """\
+name: nudged
+version: "1"
+seed: 7
+seeds:
+  label_phantoms: {what: dermoscopy, count: 3}
+prepare: {size: 224}
+relations:
+  nudge: {}
+systems:
+  attnmel: {}
+  onnx: {}
+oracles: {primary: {score: label, against: source}}
+"""
+
+
+@pytest.fixture
+def team(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of suites, beside an installed package that brings the relation ``nudge``."""
+    site = tmp_path / "site"
+    folder, about = site / "nudges", site / "nudges-1.0.dist-info"
+    folder.mkdir(parents=True)
+    about.mkdir()
+    (folder / "__init__.py").touch()
+    (folder / "relations.py").write_text(MODULE)
+    (folder / "nudge.yaml").write_text("summary: pushes pixels\n")
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: nudges\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[medtest.relations]\nnudge = nudges.relations:Nudge\n")
+    monkeypatch.syspath_prepend(site)
+    parts.cache_clear()
+    suites = tmp_path / "suites"
+    suites.mkdir()
+    add(suites, "nudged", SUITE)
+    yield suites
+    parts.cache_clear()
+    for name in [name for name in sys.modules if name.partition(".")[0] == "nudges"]:
+        del sys.modules[name]
+
+
+ONNX = "systems.onnx.path=net.onnx"
+
+
+def loaded(team: Path, *overrides: str) -> Suite:
+    return load_suite(str(team / "nudged.yaml"), ["systems.onnx=false", *overrides])
+
+
+def entry(suite: Suite) -> tuple[str, object]:
+    systems, relations = suite.build_systems(), suite.build_relations()
+    name = next(iter(systems))
+    found = run_digest(suite, name, seeds=suite.build_seeds(None), relations=relations, system=systems[name])
+    return found.value, found.covers["relations"]["nudge"]
+
+
+def test_a_system_that_gives_no_gradients_is_refused_with_what_would_do(team: Path) -> None:
+    text = str(refused(str(team / "nudged.yaml"), [ONNX]))
+    assert "relations.nudge" in text
+    assert "onnx, which gives scores alone" in text
+    assert "systems that give gradients" in text and "attnmel" in text
+    assert "crafted_on: NAME" in text
+    assert load_suite(str(team / "nudged.yaml"), [ONNX, "relations.nudge.needing=scores"]).crafts
+
+
+def test_answers_out_of_files_and_apis_are_refused_whatever_a_relation_needs(team: Path) -> None:
+    text = str(refused(str(team / "nudged.yaml"), ["model=predictions", "relations.nudge.needing=scores"]))
+    assert "predictions, which gives neither scores nor gradients" in text
+
+
+def test_a_named_system_makes_them_for_one_that_could_not(team: Path) -> None:
+    suite = load_suite(str(team / "nudged.yaml"), ["model=onnx", "path=net.onnx", "relations.nudge.crafted_on=attnmel"])
+    assert [plan.id for plan in suite.systems] == ["onnx"]
+    assert {name: plan.info.name for name, plan in suite.crafters.items()} == {"nudge": "attnmel"}
+    assert suite.build_crafters()["nudge"].kind == "label"
+
+
+def test_a_name_that_is_none_is_one_mistake_with_the_nearest(team: Path) -> None:
+    text = str(refused(str(team / "nudged.yaml"), ["systems.onnx=false", "relations.nudge.crafted_on=atnmel"]))
+    assert "relations.nudge.crafted_on" in text and "attnmel" in text and "each" in text
+    assert text.count("atnmel") == 1
+
+
+def test_a_system_with_settings_may_be_named_but_no_file_in_a_suite(team: Path) -> None:
+    on = "{use: torchvision, architecture: resnet50}"
+    suite = loaded(team, f"relations.nudge.crafted_on={on.replace(': ', ':')}")
+    assert suite.crafters["nudge"].settings.architecture == "resnet50"
+    assert suite.composed["relations"]["nudge"]["crafted_on"]["use"] == "torchvision"
+    add(team, "sly", SUITE.replace("nudge: {}", "nudge: {crafted_on: {use: attnmel, checkpoint: /etc/passwd}}"))
+    text = str(refused(str(team / "sly.yaml")))
+    assert "relations.nudge.crafted_on.checkpoint" in text and "command line" in text
+
+
+def test_a_system_for_another_task_is_refused(team: Path) -> None:
+    text = str(refused(str(team / "nudged.yaml"), ["systems.onnx=false", "relations.nudge.crafted_on=pranet"]))
+    assert "a system for the task mask" in text
+
+
+def test_where_it_is_crafted_is_in_the_digest(team: Path) -> None:
+    each = loaded(team)
+    named = loaded(team, "model=chexnet", "relations.nudge.crafted_on=attnmel")
+    value, covered = entry(each)
+    assert covered["crafted_on"] == "each" and covered["fingerprint"]["generator"].startswith("of ")
+    other, told = entry(named)
+    assert value != other
+    assert told["crafted_on"]["class"].endswith("attnmel:AttnMel") or "attnmel" in str(told["crafted_on"]).lower()
+    assert "crafted_on" not in told["settings"]
+
+
+def test_a_plan_tells_passes_and_disk(team: Path, tmp_path: Path) -> None:
+    found = outline(loaded(team), Invocation(home=tmp_path, limit=2))
+    nudge = next(share for share in found.relations if share.id == "nudge")
+    assert nudge.passes == 2 * (10 + 20) and nudge.gradients
+    assert found.disk == 2 * 2 * 3 * 224**2
+    hidden = outline(loaded(team, "privacy.images=none"), Invocation(home=tmp_path))
+    assert hidden.disk == 0
+
+
+def test_what_was_not_trained_yet_is_told_before_a_run_and_in_a_plan(team: Path, tmp_path: Path) -> None:
+    suite = loaded(team, "relations.nudge.trained=false")
+    with pytest.raises(UserMistakes, match="no .* for attnmel"):
+        outline(suite, Invocation(home=tmp_path))
