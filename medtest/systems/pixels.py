@@ -82,6 +82,12 @@ def _lanczos(old: int, new: int) -> Tensor:
     return torch.from_numpy((values / values.sum(axis=1, keepdims=True)).astype(np.float32))
 
 
+def grey(pixels: Tensor) -> Tensor:
+    """Return the brightness of RGB pixels, in all three channels, with the weights that OpenCV has."""
+    weights = pixels.new_tensor([0.299, 0.587, 0.114])[:, None, None]
+    return (pixels * weights).sum(dim=1, keepdim=True).expand(-1, 3, -1, -1)
+
+
 def shorter_side(pixels: Tensor, side: int, how: Filter = "bilinear") -> Tensor:
     """Return pixels resized so that the shorter side has so many, as :func:`~.classification.crops.shorter_side`."""
     height, width = int(pixels.shape[2]), int(pixels.shape[3])

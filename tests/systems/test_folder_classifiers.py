@@ -18,30 +18,14 @@ from medtest.errors import MedtestError
 sys.path.insert(0, str(Path(__file__).parent / "classification"))
 from classifier_parts import noise  # noqa: E402
 from library_parts import NAMES, answers_of, both_of, system_of
+from tiny_networks import TIMM, timm_folder, vit
 
 # --- timm ------------------------------------------------------------------------------------------------------------
-
-TIMM = "test_resnet.r160_in1k"
-"""A network of half a million parameters that timm keeps for tests."""
-
-
-def _timm(folder: Path, *, names: list[str] | None = None, **configured: Any) -> Any:
-    timm = pytest.importorskip("timm", reason="timm is not installed (an extra)")
-    torch.manual_seed(4)
-    network = timm.create_model(TIMM, pretrained=False, num_classes=3).eval()
-    timm.models.save_for_hf(
-        network,
-        str(folder),
-        model_config={"label_names": names} if names else {},
-        safe_serialization=True,
-        data_config=configured or None,
-    )
-    return network
 
 
 @pytest.mark.parametrize("mode", ["center", "squash"])
 def test_timm_answers_as_its_own_transforms_and_network(mode: str, tmp_path: Path) -> None:
-    network = _timm(tmp_path / "m", names=NAMES, crop_mode=mode, crop_pct=0.9, interpolation="bicubic")
+    network = timm_folder(tmp_path / "m", names=NAMES, crop_mode=mode, crop_pct=0.9, interpolation="bicubic")
     from timm.data import create_transform, resolve_data_config
 
     system = system_of("timm", path=str(tmp_path / "m"), batch=1)
@@ -60,7 +44,7 @@ def test_timm_answers_as_its_own_transforms_and_network(mode: str, tmp_path: Pat
 
 
 def test_timm_takes_a_state_dict_and_a_name(tmp_path: Path) -> None:
-    network = _timm(tmp_path / "m")
+    network = timm_folder(tmp_path / "m")
     torch.save(network.state_dict(), tmp_path / "w.pth")
     image = noise(200, 200)
     (one,) = answers_of(system_of("timm", architecture=TIMM, checkpoint=str(tmp_path / "w.pth")), image)
@@ -86,7 +70,7 @@ def test_timm_takes_a_state_dict_and_a_name(tmp_path: Path) -> None:
     ],
 )
 def test_a_strangers_timm_folder_fetches_and_runs_nothing(changed: dict[str, Any], said: str, tmp_path: Path) -> None:
-    _timm(tmp_path / "m")
+    timm_folder(tmp_path / "m")
     config = tmp_path / "m" / "config.json"
     described = json.loads(config.read_text())
     own = {**described["pretrained_cfg"], **changed.pop("pretrained_cfg", {})}
@@ -112,29 +96,10 @@ def test_mistakes_in_timm_folders_are_said(tmp_path: Path) -> None:
 # --- transformers ----------------------------------------------------------------------------------------------------
 
 
-def _vit(folder: Path, **configured: Any) -> Any:
-    from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessor
-
-    torch.manual_seed(5)
-    config = ViTConfig(
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        image_size=32,
-        patch_size=8,
-        **{"id2label": dict(enumerate(NAMES)), "label2id": {n: i for i, n in enumerate(NAMES)}, **configured},
-    )
-    network = ViTForImageClassification(config).eval()
-    network.save_pretrained(folder)
-    ViTImageProcessor(size={"height": 32, "width": 32}, image_mean=[0.4, 0.5, 0.6]).save_pretrained(folder)
-    return network
-
-
 def test_transformers_answers_as_its_own_pipeline(tmp_path: Path) -> None:
     from transformers import AutoImageProcessor
 
-    network = _vit(tmp_path)
+    network = vit(tmp_path, NAMES)
     system = system_of("huggingface", path=str(tmp_path), batch=1)
     images = [noise(60, 90), noise(32, 32)]
     processor = AutoImageProcessor.from_pretrained(tmp_path)
@@ -149,11 +114,11 @@ def test_transformers_answers_as_its_own_pipeline(tmp_path: Path) -> None:
 
 
 def test_transformers_folders_say_whether_several_classes_may_be_true(tmp_path: Path) -> None:
-    _vit(tmp_path, problem_type="multi_label_classification")
+    vit(tmp_path, NAMES, problem_type="multi_label_classification")
     assert system_of("huggingface", path=str(tmp_path)).classes == Classes(names=tuple(NAMES), multi=True)
     assert system_of("huggingface", path=str(tmp_path), multi=False).classes == Classes(names=tuple(NAMES))
     (tmp_path / "plain").mkdir()
-    _vit(tmp_path / "plain", id2label={0: "LABEL_0", 1: "LABEL_1"}, label2id={"LABEL_0": 0, "LABEL_1": 1})
+    vit(tmp_path / "plain", NAMES, id2label={0: "LABEL_0", 1: "LABEL_1"}, label2id={"LABEL_0": 0, "LABEL_1": 1})
     assert system_of("huggingface", path=str(tmp_path / "plain")).classes is None
     (answer,) = answers_of(system_of("huggingface", path=str(tmp_path / "plain"), classes=["b", "a"]), noise(32, 32))
     assert answer.shape == (2,)
@@ -190,7 +155,7 @@ def test_transformers_crops_as_its_processor_and_not_at_all_as_is(tmp_path: Path
 
 
 def test_settings_of_the_other_kind_of_answer_are_mistakes(tmp_path: Path) -> None:
-    _vit(tmp_path)
+    vit(tmp_path, NAMES)
 
     def found(kind: str, **changed: Any) -> str:
         return " ".join(str(one) for one in system_of("huggingface", kind, path=str(tmp_path), **changed).check())
@@ -203,7 +168,7 @@ def test_settings_of_the_other_kind_of_answer_are_mistakes(tmp_path: Path) -> No
 
 
 def test_a_segmentation_network_is_no_classifier(tmp_path: Path) -> None:
-    _vit(tmp_path)
+    vit(tmp_path, NAMES)
     with pytest.raises(MedtestError, match="vit is no network for semantic segmentation"):
         system_of("huggingface", "mask", path=str(tmp_path)).open(device="cpu", threads=1)
     described = json.loads((tmp_path / "config.json").read_text())
@@ -215,7 +180,7 @@ def test_a_segmentation_network_is_no_classifier(tmp_path: Path) -> None:
 def test_a_backbone_without_a_head_is_refused(tmp_path: Path) -> None:
     from transformers import ViTModel
 
-    network = _vit(tmp_path)
+    network = vit(tmp_path, NAMES)
     ViTModel(network.config).save_pretrained(tmp_path)
     with pytest.raises(MedtestError, match="never trained to classify"):
         system_of("huggingface", path=str(tmp_path)).open(device="cpu", threads=1)

@@ -21,7 +21,7 @@ from medtest.plugins import part
 from medtest.systems.base import System
 
 sys.path.insert(0, str(Path(__file__).parent))
-from tiny_networks import segformer, unet, write_bundle  # noqa: E402
+from tiny_networks import mask2former, segformer, unet, write_bundle  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 ADDRESS = Address(dataset="set", seed_id="a1")
@@ -112,40 +112,8 @@ def test_settings_replace_the_processors(tmp_path: Path) -> None:
 @pytest.mark.parametrize("labels", [1, 3])
 def test_query_networks_answer_as_transformers_does(labels: int, tmp_path: Path) -> None:
     import torch
-    from transformers import (
-        Mask2FormerConfig,
-        Mask2FormerForUniversalSegmentation,
-        Mask2FormerImageProcessor,
-        SwinConfig,
-    )
 
-    torch.manual_seed(1)
-    backbone = SwinConfig(
-        embed_dim=8,
-        depths=[1, 1, 1, 1],
-        num_heads=[1, 1, 2, 2],
-        window_size=4,
-        out_features=[f"stage{i}" for i in (1, 2, 3, 4)],
-    )
-    config = Mask2FormerConfig(
-        backbone_config=backbone,
-        num_labels=labels,
-        hidden_dim=32,
-        feature_size=32,
-        mask_feature_size=32,
-        dim_feedforward=16,
-        encoder_feedforward_dim=16,
-        encoder_layers=1,
-        decoder_layers=2,
-        num_attention_heads=2,
-        num_queries=8,
-    )
-    network = Mask2FormerForUniversalSegmentation(config).eval()
-    with torch.no_grad():
-        network.class_predictor.weight.mul_(30)
-    network.save_pretrained(tmp_path)
-    processor = Mask2FormerImageProcessor(size={"height": 64, "width": 64}, num_labels=labels)
-    processor.save_pretrained(tmp_path)
+    network, processor = mask2former(tmp_path, labels)
     image = picture(64, 64)
     (answer,) = answers_of(system_of("huggingface", path=str(tmp_path), lesion=labels - 1), image)
     with torch.no_grad():

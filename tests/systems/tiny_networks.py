@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -98,4 +99,84 @@ def unet(folder: Path, classes: int = 1, **more: Any) -> Any:
     torch.manual_seed(0)
     network = smp.Unet("mobilenet_v2", encoder_weights=None, classes=classes, **more).eval()
     network.save_pretrained(folder)
+    return network
+
+
+def mask2former(folder: Path, labels: int) -> tuple[Any, Any]:
+    """Write a query network of transformers; return it and its image processor."""
+    import torch
+    from transformers import (
+        Mask2FormerConfig,
+        Mask2FormerForUniversalSegmentation,
+        Mask2FormerImageProcessor,
+        SwinConfig,
+    )
+
+    torch.manual_seed(1)
+    backbone = SwinConfig(
+        embed_dim=8,
+        depths=[1, 1, 1, 1],
+        num_heads=[1, 1, 2, 2],
+        window_size=4,
+        out_features=[f"stage{i}" for i in (1, 2, 3, 4)],
+    )
+    config = Mask2FormerConfig(
+        backbone_config=backbone,
+        num_labels=labels,
+        hidden_dim=32,
+        feature_size=32,
+        mask_feature_size=32,
+        dim_feedforward=16,
+        encoder_feedforward_dim=16,
+        encoder_layers=1,
+        decoder_layers=2,
+        num_attention_heads=2,
+        num_queries=8,
+    )
+    network = Mask2FormerForUniversalSegmentation(config).eval()
+    with torch.no_grad():
+        network.class_predictor.weight.mul_(30)
+    network.save_pretrained(folder)
+    processor = Mask2FormerImageProcessor(size={"height": 64, "width": 64}, num_labels=labels)
+    processor.save_pretrained(folder)
+    return network, processor
+
+
+def vit(folder: Path, names: Sequence[str], **configured: Any) -> Any:
+    import torch
+    from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessor
+
+    torch.manual_seed(5)
+    config = ViTConfig(
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        image_size=32,
+        patch_size=8,
+        **{"id2label": dict(enumerate(names)), "label2id": {n: i for i, n in enumerate(names)}, **configured},
+    )
+    network = ViTForImageClassification(config).eval()
+    network.save_pretrained(folder)
+    ViTImageProcessor(size={"height": 32, "width": 32}, image_mean=[0.4, 0.5, 0.6]).save_pretrained(folder)
+    return network
+
+
+TIMM = "test_resnet.r160_in1k"
+"""A network of half a million parameters that timm keeps for tests."""
+
+
+def timm_folder(folder: Path, *, names: list[str] | None = None, **configured: Any) -> Any:
+    import torch
+
+    timm = pytest.importorskip("timm", reason="timm is not installed (an extra)")
+    torch.manual_seed(4)
+    network = timm.create_model(TIMM, pretrained=False, num_classes=3).eval()
+    timm.models.save_for_hf(
+        network,
+        str(folder),
+        model_config={"label_names": names} if names else {},
+        safe_serialization=True,
+        data_config=configured or None,
+    )
     return network

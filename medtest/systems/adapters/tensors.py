@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import cv2
 import numpy as np
@@ -16,6 +16,7 @@ from medtest.plugins import TRUSTED
 from medtest.systems.adapters.label_answers import FORMS, ClassListSettings, chosen, scores_of
 from medtest.systems.border import SLACK
 
+Maps = TypeVar("Maps", bound=Any)
 NEAR_ZERO = 0.05
 """A map in [0, 1] whose least value is below this holds probabilities: logits that confident would be below zero."""
 
@@ -120,14 +121,22 @@ def decode(outputs: Sequence[NDArray[Any]], settings: GraphSettings, count: int)
     """
     if settings.gives == "image":
         raise BadOutput("gives=image is for suites whose answers are images; here maps are expected")
-    answer = chosen(outputs, settings.output)
+    return [_lesion(one, settings) for one in as_maps(chosen(outputs, settings.output), settings, count)]
+
+
+def as_maps(answer: Maps, settings: GraphSettings, count: int) -> Maps:
+    """Return a graph's answer, an array or a tensor, as B×C×h×w.
+
+    Raises:
+        BadOutput: It has another number of images or axes.
+    """  # noqa: RUF002
     if answer.ndim not in (3, 4) or answer.shape[0] != count:
-        raise BadOutput(f"gave shape {answer.shape} for {count} images; B×h×w or four axes with a channel are expected")  # noqa: RUF001
-    if answer.ndim == 3:
-        answer = answer[:, None]
-    elif settings.layout == "nhwc":
-        answer = answer.transpose(0, 3, 1, 2)
-    return [_lesion(one, settings) for one in answer]
+        shape = tuple(answer.shape)
+        raise BadOutput(f"gave shape {shape} for {count} images; B×h×w or four axes with a channel are expected")  # noqa: RUF001
+    maps: Maps = answer[:, None] if answer.ndim == 3 else answer
+    if answer.ndim == 4 and settings.layout == "nhwc":
+        maps = answer.swapaxes(2, 3).swapaxes(1, 2)  # which arrays and tensors both can
+    return maps
 
 
 def _lesion(answer: NDArray[Any], settings: GraphSettings) -> NDArray[Any]:

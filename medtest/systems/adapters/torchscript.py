@@ -12,15 +12,16 @@ from numpy.typing import NDArray
 
 from medtest.cases import Image
 from medtest.errors import BadOutput, MedtestError, Mistake
+from medtest.probes import Need
 from medtest.systems.adapters.graph import ExportedGraph
 from medtest.systems.adapters.graph_images import WHITE
 from medtest.systems.adapters.label_answers import chosen
-from medtest.systems.adapters.tensors import GraphSettings, answers_of, encode, resized
+from medtest.systems.adapters.tensors import GraphSettings, answers_of, as_maps, encode, resized
 from medtest.systems.archives import check_archive
 from medtest.systems.base import RawAnswer
 from medtest.systems.checkpoints.inputs import InputKind
 from medtest.systems.files import file_mistakes, user_path
-from medtest.systems.torch_system import TorchSystem
+from medtest.systems.torch_system import TorchSystem, exactly
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -82,6 +83,30 @@ class TorchScript(ExportedGraph, TorchSystem):
         given: Tensor = super().normalised(pixels)
         return given if self.settings.layout == "nchw" else given.permute(0, 2, 3, 1)
 
+    def offers(self) -> Need:
+        """Return gradients, or scores where the network itself decides the class of each pixel."""
+        decides = self.settings.gives == "classes" and not self.task.labels
+        return Need.SCORES if decides and super().offers() is Need.GRADIENTS else super().offers()
+
+    def fitted_pixels(self, pixels: Tensor) -> Tensor:
+        """Return pixels at the size at which the network gets them."""
+        from medtest.systems.pixels import resized as resized_pixels
+
+        if self.size is None:
+            return pixels
+        return resized_pixels(pixels, self.size, "area" if self.settings.antialias else "linear")
+
+    def class_logits(self, scores: Tensor, *, multi: bool) -> Tensor:
+        """Return logits of the classes, B×C; see the base class."""  # noqa: RUF002
+        return super().class_logits(scores.flatten(1) if scores.ndim > 2 else scores, multi=multi)
+
+    def lesion_logits(self, pixels: Tensor, shape: tuple[int, int]) -> Tensor:
+        """Return logits whose sigmoid is the lesion's probability at the images' size; see the base class."""
+        from medtest.systems.pixels import resized_map
+
+        scores = self.scores(self.forward(self.normalised(pixels)))
+        return resized_map(lesion_logits(scores, self.settings, len(pixels)), shape)
+
     def scores(self, outputs: Any) -> Tensor:
         """Return the output that is the answer."""
         return chosen(_tensors(outputs), self.settings.output)
@@ -96,6 +121,29 @@ class TorchScript(ExportedGraph, TorchSystem):
 
         with torch.inference_mode():
             return _arrays(self.forward(torch.from_numpy(batch)))
+
+
+def lesion_logits(scores: Tensor, settings: GraphSettings, count: int) -> Tensor:
+    """Return logits of the lesion's map that :func:`medtest.systems.adapters.tensors.decode` gives, B×h×w.
+
+    Raises:
+        BadOutput: There is no such channel, or another number of axes.
+    """  # noqa: RUF002
+    import torch
+
+    from medtest.systems.pixels import logits_of
+
+    maps = exactly(as_maps(scores, settings, count))
+    several = maps.shape[1] > 1
+    if several and settings.channel >= maps.shape[1]:
+        raise BadOutput(f"gave {maps.shape[1]} channels; channel={settings.channel} is none of them")
+    lesion = maps[:, settings.channel if several else 0]
+    if settings.gives == "probability":
+        return logits_of(lesion, multi=True)
+    if not several:
+        return lesion
+    others = [index for index in range(maps.shape[1]) if index != settings.channel]
+    return lesion - torch.logsumexp(maps[:, others], dim=1)
 
 
 def load_script(file: Any, device: str = "cpu") -> nn.Module:

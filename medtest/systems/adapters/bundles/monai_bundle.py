@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import cv2
@@ -30,6 +30,7 @@ from medtest.systems.files import file_mistakes, user_path
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+WHITE = 255.0
 PLAIN = {"mean": [0.0, 0.0, 0.0], "std": [1.0, 1.0, 1.0]}
 
 
@@ -202,38 +203,87 @@ class MonaiBundle(TorchNetwork):
     def _one(self, image: Image) -> Any:
         """Answer one image through the bundle's own transforms, and back."""
         import torch
+
+        plan = self._opened_plan
+        pixels = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY) if plan.channels == 1 else image
+        ready, back = self._through(torch.from_numpy(np.ascontiguousarray(pixels, np.float32)), plan)
+        given = self.forward(ready)
+        probability = back(torch.as_tensor(self.probability(checked_scores(self.scores(given), 1, None))))
+        return np.ascontiguousarray(np.clip(np.asarray(probability, np.float32), 0, 1))
+
+    @property
+    def _opened_plan(self) -> BundlePlan:
+        if self._plan is None:
+            raise MedtestError(f"{self.name} was asked before it was opened")
+        return self._plan
+
+    def _through(self, pixels: Tensor, plan: BundlePlan) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+        """Return one image after the bundle's own transforms, 1×C×h×w, and what takes a map 1×h×w of it back to H×W.
+
+        Args:
+            pixels: Float H×W×3, or H×W where the network takes grey images, 0 to 255.
+            plan: The bundle's.
+        """  # noqa: RUF002
+        import torch
         from monai.data.meta_tensor import MetaTensor
 
-        plan = self._plan
-        if plan is None:
-            raise MedtestError(f"{self.name} was asked before it was opened")
         key = plan.before.key
-        data = self._before({key: self._loaded(image, plan)})
+        data = self._before({key: self._loaded(pixels, plan)})
         ready = torch.as_tensor(data[key])
         if ready.ndim != 3 or ready.shape[0] != plan.channels:
             raise BadOutput(
                 f"the bundle's preprocessing gave shape {tuple(ready.shape)}; {plan.channels} channels and two axes "
                 "are expected"
             )
-        given = self.forward(ready[None].float().as_subclass(torch.Tensor))
-        probability = torch.as_tensor(self.probability(checked_scores(self.scores(given), 1, None)))
-        same = probability.shape[-2:] == ready.shape[-2:]
-        if same and isinstance(data[key], MetaTensor):
-            back = MetaTensor(probability, meta=data[key].meta, applied_operations=data[key].applied_operations)
-            probability = torch.as_tensor(self._before.inverse({key: back})[key]).as_subclass(torch.Tensor)
-        plane = np.clip(np.asarray(probability, np.float32)[0], 0, 1)
-        return np.ascontiguousarray(plane.T if plan.before.swapped else plane)
 
-    def _loaded(self, image: Image, plan: BundlePlan) -> Any:
-        """Return an image as MONAI's LoadImage gives it: float32, columns first, with where its channels are."""
+        def back(found: Tensor) -> Tensor:
+            if found.shape[-2:] == ready.shape[-2:] and isinstance(data[key], MetaTensor):
+                there = MetaTensor(found, meta=data[key].meta, applied_operations=data[key].applied_operations)
+                found = torch.as_tensor(self._before.inverse({key: there})[key]).as_subclass(torch.Tensor)
+            return found[0].T if plan.before.swapped else found[0]
+
+        return ready[None].float().as_subclass(torch.Tensor), back
+
+    def _loaded(self, pixels: Tensor, plan: BundlePlan) -> Any:
+        """Return pixels as MONAI's LoadImage gives them: float32, columns first, with where their channels are."""
         import torch
         from monai.data.meta_tensor import MetaTensor
 
-        pixels = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY) if plan.channels == 1 else image
-        pixels = pixels.swapaxes(0, 1) if plan.before.swapped else pixels
+        pixels = pixels.swapaxes(0, 1).contiguous() if plan.before.swapped else pixels
         where: Any = -1 if pixels.ndim == 3 else "no_channel"
         meta = {"original_channel_dim": where, "spatial_shape": np.asarray(pixels.shape[:2])}
-        return MetaTensor(torch.from_numpy(np.ascontiguousarray(pixels, np.float32)), affine=torch.eye(4), meta=meta)
+        return MetaTensor(pixels, affine=torch.eye(4), meta=meta)
+
+    def lesion_logits(self, pixels: Tensor, shape: tuple[int, int]) -> Tensor:
+        """Return logits of the lesion's probability, through the bundle's own transforms and back where it has some.
+
+        What the way back fills in is no lesion for certain: probabilities go that way, and logits are found from them.
+        """
+        import torch
+
+        from medtest.systems.pixels import logits_of, resized_map
+
+        if self._before is None:
+            return super().lesion_logits(pixels, shape)
+        plan, found = self._opened_plan, []
+        for image in pixels * WHITE:
+            ready, back = self._through(image[0] if plan.channels == 1 else image.permute(1, 2, 0), plan)
+            probability = self.map_logits(checked_scores(self.scores(self.forward(ready)), 1, None)).sigmoid()
+            found.append(resized_map(logits_of(back(probability), multi=True)[None], shape))
+        return torch.cat(found)
+
+    def fitted_pixels(self, pixels: Tensor) -> Tensor:
+        """Return pixels as medtest's own preprocessing fits them, grey ones three times where the network takes one."""
+        from medtest.systems.pixels import grey, resized
+
+        pixels = grey(pixels) if self._plan is not None and self._plan.channels == 1 else pixels
+        size = None if self._before is not None else self.settings.size
+        return pixels if size is None else resized(pixels, (size[0], size[1]), "area")
+
+    def normalised(self, pixels: Tensor) -> Tensor:
+        """Return pixels as medtest's own preprocessing gives them to the network."""
+        given: Tensor = super().normalised(pixels)
+        return given[:, :1] if self._plan is not None and self._plan.channels == 1 else given
 
     def _given(self) -> dict[str, Any]:
         return {key: getattr(self.settings, key) or PLAIN[key] for key in PLAIN}

@@ -18,7 +18,14 @@ from medtest.systems.adapters.libraries.huggingface_folder import (
     offline,
     weights_of,
 )
-from medtest.systems.adapters.libraries.huggingface_labels import crops_images, label_inputs, names_in, other_mistakes
+from medtest.systems.adapters.libraries.huggingface_labels import (
+    crops_images,
+    label_changes,
+    label_inputs,
+    names_in,
+    other_mistakes,
+)
+from medtest.systems.adapters.libraries.huggingface_pixels import scaled, sized
 from medtest.systems.adapters.libraries.label_names import LabelSettings, NamedSystem
 from medtest.systems.adapters.libraries.lesion import NetworkSettings, checked_scores
 from medtest.systems.adapters.libraries.torch_network import TorchNetwork
@@ -273,9 +280,31 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
         )
         return {key: made[key] for key in ("pixel_values", "pixel_mask") if key in made}
 
+    def fitted_pixels(self, pixels: Tensor) -> Tensor:
+        """Return pixels at the size to which the image processor, or medtest in its place, brings them, not padded."""
+        from medtest.systems.pixels import resized
+
+        labels = self.task.labels
+        size, changes = self._told()
+        if size is not None:
+            pixels = resized(pixels, size, "bilinear" if labels else "area")
+        return pixels if self._processor is None else sized(pixels, self._processor, changes)
+
+    def _told(self) -> tuple[tuple[int, int] | None, dict[str, Any]]:
+        """Return to which size medtest resizes images itself, and what the image processor is told."""
+        if self.task.labels:
+            return label_changes(self._processor, self.settings, self.input)
+        if self._processor is not None:
+            return None, self._changes()
+        return None if self.settings.size is None else (self.settings.size[0], self.settings.size[1]), {}
+
     def normalised(self, pixels: Tensor) -> dict[str, Tensor]:
         """Return pixels as the network takes them."""
-        return {"pixel_values": super().normalised(pixels)}
+        if self._processor is None:
+            return {"pixel_values": super().normalised(pixels)}
+        made = scaled(pixels, self._processor, self._told()[1])
+        names = ("pixel_values",) if self.task.labels else ("pixel_values", "pixel_mask")
+        return {key: made[key] for key in names if key in made}
 
     def forward(self, inputs: dict[str, Tensor]) -> ProcessedOutputs:
         """Return what the network gives, with the inputs that tell a picture from what was added to it."""
@@ -297,27 +326,44 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
         from torch.nn.functional import interpolate
 
         found = checked_scores(self.scores(outputs), len(images), None)
-        height, width = outputs.inputs["pixel_values"].shape[-2:]
         answers: list[RawAnswer] = []
         for index, image in enumerate(images):
-            one = found[index : index + 1]
-            rows, columns = _unpadded(outputs.inputs.get("pixel_mask"), index, (height, width))
-            if (rows, columns) != (height, width):
-                one = interpolate(one, size=(height, width), mode="bilinear", align_corners=False)[..., :rows, :columns]
+            one = _without_padding(found[index : index + 1], outputs.inputs, index)
             whole = interpolate(one, size=image.shape[:2], mode="bilinear", align_corners=False)
             answers.extend(self.probability(whole))
         return answers
+
+    def lesion_logits(self, pixels: Tensor, shape: tuple[int, int]) -> Tensor:
+        """Return logits whose sigmoid is the lesion's probability at the images' size; see the base class."""
+        from torch.nn.functional import interpolate
+
+        outputs = self.forward(self.normalised(pixels))
+        found = checked_scores(self.scores(outputs), len(pixels), None)
+        # Images of one size are padded alike.
+        inner = _without_padding(found, outputs.inputs, 0)
+        return self.map_logits(interpolate(inner, size=shape, mode="bilinear", align_corners=False))
 
     def to_probability(self, scores: Tensor) -> Tensor:
         """Return the lesion's probability; scores of query networks are no logits."""
         if self._family not in QUERIES:
             return super().to_probability(scores)
+        lesion, rival = self._shares(scores)
+        return lesion.clamp(0, 1) if rival is None else lesion / (lesion + rival).clamp_min(1e-12)
+
+    def to_logits(self, scores: Tensor) -> Tensor:
+        """Return logits of the lesion's probability."""
+        from medtest.systems.pixels import log_odds, logits_of
+
+        if self._family not in QUERIES:
+            return super().to_logits(scores)
+        lesion, rival = self._shares(scores)
+        return logits_of(lesion, multi=True) if rival is None else log_odds(lesion, rival)
+
+    def _shares(self, scores: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return scores of the lesion and of its strongest rival, None where there is none."""
         lesion = scores[:, list(self._classes)].amax(dim=1)
         others = [index for index in range(scores.shape[1]) if index not in self._classes]
-        if not others or self.settings.activation == "none":
-            return lesion.clamp(0, 1)
-        rival = scores[:, others].amax(dim=1)
-        return lesion / (lesion + rival).clamp_min(1e-12)
+        return lesion, None if not others or self.settings.activation == "none" else scores[:, others].amax(dim=1)
 
 
 def _of_queries(given: Any, size: tuple[int, int] | None) -> Tensor:
@@ -331,6 +377,17 @@ def _of_queries(given: Any, size: tuple[int, int] | None) -> Tensor:
     if size is not None:
         masks = interpolate(masks, size=size, mode="bilinear", align_corners=False)
     return torch.einsum("bqc,bqhw->bchw", classes.softmax(dim=-1)[..., :-1], masks.sigmoid())
+
+
+def _without_padding(scores: Tensor, inputs: dict[str, Tensor], index: int) -> Tensor:
+    """Return scores B×C×h×w without what the processor had added to an image, at the inputs' size where it had."""
+    from torch.nn.functional import interpolate
+
+    size = (int(inputs["pixel_values"].shape[-2]), int(inputs["pixel_values"].shape[-1]))
+    rows, columns = _unpadded(inputs.get("pixel_mask"), index, size)
+    if (rows, columns) == size:
+        return scores
+    return interpolate(scores, size=size, mode="bilinear", align_corners=False)[..., :rows, :columns]
 
 
 def _unpadded(mask: Tensor | None, index: int, size: tuple[int, int]) -> tuple[int, int]:

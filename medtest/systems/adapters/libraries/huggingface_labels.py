@@ -76,22 +76,36 @@ def label_inputs(images: Sequence[Image], processor: Any, settings: Any, how: st
     """  # noqa: RUF002
     import torch
 
-    size = None if settings.size is None else (settings.size[0], settings.size[1])
-    changed = {key: getattr(settings, key) for key in ("mean", "std") if getattr(settings, key) is not None}
+    size, changes = label_changes(processor, settings, how)
+    fitted = [image if size is None else stretched(image, *size) for image in images]
     if processor is None:
-        plain = [image if size is None else stretched(image, *size) for image in images]
-        return torch.from_numpy(encode(plain, GraphSettings(**changed), None))
-    changes: dict[str, Any] = {f"image_{key}": value for key, value in changed.items()}
+        changed = {key: getattr(settings, key) for key in ("mean", "std") if getattr(settings, key) is not None}
+        return torch.from_numpy(encode(fitted, GraphSettings(**changed), None))
+    made = processor(images=fitted, return_tensors="pt", input_data_format="channels_last", **changes)
+    pixels: Tensor = made["pixel_values"]
+    return pixels
+
+
+def label_changes(processor: Any, settings: Any, how: str) -> tuple[tuple[int, int] | None, dict[str, Any]]:
+    """Return to which size images are resized before the image processor, and what that is told beside its own file.
+
+    Args:
+        processor: As in :func:`label_inputs`.
+        settings: As there.
+        how: As there.
+    """
+    size = None if settings.size is None else (settings.size[0], settings.size[1])
+    if processor is None:
+        return size, {}
+    wanted = {f"image_{key}": getattr(settings, key) for key in ("mean", "std")}
+    changes: dict[str, Any] = {key: value for key, value in wanted.items() if value is not None}
     if changes:
         changes["do_normalize"] = True
     if size is None and how == "as_is":
         size = _side_of(processor)
     if size is not None or how == "as_is":
-        images = [image if size is None else stretched(image, *size) for image in images]
         changes |= {"do_resize": False, "do_center_crop": False}
-    made = processor(images=list(images), return_tensors="pt", input_data_format="channels_last", **changes)
-    pixels: Tensor = made["pixel_values"]
-    return pixels
+    return size, changes
 
 
 def _side_of(processor: Any) -> tuple[int, int] | None:

@@ -165,6 +165,17 @@ class ImageClassifier(CroppingSystem, NamedSystem, TorchSystem):
         """Return an image at the size at which the network gets it."""
         return cut(image, self.recipe, self.input)
 
+    def fitted_pixels(self, pixels: Tensor) -> Tensor:
+        """Return pixels at the size at which the network gets them."""
+        from medtest.systems.pixels import middle, resized, shorter_side
+
+        recipe = self.recipe
+        if self.input == "as_is":
+            return resized(pixels, (recipe.size, recipe.size), recipe.how)
+        if recipe.squash:
+            return middle(resized(pixels, (recipe.resize, recipe.resize), recipe.how), recipe.size)
+        return middle(shorter_side(pixels, recipe.resize, recipe.how), recipe.size)
+
     def inputs(self, images: Sequence[Image]) -> Tensor:
         """Return normalised images."""
         import torch

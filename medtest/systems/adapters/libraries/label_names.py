@@ -56,6 +56,11 @@ class Naming:
         """Whether several of its classes stand for one of the seeds'."""
         return len(self.classes.names) < len(self.own)
 
+    @property
+    def groups(self) -> list[list[int]]:
+        """Which of its own classes stand for each of :attr:`classes`, by place."""
+        return [[i for i, target in enumerate(self.targets) if target == name] for name in self.classes.names]
+
     def merged(self, scores: NDArray[Any], gives: Literal["logits", "probabilities"]) -> NDArray[np.float64]:
         """Return a probability for each of :attr:`classes`, float64.
 
@@ -67,12 +72,15 @@ class Naming:
         if gives == "logits":
             powers = np.exp(-np.abs(given)) if self.classes.multi else np.exp(given - given.max())
             given = np.where(given >= 0, 1, powers) / (1 + powers) if self.classes.multi else powers / powers.sum()
-        groups = [[i for i, target in enumerate(self.targets) if target == name] for name in self.classes.names]
-        return np.array([given[group].max() if self.classes.multi else given[group].sum() for group in groups])
+        return np.array([given[group].max() if self.classes.multi else given[group].sum() for group in self.groups])
 
 
 class NamedSystem(System):
     """A system whose classes its own files or its user name."""
+
+    def __init__(self, name: str, settings: Any) -> None:
+        super().__init__(name, settings)
+        self._groups: tuple[list[list[int]], bool] | None = None
 
     def file_names(self) -> tuple[tuple[str, ...] | None, bool]:
         """Return the names of classes in its own files, in the order of its scores, and whether several may be true.
@@ -114,6 +122,28 @@ class NamedSystem(System):
         if found is not None and len(found.own) != count:
             named = f"{len(found.own)} are named: {', '.join(found.own)}"
             raise MedtestError(f"{self.name}: this network has {count} classes, and {named}")
+
+    def class_logits(self, scores: Tensor, *, multi: bool) -> Tensor:
+        """Return logits of :attr:`classes`, B×C: of what :meth:`label_answers` makes of the same scores.
+
+        Args:
+            scores: One for each of its own classes.
+            multi: Whether several of the seeds' classes may be true, where nobody names its own.
+
+        Raises:
+            BadOutput: They have another number of classes.
+        """  # noqa: RUF002
+        from medtest.systems.pixels import logits_of, merged
+        from medtest.systems.torch_system import exactly
+
+        if self._groups is None:
+            found = self.naming
+            self._groups = ([], multi) if found is None else (found.groups, found.classes.multi)
+        groups, several = self._groups
+        if scores.ndim != 2 or (groups and scores.shape[1] != sum(map(len, groups))):
+            raise BadOutput(f"gave shape {tuple(scores.shape)}; images × classes are expected")  # noqa: RUF001
+        logits = exactly(scores) if self.gives == "logits" else logits_of(exactly(scores), multi=several)
+        return merged(logits, groups, multi=several) if groups else logits
 
     def label_answers(self, scores: Tensor, images: int) -> list[RawAnswer]:
         """Return one answer per image of a network's scores, in :attr:`answer_form`.

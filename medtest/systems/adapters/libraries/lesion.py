@@ -17,7 +17,7 @@ from medtest.errors import BadOutput, MedtestError, nearest_name
 from medtest.plugins import TRUSTED
 from medtest.systems.base import SystemSettings
 from medtest.systems.border import CUT
-from medtest.systems.torch_system import tensor_of
+from medtest.systems.torch_system import exactly, tensor_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -147,8 +147,24 @@ def lesion_map(scores: Tensor, classes: Sequence[int], activation: Activation) -
     return best.sigmoid() if activation == "sigmoid" else best
 
 
+def lesion_logits(scores: Tensor, classes: Sequence[int], activation: Activation) -> Tensor:
+    """Return logits of what :func:`lesion_map` gives, B×h×w, exact where that is saturated."""  # noqa: RUF002
+    import torch
+
+    from medtest.systems.pixels import logits_of
+
+    chosen = scores[:, list(classes)]
+    if activation in ("sigmoid", "none"):
+        best = chosen.amax(dim=1)
+        return best if activation == "sigmoid" else logits_of(best, multi=True)
+    others = scores[:, [index for index in range(scores.shape[1]) if index not in classes]]
+    if activation == "winner":
+        return chosen.amax(dim=1) - others.amax(dim=1)
+    return torch.logsumexp(chosen, dim=1) - torch.logsumexp(others, dim=1)
+
+
 def checked_scores(given: Any, images: int | None, classes: int | None) -> Tensor:
-    """Return a network's output as B×C×h×w float32, B and C checked where they are known.
+    """Return a network's output as B×C×h×w float32 (or float64), B and C checked where they are known.
 
     Raises:
         BadOutput: It is something else, or has another number of images or classes.
@@ -159,7 +175,7 @@ def checked_scores(given: Any, images: int | None, classes: int | None) -> Tenso
         raise BadOutput(f"gave shape {tuple(scores.shape)} for {images or 'some'} images; {wanted}")
     if classes not in (None, scores.shape[1]):
         raise BadOutput(f"gave {scores.shape[1]} classes where its files promise {classes}")
-    return scores.float()
+    return exactly(scores)
 
 
 def at_half(probability: NDArray[Any], threshold: float) -> NDArray[np.float32]:

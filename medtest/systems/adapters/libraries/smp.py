@@ -151,11 +151,20 @@ class Smp(TorchNetwork):
         """Return normalised images at the settings' size, or at theirs taken to multiples of the encoder's stride."""
         import torch
 
+        return torch.from_numpy(encode(images, self._input, self._fitting(images[0].shape[0], images[0].shape[1])))
+
+    def _fitting(self, height: int, width: int) -> tuple[int, int]:
+        if self.settings.size is not None:
+            return self.settings.size[0], self.settings.size[1]
         stride = int(getattr(getattr(self.network, "encoder", None), "output_stride", 32))
-        height, width = self.settings.size or (
-            max(stride, round(side / stride) * stride) for side in images[0].shape[:2]
-        )
-        return torch.from_numpy(encode(images, self._input, (height, width)))
+        rows, columns = (max(stride, round(side / stride) * stride) for side in (height, width))
+        return rows, columns
+
+    def fitted_pixels(self, pixels: Tensor) -> Tensor:
+        """Return pixels at the size at which the network gets them."""
+        from medtest.systems.pixels import resized
+
+        return resized(pixels, self._fitting(int(pixels.shape[2]), int(pixels.shape[3])), "area")
 
     def scores(self, outputs: Any) -> Tensor:
         """Return the classes' scores; with a classification head the masks come first."""

@@ -12,6 +12,7 @@ from medtest.systems.adapters.libraries.lesion import (
     at_half,
     checked_scores,
     lesion_classes,
+    lesion_logits,
     lesion_map,
     plain_names,
     resolved_activation,
@@ -59,10 +60,29 @@ class TorchNetwork(TorchSystem):
 
     def probability(self, scores: Tensor) -> Any:
         """Return the lesion's probability of B×C×h×w scores as float32 B×h×w, the threshold moved to 0.5."""
+        return at_half(self.to_probability(self._of_known_classes(scores)).cpu().numpy(), self.threshold)
+
+    def _of_known_classes(self, scores: Tensor) -> Tensor:
         if self._names is None:
             self.has_classes(plain_names(scores.shape[1]))
-        checked = checked_scores(scores, None, len(self._names or ()))
-        return at_half(self.to_probability(checked).cpu().numpy(), self.threshold)
+        return checked_scores(scores, None, len(self._names or ()))
+
+    def lesion_logits(self, pixels: Tensor, shape: tuple[int, int]) -> Tensor:
+        """Return logits whose sigmoid is the lesion's probability at the images' size; see the base class."""
+        from medtest.systems.pixels import resized_map
+
+        scores = checked_scores(self.scores(self.forward(self.normalised(pixels))), len(pixels), None)
+        return resized_map(self.map_logits(scores), shape)
+
+    def map_logits(self, scores: Tensor) -> Tensor:
+        """Return logits of what :meth:`probability` gives, B×h×w."""  # noqa: RUF002
+        from medtest.systems.pixels import at_half as logits_at_half
+
+        return logits_at_half(self.to_logits(self._of_known_classes(scores)), self.threshold)
+
+    def to_logits(self, scores: Tensor) -> Tensor:
+        """Return logits of the lesion's probability of B×C×h×w scores."""
+        return lesion_logits(scores, self._classes, self._activation)
 
     @property
     def threshold(self) -> float:
