@@ -1,4 +1,4 @@
-"""On which system a relation is crafted: what a suite may say, what is refused before anything loads, what digests say."""
+"""On which system a relation is crafted: what suites may say, what is refused before a load, what digests say."""
 
 from __future__ import annotations
 
