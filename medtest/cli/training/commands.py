@@ -110,6 +110,22 @@ def further(tokens: Tokens, config_dir: ConfigDirs = None, threads: Threads = No
     raise typer.Exit(int(code))
 
 
+@app.command("gap")
+def gap(tokens: Tokens, config_dir: ConfigDirs = None, threads: Threads = None) -> None:
+    """Train a generator of adversarial perturbations against a system (GAP): model=NAME suite=NAME, then KEY=VALUE.
+
+    It is trained on phantoms=N, on data=FOLDER, or on one of the suite's data sets, on=DATASET; whole patients are held
+    out. linf=11 bounds its perturbations, in levels of 255; universal=true gives one for all images; target=LABEL (or
+    LABEL|LABEL where several hold) leads towards labels. Further keys: width=8, recipe=compact, attnmel,
+    inceptionv3_dr, chexnet or a YAML file, recipe.KEY=VALUE, steps=, epochs=, batch=, rate=, held_out=,
+    variant=released, fresh=true, and anything a run of the suite takes. It finds its place by system, data and
+    settings, where the relation gap looks for it; the same command goes on with a training that was interrupted.
+    """
+    from medtest.cli.training.gap import parse_gap, train_gap
+
+    train_gap(parse_gap(tokens), config_dirs=config_dir or [], threads=threads, console=Console(highlight=False))
+
+
 @app.command("table")
 def table(
     folder: Annotated[Path, typer.Argument(help="Folder of a further training (out=), or any folder above some.")],

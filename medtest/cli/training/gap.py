@@ -1,0 +1,301 @@
+"""``medtest train gap``: a generator of adversarial perturbations against one system, found again by the relation ``gap``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from medtest.cli.training.reporter import TrainingReporter
+from medtest.cli.training.tokens import MOST_PHANTOMS, SHORT
+from medtest.errors import MedtestError, Mistake, UserMistakes, nearest_name
+
+if TYPE_CHECKING:
+    from medtest.cases import Classes
+    from medtest.generators.files import GeneratorInfo, GeneratorSettings
+    from medtest.suite.compose import Loaded
+    from medtest.suite.model import Invocation, Suite
+    from medtest.systems.base import System
+    from medtest.training.classification.cases import LabelledSet
+    from medtest.training.generators.recipe import GeneratorRecipe
+    from medtest.training.generators.task import Attack
+    from medtest.training.log import TrainingLog
+    from medtest.training.run import Trained
+
+KEYS = ("phantoms", "on", "linf", "universal", "target", "variant", "recipe", "width")
+OF_RECIPE = {**SHORT, "held_out": "watching.held_out", "width": "width"}
+MOST_LEVELS = 255.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class GapRequest:
+    """What was typed.
+
+    Attributes:
+        suite: Name of the suite.
+        overrides: What a run of it takes (``model=attnmel``, ``data=FOLDER``, ``device=cuda``).
+        settings: What the generator is asked to be.
+        phantoms: Number of phantoms to train on; 0 for none.
+        dataset: The suite's data set to train on; "" for phantoms, or the folder of ``data=``.
+        recipe: Name or path of a recipe.
+        changes: Keys of the recipe that were typed.
+    """
+
+    suite: str
+    overrides: tuple[str, ...]
+    settings: GeneratorSettings
+    phantoms: int = 0
+    dataset: str = ""
+    recipe: str = "compact"
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+
+def parse_gap(tokens: Sequence[str]) -> GapRequest:
+    """Sort what was typed after ``medtest train gap``.
+
+    Raises:
+        UserMistakes: Something is missing or cannot be.
+    """
+    from medtest.cli.typed import split_tokens
+    from medtest.generators.files import GeneratorSettings
+    from medtest.training.recipe_files import typed_value
+
+    changes: dict[str, Any] = {}
+    rest: list[str] = []
+    for token in tokens:
+        key, equals, value = token.partition("=")
+        if equals and (key.startswith("recipe.") or key in OF_RECIPE):
+            changes[OF_RECIPE.get(key, key.removeprefix("recipe."))] = typed_value(value)
+        else:
+            rest.append(token)
+    name, overrides, own, words = split_tokens(rest, *KEYS)
+    mistakes = [
+        Mistake(where="command line", found=word, allowed="KEY=VALUE", nearest=nearest_name(word, KEYS))
+        for word in words
+    ]
+    if not any(token.startswith(("model=", "systems=")) for token in overrides):
+        fix = "a generator is trained against one system: model=attnmel"
+        mistakes.append(Mistake(where="command line", key="model", found="nothing", allowed="a system", fix=fix))
+    phantoms = own.get("phantoms", "0")
+    if not (phantoms.isdecimal() and int(phantoms) <= MOST_PHANTOMS and int(phantoms) != 1):
+        allowed = f"a number from 2 to {MOST_PHANTOMS:,}"
+        mistakes.append(Mistake(where="command line", key="phantoms", found=phantoms, allowed=allowed))
+    if own.get("phantoms") and own.get("on"):
+        mistakes.append(Mistake(where="command line", key="phantoms", found="on= too", allowed="one of the two"))
+    linf = typed_value(own.get("linf", "11"))
+    if isinstance(linf, bool) or not isinstance(linf, int | float) or not 0 < linf <= MOST_LEVELS:
+        allowed = "levels of 255, above 0: 3, 7, 11, 13 …"
+        mistakes.append(Mistake(where="command line", key="linf", found=str(own["linf"]), allowed=allowed))
+    universal = own.get("universal", "false").lower()
+    if universal not in ("true", "false"):
+        mistakes.append(Mistake(where="command line", key="universal", found=own["universal"], allowed="true or false"))
+    variant = own.get("variant", "paper")
+    if variant not in ("paper", "released"):
+        mistakes.append(Mistake(where="command line", key="variant", found=variant, allowed="paper or released"))
+    if mistakes:
+        raise UserMistakes(mistakes)
+    settings = GeneratorSettings(
+        linf=float(linf),
+        universal=universal == "true",
+        target=tuple(sorted(word for word in own.get("target", "").split("|") if word)),
+        variant=variant,
+    )
+    return GapRequest(
+        suite=name,
+        overrides=tuple(overrides),
+        settings=settings,
+        phantoms=int(phantoms),
+        dataset=own.get("on", ""),
+        recipe=own.get("recipe") or "compact",
+        changes=changes,
+    )
+
+
+def train_gap(
+    request: GapRequest, *, config_dirs: Sequence[Path] = (), threads: int | None = None, console: Console
+) -> Trained:
+    """Train a generator, or go on with one that was interrupted.
+
+    Args:
+        request: What was typed.
+        config_dirs: Further folders like ``conf/``.
+        threads: Threads of torch in training; None for the run's ``threads=``.
+        console: Where progress goes.
+
+    Raises:
+        UserMistakes: Something cannot be used; nothing was trained.
+        MedtestError: Training could not be done; what was finished is kept.
+    """
+    from medtest.cli.training.further import device_of, locked_folder
+    from medtest.cli.typed import own_keys
+    from medtest.generators.files import training_folder
+    from medtest.paths import path_from_here
+    from medtest.runs import invocation_of
+    from medtest.suite.compose import load
+    from medtest.training.generators.recipe import load_recipe
+    from medtest.training.generators.train import noise_floor, train_generator
+
+    recipe = load_recipe(request.recipe, request.changes)
+    with own_keys(*KEYS, *OF_RECIPE):
+        loaded = load(request.suite, request.overrides, config_dirs=config_dirs)
+    invocation = invocation_of(loaded)
+    device = device_of(invocation.device)
+    system, digest = attacked(loaded)
+    parts = _parts(loaded, request, invocation)
+    classes = _classes(parts, system, request.settings)
+    out = training_folder(digest, classes, _side(loaded.suite), request.settings)
+    with locked_folder(out, fresh=invocation.fresh, console=console):
+        attack, cases = _attack(request, recipe, parts, system, digest, out, device, threads or invocation.threads)
+        try:
+            with _logged(loaded.suite, invocation, out, system, request, recipe) as log:
+                trained = train_generator(
+                    attack,
+                    cases,
+                    out,
+                    system=digest,
+                    device=device,
+                    threads=threads or invocation.threads,
+                    log=log,
+                    progress=TrainingReporter(console, "held out: "),
+                )
+            floor = noise_floor(attack, cases)
+        finally:
+            system.close()
+    came = f"{trained.best_score:.3f} of the answers to held-out images change, {floor:.3f} under uniform noise"
+    if request.settings.target:
+        came = f"{trained.best_score:.3f} of the answers to held-out images are the target, {floor:.3f} under noise"
+    where = path_from_here(trained.weights)
+    console.print(f"{came} of L∞ {request.settings.linf:g}: {where}", markup=False, soft_wrap=True)
+    return trained
+
+
+def attacked(loaded: Loaded) -> tuple[System, str]:
+    """Return the one system of a suite, not opened, and its digest.
+
+    Raises:
+        UserMistakes: There are several, its files are not in order, or it gives no gradients.
+    """
+    from medtest.probes import Need
+    from medtest.suite.digest import system_digest
+
+    suite = loaded.suite
+    systems = list(suite.build_systems().values())
+    if len(systems) != 1:
+        named = ", ".join(plan.id for plan in suite.systems)
+        raise Mistake(where="command line", key="model", found=named, allowed="one system").as_error()
+    system = systems[0]
+    mistakes = list(system.check())
+    if not mistakes and system.offers() is not Need.GRADIENTS:
+        found = f"{system.record_name}, which gives {system.offers().value} and no gradients"
+        allowed = "a torch network: a generator is trained on gradients"
+        mistakes = [Mistake(where="command line", key="model", found=found, allowed=allowed)]
+    if mistakes:
+        raise UserMistakes(mistakes)
+    return system, system_digest(suite.systems[0], system, suite.task)
+
+
+def _side(suite: Suite) -> int:
+    from medtest.training.generators.material import side_of
+
+    return side_of(suite)
+
+
+def _parts(loaded: Loaded, request: GapRequest, invocation: Invocation) -> Any:
+    from medtest.runner.units.parts import Parts
+    from medtest.training.generators.material import suite_on
+
+    _side(loaded.suite)  # said before anything is made
+    suite = suite_on(loaded.suite, phantoms=request.phantoms, dataset=request.dataset)
+    return Parts(suite, invocation.data, invocation.batch_size)
+
+
+def _classes(parts: Any, system: System, settings: GeneratorSettings) -> Classes:
+    """Return the classes of what is trained on.
+
+    Raises:
+        UserMistakes: The target is none of them, or several are named where one holds.
+        MedtestError: There is no image, or it has no classes.
+    """
+    from medtest.training.generators.material import classes_of
+
+    classes = classes_of(parts)
+    strangers = [label for label in settings.target if label not in classes.names]
+    if strangers or (len(settings.target) > 1 and not classes.multi):
+        allowed = f"{'any' if classes.multi else 'one'} of {', '.join(classes.names)}"
+        found = "|".join(settings.target)
+        near = nearest_name(strangers[0], classes.names) if strangers else None
+        raise Mistake(where="command line", key="target", found=found, allowed=allowed, nearest=near).as_error()
+    return classes
+
+
+def _attack(
+    request: GapRequest,
+    recipe: GeneratorRecipe,
+    parts: Any,
+    system: System,
+    digest: str,
+    out: Path,
+    device: str,
+    threads: int | None,
+) -> tuple[Attack, LabelledSet]:
+    """Make the cases and open the system."""
+    from medtest.systems.probe import probe_of
+    from medtest.training.generators.material import prepare_cases
+    from medtest.training.generators.task import Attack
+
+    cases = prepare_cases(parts, out / "cases")
+    system.open(device=device, threads=threads or 1)
+    probe = probe_of(system, classes=cases.classes, digest=digest)
+    info = info_of(request.settings, recipe, cases.classes, int(cases.images.shape[1]), system)
+    return Attack(probe=probe, classes=cases.classes, info=info, recipe=recipe), cases
+
+
+def info_of(
+    settings: GeneratorSettings, recipe: GeneratorRecipe, classes: Classes, side: int, system: System
+) -> GeneratorInfo:
+    """Return what a generator's file will say of it.
+
+    Raises:
+        MedtestError: It is to do as the published code does, and how the network's pixels are normalised is not known.
+    """
+    from medtest.generators.files import GeneratorInfo
+    from medtest.generators.network import GeneratorShape
+
+    mean, std = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
+    if settings.variant == "released":
+        kind = getattr(system, "input_kind", None)
+        if kind is None:
+            raise MedtestError(f"{system.record_name}: how its pixels are normalised is not known: variant=paper")
+        mean, std = kind.mean, kind.std
+    shape = GeneratorShape(width=recipe.width, side=side, activation=recipe.activation, dropout=recipe.dropout)
+    return GeneratorInfo(
+        settings=settings, shape=shape.described(), classes=classes, mean=mean, std=std, pattern=recipe.seed
+    )
+
+
+@contextmanager
+def _logged(
+    suite: Suite, invocation: Invocation, out: Path, system: System, request: GapRequest, recipe: GeneratorRecipe
+) -> Iterator[TrainingLog | None]:
+    """Give the training's run in MLflow, None where nothing is tracked, and mark it as it ends."""
+    if not invocation.track:
+        yield None
+        return
+    from medtest.cli.training.further import flat
+    from medtest.training.log import TrainingLog
+
+    name = f"generator against {system.record_name}"
+    tags = {"suite": suite.name, "system": system.record_name}
+    log = TrainingLog(out, name, home=invocation.home, uri=invocation.tracking_uri, experiment=suite.name, tags=tags)
+    failed = True
+    try:
+        options = recipe.model_dump(mode="json", exclude={"notes", "summary", "source"})
+        log.params({**flat(options), **request.settings.described()})
+        yield log
+        failed = False
+    finally:
+        log.close(failed=failed)

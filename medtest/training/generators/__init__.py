@@ -1,0 +1,1 @@
+"""How generators of adversarial perturbations are trained against a system: ``medtest train gap``."""

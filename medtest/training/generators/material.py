@@ -1,0 +1,146 @@
+"""What a generator is trained on: prepared seeds of a suite, with their fields of view."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import Classes, SeedRef
+from medtest.errors import MedtestError, Mistake, nearest_name
+from medtest.runner.units.parts import Parts
+from medtest.suite.model import Suite
+from medtest.training.classification.cases import LabelledCase, LabelledSet, Pixels, keep
+from medtest.training.order import case_at
+
+
+def suite_on(suite: Suite, *, phantoms: int = 0, dataset: str = "") -> Suite:
+    """Return the suite with what a generator is trained on in place of its seeds.
+
+    Args:
+        suite: The suite.
+        phantoms: Number of phantoms to train on, of the kind that the suite tests on; 0 for none.
+        dataset: One of the suite's data sets; "" for phantoms, or the folder of ``data=``.
+
+    Raises:
+        UserMistakes: The suite has no such data set.
+        MedtestError: The suite tests on phantoms and no number was given, or the other way round.
+    """
+    from medtest.training.classification.material import training_suite
+
+    if not dataset:
+        return training_suite(suite, phantoms=phantoms)
+    names = [plan.id for plan in suite.seeds]
+    if dataset not in names:
+        near = nearest_name(dataset, names)
+        raise Mistake(where="command line", key="on", found=dataset, allowed=", ".join(names), nearest=near).as_error()
+    return replace(suite, seeds=tuple(plan for plan in suite.seeds if plan.id == dataset))
+
+
+def side_of(suite: Suite) -> int:
+    """Return the side in pixels at which a suite's images are prepared.
+
+    Raises:
+        UserMistakes: They keep the size of their files, or are no pictures with labels.
+    """
+    side = suite.prepare.size
+    if not suite.task.labels:
+        allowed = "a suite whose seeds have labels"
+        raise Mistake(where="command line", key="suite", found=suite.name, allowed=allowed).as_error()
+    if side is None:
+        fix = "a generator is built for images of one side: prepare: {size: 224}"
+        raise Mistake(
+            where=suite.name, key="prepare.size", found="null", allowed="a side in pixels", fix=fix
+        ).as_error()
+    return side
+
+
+def classes_of(parts: Parts) -> Classes:
+    """Return the classes of what is trained on.
+
+    Raises:
+        MedtestError: There is no image, or its classes are not known.
+    """
+    refs = parts.refs()
+    if not refs:
+        raise MedtestError("there is no image to train on")
+    number, first = refs[0]
+    classes: Classes | None = parts.prepared(number, first).classes
+    if classes is None:
+        raise MedtestError(f"{first.seed_id} has no classes: a generator is trained against answers of classes")
+    return classes
+
+
+def prepare_cases(parts: Parts, folder: Path) -> LabelledSet:
+    """Prepare every seed, or take them from the folder where they lie there; masks are the fields of view.
+
+    Args:
+        parts: Of :func:`suite_on`.
+        folder: Where the arrays lie.
+
+    Raises:
+        MedtestError: There is no image, or its classes are not known.
+    """
+    refs = parts.refs()
+    classes = classes_of(parts)
+    side = side_of(parts.suite)
+    facts = {"seeds": [source.digest() for source in parts.sources], "prepare": parts.suite.prepare.covers()}
+    what = "fields of view " + hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    return keep(_cases(parts, refs), folder, classes=classes, side=side, what=what)
+
+
+def _cases(parts: Parts, refs: list[tuple[int, SeedRef]]) -> Iterator[LabelledCase]:
+    for number, ref in refs:
+        seed = parts.prepared(number, ref)
+        cluster = f"{ref.dataset}/{ref.cluster}"
+        yield LabelledCase(image=seed.image, labels=seed.labels or (), mask=~seed.frame, cluster=cluster)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FieldBatch:
+    """One batch.
+
+    Attributes:
+        images: uint8 B×S×S×3 RGB.
+        fields: bool B×S×S, true where pixels may change.
+    """  # noqa: RUF002
+
+    images: Pixels
+    fields: NDArray[np.bool_]
+
+
+class FieldBatches:
+    """Draws batches, each from the seed and its number alone.
+
+    Args:
+        cases: All cases.
+        members: Indices of those that are trained on.
+        batch: Cases of a batch.
+        seed: Shuffles.
+        most: Largest number of batches of an epoch; None for all.
+    """
+
+    def __init__(
+        self, cases: LabelledSet, members: NDArray[np.int64], *, batch: int, seed: int, most: int | None = None
+    ) -> None:
+        self._cases, self._members, self._batch, self._seed = cases, members, batch, seed
+        whole = max(1, len(members) // batch)
+        self.steps_per_epoch = whole if most is None else min(whole, most)
+
+    def batch(self, step: int) -> FieldBatch:
+        """Return the batch of an optimizer step, from 0."""
+        places = range(step * self._batch, (step + 1) * self._batch)
+        return taken(self._cases, [int(self._members[case_at(p, len(self._members), seed=self._seed)]) for p in places])
+
+
+def taken(cases: LabelledSet, indices: list[int]) -> FieldBatch:
+    """Return cases as a batch, copied from where they lie."""
+    return FieldBatch(
+        images=np.stack([np.array(cases.images[i]) for i in indices]),
+        fields=np.stack([np.array(cases.masks[i]) > 127 for i in indices]),
+    )

@@ -1,0 +1,174 @@
+"""What a generator's training gives to the trainer: batches, a loss through the attacked system, an evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from medtest.cases import Classes
+from medtest.generators.files import GeneratorInfo
+from medtest.generators.goals import in_levels, losses, reached
+from medtest.generators.network import GeneratorShape, PerturbationGenerator, initialise
+from medtest.generators.perturb import fixed_input, perturbed, released, seen
+from medtest.training.classification.cases import LabelledSet
+from medtest.training.generators.material import FieldBatch, FieldBatches, taken
+from medtest.training.generators.recipe import GeneratorRecipe
+from medtest.training.precision import autocast
+from medtest.training.trainer import Evaluation, Training, Writer
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from medtest.probes import Probe
+
+BATCH = 16
+"""Cases of a batch of an evaluation."""
+MOST_WATCHED = 128
+"""Held-out cases that an evaluation looks at; of more, some drawn by chance."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Attack:
+    """A generator's arithmetic against one system.
+
+    Attributes:
+        probe: Of the system.
+        classes: The seeds' classes.
+        info: What the generator was asked to be.
+        recipe: How it is trained.
+    """
+
+    probe: Probe
+    classes: Classes
+    info: GeneratorInfo
+    recipe: GeneratorRecipe
+
+    def images(self, batch: FieldBatch) -> tuple[Tensor, Tensor]:
+        """Return a batch's images, float32 B×3×S×S in [0, 1], and its fields of view, bool B×1×S×S."""  # noqa: RUF002
+        device = self.probe.device
+        pixels = torch.from_numpy(batch.images).to(device).permute(0, 3, 1, 2).float().div(255)
+        return pixels, torch.from_numpy(batch.fields).to(device)[:, None]
+
+    def shown(self, network: nn.Module, images: Tensor, within: Tensor) -> Tensor:
+        """Return what a generator makes of images, not rounded."""
+        settings = self.info.settings
+        given = fixed_input(self.info.side, self.info.pattern).to(images) if settings.universal else seen(images)
+        with autocast(self.recipe.precision, self.probe.device):
+            field: Tensor = network(given).float()
+        epsilon = settings.linf / 255.0
+        if settings.variant == "released":
+            mean, std = images.new_tensor(self.info.mean), images.new_tensor(self.info.std)
+            return released(images, field.expand_as(images), epsilon, mean, std)
+        return perturbed(images, field, epsilon, within)
+
+    def loss(self, network: nn.Module, batch: FieldBatch) -> tuple[Tensor, Mapping[str, Tensor]]:
+        """Return the mean of :func:`medtest.generators.goals.losses` over a batch."""
+        images, within = self.images(batch)
+        with torch.no_grad():
+            clean = self.probe.logits(images)
+        logits = self.probe.logits(self.shown(network, images, within))
+        found = losses(logits, clean, self.classes, self.info.settings.target, self.recipe.goal)
+        return found.mean(), {}
+
+
+def generator_training(
+    attack: Attack,
+    cases: LabelledSet,
+    trained: NDArray[np.int64],
+    watched: NDArray[np.int64],
+    *,
+    system: str,
+    device: str,
+    write: Writer,
+) -> Training:
+    """Return what is trained, for the trainer.
+
+    Args:
+        attack: The system, and what the generator is asked to be.
+        cases: All cases.
+        trained: Indices of those that are trained on.
+        watched: Indices of those that are held out.
+        system: Digest of the system.
+        device: "cpu" or "cuda:N".
+        write: Writes the weights that are kept.
+    """
+    recipe, shape = attack.recipe, GeneratorShape.of(attack.info.shape)
+    torch.manual_seed(recipe.seed)
+    network = PerturbationGenerator(shape)
+    if recipe.start == "spread":
+        initialise(network, recipe.seed)
+    batches = FieldBatches(cases, trained, batch=recipe.batch, seed=recipe.seed, most=recipe.most_batches)
+    return Training(
+        network=network,
+        recipe=recipe,
+        validation=recipe.watching,
+        batches=batches,
+        loss=attack.loss,
+        evaluate=_evaluation(attack, cases, some_of(watched, seed=recipe.seed)),
+        write=write,
+        steps=recipe.steps_of(batches.steps_per_epoch),
+        steps_per_epoch=batches.steps_per_epoch,
+        seed=recipe.seed,
+        device=device,
+        identity={
+            "recipe": recipe.model_dump(mode="json", exclude={"notes", "summary", "source"}),
+            "settings": attack.info.settings.described(),
+            "shape": dict(attack.info.shape),
+            "system": system,
+            "cases": cases.digest,
+        },
+    )
+
+
+def some_of(watched: NDArray[np.int64], *, seed: int) -> NDArray[np.int64]:
+    """Return the cases that an evaluation looks at."""
+    order = np.random.Generator(np.random.PCG64([seed, 12])).permutation(len(watched))
+    return np.sort(watched[order[:MOST_WATCHED]])
+
+
+def _evaluation(attack: Attack, cases: LabelledSet, watched: NDArray[np.int64]) -> Callable[[nn.Module], Evaluation]:
+    """Return what evaluates a generator on the cases watched, as it attacks: in evaluation mode, saved in 8 bits."""
+
+    def evaluate(network: nn.Module) -> Evaluation:
+        found, loss = fooled(attack, network, cases, watched)
+        facts = {"fooled": float(found.mean()), "loss": float(loss.mean())}
+        return Evaluation(score=facts["fooled"], loss=facts["loss"], facts=facts)
+
+    return evaluate
+
+
+def fooled(
+    attack: Attack, network: nn.Module | None, cases: LabelledSet, indices: NDArray[np.int64], *, seed: int = 0
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return how far a generator comes with each case, as :func:`medtest.generators.goals.reached` has it, and losses.
+
+    Args:
+        attack: The system, and what the generator is asked to be.
+        network: The generator, in evaluation mode; None for uniform noise of the same bound in its place.
+        cases: All cases.
+        indices: Those to attack.
+        seed: Draws the noise.
+    """
+    target, goal = attack.info.settings.target, attack.recipe.goal
+    came: list[Any] = []
+    lost: list[Any] = []
+    source = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for start in range(0, len(indices), BATCH):
+            images, within = attack.images(taken(cases, [int(i) for i in indices[start : start + BATCH]]))
+            clean = attack.probe.logits(images)
+            if network is None:
+                noise = torch.rand(images.shape, generator=source).to(images) * 2.0 - 1.0
+                shown = (images + noise * within * (attack.info.settings.linf / 255.0)).clamp(0.0, 1.0)
+            else:
+                shown = attack.shown(network, images, within)
+            logits = attack.probe.logits(in_levels(shown))
+            came.append(reached(logits, clean, attack.classes, target).cpu().numpy())
+            lost.append(losses(logits, clean, attack.classes, target, goal).cpu().numpy())
+    return np.concatenate(came).astype(np.float64), np.concatenate(lost).astype(np.float64)

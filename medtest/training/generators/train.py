@@ -1,0 +1,90 @@
+"""One training of a generator from its cases to its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from medtest.generators.files import FILE, GeneratorInfo, save_generator
+from medtest.training.classification.cases import LabelledSet, held_out
+from medtest.training.generators.task import Attack, fooled, generator_training
+from medtest.training.run import Trained, left_by
+from medtest.training.trainer import HISTORY, SAVE_EVERY, Progress, Trainer
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from medtest.training.log import TrainingLog
+
+
+def train_generator(
+    attack: Attack,
+    cases: LabelledSet,
+    out: Path,
+    *,
+    system: str,
+    device: str = "cpu",
+    threads: int | None = None,
+    resume: bool = True,
+    log: TrainingLog | None = None,
+    progress: Progress | None = None,
+    stop: Callable[[int], bool] | None = None,
+    save_every: int = SAVE_EVERY,
+) -> Trained:
+    """Train a generator against a system, or go on with a training that was interrupted.
+
+    The folder then holds ``generator.safetensors`` (the weights kept so far), ``state.pt`` (from which the training
+    resumes to the step) and ``history.json``.
+
+    Args:
+        attack: The system, and what the generator is asked to be.
+        cases: What it is trained on; whole patients or videos of them are held out.
+        out: Folder of this training.
+        system: Digest of the system.
+        device: "cpu" or "cuda:N".
+        threads: Threads of torch; None leaves its choice.
+        resume: Go on where an interrupted training stopped.
+        log: MLflow, or None.
+        progress: Called after every step.
+        stop: Called with the number of steps done; True writes the state and ends early.
+        save_every: Steps between states.
+
+    Raises:
+        Interrupted: Ctrl-C or SIGTERM; the state is written, the same call goes on.
+        MedtestError: The state in the folder belongs to another training, or the loss is no number any more.
+        NotTracked: MLflow failed; the state is written.
+    """
+    if threads:
+        torch.set_num_threads(threads)
+    out.mkdir(parents=True, exist_ok=True)
+    trained, watched = held_out(cases, share=attack.recipe.watching.held_out, seed=attack.recipe.seed)
+
+    def write(state: Mapping[str, Tensor], note: str) -> None:
+        save_generator(out / FILE, state, _noted(attack.info, f"recipe {attack.recipe.name}, {note}", cases))
+
+    training = generator_training(attack, cases, trained, watched, system=system, device=device, write=write)
+    trainer = Trainer(training, out, save_every=save_every)
+    if resume:
+        trainer.resume()
+    with attack.probe.attached():
+        trainer.fit(log=log, progress=progress, stop=stop)
+    done = left_by(trainer, out / FILE, None if log is None else log.run_id)
+    if log is not None:
+        log.attach([path for path in (out / FILE, out / HISTORY) if path.is_file()])
+    return done
+
+
+def _noted(info: GeneratorInfo, note: str, cases: LabelledSet) -> GeneratorInfo:
+    from dataclasses import replace
+
+    return replace(info, note=note, data=cases.digest)
+
+
+def noise_floor(attack: Attack, cases: LabelledSet) -> float:
+    """Return how far uniform noise of the same bound comes with the cases held out, the mean over them."""
+    _, watched = held_out(cases, share=attack.recipe.watching.held_out, seed=attack.recipe.seed)
+    with attack.probe.attached():
+        return float(fooled(attack, None, cases, watched)[0].mean())
