@@ -297,6 +297,9 @@ def _smaller(command: str) -> str:
         command += " limit=3 per_relation=1 frames=3"
     if command.startswith("medtest train model="):
         command = re.sub(r"phantoms=\d+", "phantoms=8", command) + " steps=2 batch=2 threads=1 mlflow=false"
+    if command.startswith("medtest train gap"):
+        command = re.sub(r"phantoms=\d+", "phantoms=8", command) + " steps=2 batch=2 width=1 threads=1 tracking=none"
+        command += " seeds.training.count=8" if "on=training" in command else ""
     if command.startswith("medtest train further"):
         command = re.sub(r"phantoms=\d+", "phantoms=16", command)
         command += " steps=2 batch=2 limit=1 relations=[blur] relations.blur.severities=[3]"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,7 +71,7 @@ class GeneratorSettings:
     def typed(self) -> str:
         """Return it as it is typed after ``medtest train gap``."""
         words = [f"linf={self.linf:g}", *(["universal=true"] if self.universal else [])]
-        words += [f"target={'|'.join(self.target)}"] if self.target else []
+        words += [shlex.quote(f"target={'|'.join(self.target)}")] if self.target else []
         words += [f"variant={self.variant}"] if self.variant != "paper" else []
         return " ".join(words)
 
@@ -224,10 +225,10 @@ def load_generator(path: Path) -> tuple[PerturbationGenerator, GeneratorInfo]:
     info = read_info(path)
     shape = GeneratorShape.of(info.shape)
     state = read_tensors(path)
-    with torch.device("meta"):  # takes no memory, so that only what has its weights in the file is built
-        wanted = {name: value.shape for name, value in PerturbationGenerator(shape).state_dict().items()}
+    with torch.device("meta"):  # takes no memory before the weights are known to fit, and draws no random numbers
+        network = PerturbationGenerator(shape)
+    wanted = {name: value.shape for name, value in network.state_dict().items()}
     if wanted != {name: value.shape for name, value in state.items()}:
         raise MedtestError(f"{path.name}: the weights do not fit the generator they describe")
-    network = PerturbationGenerator(shape)
-    network.load_state_dict(state)
+    network.load_state_dict(state, assign=True)
     return network.eval(), info

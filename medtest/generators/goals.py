@@ -59,8 +59,8 @@ def losses(
         classes: What they stand for.
         target: As of :func:`wanted`.
         goal: ``least_likely``: cross-entropy towards :func:`wanted` (binary, the mean over labels, where several may
-            hold). ``away``, untargeted alone: the logarithm of the clean answer's probability (equation 4; the mean over
-            labels where several may hold).
+            hold). ``away``, untargeted alone: the logarithm of the clean answer's probability (equation 4; the mean
+            over labels where several may hold).
     """  # noqa: RUF002
     if target or goal == "least_likely":
         return _entropy(logits, wanted(clean, classes, target), multi=classes.multi)

@@ -224,12 +224,14 @@ class CraftedRelation(Relation):
         """
         return {}
 
-    def missing_on(self, system: str, name: str) -> Sequence[Mistake]:
+    def missing_on(self, system: str, name: str, *, size: int | None = None, typed: str = "") -> Sequence[Mistake]:
         """Return what it lacks to be crafted on a system (something trained against it); asked before anything loads.
 
         Args:
             system: Digest of that system.
             name: Its name in records.
+            size: Side in pixels of the prepared images; None where they keep their own.
+            typed: What names suite, system and training images on a command line, ``suite=… model=… phantoms=…``.
         """
         return ()
 

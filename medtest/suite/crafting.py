@@ -167,6 +167,19 @@ def missing_mistakes(suite: Suite, relations: Mapping[str, Relation], systems: M
             crafted_on = [crafters[name]] if name in crafters else list(systems.values())
             plans = {plan.id: plan for plan in (*suite.systems, *suite.crafters.values())}
             for system in crafted_on:
-                found += relation.missing_on(system_digest(plans[system.name], system, suite.task), system.record_name)
+                plan = plans[system.name]
+                found += relation.missing_on(
+                    system_digest(plan, system, suite.task),
+                    system.record_name,
+                    size=suite.prepare.size,
+                    typed=_typed(suite, plan),
+                )
                 found += system.check() if name in crafters else ()
     return list(dict.fromkeys(found))
+
+
+def _typed(suite: Suite, plan: PartPlan) -> str:
+    """Return what names a suite, one of its systems and images to train on, on a command line."""
+    made = bool(getattr(suite.seeds[0].info.load(), "phantom", False))
+    named = plan.id if plan in suite.systems else plan.info.name
+    return f"suite={suite.name} model={named} {'phantoms=800' if made else 'data=FOLDER'}"

@@ -51,7 +51,7 @@ def test_the_published_generators_answer_as_recorded(name: str) -> None:
     assert_as_recorded(name, field)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(side=st.integers(32, 300))
 def test_a_generator_of_any_side_gives_fields_of_that_side(side: int) -> None:
     sides = encoder_sides(side)

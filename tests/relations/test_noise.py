@@ -315,7 +315,10 @@ def test_every_relation_has_a_card_and_a_picture() -> None:
     perturbations = [name for name in names if name.startswith("corruption_")]  # together, on sheets of their own
     assert all(f"`{name}`" in page for name in perturbations)
     assert all((docs / "images" / f"corruption_{form}.jpg").is_file() for form in ("levels", "sequences"))
-    single = set(names) - set(perturbations)
+    attacks = [name for name in names if parts("relations")[name].load().group == "adversarial"]
+    pages = (docs / "generated-perturbations.md").read_text()
+    assert all(f"`{name}`" in pages for name in attacks)
+    single = set(names) - set(perturbations) - set(attacks)
     assert single <= set(cards)
     for name in single:
         assert name == "measured" or (docs / "images" / "relations" / f"{name}.jpg").is_file()

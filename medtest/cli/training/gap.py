@@ -1,4 +1,4 @@
-"""``medtest train gap``: a generator of adversarial perturbations against one system, found again by the relation ``gap``."""
+"""``medtest train gap``: a generator of adversarial perturbations against a system; the relation ``gap`` finds it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recipes of generators, as data: how one is built and trained. The published ones and ``compact`` lie in ``recipes/``."""
+"""Recipes of generators, as data: how one is built and trained. Those that ship lie in ``recipes/``."""
 
 from __future__ import annotations
 

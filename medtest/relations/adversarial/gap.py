@@ -1,0 +1,289 @@
+"""Generative adversarial perturbations: what a network that was trained against the system adds to an image.
+
+Poursaeed et al., "Generative Adversarial Perturbations", CVPR 2018; Xu et al., "Towards evaluating the robustness of
+deep diagnostic models by adversarial attack", Medical Image Analysis 2021, section 4.2.2, equations 3 and 4. The
+generator is trained once (``medtest train gap``) and then needs no gradient: one pass gives the perturbation of an
+image it never saw, or, universal, one perturbation for all images.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from medtest.cases import Classes, FollowUp, Json, Params, PreparedSeed
+from medtest.errors import MedtestError, Mistake
+from medtest.files import file_sha256
+from medtest.generators.files import GeneratorSettings, fitting, found_files, read_info
+from medtest.plugins import wrong_at
+from medtest.probes import CraftCase, Crafting, Need, Probe
+from medtest.relations.base import CraftedRelation, CraftedSettings
+from medtest.relations.levels import Level, LeveledSettings, noise_seed, number
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from medtest.generators.files import GeneratorInfo
+    from medtest.generators.network import PerturbationGenerator
+
+EACH = "each"
+_QUERIES = 3
+"""The source image, the follow-up before and after it is rounded."""
+
+
+class GapLevel(Level):
+    """One severity.
+
+    Attributes:
+        linf: Bound of the perturbation, L∞, in levels of 255.
+    """
+
+    linf: float = Field(gt=0.0, le=255.0)
+
+
+class GapSettings(CraftedSettings, LeveledSettings[GapLevel]):
+    """Settings of ``gap``.
+
+    Attributes:
+        trained_at: L∞ at which the generator was trained, whose perturbation is scaled to each level; ``each``: every
+            level has a generator of its own, as in the paper.
+        universal: One perturbation for all images.
+        target: Labels that it leads towards (one, or several where several may hold); empty leads away.
+        where: ``field``: the black frame stays as it is; ``everywhere``.
+        variant: ``paper``, or ``released``: as the published code does it, see ``docs/generated-perturbations.md``.
+    """
+
+    trained_at: float | Literal["each"] = 11.0
+    universal: bool = False
+    target: list[str] = Field(default=[], max_length=100)
+    where: Literal["field", "everywhere"] = "field"
+    variant: Literal["paper", "released"] = "paper"
+
+    @model_validator(mode="after")
+    def _check_released(self) -> Self:
+        if isinstance(self.trained_at, float | int) and not 0 < self.trained_at <= 255:
+            raise wrong_at("trained_at", "levels of 255, above 0, or each")
+        return self
+
+    def generator(self, severity: int) -> GeneratorSettings:
+        """Return what the generator of a severity was asked to be."""
+        linf = self.levels[severity].linf if self.trained_at == EACH else self.trained_at
+        return GeneratorSettings(
+            linf=float(linf), universal=self.universal, target=tuple(sorted(self.target)), variant=self.variant
+        )
+
+
+class GenerativePerturbation(CraftedRelation):
+    """Add the perturbation of a generator that was trained against the system: δ = G(x) · min(1, ε / ‖G(x)‖∞).
+
+    Equation 3, in pixels; x' = x + δ, kept within the range and rounded to 8 bits. The generator is in evaluation mode.
+    """
+
+    Settings = GapSettings
+    group: ClassVar[str] = "adversarial"
+    takes: ClassVar[frozenset[str]] = frozenset({"label"})
+    scale_unit: ClassVar[str] = "L∞ bound in levels of 255"
+    effects: ClassVar[frozenset[str]] = frozenset()
+
+    settings: GapSettings
+
+    @property
+    def needs(self) -> Need:
+        """Gradients: its generator is trained on them, though it attacks without."""
+        return Need.GRADIENTS
+
+    def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
+        """Return the level; of ``released`` also the seed of its dropout."""
+        asked = self.settings.generator(severity)
+        linf = float(self.settings.levels[severity].linf)
+        params: dict[str, Any] = {
+            "epsilon": linf,
+            "norm": "linf",
+            "trained_at": asked.linf,
+            "universal": asked.universal,
+            "where": self.settings.where,
+        }
+        if asked.target:
+            params["target"] = list(asked.target)
+        if asked.variant == "released":
+            params |= {"variant": asked.variant, "noise_seed": noise_seed(rng)}
+        return params
+
+    def network_passes(self, severity: int) -> int:
+        """Return 3: the source, the follow-up before and after it is rounded."""
+        return _QUERIES
+
+    def _asked(self) -> list[GeneratorSettings]:
+        """Return what the generators of all its severities were asked to be, each once."""
+        return list(dict.fromkeys(self.settings.generator(severity) for severity in self.severities()))
+
+    def fingerprint_on(self, system: str) -> dict[str, Any]:
+        """Return the SHA-256 of each generator of a system that its severities may use."""
+        found = {asked.folder: [file_sha256(path) for path in found_files(system, asked)] for asked in self._asked()}
+        return {"generators": found}
+
+    def missing_on(self, system: str, name: str, *, size: int | None = None, typed: str = "") -> Sequence[Mistake]:
+        """Return which generators are not trained yet, as one mistake with the command that trains the first."""
+        lacking = [asked for asked in self._asked() if not _of_size(found_files(system, asked), size)]
+        if not lacking:
+            return ()
+        bounds = ", ".join(f"{asked.linf:g}" for asked in lacking)
+        others = f"; likewise linf={', '.join(f'{asked.linf:g}' for asked in lacking[1:])}" if lacking[1:] else ""
+        words = typed or f"suite=SUITE model={name}"
+        return [
+            Mistake(
+                where=name,
+                key="relations.gap",
+                found=f"no generator trained against it as it is set here, of L∞ {bounds}{_kind(lacking[0], size)}",
+                allowed="one that medtest train gap wrote, or one that ships",
+                fix=f"medtest train gap {words} {lacking[0].typed()}{others}",
+            )
+        ]
+
+    def craft(self, cases: Sequence[CraftCase], probe: Probe) -> Sequence[FollowUp | Exception]:
+        """Add each image's perturbation; the field of an image is computed once for all its levels."""
+        found: list[FollowUp | Exception] = []
+        fields: dict[tuple[Any, ...], Tensor] = {}
+        clean: dict[int, Tensor] = {}
+        with probe.attached():
+            for case in cases:
+                try:
+                    found.append(self._crafted(case, probe, fields, clean))
+                except Exception as error:  # noqa: BLE001 - generator and network may be anybody's
+                    found.append(error)
+        return found
+
+    def _crafted(
+        self,
+        case: CraftCase,
+        probe: Probe,
+        fields: dict[tuple[Any, ...], Tensor],
+        clean: dict[int, Tensor],
+    ) -> FollowUp:
+        import torch
+
+        from medtest.generators.goals import losses
+        from medtest.relations.adversarial.saving import pixels_of, saved
+
+        seed, epsilon = case.seed, number(case.params, "epsilon")
+        asked = _settings_of(case.params)
+        network, info = self._generator(probe, seed, asked)
+        target = info.settings.target
+        with torch.no_grad():
+            image = pixels_of(seed.image, probe.device)
+            key = (id(seed), asked, case.params.get("noise_seed"))
+            if key not in fields:
+                fields[key] = _field(network.to(probe.device), info, image, case.params)
+            if id(seed) not in clean:
+                clean[id(seed)] = probe.logits(image)
+            within = None
+            if self.settings.where == "field":
+                within = torch.from_numpy(~seed.frame).to(probe.device)[None, None]
+            shown = _shown(image, fields[key], epsilon, within, info)
+            final = saved(shown, seed.image, epsilon)
+            logits = probe.logits(torch.cat((shown, pixels_of(final, probe.device))))
+            before = losses(clean[id(seed)], clean[id(seed)], info.classes, target)
+            after = losses(logits[1:], clean[id(seed)], info.classes, target)
+        crafting = Crafting(
+            loss_before=-float(before[0]),
+            loss_after=-float(after[0]),
+            float_label=_label(logits[0], info.classes),
+            queries=_QUERIES,
+            reference="target" if target else "answer",
+        )
+        return FollowUp(image=final, params=case.params, scale=epsilon, crafting=crafting)
+
+    def _generator(
+        self, probe: Probe, seed: PreparedSeed, asked: GeneratorSettings
+    ) -> tuple[PerturbationGenerator, GeneratorInfo]:
+        """Return the generator of a system for a seed.
+
+        Raises:
+            MedtestError: There is none for images of these classes and this size.
+        """
+        height, width = seed.image.shape[:2]
+        files = found_files(probe.digest, asked)
+        classes = probe.classes
+        path = fitting(files, classes, width) if classes is not None and height == width else None
+        if path is None:
+            sides = sorted({read_info(one).side for one in files})
+            trained = f"those there are of images of side {', '.join(map(str, sides))}" if sides else "there is none"
+            raise MedtestError(
+                f"no generator against {probe.name} for images of {width}×{height} and these classes: {trained}"  # noqa: RUF001
+            )
+        status = path.stat()
+        return _loaded(path, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=8)
+def _loaded(path: Path, _modified: int, _size: int) -> tuple[PerturbationGenerator, GeneratorInfo]:
+    from medtest.generators.files import load_generator
+
+    network, info = load_generator(path)
+    return network.requires_grad_(False), info
+
+
+def _settings_of(params: Params) -> GeneratorSettings:
+    given: Mapping[str, Json] = params
+    target = given.get("target", [])
+    return GeneratorSettings(
+        linf=number(params, "trained_at"),
+        universal=bool(given["universal"]),
+        target=tuple(map(str, target)) if isinstance(target, list) else (),
+        variant=str(given.get("variant", "paper")),
+    )
+
+
+def _of_size(files: Sequence[Path], size: int | None) -> bool:
+    return any(size is None or read_info(path).side == size for path in files)
+
+
+def _kind(asked: GeneratorSettings, size: int | None) -> str:
+    words = ["universal"] if asked.universal else []
+    words += [f"towards {'|'.join(asked.target)}"] if asked.target else []
+    words += [f"variant {asked.variant}"] if asked.variant != "paper" else []
+    words += [f"for images of side {size}"] if size is not None else []
+    return f" ({', '.join(words)})" if words else ""
+
+
+def _field(network: PerturbationGenerator, info: GeneratorInfo, image: Tensor, params: Params) -> Tensor:
+    """Return what the generator draws for an image: 1×3×S×S in [-1, 1]."""  # noqa: RUF002
+    import torch
+
+    from medtest.generators.perturb import fixed_input, seen
+
+    given = fixed_input(info.side, info.pattern).to(image) if info.settings.universal else seen(image)
+    if info.settings.variant != "released":
+        drawn: Tensor = network.eval()(given)
+        return drawn
+    # the published code never leaves training mode: dropout is on, norms take what this batch gives
+    kept = {name: value.clone() for name, value in network.named_buffers()}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(number(params, "noise_seed")))
+        try:
+            field: Tensor = network.train()(given)
+        finally:
+            network.eval()
+            for name, value in network.named_buffers():
+                value.copy_(kept[name])
+    return field
+
+
+def _shown(image: Tensor, field: Tensor, epsilon: float, within: Tensor | None, info: GeneratorInfo) -> Tensor:
+    from medtest.generators.perturb import perturbed, released
+
+    if info.settings.variant == "released":
+        return released(image, field, epsilon / 255.0, image.new_tensor(info.mean), image.new_tensor(info.std))
+    return perturbed(image, field, epsilon / 255.0, within)
+
+
+def _label(logits: Tensor, classes: Classes) -> str:
+    from medtest.generators.goals import decisions
+
+    given = decisions(logits[None], multi=classes.multi)[0].tolist()
+    return "|".join(name for name, one in zip(classes.names, given, strict=True) if one)

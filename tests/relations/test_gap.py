@@ -1,0 +1,199 @@
+"""The relation ``gap``: what a trained generator makes of images, and how it is found."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from relation_files import assert_every_key_is_documented
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "generators"))
+from generator_parts import DIGEST, ONE, SEVERAL, SIDE, SmallProbe, seed_of, write_generator  # noqa: E402
+
+from medtest.cases import Classes, FollowUp, PreparedSeed  # noqa: E402
+from medtest.generators.files import GeneratorSettings, found_files, load_generator, read_info  # noqa: E402
+from medtest.probes import CraftCase, Need  # noqa: E402
+from medtest.relations.adversarial.gap import GenerativePerturbation  # noqa: E402
+from medtest.testing import load_relation  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEDTEST_HOME", str(tmp_path))
+
+
+def relation_with(**settings: object) -> GenerativePerturbation:
+    relation = load_relation("gap", **settings)
+    assert isinstance(relation, GenerativePerturbation)
+    return relation
+
+
+def crafted(
+    relation: GenerativePerturbation, seeds: list[PreparedSeed], probe: SmallProbe | None = None
+) -> list[FollowUp]:
+    rng = np.random.default_rng(0)
+    cases = [
+        CraftCase(seed=seed, params=relation.sample(seed, severity, rng))
+        for seed in seeds
+        for severity in relation.severities()
+    ]
+    found = relation.craft(cases, probe or SmallProbe(seeds[0].classes or ONE))
+    errors = [one for one in found if not isinstance(one, FollowUp)]
+    assert errors == []
+    return [one for one in found if isinstance(one, FollowUp)]
+
+
+def test_its_levels_are_the_papers_bounds_and_every_key_is_documented() -> None:
+    assert_every_key_is_documented("gap")
+    relation = relation_with()
+    assert [relation.settings.levels[severity].linf for severity in relation.severities()] == [3, 7, 11, 13, 15]
+    assert relation.needs is Need.GRADIENTS
+
+
+@pytest.mark.parametrize("settings", [{}, {"universal": True}, {"target": ["bright"]}])
+def test_saved_images_are_within_the_bound_as_whole_numbers(settings: dict[str, object]) -> None:
+    asked = GeneratorSettings(universal=bool(settings.get("universal")), target=tuple(settings.get("target", ())))  # type: ignore[arg-type]
+    write_generator(asked)
+    seeds = [seed_of(number) for number in range(3)]
+    relation = relation_with(**settings)
+    made = crafted(relation, seeds)
+    for follow, seed in zip(made, [seed for seed in seeds for _ in range(5)], strict=True):
+        moved = np.abs(follow.image.astype(int) - seed.image.astype(int))
+        assert moved.max() <= follow.scale
+        assert moved.max() >= follow.scale - 1  # the generator's largest value is scaled to the bound
+        assert not moved[seed.frame].any()
+        assert follow.image.dtype == np.uint8
+
+
+def test_a_bound_that_is_no_whole_number_is_held_by_the_whole_levels_within_it() -> None:
+    write_generator(GeneratorSettings())
+    relation = relation_with(levels={3: {"linf": 10.7}}, severities=[3])
+    seed = seed_of(0)
+    (made,) = crafted(relation, [seed])
+    assert np.abs(made.image.astype(int) - seed.image.astype(int)).max() == 10
+    assert made.scale == 10.7
+
+
+def test_a_universal_perturbation_is_the_same_for_every_image_and_others_are_not() -> None:
+    write_generator(GeneratorSettings(universal=True))
+    write_generator(GeneratorSettings())
+    seeds = [seed_of(number) for number in range(3)]
+
+    def moved(universal: bool) -> list[np.ndarray[tuple[int, ...], np.dtype[np.int64]]]:
+        made = crafted(relation_with(universal=universal, severities=[3]), seeds)
+        return [
+            follow.image.astype(np.int64) - seed.image.astype(np.int64)
+            for follow, seed in zip(made, seeds, strict=True)
+        ]
+
+    same = moved(True)
+    assert all(np.array_equal(same[0], one) for one in same[1:])
+    other = moved(False)
+    assert not np.array_equal(other[0], other[1])
+
+
+def test_what_is_made_does_not_depend_on_who_shares_the_batch_and_leaves_no_trace() -> None:
+    import torch
+
+    write_generator(GeneratorSettings())
+    seeds = [seed_of(number) for number in range(3)]
+    relation = relation_with()
+    before = torch.random.get_rng_state()
+    together = crafted(relation, seeds)
+    alone = [one for seed in seeds for one in crafted(relation, [seed])]
+    assert all(np.array_equal(a.image, b.image) for a, b in zip(together, alone, strict=True))
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_the_record_says_how_it_was_made() -> None:
+    write_generator(GeneratorSettings())
+    probe = SmallProbe()
+    relation = relation_with(severities=[3])
+    (made,) = crafted(relation, [seed_of(1)], probe)
+    assert made.crafting is not None
+    assert made.crafting.reference == "answer"
+    assert made.crafting.zero_gradient is None
+    assert made.crafting.queries == probe.asked == relation.network_passes(3) == 3
+    assert made.crafting.float_label in ONE.names
+    assert made.params["epsilon"] == 11.0
+    shown = SmallProbe().logits(_pixels(made.image))
+    wanted = int(SmallProbe().logits(_pixels(seed_of(1).image)).argmin())
+    assert made.crafting.loss_after == pytest.approx(float(shown.log_softmax(1)[0, wanted]), abs=1e-4)
+
+
+def _pixels(image: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]):  # type: ignore[no-untyped-def]
+    import torch
+
+    return torch.from_numpy(image.copy()).permute(2, 0, 1)[None].float() / 255
+
+
+def test_several_labels_are_joined_in_the_order_of_the_classes() -> None:
+    write_generator(GeneratorSettings(target=("blue", "red")), classes=SEVERAL)
+    write_generator(GeneratorSettings(), classes=SEVERAL)
+    made = crafted(relation_with(target=["red", "blue"]), [seed_of(2, SEVERAL)])  # the order of targets is none
+    assert all(one.crafting is not None and one.crafting.reference == "target" for one in made)
+    labels = {one.crafting.float_label for one in made if one.crafting}
+    assert all(set((label or "").split("|")) <= {*SEVERAL.names, ""} for label in labels)
+
+
+def test_the_released_variant_repeats_itself_and_keeps_the_generator_as_it_is() -> None:
+    path = write_generator(GeneratorSettings(variant="released"), side=64)
+    relation = relation_with(variant="released", severities=[3, 5])
+    seed = seed_of(0, side=64)
+    first, second = crafted(relation, [seed]), crafted(relation, [seed])
+    assert all(np.array_equal(a.image, b.image) for a, b in zip(first, second, strict=True))
+    assert "noise_seed" in first[0].params
+    network, _ = load_generator(path)
+    assert not network.training
+
+
+def test_a_generator_for_other_images_is_told_and_not_used() -> None:
+    write_generator(GeneratorSettings())
+    relation = relation_with(severities=[3])
+    for seed in (seed_of(0, side=64), seed_of(0, Classes(names=("a", "b", "c")))):
+        (error,) = relation.craft(
+            [CraftCase(seed=seed, params=relation.sample(seed, 3, np.random.default_rng(0)))],
+            SmallProbe(seed.classes or ONE),
+        )
+        assert isinstance(error, Exception)
+        assert f"images of side {SIDE}" in str(error)
+    assert relation.missing_on(DIGEST, "small", size=64)
+    assert not relation.missing_on(DIGEST, "small", size=SIDE)
+
+
+def test_a_missing_generator_is_one_mistake_with_the_command() -> None:
+    words = "suite=s model=m phantoms=800"
+    (mistake,) = relation_with().missing_on(DIGEST, "small", size=224, typed=words)
+    assert mistake.fix == f"medtest train gap {words} linf=11"
+    (mistake,) = relation_with(trained_at="each", severities=[2, 4]).missing_on(DIGEST, "small", typed=words)
+    assert mistake.fix == f"medtest train gap {words} linf=7; likewise linf=13"
+    (mistake,) = relation_with(target=["b", "a"], universal=True).missing_on(DIGEST, "small", typed=words)
+    assert mistake.fix == f"medtest train gap {words} linf=11 universal=true 'target=a|b'"
+    write_generator(GeneratorSettings(linf=7))
+    assert not relation_with(trained_at=7).missing_on(DIGEST, "small", typed=words)
+    assert relation_with(trained_at=7).missing_on("another system", "small", typed=words)
+
+
+def test_the_digest_of_a_run_covers_the_generators_file() -> None:
+    relation = relation_with()
+    nothing = relation.fingerprint_on(DIGEST)
+    path = write_generator(GeneratorSettings())
+    one = relation.fingerprint_on(DIGEST)
+    assert one["generators"] == {"linf11": [hashlib.sha256(path.read_bytes()).hexdigest()]}
+    write_generator(GeneratorSettings(), seed=1)
+    assert len({str(nothing), str(one), str(relation.fingerprint_on(DIGEST))}) == 3
+
+
+def test_a_file_says_what_its_generator_is() -> None:
+    asked = GeneratorSettings(linf=7, target=("dark",), variant="released")
+    path = write_generator(asked)
+    info = read_info(path)
+    assert info.settings == asked
+    assert info.classes == ONE
+    assert info.side == SIDE
+    assert info.mean == (0.6, 0.5, 0.4)
+    assert found_files(DIGEST, asked) == [path]
+    assert found_files(DIGEST, GeneratorSettings(linf=7)) == []

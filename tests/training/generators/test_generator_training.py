@@ -1,0 +1,163 @@
+"""A generator's training: it fools a small network, resumes to the byte, and leads where it is told."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "generators"))
+from generator_parts import DIGEST, ONE, SEVERAL, SIDE, SmallProbe, picture  # noqa: E402
+
+from medtest.cases import Classes  # noqa: E402
+from medtest.errors import MedtestError, UserMistakes  # noqa: E402
+from medtest.generators.files import FILE, GeneratorInfo, GeneratorSettings, load_generator  # noqa: E402
+from medtest.generators.goals import decisions, losses, reached, wanted  # noqa: E402
+from medtest.generators.network import GeneratorShape  # noqa: E402
+from medtest.training.classification.cases import LabelledCase, LabelledSet, keep  # noqa: E402
+from medtest.training.generators.recipe import GeneratorRecipe, load_recipe, recipe_names  # noqa: E402
+from medtest.training.generators.task import Attack, fooled  # noqa: E402
+from medtest.training.generators.train import noise_floor, train_generator  # noqa: E402
+
+COUNT = 24
+CHANGES = {
+    "steps": 60,
+    "width": 2,
+    "batch": 6,
+    "optimizer.rate": 0.03,
+    "schedule.warmup_steps": 0,
+    "watching.every_steps": 20,
+}
+
+
+def cases_in(folder: Path, classes: Classes = ONE) -> LabelledSet:
+    def cases() -> Iterator[LabelledCase]:
+        for number in range(COUNT):
+            field = np.ones((SIDE, SIDE), bool)
+            field[:, :4] = False
+            yield LabelledCase(image=picture(number), labels=(), mask=field, cluster=f"patient {number // 2}")
+
+    return keep(cases(), folder, classes=classes, side=SIDE, what="small")
+
+
+def attack_of(settings: GeneratorSettings, classes: Classes = ONE, **changes: Any) -> Attack:
+    recipe: GeneratorRecipe = load_recipe("compact", {**CHANGES, **changes})
+    shape = GeneratorShape(width=recipe.width, side=SIDE, dropout=recipe.dropout)
+    info = GeneratorInfo(
+        settings=settings, shape=shape.described(), classes=classes, mean=(0.5,) * 3, std=(0.2, 0.2, 0.2)
+    )
+    return Attack(probe=SmallProbe(classes), classes=classes, info=info, recipe=recipe)
+
+
+def test_training_lowers_the_agreement_of_answers(tmp_path: Path) -> None:
+    attack = attack_of(GeneratorSettings(linf=30))
+    cases = cases_in(tmp_path / "cases")
+    done = train_generator(attack, cases, tmp_path, system=DIGEST)
+    assert done.best_score >= noise_floor(attack, cases) + 0.2
+    network, info = load_generator(tmp_path / FILE)
+    came, _ = fooled(attack, network, cases, np.arange(len(cases)))
+    assert came.mean() >= 0.4
+    assert info.data == cases.digest
+
+
+@pytest.mark.parametrize("universal", [False, True])
+@pytest.mark.parametrize(("classes", "target"), [(ONE, ("bright",)), (SEVERAL, ("blue", "red")), (SEVERAL, ())])
+def test_it_leads_where_it_is_told(tmp_path: Path, classes: Classes, target: tuple[str, ...], universal: bool) -> None:
+    if universal and not target:
+        pytest.skip("no single perturbation darkens what is bright and brightens what is dark")
+    attack = attack_of(GeneratorSettings(linf=30, target=target, universal=universal), classes)
+    cases = cases_in(tmp_path / "cases", classes)
+    train_generator(attack, cases, tmp_path, system=DIGEST)
+    network, _ = load_generator(tmp_path / FILE)
+    came, _ = fooled(attack, network, cases, np.arange(len(cases)))
+    noise, _ = fooled(attack, None, cases, np.arange(len(cases)))
+    assert came.mean() >= noise.mean() + 0.2
+
+
+def test_a_training_that_was_stopped_gives_the_same_weights(tmp_path: Path) -> None:
+    cases = cases_in(tmp_path / "cases")
+    settings = GeneratorSettings(linf=15)
+    whole = train_generator(attack_of(settings, steps=6), cases, tmp_path / "whole", system=DIGEST)
+    parted = attack_of(settings, steps=6)
+    train_generator(parted, cases, tmp_path / "parted", system=DIGEST, stop=lambda step: step == 4)
+    assert train_generator(parted, cases, tmp_path / "parted", system=DIGEST).step == 6
+    assert (tmp_path / "parted" / FILE).read_bytes() == whole.weights.read_bytes()
+
+
+def test_a_state_of_another_system_or_bound_is_refused(tmp_path: Path) -> None:
+    cases = cases_in(tmp_path / "cases")
+    train_generator(attack_of(GeneratorSettings(), steps=1), cases, tmp_path / "out", system=DIGEST)
+    for settings, system in ((GeneratorSettings(), "another"), (GeneratorSettings(linf=3), DIGEST)):
+        with pytest.raises(MedtestError, match="belongs to a training with"):
+            train_generator(attack_of(settings, steps=1), cases, tmp_path / "out", system=system)
+
+
+def test_a_step_moves_the_generator_and_nothing_of_the_network(tmp_path: Path) -> None:
+    attack = attack_of(GeneratorSettings(variant="released"), steps=2, start="torch", frozen_norms=False, dropout=0.5)
+    weights = torch.nn.Parameter(torch.ones(1))
+    attack.probe.network.register_parameter("extra", weights)  # type: ignore[attr-defined]
+    cases = cases_in(tmp_path / "cases")
+    train_generator(attack, cases, tmp_path, system=DIGEST)
+    assert weights.grad is None
+    assert (tmp_path / FILE).is_file()
+
+
+def test_what_is_wanted_of_one_label_is_the_least_likely_and_of_several_every_decision_turned_round() -> None:
+    clean = torch.tensor([[2.0, 1.0, -1.0], [-3.0, 0.5, 0.4]])
+    assert wanted(clean, ONE).tolist() == [[0, 0, 1], [1, 0, 0]]
+    assert wanted(clean, SEVERAL).tolist() == [[0, 0, 1], [1, 0, 0]]
+    assert wanted(clean, ONE, ("middle",)).tolist() == [[0, 1, 0]] * 2
+    assert decisions(clean, multi=True).tolist() == [[1, 1, 0], [0, 1, 1]]
+    two = Classes(names=("benign", "melanoma"))
+    assert wanted(clean[:, :2], two).tolist() == [[0, 1], [1, 0]]  # the other one
+    with pytest.raises(ValueError, match="target"):
+        wanted(clean, ONE, ("dark", "bright"))
+
+
+def test_losses_are_those_of_torch_and_equation_4_by_the_letter() -> None:
+    from torch.nn import functional
+
+    source = torch.Generator().manual_seed(0)
+    logits, clean = (torch.randn(4, 3, generator=source) for _ in range(2))
+    expected = functional.cross_entropy(logits, clean.argmin(1), reduction="none")
+    assert torch.allclose(losses(logits, clean, ONE), expected)
+    chosen = logits.softmax(1)[torch.arange(4), clean.argmax(1)]
+    assert torch.allclose(losses(logits, clean, ONE, goal="away"), chosen.log(), atol=1e-6)
+    flipped = (clean <= 0).float()
+    each = -(flipped * torch.sigmoid(logits).log() + (1 - flipped) * torch.sigmoid(-logits).log())
+    assert torch.allclose(losses(logits, clean, SEVERAL), each.mean(1), atol=1e-6)
+    assert reached(clean, clean, ONE).tolist() == [0.0] * 4
+    assert reached(-clean, clean, SEVERAL).tolist() == [1.0] * 4
+
+
+def test_every_recipe_can_be_read_and_the_published_ones_are_as_published() -> None:
+    assert set(recipe_names()) == {"attnmel", "chexnet", "compact", "inceptionv3_dr"}
+    published = {name: load_recipe(name) for name in recipe_names() if name != "compact"}
+    assert all((one.width, one.optimizer.rate, one.start) == (64, 2e-4, "torch") for one in published.values())
+    told = {name: (one.epochs, one.batch, one.most_batches) for name, one in published.items()}
+    assert told == {"attnmel": (13, 8, 101), "inceptionv3_dr": (10, 9, 101), "chexnet": (8, 6, None)}
+
+
+@pytest.mark.parametrize(
+    ("token", "said"),
+    [
+        ("linf=0", "above 0"),
+        ("universal=maybe", "true or false"),
+        ("variant=paperr", "paper or released"),
+        ("phantoms=1", "a number from 2"),
+        ("on=training", "one of the two"),
+        ("linff", "KEY=VALUE"),
+    ],
+)
+def test_what_is_typed_wrong_is_told(token: str, said: str) -> None:
+    from medtest.cli.training.gap import parse_gap
+
+    with pytest.raises(UserMistakes, match=said):
+        parse_gap(["suite=s", "model=m", "phantoms=8", token])
+    with pytest.raises(UserMistakes, match="trained against one system"):
+        parse_gap(["suite=s"])
