@@ -23,6 +23,7 @@ seeds: {phantoms: {count: 2}}
 relations:
   vignette: {severities: [1, 5]}
   mirror: {}
+  nudge: {}
 systems: {redness: {threshold: 50}}
 oracles: {primary: {score: dice, threshold: 0.25, against: source}}
 """
@@ -50,7 +51,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     package = source / "medtest_vignette"
     package.mkdir()
     (package / "__init__.py").touch()
-    relation, moving, _, system = _blocks("python")
+    relation, moving, crafted, _, system = _blocks("python")
+    (package / "nudge.py").write_text(crafted, encoding="utf-8")
     (package / "vignette.py").write_text(relation, encoding="utf-8")
     (package / "mirror.py").write_text(moving, encoding="utf-8")
     (package / "redness.py").write_text(system, encoding="utf-8")
@@ -109,7 +111,7 @@ def test_foreign_parts_are_listed(site: Path, tmp_path: Path) -> None:
 
 
 def test_its_own_test_of_the_page_passes(site: Path, tmp_path: Path) -> None:
-    (tmp_path / "test_vignette.py").write_text(_blocks("python")[2], encoding="utf-8")
+    (tmp_path / "test_vignette.py").write_text(_blocks("python")[3], encoding="utf-8")
     asked = """
 import sys, pytest
 code = pytest.main(["-q", "-p", "no:cacheprovider", "test_vignette.py"])
@@ -137,7 +139,11 @@ def test_foreign_parts_run(site: Path, tmp_path: Path) -> None:
     assert done.returncode in (0, 1), done.stdout + done.stderr
     (records,) = tmp_path.glob("outputs/foreign_parts/redness/*/records.parquet")
     table = pd.read_parquet(records)
-    assert sorted(table["relation"].unique()) == ["mirror", "source", "unchanged", "vignette"]
+    nudged = table[table["relation"] == "nudge"]
+    assert (nudged["linf"] <= 4).all() and (nudged["crafted_on"] == "redness").all() and (nudged["queries"] == 11).all()
+    assert (nudged["loss_after"] >= nudged["loss_before"]).all()
+    assert len(list(records.parent.glob("crafted/images/*/*.png"))) == len(nudged) == 2
+    assert sorted(table["relation"].unique()) == ["mirror", "nudge", "source", "unchanged", "vignette"]
     mirror = table[table["relation"] == "mirror"]
     assert (mirror["self_dice"] == 1.0).all() and (mirror["verdict"] == "PASS").all()  # the answer moved as well
     vignette = table[table["relation"] == "vignette"]
