@@ -158,14 +158,14 @@ def _pair(grouping: Grouping, first: SystemCases, second: SystemCases) -> Iterat
                 "name": name,
                 "first": first.name,
                 "second": second.name,
-                **_difference(per_cluster, drawn[:, :, column].sum(2)),
+                **difference_of(per_cluster, drawn[:, :, column].sum(2)),
                 "only_first": round(float(per_cluster[:, 3].sum())),
                 "only_second": round(float(per_cluster[:, 4].sum())),
             }
 
 
-def _difference(counts: Floats, draws: Floats) -> dict[str, object]:
-    """Return rates, difference, interval and p of one row.
+def difference_of(counts: Floats, draws: Floats) -> dict[str, object]:
+    """Return rates, difference, interval and p of paired cases, in percent and points.
 
     Args:
         counts: clusters × (whole, first, second, only first, only second).

@@ -13,6 +13,7 @@ from medtest.errors import OutputProblem
 from medtest.oracles import criteria
 from medtest.oracles.base import Oracle
 from medtest.results import curves, efr, factors, gates, pivot
+from medtest.results.attacks.tables import AttackTables, attack_tables
 from medtest.results.cube.axes import Axes, axes
 from medtest.results.images import COUNTED, images_table, source_warnings, violations_table, worst_table
 from medtest.results.installed import InstalledTables, installed_tables
@@ -105,6 +106,7 @@ class Tables:
         counts: Verdicts and seeds.
         paper: The MedTest report's own tables, where the suite repeats its study.
         excluded: What of the follow-ups people judged unfit, where the suite leaves them out.
+        attacks: Tables on attacks, where the suite has relations that need a system.
         own: What the task makes of the records beside these.
         installed: Tables of other packages.
     """
@@ -127,13 +129,14 @@ class Tables:
     warnings: tuple[str, ...] = ()
     paper: Paper | None = None
     excluded: Excluded | None = None
+    attacks: AttackTables = field(default_factory=AttackTables)
     own: TaskResults = field(default_factory=TaskResults)
     installed: InstalledTables = field(default_factory=InstalledTables)
 
     @property
     def notices(self) -> tuple[str, ...]:
         """What the user should read before any figure, a line each."""
-        return (*self.warnings, *self.installed.notices)
+        return (*self.warnings, *self.attacks.notices, *self.installed.notices)
 
     def frames(self) -> dict[str, pd.DataFrame]:
         """Return every table by its file name, those without a row left out."""
@@ -156,6 +159,7 @@ class Tables:
             "seeds.csv": self.seeds,
             **(self.paper.frames() if self.paper is not None else {}),
             **({"excluded.csv": self.excluded.table} if self.excluded is not None else {}),
+            **self.attacks.named,
             **self.own.frames(),
             **self.installed.frames,
         }
@@ -272,6 +276,7 @@ def tables_of(records: Records, wanted: Wanted, *, reference: Any = None) -> Tab
             rates, system=system, seeds=counts.seeds, relations=wanted.relations, thresholds=shown.thresholds
         ),
         excluded=excluded,
+        attacks=attack_tables(records, place, relations=wanted.relations, task=wanted.task, primary=primary),
         own=wanted.task.results(records, Context(place=place, phantom=wanted.phantom, reference=reference)),
     )
     return replace(made, installed=installed_tables(wanted.kind, records, made.named()))

@@ -21,9 +21,9 @@ from medtest.cases import Address, Classes, Effect, Image, ImageSpec, Mask, Outp
 from medtest.errors import Mistake, nearest_name
 from medtest.oracles.moves import moved_mask
 from medtest.plugins import Part, parts
+from medtest.tasks.results import Graded, TaskResults
 from medtest.tasks.results import RunRecords as RunRecords
 from medtest.tasks.results import Section as Section
-from medtest.tasks.results import TaskResults
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -343,6 +343,15 @@ class Task(Part, ABC):
             context: What else is known of the run (:class:`medtest.results.tables.Context`).
         """
         return TaskResults(self.tables(records), self.sections)
+
+    def graded(self, records: Any, place: Any) -> Graded | None:
+        """Return how right the answers to follow-ups are, for tables of attacks; None where nothing says so.
+
+        Args:
+            records: Records of one system (:class:`medtest.results.records.records_io.Records`), with follow-ups.
+            place: Their axes (:func:`medtest.results.cube.axes.axes`).
+        """
+        return None
 
     def reference(self, records: Any) -> Any:
         """Return what other systems' figures can be relative to (``Context.reference``), or None."""

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -21,6 +24,38 @@ class RunRecords(Protocol):
     @property
     def sources(self) -> pd.DataFrame:
         """One row per source case."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Graded:
+    """How right the answers to follow-ups are, and how much they changed: what attacks are measured by.
+
+    Each case has ``whole`` decisions (1, or one a label where several may be true), of which ``right`` are as
+    expected; a case without an answer, or that nothing is known to compare with, has none. All arrays are float64 N,
+    one for each follow-up.
+
+    Attributes:
+        measure: What ``right / whole`` is called: ``accuracy``, ``right decisions``, ``Dice``.
+        right: In [0, whole].
+        whole: At least 0.
+        before: The same as ``right`` of the answer to the source image.
+        changed: Decisions that differ from those on the source image, in [0, compared].
+        compared: Decisions that are known on both.
+        unrounded: As ``right``, of the pixels before they were rounded to 8 bits.
+        unrounded_whole: As ``whole``, likewise; 0 where nothing is known of them.
+        areas: Mean area under the ROC curve with its interval, columns ``dataset``, ``relation``, ``severity``,
+            ``auroc``, ``auroc_low``, ``auroc_high``; None where answers have none.
+    """
+
+    measure: str
+    right: NDArray[np.float64]
+    whole: NDArray[np.float64]
+    before: NDArray[np.float64]
+    changed: NDArray[np.float64]
+    compared: NDArray[np.float64]
+    unrounded: NDArray[np.float64]
+    unrounded_whole: NDArray[np.float64]
+    areas: pd.DataFrame | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

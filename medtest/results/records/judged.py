@@ -20,9 +20,10 @@ _KEYS = tuple(name for name, _ in FIXED_COLUMNS if name in {*REPEATED, *KEY_COLU
 
 
 def make_columns(folder: Path) -> list[str]:
-    """Return the columns that tables need; parameters, hashes and times are not read."""
+    """Return the columns that tables need; hashes and times are not read, nor parameters but those of attacks."""
     there = column_names(folder)
-    unread = {"params", "followup_sha256", "elapsed_ms", *_KEYS, *SEED_FACTORS, *CASE_FACTORS}
+    unread = {"followup_sha256", "elapsed_ms", *_KEYS, *SEED_FACTORS, *CASE_FACTORS}
+    unread |= set() if "crafted_on" in there else {"params"}
     rest = [name for name in there if name not in unread]
     return [*_KEYS, *SEED_FACTORS, *CASE_FACTORS, *rest]
 

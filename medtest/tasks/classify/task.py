@@ -16,7 +16,7 @@ from medtest.systems.border import CUT
 from medtest.tasks.base import AskedSystem, Case, CaseAnswer, Panels, SystemInput, Task
 from medtest.tasks.classify.border import check_label, classes_misfit
 from medtest.tasks.classify.words import FLIPS, expected_words, label_words
-from medtest.tasks.results import TaskResults
+from medtest.tasks.results import Graded, TaskResults
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,6 +96,12 @@ class ClassifyTask(Task):
 
         found = label_tables(records, context.place, reference=context.reference, phantom=context.phantom)
         return TaskResults() if found is None else LabelResults(found)
+
+    def graded(self, records: Any, place: Any) -> Graded | None:
+        """Return accuracy or, where several labels may be true, right decisions; with AUROC."""
+        from medtest.tasks.classify.tables.graded import graded
+
+        return graded(records, place)
 
     def reference(self, records: Any) -> Any:
         """Return the flips and errors that other systems' are relative to."""

@@ -11,6 +11,7 @@ from medtest.cases import Effect, Image, Mask, MaskOutput, Output, PreparedSeed
 from medtest.preparation.factors import lesion_factors
 from medtest.systems.border import CUT, check_mask
 from medtest.tasks.base import AskedSystem, Case, CaseAnswer, Panel, Panels, SystemInput, Task
+from medtest.tasks.results import Graded
 
 
 class SegmentTask(Task):
@@ -44,6 +45,28 @@ class SegmentTask(Task):
         if np.isin(own, (0, 1)).all():
             return np.where((ours > CUT) != answer.mask, np.abs(ours - CUT), 0)
         return np.abs(ours - theirs)
+
+    def graded(self, records: Any, place: Any) -> Graded | None:
+        """Return Dice against the expected mask or, where no mask is known, against the answer to the source."""
+        dice, same = records.floats("dice"), records.floats("self_dice")
+        before = records.floats("source_dice")
+        measure = "Dice"
+        if np.isnan(dice).all():
+            dice, before, measure = same, np.where(np.isnan(same), np.nan, 1.0), "Dice with the answer to the source"
+        if np.isnan(dice).all():
+            return None
+        known = ~np.isnan(dice) & ~np.isnan(before)
+        nothing = np.zeros(len(dice))
+        return Graded(
+            measure=measure,
+            right=np.where(known, dice, 0.0),
+            whole=known.astype(np.float64),
+            before=np.where(known, before, 0.0),
+            changed=np.where(np.isnan(same), 0.0, 1.0 - same),
+            compared=(~np.isnan(same)).astype(np.float64),
+            unrounded=nothing,
+            unrounded_whole=nothing,
+        )
 
     def region(self, output: Output) -> NDArray[np.bool_] | None:
         """Return the mask."""

@@ -1,0 +1,387 @@
+"""Checks on attacks: ``tables/attack_checks.csv``.
+
+An attack that fails says nothing good of a network: the gradients may be of no use, the loop too coarse, the answers
+random (N. Carlini et al., "On evaluating adversarial robustness", 2019; A. Athalye et al., "Obfuscated gradients give a
+false sense of security", ICML 2018). Each check is a comparison that a sound attack holds. Comparisons of two rates are
+of the same source cases, with the interval of the difference (:mod:`medtest.results.differences`): ``fails`` where the
+wrong order is shown, ``ok`` where it is not, ``not checked`` where nothing is there to compare with, or too little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from medtest.cases import SOURCE
+from medtest.results.attacks.pairs import Difference, Pairs
+from medtest.results.attacks.settings import (
+    BLACK,
+    GENERATOR,
+    L_INF,
+    NOISE,
+    STRONGEST,
+    TRANSFER,
+    WHITE,
+    Setting,
+)
+from medtest.results.columns import columns_in
+from medtest.results.cube.axes import ALL, Axes
+from medtest.results.records.records_io import Records
+from medtest.tasks.results import Graded
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS = columns_in(__file__, "attack_checks")
+OK, FAILS, NOT_CHECKED = "ok", "fails", "not checked"
+
+REPEATS, PROBE, ZERO = "answers_repeat", "probe", "zero_gradients"
+EPSILON, STEPS, UNBOUNDED = "epsilon", "steps", "unbounded"
+BLACK_BOX, OTHERS, STRONG, FLOOR = "black_box", "transfer", "strongest", "uniform_noise"
+ROUNDING, WITHIN = "rounding", "within_epsilon"
+
+TITLES: Mapping[str, str] = {
+    REPEATS: "answers repeat",
+    PROBE: "probe and answers agree",
+    ZERO: "gradients are not zero",
+    EPSILON: "a larger ε leaves no more right",
+    STEPS: "more steps leave no more right",
+    UNBOUNDED: "nothing withstands ε of 64/255 and more",
+    BLACK_BOX: "black box is no stronger",
+    OTHERS: "transfer is no stronger",
+    STRONG: "no attack is stronger than strongest",
+    FLOOR: "uniform noise is weaker",
+    ROUNDING: "no success is lost by rounding",
+    WITHIN: "pixels stay within ε",
+}
+"""What each check asks, in words."""
+
+MOST_REPEAT = 1e-4
+"""Largest difference in probability of two askings about the same image; batches of a deterministic network differ by
+about 1e-6."""
+MOST_PROBE = 0.01
+"""Largest difference in probability between a probe and the answers."""
+MOSTLY = 0.5
+"""A case whose gradients were zero in more than this share of pixels and steps had little to follow; cropping inside a
+network leaves up to 0.4 of the pixels without influence."""
+MOST_ZERO = 0.01
+"""Largest share of such cases."""
+LARGE = 64.0
+"""ε, in levels, that leaves no image what it was."""
+LEFT_OF_MANY = 0.05
+"""Where a case has several decisions (labels, pixels), the share that may be right at :data:`LARGE`: of some every
+answer there is cannot be reached."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Found:
+    """What a check found, a row of the table without its keys."""
+
+    check: str
+    verdict: str
+    why: str
+    value: float = float("nan")
+    low: float = float("nan")
+    high: float = float("nan")
+    bound: float = float("nan")
+
+
+def checks_table(records: Records, place: Axes, settings: Sequence[Setting], graded: Graded | None) -> pd.DataFrame:
+    """Return one row for each check of each setting on each data set, with :data:`COLUMNS`.
+
+    ``value``, ``ci_low``, ``ci_high`` and ``bound`` are fractions; of ``within_epsilon`` levels of 255.
+
+    Args:
+        records: Records of one system, with follow-ups.
+        place: Their axes.
+        settings: What :func:`medtest.results.attacks.settings.settings_of` gave.
+        graded: How right the answers are; None where nothing says so: comparisons are not checked then.
+    """
+    import pandas as pd
+
+    rows: list[dict[str, Any]] = []
+    crafted = [setting for setting in settings if setting.crafted]
+    for number, name in enumerate(place.datasets if crafted else ()):
+        for found in _sources(records, name):
+            rows.append(_row(name, SOURCE, ALL, found))
+        checker = None if graded is None else _Checker(records, place, settings, graded, number)
+        for setting in crafted:
+            for found in _alone(records, setting, place, number):
+                rows.append(_row(name, setting.relation, str(setting.severity), found))
+            for found in () if checker is None else checker.compared(setting):
+                rows.append(_row(name, setting.relation, str(setting.severity), found))
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def failed_checks(table: pd.DataFrame) -> dict[tuple[str, str], tuple[str, ...]]:
+    """Return the checks that fail, by relation and severity; those of sources stand at (``source``, ``all``).
+
+    Severity ``all`` of a relation holds what fails at any of its severities.
+    """
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    bad = table.loc[(table["verdict"] == FAILS).to_numpy(dtype=bool)] if not table.empty else table
+    for relation, severity, check in zip(bad["relation"], bad["severity"], bad["check"], strict=True):
+        for level in dict.fromkeys((str(severity), ALL)):
+            found.setdefault((str(relation), level), {})[str(check)] = None
+    return {key: tuple(names) for key, names in found.items()}
+
+
+def _row(dataset: str, relation: str, severity: str, found: _Found) -> dict[str, Any]:
+    return {
+        "dataset": dataset,
+        "relation": relation,
+        "severity": severity,
+        "check": found.check,
+        "value": round(found.value, 6),
+        "ci_low": round(found.low, 6),
+        "ci_high": round(found.high, 6),
+        "bound": found.bound,
+        "verdict": found.verdict,
+        "why": found.why,
+    }
+
+
+def _sources(records: Records, dataset: str) -> Iterator[_Found]:
+    """Yield whether the system's answers to the sources repeat, and whether its probe gives them."""
+    own = records.sources.loc[(records.sources["dataset"].astype(str) == dataset).to_numpy(dtype=bool)]
+    for check, column, bound, bad in (
+        (
+            REPEATS,
+            "repeat_gap",
+            MOST_REPEAT,
+            "asked twice about the same image it does not give the same probabilities: an attack follows one of many "
+            "answers and is judged by another",
+        ),
+        (
+            PROBE,
+            "probe_gap",
+            MOST_PROBE,
+            "what is attacked is not quite what answers: attacks may look weaker than they are",
+        ),
+    ):
+        gaps = own[column].to_numpy(dtype=np.float64, na_value=np.nan) if column in own.columns else np.zeros(0)
+        gaps = gaps[~np.isnan(gaps)]
+        if not gaps.size:
+            yield _Found(check=check, verdict=NOT_CHECKED, why="nothing is known of it", bound=bound)
+            continue
+        largest = float(gaps.max())
+        words = f"largest difference in probability on {gaps.size:,} source images: {largest:.2g}"
+        good = largest <= bound
+        why = words if good else f"{words}, more than {bound:g}: {bad}"
+        yield _Found(check=check, verdict=OK if good else FAILS, why=why, value=largest, bound=bound)
+
+
+def _alone(records: Records, setting: Setting, place: Axes, dataset: int) -> Iterator[_Found]:
+    """Yield what one setting's follow-ups tell without another to compare with."""
+    rows = setting.inside(place, dataset)
+    if setting.role == WHITE:
+        shares = records.floats("zero_gradient")[rows]
+        shares = shares[~np.isnan(shares)]
+        if shares.size:
+            stuck = int((shares > MOSTLY).sum())
+            value = stuck / shares.size
+            words = f"in {stuck:,} of {shares.size:,} cases most gradients were exactly zero"
+            bad = f"{words}: there the attack had nothing to follow, and what it leaves right is no robustness"
+            good = value <= MOST_ZERO
+            yield _Found(check=ZERO, verdict=OK if good else FAILS, why=words if good else bad, value=value, bound=0.01)
+    norm = "linf" if setting.norm == L_INF else "l2"
+    far, scale = records.floats(norm)[rows], records.floats("scale")[rows]
+    both = ~np.isnan(far) & ~np.isnan(scale)
+    if both.any():
+        reach = np.floor(scale[both]) if norm == L_INF else scale[both]
+        beyond = far[both] - reach
+        worst = int(beyond.argmax())
+        value, bound = float(far[both][worst]), float(reach[worst])
+        good = float(beyond.max()) <= (0.0 if norm == L_INF else 1e-6)
+        words = f"the saved image that reaches furthest is {value:g} levels away, {bound:g} are allowed"
+        yield _Found(check=WITHIN, verdict=OK if good else FAILS, why=words, value=value, bound=bound)
+
+
+class _Checker:
+    """Compares settings on one data set.
+
+    Args:
+        records: Records of one system.
+        place: Their axes.
+        settings: All settings.
+        graded: How right the answers are.
+        dataset: Number of the data set.
+    """
+
+    def __init__(
+        self, records: Records, place: Axes, settings: Sequence[Setting], graded: Graded, dataset: int
+    ) -> None:
+        self._pairs = Pairs(records, place, graded)
+        self._settings, self._graded, self._dataset = settings, graded, dataset
+
+    def compared(self, setting: Setting) -> Iterator[_Found]:
+        """Yield the comparisons of one crafted setting with others."""
+        right, cases = self._pairs.share(setting, self._dataset)
+        if not cases:
+            yield _Found(check=EPSILON, verdict=NOT_CHECKED, why="no case of it was answered and judged")
+            return
+        if setting.role in (WHITE, BLACK, GENERATOR) and not setting.targeted:
+            yield from self._weaker_settings(setting)
+        if setting.role == WHITE:
+            yield self._unbounded(setting, right, cases)
+            yield self._strongest_of(setting, BLACK_BOX, (BLACK, GENERATOR), "looks at scores alone")
+            yield self._strongest_of(setting, OTHERS, (TRANSFER,), "was made on another system")
+            if setting.part == STRONGEST:
+                yield self._strongest_of(setting, STRONG, (WHITE,), "is one attack, and this the worst of several")
+        if not setting.targeted:
+            yield self._noise(setting)
+        yield from self._rounding(setting)
+
+    def _weaker_settings(self, setting: Setting) -> Iterator[_Found]:
+        """Yield whether a setting of smaller ε, or of fewer steps, leaves less right."""
+        alike = [
+            one
+            for one in self._settings
+            if one is not setting
+            and (one.family == setting.family or one.relation == setting.relation)
+            and not one.targeted
+        ]
+        smaller = [one for one in alike if one.epsilon < setting.epsilon and (one.steps or 0) <= (setting.steps or 0)]
+        fewer = [one for one in alike if one.epsilon == setting.epsilon and (one.steps or 0) < (setting.steps or 0)]
+        for check, weaker, reason in (
+            (EPSILON, smaller, "whatever lies within a smaller ε lies within a larger one"),
+            (STEPS, fewer, "more steps can only find more"),
+        ):
+            found = self._worst(setting, weaker)
+            if found is None:
+                if check == EPSILON or setting.steps is not None:
+                    missing = "smaller ε" if check == EPSILON else "fewer steps"
+                    why = f"no setting of the same attack with {missing} stands beside it"
+                    yield _Found(check=check, verdict=NOT_CHECKED, why=why)
+                continue
+            other, difference = found
+            wrong = f"; {reason}, so that this attack misses what is there: a smaller step or more of them may find it"
+            yield self._ordered(check, setting, other, difference, wrong)
+
+    def _strongest_of(self, setting: Setting, check: str, roles: tuple[str, ...], why: str) -> _Found:
+        """Return whether an attack that knows less leaves less right at the same ε."""
+        others = [
+            one
+            for one in self._settings
+            if one is not setting
+            and one.role in roles
+            and not one.targeted
+            and one.norm == setting.norm
+            and one.epsilon == setting.epsilon
+        ]
+        found = self._worst(setting, others)
+        if found is None:
+            return _Found(check=check, verdict=NOT_CHECKED, why="nothing of the kind stands beside it at the same ε")
+        other, difference = found
+        wrong = f"; {other.relation} {why}: the white-box attack is held up, by its gradients or by its step"
+        return self._ordered(check, setting, other, difference, wrong)
+
+    def _worst(self, setting: Setting, others: Sequence[Setting]) -> tuple[Setting, Difference] | None:
+        """Return the setting that leaves most less right than this one, by the lower end of the interval."""
+        found = [(one, self._pairs.between(setting, one, self._dataset)) for one in others]
+        known = [(one, difference) for one, difference in found if difference is not None]
+        if not known:
+            return None
+        return max(known, key=lambda pair: (_order(pair[1].low), pair[1].value))
+
+    def _ordered(self, check: str, setting: Setting, other: Setting, difference: Difference, wrong: str) -> _Found:
+        """Return a comparison that holds unless more is shown to be right under the setting than under the other."""
+        words = (
+            f"{self._graded.measure} {difference.first:.3f} under {setting.words}, {difference.second:.3f} under "
+            f"{other.words}: {difference.words}, {difference.cases:,} cases"
+        )
+        if np.isnan(difference.low):
+            return _Found(check=check, verdict=NOT_CHECKED, why=f"{words}; one seed alone has no interval", bound=0.0)
+        verdict, why = (FAILS, words + wrong) if difference.above else (OK, words)
+        return _Found(
+            check=check,
+            verdict=verdict,
+            why=why,
+            value=difference.value,
+            low=difference.low,
+            high=difference.high,
+            bound=0.0,
+        )
+
+    def _unbounded(self, setting: Setting, right: float, cases: int) -> _Found:
+        """Return whether anything is right at an ε that leaves nothing of an image."""
+        if setting.norm != L_INF or setting.epsilon < LARGE or setting.targeted:
+            return _Found(check=UNBOUNDED, verdict=NOT_CHECKED, why=f"ε is below {LARGE:g}/255 or of another kind")
+        if setting.step is not None and setting.steps is not None and setting.step * setting.steps < setting.epsilon:
+            why = f"{setting.steps} steps of {setting.step:g} levels do not reach ε = {setting.epsilon:g}"
+            return _Found(check=UNBOUNDED, verdict=NOT_CHECKED, why=why)
+        several = bool((self._graded.whole > 1).any()) or self._graded.measure.startswith("Dice")
+        bound = LEFT_OF_MANY if several else 0.0
+        words = f"{self._graded.measure} {right:.3f} of {cases:,} cases at ε = {setting.epsilon:g}/255"
+        good = right <= bound
+        bad = f"{words}: at this ε any image can be made of any other, so that the attack does not work as it should"
+        return _Found(
+            check=UNBOUNDED, verdict=OK if good else FAILS, why=words if good else bad, value=right, bound=bound
+        )
+
+    def _noise(self, setting: Setting) -> _Found:
+        """Return whether noise of the same ε leaves more right."""
+        same = [one for one in self._settings if one.role == NOISE and one.epsilon == setting.epsilon]
+        found = self._worst(setting, same) if setting.norm == L_INF else None
+        if found is None:
+            return _Found(check=FLOOR, verdict=NOT_CHECKED, why="no uniform noise of the same ε stands beside it")
+        other, difference = found
+        words = (
+            f"{self._graded.measure} {difference.first:.3f} under {setting.words}, {difference.second:.3f} under noise "
+            f"of the same ε: {difference.words}, {difference.cases:,} cases"
+        )
+        shown = {"value": difference.value, "low": difference.low, "high": difference.high, "bound": 0.0}
+        if difference.first == 0 and difference.second == 0:
+            return _Found(check=FLOOR, verdict=OK, why=f"{words}; neither leaves anything right", **shown)
+        if difference.below:
+            return _Found(check=FLOOR, verdict=OK, why=words, **shown)
+        if difference.above or difference.value >= 0:
+            why = f"{words}; noise that knows nothing of the network does as much"
+            return _Found(check=FLOOR, verdict=FAILS, why=why, **shown)
+        return _Found(check=FLOOR, verdict=NOT_CHECKED, why=f"{words}; too few cases to tell", **shown)
+
+    def _rounding(self, setting: Setting) -> Iterator[_Found]:
+        """Yield whether answers that were wrong before pixels were rounded to 8 bits are right after it."""
+        difference = self._pairs.rounding(setting, self._dataset)
+        if difference is None:
+            return
+        words = (
+            f"{self._graded.measure} {difference.second:.3f} before pixels were rounded to 8 bits, "
+            f"{difference.first:.3f} as they are saved and judged: {difference.words}, {difference.cases:,} cases"
+        )
+        bad = f"{words}; an attack that is judged before it is rounded looks stronger than it is"
+        if np.isnan(difference.low):
+            yield _Found(check=ROUNDING, verdict=NOT_CHECKED, why=words, value=difference.value, bound=0.0)
+            return
+        yield _Found(
+            check=ROUNDING,
+            verdict=FAILS if difference.above else OK,
+            why=bad if difference.above else words,
+            value=difference.value,
+            low=difference.low,
+            high=difference.high,
+            bound=0.0,
+        )
+
+
+def _order(value: float) -> float:
+    return -np.inf if np.isnan(value) else value
+
+
+Warn = Callable[[str, str], tuple[str, ...]]
+"""Gives the titles of the checks that a relation fails at a severity."""
+
+
+def warner(table: pd.DataFrame, settings: Sequence[Setting]) -> Warn:
+    """Return what gives the failed checks beside a rate: those of the setting, and of the sources it rests on."""
+    failed = failed_checks(table)
+    shared = failed.get((SOURCE, ALL), ())
+    crafted = {setting.relation for setting in settings if setting.crafted}
+
+    def warn(relation: str, severity: str) -> tuple[str, ...]:
+        return (*shared, *failed.get((relation, severity), ())) if relation in crafted else ()
+
+    return warn

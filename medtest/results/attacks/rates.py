@@ -1,0 +1,108 @@
+"""What attacks leave right: ``tables/attacks.csv``, a row for each setting.
+
+``accuracy`` is the share of right answers (of decisions, where several labels may be true; of masks, Dice), ``clean``
+the same of the answers to the sources of the same cases; ``fooling``, the fooling rate, is the share of answers (or
+decisions) that are not those to the source. Intervals are those of all rates (:mod:`medtest.results.cube.rates`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.results.attacks.checks import Warn
+from medtest.results.attacks.settings import Setting
+from medtest.results.columns import columns_in
+from medtest.results.cube.axes import ALL, Axes
+from medtest.results.cube.rates import Rates, rates
+from medtest.results.records.records_io import Records
+from medtest.tasks.results import Graded
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS = columns_in(__file__, "attacks")
+_MEANS = ("linf", "l2", "ssim", "loss_before", "loss_after", "zero_gradient", "queries")
+_AREAS = ("auroc", "auroc_low", "auroc_high")
+
+
+def attacks_table(
+    records: Records, place: Axes, settings: Sequence[Setting], graded: Graded, warn: Warn
+) -> pd.DataFrame:
+    """Return the table, with :data:`COLUMNS`; shares are fractions.
+
+    Args:
+        records: Records of one system, with follow-ups.
+        place: Their axes.
+        settings: What :func:`medtest.results.attacks.settings.settings_of` gave.
+        graded: How right the answers are.
+        warn: What :func:`medtest.results.attacks.checks.warner` gave.
+    """
+    import pandas as pd
+
+    right = rates(place, graded.right, graded.whole, independent=True)
+    before = rates(place, graded.before, graded.whole, resampled=np.zeros(_shape(place), bool))
+    fooled = rates(place, graded.changed, graded.compared, independent=True)
+    measured = {name: records.floats(name) for name in _MEANS}
+    error = np.asarray(records.followups["verdict"].astype(str) == "ERROR", dtype=bool)
+    areas = _areas(graded)
+    rows = []
+    for dataset, name in enumerate((*place.datasets, ALL)):
+        for setting in settings:
+            rows_ = setting.rows if name == ALL else setting.inside(place, dataset)
+            if not rows_.size:
+                continue
+            at = (dataset, place.relations.index(setting.relation), place.severities.index(setting.severity))
+            judged = graded.whole[rows_] > 0
+            broken = int(error[rows_].sum())
+            row: dict[str, Any] = {
+                "dataset": name,
+                "relation": setting.relation,
+                "severity": str(setting.severity),
+                "role": setting.role,
+                "part": setting.part,
+                "crafted_on": setting.crafted_on,
+                "epsilon": setting.epsilon,
+                "norm": setting.norm,
+                "steps": setting.steps,
+                "cases": int(judged.sum()),
+                "measure": graded.measure,
+                "clean": round(float(before.rate[at]), 6),
+                **_with_ends("accuracy", right, at),
+                **_with_ends("fooling", fooled, at),
+                **areas.get((name, setting.relation, str(setting.severity)), dict.fromkeys(_AREAS)),
+                **{key: _mean(values[rows_]) for key, values in measured.items()},
+                "checks_failed": " ".join(warn(setting.relation, str(setting.severity))),
+                "errors": broken,
+                "skipped": int((~judged).sum()) - broken,
+            }
+            rows.append(row)
+    table = pd.DataFrame(rows, columns=list(COLUMNS))
+    numbers = ("epsilon", "steps", *_AREAS, *_MEANS)
+    return table.astype(dict.fromkeys(numbers, "float64"))
+
+
+def _shape(place: Axes) -> tuple[int, int]:
+    return len(place.relations), len(place.severities) + 1
+
+
+def _with_ends(name: str, found: Rates, at: tuple[int, int, int]) -> dict[str, float]:
+    values = (found.rate[at], found.low[at], found.high[at])
+    return {f"{name}{end}": round(float(value), 6) for end, value in zip(("", "_low", "_high"), values, strict=True)}
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    known = values[~np.isnan(values)]
+    return round(float(known.mean()), 6) if known.size else float("nan")
+
+
+def _areas(graded: Graded) -> dict[tuple[str, str, str], dict[str, Any]]:
+    if graded.areas is None:
+        return {}
+    return {
+        (str(row["dataset"]), str(row["relation"]), str(row["severity"])): {name: row[name] for name in _AREAS}
+        for row in graded.areas.to_dict("records")
+    }

@@ -1,0 +1,177 @@
+"""How little flips an answer: ``tables/smallest_epsilon.csv`` and its curve, of attacks with ``minimal: true``.
+
+An image that no ε within the bound flips is censored there, as a patient who leaves a study is: the share flipped up to
+ε is one less the product over smaller ε of 1 - flipped / at risk (E. L. Kaplan and P. Meier, 1958), the median the
+smallest ε at which it reaches one half. Intervals resample clusters; where fewer than ten clusters have flipped, or
+fewer than ten have not, they are Wilson's with every cluster counted as one case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.results.attacks.settings import Setting
+from medtest.results.columns import columns_in
+from medtest.results.cube.axes import ALL, Axes
+from medtest.results.cube.intervals import FEW_CLUSTERS, percentile_interval, wilson_of_rate
+from medtest.results.records.records_io import Records
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats: TypeAlias = NDArray[np.float64]
+
+COLUMNS = columns_in(__file__, "smallest_epsilon")
+CURVE_COLUMNS = columns_in(__file__, "smallest_epsilon_curve")
+SMALLEST = "smallest_epsilon"
+_DRAWS = 500
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Flipped:
+    """The share of images that flip up to each ε.
+
+    Attributes:
+        epsilon: float64 K, ascending: ε at which some image flips.
+        share: float64 K, in [0, 1].
+    """
+
+    epsilon: Floats
+    share: Floats
+
+    @property
+    def median(self) -> float:
+        """Smallest ε at which half of the images flip; NaN where fewer do."""
+        there = np.flatnonzero(self.share >= 0.5 - 1e-12)
+        return float(self.epsilon[there[0]]) if there.size else float("nan")
+
+
+def flipped_share(epsilon: Floats, flipped: NDArray[np.bool_]) -> Flipped:
+    """Return the share flipped up to each ε at which some image flips.
+
+    Args:
+        epsilon: float64 N; smallest ε that flips, or the bound within which none does.
+        flipped: bool N.
+    """
+    grid = np.unique(epsilon[flipped])
+    return Flipped(epsilon=grid, share=drawn_shares(epsilon, flipped, np.ones((1, len(epsilon))))[0])
+
+
+def drawn_shares(epsilon: Floats, flipped: NDArray[np.bool_], weights: Floats) -> Floats:
+    """Return the shares of images that count several times, float64 R×K at the ε of :func:`flipped_share`.
+
+    Args:
+        epsilon: As there.
+        flipped: As there.
+        weights: float64 R×N; how often each image counts.
+    """
+    grid = np.unique(epsilon[flipped])
+    here = (epsilon[None, :] == grid[:, None]) & flipped  # K×N
+    # an image that is censored at the very ε of another's flip was still at risk there
+    at_risk = weights @ (epsilon[None, :] >= grid[:, None]).T
+    with np.errstate(invalid="ignore", divide="ignore"):
+        hazard = np.where(at_risk > 0, (weights @ here.T) / at_risk, 0.0)
+    return np.asarray(1.0 - np.cumprod(1.0 - hazard, axis=1), np.float64)
+
+
+def smallest_tables(records: Records, place: Axes, settings: Sequence[Setting]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return medians, with :data:`COLUMNS`, and curves, with :data:`CURVE_COLUMNS`; ε in levels of 255.
+
+    Args:
+        records: Records of one system.
+        place: Their axes.
+        settings: What :func:`medtest.results.attacks.settings.settings_of` gave.
+    """
+    import pandas as pd
+
+    medians: list[dict[str, Any]] = []
+    curves: list[dict[str, Any]] = []
+    value = records.floats(SMALLEST)
+    answered = np.asarray(records.followups["verdict"].isin(["PASS", "FAIL"]), dtype=bool)
+    for setting in settings:
+        own = setting.rows[answered[setting.rows] | ~np.isnan(value[setting.rows])]
+        if not (bool(setting.params.get("minimal")) or bool((~np.isnan(value[own])).any())):
+            continue
+        for name, rows in _by_dataset(place, own):
+            median, curve = _one(value[rows], setting.epsilon, place, rows)
+            head = {"dataset": name, "relation": setting.relation, "severity": str(setting.severity)}
+            medians.append({**head, "crafted_on": setting.crafted_on, **median})
+            curves += [{**head, **point} for point in curve]
+    return pd.DataFrame(medians, columns=list(COLUMNS)), pd.DataFrame(curves, columns=list(CURVE_COLUMNS))
+
+
+def _by_dataset(place: Axes, rows: NDArray[np.int64]) -> Iterator[tuple[str, NDArray[np.int64]]]:
+    for number, name in enumerate(place.datasets):
+        inside = rows[place.dataset[rows] == number]
+        if inside.size:
+            yield name, inside
+    if rows.size:
+        yield ALL, rows
+
+
+def _one(
+    value: Floats, bound: float, place: Axes, rows: NDArray[np.int64]
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    flipped = ~np.isnan(value)
+    epsilon = np.where(flipped, value, bound)
+    curve = flipped_share(epsilon, flipped)
+    keys = place.dataset[rows] * (int(place.cluster.max(initial=0)) + 1) + place.cluster[rows]
+    clusters = len(np.unique(keys))
+    row: dict[str, Any] = {
+        "cases": len(rows),
+        "clusters": clusters,
+        "flipped": int(flipped.sum()),
+        "bound": bound,
+        "median": round(curve.median, 6),
+        "median_low": float("nan"),
+        "median_high": float("nan"),
+    }
+    if not curve.epsilon.size:
+        return row, []
+    low, high = _band(curve, epsilon, flipped, place, rows, keys)
+    if clusters > 1:
+        # ends of the median where the band leaves one half: Brookmeyer and Crowley's way, with this band
+        row["median_low"] = Flipped(epsilon=curve.epsilon, share=high).median
+        row["median_high"] = Flipped(epsilon=curve.epsilon, share=low).median
+    points = [
+        {
+            "epsilon": round(float(at), 6),
+            "flipped_share": round(float(share), 6),
+            "ci_low": round(float(a), 6),
+            "ci_high": round(float(b), 6),
+        }
+        for at, share, a, b in zip(curve.epsilon, curve.share, low, high, strict=True)
+    ]
+    return row, points
+
+
+def _band(
+    curve: Flipped,
+    epsilon: Floats,
+    flipped: NDArray[np.bool_],
+    place: Axes,
+    rows: NDArray[np.int64],
+    keys: NDArray[np.int64],
+) -> tuple[Floats, Floats]:
+    """Return the ends of the interval at every point of the curve, NaN of one cluster alone."""
+    clusters = len(np.unique(keys))
+    nothing = np.full(len(curve.share), np.nan)
+    if clusters < 2:
+        return nothing, nothing
+    weights = np.zeros((_DRAWS, len(rows)))
+    for number, resampler in enumerate(place.resamplers):
+        inside = place.dataset[rows] == number
+        if inside.any():
+            weights[:, inside] = resampler.weights(_DRAWS)[:, place.cluster[rows[inside]]]
+    low, high = percentile_interval(drawn_shares(epsilon, flipped, weights))
+    for number, (at, share) in enumerate(zip(curve.epsilon, curve.share, strict=True)):
+        gone = len(np.unique(keys[flipped & (epsilon <= at)]))
+        left = len(np.unique(keys[~(flipped & (epsilon <= at))]))
+        if gone < FEW_CLUSTERS or left < FEW_CLUSTERS:
+            low[number], high[number] = wilson_of_rate(float(share), clusters)
+    return low, high

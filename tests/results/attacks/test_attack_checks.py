@@ -1,0 +1,149 @@
+"""Checks on attacks: what each one flags, on records made by hand."""
+
+from __future__ import annotations
+
+import pytest
+from attack_records import attack_records, noise, pgd, square, tables_of
+from statsmodels.stats.contingency_tables import mcnemar
+
+from medtest.results.attacks.checks import COLUMNS
+
+
+def check(settings, name, relation="pgd", severity=None, **more):
+    """Return the row of a check."""
+    table = tables_of(attack_records(settings, **more)).named["attack_checks.csv"]
+    assert list(table.columns) == list(COLUMNS)
+    rows = table[(table["check"] == name) & (table.relation == relation)]
+    if severity is not None:
+        rows = rows[rows.severity == str(severity)]
+    assert len(rows) == 1, rows
+    return rows.iloc[0]
+
+
+def test_a_larger_epsilon_that_leaves_more_right_is_flagged():
+    """The loop of the issue: 1 of 48 right at 4/255 with 4 steps, 6 of 48 at 8/255 with 10 steps of 2 levels."""
+    found = check([pgd(2, 4, 1, steps=4), pgd(3, 8, 6, steps=10, step=2.0)], "epsilon", severity=3)
+    assert found.verdict == "fails"
+    assert found.value == pytest.approx(5 / 48, abs=1e-6) and 0 < found.ci_low < found.value < found.ci_high
+    assert "0.125" in found.why and "0.021" in found.why and "smaller step" in found.why
+    # five pairs, all one way: Tango's interval leaves 0 out where McNemar's exact p is 1/16
+    assert mcnemar([[0, 5], [0, 43]], exact=True).pvalue == pytest.approx(0.0625)
+
+
+def test_one_case_more_is_no_finding():
+    found = check([pgd(2, 4, 1), pgd(3, 8, 2)], "epsilon", severity=3)
+    assert found.verdict == "ok" and found.value > 0 > found.ci_low
+
+
+def test_the_smallest_epsilon_has_nothing_to_compare_with():
+    assert check([pgd(2, 4, 1), pgd(3, 8, 1)], "epsilon", severity=2).verdict == "not checked"
+
+
+def test_every_smaller_epsilon_is_looked_at_not_the_next_alone():
+    found = check([pgd(1, 2, 0), pgd(2, 4, 8), pgd(3, 8, 8)], "epsilon", severity=3)
+    assert found.verdict == "fails" and "ε = 2/255" in found.why
+
+
+def test_more_steps_that_leave_more_right_are_flagged():
+    fine = pgd(1, 8, 0, steps=10, step=1.0, relation="pgd_fine")
+    found = check([fine, pgd(1, 8, 6, steps=20, step=2.0)], "steps")
+    assert found.verdict == "fails"
+    assert check([pgd(1, 8, 6, steps=10, relation="pgd_fine"), pgd(1, 8, 0, steps=20)], "steps").verdict == "ok"
+
+
+def test_another_loss_is_another_attack():
+    settings = [
+        pgd(1, 8, 0, steps=10, relation="pgd_fine", loss="margin"),
+        pgd(1, 8, 6, steps=20, loss="cross_entropy"),
+    ]
+    assert check(settings, "steps").verdict == "not checked"
+
+
+@pytest.mark.parametrize(("right", "steps", "verdict"), [(0, 80, "ok"), (1, 80, "fails"), (1, 10, "not checked")])
+def test_nothing_withstands_a_quarter_of_the_range(right, steps, verdict):
+    assert check([pgd(5, 64, right, steps=steps)], "unbounded").verdict == verdict
+
+
+def test_a_black_box_that_finds_more_is_flagged():
+    found = check([pgd(1, 4, 20), square(1, 4, 8)], "black_box")
+    assert found.verdict == "fails" and found.value == pytest.approx(12 / 48) and "scores alone" in found.why
+    assert check([pgd(1, 4, 2), square(1, 4, 8)], "black_box").verdict == "ok"
+    assert check([pgd(1, 4, 20), square(1, 8, 0)], "black_box").verdict == "not checked"  # another ε
+
+
+def test_a_transfer_that_finds_more_is_flagged():
+    moved = square(1, 4, 8) | {"relation": "moved", "crafted_on": "resnet50", "zero": 0.0}
+    table = tables_of(attack_records([pgd(1, 4, 20), moved])).named
+    rows = table["attack_checks.csv"]
+    assert rows[(rows["check"] == "transfer") & (rows.relation == "pgd")].verdict.tolist() == ["fails"]
+    assert dict(zip(table["attacks.csv"].relation, table["attacks.csv"].role, strict=True))["moved"] == "transfer"
+
+
+def test_strongest_is_no_weaker_than_what_it_is_the_worst_of():
+    worst = pgd(1, 4, 12, relation="strongest")
+    assert check([pgd(1, 4, 2), worst], "strongest", relation="strongest").verdict == "fails"
+    assert check([pgd(1, 4, 12), worst], "strongest", relation="strongest").verdict == "ok"
+
+
+@pytest.mark.parametrize(
+    ("right", "by_noise", "verdict"),
+    [(2, 40, "ok"), (40, 40, "fails"), (40, 2, "fails"), (0, 0, "ok"), (40, 42, "not checked")],
+)
+def test_noise_of_the_same_epsilon_is_the_floor(right, by_noise, verdict):
+    found = check([pgd(1, 4, right), noise(1, 4, by_noise)], "uniform_noise")
+    assert found.verdict == verdict
+    assert check([pgd(1, 4, right), noise(1, 8, by_noise)], "uniform_noise").verdict == "not checked"
+
+
+def test_shattered_and_saturated_gradients_are_flagged():
+    """No gradient anywhere, and none in one case of 48: there the attack did not move."""
+    assert check([pgd(1, 4, 40, zero=1.0)], "zero_gradients").verdict == "fails"
+    frame = attack_records([pgd(1, 4, 2)])
+    stuck = frame.index[frame.relation == "pgd"][-1]
+    frame.loc[stuck, "zero_gradient"] = 1.0
+    rows = tables_of(frame).named["attack_checks.csv"]
+    found = rows[rows["check"] == "zero_gradients"].iloc[0]
+    assert found.verdict == "fails" and found.value == pytest.approx(1 / 48, abs=1e-6)
+    # a network that crops its input has pixels without influence: 36 % of them is no finding
+    assert check([pgd(1, 4, 2, zero=0.36)], "zero_gradients").verdict == "ok"
+
+
+def test_success_lost_by_rounding():
+    found = check([pgd(1, 1, 12, float_right=2)], "rounding")
+    assert found.verdict == "fails" and found.value == pytest.approx(10 / 48, abs=1e-6)
+    assert check([pgd(1, 1, 3, float_right=2)], "rounding").verdict == "ok"
+
+
+def test_pixels_beyond_epsilon_are_flagged():
+    assert check([pgd(1, 4.5, 2, linf=4.0)], "within_epsilon").verdict == "ok"  # fractions of a level: the floor
+    found = check([pgd(1, 4.5, 2, linf=5.0)], "within_epsilon")
+    assert found.verdict == "fails" and (found.value, found.bound) == (5.0, 4.0)
+
+
+@pytest.mark.parametrize(
+    ("column", "gap", "name", "verdict"),
+    [
+        ("probe_gap", 0.009, "probe", "ok"),
+        ("probe_gap", 0.011, "probe", "fails"),
+        ("probe_gap", None, "probe", "not checked"),
+        ("repeat_gap", 1e-6, "answers_repeat", "ok"),
+        ("repeat_gap", 0.03, "answers_repeat", "fails"),
+    ],
+)
+def test_gaps_of_the_sources(column, gap, name, verdict):
+    assert check([pgd(1, 4, 2)], name, relation="source", **{column: gap}).verdict == verdict
+
+
+def test_a_warning_stands_beside_every_rate_that_fails():
+    made = tables_of(attack_records([pgd(1, 4, 0), pgd(2, 8, 9, steps=10), noise(1, 4, 40)], probe_gap=0.2))
+    table = made.named["attacks.csv"].set_index(["dataset", "relation", "severity"])
+    assert table.loc[("all", "pgd", "2")].checks_failed == "probe epsilon"
+    assert table.loc[("all", "pgd", "1")].checks_failed == "probe"
+    assert table.loc[("all", "uniform_noise", "1")].checks_failed == ""  # nothing was crafted there
+    assert made.warn("pgd", "all") == ("probe", "epsilon") and made.warn("blur", "1") == ()
+    assert len(made.notices) == 2 and "pgd fails a check" in made.notices[1]
+
+
+def test_records_without_attacks_have_no_such_tables():
+    frame = attack_records([pgd(1, 4, 2)]).drop(columns="crafted_on")
+    assert tables_of(frame).named == {} and tables_of(frame).notices == ()

@@ -1,0 +1,149 @@
+"""Accuracy, AUROC and fooling rate of attacks, smallest ε, and rates at like similarity, against other libraries."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from attack_records import attack_records, noise, pgd, square, tables_of
+from label_records import CHEST, label_row
+from sklearn.metrics import roc_auc_score
+from statsmodels.duration.survfunc import SurvfuncRight
+from statsmodels.stats.proportion import proportion_confint
+
+from medtest.results.attacks.smallest import drawn_shares, flipped_share
+
+
+def test_accuracy_and_fooling_with_wilsons_interval():
+    table = tables_of(attack_records([pgd(2, 4, 12), noise(2, 4, 40)], wrong=5)).named["attacks.csv"]
+    row = table[(table.dataset == "all") & (table.relation == "pgd")].iloc[0]
+    assert (row.role, row.crafted_on, row.steps, row.measure) == ("white box", "attnmel", 4, "accuracy")
+    assert row.accuracy == pytest.approx(12 / 48) and row.clean == pytest.approx(43 / 48, abs=1e-6)
+    low, high = proportion_confint(12, 48, method="wilson")
+    assert (row.accuracy_low, row.accuracy_high) == pytest.approx((low, high), abs=1e-6)
+    # the first 36 are wrong now; of those 5 were wrong before, and of two classes that is no change
+    assert row.fooling == pytest.approx(31 / 48, abs=1e-6)
+    low, high = proportion_confint(31, 48, method="wilson")
+    assert (row.fooling_low, row.fooling_high) == pytest.approx((low, high), abs=1e-6)
+
+
+def test_auroc_is_scikit_learns():
+    frame = attack_records([pgd(2, 4, 12)])
+    table = tables_of(frame).named["attacks.csv"]
+    row = table[(table.dataset == "all") & (table.relation == "pgd")].iloc[0]
+    own = frame[frame.relation == "pgd"]
+    given = [json.loads(text)["melanoma"] for text in own.probabilities]
+    expected = roc_auc_score((own.expected == "melanoma").astype(int), given)
+    assert row.auroc == pytest.approx(expected, abs=1e-6)
+    assert row.auroc_low <= row.auroc <= row.auroc_high
+
+
+def chest_records(seeds=12):
+    """Several labels: the attack takes two of five decisions from every image, noise none."""
+    rows = []
+    rng = np.random.default_rng(1)
+    for index in range(seeds):
+        truth = tuple(name for name, true in zip(CHEST, rng.random(5) < 0.4, strict=True) if true)
+        wrong = tuple(name for name in CHEST if (name in truth) != (name in CHEST[:2]))
+        common = {"classes": CHEST, "system": "chexnet", "expected": truth, "source_label": truth}
+        given = [0.9 if name in truth else 0.1 for name in CHEST]
+        rows.append(label_row("films", f"s{index}", "source", label=truth, probabilities=given, **common))
+        for relation, label, crafter in (("pgd", wrong, "chexnet"), ("uniform_noise", truth, None)):
+            more = {"severity": 1, "scale": 4.0, "crafted_on": crafter, "zero_gradient": 0.0 if crafter else None}
+            sure = [0.6 if name in label else 0.1 for name in CHEST]
+            rows.append(label_row("films", f"s{index}", relation, label=label, probabilities=sure, **common, **more))
+    return pd.DataFrame(rows)
+
+
+def test_several_labels_are_counted_decision_by_decision():
+    table = tables_of(chest_records()).named["attacks.csv"].query("dataset == 'all'").set_index("relation")
+    assert table.loc["pgd"].measure == "right decisions"
+    assert table.loc["pgd"].accuracy == pytest.approx(3 / 5) and table.loc["pgd"].fooling == pytest.approx(2 / 5)
+    assert table.loc["uniform_noise"].accuracy == 1.0 and table.loc["uniform_noise"].fooling == 0.0
+
+
+def test_seeds_that_nobody_labelled_keep_or_lose_their_answer():
+    frame = attack_records([pgd(1, 4, 12)], wrong=0).assign(expected=None)
+    table = tables_of(frame).named["attacks.csv"].query("dataset == 'all'").set_index("relation")
+    assert (table.loc["pgd"].measure, table.loc["pgd"].clean) == ("answers kept", 1.0)
+    assert table.loc["pgd"].accuracy == pytest.approx(12 / 48) and np.isnan(table.loc["pgd"].auroc)
+
+
+SMALLEST = [*np.linspace(0.5, 6.0, 20), *[None] * 28]
+
+
+def test_the_curve_of_smallest_epsilon_is_kaplan_and_meiers():
+    made = tables_of(attack_records([pgd(3, 8, 0, smallest=SMALLEST, params={"minimal": True})])).named
+    row = made["smallest_epsilon.csv"].query("dataset == 'all'").iloc[0]
+    assert (row.cases, row.flipped, row.bound) == (48, 20, 8.0) and np.isnan(row["median"])
+    curve = made["smallest_epsilon_curve.csv"].query("dataset == 'all'")
+    time = np.array([8.0 if one is None else one for one in SMALLEST])
+    other = SurvfuncRight(time, [one is not None for one in SMALLEST])
+    assert curve.epsilon.tolist() == pytest.approx(other.surv_times.tolist(), abs=1e-6)
+    assert curve.flipped_share.tolist() == pytest.approx((1 - other.surv_prob).tolist(), abs=1e-6)
+    assert (curve.ci_low <= curve.flipped_share).all() and (curve.flipped_share <= curve.ci_high).all()
+
+
+def test_bounds_that_differ_are_censored_each_where_it_ends():
+    epsilon = np.array([1.0, 2.0, 2.0, 3.0, 4.0, 5.0, 5.0, 8.0])
+    flipped = np.array([True, False, True, True, False, True, False, True])
+    own, other = flipped_share(epsilon, flipped), SurvfuncRight(epsilon, flipped)
+    drawn = np.isin(other.surv_times, own.epsilon)
+    assert own.share == pytest.approx(1 - other.surv_prob[drawn])
+    assert own.median == other.quantile(0.5)
+    assert np.allclose(drawn_shares(epsilon, flipped, np.ones((2, 8))), own.share)
+
+
+def test_the_median_is_where_half_have_flipped():
+    smallest = [1.0] * 10 + [2.0] * 15 + [5.0] * 23
+    made = tables_of(attack_records([pgd(3, 8, 0, smallest=smallest)])).named["smallest_epsilon.csv"]
+    row = made.query("dataset == 'all'").iloc[0]
+    assert row["median"] == 2.0 and row.median_low <= 2.0 <= row.median_high
+
+
+def test_relations_are_ranked_where_they_are_alike():
+    blur = square(1, 3, 40, group="motion") | {"relation": "blur", "crafted_on": None, "ssim": 0.985}
+    snow = blur | {"relation": "snow", "ssim": 0.6, "right": 10}
+    table = tables_of(attack_records([pgd(1, 1, 4, ssim=0.986), blur, snow], wrong=0)).named["efr_at_ssim.csv"]
+    rows = table.query("dataset == 'all'")
+    alike = rows[rows.ssim_from == 0.98]
+    assert alike.relation.tolist() == ["pgd", "blur"] and alike["rank"].tolist() == [1, 2]
+    assert alike.violations.tolist() == [44, 8] and alike.efr_percent.tolist() == pytest.approx([91.6667, 16.6667])
+    low, high = proportion_confint(8, 48, method="wilson")
+    assert (alike.ci_low.iloc[1], alike.ci_high.iloc[1]) == pytest.approx((100 * low, 100 * high), abs=1e-3)
+    assert alike.difference.iloc[1] == pytest.approx(-75.0) and alike.difference_high.iloc[1] < 0
+    alone = rows[rows.relation == "snow"].iloc[0]
+    assert pd.isna(alone["rank"]) and alone.ssim == pytest.approx(0.6)
+
+
+@pytest.mark.parametrize("spoil", ["errors", "one seed", "one cluster", "one class", "no source"])
+def test_degenerate_records_give_tables(spoil):
+    settings = [pgd(1, 2, 3), pgd(2, 4, 1, smallest=SMALLEST), square(2, 4, 8), noise(2, 4, 40)]
+    frame = attack_records(settings, seeds=1 if spoil == "one seed" else 48, wrong=0)
+    if spoil == "errors":
+        lost = ["label", "probabilities", "crafted_on", "linf", "l2", "ssim", "zero_gradient", "smallest_epsilon"]
+        frame.loc[frame.relation != "source", lost] = None
+        frame.loc[frame.relation != "source", "verdict"] = "ERROR"
+    elif spoil == "one cluster":
+        frame["cluster"] = "patient"
+    elif spoil == "one class":
+        frame = frame[frame.expected == "benign"]
+    elif spoil == "no source":
+        frame = frame[frame.relation != "source"]
+    made = tables_of(frame.reset_index(drop=True))
+    named = made.named
+    if spoil == "errors":
+        assert named["attack_checks.csv"].empty and not made.notices
+        return
+    table = named["attacks.csv"].query("dataset == 'all'").set_index(["relation", "severity"])
+    assert len(table) == 4 and (table.cases > 0).all()
+    assert table.accuracy.notna().all()
+    checks = named["attack_checks.csv"]
+    if spoil == "one seed":
+        assert (checks[checks["check"] == "epsilon"].verdict == "not checked").all()
+    if spoil == "one class":
+        assert table.auroc.isna().all()
+    if spoil == "one cluster":
+        assert named["smallest_epsilon_curve.csv"].ci_low.isna().all()
