@@ -1,0 +1,187 @@
+"""Projected gradient descent on pixels, for any function from pixels to logits.
+
+A. Madry et al., "Towards deep learning models resistant to adversarial attacks", ICLR 2018; as equations 1 and 2 of
+M. Xu et al., "Towards evaluating the robustness of deep diagnostic models by adversarial attack", Medical Image
+Analysis 2021: x ← Π(x + α·sign ∇L), Π the projection onto the ball of ε around the source and onto valid pixels. One
+step from the source itself is FGSM. Nothing here knows a relation or a system: training's defended steps call it too.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, TypeAlias
+
+import torch
+from torch import Tensor
+
+from medtest.errors import BadOutput
+
+Logits: TypeAlias = Callable[[Tensor], Tensor]
+"""Pixels, float32 B×3×H×W in [0, 1], to logits; differentiable."""  # noqa: RUF001
+Losses: TypeAlias = Callable[[Tensor], Tensor]
+"""Logits to one loss an image, which is raised."""
+RowLosses: TypeAlias = Callable[[Tensor, Tensor], Tensor]
+"""The same, told which rows of the batch the logits are of."""
+Norm: TypeAlias = Literal["linf", "l2"]
+_TINY = 1e-12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attacked:
+    """What an attack made.
+
+    Attributes:
+        images: float32 B×3×H×W in [0, 1], not rounded.
+        zero_gradient: float64 B: share of (step, value in reach) whose gradient was exactly 0; NaN without a step.
+        queries: int64 B: forward passes that each image took part in.
+    """  # noqa: RUF002
+
+    images: Tensor
+    zero_gradient: Tensor
+    queries: Tensor
+
+
+def projected_gradient(
+    logits: Logits,
+    images: Tensor,
+    loss: Losses | RowLosses,
+    *,
+    epsilon: float | Tensor,
+    step: float | Tensor,
+    steps: int | Tensor,
+    norm: Norm = "linf",
+    start: Tensor | None = None,
+    best: bool = False,
+    within: Tensor | None = None,
+) -> Attacked:
+    """Raise a loss by steps along its gradient's sign (L∞) or direction (L2), within ε of the source.
+
+    Args:
+        logits: Pixels to logits.
+        images: float32 B×3×H×W in [0, 1], the source.
+        loss: Logits to one loss an image. Where it takes two arguments, the second is the int64 places in ``images`` of
+            the rows it gets, for images that have their steps behind them leave the batch.
+        epsilon: Radius of the ball, in units of the pixels (1 is 255 levels); one, or float B.
+        step: Length of a step, likewise; of L∞ what each value moves, of L2 the norm of the move.
+        steps: Steps; one number, or int B.
+        norm: ``linf`` or ``l2``.
+        start: Offset from the source where it starts, B×3×H×W; None for the source itself.
+        best: Return of all iterates, the last included, the one of greatest loss (one more pass); else the last.
+        within: bool, B×1×H×W or B×3×H×W: values in reach; None for all.
+
+    Raises:
+        BadOutput: A loss or a gradient is not finite.
+        Exception: Whatever ``logits`` raises.
+    """  # noqa: RUF002
+    count = len(images)
+    source = images.detach()
+    radius, move = (_by_image(value, source) for value in (epsilon, step))
+    left = torch.as_tensor(steps, device=source.device).expand(count).clone()
+    loss_at = _indexed(loss)
+    mask = None if within is None else within.to(source.device)
+    reach = _reach(mask, source)
+    now = source.clone() if start is None else _projected(source + start.detach(), source, radius, norm, mask)
+    greatest, kept = torch.full((count,), -torch.inf, device=source.device), now.clone() if best else now
+    zeros = torch.zeros(count, dtype=torch.int64, device=source.device)
+    queries = left.to(torch.int64) + (1 if best else 0)
+    for number in range(int(left.max()) if count else 0):
+        rows = (left > number).nonzero().flatten()
+        every = len(rows) == count
+        here, home, ball, pace = (one if every else one[rows] for one in (now, source, radius, move))
+        inside = mask if mask is None or every else mask[rows]
+        losses, gradient = _gradient(logits, here, partial(loss_at, rows=rows))
+        if best:
+            _keep_greatest(kept, greatest, rows, losses, here)
+        none = gradient == 0
+        zeros[rows] += (none if inside is None else none & inside).flatten(1).sum(dim=1)
+        moved = _projected(here + pace * _direction(gradient, norm, inside), home, ball, norm, inside)
+        now = moved if every else now.index_copy(0, rows, moved)
+    if best:
+        with torch.no_grad():
+            everyone = torch.arange(count, device=source.device)
+            _keep_greatest(kept, greatest, everyone, _finite(loss_at(logits(now), rows=everyone)), now)
+        now = kept
+    share = zeros.double() / (left.double() * reach)
+    return Attacked(images=now, zero_gradient=share, queries=queries)
+
+
+def _indexed(loss: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    try:
+        takes_rows = len([p for p in inspect.signature(loss).parameters.values() if p.default is p.empty]) > 1
+    except (TypeError, ValueError):
+        takes_rows = False
+    return loss if takes_rows else partial(_without_rows, loss)
+
+
+def _without_rows(loss: Losses, given: Tensor, rows: Tensor) -> Tensor:
+    return loss(given)
+
+
+def _by_image(value: float | Tensor, images: Tensor) -> Tensor:
+    given = torch.as_tensor(value, dtype=images.dtype, device=images.device)
+    return given.expand(len(images))[:, None, None, None]
+
+
+def _reach(mask: Tensor | None, images: Tensor) -> Tensor:
+    """Return how many values of each image are in reach, float64 B."""
+    if mask is None:
+        return torch.full((len(images),), float(images[0].numel()) if len(images) else 0.0, dtype=torch.float64)
+    return mask.expand_as(images).flatten(1).sum(dim=1).double()
+
+
+def _gradient(logits: Logits, pixels: Tensor, loss: Losses) -> tuple[Tensor, Tensor]:
+    """Return the losses and their gradient with respect to the pixels.
+
+    Raises:
+        BadOutput: One is not finite.
+    """
+    with torch.enable_grad():
+        given = pixels.detach().requires_grad_()
+        losses = loss(logits(given))
+        (gradient,) = torch.autograd.grad(losses.sum(), given)
+    if not bool(gradient.isfinite().all()):
+        raise BadOutput("gave a gradient that is not finite while it was attacked")
+    return _finite(losses.detach()), gradient
+
+
+def _finite(losses: Tensor) -> Tensor:
+    if not bool(losses.isfinite().all()):
+        raise BadOutput("gave a loss that is not finite while it was attacked")
+    return losses
+
+
+def _keep_greatest(kept: Tensor, greatest: Tensor, rows: Tensor, losses: Tensor, pixels: Tensor) -> None:
+    better = losses > greatest[rows]
+    greatest[rows[better]] = losses[better]
+    kept[rows[better]] = pixels[better]
+
+
+def _direction(gradient: Tensor, norm: Norm, mask: Tensor | None) -> Tensor:
+    if mask is not None:
+        gradient = gradient * mask
+    return gradient.sign() if norm == "linf" else gradient / lengths(gradient).clamp_min(_TINY)
+
+
+def lengths(values: Tensor) -> Tensor:
+    """Return the Euclidean norm of each image's values, B×1×1×1."""  # noqa: RUF002
+    found: Tensor = torch.linalg.vector_norm(values.flatten(1), dim=1)
+    return found[:, None, None, None]
+
+
+def _projected(pixels: Tensor, source: Tensor, radius: Tensor, norm: Norm, mask: Tensor | None) -> Tensor:
+    """Return the pixels of the ball that are valid and nearest; what is out of reach is the source's."""
+    if norm == "linf":
+        near = torch.minimum(torch.maximum(pixels, source - radius), source + radius)
+    else:
+        away = pixels - source
+        near = source + away * (radius / lengths(away).clamp_min(_TINY)).clamp_max(1.0)
+    near = near.clamp(0.0, 1.0)
+    return near if mask is None else torch.where(mask, near, source)
+
+
+def projected(pixels: Tensor, source: Tensor, *, epsilon: float | Tensor, norm: Norm, within: Tensor | None) -> Tensor:
+    """Return the valid pixels nearest to some, within ε of the source; arguments as of :func:`projected_gradient`."""
+    return _projected(pixels, source, _by_image(epsilon, source), norm, within)
