@@ -1,8 +1,8 @@
 """Pictures as tensors, resized and cut with gradients, and logits of maps and of classes. Imports torch.
 
-Official preprocessing works on 8-bit pictures and rounds. Here are the same filters on floats in [0, 1], differentiable
-and not rounded, so that results differ from the official ones by about one level of 255. A system's answers are always
-those of the official way.
+Official preprocessing works on 8-bit pictures. Here are the same filters on floats in [0, 1], differentiable; of 8-bit
+pictures they give what the official ones do, but for a level of 255 here and there. A system's answers are always those
+of the official way.
 """
 
 from __future__ import annotations
@@ -20,36 +20,92 @@ Filter: TypeAlias = Literal["nearest", "bilinear", "bicubic", "lanczos", "linear
 """``nearest`` to ``lanczos`` as Pillow has them (antialiased where a picture shrinks); ``linear`` and ``area`` as
 OpenCV's INTER_LINEAR (never antialiased) and INTER_AREA (of both sides that shrink)."""
 
+WHITE = 255.0
+LITTLE = 1e-4
+"""Levels by which floats may miss a half."""
 TINY = float(np.finfo(np.float32).tiny)
 LANCZOS_REACH = 3.0
 
 
 def resized(pixels: Tensor, size: tuple[int, int], how: Filter = "bilinear") -> Tensor:
-    """Return pixels at another size, differentiably.
+    """Return pixels at another size, in whole levels of 255 as official preprocessing leaves them.
+
+    Rounding to levels has no gradient; that of the filter alone is taken (the straight-through estimator of Bengio,
+    Léonard and Courville, arXiv 1308.3432).
 
     Args:
-        pixels: Float B×C×H×W.
+        pixels: Float B×C×H×W in [0, 1].
         size: Height and width wanted.
         how: Filter.
     """  # noqa: RUF002
     before = (int(pixels.shape[2]), int(pixels.shape[3]))
     if before == tuple(size):
         return pixels
+    found = pixels * WHITE  # in levels, of which many filters are exact in float32
+    if how in ("linear", "area", "nearest"):
+        return _as_opencv(found, size, how) / WHITE
+    # Pillow filters rows, rounds, and filters columns.
+    found = whole(filtered(found, (before[0], size[1]), how))
+    return whole(filtered(found, size, how)) / WHITE
+
+
+def _as_opencv(values: Tensor, size: tuple[int, int], how: Filter) -> Tensor:
+    """Return levels filtered and rounded as OpenCV does both (and Pillow takes the nearest)."""
+    before = (int(values.shape[2]), int(values.shape[3]))
+    halved = before == (2 * size[0], 2 * size[1])
+    shrinks = before[0] >= size[0] and before[1] >= size[1]
+    if how == "nearest" or halved or (how == "area" and shrinks):
+        # Means of areas have their halves rounded to even numbers, but where two by two become one.
+        return whole(filtered(values, size, how), even=how == "area" and not halved)
+    found = filtered(values, size, "linear")
+    exact = _fixed_point(values.detach(), size).to(found)
+    return found + (exact - found.detach()) if values.requires_grad else exact
+
+
+def _fixed_point(values: Tensor, size: tuple[int, int]) -> Tensor:
+    """Return levels filtered linearly in OpenCV's integers of 11 bits, int32: one in eight differs from the rounded."""
+    given = values.round().clamp_(0, WHITE).int()
+    (top, bottom, upper, lower), (left, right, first, second) = (
+        [one.to(values.device) for one in _linear_taps(int(old), new)]
+        for old, new in zip(values.shape[2:], size, strict=True)
+    )
+    wide = (given[..., left] * first + given[..., right] * second) >> 4
+    tall = (wide[:, :, top] * upper[:, None] >> 16) + (wide[:, :, bottom] * lower[:, None] >> 16)
+    return (tall + 2) >> 2
+
+
+def whole(values: Tensor, *, even: bool = False) -> Tensor:
+    """Return values rounded to 0, 1 … 255 and kept there, with the gradient as if they were not rounded.
+
+    Args:
+        values: Floats.
+        even: Whether halves become even numbers; else they go up, as in fixed-point arithmetic.
+    """
+    given = values.detach()
+    rounded = (torch.round(given) if even else torch.floor(given + (0.5 + LITTLE))).clamp_(0, WHITE)
+    return values + (rounded - given) if values.requires_grad else rounded
+
+
+def filtered(values: Tensor, size: tuple[int, int], how: Filter) -> Tensor:
+    """Return values B×C×H×W filtered to another size, of any range and not rounded; differentiable."""  # noqa: RUF002
+    before = (int(values.shape[2]), int(values.shape[3]))
+    if before == tuple(size):
+        return values
     if how == "area" and (size[0] > before[0] or size[1] > before[1]):
         how = "linear"
     if how == "linear":
-        return functional.interpolate(pixels, size=size, mode="bilinear", align_corners=False)
+        return functional.interpolate(values, size=size, mode="bilinear", align_corners=False)
     if how == "nearest":
-        return functional.interpolate(pixels, size=size, mode="nearest-exact")
+        rows, columns = (_nearest(old, new).to(values.device) for old, new in zip(before, size, strict=True))
+        return values[:, :, rows][:, :, :, columns]
     if how in ("bilinear", "bicubic"):
-        bigger = functional.interpolate(pixels, size=size, mode=how, align_corners=False, antialias=True)
-        return bigger.clamp(0, 1) if how == "bicubic" else bigger
+        return functional.interpolate(values, size=size, mode=how, align_corners=False, antialias=True)
     if how == "lanczos":
-        rows, columns = (_lanczos(old, new).to(pixels) for old, new in zip(before, size, strict=True))
-        return (rows @ pixels @ columns.T).clamp(0, 1)
+        down, along = (_lanczos(old, new).to(values) for old, new in zip(before, size, strict=True))
+        return down @ values @ along.T
     if before[0] % size[0] == 0 and before[1] % size[1] == 0:
-        return functional.avg_pool2d(pixels, (before[0] // size[0], before[1] // size[1]))
-    return _area(_area(pixels, size[1]).transpose(2, 3), size[0]).transpose(2, 3)
+        return functional.avg_pool2d(values, (before[0] // size[0], before[1] // size[1]))
+    return _area(_area(values, size[1]).transpose(2, 3), size[0]).transpose(2, 3)
 
 
 def _area(pixels: Tensor, new: int) -> Tensor:
@@ -66,6 +122,29 @@ def _area_weights(old: int, new: int) -> Tensor:
     borders = np.arange(new + 1, dtype=np.float64)[:, None] * (old / new)
     covered = np.clip(borders - np.arange(old), 0, 1)
     return torch.from_numpy((np.diff(covered, axis=0) * (new / old)).astype(np.float32))
+
+
+@cache
+def _linear_taps(old: int, new: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return the two old pixels that make each new one, and their weights in 2048ths."""
+    place = ((np.arange(new) + 0.5) * (old / new) - 0.5).astype(np.float32)
+    first = np.floor(place).astype(np.int64)
+    share = place - first.astype(np.float32)
+    share[(first < 0) | (first >= old - 1)] = 0
+    first = first.clip(0, old - 1)
+    taps = (first, np.minimum(first + 1, old - 1))
+    weights = (np.rint((1 - share) * np.float32(2048)), np.rint(share * np.float32(2048)))
+    near, far = (torch.from_numpy(one) for one in taps)
+    much, rest = (torch.from_numpy(one.astype(np.int32)) for one in weights)
+    return near, far, much, rest
+
+
+@cache
+def _nearest(old: int, new: int) -> Tensor:
+    """Return which old pixel each new one is: Pillow adds up steps, whose sum decides at borders."""
+    steps = np.full(new, old / new)
+    steps[0] /= 2
+    return torch.from_numpy(np.minimum(np.add.accumulate(steps).astype(np.int64), old - 1))
 
 
 @cache
@@ -129,7 +208,7 @@ def resized_map(logits: Tensor, size: tuple[int, int]) -> Tensor:
     if tuple(logits.shape[1:]) == tuple(size):
         return logits
     both: Tensor = torch.stack([logits.sigmoid(), (-logits).sigmoid()], dim=1)
-    share, rest = resized(both, size, "area").unbind(1)
+    share, rest = filtered(both, size, "area").unbind(1)
     return log_odds(share, rest)
 
 

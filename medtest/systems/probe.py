@@ -2,7 +2,7 @@
 
 Between the pixels of a prepared image and the logits of the seeds' classes lies all that a system does to both. Of a
 torch network that way is walked with gradients, by the stations of :class:`medtest.systems.torch_system.TorchSystem`;
-the official resize of 8-bit pixels is approximated there (:mod:`medtest.systems.pixels`). Any other system that really
+the official resize of 8-bit pixels is imitated there (:mod:`medtest.systems.pixels`). Any other system that really
 runs is asked as it is, about pixels rounded to 8 bits, and gives scores alone. How far the two ways differ on the
 sources of a run is for :func:`probe_gap` to say.
 

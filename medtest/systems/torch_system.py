@@ -149,7 +149,7 @@ class TorchSystem(System):
         """Return the answer to each image of what the network gave for them."""
 
     def fitted_pixels(self, pixels: Tensor) -> Tensor:
-        """Return pixels at the side at which the network gets them: :meth:`fitted` on floats, and not rounded.
+        """Return pixels at the side at which the network gets them: :meth:`fitted` on floats, with gradients.
 
         Args:
             pixels: Float B×3×H×W RGB in [0, 1], at the images' own size.
@@ -171,7 +171,7 @@ class TorchSystem(System):
         """Return logits of the classes of what :meth:`scores` gives for labels, float32 (or float64 of such)."""
         from medtest.systems.pixels import logits_of
 
-        exact = exactly(scores)
+        exact = exactly(tensor_of(scores))
         return logits_of(exact, multi=multi) if self.answer_form == "probabilities" else exact
 
     def lesion_logits(self, pixels: Tensor, shape: tuple[int, int]) -> Tensor:

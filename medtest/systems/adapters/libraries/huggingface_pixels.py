@@ -1,7 +1,7 @@
 """An image processor of transformers on tensors that carry gradients: its geometry first, its numbers after that.
 
 The processors that work on torch tensors are differentiable. On 8-bit pictures each of their steps rounds and stays
-within 0 to 255; on floats the filters overshoot, so that pixels are brought back between the two halves.
+within 0 to 255; on floats the filters overshoot, so that pixels are brought back to levels between the two halves.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ def sized(pixels: Tensor, processor: Any, changes: Mapping[str, Any]) -> Tensor:
         processor: The image processor.
         changes: What it is told beside its own file.
     """  # noqa: RUF002
+    from medtest.systems.pixels import whole
+
     given: Tensor = _made(pixels, processor, changes, NUMBERS)["pixel_values"]
-    return (given / WHITE).clamp(0, 1)
+    return (given if given.shape == pixels.shape else whole(given)) / WHITE
 
 
 def scaled(pixels: Tensor, processor: Any, changes: Mapping[str, Any]) -> Mapping[str, Tensor]:
