@@ -120,8 +120,8 @@ def test_the_record_says_how_it_was_made() -> None:
     assert made.crafting.float_label in ONE.names
     assert made.params["epsilon"] == 11.0
     shown = SmallProbe().logits(_pixels(made.image))
-    wanted = int(SmallProbe().logits(_pixels(seed_of(1).image)).argmin())
-    assert made.crafting.loss_after == pytest.approx(float(shown.log_softmax(1)[0, wanted]), abs=1e-4)
+    answer = int(SmallProbe().logits(_pixels(seed_of(1).image)).argmax())
+    assert made.crafting.loss_after == pytest.approx(-float(shown.log_softmax(1)[0, answer]), abs=1e-4)
 
 
 def _pixels(image: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]):  # type: ignore[no-untyped-def]

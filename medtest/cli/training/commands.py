@@ -126,6 +126,24 @@ def gap(tokens: Tokens, config_dir: ConfigDirs = None, threads: Threads = None) 
     train_gap(parse_gap(tokens), config_dirs=config_dir or [], threads=threads, console=Console(highlight=False))
 
 
+@app.command("release-generator")
+def release_generator(
+    tokens: Tokens,
+    commands: Annotated[Path, typer.Option(help="Text file with the commands that made it, for the card.")],
+    note: Annotated[list[str] | None, typer.Option(help="A further paragraph of the card; may be repeated.")] = None,
+    phantoms: Annotated[int, typer.Option(min=2, help="Number of unseen phantoms.")] = 400,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of torch.")] = 1,
+) -> None:
+    """Put a trained generator into the package: copied, measured on unseen images, with its card.
+
+    The words are those after which medtest train gap trained it.
+    """
+    from medtest.cli.training.gap_release import release_gap
+
+    card = release_gap(tokens, commands=commands, notes=list(note or []), phantoms=phantoms, threads=threads)
+    Console(highlight=False).print(card.read_text(encoding="utf-8"), markup=False)
+
+
 @app.command("table")
 def table(
     folder: Annotated[Path, typer.Argument(help="Folder of a further training (out=), or any folder above some.")],

@@ -131,17 +131,14 @@ def train_gap(
         MedtestError: Training could not be done; what was finished is kept.
     """
     from medtest.cli.training.further import device_of, locked_folder
-    from medtest.cli.typed import own_keys
     from medtest.generators.files import training_folder
     from medtest.paths import path_from_here
     from medtest.runs import invocation_of
-    from medtest.suite.compose import load
     from medtest.training.generators.recipe import load_recipe
     from medtest.training.generators.train import noise_floor, train_generator
 
     recipe = load_recipe(request.recipe, request.changes)
-    with own_keys(*KEYS, *OF_RECIPE):
-        loaded = load(request.suite, request.overrides, config_dirs=config_dirs)
+    loaded = load_of(request, config_dirs)
     invocation = invocation_of(loaded)
     device = device_of(invocation.device)
     system, digest = attacked(loaded)
@@ -149,7 +146,8 @@ def train_gap(
     classes = _classes(parts, system, request.settings)
     out = training_folder(digest, classes, _side(loaded.suite), request.settings)
     with locked_folder(out, fresh=invocation.fresh, console=console):
-        attack, cases = _attack(request, recipe, parts, system, digest, out, device, threads or invocation.threads)
+        cores = threads or invocation.threads or 1
+        attack, cases = attacking(request, recipe, parts, system, digest, out / "cases", device, cores)
         try:
             with _logged(loaded.suite, invocation, out, system, request, recipe) as log:
                 trained = train_generator(
@@ -171,6 +169,19 @@ def train_gap(
     where = path_from_here(trained.weights)
     console.print(f"{came} of L∞ {request.settings.linf:g}: {where}", markup=False, soft_wrap=True)
     return trained
+
+
+def load_of(request: GapRequest, config_dirs: Sequence[Path]) -> Loaded:
+    """Return the suite, with what was typed for it.
+
+    Raises:
+        UserMistakes: It cannot be used.
+    """
+    from medtest.cli.typed import own_keys
+    from medtest.suite.compose import load
+
+    with own_keys(*KEYS, *OF_RECIPE):
+        return load(request.suite, request.overrides, config_dirs=config_dirs)
 
 
 def attacked(loaded: Loaded) -> tuple[System, str]:
@@ -232,23 +243,23 @@ def _classes(parts: Any, system: System, settings: GeneratorSettings) -> Classes
     return classes
 
 
-def _attack(
+def attacking(
     request: GapRequest,
     recipe: GeneratorRecipe,
     parts: Any,
     system: System,
     digest: str,
-    out: Path,
+    folder: Path,
     device: str,
-    threads: int | None,
+    threads: int,
 ) -> tuple[Attack, LabelledSet]:
-    """Make the cases and open the system."""
+    """Return a generator's arithmetic against a system, which is opened, and the cases, which are made in a folder."""
     from medtest.systems.probe import probe_of
     from medtest.training.generators.material import prepare_cases
     from medtest.training.generators.task import Attack
 
-    cases = prepare_cases(parts, out / "cases")
-    system.open(device=device, threads=threads or 1)
+    cases = prepare_cases(parts, folder)
+    system.open(device=device, threads=threads)
     probe = probe_of(system, classes=cases.classes, digest=digest)
     info = info_of(request.settings, recipe, cases.classes, int(cases.images.shape[1]), system)
     return Attack(probe=probe, classes=cases.classes, info=info, recipe=recipe), cases

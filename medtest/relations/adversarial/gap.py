@@ -187,8 +187,8 @@ class GenerativePerturbation(CraftedRelation):
             shown = _shown(image, fields[key], epsilon, within, info)
             final = saved(shown, seed.image, epsilon)
             logits = probe.logits(torch.cat((shown, pixels_of(final, probe.device))))
-            before = losses(clean[id(seed)], clean[id(seed)], info.classes, target)
-            after = losses(logits[1:], clean[id(seed)], info.classes, target)
+            before = losses(clean[id(seed)], clean[id(seed)], info.classes, target, "away")
+            after = losses(logits[1:], clean[id(seed)], info.classes, target, "away")
         crafting = Crafting(
             loss_before=-float(before[0]),
             loss_after=-float(after[0]),

@@ -42,7 +42,7 @@ class GeneratorRecipe(Recipe):
     activation: Literal["relu", "selu"] = "relu"
     dropout: float = Field(default=0.5, ge=0, lt=1)
     start: Literal["spread", "torch"] = "spread"
-    goal: Literal["least_likely", "away"] = "least_likely"
+    goal: Literal["away", "least_likely"] = "away"
     most_batches: int | None = Field(default=None, ge=1)
     seed: int = Field(default=0, ge=0)
     watching: GeneratorWatching = GeneratorWatching()

@@ -1,0 +1,160 @@
+"""Puts a trained generator into the package: copied, measured on unseen images, with card and digests."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from medtest.errors import MedtestError
+from medtest.files import file_sha256, read_object
+from medtest.generators.files import SHIPPED, GeneratorInfo, load_generator
+from medtest.paths import package_folder
+from medtest.suite.model import PartPlan, Suite
+from medtest.training.generators.material import prepare_cases
+from medtest.training.generators.task import Attack, fooled
+from medtest.training.scores import Interval, bootstrap
+
+if TYPE_CHECKING:
+    from medtest.training.classification.cases import LabelledSet
+
+UNSEEN = 9_000_000
+"""Number of the first phantom on which a generator is measured: far from those that train and test."""
+LEVELS = (3.0, 7.0, 11.0, 13.0, 15.0)
+TEMPLATE = "card.md.jinja"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What a generator did to unseen images at one bound.
+
+    Attributes:
+        linf: The bound, in levels of 255.
+        fooled: Mean over images of :func:`medtest.generators.goals.reached`.
+        noise: The same under uniform noise of the bound.
+    """
+
+    linf: float
+    fooled: Interval
+    noise: Interval
+
+
+def unseen_suite(suite: Suite, count: int) -> Suite:
+    """Return the suite with phantoms that no training saw in place of its seeds.
+
+    Raises:
+        MedtestError: It tests on other images than phantoms.
+    """
+    plan = suite.seeds[0]
+    if not getattr(plan.info.load(), "phantom", False):
+        raise MedtestError(f"{suite.name} tests on real images: a generator that ships is measured on phantoms")
+    settings = plan.settings.model_copy(update={"count": count, "start": UNSEEN})
+    return replace(suite, seeds=(PartPlan(id="unseen", info=plan.info, settings=settings),))
+
+
+def measure(attack: Attack, weights: Path, cases: LabelledSet, levels: Sequence[float] = LEVELS) -> list[Measured]:
+    """Return what a generator does to images, scaled to each bound.
+
+    Args:
+        attack: The system; of its ``info`` only the settings of the file count.
+        weights: The generator.
+        cases: The images.
+        levels: The bounds.
+    """
+    network, info = load_generator(weights)
+    found: list[Measured] = []
+    every = np.arange(len(cases))
+    with attack.probe.attached():
+        for linf in levels:
+            at = replace(attack, info=_at(info, linf))
+            came, noise = (fooled(at, one, cases, every)[0] for one in (network, None))
+            found.append(Measured(linf=linf, fooled=bootstrap(came), noise=bootstrap(noise)))
+    return found
+
+
+def _at(info: GeneratorInfo, linf: float) -> GeneratorInfo:
+    return replace(info, settings=replace(info.settings, linf=linf))
+
+
+def release(
+    attack: Attack,
+    weights: Path,
+    *,
+    name: str,
+    system: str,
+    parts: Any,
+    folder: Path,
+    commands: Sequence[str],
+    notes: Sequence[str] = (),
+) -> Path:
+    """Copy a generator to the package's folder, measure it there, and write the card beside it.
+
+    Args:
+        attack: The system that it was trained against.
+        weights: What a training wrote.
+        name: Name of the system in records.
+        system: Digest of the system.
+        parts: Of :func:`unseen_suite`.
+        folder: Where the arrays of the unseen images lie.
+        commands: The commands that made it, for the card.
+        notes: Further paragraphs of the card.
+
+    Returns:
+        The card.
+
+    Raises:
+        MedtestError: The weights cannot be used.
+    """
+    cases = prepare_cases(parts, folder)
+    load_generator(weights)  # refuses what is none before anything is overwritten
+    target = package_folder() / "weights" / f"gap-{name}.safetensors"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(weights, target)
+    add_system(target, system)
+    card = target.with_suffix(".md")
+    card.write_text(_card(target, name, cases, measure(attack, target, cases), commands, notes), encoding="utf-8")
+    return card
+
+
+def add_system(target: Path, system: str) -> None:
+    """Note that a generator that ships was trained against a system, by its digest."""
+    index = target.parent / SHIPPED
+    listed: dict[str, Any] = read_object(index)
+    known = [str(one) for one in listed.get(target.stem, [])]
+    listed[target.stem] = sorted({*known, system})
+    index.write_text(json.dumps(listed, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def _card(
+    target: Path,
+    name: str,
+    cases: LabelledSet,
+    found: Sequence[Measured],
+    commands: Sequence[str],
+    notes: Sequence[str],
+) -> str:
+    from jinja2 import Environment, StrictUndefined
+
+    network, info = load_generator(target)
+    facts: Mapping[str, Any] = {
+        "weights": target,
+        "name": name,
+        "info": info,
+        "settings": info.settings,
+        "parameters": sum(one.numel() for one in network.parameters()),
+        "megabytes": target.stat().st_size / 1e6,
+        "sha256": file_sha256(target),
+        "commands": commands,
+        "notes": notes,
+        "count": len(cases),
+        "found": found,
+    }
+    template = Path(__file__).with_name(TEMPLATE).read_text(encoding="utf-8")
+    # Markdown: nothing of it is shown as HTML by us
+    made = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)  # noqa: S701
+    return made.from_string(template).render(**facts).rstrip() + "\n"
