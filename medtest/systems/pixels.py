@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from functools import cache
 from math import gcd
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 Filter: TypeAlias = Literal["nearest", "bilinear", "bicubic", "lanczos", "linear", "area"]
@@ -195,21 +196,47 @@ def ten_crops(pixels: Tensor, side: int) -> Tensor:
 # --- maps ---------------------------------------------------------------------------------------------------------
 
 
-def log_odds(share: Tensor, rest: Tensor, least: float = TINY) -> Tensor:
+LEAST = 1e-30
+"""The least probability that a map's logits tell apart: 69 of them, where its gradient is still finite."""
+
+
+class _LogOdds(torch.autograd.Function):
+    """log(share / rest): one logarithm instead of two, and a gradient that does not overflow."""
+
+    @staticmethod
+    def forward(context: Any, share: Tensor, rest: Tensor) -> Tensor:
+        context.save_for_backward(share, rest)
+        return (share / rest).log_()
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
+        share, rest = context.saved_tensors
+        return gradient / share, -gradient / rest
+
+
+def log_odds(share: Tensor, rest: Tensor, least: float = LEAST) -> Tensor:
     """Return log(share / rest) of what both are known of exactly, at least ``least`` each.
 
     From ``1 - share`` in place of ``rest`` nothing were left where a sigmoid is saturated.
     """
-    return share.clamp_min(least).log() - rest.clamp_min(least).log()
+    found: Tensor = _LogOdds.apply(share.clamp_min(least), rest.clamp_min(least))
+    return found
 
 
-def resized_map(logits: Tensor, size: tuple[int, int]) -> Tensor:
-    """Return logits B×h×w whose sigmoid is the sigmoid of ``logits`` resized, as the border resizes answers."""  # noqa: RUF002
+def resized_map(logits: Tensor, size: tuple[int, int], threshold: float = 0.5) -> Tensor:
+    """Return logits B×H×W of the sigmoid of ``logits`` resized, as the border resizes answers.
+
+    Args:
+        logits: B×h×w.
+        size: Height and width wanted.
+        threshold: Of the resized probability, moved to a half as :func:`at_half` does it.
+    """  # noqa: RUF002
     if tuple(logits.shape[1:]) == tuple(size):
-        return logits
+        return at_half(logits, threshold)
     both: Tensor = torch.stack([logits.sigmoid(), (-logits).sigmoid()], dim=1)
     share, rest = filtered(both, size, "area").unbind(1)
-    return log_odds(share, rest)
+    return log_odds(*_halved(share, rest, threshold))
 
 
 def at_half(logits: Tensor, threshold: float) -> Tensor:
@@ -219,10 +246,17 @@ def at_half(logits: Tensor, threshold: float) -> Tensor:
     """
     if threshold == 0.5:
         return logits
-    share, rest = logits.sigmoid() * (0.5 / threshold), (-logits).sigmoid() * (0.5 / (1 - threshold))
-    lesion = logits.detach() > float(np.log(threshold / (1 - threshold)))
+    return log_odds(*_halved(logits.sigmoid(), (-logits).sigmoid(), threshold))
+
+
+def _halved(share: Tensor, rest: Tensor, threshold: float) -> tuple[Tensor, Tensor]:
+    """Return a probability with its threshold moved to a half, and what is left of 1."""
+    if threshold == 0.5:
+        return share, rest
+    lesion = share.detach() > threshold
     # Of each pixel one of the two is at most a half, the other what is left.
-    return log_odds(torch.where(lesion, 1 - rest, share), torch.where(lesion, rest, 1 - share))
+    share, rest = share * (0.5 / threshold), rest * (0.5 / (1 - threshold))
+    return torch.where(lesion, 1 - rest, share), torch.where(lesion, rest, 1 - share)
 
 
 # --- labels -------------------------------------------------------------------------------------------------------

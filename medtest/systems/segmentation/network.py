@@ -124,7 +124,7 @@ class SegmentationNetwork(CheckpointNetwork):
         logits = self.scores(self.forward(self.normalised(pixels)))
         if self.protocol == "official":
             return at_half(self._official_logits(logits, shape), self._threshold)
-        return at_half(resized_map(logits[:, 0], shape), self._threshold)
+        return resized_map(logits[:, 0], shape, self._threshold)
 
     def _official_logits(self, logits: Tensor, shape: tuple[int, int]) -> Tensor:
         """Do to logits B×1×h×w what :meth:`_official` does, and return those of the probability, B×H×W."""  # noqa: RUF002
