@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pandas as pd
-from label_records import label_row
+from label_records import CHEST, label_row
 
 from medtest.results.attacks.tables import attack_tables
 from medtest.results.cube.axes import axes
@@ -118,3 +118,20 @@ def tables_of(frame, parts=None):
     """Return the tables on attacks of records."""
     records = Records.of(frame)
     return attack_tables(records, axes(records), relations=parts or PARTS, task=task_of("label"), primary=PRIMARY)
+
+
+def chest_records(seeds=12):
+    """Several labels: the attack takes two of five decisions from every image, noise none."""
+    rows = []
+    rng = np.random.default_rng(1)
+    for index in range(seeds):
+        truth = tuple(name for name, true in zip(CHEST, rng.random(5) < 0.4, strict=True) if true)
+        wrong = tuple(name for name in CHEST if (name in truth) != (name in CHEST[:2]))
+        common = {"classes": CHEST, "system": "chexnet", "expected": truth, "source_label": truth}
+        given = [0.9 if name in truth else 0.1 for name in CHEST]
+        rows.append(label_row("films", f"s{index}", "source", label=truth, probabilities=given, **common))
+        for relation, label, crafter in (("pgd", wrong, "chexnet"), ("uniform_noise", truth, None)):
+            more = {"severity": 1, "scale": 4.0, "crafted_on": crafter, "zero_gradient": 0.0 if crafter else None}
+            sure = [0.6 if name in label else 0.1 for name in CHEST]
+            rows.append(label_row("films", f"s{index}", relation, label=label, probabilities=sure, **common, **more))
+    return pd.DataFrame(rows)

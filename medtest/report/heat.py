@@ -10,10 +10,13 @@ from medtest.oracles.criteria import threshold_of
 from medtest.report.figures import shade
 from medtest.report.intervals import MARKS, legend
 from medtest.results import efr
+from medtest.results.attacks.checks import TITLES, Warn
 
 if TYPE_CHECKING:
     import pandas as pd
 
+WARN = "\N{WARNING SIGN}"
+"""Stands beside every rate of an attack that fails a check."""
 SUMS = (efr.OVERALL, efr.OVERALL_CELLS)
 
 
@@ -121,6 +124,14 @@ def cell(row: Mapping[str, Any] | None) -> dict[str, Any]:
     return filled(float(row["efr_percent"]), lines, title=beside(row), method=str(row["ci_method"]))
 
 
+def warned(shown: dict[str, Any], failed: Sequence[str]) -> dict[str, Any]:
+    """Return a cell with a mark where checks of what made its cases fail, and which, where somebody points at it."""
+    if not failed or not shown["value"]:
+        return shown
+    title = f"{shown['title']}; fails: {', '.join(TITLES[name] for name in failed)}"
+    return {**shown, "value": f"{shown['value']} {WARN}", "title": title.removeprefix("; ")}
+
+
 def beside(row: Mapping[str, Any]) -> str:
     """Return what left the denominator of a row, and the rate over all generated cases."""
     parts = [
@@ -142,6 +153,7 @@ def heat(
     lead: str = "",
     relations: Iterable[str] | None = None,
     clusters: str = "source cases",
+    warn: Warn | None = None,
 ) -> dict[str, Any]:
     """Return a heat map of relations down and ``columns`` across.
 
@@ -153,7 +165,14 @@ def heat(
         lead: One line below the heading.
         relations: Which relations; None for all with the sums below them.
         clusters: What intervals resample, in words.
+        warn: Gives the checks that a relation fails at a severity, which are marked beside its rates.
     """
+
+    def shown(relation: str, keys: Mapping[str, Any]) -> dict[str, Any]:
+        found = cell(rates.get(relation=relation, **keys))
+        failed = () if warn is None else warn(relation, str(keys.get("severity", efr.ALL)))
+        return warned(found, failed)
+
     names = (
         [*rates.plain_relations, *(s for s in SUMS if s in rates.relations)] if relations is None else list(relations)
     )
@@ -163,7 +182,7 @@ def heat(
         title=title,
         lead=lead,
         columns=[name for name, _ in columns],
-        cells=lambda relation: [cell(rates.get(relation=relation, **keys)) for _, keys in columns],
+        cells=lambda relation: [shown(relation, keys) for _, keys in columns],
         side=None if side is None else lambda relation: cell(rates.get(relation=relation, **side))["title"],
         clusters=clusters,
     )

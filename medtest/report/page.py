@@ -11,6 +11,7 @@ import medtest
 from medtest.cases import UNCHANGED
 from medtest.oracles.criteria import NO_THRESHOLD, criterion_name
 from medtest.report import sections
+from medtest.report.attacks.section import attacks
 from medtest.report.cases import cases
 from medtest.report.first_page import first_page
 from medtest.report.gates import gates
@@ -45,6 +46,7 @@ _AGAINST = {
 TEMPLATES = Path(__file__).parent / "templates"
 _RATES = (("matrix", "Rates"), ("errors", "Not judged"))
 _SHARED = {
+    "attacks": ("attacks", "Attacks"),
     "curves": ("severity", "Severity"),
     "factor_panels": ("factors", "Factors"),
     "alpha_sigma": ("alpha-sigma", "(α,σ)"),
@@ -115,6 +117,7 @@ def report_page(material: Material) -> dict[str, Any]:
         "origin": _origin(material),
         "medtest": medtest.__version__,
         **gates(material),
+        **attacks(material),
         **sections.severity(material, rates),
         **sections.factors(material),
         **sections.robustness(material),
@@ -239,7 +242,7 @@ def _weakest(material: Material, rates: EfrRows) -> dict[str, Any] | None:
 
 def _heats(material: Material, rates: EfrRows, *, brief: bool) -> list[dict[str, Any]]:
     primary = criterion_keys(material)
-    wanted = material.wanted
+    wanted, warn = material.wanted, material.tables.attacks.warn
     levels = [(f"severity {level}", {**primary, "severity": level}) for level in rates.severities if level != "0"]
     if not levels:
         name = _without_levels(material)[1]
@@ -255,6 +258,7 @@ def _heats(material: Material, rates: EfrRows, *, brief: bool) -> list[dict[str,
             columns=across,
             side=primary,
             clusters=cluster_word(material),
+            warn=warn,
         )
     ]
     if len(rates.datasets) > 2:
@@ -262,7 +266,11 @@ def _heats(material: Material, rates: EfrRows, *, brief: bool) -> list[dict[str,
             (pivot.marked(name, wanted.trained_on) if name != efr.ALL else "all", {**primary, "dataset": name})
             for name in rates.datasets
         ]
-        found.append(heat(rates, title="By data set, all severities", columns=columns, clusters=cluster_word(material)))
+        found.append(
+            heat(
+                rates, title="By data set, all severities", columns=columns, clusters=cluster_word(material), warn=warn
+            )
+        )
     for against in wanted.criteria.against:
         columns = [
             (criterion_name(score, threshold), {"score": score, "threshold": threshold, "against": against})
@@ -274,7 +282,7 @@ def _heats(material: Material, rates: EfrRows, *, brief: bool) -> list[dict[str,
             title = _AGAINST[against].format(expected=expected_words(material))
             if brief and against == primary["against"]:
                 title = title.replace("Every score and threshold", "Further criteria")
-            found.append(heat(rates, title=title, columns=columns, clusters=cluster_word(material)))
+            found.append(heat(rates, title=title, columns=columns, clusters=cluster_word(material), warn=warn))
     return found
 
 

@@ -21,7 +21,7 @@ from medtest.results.published.paper import Paper, paper_of
 from medtest.results.records.exclusion import Excluded, leave_out
 from medtest.results.records.judged import judged_records, make_columns
 from medtest.results.records.records_io import Records
-from medtest.results.records.wanted import Wanted
+from medtest.results.records.wanted import LABEL_THRESHOLDS, Wanted
 from medtest.results.series import alpha_sigma
 from medtest.results.series.measured import measured_rows
 from medtest.results.series.series_records import CurveSettings
@@ -76,11 +76,13 @@ class Context:
         place: Axes of the follow-ups.
         phantom: Whether any of the seeds are made images.
         reference: What :meth:`medtest.tasks.base.Task.reference` made of the system that figures are relative to.
+        label_thresholds: Where a probability of one of several labels becomes a yes, in tables on attacks.
     """
 
     place: Axes
     phantom: bool = False
     reference: Any = None
+    label_thresholds: tuple[float, ...] = LABEL_THRESHOLDS
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -277,7 +279,15 @@ def tables_of(records: Records, wanted: Wanted, *, reference: Any = None) -> Tab
         ),
         excluded=excluded,
         attacks=attack_tables(records, place, relations=wanted.relations, task=wanted.task, primary=primary),
-        own=wanted.task.results(records, Context(place=place, phantom=wanted.phantom, reference=reference)),
+        own=wanted.task.results(
+            records,
+            Context(
+                place=place,
+                phantom=wanted.phantom,
+                reference=reference,
+                label_thresholds=wanted.label_thresholds,
+            ),
+        ),
     )
     return replace(made, installed=installed_tables(wanted.kind, records, made.named()))
 

@@ -89,7 +89,8 @@ class Setting:
     def family(self) -> tuple[Any, ...]:
         """What comparisons over ε and steps hold equal."""
         told = tuple(json.dumps(self.params.get(name), sort_keys=True, default=str) for name in _FAMILY)
-        return (self.role, self.crafted_on, self.targeted, *told)
+        part = "pgd" if self.part == "fgsm" else self.part
+        return (part, self.role, self.crafted_on, self.targeted, *told)
 
     @property
     def words(self) -> str:

@@ -20,6 +20,8 @@ from medtest.tasks.base import Task, task_of
 
 SUITE_FILE = "suite.yaml"
 RUN_FILE = "run.json"
+LABEL_THRESHOLDS = (0.5, 0.7)
+"""Where a probability becomes a yes, in tables on attacks: those of the paper's code (M. Xu et al., 2021)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +48,7 @@ class Wanted:
         include_source: Curves over scales begin with the source, at scale 0.
         min_step: Neighbouring scales of a measured property that are nearer are merged.
         kind: Name of the seeds' task.
+        label_thresholds: Where a probability of one of several labels becomes a yes, in tables on attacks.
     """
 
     suite: str
@@ -67,6 +70,7 @@ class Wanted:
     include_source: bool = False
     min_step: float = 0.0
     kind: str = "mask"
+    label_thresholds: tuple[float, ...] = LABEL_THRESHOLDS
 
     @classmethod
     def of(cls, suite: Suite, system_id: str | None = None) -> Wanted:
@@ -101,6 +105,7 @@ class Wanted:
             include_source=bool(getattr(oracle.part.settings, "include_source", False)),
             min_step=float(getattr(oracle.part.settings, "min_step", 0.0)),
             kind=suite.kind,
+            label_thresholds=tuple(getattr(oracle.part.settings, "label_thresholds", LABEL_THRESHOLDS)),
         )
 
     @classmethod
@@ -147,6 +152,7 @@ class Wanted:
             include_source=bool(oracles.get("include_source", False)),
             min_step=float(oracles.get("min_step", 0.0)),
             kind=_judged_kind(oracles.get("oracle")),
+            label_thresholds=tuple(float(one) for one in oracles.get("label_thresholds") or LABEL_THRESHOLDS),
         )
 
     @property

@@ -9,7 +9,8 @@ import numpy as np
 from PIL import Image as PillowImage
 from PIL import ImageDraw, ImageFont
 
-from medtest.cases import Effect, PreparedSeed
+from medtest.cases import Effect, Image, PreparedSeed
+from medtest.relations.base import CraftedRelation
 from medtest.runner.pictures.montage import MontageRow, draw_montage
 from medtest.runner.pictures.panels import (
     FAINT,
@@ -45,6 +46,8 @@ _ANSWER = (255, 64, 178)
 _HALO = (0, 0, 0)
 _TINT = 0.22
 _WORDS, _MOST_LINES = 430, 4
+_SMALL = 32
+"""Changes of more levels than this are seen without amplifying."""
 _TITLE, _TEXT = ImageFont.load_default(17), ImageFont.load_default(14)
 
 
@@ -64,6 +67,7 @@ def draw_strips(parts: Parts, systems: Sequence[System], task: StripTask) -> tup
     cases = parts.unit(task.ref).cases
     made: dict[tuple[int, int], MadeCase] = {}
     known: dict[tuple[int, int], SystemAnswer] = {}
+    attacked = any(isinstance(relation, CraftedRelation) for relation in parts.relations.values())
     for strip in task.strips:
         for index in (0, strip.case):
             key = (parts.whose(cases[index], strip.system), index)
@@ -73,7 +77,9 @@ def draw_strips(parts: Parts, systems: Sequence[System], task: StripTask) -> tup
                 known[strip.system, index] = _answer(systems[strip.system], made[key])
         before, after = known[strip.system, 0], known[strip.system, strip.case]
         case = made[parts.whose(cases[strip.case], strip.system), strip.case]
-        picture = draw_strip(seed, case, before, after, title=strip.title, detail=strip.detail, words=strip.words)
+        picture = draw_strip(
+            seed, case, before, after, title=strip.title, detail=strip.detail, words=strip.words, amplify=attacked
+        )
         save(picture, Path(strip.file))
     for montage in task.montages:
         _draw_montage(systems, seed, montage, [parts.make(seed, cases[index]) for index in montage.cases])
@@ -114,6 +120,7 @@ def draw_strip(
     title: str,
     detail: str,
     words: Sequence[tuple[str, str]] = (),
+    amplify: bool = False,
 ) -> Picture:
     """Draw one strip.
 
@@ -125,6 +132,7 @@ def draw_strip(
         title: First line.
         detail: Second line.
         words: Of questions: headings and texts that stand beside the pictures.
+        amplify: Whether a change that is too small to see stands between source and follow-up, amplified.
 
     Returns:
         uint8 RGB picture.
@@ -141,7 +149,28 @@ def draw_strip(
         )
     )
     panels = [(part.name, _drawn(part)) for part in shown.panels]
+    if amplify and case.follow is not None:
+        change = amplified(seed.image, case.follow.image)
+        panels[1:1] = [] if change is None else [(change.name, _drawn(change))]
     return _assemble(panels, title, detail, with_truth=shown.truth, outlines=shown.outlines)
+
+
+def amplified(source: Image, followup: Image) -> Panel | None:
+    """Return the change from a source to its follow-up, amplified around grey; None where it is plain to see, or none.
+
+    Args:
+        source: uint8 H×W×3.
+        followup: The same.
+    """  # noqa: RUF002
+    if source.shape != followup.shape or source.dtype != np.uint8 or followup.dtype != np.uint8:
+        return None
+    change = followup.astype(np.int16) - source.astype(np.int16)
+    largest = int(np.abs(change).max(initial=0))
+    if not 0 < largest <= _SMALL:
+        return None
+    factor = 127 // largest
+    image = np.asarray(128 + factor * change, np.uint8)
+    return Panel(name=f"change \N{MULTIPLICATION SIGN} {factor}\nat most {largest} of 255", image=image)
 
 
 def _drawn(part: Panel) -> Picture:

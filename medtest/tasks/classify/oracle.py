@@ -21,13 +21,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
+from pydantic import Field
 
 from medtest.cases import Classes, Effect, LabelOutput, Output, PreparedSeed, Probability
 from medtest.oracles.base import Oracle
 from medtest.oracles.moves import moved_mask
+from medtest.plugins import STATED, PartSettings
 from medtest.records import LABEL_FACTORS
 from medtest.tasks.segment.oracle import overlap
 
@@ -35,9 +37,23 @@ JOINT = "|"
 """Stands between labels in the text columns."""
 
 
-class Labels(Oracle):
-    """Judges classifications; see the module for what each score means. It has no settings."""
+class LabelsSettings(PartSettings):
+    """Settings of ``labels``; none of them goes into a score.
 
+    Attributes:
+        label_thresholds: Where a probability of one of several labels becomes a yes, in tables on attacks. Decisions
+            in records are at 0.5.
+    """
+
+    label_thresholds: list[Annotated[float, Field(gt=0.0, lt=1.0)]] = Field(
+        default=[0.5, 0.7], min_length=1, json_schema_extra=STATED
+    )
+
+
+class Labels(Oracle):
+    """Judges classifications; see the module for what each score means."""
+
+    Settings: ClassVar[type[PartSettings]] = LabelsSettings
     task: ClassVar[str] = "label"
     scores: ClassVar[tuple[str, ...]] = ("agreement", "label_share", "probability", "confidence", "dice", "iou")
     self_scores: ClassVar[tuple[str, ...]] = ("agreement", "label_share", "probability")

@@ -43,7 +43,12 @@ class LabelResults(TaskResults):
 
     def page(self, material: Material) -> TaskPage:
         """Return accuracy, flips, errors and film strips."""
-        values = label_page(self.tables, relations=material.wanted.relations, films=shown_films(material.target))
+        values = label_page(
+            self.tables,
+            relations=material.wanted.relations,
+            films=shown_films(material.target),
+            warn=material.tables.attacks.warn,
+        )
         after = [("accuracy", "Accuracy")]
         return TaskPage(
             template=TEMPLATE,

@@ -33,7 +33,7 @@ class ClassifyTask(Task):
     folder: ClassVar[str] = "predictions"
     table_names: ClassVar[tuple[str, ...]] = (
         *("classification", "classes", "confusion"),
-        *("flip_probability", "flip_frames", "corruption_error"),
+        *("flip_probability", "flip_frames", "corruption_error", "attack_labels"),
     )
     measures: ClassVar[Mapping[str, tuple[str, str]]] = {FLIPS: ("Flips from frame to frame, by type", "all types")}
     strip_words: ClassVar[str] = "Below each image stands what the system answered, below the source what was expected."
@@ -94,7 +94,13 @@ class ClassifyTask(Task):
         from medtest.tasks.classify.results import LabelResults
         from medtest.tasks.classify.tables.results import label_tables
 
-        found = label_tables(records, context.place, reference=context.reference, phantom=context.phantom)
+        found = label_tables(
+            records,
+            context.place,
+            reference=context.reference,
+            phantom=context.phantom,
+            thresholds=context.label_thresholds,
+        )
         return TaskResults() if found is None else LabelResults(found)
 
     def graded(self, records: Any, place: Any) -> Graded | None:

@@ -7,13 +7,13 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from attack_records import attack_records, noise, pgd, square, tables_of
-from label_records import CHEST, label_row
+from attack_records import attack_records, chest_records, noise, pgd, square, tables_of
 from sklearn.metrics import roc_auc_score
 from statsmodels.duration.survfunc import SurvfuncRight
 from statsmodels.stats.proportion import proportion_confint
 
 from medtest.results.attacks.smallest import drawn_shares, flipped_share
+from medtest.results.records.records_io import Records
 
 
 def test_accuracy_and_fooling_with_wilsons_interval():
@@ -38,23 +38,6 @@ def test_auroc_is_scikit_learns():
     expected = roc_auc_score((own.expected == "melanoma").astype(int), given)
     assert row.auroc == pytest.approx(expected, abs=1e-6)
     assert row.auroc_low <= row.auroc <= row.auroc_high
-
-
-def chest_records(seeds=12):
-    """Several labels: the attack takes two of five decisions from every image, noise none."""
-    rows = []
-    rng = np.random.default_rng(1)
-    for index in range(seeds):
-        truth = tuple(name for name, true in zip(CHEST, rng.random(5) < 0.4, strict=True) if true)
-        wrong = tuple(name for name in CHEST if (name in truth) != (name in CHEST[:2]))
-        common = {"classes": CHEST, "system": "chexnet", "expected": truth, "source_label": truth}
-        given = [0.9 if name in truth else 0.1 for name in CHEST]
-        rows.append(label_row("films", f"s{index}", "source", label=truth, probabilities=given, **common))
-        for relation, label, crafter in (("pgd", wrong, "chexnet"), ("uniform_noise", truth, None)):
-            more = {"severity": 1, "scale": 4.0, "crafted_on": crafter, "zero_gradient": 0.0 if crafter else None}
-            sure = [0.6 if name in label else 0.1 for name in CHEST]
-            rows.append(label_row("films", f"s{index}", relation, label=label, probabilities=sure, **common, **more))
-    return pd.DataFrame(rows)
 
 
 def test_several_labels_are_counted_decision_by_decision():
@@ -147,3 +130,27 @@ def test_degenerate_records_give_tables(spoil):
         assert table.auroc.isna().all()
     if spoil == "one cluster":
         assert named["smallest_epsilon_curve.csv"].ci_low.isna().all()
+
+
+def test_labels_one_by_one_at_any_threshold():
+    """The attack says yes with 0.6, the unchanged image with 0.9: at 0.7 every finding is gone."""
+    from medtest.tasks.classify.tables.results import label_tables
+
+    frame = chest_records()
+    found = label_tables(Records.of(frame), thresholds=(0.5, 0.7)).frames()["attack_labels.csv"]
+    rows = found.query("dataset == 'all' and relation == 'pgd'").set_index(["threshold", "label"])
+    own = frame[frame.relation == "pgd"]
+    for label in ("effusion", "hernia"):
+        true = np.array([label in text.split("|") for text in own.expected])
+        given = np.array([json.loads(text)[label] for text in own.probabilities])
+        for threshold in (0.5, 0.7):
+            row = rows.loc[(threshold, label)]
+            assert row.right == pytest.approx(float(((given > threshold) == true).mean()), abs=1e-6)
+            assert row.fooling == pytest.approx(float(((given > threshold) != true).mean()), abs=1e-6)
+            low, high = proportion_confint(round(row.right * 12), 12, method="wilson")
+            assert (row.right_low, row.right_high) == pytest.approx((low, high), abs=1e-5)
+            assert row.positives == true.sum()
+            if 0 < true.sum() < 12:
+                assert row.auroc == pytest.approx(roc_auc_score(true, given), abs=1e-6)
+    binary = label_tables(Records.of(attack_records([pgd(1, 4, 2)])))
+    assert "attack_labels.csv" not in binary.frames()

@@ -8,9 +8,10 @@ from typing import Any
 
 from medtest.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
 from medtest.report import figures
-from medtest.report.heat import percent, rows_of
+from medtest.report.heat import WARN, percent, rows_of
 from medtest.report.material import SampleStrip, sample_index, strips
 from medtest.report.words import p_words, with_interval
+from medtest.results.attacks.checks import Warn
 from medtest.results.efr import ALL, OVERALL
 from medtest.results.published import published_labels
 from medtest.results.published.retraining import ORIGINAL, WITHOUT
@@ -30,7 +31,11 @@ def shown_films(folder: Path) -> list[SampleStrip]:
 
 
 def label_page(
-    found: LabelTables, *, relations: Mapping[str, str] | None = None, films: Sequence[Any] = ()
+    found: LabelTables,
+    *,
+    relations: Mapping[str, str] | None = None,
+    films: Sequence[Any] = (),
+    warn: Warn | None = None,
 ) -> dict[str, Any]:
     """Return the sections of a classifier.
 
@@ -38,11 +43,12 @@ def label_page(
         found: Its tables.
         relations: Relation ids with the name of their part, for published figures.
         films: Film strips, as :func:`medtest.report.material.strips` gives them.
+        warn: Gives the checks that an attack fails at a severity.
     """
     return {
         "phantom": found.phantom,
         "multi": found.classes.multi,
-        "accuracy": _accuracy(found, relations or {}),
+        "accuracy": _accuracy(found, relations or {}, warn),
         "confusion": _confusions(found),
         "classes": _classes(found),
         "flips": _flips(found),
@@ -54,7 +60,7 @@ def label_page(
     }
 
 
-def _accuracy(found: LabelTables, relations: Mapping[str, str]) -> dict[str, Any]:
+def _accuracy(found: LabelTables, relations: Mapping[str, str], warn: Warn | None) -> dict[str, Any]:
     """Return accuracy and its kin by relation, over all data sets and severities, published figures beside."""
     models = published_labels.FAMILIES.values() if set(found.classes.names) == set(CAPSULE.names) else ()
     names = ("accuracy", "label_share", "auroc", "f1") if found.classes.multi else ("accuracy", "kappa", "f1")
@@ -67,6 +73,7 @@ def _accuracy(found: LabelTables, relations: Mapping[str, str]) -> dict[str, Any
         rows.append(
             {
                 "name": _AVERAGES.get(relation, relation.replace("_", " ")),
+                "warn": WARN if warn is not None and warn(relation, ALL) else "",
                 "sum": relation == WITHOUT,
                 "cases": f"{row['cases']:,}",
                 "cells": [with_interval(row, name) for name in names],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from medtest.cases import Classes
 from medtest.results.columns import seeds_of
 from medtest.results.cube.axes import Axes, axes
 from medtest.results.records.records_io import Records
+from medtest.tasks.classify.tables.attack_labels import attack_label_table
 from medtest.tasks.classify.tables.cells import cases_of
 from medtest.tasks.classify.tables.class_tables import class_table, confusion_table
 from medtest.tasks.classify.tables.classification import classification_table
@@ -51,6 +53,7 @@ class LabelTables:
         flips: Flip probabilities of sequences; empty without any.
         flip_frames: The same frame by frame.
         corruption_error: Errors over levels; empty without any.
+        attack_labels: Each label under attack; empty where one label alone is true, or nothing attacks.
         films: The sequences that flip most.
         reference: Name of the system that ``rfp`` and ``ce`` are relative to, or "".
         phantom: Whether any of the seeds are made images.
@@ -63,6 +66,7 @@ class LabelTables:
     flips: pd.DataFrame
     flip_frames: pd.DataFrame
     corruption_error: pd.DataFrame
+    attack_labels: pd.DataFrame
     films: tuple[FilmSequence, ...] = ()
     reference: str = ""
     phantom: bool = False
@@ -76,13 +80,19 @@ class LabelTables:
             "flip_probability.csv": self.flips,
             "flip_frames.csv": self.flip_frames,
             "corruption_error.csv": self.corruption_error,
+            **({} if self.attack_labels.empty else {"attack_labels.csv": self.attack_labels}),
         }
         kind = seeds_of(phantom=self.phantom)
         return {name: frame if name in _FIXED else frame.assign(**kind) for name, frame in named.items()}
 
 
 def label_tables(
-    records: Records, place: Axes | None = None, *, reference: Reference | None = None, phantom: bool = False
+    records: Records,
+    place: Axes | None = None,
+    *,
+    reference: Reference | None = None,
+    phantom: bool = False,
+    thresholds: Sequence[float] = (0.5,),
 ) -> LabelTables | None:
     """Return the tables of a classifier, or None where the records are of another kind of system.
 
@@ -91,6 +101,7 @@ def label_tables(
         place: What :func:`medtest.results.cube.axes.axes` gave for these records; None makes it.
         reference: What ``rfp`` and ``ce`` are relative to.
         phantom: Whether any of the seeds are made images.
+        thresholds: Where a probability of one of several labels becomes a yes, in the table on attacks.
     """
     if records.followups.empty or not has_labels(records):
         return None
@@ -106,6 +117,7 @@ def label_tables(
         corruption_error=corruption_error_table(
             records, found, cases, reference=None if reference is None else reference.corruption_error
         ),
+        attack_labels=attack_label_table(records, found, cases, thresholds),
         films=worst_sequences(records, found),
         reference="" if reference is None else reference.name,
         phantom=phantom,

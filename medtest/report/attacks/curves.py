@@ -1,0 +1,120 @@
+"""Figures of attacks: what is right against ε, and the share of images that some ε flips."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from medtest.report import figures
+from medtest.report.heat import rows_of
+from medtest.results.attacks.settings import NOISE, STRONGEST
+from medtest.results.cube.axes import ALL
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from markupsafe import Markup
+
+_GREY = "#5c6370"
+_OTHERS = (figures.BLUE, figures.GREEN, figures.PURPLE, figures.ORANGE)
+
+
+def epsilon_panels(rows: Sequence[Mapping[Any, Any]], measure: str, *, clean: float) -> list[dict[str, Any]]:
+    """Return a panel for each norm: the share right against ε, a curve for each relation, with the legend.
+
+    Uniform noise is grey, the strongest attack vermilion, the share on unchanged images dashed.
+
+    Args:
+        rows: Rows of ``attacks.csv`` over all data sets, those of natural relations left out.
+        measure: What the share is called.
+        clean: The share on the source images; NaN where it is not known.
+    """
+    found = []
+    for norm in dict.fromkeys(str(row["norm"]) for row in rows):
+        own = [row for row in rows if str(row["norm"]) == norm and row["accuracy"] == row["accuracy"]]
+        colours = _colours(own)
+        curves = [
+            figures.Curve(
+                name=name,
+                points=tuple(_point(row) for row in sorted(own, key=_epsilon) if row["relation"] == name),
+                colour=colour,
+            )
+            for name, colour in colours.items()
+        ]
+        ends = [point.x for curve in curves for point in curve.points]
+        if len(set(ends)) < 2:
+            continue
+        dashed = [figures.Point(x=x, y=clean) for x in (min(ends), max(ends))] if clean == clean else []  # noqa: PLR0124
+        if dashed:
+            curves.insert(0, figures.Curve(name="sources", points=tuple(dashed), colour=figures.SKY, dashed=True))
+        unit = "ε, L2, levels of 255" if norm == "l2" else "ε, levels of 255"
+        panel = figures.curve_panel(
+            f"{measure} against ε", curves, y_name=f"{measure}, share", x_name=unit, width=560, height=300
+        )
+        legend = [(name.replace("_", " "), colour) for name, colour in colours.items()]
+        found.append(
+            {"svg": panel, "legend": [*legend, ("unchanged images (dashed)", figures.SKY)] if dashed else legend}
+        )
+    return found
+
+
+def _colours(rows: Sequence[Mapping[Any, Any]]) -> dict[str, str]:
+    """Return the colour of each relation, in the order of the legend."""
+    found: dict[str, str] = {}
+    others = 0
+    for row in rows:
+        name = str(row["relation"])
+        if name in found:
+            continue
+        if row["role"] == NOISE:
+            found[name] = _GREY
+        elif row["part"] == STRONGEST:
+            found[name] = figures.VERMILION
+        else:
+            found[name] = _OTHERS[others % len(_OTHERS)]
+            others += 1
+    return found
+
+
+def _epsilon(row: Mapping[Any, Any]) -> float:
+    return float(row["epsilon"])
+
+
+def _point(row: Mapping[Any, Any]) -> figures.Point:
+    low, high = row["accuracy_low"], row["accuracy_high"]
+    known = low == low and high == high  # noqa: PLR0124 - NaN is unlike itself
+    return figures.Point(
+        x=float(row["epsilon"]),
+        y=float(row["accuracy"]),
+        low=float(low) if known else None,
+        high=float(high) if known else None,
+    )
+
+
+def smallest_panels(table: pd.DataFrame | None) -> list[Markup]:
+    """Return a panel for each relation: the share of images flipped up to ε.
+
+    Args:
+        table: ``smallest_epsilon_curve.csv``.
+    """
+    rows = [] if table is None or table.empty else rows_of(table, dataset=ALL)
+    panels = []
+    for relation, severity in dict.fromkeys((str(row["relation"]), str(row["severity"])) for row in rows):
+        own = [row for row in rows if (str(row["relation"]), str(row["severity"])) == (relation, severity)]
+        points = [
+            figures.Point(
+                x=float(row["epsilon"]),
+                y=float(row["flipped_share"]),
+                low=None if row["ci_low"] != row["ci_low"] else float(row["ci_low"]),
+                high=None if row["ci_high"] != row["ci_high"] else float(row["ci_high"]),
+                label=" " if 0 < number < len(own) - 1 else f"{row['epsilon']:.3g}",
+            )
+            for number, row in enumerate(own)
+        ]
+        curve = figures.Curve(name="flipped", points=tuple(points), colour=figures.VERMILION)
+        title = relation.replace("_", " ")
+        panels.append(
+            figures.curve_panel(
+                title, [curve], y_name="share flipped", x_name="ε, levels of 255", width=360, height=220
+            )
+        )
+    return panels

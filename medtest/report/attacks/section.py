@@ -1,0 +1,241 @@
+"""The report's section on attacks: what they leave right, whether they can be trusted, published figures beside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from medtest.report.attacks.curves import epsilon_panels, smallest_panels
+from medtest.report.attacks.published import published
+from medtest.report.heat import WARN, percent, rows_of
+from medtest.report.words import score_words
+from medtest.results.attacks.checks import FAILS, NOT_CHECKED, OK, TITLES
+from medtest.results.attacks.settings import FLOOR, NATURAL, NOISE
+from medtest.results.cube.axes import ALL
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from medtest.report.material import Material
+
+_WHY = 12
+_BANDS = 60
+_LABELS = 80
+
+
+def attacks(material: Material) -> dict[str, Any]:
+    """Return what the template shows of attacks; ``attacks`` is None where the suite has none.
+
+    Args:
+        material: What the report is made of.
+    """
+    tables = material.tables.attacks
+    shown = tables.named.get("attacks.csv")
+    checks = tables.named.get("attack_checks.csv")
+    if checks is None or ((shown is None or shown.empty) and checks.empty):
+        return {"attacks": None}
+    rows = [] if shown is None else rows_of(shown, dataset=ALL)
+    crafted = [row for row in rows if row["role"] not in (NATURAL, FLOOR)]
+    measure = str(rows[0]["measure"]) if rows else ""
+    page = {
+        "phantom": material.wanted.phantom,
+        "measure": measure,
+        "auroc": any(row["auroc"] == row["auroc"] for row in crafted),
+        "settings": [_setting(row) for row in crafted],
+        "checks": _checks(checks),
+        "failed": _failed(checks),
+        "panels": epsilon_panels(crafted, measure, clean=_clean(rows)),
+        "smallest": _smallest(tables.named.get("smallest_epsilon.csv")),
+        "smallest_panels": smallest_panels(tables.named.get("smallest_epsilon_curve.csv")),
+        "ssim": _at_ssim(tables.named.get("efr_at_ssim.csv")),
+        "labels": _labels(material.tables.own.frames().get("attack_labels.csv")),
+        "published": published(material, crafted),
+    }
+    return {"attacks": page}
+
+
+def _clean(rows: Sequence[Mapping[Any, Any]]) -> float:
+    known = [float(row["clean"]) for row in rows if row["clean"] == row["clean"]]
+    return max(known, default=float("nan"))
+
+
+def _setting(row: Mapping[Any, Any]) -> dict[str, Any]:
+    failed = [TITLES[name] for name in str(row["checks_failed"]).split()]
+    steps = "" if row["steps"] != row["steps"] else f"{int(row['steps'])}"
+    return {
+        "name": str(row["relation"]).replace("_", " "),
+        "severity": row["severity"],
+        "epsilon": f"{row['epsilon']:g}",
+        "norm": " L2" if row["norm"] == "l2" else "",
+        "steps": steps,
+        "role": (row["role"], "" if row["role"] == NOISE else f"made on {row['crafted_on']}"),
+        "cases": f"{row['cases']:,}",
+        "clean": _share(row["clean"]),
+        "accuracy": _parted(row, "accuracy"),
+        "fooling": _parted(row, "fooling"),
+        "auroc": _parted(row, "auroc", decimals=True),
+        "ssim": _number(row["ssim"], 3),
+        "out": f"{row['errors']:,} / {row['skipped']:,}",
+        "warn": f" {WARN}" if failed else "",
+        "failed": f"fails: {'; '.join(failed)}" if failed else "",
+    }
+
+
+def _share(value: Any) -> str:
+    return "" if value is None or value != value else percent(100 * float(value))  # noqa: PLR0124 - NaN
+
+
+def _number(value: Any, digits: int) -> str:
+    return "" if value is None or value != value else f"{float(value):.{digits}f}"  # noqa: PLR0124 - NaN
+
+
+def _parted(row: Mapping[Any, Any], name: str, *, decimals: bool = False) -> tuple[str, str]:
+    """Return a figure, and its interval."""
+    value, _, ends = _range(row, name, decimals=decimals).partition(" (")
+    return value, ends.rstrip(")")
+
+
+def _range(row: Mapping[Any, Any], name: str, *, decimals: bool = False) -> str:
+    value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
+    said = _number(value, 3) if decimals else _share(value)
+    if not said or low != low or low is None:  # noqa: PLR0124 - NaN
+        return said
+    ends = f"{low:.3f} to {high:.3f}" if decimals else f"{100 * low:.0f} to {100 * high:.0f}"
+    return f"{said} ({ends})"
+
+
+def _checks(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return how often each check held."""
+    found = []
+    for check, title in TITLES.items():
+        verdicts = [str(one) for one in table.loc[(table["check"] == check).to_numpy(dtype=bool), "verdict"]]
+        if verdicts:
+            found.append(
+                {
+                    "title": title,
+                    "ok": verdicts.count(OK),
+                    "fails": verdicts.count(FAILS),
+                    "not_checked": verdicts.count(NOT_CHECKED),
+                }
+            )
+    return found
+
+
+def _failed(table: pd.DataFrame) -> dict[str, Any]:
+    rows = [row for row in table.to_dict("records") if row["verdict"] == FAILS]
+    shown = [
+        {
+            "name": str(row["relation"]).replace("_", " "),
+            "severity": "" if row["severity"] == ALL else f"severity {row['severity']}",
+            "title": TITLES[str(row["check"])],
+            "why": str(row["why"]),
+        }
+        for row in rows[:_WHY]
+    ]
+    return {"rows": shown, "more": len(rows) - len(shown)}
+
+
+def _smallest(table: pd.DataFrame | None) -> list[dict[str, Any]]:
+    """Return median smallest ε of each relation."""
+    rows = [] if table is None else rows_of(table, dataset=ALL)
+    return [
+        {
+            "name": str(row["relation"]).replace("_", " "),
+            "severity": row["severity"],
+            "flipped": f"{row['flipped']:,} of {row['cases']:,}",
+            "bound": f"{row['bound']:g}",
+            "median": _levels(row["median"]) or f"above {row['bound']:g}",
+            "range": f"{_levels(row['median_low']) or '–'} to {_levels(row['median_high']) or 'beyond'}"
+            if row["clusters"] > 1
+            else "–",
+        }
+        for row in rows
+    ]
+
+
+def _levels(value: Any) -> str:
+    return "" if value is None or value != value else f"{float(value):.3g}"  # noqa: PLR0124 - NaN
+
+
+def _at_ssim(table: pd.DataFrame | None) -> dict[str, Any] | None:
+    """Return relations by rank within bands of SSIM, those alone in their band left out."""
+    if table is None or table.empty:
+        return None
+    rows = [row for row in rows_of(table, dataset=ALL) if row["rank"] == row["rank"] and row["rank"] is not None]
+    rows = [row for row in rows if isinstance(row["rank"], int)][::-1]
+    bands: dict[tuple[float, float], list[Mapping[Any, Any]]] = {}
+    for row in rows:
+        bands.setdefault((row["ssim_from"], row["ssim_to"]), []).insert(0, row)
+    if not bands:
+        return None
+    first = rows[0]
+    return {
+        "score": score_words(str(first["score"])),
+        "against": first["against"],
+        "bands": [
+            {
+                "name": f"SSIM {low:g} to {high:g}",
+                "rows": [
+                    {
+                        "rank": row["rank"],
+                        "name": str(row["relation"]).replace("_", " "),
+                        "role": row["role"],
+                        "efr": percent(row["efr_percent"]),
+                        "range": f"{row['ci_low']:.1f} to {row['ci_high']:.1f}",
+                        "counts": f"{row['violations']:,} of {row['cases']:,}",
+                        "difference": _difference(row),
+                    }
+                    for row in own[:_BANDS]
+                ],
+            }
+            for (low, high), own in bands.items()
+        ],
+    }
+
+
+def _difference(row: Mapping[Any, Any]) -> str:
+    if row["difference"] != row["difference"]:
+        return ""
+    return f"{row['difference']:+.1f} ({row['difference_low']:+.1f} to {row['difference_high']:+.1f})"
+
+
+def _labels(table: pd.DataFrame | None) -> list[dict[str, Any]]:
+    """Return each label under each attack at its largest severity and the first threshold."""
+    rows = [] if table is None or table.empty else rows_of(table, dataset=ALL)
+    if not rows:
+        return []
+    tops: dict[str, int] = {}
+    for row in rows:
+        tops[str(row["relation"])] = max(int(row["severity"]), tops.get(str(row["relation"]), 0))
+    found = []
+    for threshold in dict.fromkeys(float(row["threshold"]) for row in rows):
+        own = [
+            row for row in rows if row["threshold"] == threshold and int(row["severity"]) == tops[str(row["relation"])]
+        ]
+        relations = list(dict.fromkeys(str(row["relation"]) for row in own))
+        labels = list(dict.fromkeys(str(row["label"]) for row in own))
+        cells = {(str(row["label"]), str(row["relation"])): row for row in own}
+        found.append(
+            {
+                "threshold": f"{threshold:g}",
+                "columns": [f"{name.replace('_', ' ')}, severity {tops[name]}" for name in relations],
+                "rows": [
+                    {
+                        "name": label.replace("_", " "),
+                        "cells": [_label(cells.get((label, relation))) for relation in relations],
+                    }
+                    for label in labels[:_LABELS]
+                ],
+            }
+        )
+    return found
+
+
+def _label(row: Mapping[Any, Any] | None) -> dict[str, str]:
+    if row is None:
+        return {"right": "", "more": ""}
+    auroc = _number(row["auroc"], 2)
+    return {
+        "right": _range(row, "right"),
+        "more": f"fooled {_share(row['fooling'])}" + (f", AUROC {auroc}" if auroc else ""),
+    }

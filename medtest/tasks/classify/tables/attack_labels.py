@@ -1,0 +1,137 @@
+"""Each label under attack, where several may be true: ``tables/attack_labels.csv``.
+
+A probability above a threshold is a yes. Records hold decisions at 0.5; other thresholds are applied to their
+probabilities here (the paper's code has 0.5 under GAP and 0.7 under PGD), so that asking for another one runs no
+system. ``right`` is the share of images whose decision on the label is as expected, ``fooling`` the share whose
+decision is not that on the unchanged image. Intervals are Wilson's with every cluster counted as one case, which errs
+towards being wide; AUROC knows no threshold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from medtest.results.attacks.settings import has_attacks
+from medtest.results.columns import columns_in
+from medtest.results.cube.axes import ALL, Axes
+from medtest.results.cube.rates import rates
+from medtest.results.published.retraining import ORIGINAL
+from medtest.results.records.records_io import Records
+from medtest.tasks.classify.tables import auroc
+from medtest.tasks.classify.tables.cells import Cases, Pool
+from medtest.tasks.classify.tables.decisions import Bools, Floats, probabilities_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS = columns_in(__file__, "attack_labels")
+
+
+def attack_label_table(records: Records, place: Axes, cases: Cases, thresholds: Sequence[float]) -> pd.DataFrame:
+    """Return the table, with :data:`COLUMNS`; empty where one label alone is true, or no relation needs a system.
+
+    Args:
+        records: Records of one system.
+        place: Their axes.
+        cases: Their cases.
+        thresholds: Where a probability becomes a yes, in (0, 1).
+    """
+    import pandas as pd
+
+    rows: list[dict[str, Any]] = []
+    if cases.classes.multi and has_attacks(records):
+        after = probabilities_of(records.followups, cases.classes)
+        before = _of_sources(records, probabilities_of(records.sources, cases.classes))
+        expected = cases.decided.expected[-len(after) :]
+        labelled = cases.decided.labelled[-len(after) :]
+        areas = _areas(cases)
+        for threshold in thresholds:
+            for number, label in enumerate(cases.classes.names):
+                known = ~np.isnan(after[:, number]) & ~np.isnan(before[:, number])
+                yes, then = after[:, number] > threshold, before[:, number] > threshold
+                rows += _rows(
+                    place,
+                    {"threshold": threshold, "label": label},
+                    right=(yes == expected[:, number]) & known & labelled,
+                    judged=known & labelled,
+                    changed=(yes != then) & known,
+                    compared=known,
+                    positive=expected[:, number] & known & labelled,
+                    areas={key: float(values[number]) for key, values in areas.items()},
+                )
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _rows(
+    place: Axes,
+    head: dict[str, Any],
+    *,
+    right: Bools,
+    judged: Bools,
+    changed: Bools,
+    compared: Bools,
+    positive: Bools,
+    areas: dict[tuple[str, str, str], float],
+) -> list[dict[str, Any]]:
+    nowhere = np.zeros((len(place.relations), len(place.severities) + 1), bool)
+    correct = rates(place, right, judged, resampled=nowhere)
+    fooled = rates(place, changed, compared, resampled=nowhere)
+    positives = place.totals(positive)
+    found = []
+    for dataset, name in enumerate((*place.datasets, ALL)):
+        for relation, title in enumerate(place.relations):
+            for level, severity in enumerate(place.severities):
+                at = (dataset, relation, level)
+                if not fooled.whole[at]:
+                    continue
+                found.append(
+                    {
+                        "dataset": name,
+                        "relation": title,
+                        "severity": str(severity),
+                        **head,
+                        "cases": int(correct.whole[at]),
+                        "positives": int(positives[at]),
+                        "right": round(float(correct.rate[at]), 6),
+                        "right_low": round(float(correct.low[at]), 6),
+                        "right_high": round(float(correct.high[at]), 6),
+                        "fooling": round(float(fooled.rate[at]), 6),
+                        "fooling_low": round(float(fooled.low[at]), 6),
+                        "fooling_high": round(float(fooled.high[at]), 6),
+                        "auroc": round(areas.get((name, title, str(severity)), float("nan")), 6),
+                    }
+                )
+    return found
+
+
+def _of_sources(records: Records, probabilities: Floats) -> Floats:
+    """Return the probabilities of each follow-up's source, NaN where it has none."""
+    keys = ["dataset", "seed_id", "item"]
+    known = {
+        key: row for row, key in enumerate(zip(*(records.sources[name].astype(str) for name in keys), strict=True))
+    }
+    owners = zip(*(records.followups[name].astype(str) for name in keys), strict=True)
+    at = np.array([known.get(key, -1) for key in owners], np.int64)
+    padded = np.vstack([probabilities, np.full((1, probabilities.shape[1]), np.nan)])
+    return np.asarray(padded[at], np.float64)
+
+
+def _areas(cases: Cases) -> dict[tuple[str, str, str], Floats]:
+    """Return the areas of all classes by data set, relation and severity."""
+
+    def made(pool: Pool) -> dict[str, Floats]:
+        if pool.relation == ORIGINAL:
+            return {}
+        levels = cases.place.severities
+        there = np.flatnonzero(pool.count()[:-1])
+        return {str(levels[number]): auroc.areas_of(pool, int(number)).per_class for number in there}
+
+    return {
+        (dataset, relation, severity): areas
+        for dataset, relations in cases.by_dataset(made).items()
+        for relation, levels in relations.items()
+        for severity, areas in levels.items()
+    }
