@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.cases import Classes
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -125,6 +127,11 @@ class TaskResults:
     def frames(self) -> Mapping[str, pd.DataFrame]:
         """Return its tables by file name."""
         return self._tables
+
+    @property
+    def classes(self) -> Classes | None:
+        """What answers are in; None where they are in no classes."""
+        return None
 
     @property
     def reader(self) -> str:

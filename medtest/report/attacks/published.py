@@ -26,7 +26,7 @@ def published(material: Material, rows: Sequence[Mapping[Any, Any]]) -> dict[str
     Returns:
         None where the classes are none of the paper's.
     """
-    classes = getattr(getattr(material.tables.own, "tables", None), "classes", None)
+    classes = material.tables.own.classes
     if classes is None:
         return None
     model = next((model for names, model in _NETWORKS.items() if set(names) == set(classes.names)), "")

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 _WHY = 12
 _BANDS = 60
-_LABELS = 80
 
 
 def attacks(material: Material) -> dict[str, Any]:
@@ -48,7 +47,6 @@ def attacks(material: Material) -> dict[str, Any]:
         "smallest": _smallest(tables.named.get("smallest_epsilon.csv")),
         "smallest_panels": smallest_panels(tables.named.get("smallest_epsilon_curve.csv")),
         "ssim": _at_ssim(tables.named.get("efr_at_ssim.csv")),
-        "labels": _labels(material.tables.own.frames().get("attack_labels.csv")),
         "published": published(material, crafted),
     }
     return {"attacks": page}
@@ -70,34 +68,37 @@ def _setting(row: Mapping[Any, Any]) -> dict[str, Any]:
         "steps": steps,
         "role": (row["role"], "" if row["role"] == NOISE else f"made on {row['crafted_on']}"),
         "cases": f"{row['cases']:,}",
-        "clean": _share(row["clean"]),
+        "clean": share(row["clean"]),
         "accuracy": _parted(row, "accuracy"),
         "fooling": _parted(row, "fooling"),
         "auroc": _parted(row, "auroc", decimals=True),
-        "ssim": _number(row["ssim"], 3),
+        "ssim": number(row["ssim"], 3),
         "out": f"{row['errors']:,} / {row['skipped']:,}",
         "warn": f" {WARN}" if failed else "",
         "failed": f"fails: {'; '.join(failed)}" if failed else "",
     }
 
 
-def _share(value: Any) -> str:
+def share(value: Any) -> str:
+    """Return a fraction in percent, "" for none."""
     return "" if value is None or value != value else percent(100 * float(value))  # noqa: PLR0124 - NaN
 
 
-def _number(value: Any, digits: int) -> str:
+def number(value: Any, digits: int) -> str:
+    """Return a number with so many decimals, "" for none."""
     return "" if value is None or value != value else f"{float(value):.{digits}f}"  # noqa: PLR0124 - NaN
 
 
 def _parted(row: Mapping[Any, Any], name: str, *, decimals: bool = False) -> tuple[str, str]:
     """Return a figure, and its interval."""
-    value, _, ends = _range(row, name, decimals=decimals).partition(" (")
+    value, _, ends = ranged(row, name, decimals=decimals).partition(" (")
     return value, ends.rstrip(")")
 
 
-def _range(row: Mapping[Any, Any], name: str, *, decimals: bool = False) -> str:
+def ranged(row: Mapping[Any, Any], name: str, *, decimals: bool = False) -> str:
+    """Return a fraction of a row in percent (or as it is, with three decimals), with its interval in brackets."""
     value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
-    said = _number(value, 3) if decimals else _share(value)
+    said = number(value, 3) if decimals else share(value)
     if not said or low != low or low is None:  # noqa: PLR0124 - NaN
         return said
     ends = f"{low:.3f} to {high:.3f}" if decimals else f"{100 * low:.0f} to {100 * high:.0f}"
@@ -197,45 +198,3 @@ def _difference(row: Mapping[Any, Any]) -> str:
     if row["difference"] != row["difference"]:
         return ""
     return f"{row['difference']:+.1f} ({row['difference_low']:+.1f} to {row['difference_high']:+.1f})"
-
-
-def _labels(table: pd.DataFrame | None) -> list[dict[str, Any]]:
-    """Return each label under each attack at its largest severity and the first threshold."""
-    rows = [] if table is None or table.empty else rows_of(table, dataset=ALL)
-    if not rows:
-        return []
-    tops: dict[str, int] = {}
-    for row in rows:
-        tops[str(row["relation"])] = max(int(row["severity"]), tops.get(str(row["relation"]), 0))
-    found = []
-    for threshold in dict.fromkeys(float(row["threshold"]) for row in rows):
-        own = [
-            row for row in rows if row["threshold"] == threshold and int(row["severity"]) == tops[str(row["relation"])]
-        ]
-        relations = list(dict.fromkeys(str(row["relation"]) for row in own))
-        labels = list(dict.fromkeys(str(row["label"]) for row in own))
-        cells = {(str(row["label"]), str(row["relation"])): row for row in own}
-        found.append(
-            {
-                "threshold": f"{threshold:g}",
-                "columns": [f"{name.replace('_', ' ')}, severity {tops[name]}" for name in relations],
-                "rows": [
-                    {
-                        "name": label.replace("_", " "),
-                        "cells": [_label(cells.get((label, relation))) for relation in relations],
-                    }
-                    for label in labels[:_LABELS]
-                ],
-            }
-        )
-    return found
-
-
-def _label(row: Mapping[Any, Any] | None) -> dict[str, str]:
-    if row is None:
-        return {"right": "", "more": ""}
-    auroc = _number(row["auroc"], 2)
-    return {
-        "right": _range(row, "right"),
-        "more": f"fooled {_share(row['fooling'])}" + (f", AUROC {auroc}" if auroc else ""),
-    }

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from medtest.cases import Classes
 from medtest.report.heat import percent, rows_of
 from medtest.report.material import Material
 from medtest.report.replayed import PictureKind, ReplayedPicture
@@ -37,6 +38,11 @@ class LabelResults(TaskResults):
         super().__init__()
         self.tables = tables
 
+    @property
+    def classes(self) -> Classes:
+        """The classes."""
+        return self.tables.classes
+
     def frames(self) -> Mapping[str, pd.DataFrame]:
         """Return its tables by file name."""
         return self.tables.frames()
@@ -50,6 +56,7 @@ class LabelResults(TaskResults):
             warn=material.tables.attacks.warn,
         )
         after = [("accuracy", "Accuracy")]
+        after += [("attack-labels", "Labels under attack")] if values["attack_labels"] else []
         return TaskPage(
             template=TEMPLATE,
             values=values,

@@ -15,6 +15,7 @@ from medtest.results.attacks.checks import Warn
 from medtest.results.efr import ALL, OVERALL
 from medtest.results.published import published_labels
 from medtest.results.published.retraining import ORIGINAL, WITHOUT
+from medtest.tasks.classify.report.attack_labels import attack_labels
 from medtest.tasks.classify.report.film_strips import FILMS
 from medtest.tasks.classify.report.heat import severity_heat
 from medtest.tasks.classify.tables.classification import WITH
@@ -55,6 +56,7 @@ def label_page(
         "flip_heat": severity_heat(found),
         "flip_curves": _flip_curves(found),
         "errors": _corruption_errors(found),
+        "attack_labels": attack_labels(found.attack_labels),
         "films": [_film(one) for one in films],
         "reference": found.reference,
     }
