@@ -148,6 +148,12 @@ class TorchSystem(System):
     def answers(self, outputs: Any, images: Sequence[Image]) -> Sequence[RawAnswer]:
         """Return the answer to each image of what the network gave for them."""
 
+    def offers(self) -> Need:
+        """Return gradients, of masks where the class says how logits become its map; see the base class."""
+        most = super().offers()
+        maps = type(self).lesion_logits is not TorchSystem.lesion_logits
+        return Need.SCORES if most is Need.GRADIENTS and self.task.masks and not maps else most
+
     def fitted_pixels(self, pixels: Tensor) -> Tensor:
         """Return pixels at the side at which the network gets them: :meth:`fitted` on floats, with gradients.
 

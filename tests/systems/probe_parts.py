@@ -121,6 +121,24 @@ def _vit(folder: Path, **changed: Any) -> System:
     return system_of("huggingface", path=str(folder), **changed)
 
 
+def _vit_through(folder: Path, processor: str, **configured: Any) -> System:
+    import transformers
+
+    vit(folder, NAMES)
+    getattr(transformers, processor)(**configured).save_pretrained(folder)
+    return system_of("huggingface", path=str(folder))
+
+
+def _vit_cropped(folder: Path) -> System:
+    sides = {"size": {"shortest_edge": 40}, "crop_size": {"height": 32, "width": 32}}
+    return _vit_through(folder, "CLIPImageProcessor", **sides)
+
+
+def _vit_blue_first(folder: Path) -> System:
+    sides = {"size": {"shortest_edge": 36}, "crop_size": {"height": 32, "width": 32}}
+    return _vit_through(folder, "MobileViTImageProcessor", **sides)
+
+
 def _vit_many(folder: Path) -> System:
     vit(folder, NAMES, problem_type="multi_label_classification")
     return system_of("huggingface", path=str(folder))
@@ -236,6 +254,8 @@ CASES: Mapping[str, Case] = {
     "timm squared": Case(make=_timm, side=160, classes=THREE),
     "vit": Case(make=_vit, side=32, resized=(48, 60), classes=THREE),
     "vit several": Case(make=_vit_many, side=32, resized=(48, 60), classes=MANY),
+    "vit cropped": Case(make=_vit_cropped, side=40, resized=(60, 84), classes=THREE, squared=False),
+    "vit blue first": Case(make=_vit_blue_first, side=36, resized=(60, 84), classes=THREE, squared=False),
     "segformer": Case(make=_segformer, side=64, resized=(96, 80)),
     "mask2former": Case(make=_query, side=64, resized=(96, 80), gap=0.05),
     "smp": Case(make=_smp, side=64, resized=(70, 90)),

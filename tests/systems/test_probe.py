@@ -77,7 +77,12 @@ DOUBLE = ("attnmel", "inceptionv3_dr", "chexnet ten crops", "agdn", "dsinet", "t
 MAPS = ("pranet", "sanet official", "tganet", "ssformer", "smp softmax", "monai transforms", "torchscript")
 
 
-@pytest.mark.parametrize("name", [*DOUBLE, *MAPS])
+HEAVY = {"inceptionv3_dr", "chexnet ten crops", "agdn", "dsinet", "sanet official", "tganet", "ssformer"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in HEAVY else ()) for name in (*DOUBLE, *MAPS)]
+)
 def test_gradients_are_those_of_finite_differences(name: str, tmp_path: Path) -> None:
     case = CASES[name]
     system: Any = opened(case, tmp_path)
@@ -209,6 +214,18 @@ def _plain(made: Any = _Restless) -> tuple[Any, Any]:
     system.made = made
     system.open(device="cpu", threads=1)
     return system, probe_of(system, classes=DERMOSCOPY)
+
+
+def test_a_strangers_network_offers_gradients_of_what_it_says_how_to_make() -> None:
+    class Maps(_Plain):
+        tasks = ("mask",)
+
+    class Logits(Maps):
+        def lesion_logits(self, pixels: torch.Tensor, shape: tuple[int, int]) -> torch.Tensor:
+            return pixels[:, 0] * 4 - 2
+
+    found = [kind("plain", kind.Settings()).offers() for kind in (_Plain, Maps, Logits)]
+    assert found == [Need.GRADIENTS, Need.SCORES, Need.GRADIENTS]
 
 
 @pytest.mark.parametrize("attached", [False, True])
